@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Fails when a file includes a layer above its own, or when sibling fronts include each other.
+
+The order is SPW_LAYERS of cmake/layers.cmake, lowest first. A layer may include itself and the layers before it;
+the folders below front/ are siblings and never include each other.
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+
+
+def read_layers(root: pathlib.Path) -> list[str]:
+    text = (root / "cmake/layers.cmake").read_text()
+    return re.search(r"set\(SPW_LAYERS([^)]*)\)", text).group(1).split()
+
+
+def layer_of(path: str, layers: list[str]) -> str | None:
+    return next((layer for layer in layers if path == layer or path.startswith(layer + "/")), None)
+
+
+def violations(root: pathlib.Path, layers: list[str]) -> list[str]:
+    found = []
+    for source in sorted([*root.glob("src/**/*"), *root.glob("abi/**/*")]):
+        if source.suffix not in {".h", ".cc", ".cpp", ".c", ".inc"}:
+            continue
+        relative = source.relative_to(root).as_posix()
+        own = layer_of(relative.removeprefix("src/"), layers)
+        if own is None:
+            found.append(f"{relative}: in no layer of cmake/layers.cmake")
+            continue
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            other = match and layer_of(match.group(1), layers)
+            if not other or other == own:
+                continue
+            siblings = own.startswith("front/") and other.startswith("front/")
+            if siblings or layers.index(other) > layers.index(own):
+                found.append(f"{relative}:{number}: layer {own} includes {other}, which is {'its sibling' if siblings else 'above it'}")
+    return found
+
+
+def main() -> int:
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    found = violations(root, read_layers(root))
+    print("\n".join(found), file=sys.stderr) if found else None
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

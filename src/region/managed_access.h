@@ -1,0 +1,33 @@
+// How layers that do not translate by themselves (interposed libc functions, the public API) touch managed memory: block by
+// block, through pinned windows. front/translate implements it, runtime/ hands it out.
+//
+// Threads: any; a window belongs to the thread that pinned it and is unpinned by that thread.
+// Limits: a thread holds at most kWindowsPerThread windows at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/cache.h"
+
+namespace spw::region {
+
+inline constexpr unsigned kWindowsPerThread = 4;
+
+// [data, data + bytes) are the bytes at a managed address, up to the end of its block at most.
+struct Window {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  FrameId frame = kNoFrame;
+};
+
+class ManagedAccess {
+ public:
+  virtual ~ManagedAccess() = default;
+  // `address` is managed; 0 < result.bytes <= max_bytes. kOverwrite only when the caller overwrites all of
+  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O errors itself.
+  virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
+  virtual void unpin(const Window& window) = 0;
+};
+
+}  // namespace spw::region

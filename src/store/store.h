@@ -1,0 +1,82 @@
+// Stores: where blocks live when they are not in memory.
+//
+// A Store is a byte space [0, size_bytes). An IoQueue carries asynchronous batches to it. Every request gets exactly one
+// completion with its own status; a completion that says ok moved every byte. Short transfers are continued and transient
+// errors (EINTR, EAGAIN, EIO up to kRetriesMax) retried below this interface, with a limit, and counted.
+//
+// Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the caller
+// serialises), except that wait() may run in one thread while another submits (see IoQueue).
+// Lifetime: queues are destroyed before their store, with nothing in flight. A request and its buffers belong to the
+// queue from submit() until its completion is reaped.
+// Limits: kSegmentsMax segments a request, queue depth as opened; a request's bytes are a multiple of alignment() at
+// an aligned offset with aligned buffers, or it fails with EINVAL.
+// Reads: what was never written reads as zeros inside size_bytes(). A read past size_bytes() fails with EINVAL. A file
+// whose logical end lies inside its last block reads zeros behind it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace spw::store {
+
+inline constexpr size_t kSegmentsMax = 64;
+inline constexpr unsigned kRetriesMax = 3;
+
+enum class Op : uint8_t { kRead, kWrite, kDiscard, kSync };
+
+// One transfer. kDiscard uses discard_bytes, kSync neither; the others move sum of segment lengths bytes.
+struct Request {
+  Op op = Op::kRead;
+  uint32_t segment_count = 0;
+  uint64_t offset_bytes = 0;
+  uint64_t discard_bytes = 0;
+  iovec segments[kSegmentsMax] = {};
+  void* user = nullptr;  // the caller's own
+
+  uint64_t bytes() const;
+};
+
+struct Completion {
+  Request* request = nullptr;
+  int error = 0;  // 0, or a positive errno
+};
+
+class IoQueue {
+ public:
+  virtual ~IoQueue() = default;
+  // Takes requests in order while fewer than depth() are in flight; returns how many it took. Never blocks on I/O
+  // beyond what the kernel's submission does. A request that cannot be issued completes with an error.
+  virtual size_t submit(std::span<Request* const> requests) = 0;
+  // Takes up to out.size() completions that are there already; never blocks.
+  virtual size_t reap(std::span<Completion> out) = 0;
+  // Blocks until at least one completion can be reaped, timeout_ns passed (UINT64_MAX: no limit) or wake() was called;
+  // reaps nothing. May run in one thread while another thread submits or reaps.
+  virtual void wait(uint64_t timeout_ns) = 0;
+  // Ends a wait() from any thread, now or the next one. Async-signal-unsafe.
+  virtual void wake() = 0;
+  virtual size_t in_flight() const = 0;
+  virtual size_t depth() const = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual std::string describe() const = 0;  // "file:/mnt/nvme (spill, io_uring, O_DIRECT)"
+  virtual uint64_t size_bytes() const = 0;
+  virtual uint64_t alignment_bytes() const = 0;
+  virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
+  // The same transfer, done by the calling thread before it returns. The cheapest way to do one demand read.
+  virtual Status transfer(Request& request) = 0;
+  // Makes sure that a later write to [offset, offset + bytes) cannot fail for want of space, where the store can
+  // promise that; ENOSPC if there is none.
+  virtual Status reserve(uint64_t offset_bytes, uint64_t bytes) = 0;
+};
+
+}  // namespace spw::store

@@ -1,0 +1,86 @@
+#include "telemetry/counters.h"
+
+#include <mutex>
+
+namespace spw::telemetry {
+
+namespace {
+
+constexpr std::array<CounterInfo, kCounterCount> kInfos = {{
+#define SPW_COUNTER(name, text, unit) {#name, text, unit},
+#include "telemetry/counters.inc"
+#undef SPW_COUNTER
+}};
+
+// A block with its place in the registry's list. Leaked on purpose: threads outlive static destruction.
+struct Node {
+  CounterBlock block;
+  Node* next_all = nullptr;
+  Node* next_free = nullptr;
+};
+
+struct Registry {
+  std::mutex mutex;
+  Node* all = nullptr;   // every node ever made
+  Node* free = nullptr;  // nodes whose thread has ended; their words stay as the retired sum
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+Node* take_node() {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  if (Node* node = r.free) {
+    r.free = node->next_free;
+    return node;
+  }
+  Node* node = new Node;
+  node->next_all = r.all;
+  r.all = node;
+  return node;
+}
+
+void give_back_node(Node* node) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  node->next_free = r.free;
+  r.free = node;
+}
+
+// Trivially destructible, so it stays readable while other thread-local destructors run.
+thread_local Node* t_node = nullptr;
+
+struct ThreadEnd {
+  bool armed = false;
+  ~ThreadEnd() {
+    if (t_node) give_back_node(t_node);
+    t_node = nullptr;
+  }
+};
+thread_local ThreadEnd t_end;
+
+}  // namespace
+
+std::span<const CounterInfo, kCounterCount> counter_infos() { return kInfos; }
+
+CounterBlock& thread_counters() {
+  if (!t_node) [[unlikely]] {
+    t_node = take_node();
+    t_end.armed = true;
+  }
+  return t_node->block;
+}
+
+Totals read_totals() {
+  Totals totals{};
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (const Node* node = r.all; node; node = node->next_all)
+    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += node->block.words[i].load_relaxed();
+  return totals;
+}
+
+}  // namespace spw::telemetry

@@ -1,0 +1,56 @@
+// Counters: one cache-line-aligned block of plain 64-bit words a thread, summed when read.
+//
+// Invariant: total(c) = retired[c] + sum over live threads of block[c]; a counter never goes down.
+// Threads: a thread adds only to its own block, with relaxed loads and stores (no read-modify-write instruction);
+// any thread may read totals at any time and sees each word as of some recent instant.
+// Lifetime: blocks are never unmapped while the process lives; a thread's block is folded into `retired` and reused.
+// Limits: none; a block is sizeof(uint64_t) * kCounterCount rounded up to a cache line.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/atomic.h"
+
+namespace spw::telemetry {
+
+enum class Counter : unsigned {
+#define SPW_COUNTER(name, text, unit) name,
+#include "telemetry/counters.inc"
+#undef SPW_COUNTER
+};
+
+inline constexpr size_t kCounterCount = 0
+#define SPW_COUNTER(name, text, unit) +1
+#include "telemetry/counters.inc"
+#undef SPW_COUNTER
+    ;
+
+struct CounterInfo {
+  const char* name;
+  const char* text;
+  const char* unit;
+};
+
+// In the order of Counter.
+std::span<const CounterInfo, kCounterCount> counter_infos();
+
+struct alignas(64) CounterBlock {
+  std::array<Atomic<uint64_t>, kCounterCount> words;
+  void add(Counter c, uint64_t n = 1) {
+    auto& word = words[static_cast<size_t>(c)];
+    word.store_relaxed(word.load_relaxed() + n);
+  }
+};
+
+// This thread's block, made at first use.
+CounterBlock& thread_counters();
+
+inline void count(Counter c, uint64_t n = 1) { thread_counters().add(c, n); }
+
+using Totals = std::array<uint64_t, kCounterCount>;
+Totals read_totals();
+inline uint64_t total(const Totals& totals, Counter c) { return totals[static_cast<size_t>(c)]; }
+
+}  // namespace spw::telemetry
