@@ -21,6 +21,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "cache/partition_map.h"
 #include "store/store.h"
 
 namespace spw::cache {
@@ -94,11 +95,14 @@ class SharedCache {
   // Asks for [first, first + count) to be brought in, without waiting; may do less than asked, never pins.
   virtual void prefetch(Client& client, BlockId first, uint64_t count) = 0;
   // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
-  // the range; pins that SATCs still hold on it keep their frames until unpinned, and then drop without a write.
+  // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on storing to it
+  // without telling, should the range be handed out again.
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty) and syncs these.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 
+  virtual PartitionMap partition_map() const = 0;
+  virtual uint32_t frames_per_partition() const = 0;  // of the smallest partition
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
   virtual uint32_t peak_frames() const = 0;
