@@ -51,6 +51,19 @@ function(spw_layer layer)
   target_link_libraries(${target} ${scope} spw_options ${ARG_DEPENDS})
 endfunction()
 
+# spw_layer_part(LAYER PART SOURCES ... DEPENDS ...): a piece of a layer as target spw_<layer>_<part>, for a user that needs it
+# without the rest (the command line tool reads options without starting a runtime).
+function(spw_layer_part layer part)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  string(REPLACE "/" "_" flat ${layer})
+  set(target spw_${flat}_${part})
+  spw_layer_include_path(${layer} include_path)
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_compile_options(${target} PRIVATE -fno-exceptions)
+  target_include_directories(${target} PUBLIC ${include_path})
+  target_link_libraries(${target} PUBLIC spw_options ${ARG_DEPENDS})
+endfunction()
+
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_custom_target(check_layers ALL
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check_layers.py ${CMAKE_SOURCE_DIR}

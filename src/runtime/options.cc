@@ -1,0 +1,262 @@
+#include "runtime/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace spw::runtime {
+
+namespace {
+
+constexpr std::string_view kPrefix = "SPILLWAY_";
+// A name further than this from every option is not a slip of the finger.
+constexpr size_t kTypoDistanceMax = 3;
+
+constexpr Accepts size(uint64_t least, uint64_t most) { return {ValueKind::kSize, least, most, {}}; }
+constexpr Accepts power_of_two_size(uint64_t least, uint64_t most) {
+  return {ValueKind::kPowerOfTwoSize, least, most, {}};
+}
+constexpr Accepts count(uint64_t least, uint64_t most) { return {ValueKind::kCount, least, most, {}}; }
+constexpr Accepts one_of(std::string_view choices) { return {ValueKind::kChoice, 0, 0, choices}; }
+constexpr Accepts directory() { return {ValueKind::kDirectory, 0, 0, {}}; }
+constexpr Accepts report_target() { return {ValueKind::kReportTarget, 0, 0, {}}; }
+
+constexpr auto kInfos = std::to_array<OptionInfo>({
+#define SPW_OPTION(name, member, accepts, fallback, example, help, doc) \
+  {OptionId::name, #name, accepts, fallback, example, help, doc},
+#include "runtime/options.inc"
+#undef SPW_OPTION
+});
+
+constexpr bool is_worked_out_at_start(std::string_view fallback) { return fallback.starts_with('('); }
+
+std::vector<std::string_view> split_choices(std::string_view choices) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= choices.size();) {
+    size_t end = std::min(choices.find('|', begin), choices.size());
+    parts.push_back(choices.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string absolute_path(std::string_view path) {
+  std::error_code error;
+  auto absolute = std::filesystem::absolute(path, error);
+  return error ? std::string(path) : absolute.lexically_normal().string();
+}
+
+// The parsers: nothing when `text` is not accepted.
+
+std::optional<uint64_t> parse_number(const Accepts& accepts, std::string_view text) {
+  std::optional<uint64_t> value;
+  if (accepts.kind == ValueKind::kCount) {
+    uint64_t number = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc{} && end == text.data() + text.size()) value = number;
+  } else {
+    value = parse_size_bytes(text);
+  }
+  if (!value || *value < accepts.least || *value > accepts.most) return std::nullopt;
+  if (accepts.kind == ValueKind::kPowerOfTwoSize && !is_power_of_two(*value)) return std::nullopt;
+  return value;
+}
+
+std::optional<size_t> parse_choice(const Accepts& accepts, std::string_view text) {
+  auto choices = split_choices(accepts.choices);
+  auto found = std::find(choices.begin(), choices.end(), text);
+  if (found == choices.end()) return std::nullopt;
+  return static_cast<size_t>(found - choices.begin());
+}
+
+// assign(): one for each type that a member of Options has.
+
+bool assign(uint64_t& member, const Accepts& accepts, std::string_view text) {
+  auto value = parse_number(accepts, text);
+  member = value.value_or(member);
+  return value.has_value();
+}
+
+template <class Enum>
+  requires std::is_enum_v<Enum>
+bool assign(Enum& member, const Accepts& accepts, std::string_view text) {
+  auto index = parse_choice(accepts, text);
+  if (index) member = static_cast<Enum>(*index);
+  return index.has_value();
+}
+
+bool assign(std::string& member, const Accepts& accepts, std::string_view text) {
+  if (accepts.kind == ValueKind::kChoice) {
+    if (!parse_choice(accepts, text)) return false;
+    member = text;
+  } else {
+    member = absolute_path(text);
+  }
+  return true;
+}
+
+bool assign(StatsTarget& member, const Accepts&, std::string_view text) {
+  if (text == "off")
+    member = {StatsKind::kOff, {}};
+  else if (text == "text")
+    member = {StatsKind::kText, {}};
+  else
+    member = {StatsKind::kJson, absolute_path(text)};
+  return true;
+}
+
+bool assign_member(Options& options, const OptionInfo& info, std::string_view text) {
+  switch (info.id) {
+#define SPW_OPTION(name, member, ...) \
+  case OptionId::name:                \
+    return assign(options.member, info.accepts, text);
+#include "runtime/options.inc"
+#undef SPW_OPTION
+  }
+  return false;
+}
+
+Status refused(std::string_view source, std::string_view value, std::string_view why) {
+  return Status(EINVAL, std::string(source) + "=" + std::string(value) + ": " + std::string(why));
+}
+
+std::string_view find_variable(const char* const* environment, std::string_view name) {
+  for (; *environment; ++environment) {
+    std::string_view entry = *environment;
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
+void warn_of_unknown_variables(const char* const* environment, std::vector<std::string>* warnings) {
+  std::vector<std::string> known;
+  for (const OptionInfo& info : kInfos) known.push_back(environment_variable(info.name));
+  std::vector<std::string_view> views(known.begin(), known.end());
+  for (; *environment; ++environment) {
+    std::string_view name = *environment;
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with(kPrefix) || std::find(views.begin(), views.end(), name) != views.end()) continue;
+    std::string_view near = nearest_word(name, views);
+    std::string line = std::string(name) + " is no option of Spillway and is ignored";
+    if (!near.empty()) line += "; did you mean " + std::string(near) + "?";
+    warnings->push_back(std::move(line));
+  }
+}
+
+// Works out the fallbacks that depend on the machine or on other options, then checks what concerns several
+// options.
+Status finish_options(Options& options, const char* const* environment, uint64_t memory_available_bytes) {
+  const auto was_set = [&](std::string_view name) {
+    return !find_variable(environment, environment_variable(name)).empty();
+  };
+  if (!was_set("memory")) options.memory_bytes = memory_available_bytes / 4 * 3;
+  if (!was_set("quota")) options.quota_bytes = options.memory_bytes / 8;
+  if (!was_set("store")) {
+    std::string_view temporary = find_variable(environment, "TMPDIR");
+    options.store = absolute_path(temporary.empty() ? "/tmp" : temporary);
+  }
+  if (options.engine == Engine::kMapped)
+    return refused("SPILLWAY_ENGINE", "mapped",
+                   "the mapped engine is not part of this version; accepted: auto, translated, such as "
+                   "SPILLWAY_ENGINE=auto");
+  if (options.memory_bytes < kFramesMin * options.block_bytes)
+    return refused("SPILLWAY_MEMORY", format_size(options.memory_bytes),
+                   "too little for blocks of " + format_size(options.block_bytes) + "; accepted: at least " +
+                       format_size(kFramesMin * options.block_bytes) + " (" + std::to_string(kFramesMin) +
+                       " blocks), or a smaller SPILLWAY_BLOCK, such as SPILLWAY_BLOCK=4K");
+  if (options.quota_bytes > options.memory_bytes)
+    return refused("SPILLWAY_QUOTA", format_size(options.quota_bytes),
+                   "more than SPILLWAY_MEMORY, which is " + format_size(options.memory_bytes) +
+                       "; accepted: a size up to that, such as SPILLWAY_QUOTA=" +
+                       std::to_string(options.memory_bytes / 8));
+  return Status::ok();
+}
+
+}  // namespace
+
+std::span<const OptionInfo> option_infos() { return kInfos; }
+
+std::string environment_variable(std::string_view option_name) {
+  std::string variable(kPrefix);
+  for (char c : option_name) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return variable;
+}
+
+std::string accepted_values(const Accepts& accepts) {
+  switch (accepts.kind) {
+    case ValueKind::kSize:
+      return "a size from " + format_size(accepts.least) + " to " + format_size(accepts.most);
+    case ValueKind::kPowerOfTwoSize:
+      return "a power of two from " + format_size(accepts.least) + " to " + format_size(accepts.most);
+    case ValueKind::kCount:
+      return "a number from " + std::to_string(accepts.least) + " to " + std::to_string(accepts.most);
+    case ValueKind::kChoice: {
+      std::string text;
+      for (std::string_view choice : split_choices(accepts.choices))
+        text += (text.empty() ? "one of " : ", ") + std::string(choice);
+      return text;
+    }
+    case ValueKind::kDirectory:
+      return "a directory";
+    case ValueKind::kReportTarget:
+      return "off, text or the name of a file";
+  }
+  return {};
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  size_t best_distance = kTypoDistanceMax + 1;
+  for (std::string_view candidate : candidates) {
+    // Levenshtein's edit distance, a row of the table at a time.
+    std::vector<size_t> row(candidate.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= word.size(); ++i) {
+      size_t diagonal = std::exchange(row[0], i);
+      for (size_t j = 1; j < row.size(); ++j) {
+        size_t substituted = diagonal + (word[i - 1] != candidate[j - 1]);
+        diagonal = std::exchange(row[j], std::min({substituted, row[j] + 1, row[j - 1] + 1}));
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+Status set_option(Options& options, const OptionInfo& info, std::string_view source, std::string_view value) {
+  if (assign_member(options, info, value)) return Status::ok();
+  return refused(source, value,
+                 "accepted: " + accepted_values(info.accepts) + ", such as " + std::string(source) + "=" +
+                     std::string(info.example));
+}
+
+Result<Options> parse_environment(const char* const* environment, uint64_t memory_available_bytes,
+                                  std::vector<std::string>* warnings) {
+  warn_of_unknown_variables(environment, warnings);
+  Options options;
+  for (const OptionInfo& info : kInfos) {
+    const std::string variable = environment_variable(info.name);
+    std::string_view value = find_variable(environment, variable);
+    if (value.empty()) {
+      if (!is_worked_out_at_start(info.fallback)) SPW_CHECK(assign_member(options, info, info.fallback));
+      continue;
+    }
+    if (Status status = set_option(options, info, variable, value); !status) return status;
+  }
+  if (Status status = finish_options(options, environment, memory_available_bytes); !status) return status;
+  return options;
+}
+
+}  // namespace spw::runtime

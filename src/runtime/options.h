@@ -1,0 +1,99 @@
+// What a user can choose, read from SPILLWAY_ environment variables. options.inc lists every option once; the
+// runtime reads its options through parse_environment(), and `spillway run` uses the same functions before it
+// starts a program.
+//
+// Invariants of Options that parse_environment() returned:
+//   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
+//   quota_bytes <= memory_bytes;  engine != kMapped;  store and stats_file are absolute paths (stats_file may
+//   be empty)
+// Errors: EINVAL, whose context() is one complete line for the user: which variable, its value, what is
+// accepted and an example. Whether the store's directory exists and can be written is for the one who opens
+// it to say. Threads: pure functions of their arguments (and of the working directory, for relative paths).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace spw::runtime {
+
+// Fewer frames than this cannot hold what one thread may pin while others go on.
+inline constexpr uint64_t kFramesMin = 256;
+
+// The enumerators stand in the order of the choices in options.inc.
+enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
+enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
+enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
+enum class StatsKind : uint8_t { kOff, kText, kJson };
+
+struct StatsTarget {
+  StatsKind kind = StatsKind::kOff;
+  std::string file;  // kJson only
+};
+
+struct Options {
+  uint64_t memory_bytes = 0;
+  std::string store;
+  uint64_t block_bytes = 0;
+  Engine engine = Engine::kAuto;
+  std::string policy;
+  uint64_t threshold_bytes = 0;
+  uint64_t quota_bytes = 0;
+  uint64_t servers = 0;
+  DelegationChoice delegation = DelegationChoice::kAuto;
+  IoChoice io = IoChoice::kAuto;
+  uint64_t readahead_blocks = 0;
+  StatsTarget stats;
+};
+
+enum class OptionId : unsigned {
+#define SPW_OPTION(name, ...) name,
+#include "runtime/options.inc"
+#undef SPW_OPTION
+};
+
+enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kDirectory, kReportTarget };
+
+// What a value may be. `least` and `most` bound sizes and counts; `choices` are parted by '|'.
+struct Accepts {
+  ValueKind kind = ValueKind::kSize;
+  uint64_t least = 0;
+  uint64_t most = 0;
+  std::string_view choices;
+};
+
+struct OptionInfo {
+  OptionId id;
+  std::string_view name;
+  Accepts accepts;
+  std::string_view fallback;
+  std::string_view example;
+  std::string_view help;
+  std::string_view doc;
+};
+
+// In the order of options.inc.
+std::span<const OptionInfo> option_infos();
+
+// "memory" -> "SPILLWAY_MEMORY".
+std::string environment_variable(std::string_view option_name);
+// "a size from 8.0 MiB to 16.0 TiB", "one of auto, translated, mapped".
+std::string accepted_values(const Accepts& accepts);
+// The candidate that `word` most likely meant, or "" when none is near.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+
+// Stores `value` in the member that belongs to `info`. `source` is what the user wrote it in: "--memory",
+// "SPILLWAY_MEMORY".
+Status set_option(Options& options, const OptionInfo& info, std::string_view source, std::string_view value);
+
+// Options from "NAME=value" strings (a nullptr ends them), with every fallback worked out. An empty value
+// counts as unset. A SPILLWAY_ variable that is no option adds a line to `warnings`.
+Result<Options> parse_environment(const char* const* environment, uint64_t memory_available_bytes,
+                                  std::vector<std::string>* warnings);
+
+}  // namespace spw::runtime
