@@ -42,8 +42,8 @@
 #define SPW_STABLE_TRANSLATIONS 8
 /* The widest single access the pass may emit (a 64-byte vector), and the size of the buffer for one that crosses. */
 #define SPW_ACCESS_BYTES_MAX 64
-/* Streams that one __spw_chunk_v1 call describes at most. */
-#define SPW_STREAMS_MAX 16
+/* Streams that one __spw_chunk_v1 call describes at most: the first must outlive the translation of the last. */
+#define SPW_STREAMS_MAX SPW_STABLE_TRANSLATIONS
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,150 @@
+#include "front/translate/engine.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+#include "base/check.h"
+#include "base/units.h"
+
+// What inlined code sees before its thread has a translator: one entry that matches nothing.
+static __spw_satc_entry g_no_entry;
+extern "C" __attribute__((visibility("default"), tls_model("initial-exec"))) thread_local __spw_thread __spw_thread_v1 = {
+    &g_no_entry, 0, 0};
+
+namespace spw::front {
+
+namespace {
+
+// The entry points are C functions without a context: they find the engine here. Written once at start.
+Atomic<TranslatedEngine*> g_engine{nullptr};
+thread_local Translator* t_translator = nullptr;
+
+size_t footprint_bytes(const SatcShape& shape, const TranslatorConfig& config) {
+  return round_up(sizeof(Translator), 64) + round_up(Translator::bytes_for(shape, config), kMmuPageBytes);
+}
+
+void reset_thread_block() {
+  telemetry::count(telemetry::Counter::direct_hits, __spw_thread_v1.direct_hits);
+  __spw_thread_v1 = {&g_no_entry, 0, 0};
+}
+
+}  // namespace
+
+TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options, void (*fatal)(const Status&))
+    : config_{&cache, options.block_shift, cache.partition_map(), fatal},
+      budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads) {
+  SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
+  SPW_CHECK(g_engine.load_relaxed() == nullptr);
+  g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
+}
+
+TranslatedEngine::~TranslatedEngine() {
+  end_thread();
+  g_engine.store_release(nullptr);
+  pthread_key_delete(key_);
+}
+
+Translator& TranslatedEngine::translator() {
+  if (t_translator) [[likely]]
+    return *t_translator;
+  return register_thread();
+}
+
+Translator& TranslatedEngine::register_thread() {
+  if (forked_)
+    config_.fatal(Status(ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+  Result<SatcShape> shape = budget_.acquire();
+  if (!shape) config_.fatal(shape.status());
+  Result<cache::Client*> client = config_.cache->open_client();
+  if (!client) config_.fatal(client.status());
+  size_t bytes = footprint_bytes(*shape, config_);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) config_.fatal(Status(errno, "cannot map the SATC of a new thread"));
+  satc_bytes_.fetch_add_relaxed(bytes);
+  void* tables = static_cast<std::byte*>(memory) + round_up(sizeof(Translator), 64);
+  t_translator = new (memory) Translator(config_, **client, *shape, tables, __spw_thread_v1);
+  pthread_setspecific(key_, t_translator);
+  return *t_translator;
+}
+
+void TranslatedEngine::thread_ended(void* translator) {
+  if (TranslatedEngine* engine = g_engine.load_acquire()) engine->close(static_cast<Translator*>(translator));
+}
+
+void TranslatedEngine::end_thread() {
+  if (!t_translator || forked_) return;
+  pthread_setspecific(key_, nullptr);
+  close(t_translator);
+}
+
+void TranslatedEngine::close(Translator* translator) {
+  if (forked_) return;
+  reset_thread_block();
+  t_translator = nullptr;
+  translator->flush();
+  SatcShape shape = translator->shape();
+  config_.cache->close_client(&translator->client());
+  size_t bytes = footprint_bytes(shape, config_);
+  translator->~Translator();
+  ::munmap(translator, bytes);
+  satc_bytes_.fetch_sub_relaxed(bytes);
+  budget_.release(shape);
+}
+
+void TranslatedEngine::forked() {
+  forked_ = true;
+  t_translator = nullptr;
+  __spw_thread_v1 = {&g_no_entry, 0, 0};
+}
+
+region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache::Access access) {
+  return translator().pin_window(address, max_bytes, access);
+}
+
+void TranslatedEngine::unpin(const region::Window& window) { translator().unpin_window(window); }
+
+}  // namespace spw::front
+
+// The out-of-line entry points of abi.h. trampolines.S keeps the registers that preserve_most promises and comes here.
+namespace {
+
+spw::front::Translator& entered(spw::telemetry::Counter counter) {
+  spw::front::TranslatedEngine* engine = spw::front::g_engine.load_acquire();
+  SPW_CHECK(engine);  // an address in managed space before there is a managed space
+  spw::front::Translator& translator = engine->translator();
+  spw::telemetry::count(counter);
+  return translator;
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("hidden"))) const void* spw_translate_load(uintptr_t address, size_t size) {
+  auto& translator = entered(spw::telemetry::Counter::direct_misses);
+  if (translator.crosses_block(address, size)) [[unlikely]]
+    return translator.read_across(address, size);
+  return translator.translate(address, false);
+}
+
+__attribute__((visibility("hidden"))) void* spw_translate_store(uintptr_t address, size_t size) {
+  auto& translator = entered(spw::telemetry::Counter::direct_misses);
+  SPW_CHECK(!translator.crosses_block(address, size));
+  return translator.translate(address, true);
+}
+
+__attribute__((visibility("hidden"))) void spw_translate_store_across(uintptr_t address, const void* bytes, size_t size) {
+  entered(spw::telemetry::Counter::direct_misses).write_across(address, static_cast<const std::byte*>(bytes), size);
+}
+
+__attribute__((visibility("default"))) uint64_t __spw_chunk_v1(__spw_stream* streams, uint64_t count, uint64_t iterations) {
+  spw::front::TranslatedEngine* engine = spw::front::g_engine.load_acquire();
+  if (!engine) return iterations;  // no managed space yet: every address is plain
+  return engine->translator().grant_chunk(streams, count, iterations);
+}
+
+// Instrumented modules refer to this; a runtime of another version does not define it.
+__attribute__((visibility("default"))) extern const char SPW_ABI_VERSION_SYMBOL;
+const char SPW_ABI_VERSION_SYMBOL = SPW_ABI_VERSION;
+}

@@ -1,0 +1,55 @@
+// The translated engine: gives every thread a Translator at its first managed access and takes it back at its end.
+//
+// Threads: any. A thread's first managed access, from inlined code or through ManagedAccess, registers it; its
+// thread-specific destructor flushes the SATC and returns its share of the pin budget. A managed access after that (from
+// another thread-specific destructor) registers the thread again.
+// Fork: in a child nothing is translated any more; forked() makes every access there report and stop.
+// Lifetime: one per process at a time (the entry points need one); it outlives every thread that uses it, or is
+// leaked at exit.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "front/translate/translator.h"
+#include "region/managed_access.h"
+
+namespace spw::front {
+
+struct EngineOptions {
+  unsigned block_shift = 12;
+  uint32_t expected_threads = 1;
+};
+
+class TranslatedEngine final : public region::ManagedAccess {
+ public:
+  TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options, void (*fatal)(const Status&));
+  ~TranslatedEngine() override;
+
+  region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  void unpin(const region::Window& window) override;
+
+  // This thread's translator, registering the thread if need be.
+  Translator& translator();
+  // Called in a forked child, by the only thread there is.
+  void forked();
+  // Flushes this thread's SATC, as at its end. For tests and for shutdown.
+  void end_thread();
+  uint64_t satc_bytes() const { return satc_bytes_.load_relaxed(); }
+  const PinBudget& budget() const { return budget_; }
+
+ private:
+  Translator& register_thread();
+  static void thread_ended(void* translator);
+  void close(Translator* translator);
+
+  TranslatorConfig config_;
+  PinBudget budget_;
+  pthread_key_t key_{};
+  Atomic<uint64_t> satc_bytes_{0};
+  bool forked_ = false;
+};
+
+}  // namespace spw::front

@@ -1,0 +1,66 @@
+#include "front/translate/pin_budget.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace spw::front {
+
+namespace {
+
+constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins + kWindowPins;
+
+// Three quarters of a partition, but always some frames for fills and writebacks in flight.
+uint32_t capacity_of(uint32_t partition_frames) {
+  constexpr uint32_t kUnpinnedFramesMin = 16;
+  uint32_t quarter = std::max(partition_frames / 4, kUnpinnedFramesMin);
+  return partition_frames > quarter ? partition_frames - quarter : 0;
+}
+
+}  // namespace
+
+PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads)
+    : partitions_(partitions), expected_threads_(std::max(expected_threads, 1u)), capacity_(capacity_of(partition_frames)) {
+  SPW_CHECK(is_power_of_two(partitions));
+}
+
+SatcShape PinBudget::shape_for(uint32_t entries_per_partition) const {
+  SatcShape shape;
+  shape.ways = std::min(entries_per_partition, kSatcWays);
+  shape.groups = partitions_;
+  shape.sets = entries_per_partition / shape.ways;
+  return shape;
+}
+
+Result<SatcShape> PinBudget::acquire() {
+  std::lock_guard lock(mutex_);
+  uint32_t left = capacity_ - charged_;
+  if (left < kSmallestCharge)
+    return Status(ENOMEM, "memory cap too small for " + std::to_string(threads_ + 1) +
+                              " threads: raise --memory or lower --block");
+  uint32_t fair = static_cast<uint32_t>(uint64_t{capacity_} * 9 / 10 / expected_threads_);
+  uint32_t charge = threads_ < expected_threads_ ? std::min(fair, left) : left / 4;
+  charge = std::max(charge, kSmallestCharge);
+  uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
+  uint32_t entries = std::min(charge - kRingPins - kWindowPins, entries_max);
+  SatcShape shape = shape_for(entries);
+  ++threads_;
+  charged_ += shape.charge();
+  SPW_CHECK(charged_ <= capacity_);
+  return shape;
+}
+
+void PinBudget::release(const SatcShape& shape) {
+  std::lock_guard lock(mutex_);
+  SPW_CHECK(charged_ >= shape.charge() && threads_ > 0);
+  charged_ -= shape.charge();
+  --threads_;
+}
+
+uint32_t PinBudget::charged() const {
+  std::lock_guard lock(mutex_);
+  return charged_;
+}
+
+}  // namespace spw::front

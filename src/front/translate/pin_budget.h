@@ -1,0 +1,63 @@
+// How many blocks each thread's SATC may keep pinned, so that every partition can always evict.
+//
+// A pinned block cannot be evicted, and a SATC entry is a pin. The budget is therefore kept *per partition*: a thread is
+// charged the most pins it can ever have in any one partition, and the charges of all threads stay below what a
+// partition can spare:
+//
+//     sum over threads of charge(thread) <= capacity            capacity = frames of the smallest partition * kPinnedShare
+//     charge(thread) = entries per partition group + kRingPins + kWindowPins
+//
+// The first `expected_threads` threads share 9/10 of the capacity evenly; each later one gets a quarter of what is left; all
+// get at least kMinEntries. When not even that is left the cap is too small for the thread count, and acquire() says so.
+//
+// Threads: any. Lifetime: outlives every grant. Limits: named below.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "abi/abi.h"
+#include "base/status.h"
+#include "region/managed_access.h"
+
+namespace spw::front {
+
+inline constexpr uint32_t kSatcWays = 8;
+inline constexpr uint32_t kMinEntries = 2;
+inline constexpr uint32_t kEntriesPerThreadMax = 1u << 20;
+// Evicted entries stay pinned for this many further evictions: what makes the ABI's validity rule true.
+inline constexpr uint32_t kRingPins = SPW_STABLE_TRANSLATIONS;
+inline constexpr uint32_t kWindowPins = region::kWindowsPerThread;
+
+// The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one group.
+struct SatcShape {
+  uint32_t groups = 0;  // a power of two, at most the number of partitions
+  uint32_t sets = 0;    // in each group
+  uint32_t ways = 0;
+  uint32_t entries() const { return groups * sets * ways; }
+  uint32_t charge() const { return sets * ways + kRingPins + kWindowPins; }
+};
+
+class PinBudget {
+ public:
+  // `partition_frames`: frames of the smallest partition. `partitions`: a power of two.
+  PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads);
+
+  Result<SatcShape> acquire();
+  void release(const SatcShape& shape);
+
+  uint32_t capacity() const { return capacity_; }
+  uint32_t charged() const;
+
+ private:
+  SatcShape shape_for(uint32_t entries_per_partition) const;
+
+  const uint32_t partitions_;
+  const uint32_t expected_threads_;
+  const uint32_t capacity_;
+  mutable std::mutex mutex_;
+  uint32_t charged_ = 0;
+  uint32_t threads_ = 0;
+};
+
+}  // namespace spw::front

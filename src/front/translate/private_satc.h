@@ -1,0 +1,107 @@
+// The private SATC: a thread's set-associative cache of translations, below the direct SATC and above the shared cache
+// (TriCache, section 3.3).
+//
+// An entry says: this thread holds one reference on `frame`, which holds `block` at `data`; and, when `writable`, the frame was
+// marked dirty after that reference was taken, so this thread may store to it.
+// Inclusion: a granule in the direct SATC belongs to a block that has an entry here.
+// Placement: a block's group follows from its partition, its set within the group from a hash. So the entries of one
+// partition never exceed sets * ways, whatever the program touches (see pin_budget.h).
+// Replacement: second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers
+// whether the direct SATC still held the block, withdraws it there, and the entry gets another round.
+//
+// Threads: one. Lifetime: empty before destruction (clear()). Limits: SatcShape.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "front/translate/pin_budget.h"
+
+namespace spw::front {
+
+struct SatcEntry {
+  std::byte* data = nullptr;
+  FrameId frame = kNoFrame;
+  bool writable = false;
+  bool referenced = false;
+};
+
+class PrivateSatc {
+ public:
+  // `memory`: bytes_for(shape) zeroed bytes, 64-byte aligned, which outlive this.
+  PrivateSatc(const SatcShape& shape, void* memory);
+  static size_t bytes_for(const SatcShape& shape);
+
+  // The entry of `block`, marked referenced, or nullptr.
+  SatcEntry* find(BlockId block, PartitionId partition) {
+    Set set = set_of(block, partition);
+    for (uint32_t way = 0; way < shape_.ways; ++way) {
+      if (set.keys[way] == block.value + 1) {
+        set.entries[way].referenced = true;
+        return &set.entries[way];
+      }
+    }
+    return nullptr;
+  }
+
+  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. When an entry
+  // had to go, `evicted` is called with its block and contents first. `spare(block)`: see the header.
+  template <class Spare, class Evicted>
+  SatcEntry* insert(BlockId block, PartitionId partition, Spare spare, Evicted evicted) {
+    Set set = set_of(block, partition);
+    uint32_t way = choose_way(set, spare);
+    if (set.keys[way] != 0) evicted(BlockId(set.keys[way] - 1), set.entries[way]);
+    set.keys[way] = block.value + 1;
+    set.entries[way] = SatcEntry{};
+    return &set.entries[way];
+  }
+
+  // Calls `evicted(block, entry)` for every entry and empties the table.
+  template <class Evicted>
+  void clear(Evicted evicted) {
+    for (size_t i = 0; i < shape_.entries(); ++i) {
+      if (keys_[i] == 0) continue;
+      evicted(BlockId(keys_[i] - 1), entries_[i]);
+      keys_[i] = 0;
+    }
+  }
+
+ private:
+  struct Set {
+    uint64_t* keys;  // block + 1, or 0
+    SatcEntry* entries;
+    uint8_t* hand;
+  };
+
+  Set set_of(BlockId block, PartitionId partition) const {
+    uint32_t group = partition.value & (shape_.groups - 1);
+    uint32_t hash = static_cast<uint32_t>((block.value * 0x9E3779B97F4A7C15u) >> 32);
+    uint32_t in_group = static_cast<uint32_t>((uint64_t{hash} * shape_.sets) >> 32);
+    size_t index = size_t{group} * shape_.sets + in_group;
+    return {keys_ + index * shape_.ways, entries_ + index * shape_.ways, hands_ + index};
+  }
+
+  template <class Spare>
+  uint32_t choose_way(Set set, Spare spare) {
+    for (uint32_t way = 0; way < shape_.ways; ++way)
+      if (set.keys[way] == 0) return way;
+    for (uint32_t round = 0; round < 2 * shape_.ways; ++round) {
+      uint32_t way = *set.hand;
+      *set.hand = static_cast<uint8_t>(way + 1 == shape_.ways ? 0 : way + 1);
+      SatcEntry& entry = set.entries[way];
+      bool in_direct = spare(BlockId(set.keys[way] - 1));
+      if (!entry.referenced && !in_direct) return way;
+      entry.referenced = false;
+    }
+    return *set.hand;
+  }
+
+  const SatcShape shape_;
+  uint64_t* keys_;
+  SatcEntry* entries_;
+  uint8_t* hands_;
+};
+
+}  // namespace spw::front

@@ -1,0 +1,111 @@
+// One thread's translations: the direct SATC that instrumented code reads inline, the private SATC behind it, and the
+// thread's door to the shared cache (TriCache, section 3.3).
+//
+// Invariants
+//   a direct entry with read_tag = g  =>  the block of granule g has a private entry, and delta is that frame's
+//   a direct entry with write_tag = g =>  that private entry is writable (the frame is dirty)
+//   pins of this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge()
+// Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when it
+//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h).
+// Threads: one; re-entry from a signal handler is a checked bug.
+// Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
+// Limits: SatcShape; kDirectEntriesMax.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/abi.h"
+#include "base/ids.h"
+#include "cache/cache.h"
+#include "front/translate/pin_budget.h"
+#include "front/translate/private_satc.h"
+#include "region/managed_access.h"
+#include "telemetry/counters.h"
+
+namespace spw::front {
+
+inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 18;
+
+// What all translators of an engine share.
+struct TranslatorConfig {
+  cache::SharedCache* cache = nullptr;
+  unsigned block_shift = 12;
+  cache::PartitionMap partitions;
+  // Reports `status` and does not return.
+  void (*fatal)(const Status& status) = nullptr;
+};
+
+class Translator {
+ public:
+  // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented code reads.
+  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, void* memory, __spw_thread& thread);
+  static size_t bytes_for(const SatcShape& shape, const TranslatorConfig& config);
+
+  // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be stored to.
+  std::byte* translate(uintptr_t address, bool store) {
+    SatcEntry& entry = lookup(block_of(address), store ? cache::Access::kWrite : cache::Access::kRead);
+    fill_direct(address, entry);
+    return entry.data + offset_of(address);
+  }
+  bool crosses_block(uintptr_t address, size_t size) const { return offset_of(address) + size > block_bytes(); }
+
+  // A copy of `size` <= SPW_ACCESS_BYTES_MAX bytes at `address`, which may cross blocks; good until the next call.
+  const std::byte* read_across(uintptr_t address, size_t size);
+  void write_across(uintptr_t address, const std::byte* bytes, size_t size);
+
+  // See __spw_chunk_v1.
+  uint64_t grant_chunk(__spw_stream* streams, uint64_t count, uint64_t iterations);
+
+  region::Window pin_window(uintptr_t address, size_t max_bytes, cache::Access access);
+  void unpin_window(const region::Window& window);
+
+  void prefetch(uintptr_t address, size_t bytes);
+
+  // Gives up every pin. The direct table matches nothing afterwards.
+  void flush();
+
+  cache::Client& client() { return client_; }
+  const SatcShape& shape() const { return shape_; }
+
+ private:
+  struct HeldWindow {
+    FrameId frame = kNoFrame;
+    uint32_t holders = 0;
+    bool orphaned = false;  // its private entry is gone; the pin is the window's now
+  };
+
+  uint64_t block_bytes() const { return uint64_t{1} << config_.block_shift; }
+  BlockId block_of(uintptr_t address) const { return BlockId((address - SPW_MANAGED_BASE) >> config_.block_shift); }
+  uint64_t offset_of(uintptr_t address) const { return address & (block_bytes() - 1); }
+  uintptr_t address_of(BlockId block) const { return SPW_MANAGED_BASE + (block.value << config_.block_shift); }
+  __spw_satc_entry& direct_entry(uintptr_t address) {
+    uint64_t granule = address >> SPW_GRANULE_SHIFT;
+    return direct_[granule & direct_mask_];
+  }
+
+  SatcEntry& lookup(BlockId block, cache::Access access);
+  SatcEntry& miss(BlockId block, PartitionId partition, cache::Access access);
+  void fill_direct(uintptr_t address, const SatcEntry& entry);
+  bool withdraw_direct(BlockId block);
+  void evicted(BlockId block, const SatcEntry& entry);
+  void retire(FrameId frame);
+  uint64_t iterations_within_block(const __spw_stream& stream) const;
+
+  const TranslatorConfig config_;
+  cache::Client& client_;
+  const SatcShape shape_;
+  __spw_thread& thread_;
+  PrivateSatc private_;
+  __spw_satc_entry* direct_;
+  uint64_t direct_mask_;
+  std::array<FrameId, kRingPins> ring_;
+  uint32_t ring_at_ = 0;
+  std::array<HeldWindow, kWindowPins> windows_;
+  telemetry::CounterBlock& counters_;
+  bool busy_ = false;
+  alignas(64) std::array<std::byte, SPW_ACCESS_BYTES_MAX> crossing_;
+};
+
+}  // namespace spw::front
