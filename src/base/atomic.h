@@ -32,19 +32,24 @@ class Atomic {
 
   // Weak: may fail spuriously. On failure `expected` holds what was read, with relaxed order.
   bool cas_weak_acquire(T& expected, T desired) {
-    return value_.compare_exchange_weak(expected, desired, std::memory_order_acquire, std::memory_order_relaxed);
+    return value_.compare_exchange_weak(expected, desired, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
   }
   bool cas_weak_release(T& expected, T desired) {
-    return value_.compare_exchange_weak(expected, desired, std::memory_order_release, std::memory_order_relaxed);
+    return value_.compare_exchange_weak(expected, desired, std::memory_order_release,
+                                        std::memory_order_relaxed);
   }
   bool cas_weak_acq_rel(T& expected, T desired) {
-    return value_.compare_exchange_weak(expected, desired, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return value_.compare_exchange_weak(expected, desired, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed);
   }
   bool cas_strong_acquire(T& expected, T desired) {
-    return value_.compare_exchange_strong(expected, desired, std::memory_order_acquire, std::memory_order_relaxed);
+    return value_.compare_exchange_strong(expected, desired, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
   }
   bool cas_strong_acq_rel(T& expected, T desired) {
-    return value_.compare_exchange_strong(expected, desired, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return value_.compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed);
   }
 
   // For futex only: the word itself.

@@ -1,5 +1,5 @@
-// SPW_CHECK: a bug stops the program, in release too. SPW_DCHECK: the same in the check build only, for what is too
-// dear to test every time. Operating errors (a full disk, a bad option) are a Status, never a check.
+// SPW_CHECK: a bug stops the program, in release too. SPW_DCHECK: the same in the check build only, for what
+// is too dear to test every time. Operating errors (a full disk, a bad option) are a Status, never a check.
 #pragma once
 
 namespace spw {
@@ -9,9 +9,10 @@ namespace spw {
 
 }  // namespace spw
 
-#define SPW_CHECK(condition)                                                       \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]] ::spw::check_failed(#condition, __FILE__, __LINE__); \
+#define SPW_CHECK(condition)                               \
+  do {                                                     \
+    if (!(condition)) [[unlikely]]                         \
+      ::spw::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 #ifdef SPW_CHECKED

@@ -1,6 +1,8 @@
-// The outcome of an operation that the outside world can make fail: fine, or an errno with a sentence of context.
+// The outcome of an operation that the outside world can make fail: fine, or an errno with a sentence of
+// context.
 //
-// A Status that is fine allocates nothing and is one pointer wide. It is [[nodiscard]]; bugs are SPW_CHECK's instead.
+// A Status that is fine allocates nothing and is one pointer wide. It is [[nodiscard]]; bugs are SPW_CHECK's
+// instead.
 #pragma once
 
 #include <cerrno>
@@ -14,7 +16,8 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   // `error`: a positive errno. `context`: what failed and where, in one clause without a full stop.
-  Status(int error, std::string context) : state_(std::make_shared<State>(State{error, std::move(context)})) {}
+  Status(int error, std::string context)
+      : state_(std::make_shared<State>(State{error, std::move(context)})) {}
 
   static Status ok() { return {}; }
 

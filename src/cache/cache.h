@@ -1,14 +1,15 @@
 // The shared cache: blocks of the managed space in frames, shared by all threads of the process.
 //
-// This header is what the layers above see. The parts behind it: frame_pool/ (memory), block_table/ (concurrent lookup and
-// the pin word), partition/ (the owner's single-threaded work), delegation/ (who is the owner: combining or dedicated),
-// eviction/ (the policy), writeback/ (dirty runs).
+// This header is what the layers above see. The parts behind it: frame_pool/ (memory), block_table/
+// (concurrent lookup and the pin word), partition/ (the owner's single-threaded work), delegation/ (who is
+// the owner: combining or dedicated), eviction/ (the policy), writeback/ (dirty runs).
 //
 // Invariants (between operations of a quiet cache):
 //   resident blocks + free frames + frames in transit = frame count
 //   a block is resident in at most one frame; a frame holds at most one block
 //   refs(frame) = pins not yet unpinned; refs > 0 => the frame is neither evicted nor reused
-//   a frame is dirty => a client pinned it for write since its last writeback began; and its dirty bit is cleared
+//   a frame is dirty => a client pinned it for write since its last writeback began; and its dirty bit is
+//   cleared
 //     only by the owner, only while refs = 0
 // Threads: a Client belongs to one thread at a time; everything else may be called from any thread.
 // Lifetime: clients are closed before the cache is destroyed.
@@ -33,7 +34,8 @@ struct Backing {
   bool has_contents = false;  // false: never written; reads as zeros, no I/O
 };
 
-// region/ implements this for the cache. Called by owners and by demand fills, from any thread; must not block on the cache.
+// region/ implements this for the cache. Called by owners and by demand fills, from any thread; must not
+// block on the cache.
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
@@ -48,7 +50,8 @@ class BlockSource {
 enum class Access : uint8_t {
   kRead,
   kWrite,      // marks the block dirty
-  kOverwrite,  // marks it dirty; the caller overwrites all of it before it reads any, so it need not be filled
+  kOverwrite,  // marks it dirty; the caller overwrites all of it before it reads any, so it need not be
+               // filled
 };
 
 struct Pin {
@@ -65,7 +68,7 @@ struct Options {
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
   std::string policy = "clock";
-  size_t queue_depth = 64;       // of each partition's asynchronous queue
+  size_t queue_depth = 64;             // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 64;  // 0: none
   bool huge_frames = true;
 };
@@ -73,8 +76,8 @@ struct Options {
 // One thread's door to the cache.
 class Client;
 
-// Called when a transfer finally failed (after retries) and cannot be waited out. Names block, store and offset.
-// The runtime's handler reports and ends the program; tests' handlers record.
+// Called when a transfer finally failed (after retries) and cannot be waited out. Names block, store and
+// offset. The runtime's handler reports and ends the program; tests' handlers record.
 using IoErrorHandler = void (*)(void* context, const Status& status);
 
 class SharedCache {
@@ -86,8 +89,9 @@ class SharedCache {
   virtual Result<Client*> open_client() = 0;
   virtual void close_client(Client* client) = 0;
 
-  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read and, when
-  // all frames are pinned or dirty, until one is free. EIO after retries, ENOSPC when dirty blocks have nowhere to go.
+  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read
+  // and, when all frames are pinned or dirty, until one is free. EIO after retries, ENOSPC when dirty blocks
+  // have nowhere to go.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
@@ -95,8 +99,8 @@ class SharedCache {
   // Asks for [first, first + count) to be brought in, without waiting; may do less than asked, never pins.
   virtual void prefetch(Client& client, BlockId first, uint64_t count) = 0;
   // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
-  // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on storing to it
-  // without telling, should the range be handed out again.
+  // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on
+  // storing to it without telling, should the range be handed out again.
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty) and syncs these.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
@@ -106,7 +110,8 @@ class SharedCache {
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
   virtual uint32_t peak_frames() const = 0;
-  virtual uint64_t metadata_bytes() const = 0;  // tables, words, queues: what the cap counts beside the frames
+  virtual uint64_t metadata_bytes()
+      const = 0;  // tables, words, queues: what the cap counts beside the frames
   // For the check build and tests: SPW_CHECKs every invariant above. Only while no operation runs.
   virtual void check_invariants() = 0;
 };

@@ -1,7 +1,8 @@
-// Which partition owns a block: a pure function of the block number, shared by the cache and the SATCs above it.
+// Which partition owns a block: a pure function of the block number, shared by the cache and the SATCs above
+// it.
 //
-// Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in one request
-// by one owner.
+// Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in
+// one request by one owner.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,9 @@ inline constexpr uint64_t kGroupBlocks = uint64_t{1} << kGroupShift;
 
 class PartitionMap {
  public:
-  explicit PartitionMap(uint32_t partitions = 1) : mask_(partitions - 1) { SPW_CHECK(is_power_of_two(partitions)); }
+  explicit PartitionMap(uint32_t partitions = 1) : mask_(partitions - 1) {
+    SPW_CHECK(is_power_of_two(partitions));
+  }
 
   uint32_t count() const { return mask_ + 1; }
   PartitionId of(BlockId block) const {

@@ -1,5 +1,5 @@
-// How layers that do not translate by themselves (interposed libc functions, the public API) touch managed memory: block by
-// block, through pinned windows. front/translate implements it, runtime/ hands it out.
+// How layers that do not translate by themselves (interposed libc functions, the public API) touch managed
+// memory: block by block, through pinned windows. front/translate implements it, runtime/ hands it out.
 //
 // Threads: any; a window belongs to the thread that pinned it and is unpinned by that thread.
 // Limits: a thread holds at most kWindowsPerThread windows at a time.
@@ -25,7 +25,8 @@ class ManagedAccess {
  public:
   virtual ~ManagedAccess() = default;
   // `address` is managed; 0 < result.bytes <= max_bytes. kOverwrite only when the caller overwrites all of
-  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O errors itself.
+  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O
+  // errors itself.
   virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   virtual void unpin(const Window& window) = 0;
 };

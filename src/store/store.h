@@ -1,17 +1,18 @@
 // Stores: where blocks live when they are not in memory.
 //
-// A Store is a byte space [0, size_bytes). An IoQueue carries asynchronous batches to it. Every request gets exactly one
-// completion with its own status; a completion that says ok moved every byte. Short transfers are continued and transient
-// errors (EINTR, EAGAIN, EIO up to kRetriesMax) retried below this interface, with a limit, and counted.
+// A Store is a byte space [0, size_bytes). An IoQueue carries asynchronous batches to it. Every request gets
+// exactly one completion with its own status; a completion that says ok moved every byte. Short transfers are
+// continued and transient errors (EINTR, EAGAIN, EIO up to kRetriesMax) retried below this interface, with a
+// limit, and counted.
 //
-// Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the caller
-// serialises), except that wait() may run in one thread while another submits (see IoQueue).
-// Lifetime: queues are destroyed before their store, with nothing in flight. A request and its buffers belong to the
+// Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the
+// caller serialises), except that wait() may run in one thread while another submits (see IoQueue). Lifetime:
+// queues are destroyed before their store, with nothing in flight. A request and its buffers belong to the
 // queue from submit() until its completion is reaped.
-// Limits: kSegmentsMax segments a request, queue depth as opened; a request's bytes are a multiple of alignment() at
-// an aligned offset with aligned buffers, or it fails with EINVAL.
-// Reads: what was never written reads as zeros inside size_bytes(). A read past size_bytes() fails with EINVAL. A file
-// whose logical end lies inside its last block reads zeros behind it.
+// Limits: kSegmentsMax segments a request, queue depth as opened; a request's bytes are a multiple of
+// alignment() at an aligned offset with aligned buffers, or it fails with EINVAL. Reads: what was never
+// written reads as zeros inside size_bytes(). A read past size_bytes() fails with EINVAL. A file whose
+// logical end lies inside its last block reads zeros behind it.
 #pragma once
 
 #include <sys/uio.h>
@@ -51,13 +52,13 @@ struct Completion {
 class IoQueue {
  public:
   virtual ~IoQueue() = default;
-  // Takes requests in order while fewer than depth() are in flight; returns how many it took. Never blocks on I/O
-  // beyond what the kernel's submission does. A request that cannot be issued completes with an error.
+  // Takes requests in order while fewer than depth() are in flight; returns how many it took. Never blocks on
+  // I/O beyond what the kernel's submission does. A request that cannot be issued completes with an error.
   virtual size_t submit(std::span<Request* const> requests) = 0;
   // Takes up to out.size() completions that are there already; never blocks.
   virtual size_t reap(std::span<Completion> out) = 0;
-  // Blocks until at least one completion can be reaped, timeout_ns passed (UINT64_MAX: no limit) or wake() was called;
-  // reaps nothing. May run in one thread while another thread submits or reaps.
+  // Blocks until at least one completion can be reaped, timeout_ns passed (UINT64_MAX: no limit) or wake()
+  // was called; reaps nothing. May run in one thread while another thread submits or reaps.
   virtual void wait(uint64_t timeout_ns) = 0;
   // Ends a wait() from any thread, now or the next one. Async-signal-unsafe.
   virtual void wake() = 0;
@@ -74,8 +75,8 @@ class Store {
   virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
   // The same transfer, done by the calling thread before it returns. The cheapest way to do one demand read.
   virtual Status transfer(Request& request) = 0;
-  // Makes sure that a later write to [offset, offset + bytes) cannot fail for want of space, where the store can
-  // promise that; ENOSPC if there is none.
+  // Makes sure that a later write to [offset, offset + bytes) cannot fail for want of space, where the store
+  // can promise that; ENOSPC if there is none.
   virtual Status reserve(uint64_t offset_bytes, uint64_t bytes) = 0;
 };
 

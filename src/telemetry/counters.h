@@ -1,10 +1,10 @@
 // Counters: one cache-line-aligned block of plain 64-bit words a thread, summed when read.
 //
 // Invariant: total(c) = retired[c] + sum over live threads of block[c]; a counter never goes down.
-// Threads: a thread adds only to its own block, with relaxed loads and stores (no read-modify-write instruction);
-// any thread may read totals at any time and sees each word as of some recent instant.
-// Lifetime: blocks are never unmapped while the process lives; a thread's block is folded into `retired` and reused.
-// Limits: none; a block is sizeof(uint64_t) * kCounterCount rounded up to a cache line.
+// Threads: a thread adds only to its own block, with relaxed loads and stores (no read-modify-write
+// instruction); any thread may read totals at any time and sees each word as of some recent instant.
+// Lifetime: blocks are never unmapped while the process lives; a thread's block is folded into `retired` and
+// reused. Limits: none; a block is sizeof(uint64_t) * kCounterCount rounded up to a cache line.
 #pragma once
 
 #include <array>

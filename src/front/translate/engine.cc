@@ -9,7 +9,8 @@
 
 // What inlined code sees before its thread has a translator: one entry that matches nothing.
 static __spw_satc_entry g_no_entry;
-extern "C" __attribute__((visibility("default"), tls_model("initial-exec"))) thread_local __spw_thread __spw_thread_v1 = {
+extern "C" __attribute__((visibility("default"),
+                          tls_model("initial-exec"))) thread_local __spw_thread __spw_thread_v1 = {
     &g_no_entry, 0, 0};
 
 namespace spw::front {
@@ -31,7 +32,8 @@ void reset_thread_block() {
 
 }  // namespace
 
-TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options, void (*fatal)(const Status&))
+TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options,
+                                   void (*fatal)(const Status&))
     : config_{&cache, options.block_shift, cache.partition_map(), fatal},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads) {
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
@@ -53,7 +55,8 @@ Translator& TranslatedEngine::translator() {
 
 Translator& TranslatedEngine::register_thread() {
   if (forked_)
-    config_.fatal(Status(ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+    config_.fatal(
+        Status(ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
   Result<SatcShape> shape = budget_.acquire();
   if (!shape) config_.fatal(shape.status());
   Result<cache::Client*> client = config_.cache->open_client();
@@ -106,7 +109,8 @@ void TranslatedEngine::unpin(const region::Window& window) { translator().unpin_
 
 }  // namespace spw::front
 
-// The out-of-line entry points of abi.h. trampolines.S keeps the registers that preserve_most promises and comes here.
+// The out-of-line entry points of abi.h. trampolines.S keeps the registers that preserve_most promises and
+// comes here.
 namespace {
 
 spw::front::Translator& entered(spw::telemetry::Counter counter) {
@@ -134,11 +138,14 @@ __attribute__((visibility("hidden"))) void* spw_translate_store(uintptr_t addres
   return translator.translate(address, true);
 }
 
-__attribute__((visibility("hidden"))) void spw_translate_store_across(uintptr_t address, const void* bytes, size_t size) {
-  entered(spw::telemetry::Counter::direct_misses).write_across(address, static_cast<const std::byte*>(bytes), size);
+__attribute__((visibility("hidden"))) void spw_translate_store_across(uintptr_t address, const void* bytes,
+                                                                      size_t size) {
+  entered(spw::telemetry::Counter::direct_misses)
+      .write_across(address, static_cast<const std::byte*>(bytes), size);
 }
 
-__attribute__((visibility("default"))) uint64_t __spw_chunk_v1(__spw_stream* streams, uint64_t count, uint64_t iterations) {
+__attribute__((visibility("default"))) uint64_t __spw_chunk_v1(__spw_stream* streams, uint64_t count,
+                                                               uint64_t iterations) {
   spw::front::TranslatedEngine* engine = spw::front::g_engine.load_acquire();
   if (!engine) return iterations;  // no managed space yet: every address is plain
   return engine->translator().grant_chunk(streams, count, iterations);

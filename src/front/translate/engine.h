@@ -1,11 +1,11 @@
-// The translated engine: gives every thread a Translator at its first managed access and takes it back at its end.
+// The translated engine: gives every thread a Translator at its first managed access and takes it back at its
+// end.
 //
-// Threads: any. A thread's first managed access, from inlined code or through ManagedAccess, registers it; its
-// thread-specific destructor flushes the SATC and returns its share of the pin budget. A managed access after that (from
-// another thread-specific destructor) registers the thread again.
-// Fork: in a child nothing is translated any more; forked() makes every access there report and stop.
-// Lifetime: one per process at a time (the entry points need one); it outlives every thread that uses it, or is
-// leaked at exit.
+// Threads: any. A thread's first managed access, from inlined code or through ManagedAccess, registers it;
+// its thread-specific destructor flushes the SATC and returns its share of the pin budget. A managed access
+// after that (from another thread-specific destructor) registers the thread again. Fork: in a child nothing
+// is translated any more; forked() makes every access there report and stop. Lifetime: one per process at a
+// time (the entry points need one); it outlives every thread that uses it, or is leaked at exit.
 #pragma once
 
 #include <pthread.h>

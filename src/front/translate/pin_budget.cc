@@ -21,7 +21,9 @@ uint32_t capacity_of(uint32_t partition_frames) {
 }  // namespace
 
 PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads)
-    : partitions_(partitions), expected_threads_(std::max(expected_threads, 1u)), capacity_(capacity_of(partition_frames)) {
+    : partitions_(partitions),
+      expected_threads_(std::max(expected_threads, 1u)),
+      capacity_(capacity_of(partition_frames)) {
   SPW_CHECK(is_power_of_two(partitions));
 }
 

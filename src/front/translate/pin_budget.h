@@ -1,14 +1,15 @@
 // How many blocks each thread's SATC may keep pinned, so that every partition can always evict.
 //
-// A pinned block cannot be evicted, and a SATC entry is a pin. The budget is therefore kept *per partition*: a thread is
-// charged the most pins it can ever have in any one partition, and the charges of all threads stay below what a
-// partition can spare:
+// A pinned block cannot be evicted, and a SATC entry is a pin. The budget is therefore kept *per partition*:
+// a thread is charged the most pins it can ever have in any one partition, and the charges of all threads
+// stay below what a partition can spare:
 //
-//     sum over threads of charge(thread) <= capacity            capacity = frames of the smallest partition * kPinnedShare
-//     charge(thread) = entries per partition group + kRingPins + kWindowPins
+//     sum over threads of charge(thread) <= capacity            capacity = frames of the smallest partition *
+//     kPinnedShare charge(thread) = entries per partition group + kRingPins + kWindowPins
 //
-// The first `expected_threads` threads share 9/10 of the capacity evenly; each later one gets a quarter of what is left; all
-// get at least kMinEntries. When not even that is left the cap is too small for the thread count, and acquire() says so.
+// The first `expected_threads` threads share 9/10 of the capacity evenly; each later one gets a quarter of
+// what is left; all get at least kMinEntries. When not even that is left the cap is too small for the thread
+// count, and acquire() says so.
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
@@ -29,7 +30,8 @@ inline constexpr uint32_t kEntriesPerThreadMax = 1u << 20;
 inline constexpr uint32_t kRingPins = SPW_STABLE_TRANSLATIONS;
 inline constexpr uint32_t kWindowPins = region::kWindowsPerThread;
 
-// The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one group.
+// The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one
+// group.
 struct SatcShape {
   uint32_t groups = 0;  // a power of two, at most the number of partitions
   uint32_t sets = 0;    // in each group

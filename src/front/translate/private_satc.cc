@@ -7,7 +7,9 @@ namespace spw::front {
 namespace {
 constexpr size_t kLineBytes = 64;
 size_t keys_bytes(const SatcShape& shape) { return round_up(shape.entries() * sizeof(uint64_t), kLineBytes); }
-size_t entries_bytes(const SatcShape& shape) { return round_up(shape.entries() * sizeof(SatcEntry), kLineBytes); }
+size_t entries_bytes(const SatcShape& shape) {
+  return round_up(shape.entries() * sizeof(SatcEntry), kLineBytes);
+}
 }  // namespace
 
 size_t PrivateSatc::bytes_for(const SatcShape& shape) {

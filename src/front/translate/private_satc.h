@@ -1,13 +1,13 @@
-// The private SATC: a thread's set-associative cache of translations, below the direct SATC and above the shared cache
-// (TriCache, section 3.3).
+// The private SATC: a thread's set-associative cache of translations, below the direct SATC and above the
+// shared cache (TriCache, section 3.3).
 //
-// An entry says: this thread holds one reference on `frame`, which holds `block` at `data`; and, when `writable`, the frame was
-// marked dirty after that reference was taken, so this thread may store to it.
+// An entry says: this thread holds one reference on `frame`, which holds `block` at `data`; and, when
+// `writable`, the frame was marked dirty after that reference was taken, so this thread may store to it.
 // Inclusion: a granule in the direct SATC belongs to a block that has an entry here.
-// Placement: a block's group follows from its partition, its set within the group from a hash. So the entries of one
-// partition never exceed sets * ways, whatever the program touches (see pin_budget.h).
-// Replacement: second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers
-// whether the direct SATC still held the block, withdraws it there, and the entry gets another round.
+// Placement: a block's group follows from its partition, its set within the group from a hash. So the entries
+// of one partition never exceed sets * ways, whatever the program touches (see pin_budget.h). Replacement:
+// second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers whether
+// the direct SATC still held the block, withdraws it there, and the entry gets another round.
 //
 // Threads: one. Lifetime: empty before destruction (clear()). Limits: SatcShape.
 #pragma once

@@ -30,14 +30,15 @@ size_t Translator::bytes_for(const SatcShape& shape, const TranslatorConfig& con
   return PrivateSatc::bytes_for(shape) + direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry);
 }
 
-Translator::Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, void* memory,
-                       __spw_thread& thread)
+Translator::Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
+                       void* memory, __spw_thread& thread)
     : config_(config),
       client_(client),
       shape_(shape),
       thread_(thread),
       private_(shape, memory),
-      direct_(reinterpret_cast<__spw_satc_entry*>(static_cast<std::byte*>(memory) + PrivateSatc::bytes_for(shape))),
+      direct_(reinterpret_cast<__spw_satc_entry*>(static_cast<std::byte*>(memory) +
+                                                  PrivateSatc::bytes_for(shape))),
       direct_mask_(direct_entries(shape, config.block_shift) - 1),
       counters_(telemetry::thread_counters()) {
   ring_.fill(kNoFrame);

@@ -1,11 +1,12 @@
-// One thread's translations: the direct SATC that instrumented code reads inline, the private SATC behind it, and the
-// thread's door to the shared cache (TriCache, section 3.3).
+// One thread's translations: the direct SATC that instrumented code reads inline, the private SATC behind it,
+// and the thread's door to the shared cache (TriCache, section 3.3).
 //
 // Invariants
-//   a direct entry with read_tag = g  =>  the block of granule g has a private entry, and delta is that frame's
-//   a direct entry with write_tag = g =>  that private entry is writable (the frame is dirty)
-//   pins of this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge()
-// Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when it
+//   a direct entry with read_tag = g  =>  the block of granule g has a private entry, and delta is that
+//   frame's a direct entry with write_tag = g =>  that private entry is writable (the frame is dirty) pins of
+//   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge()
+// Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
+// it
 //   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h).
 // Threads: one; re-entry from a signal handler is a checked bug.
 // Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
@@ -39,19 +40,25 @@ struct TranslatorConfig {
 
 class Translator {
  public:
-  // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented code reads.
-  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, void* memory, __spw_thread& thread);
+  // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented
+  // code reads.
+  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, void* memory,
+             __spw_thread& thread);
   static size_t bytes_for(const SatcShape& shape, const TranslatorConfig& config);
 
-  // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be stored to.
+  // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be
+  // stored to.
   std::byte* translate(uintptr_t address, bool store) {
     SatcEntry& entry = lookup(block_of(address), store ? cache::Access::kWrite : cache::Access::kRead);
     fill_direct(address, entry);
     return entry.data + offset_of(address);
   }
-  bool crosses_block(uintptr_t address, size_t size) const { return offset_of(address) + size > block_bytes(); }
+  bool crosses_block(uintptr_t address, size_t size) const {
+    return offset_of(address) + size > block_bytes();
+  }
 
-  // A copy of `size` <= SPW_ACCESS_BYTES_MAX bytes at `address`, which may cross blocks; good until the next call.
+  // A copy of `size` <= SPW_ACCESS_BYTES_MAX bytes at `address`, which may cross blocks; good until the next
+  // call.
   const std::byte* read_across(uintptr_t address, size_t size);
   void write_across(uintptr_t address, const std::byte* bytes, size_t size);
 
@@ -77,9 +84,13 @@ class Translator {
   };
 
   uint64_t block_bytes() const { return uint64_t{1} << config_.block_shift; }
-  BlockId block_of(uintptr_t address) const { return BlockId((address - SPW_MANAGED_BASE) >> config_.block_shift); }
+  BlockId block_of(uintptr_t address) const {
+    return BlockId((address - SPW_MANAGED_BASE) >> config_.block_shift);
+  }
   uint64_t offset_of(uintptr_t address) const { return address & (block_bytes() - 1); }
-  uintptr_t address_of(BlockId block) const { return SPW_MANAGED_BASE + (block.value << config_.block_shift); }
+  uintptr_t address_of(BlockId block) const {
+    return SPW_MANAGED_BASE + (block.value << config_.block_shift);
+  }
   __spw_satc_entry& direct_entry(uintptr_t address) {
     uint64_t granule = address >> SPW_GRANULE_SHIFT;
     return direct_[granule & direct_mask_];

@@ -1,0 +1,49 @@
+#include "front/translate/pin_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace spw::front {
+namespace {
+
+TEST(PinBudget, charges_never_exceed_what_a_partition_can_spare) {
+  for (uint32_t frames : {64u, 300u, 1024u, 16384u, 1u << 20}) {
+    PinBudget budget(frames, 4, 2);
+    uint32_t threads = 0;
+    std::vector<SatcShape> shapes;
+    while (true) {
+      Result<SatcShape> shape = budget.acquire();
+      if (!shape) break;
+      EXPECT_GE(shape->entries(), kMinEntries);
+      shapes.push_back(*shape);
+      ASSERT_LE(budget.charged(), budget.capacity());
+      ASSERT_LT(budget.capacity(), frames);
+      if (++threads == 5000) break;
+    }
+    EXPECT_GE(threads, 2u) << frames;
+    for (const SatcShape& shape : shapes) budget.release(shape);
+    EXPECT_EQ(budget.charged(), 0u);
+  }
+}
+
+TEST(PinBudget, expected_threads_share_evenly_and_later_ones_get_less) {
+  PinBudget budget(65536, 1, 2);
+  SatcShape first = *budget.acquire();
+  SatcShape second = *budget.acquire();
+  SatcShape third = *budget.acquire();
+  EXPECT_EQ(first.entries(), second.entries());
+  EXPECT_LT(third.entries(), second.entries());
+  EXPECT_GT(first.entries(), 65536u / 4);
+}
+
+TEST(PinBudget, a_cap_too_small_for_the_threads_is_said) {
+  PinBudget budget(64, 1, 1);
+  Status last;
+  for (int i = 0; i < 64 && last.is_ok(); ++i) last = budget.acquire().status();
+  EXPECT_EQ(last.error(), ENOMEM);
+  EXPECT_NE(last.message().find("--memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spw::front

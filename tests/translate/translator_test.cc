@@ -1,0 +1,237 @@
+#include "front/translate/translator.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "front/translate/engine.h"
+
+namespace spw::cache {
+class Client {};
+}  // namespace spw::cache
+
+namespace spw::front {
+namespace {
+
+constexpr unsigned kShift = 12;
+constexpr size_t kBlock = size_t{1} << kShift;
+
+// A cache that evicts a block the moment its last pin goes, poisons the frame, and counts what it is asked.
+class EvictAtOnce final : public cache::SharedCache {
+ public:
+  explicit EvictAtOnce(uint32_t partitions, uint32_t frames) : map_(partitions), frames_(frames) {
+    for (uint32_t i = frames; i-- > 0;) free_.push_back(i);
+  }
+  Result<cache::Client*> open_client() override { return &client_; }
+  void close_client(cache::Client*) override {}
+  Status pin(cache::Client&, BlockId block, cache::Access access, cache::Pin* out) override {
+    auto [it, inserted] = where_.try_emplace(block.value, 0);
+    if (inserted) {
+      EXPECT_FALSE(free_.empty());
+      it->second = free_.back();
+      free_.pop_back();
+      Frame& frame = frames_[it->second];
+      frame.block = block.value;
+      frame.dirty = false;
+      auto& image = disk_[block.value];
+      if (image.empty()) image.assign(kBlock, std::byte{0});
+      frame.bytes = image;
+      ++fills;
+    }
+    Frame& frame = frames_[it->second];
+    if (frame.refs++ == 0) peak = std::max(peak, ++pinned);
+    if (access != cache::Access::kRead) frame.dirty = true;
+    *out = {frame.bytes.data(), FrameId(it->second)};
+    return {};
+  }
+  void mark_dirty(cache::Client&, FrameId frame) override { frames_[frame.value].dirty = true; }
+  void unpin(cache::Client&, FrameId id) override {
+    Frame& frame = frames_[id.value];
+    ASSERT_GT(frame.refs, 0);
+    if (--frame.refs > 0) return;
+    --pinned;
+    if (frame.dirty) disk_[frame.block] = frame.bytes;
+    std::fill(frame.bytes.begin(), frame.bytes.end(), std::byte{0xDB});
+    where_.erase(frame.block);
+    free_.push_back(id.value);
+  }
+  void prefetch(cache::Client&, BlockId, uint64_t) override {}
+  void discard(cache::Client&, BlockId, uint64_t) override {}
+  Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }
+  cache::PartitionMap partition_map() const override { return map_; }
+  uint32_t frames_per_partition() const override { return static_cast<uint32_t>(frames_.size()) / map_.count(); }
+  uint32_t frame_count() const override { return static_cast<uint32_t>(frames_.size()); }
+  uint32_t free_frames() const override { return static_cast<uint32_t>(free_.size()); }
+  uint32_t peak_frames() const override { return peak; }
+  uint64_t metadata_bytes() const override { return 0; }
+  void check_invariants() override {}
+
+  uint32_t pinned = 0, peak = 0, fills = 0;
+
+ private:
+  struct Frame {
+    std::vector<std::byte> bytes;
+    uint64_t block = 0;
+    int refs = 0;
+    bool dirty = false;
+  };
+  cache::PartitionMap map_;
+  std::vector<Frame> frames_;
+  std::vector<uint32_t> free_;
+  std::map<uint64_t, uint32_t> where_;
+  std::map<uint64_t, std::vector<std::byte>> disk_;
+  cache::Client client_;
+};
+
+[[noreturn]] void die(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::abort();
+}
+
+class TranslatorTest : public testing::Test {
+ protected:
+  TranslatorTest() : cache_(2, 4096) {}
+  void make(const SatcShape& shape) {
+    shape_ = shape;
+    TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die};
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, round_up(Translator::bytes_for(shape, config), 64))));
+    std::memset(memory_.get(), 0, round_up(Translator::bytes_for(shape, config), 64));
+    client_ = *cache_.open_client();
+    translator_ = std::make_unique<Translator>(config, *client_, shape, memory_.get(), thread_);
+  }
+  void TearDown() override {
+    if (translator_) translator_->flush();
+    EXPECT_EQ(cache_.pinned, 0u);
+  }
+  // What inlined code does: the entry's tag, then the slow call.
+  std::byte* access(uintptr_t p, size_t size, bool store) {
+    uint64_t granule = p >> SPW_GRANULE_SHIFT;
+    auto* entry = reinterpret_cast<__spw_satc_entry*>(reinterpret_cast<char*>(thread_.direct) +
+                                                      (granule << 4 & thread_.direct_mask_bytes));
+    uint32_t last = static_cast<uint32_t>((p + size - 1) >> SPW_GRANULE_SHIFT);
+    if ((store ? entry->write_tag : entry->read_tag) == last) return reinterpret_cast<std::byte*>(p + entry->delta);
+    return translator_->translate(p, store);
+  }
+
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  EvictAtOnce cache_;
+  SatcShape shape_;
+  std::unique_ptr<std::byte, Free> memory_;
+  cache::Client* client_ = nullptr;
+  __spw_thread thread_{};
+  std::unique_ptr<Translator> translator_;
+};
+
+constexpr uintptr_t address_of(uint64_t block, uint64_t offset = 0) {
+  return SPW_MANAGED_BASE + block * kBlock + offset;
+}
+
+TEST_F(TranslatorTest, random_accesses_agree_with_a_reference_model) {
+  make({2, 3, 4});
+  Rng rng(7);
+  constexpr uint64_t kBlocks = 300;
+  std::vector<uint8_t> model(kBlocks * kBlock);
+  for (int i = 0; i < 300000; ++i) {
+    uint64_t at = rng.below(model.size() - SPW_ACCESS_BYTES_MAX);
+    uintptr_t p = address_of(1) + at;
+    size_t size = size_t{1} << rng.below(7);
+    bool crosses = (at % kBlock) + size > kBlock;
+    if (rng.below(2)) {
+      uint8_t bytes[SPW_ACCESS_BYTES_MAX];
+      for (auto& byte : bytes) byte = static_cast<uint8_t>(rng.next());
+      if (crosses) {
+        translator_->write_across(p, reinterpret_cast<std::byte*>(bytes), size);
+      } else {
+        std::memcpy(access(p, size, true), bytes, size);
+      }
+      std::memcpy(&model[at], bytes, size);
+    } else {
+      const std::byte* raw = crosses ? translator_->read_across(p, size) : access(p, size, false);
+      ASSERT_EQ(std::memcmp(raw, &model[at], size), 0) << "at " << at << " size " << size;
+    }
+  }
+  EXPECT_LE(cache_.peak, shape_.entries() + kRingPins + kWindowPins);
+}
+
+TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_translations) {
+  make({1, 1, 2});
+  for (uint64_t round = 0; round < 1000; ++round) {
+    auto* raw = reinterpret_cast<uint64_t*>(access(address_of(round + 1), 8, true));
+    *raw = round;
+    for (uint64_t k = 1; k <= SPW_STABLE_TRANSLATIONS; ++k) access(address_of(5000 + round * 16 + k), 8, false);
+    ASSERT_EQ(*raw, round);
+  }
+}
+
+TEST_F(TranslatorTest, pins_in_one_partition_never_exceed_the_charge) {
+  make({2, 2, 4});
+  cache::PartitionMap map = cache_.partition_map();
+  for (uint64_t block = 1; block < 20000; ++block)
+    if (map.of(BlockId(block)) == PartitionId(0)) access(address_of(block), 8, false);
+  EXPECT_LE(cache_.peak, shape_.charge());
+}
+
+TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {
+  make({1, 1, 4});
+  uint64_t value = 42;
+  access(address_of(3), 8, false);
+  std::memcpy(access(address_of(3), 8, true), &value, 8);
+  translator_->flush();
+  EXPECT_EQ(std::memcmp(access(address_of(3), 8, false), &value, 8), 0);
+}
+
+TEST_F(TranslatorTest, a_chunk_stays_inside_the_blocks_of_its_streams) {
+  make({1, 4, 4});
+  std::vector<int> plain(4096);
+  __spw_stream streams[3] = {{address_of(10, kBlock - 64), 8, 8, 0, 99},
+                             {address_of(20, 128), -16, 16, 1, 99},
+                             {reinterpret_cast<uintptr_t>(plain.data()), 4, 4, 1, 99}};
+  EXPECT_EQ(translator_->grant_chunk(streams, 3, 1000), 8u);
+  EXPECT_EQ(streams[2].delta, 0u);
+  auto* raw = reinterpret_cast<uint64_t*>(streams[0].address + streams[0].delta);
+  EXPECT_EQ(*raw, 0u);
+  streams[0].address += 8 * 8;  // the next block
+  EXPECT_EQ(translator_->grant_chunk(streams, 1, 3), 3u);
+  streams[0].address = address_of(10, kBlock - 4);  // crosses
+  EXPECT_EQ(translator_->grant_chunk(streams, 1, 1000), 0u);
+  EXPECT_EQ(translator_->grant_chunk(streams + 1, 1, 1000), 9u);  // 128, 112, ... 0
+}
+
+TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) {
+  make({1, 1, 2});
+  region::Window window = translator_->pin_window(address_of(5, 100), 8192, cache::Access::kWrite);
+  EXPECT_EQ(window.bytes, kBlock - 100);
+  std::memset(window.data, 7, window.bytes);
+  for (uint64_t block = 100; block < 200; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(window.data[0], std::byte{7});
+  region::Window again = translator_->pin_window(address_of(5), 1, cache::Access::kRead);
+  EXPECT_EQ(again.data + 100, window.data);
+  translator_->unpin_window(again);
+  for (uint64_t block = 200; block < 300; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(window.data[0], std::byte{7});
+  translator_->unpin_window(window);
+}
+
+TEST_F(TranslatorTest, a_hot_block_reached_only_through_the_direct_satc_outlives_a_scan) {
+  make({1, 1, 8});
+  access(address_of(1), 8, false);
+  uint32_t fills_of_hot = 0;
+  for (uint64_t block = 100; block < 400; ++block) {
+    uint32_t before = cache_.fills;
+    access(address_of(1), 8, false);
+    fills_of_hot += cache_.fills - before;
+    access(address_of(block), 8, false);
+  }
+  EXPECT_LT(fills_of_hot, 150u);
+}
+
+}  // namespace
+}  // namespace spw::front
