@@ -1,0 +1,133 @@
+#include "platform/file.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/units.h"
+
+namespace spw::platform {
+
+namespace {
+
+Status failed(std::string context) { return Status(errno, std::move(context)); }
+
+// Whether a direct transfer works, tried by reading the first page.
+bool can_read_directly(int fd) {
+  alignas(kMmuPageBytes) std::byte page[kMmuPageBytes];
+  return ::pread(fd, page, sizeof page, 0) >= 0;
+}
+
+}  // namespace
+
+File::~File() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<File> open_file(const std::string& path, int flags) {
+  int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+  if (fd < 0) return failed("cannot open " + path);
+  return File(fd);
+}
+
+Result<OpenedFile> reopen_file(int fd, Direct direct) {
+  int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return failed("cannot use file descriptor " + std::to_string(fd));
+  int access = flags & O_ACCMODE;
+  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (direct == Direct::kIfPossible && access != O_WRONLY) {
+    File file(::open(path.c_str(), access | O_DIRECT | O_CLOEXEC));
+    if (file.is_open() && can_read_directly(file.fd())) return OpenedFile{std::move(file), true};
+  }
+  File file(::open(path.c_str(), access | O_CLOEXEC));
+  if (file.is_open()) return OpenedFile{std::move(file), false};
+  int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return failed("cannot duplicate file descriptor " + std::to_string(fd));
+  return OpenedFile{File(copy), (flags & O_DIRECT) != 0};
+}
+
+Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused) {
+  constexpr mode_t kOwnerOnly = 0600;
+  if (!tmpfile_refused) {
+    int fd = ::open(directory.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, kOwnerOnly);
+    if (fd >= 0) return File(fd);
+    bool lacks_it = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOSYS;
+    if (!lacks_it) return failed("cannot make a spill file in " + directory);
+  }
+  std::string path = directory + "/.spillway-XXXXXX";
+  int fd = ::mkostemp(path.data(), O_CLOEXEC);  // mode 0600
+  if (fd < 0) return failed("cannot make a spill file in " + directory);
+  File file(fd);
+  if (::unlink(path.c_str()) != 0) return failed("cannot unlink the spill file " + path);
+  return file;
+}
+
+Result<uint64_t> file_size(const File& file) {
+  struct stat info{};
+  if (::fstat(file.fd(), &info) != 0) return failed("cannot stat a file");
+  if (S_ISREG(info.st_mode)) return static_cast<uint64_t>(info.st_size);
+  if (S_ISDIR(info.st_mode)) return Status(EISDIR, "a store needs a file or a block device");
+  if (!S_ISBLK(info.st_mode)) return Status(ENOTSUP, "a store needs a file or a block device");
+  uint64_t bytes = 0;
+  if (::ioctl(file.fd(), BLKGETSIZE64, &bytes) != 0) return failed("cannot tell a block device's size");
+  return bytes;
+}
+
+Status set_file_size(const File& file, uint64_t bytes) {
+  if (::ftruncate(file.fd(), static_cast<off_t>(bytes)) != 0)
+    return failed("cannot set a file's size to " + format_size(bytes));
+  return Status::ok();
+}
+
+Result<uint64_t> filesystem_free(const File& file) {
+  struct statvfs info{};
+  if (::fstatvfs(file.fd(), &info) != 0) return failed("cannot tell a filesystem's free space");
+  return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+uint64_t direct_alignment(const File& file) {
+  constexpr uint64_t kSectorBytes = 512;
+#ifdef STATX_DIOALIGN
+  struct statx info{};
+  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0 && (info.stx_mask & STATX_DIOALIGN) &&
+      info.stx_dio_offset_align > kSectorBytes)
+    return info.stx_dio_offset_align;
+#endif
+  return kSectorBytes;
+}
+
+Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {
+  int result;
+  do {
+    result = ::fallocate(file.fd(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
+                         static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0)
+    return failed("cannot reserve " + format_size(bytes) + " at offset " + std::to_string(offset_bytes));
+  return Status::ok();
+}
+
+int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
+  ssize_t result = ::preadv(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  return result < 0 ? -errno : result;
+}
+
+int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
+  ssize_t result = ::pwritev(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  return result < 0 ? -errno : result;
+}
+
+int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes) {
+  int result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
+                           static_cast<off_t>(bytes));
+  return result < 0 ? -errno : 0;
+}
+
+int64_t sync_data(int fd) { return ::fdatasync(fd) < 0 ? -errno : 0; }
+
+}  // namespace spw::platform

@@ -1,0 +1,76 @@
+// An open file, and what stores ask of one: opening (spill files too), size, space, holes, vectored
+// transfers.
+//
+// Invariant: a File owns its descriptor, or is empty (fd() == -1).
+// Threads: const members may be called by any number of threads at once.
+// Lifetime: the descriptor is closed with the File.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace spw::platform {
+
+class File {
+ public:
+  File() = default;
+  explicit File(int fd) : fd_(fd) {}  // takes the descriptor over
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~File();
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+enum class Direct : uint8_t { kNo, kIfPossible };
+
+// A file and whether its transfers go around the page cache.
+struct OpenedFile {
+  File file;
+  bool direct = false;
+};
+
+// open(2) with O_CLOEXEC; flags: O_RDONLY, O_RDWR, …
+Result<File> open_file(const std::string& path, int flags);
+
+// A second open description of what `fd` has open, with its access mode; direct where the filesystem accepts
+// O_DIRECT and really reads with it (some accept the flag and then refuse every transfer). Falls back to
+// dup(2) where there is no /proc.
+Result<OpenedFile> reopen_file(int fd, Direct direct);
+
+// A new empty file in `directory` that has no name and mode 0600: O_TMPFILE, or made and unlinked at once
+// where the filesystem lacks that. `tmpfile_refused`: take the second way at once (for tests).
+Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused = false);
+
+// Bytes of a regular file or a block device; EISDIR, ENOTSUP for anything else.
+Result<uint64_t> file_size(const File& file);
+Status set_file_size(const File& file, uint64_t bytes);
+// Bytes an unprivileged writer can still use on the file's filesystem.
+Result<uint64_t> filesystem_free(const File& file);
+// The multiple that offsets and lengths of direct transfers must have, as the kernel reports it; 512 where it
+// does not.
+uint64_t direct_alignment(const File& file);
+
+// Allocates space without changing the file's size. EOPNOTSUPP where the filesystem cannot.
+Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes);
+
+// The raw operations of a transfer, for the stores' own retry: a byte count, or a negative errno. EINTR comes
+// back too.
+int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes);
+int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes);
+int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes);
+int64_t sync_data(int fd);
+
+}  // namespace spw::platform

@@ -1,0 +1,29 @@
+// What the machine offers this process: processors and memory, within affinity masks and control groups.
+//
+// Threads: any. Values are as of the call and change under it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace spw::platform {
+
+// Processors this thread may run on, at least 1.
+unsigned cpu_count();
+
+// MemTotal and MemAvailable of the whole machine.
+Result<uint64_t> memory_total_bytes();
+Result<uint64_t> memory_available_bytes();
+
+// The smallest limit of this process's control group and the groups above it (v2 memory.max, v1
+// memory.limit_in_bytes); nothing where there is none.
+std::optional<uint64_t> cgroup_memory_limit_bytes();
+
+// The same for a given text of /proc/self/cgroup and mount point of the groups (for tests).
+std::optional<uint64_t> cgroup_memory_limit_bytes(std::string_view proc_cgroup, const std::string& mount);
+
+}  // namespace spw::platform

@@ -1,0 +1,149 @@
+#include "platform/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/units.h"
+#include "platform/proc_text.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace spw::platform {
+
+namespace {
+
+Status failed(const char* what, uint64_t bytes) {
+  return Status(errno, std::string("cannot ") + what + " " + format_size(bytes) + " of address space");
+}
+
+int flags_of(Protection protection) {
+  switch (protection) {
+    case Protection::kNone:
+      return PROT_NONE;
+    case Protection::kRead:
+      return PROT_READ;
+    case Protection::kReadWrite:
+      return PROT_READ | PROT_WRITE;
+  }
+  return PROT_NONE;
+}
+
+int flag_of(Advice advice) {
+  switch (advice) {
+    case Advice::kDontNeed:
+      return MADV_DONTNEED;
+    case Advice::kRemove:
+      return MADV_REMOVE;
+    case Advice::kWillNeed:
+      return MADV_WILLNEED;
+    case Advice::kHugePage:
+      return MADV_HUGEPAGE;
+    case Advice::kNoHugePage:
+      return MADV_NOHUGEPAGE;
+    case Advice::kCollapse:
+      return MADV_COLLAPSE;
+    case Advice::kPopulateWrite:
+      return MADV_POPULATE_WRITE;
+    case Advice::kDontFork:
+      return MADV_DONTFORK;
+    case Advice::kDontDump:
+      return MADV_DONTDUMP;
+  }
+  return MADV_NORMAL;
+}
+
+// An unused range of `bytes` whose start has the alignment: reserves more, and gives back what sticks out.
+Result<Mapping> reserve_aligned(uint64_t bytes, uint64_t alignment_bytes) {
+  uint64_t slack = alignment_bytes > kMmuPageBytes ? alignment_bytes : 0;
+  void* got = ::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return failed("reserve", bytes);
+  auto start = reinterpret_cast<uintptr_t>(got);
+  uintptr_t aligned = round_up(start, alignment_bytes);
+  if (aligned > start) ::munmap(got, aligned - start);
+  uintptr_t end = start + bytes + slack;
+  if (end > aligned + bytes) ::munmap(reinterpret_cast<void*>(aligned + bytes), end - (aligned + bytes));
+  return Mapping(reinterpret_cast<void*>(aligned), bytes);
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (base_) ::munmap(base_, bytes_);
+}
+
+Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes) {
+  if (address == 0) return reserve_aligned(bytes, kMmuPageBytes);
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* wanted = reinterpret_cast<void*>(address);
+  void* got = ::mmap(wanted, bytes, PROT_NONE, kFlags, -1, 0);
+  if (got == MAP_FAILED) return failed("reserve", bytes);
+  Mapping mapping(got, bytes);
+  // Before Linux 4.17 the address is only a hint.
+  if (got != wanted) return Status(EEXIST, "cannot reserve address space at its fixed address");
+  return mapping;
+}
+
+Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes) {
+  auto range = reserve_aligned(bytes, alignment_bytes);
+  if (!range) return range.status();
+  if (Status status = protect(range->data(), bytes, Protection::kReadWrite); !status) return status;
+  return std::move(*range);
+}
+
+Result<File> create_memory_file(const char* name, uint64_t bytes) {
+  int fd = ::memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return failed("make a memory file for", bytes);
+  File file(fd);
+  if (Status status = set_file_size(file, bytes); !status) return status;
+  return file;
+}
+
+Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes, Protection protection,
+                         uint64_t alignment_bytes) {
+  auto range = reserve_aligned(bytes, alignment_bytes);
+  if (!range) return range.status();
+  if (Status status = map_file_at(range->data(), file, offset_bytes, bytes, protection); !status)
+    return status;
+  return std::move(*range);
+}
+
+Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
+                   Protection protection) {
+  void* got = ::mmap(address, bytes, flags_of(protection), MAP_SHARED | MAP_FIXED, file.fd(),
+                     static_cast<off_t>(offset_bytes));
+  return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
+}
+
+Status release_at(void* address, uint64_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  void* got = ::mmap(address, bytes, PROT_NONE, kFlags, -1, 0);
+  return got == MAP_FAILED ? failed("release", bytes) : Status::ok();
+}
+
+Status protect(void* address, uint64_t bytes, Protection protection) {
+  return ::mprotect(address, bytes, flags_of(protection)) == 0 ? Status::ok() : failed("protect", bytes);
+}
+
+Status advise(void* address, uint64_t bytes, Advice advice) {
+  return ::madvise(address, bytes, flag_of(advice)) == 0 ? Status::ok() : failed("advise on", bytes);
+}
+
+Result<ProcessMemory> process_memory() {
+  auto text = read_small_file("/proc/self/status");
+  if (!text) return text.status();
+  ProcessMemory memory;
+  memory.resident_bytes = kib_field(*text, "VmRSS:").value_or(0);
+  memory.resident_anonymous_bytes = kib_field(*text, "RssAnon:").value_or(0);
+  memory.resident_peak_bytes = kib_field(*text, "VmHWM:").value_or(0);
+  return memory;
+}
+
+}  // namespace spw::platform

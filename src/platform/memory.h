@@ -1,0 +1,78 @@
+// Address ranges: reserving, mapping, protecting and advising them, and this process's memory use.
+//
+// A Mapping owns a range of addresses and unmaps it at its end. Pieces of a reservation are given memory with
+// map_file_at / protect and taken back with release_at; the reservation stays whole all the while.
+// Threads: any, on disjoint ranges. Limits: addresses and sizes are multiples of the MMU page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/status.h"
+#include "platform/file.h"
+
+namespace spw::platform {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(void* base, uint64_t bytes) : base_(static_cast<std::byte*>(base)), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+
+  std::byte* data() const { return base_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+enum class Protection : uint8_t { kNone, kRead, kReadWrite };
+
+// Addresses without access or memory. `address` 0: anywhere; otherwise exactly there, EEXIST when something
+// is in the way.
+Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes);
+// Zeroed private memory, allocated as it is touched and not counted against overcommit. `alignment_bytes`: of
+// its start, a power of two.
+Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes = 4096);
+// Memory that can be mapped at several addresses at once.
+Result<File> create_memory_file(const char* name, uint64_t bytes);
+// Maps [offset, offset + bytes) of `file`, shared. `alignment_bytes`: of its start.
+Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes, Protection protection,
+                         uint64_t alignment_bytes = 4096);
+// The same over a piece of a range the caller owns, whatever was there. Async-signal-safe unless it fails.
+Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
+                   Protection protection);
+// Puts a piece of a reservation back to no access and no memory. Async-signal-safe unless it fails.
+Status release_at(void* address, uint64_t bytes);
+Status protect(void* address, uint64_t bytes, Protection protection);
+
+enum class Advice : uint8_t {
+  kDontNeed,  // drop the pages; private memory reads as zeros afterwards
+  kRemove,    // punch a hole in the shared memory file behind the range
+  kWillNeed,
+  kHugePage,
+  kNoHugePage,
+  kCollapse,  // make huge pages now; EINVAL before Linux 6.1, EAGAIN or ENOMEM when there are none
+  kPopulateWrite,
+  kDontFork,
+  kDontDump,
+};
+Status advise(void* address, uint64_t bytes, Advice advice);
+
+struct ProcessMemory {
+  uint64_t resident_bytes = 0;  // anonymous + file + shared
+  uint64_t resident_anonymous_bytes = 0;
+  uint64_t resident_peak_bytes = 0;
+};
+Result<ProcessMemory> process_memory();
+
+}  // namespace spw::platform

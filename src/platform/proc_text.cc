@@ -1,0 +1,52 @@
+#include "platform/proc_text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/units.h"
+#include "platform/file.h"
+
+namespace spw::platform {
+
+Result<std::string> read_small_file(const std::string& path) {
+  auto file = open_file(path, O_RDONLY);
+  if (!file) return file.status();
+  std::string text;
+  char piece[4096];
+  while (text.size() < kSmallFileBytesMax) {
+    ssize_t got = ::read(file->fd(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Status(errno, "cannot read " + path);
+    if (got == 0) break;
+    text.append(piece, static_cast<size_t>(got));
+  }
+  return text;
+}
+
+std::optional<uint64_t> kib_field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    if (!line.starts_with(name)) continue;
+    line.remove_prefix(name.size());
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.ends_with(" kB")) return std::nullopt;
+    auto kib = whole_number(line.substr(0, line.size() - 3));
+    return kib ? std::optional(*kib * kKiB) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> whole_number(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  uint64_t number = 0;
+  auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace spw::platform

@@ -1,0 +1,25 @@
+// Reading the kernel's small text files (/proc, /sys) and the fields in them.
+//
+// Threads: any. Limits: files of up to kSmallFileBytesMax bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace spw::platform {
+
+inline constexpr size_t kSmallFileBytesMax = 64 * 1024;
+
+Result<std::string> read_small_file(const std::string& path);
+
+// The value of a line "NAME   123 kB", in bytes. `name` with its colon.
+std::optional<uint64_t> kib_field(std::string_view text, std::string_view name);
+
+// A whole text that is one decimal number, with or without a newline.
+std::optional<uint64_t> whole_number(std::string_view text);
+
+}  // namespace spw::platform

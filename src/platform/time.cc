@@ -1,0 +1,25 @@
+#include "platform/time.h"
+
+#include <cerrno>
+#include <ctime>
+
+namespace spw::platform {
+
+namespace {
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+}
+
+uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void sleep_ns(uint64_t duration_ns) {
+  timespec rest{static_cast<time_t>(duration_ns / kNsPerSecond),
+                static_cast<long>(duration_ns % kNsPerSecond)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, &rest) == EINTR) {
+  }
+}
+
+}  // namespace spw::platform

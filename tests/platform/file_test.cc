@@ -1,0 +1,98 @@
+#include "platform/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace spw::platform {
+namespace {
+
+std::string scratch_directory() {
+  const char* named = std::getenv("SPW_TEST_DIR");
+  std::string path = (named ? std::string(named) : ::testing::TempDir()) + "/spw_file_test.XXXXXX";
+  return ::mkdtemp(path.data()) ? path : "";
+}
+
+class SpillFile : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { directory_ = scratch_directory(); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string directory_;
+};
+
+TEST_P(SpillFile, has_no_name_and_is_its_owners_alone) {
+  auto file = open_spill_file(directory_, GetParam());
+  ASSERT_TRUE(file) << file.status().message();
+  struct stat info{};
+  ASSERT_EQ(::fstat(file->fd(), &info), 0);
+  EXPECT_EQ(info.st_nlink, 0u);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+}
+
+TEST_P(SpillFile, in_a_missing_directory_is_an_error_that_names_it) {
+  auto file = open_spill_file(directory_ + "/missing", GetParam());
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.status().error(), ENOENT);
+  EXPECT_NE(file.status().message().find(directory_ + "/missing"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, SpillFile, ::testing::Bool(),
+                         [](const auto& way) { return way.param ? "made_and_unlinked" : "tmpfile"; });
+
+TEST(File, space_can_be_allocated_punched_and_counted) {
+  std::string directory = scratch_directory();
+  auto file = open_spill_file(directory);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(set_file_size(*file, 1 << 20));
+  struct stat info{};
+  ASSERT_TRUE(allocate_space(*file, 0, 1 << 20));
+  ASSERT_EQ(::fstat(file->fd(), &info), 0);
+  EXPECT_GE(info.st_blocks * 512, 1 << 20);
+  EXPECT_EQ(punch_hole(file->fd(), 0, 1 << 20), 0);
+  ASSERT_EQ(::fstat(file->fd(), &info), 0);
+  EXPECT_LT(info.st_blocks * 512, 1 << 20);
+  auto size = file_size(*file);
+  ASSERT_TRUE(size);
+  EXPECT_EQ(*size, 1u << 20);
+  auto free_bytes = filesystem_free(*file);
+  ASSERT_TRUE(free_bytes);
+  EXPECT_GT(*free_bytes, 0u);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(File, reopened_keeps_its_access_mode_and_its_contents) {
+  std::string directory = scratch_directory();
+  std::string path = directory + "/data";
+  int fd = ::open(path.c_str(), O_CREAT | O_RDWR, 0600);
+  ASSERT_EQ(::write(fd, "abcd", 4), 4);
+  ::close(fd);
+  auto file = open_file(path, O_RDONLY);
+  ASSERT_TRUE(file);
+  std::filesystem::remove(path);
+  auto again = reopen_file(file->fd(), Direct::kNo);
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->direct);
+  char text[5] = {};
+  iovec segment{text, 4};
+  EXPECT_EQ(read_at(again->file.fd(), &segment, 1, 0), 4);
+  EXPECT_STREQ(text, "abcd");
+  EXPECT_EQ(write_at(again->file.fd(), &segment, 1, 0), -EBADF);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(File, a_directory_or_a_pipe_has_no_size_for_a_store) {
+  auto directory = open_file("/", O_RDONLY);
+  ASSERT_TRUE(directory);
+  EXPECT_EQ(file_size(*directory).status().error(), EISDIR);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  File reader(ends[0]), writer(ends[1]);
+  EXPECT_EQ(file_size(reader).status().error(), ENOTSUP);
+}
+
+}  // namespace
+}  // namespace spw::platform
