@@ -32,6 +32,9 @@ if(SPW_SANITIZE)
   target_link_options(spw_options INTERFACE -fsanitize=${SPW_SANITIZE})
 endif()
 
+# Every layer's library and nothing else: what `./dev test gcc` builds.
+add_custom_target(layers)
+
 # spw_layer(NAME SOURCES ... DEPENDS ...): one layer of the runtime. No sources: a header-only layer.
 function(spw_layer layer)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
@@ -40,6 +43,7 @@ function(spw_layer layer)
   spw_layer_include_path(${layer} include_path)
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
+    add_dependencies(layers ${target})
     set(scope PUBLIC)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> -ftls-model=initial-exec)
     target_link_libraries(${target} PRIVATE ${ARG_PRIVATE})

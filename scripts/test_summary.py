@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Sums up what `./dev test` ran: test_summary.py PART...
+
+For each part, build/PART/test-results holds `finished` (the part was built and run to its end), ctest.xml (ctest's JUnit
+report; absent for a part that only builds) and gtest/*.xml (one GoogleTest report a test program). A GoogleTest
+program counts by its cases, any other test as one. Prints what failed and what was skipped with its reason; the last
+line is exactly "N passed, N failed, N skipped". Exit status 1 when anything failed.
+"""
+import collections
+import pathlib
+import sys
+import xml.etree.ElementTree as xml
+
+Outcome = collections.namedtuple("Outcome", "part name result reason")
+
+
+def last_line(text: str | None) -> str:
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def gtest_outcomes(part: str, report: pathlib.Path) -> list[Outcome]:
+    found = []
+    for case in xml.parse(report).iter("testcase"):
+        name = f'{case.get("classname")}.{case.get("name")}'
+        skipped = case.find("skipped")
+        if case.find("failure") is not None:
+            found.append(Outcome(part, name, "failed", ""))
+        elif skipped is not None:
+            found.append(Outcome(part, name, "skipped", last_line(skipped.get("message"))))
+        elif case.get("status") == "run":
+            found.append(Outcome(part, name, "passed", ""))
+    return found
+
+
+def ctest_outcome(part: str, case: xml.Element) -> Outcome:
+    status, name = case.get("status"), case.get("name")
+    if status == "run":
+        return Outcome(part, name, "passed", "")
+    if status == "disabled" or case.find("skipped") is not None:
+        return Outcome(part, name, "skipped", last_line(case.findtext("system-out")))
+    failure = case.find("failure")
+    return Outcome(part, name, "failed", failure.get("message", "") if failure is not None else status)
+
+
+def part_outcomes(root: pathlib.Path, part: str) -> list[Outcome]:
+    results = root / "build" / part / "test-results"
+    if not (results / "finished").exists():
+        return [Outcome(part, "build", "failed", "does not build")]
+    if not (results / "ctest.xml").exists():
+        return [Outcome(part, "build", "passed", "")]
+    found = []
+    for case in xml.parse(results / "ctest.xml").iter("testcase"):
+        whole = ctest_outcome(part, case)
+        report = results / "gtest" / f"{whole.name}.xml"
+        cases = gtest_outcomes(part, report) if report.exists() else []
+        found += cases or [whole]
+        if cases and whole.result == "failed" and all(c.result != "failed" for c in cases):
+            found.append(whole)  # the cases were fine but the program was not: it crashed late, leaked or hung
+    return found
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    parts = sys.argv[1:]
+    outcomes = [outcome for part in parts for outcome in part_outcomes(root, part)]
+    print("\n== summary")
+    for part in parts:
+        count = collections.Counter(o.result for o in outcomes if o.part == part)
+        print(f"{part:8} {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    for result in ("skipped", "failed"):
+        for o in outcomes:
+            if o.result == result:
+                print(f"{result}: {o.part} {o.name}" + (f": {o.reason}" if o.reason else ""))
+    count = collections.Counter(o.result for o in outcomes)
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Tidiness that a formatter does not see: tidy.py ROOT. Errors fail it; warnings ask for a second look.
+
+Errors: a header without an opening comment; a tab in a source; a TODO without a name or issue and a reason; a path of
+one particular machine. Warnings: a file over FILE_LINES_MAX lines; a C++ function over FUNCTION_LINES_MAX lines.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+
+CXX = {".h", ".cc", ".cpp", ".c", ".inc"}
+SOURCES = CXX | {".py", ".sh", ".cmake", ".ll"}
+TEXTS = SOURCES | {".md", ".txt", ".json", ""}
+# A TODO says who or what it waits for, and why: "TODO(#12): huge pages once the kernel ...".
+TODO = re.compile(r"\bTODO\b(?!\([^)]+\): \S+ \S+)|\bFIXME\b|\bXXX\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
+FUNCTION_HEAD = re.compile(r"^(\s*)(?!\s|if\b|for\b|while\b|switch\b|else\b|do\b|namespace\b|\}).*\)[^;]*\{$")
+
+
+def tracked_files(root: pathlib.Path) -> list[pathlib.Path]:
+    listing = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+    return [root / name for name in listing.split("\0") if name and (root / name).is_file()]
+
+
+def long_functions(lines: list[str]) -> list[tuple[int, int]]:
+    """(line number, length) of each function longer than the limit; relies on clang-format's layout."""
+    found = []
+    for start, line in enumerate(lines):
+        head = FUNCTION_HEAD.match(line)
+        if not head:
+            continue
+        closing = head.group(1) + "}"
+        end = next((i for i in range(start + 1, len(lines)) if lines[i].rstrip(";,)") == closing), start)
+        if end - start + 1 > FUNCTION_LINES_MAX:
+            found.append((start + 1, end - start + 1))
+    return found
+
+
+def check_file(name: str, path: pathlib.Path, errors: list[str], warnings: list[str]) -> None:
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError:
+        return  # not a text
+    own_rules = name in ("scripts/tidy.py", "LICENSE")
+    if path.suffix == ".h" and not (lines and lines[0].startswith(("//", "/*"))):
+        errors.append(f"{name}:1: a header opens with a comment that says what it is for")
+    for number, line in enumerate(lines, 1):
+        if path.suffix in SOURCES and "\t" in line:
+            errors.append(f"{name}:{number}: a tab")
+        if not own_rules and TODO.search(line):
+            errors.append(f"{name}:{number}: a TODO needs a name or issue and a reason: TODO(#12): why it waits")
+        if not own_rules and MACHINE_PATH.search(line):
+            errors.append(f"{name}:{number}: a path of one particular machine")
+    if path.suffix in SOURCES:
+        if len(lines) > FILE_LINES_MAX:
+            warnings.append(f"{name}: {len(lines)} lines; over {FILE_LINES_MAX} a file asks to be split")
+        if path.suffix in CXX:
+            for number, length in long_functions(lines):
+                warnings.append(f"{name}:{number}: a function of {length} lines; over {FUNCTION_LINES_MAX} it asks to be split")
+
+
+def main() -> int:
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    errors: list[str] = []
+    warnings: list[str] = []
+    for path in tracked_files(root):
+        if path.suffix in TEXTS:
+            check_file(path.relative_to(root).as_posix(), path, errors, warnings)
+    for line in warnings:
+        print(f"warning: {line}")
+    for line in errors:
+        print(f"error: {line}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
