@@ -64,11 +64,11 @@ struct __spw_thread {
 
 /* One strided access stream of a loop: iteration i touches [address + i*stride, address + i*stride + size). */
 struct __spw_stream {
-  uint64_t address;      /* of the next iteration */
+  uint64_t address; /* of the next iteration */
   int64_t stride_bytes;
-  uint32_t size_bytes;   /* of everything one iteration touches, lowest byte first at `address` */
-  uint32_t is_store;     /* 0 or 1 */
-  uint64_t delta;        /* out: raw - managed for the granted iterations; 0 for an unmanaged address */
+  uint32_t size_bytes; /* of everything one iteration touches, lowest byte first at `address` */
+  uint32_t is_store;   /* 0 or 1 */
+  uint64_t delta;      /* out: raw - managed for the granted iterations; 0 for an unmanaged address */
 };
 
 #ifdef __cplusplus
