@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/check.h"
@@ -25,6 +26,13 @@ size_t footprint_bytes(const SatcShape& shape, const TranslatorConfig& config) {
   return round_up(sizeof(Translator), 64) + round_up(Translator::bytes_for(shape, config), kMmuPageBytes);
 }
 
+// Aliases are pins like any other: a sixteenth of a partition at most.
+uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& options) {
+  if (options.frames_fd < 0) return 0;
+  constexpr uint32_t kSlotsMin = 8;
+  return std::clamp(cache.frames_per_partition() / 16, kSlotsMin, kAliasSlotsMax);
+}
+
 void reset_thread_block() {
   telemetry::count(telemetry::Counter::direct_hits, __spw_thread_v1.direct_hits);
   __spw_thread_v1 = {&g_no_entry, 0, 0};
@@ -35,7 +43,9 @@ void reset_thread_block() {
 TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options,
                                    void (*fatal)(const Status&))
     : config_{&cache, options.block_shift, cache.partition_map(), fatal},
-      budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads) {
+      budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
+              alias_slots(cache, options)) {
+  if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, options.frames_fd, slots);
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
@@ -93,6 +103,18 @@ void TranslatedEngine::close(Translator* translator) {
   ::munmap(translator, bytes);
   satc_bytes_.fetch_sub_relaxed(bytes);
   budget_.release(shape);
+}
+
+bool TranslatedEngine::admit_foreign(uintptr_t address, bool store) {
+  if (!aliases_ || forked_) return false;
+  telemetry::count(telemetry::Counter::foreign_faults);
+  Status status = aliases_->admit(translator().client(), address, store);
+  if (!status) config_.fatal(status);
+  return true;
+}
+
+void TranslatedEngine::withdraw_foreign(uintptr_t address, uint64_t bytes) {
+  if (aliases_ && !forked_) aliases_->withdraw(translator().client(), address, bytes);
 }
 
 void TranslatedEngine::forked() {

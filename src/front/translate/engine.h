@@ -11,8 +11,10 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "base/atomic.h"
+#include "front/translate/alias_table.h"
 #include "front/translate/translator.h"
 #include "region/managed_access.h"
 
@@ -21,6 +23,7 @@ namespace spw::front {
 struct EngineOptions {
   unsigned block_shift = 12;
   uint32_t expected_threads = 1;
+  int frames_fd = -1;  // the frame pool's memory file; -1: foreign code is not served
 };
 
 class TranslatedEngine final : public region::ManagedAccess {
@@ -33,6 +36,10 @@ class TranslatedEngine final : public region::ManagedAccess {
 
   // This thread's translator, registering the thread if need be.
   Translator& translator();
+  // A fault at `address`, which is managed, in code that was not recompiled: makes it accessible. False: not served.
+  bool admit_foreign(uintptr_t address, bool store);
+  // The range is about to be given back: no mapping of it may outlive it.
+  void withdraw_foreign(uintptr_t address, uint64_t bytes);
   // Called in a forked child, by the only thread there is.
   void forked();
   // Flushes this thread's SATC, as at its end. For tests and for shutdown.
@@ -47,6 +54,7 @@ class TranslatedEngine final : public region::ManagedAccess {
 
   TranslatorConfig config_;
   PinBudget budget_;
+  std::optional<AliasTable> aliases_;
   pthread_key_t key_{};
   Atomic<uint64_t> satc_bytes_{0};
   bool forked_ = false;

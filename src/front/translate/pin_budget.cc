@@ -20,10 +20,11 @@ uint32_t capacity_of(uint32_t partition_frames) {
 
 }  // namespace
 
-PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads)
+PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads,
+                     uint32_t reserved)
     : partitions_(partitions),
       expected_threads_(std::max(expected_threads, 1u)),
-      capacity_(capacity_of(partition_frames)) {
+      capacity_(capacity_of(partition_frames) - std::min(capacity_of(partition_frames), reserved)) {
   SPW_CHECK(is_power_of_two(partitions));
 }
 

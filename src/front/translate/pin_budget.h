@@ -43,7 +43,8 @@ struct SatcShape {
 class PinBudget {
  public:
   // `partition_frames`: frames of the smallest partition. `partitions`: a power of two.
-  PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads);
+  // `reserved`: pins others may hold in one partition (the aliases of foreign code).
+  PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads, uint32_t reserved = 0);
 
   Result<SatcShape> acquire();
   void release(const SatcShape& shape);

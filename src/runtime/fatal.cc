@@ -1,0 +1,25 @@
+#include "runtime/fatal.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace spw::runtime {
+
+namespace {
+
+void write_line(std::string_view prefix, std::string_view line) {
+  auto part = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
+  iovec parts[] = {part(prefix), part(line), part("\n")};
+  [[maybe_unused]] auto written = ::writev(STDERR_FILENO, parts, 3);
+}
+
+}  // namespace
+
+void fatal(int exit_code, std::string_view line) {
+  write_line("spillway: ", line);
+  ::_exit(exit_code);
+}
+
+void warn(std::string_view line) { write_line("spillway: warning: ", line); }
+
+}  // namespace spw::runtime
