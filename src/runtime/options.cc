@@ -1,5 +1,7 @@
 #include "runtime/options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "platform/machine.h"
 
 namespace spw::runtime {
 
@@ -257,6 +260,18 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
   }
   if (Status status = finish_options(options, environment, memory_available_bytes); !status) return status;
   return options;
+}
+
+Result<Options> options_of_process(std::vector<std::string>* warnings) {
+  auto available = platform::memory_available_bytes();
+  auto limit = platform::cgroup_memory_limit_bytes();
+  if (!available && !limit && find_variable(::environ, "SPILLWAY_MEMORY").empty())
+    return Status(
+        EINVAL,
+        "SPILLWAY_MEMORY is not set and this machine does not say how much memory is available; set it, "
+        "such as SPILLWAY_MEMORY=4G");
+  const uint64_t machine_bytes = available ? *available : UINT64_MAX;
+  return parse_environment(::environ, std::min(machine_bytes, limit.value_or(UINT64_MAX)), warnings);
 }
 
 }  // namespace spw::runtime

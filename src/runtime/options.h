@@ -96,4 +96,8 @@ Status set_option(Options& options, const OptionInfo& info, std::string_view sou
 Result<Options> parse_environment(const char* const* environment, uint64_t memory_available_bytes,
                                   std::vector<std::string>* warnings);
 
+// parse_environment() of this process's environment and what memory this machine has for it now: the smaller of what is
+// available and the control group's limit.
+Result<Options> options_of_process(std::vector<std::string>* warnings);
+
 }  // namespace spw::runtime

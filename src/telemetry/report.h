@@ -1,0 +1,45 @@
+// The report at the end of a run, for people and as JSON (docs/STATS.md holds the schema).
+//
+// A level answers some lookups (hits) and hands the others (misses) to the level below it: direct SATC, private SATC,
+// shared cache, store. Direct hits are the program's own instructions and are known only to code compiled with
+// -fspillway-count; otherwise that level's hits and ratio are "not counted" and null.
+// Threads: pure functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "telemetry/counters.h"
+
+namespace spw::telemetry {
+
+inline constexpr int kReportSchema = 1;
+
+// What a report says besides the counters.
+struct Facts {
+  std::string program;  // as it was started
+  uint64_t process = 0;
+  std::string engine;
+  std::string store;  // Store::describe()
+  uint64_t block_bytes = 0;
+  uint64_t memory_cap_bytes = 0;
+  uint64_t frames = 0;
+  uint64_t frames_peak = 0;
+  uint64_t metadata_bytes = 0;
+  uint64_t resident_peak_bytes = 0;  // of the whole process
+  double wall_seconds = 0;
+};
+
+// part / (part + rest); nothing when both are 0.
+std::optional<double> hit_ratio(uint64_t hits, uint64_t misses);
+// Bytes written to stores for each byte of a block that became dirty; nothing when no block did.
+std::optional<double> write_amplification(const Totals& totals);
+
+std::string report_text(const Facts& facts, const Totals& totals);
+std::string report_json(const Facts& facts, const Totals& totals);
+
+// `pattern` with each %p replaced by the process id: the name of the file a report goes to.
+std::string report_file_name(const std::string& pattern, uint64_t process);
+
+}  // namespace spw::telemetry
