@@ -1,0 +1,79 @@
+// micro: one kernel after another, timed, each alone on its data.
+//
+//   micro KERNEL [--bytes B] [--ops N] [--rounds R] [--threads T]
+//   micro file-read --file FILE [--advice none|random] [--ops N] [--rounds R] [--threads T]
+//   micro file-make --file FILE --bytes B
+//
+// KERNEL: sum random-read random-update chase sort-words sort-records join-probe map-find. Prints JSON:
+// `seconds` is the median of the timed rounds, `ops` and `checksum` are those of one round.
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "common/options.h"
+#include "common/report.h"
+#include "micro/algorithms.h"
+#include "micro/arrays.h"
+#include "micro/file.h"
+#include "micro/harness.h"
+
+namespace {
+
+using examples::Measured;
+using examples::Settings;
+
+const std::map<std::string, std::function<Measured(const Settings&)>>& kernels() {
+  static const std::map<std::string, std::function<Measured(const Settings&)>> all = {
+      {"sum", examples::sequential_sum},          {"random-read", examples::random_read},
+      {"random-update", examples::random_update}, {"chase", examples::chase},
+      {"sort-words", examples::sort_words},       {"sort-records", examples::sort_records},
+      {"join-probe", examples::join_probe},       {"map-find", examples::map_find},
+  };
+  return all;
+}
+
+void print(const std::string& name, const Settings& settings, const Measured& measured) {
+  const double timed_ops = static_cast<double>(measured.ops) * static_cast<double>(measured.round_s.size());
+  examples::Json()
+      .add("name", name)
+      .add("seconds", measured.median_s())
+      .add("ops", measured.ops)
+      .add("rounds", settings.rounds)
+      .add("threads", settings.threads)
+      .add("bytes", settings.bytes)
+      .add("processor_s", measured.processor_s)
+      .add("processor_ns_per_op", measured.processor_s * 1e9 / timed_ops)
+      .add_hex("checksum", measured.checksum)
+      .print();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  examples::Options options(argc, argv);
+  Settings settings;
+  settings.bytes = options.number("bytes", 256 << 20);
+  settings.ops = options.number("ops", 10000000);
+  settings.rounds = static_cast<int>(options.number("rounds", 3));
+  settings.threads = static_cast<int>(options.number("threads", 1));
+  const std::string file = options.text("file", "");
+  const std::string advice = options.text("advice", "none");
+  options.finish();
+  if (settings.rounds < 1 || settings.threads < 1) examples::fail("--rounds and --threads are at least 1");
+  if (settings.bytes < 4096 * static_cast<uint64_t>(settings.threads)) examples::fail("--bytes is too small");
+  if (advice != "none" && advice != "random") examples::fail("--advice is none or random");
+
+  const std::string name = options.words().empty() ? "" : options.words()[0];
+  if (name == "file-make") {
+    examples::make_word_file(file, settings.bytes);
+  } else if (name == "file-read") {
+    print(name, settings, examples::file_read(settings, file, advice == "random"));
+  } else if (kernels().count(name) != 0) {
+    print(name, settings, kernels().at(name)(settings));
+  } else {
+    examples::fail("unknown kernel '" + name + "'");
+  }
+  return 0;
+}
