@@ -1,0 +1,28 @@
+// What regions and the heap ask of the cache, by block range. runtime/ implements it over SharedCache with the calling
+// thread's client; tests record the calls.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "store/store.h"
+
+namespace spw::region {
+
+class CacheRanges {
+ public:
+  virtual ~CacheRanges() = default;
+  // Drops the range without a write. When it returns, no fill or writeback of the range is in flight, and the next
+  // access to a block of it sees what BlockSource says then, even where a SATC still held the block.
+  virtual void discard(BlockId first, uint64_t count) = 0;
+  // Writes what is dirty in the range and syncs its stores.
+  virtual Status sync(BlockId first, uint64_t count) = 0;
+  virtual void prefetch(BlockId first, uint64_t count) = 0;
+  // No block of `store` is cached any more and it is about to be destroyed: close what is open on it.
+  virtual void forget(store::Store& store) = 0;
+};
+
+}  // namespace spw::region

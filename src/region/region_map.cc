@@ -1,0 +1,277 @@
+#include "region/region_map.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "abi/abi.h"
+#include "base/check.h"
+
+namespace spw::region {
+
+struct RegionMap::FileRegion {
+  uint32_t slot = 0;
+  FileRegion* next_free = nullptr;
+  std::shared_ptr<store::Store> keeps;  // touched under the mutex only
+  // What lookups read; stored before the chunk table names the slot, and stable while a block is live.
+  Atomic<store::Store*> store{nullptr};
+  Atomic<Kind> kind{Kind::kNone};
+  Atomic<uint64_t> first_block{0};
+  Atomic<uint64_t> offset_bytes{0};  // of first_block, in the file
+  uint64_t live_blocks = 0;
+};
+
+Result<std::unique_ptr<RegionMap>> RegionMap::create(unsigned block_shift, uint64_t space_bytes,
+                                                     store::Store& spill) {
+  SPW_CHECK(block_shift >= kMinBlockShift && block_shift <= kMaxBlockShift);
+  SPW_CHECK(space_bytes <= SPW_MANAGED_BYTES);
+  std::unique_ptr<RegionMap> map(new RegionMap(block_shift, spill));
+  if (Status s = map->allocate(space_bytes); !s) return s;
+  return map;
+}
+
+Status RegionMap::allocate(uint64_t space_bytes) {
+  uint64_t blocks = round_up(space_bytes, kChunkBytes) >> block_shift_;
+  if (Status s = live_.allocate(memory_, blocks); !s) return s;
+  if (Status s = written_.allocate(memory_, blocks); !s) return s;
+  if (Status s = chunk_file_.allocate(round_up(space_bytes, kChunkBytes) / kChunkBytes); !s) return s;
+  return files_.allocate(kFileRegionsMax + 1);
+}
+
+RegionMap::~RegionMap() {
+  for (uint32_t slot = 1; slot <= file_slots_; ++slot) files_[slot]->~FileRegion();
+}
+
+BlockId RegionMap::block_of(uintptr_t address) const {
+  SPW_CHECK((address & (block_bytes() - 1)) == 0 && address >= SPW_MANAGED_BASE);
+  return BlockId((address - SPW_MANAGED_BASE) >> block_shift_);
+}
+
+RegionMap::FileRegion* RegionMap::file_of(BlockId block) const {
+  uint32_t slot = chunk_file_[chunk_of(block)].load_acquire();  // pairs with set_chunks
+  return slot == 0 ? nullptr : files_[slot];
+}
+
+uint64_t RegionMap::file_offset(const FileRegion& file, BlockId block) const {
+  return file.offset_bytes.load_relaxed() + ((block.value - file.first_block.load_relaxed()) << block_shift_);
+}
+
+void RegionMap::make_live(BlockId first, uint64_t count) {
+  holes_.cancel(spill_offset(first), count << block_shift_);
+  live_.set_range(first.value, count);
+  live_bytes_.fetch_add_relaxed(count << block_shift_);
+}
+
+void RegionMap::set_chunks(BlockId first, uint64_t count, uint32_t slot) {
+  uint64_t end = chunk_of(BlockId(first.value + count - 1)) + 1;
+  for (uint64_t chunk = chunk_of(first); chunk < end; ++chunk) chunk_file_[chunk].store_release(slot);
+}
+
+std::shared_ptr<store::Store> RegionMap::adopt(std::unique_ptr<store::Store> store) {
+  return {store.release(), [this](store::Store* last) {
+            if (ranges_ != nullptr) ranges_->forget(*last);
+            delete last;
+          }};
+}
+
+void RegionMap::add_anonymous(uintptr_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  make_live(block_of(address), blocks_of(bytes));
+}
+
+void RegionMap::make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count) {
+  uint64_t file_blocks_left = 0;
+  uint64_t begin = file_offset(file, first), end = file.keeps->size_bytes();
+  if (begin < end) file_blocks_left = round_up(end - begin, block_bytes()) >> block_shift_;
+  count = std::min(count, file_blocks_left);
+  if (count == 0) return;
+  make_live(first, count);
+  file.live_blocks += count;
+}
+
+Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mapping) {
+  SPW_CHECK(address % kChunkBytes == 0 && bytes > 0 && mapping.kind >= Kind::kSharedFile);
+  std::lock_guard lock(mutex_);
+  FileRegion* file = free_files_;
+  if (file != nullptr) {
+    free_files_ = file->next_free;
+  } else {
+    if (file_slots_ == kFileRegionsMax) return Status(ENFILE, "too many mapped files");
+    void* memory = memory_.take(sizeof(FileRegion));
+    if (memory == nullptr) return Status(ENOMEM, "cannot allocate a file region");
+    file = new (memory) FileRegion;
+    file->slot = ++file_slots_;
+    files_[file->slot] = file;
+  }
+  BlockId first = block_of(address);
+  file->keeps = std::move(mapping.store);
+  file->store.store_relaxed(file->keeps.get());
+  file->kind.store_relaxed(mapping.kind);
+  file->first_block.store_relaxed(first.value);
+  file->offset_bytes.store_relaxed(mapping.offset_bytes);
+  file->live_blocks = 0;
+  set_chunks(first, blocks_of(bytes), file->slot);
+  make_file_blocks_live(*file, first, blocks_of(bytes));
+  if (file->live_blocks == 0) {  // wholly behind the file's end: nothing there can be touched
+    set_chunks(first, blocks_of(bytes), 0);
+    retire(*file);
+  }
+  return Status::ok();
+}
+
+void RegionMap::extend(uintptr_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  BlockId first = block_of(address);
+  FileRegion* file = first.value == 0 ? nullptr : file_of(BlockId(first.value - 1));
+  if (file == nullptr) return make_live(first, blocks_of(bytes));
+  set_chunks(first, blocks_of(bytes), file->slot);
+  make_file_blocks_live(*file, first, blocks_of(bytes));
+}
+
+std::shared_ptr<store::Store> RegionMap::retire(FileRegion& file) {
+  file.kind.store_relaxed(Kind::kNone);
+  file.next_free = free_files_;
+  free_files_ = &file;
+  return std::move(file.keeps);
+}
+
+void RegionMap::drop_contents(BlockId first, uint64_t count) {
+  if (ranges_ != nullptr) ranges_->discard(first, count);
+  std::lock_guard lock(mutex_);
+  written_.for_each_run(first.value, count, [&](uint64_t block, uint64_t blocks) {
+    holes_.add(spill_offset(BlockId(block)), blocks << block_shift_);
+  });
+  written_.clear_range(first.value, count);
+}
+
+void RegionMap::remove(uintptr_t address, uint64_t bytes) {
+  BlockId first = block_of(address);
+  uint64_t count = blocks_of(bytes);
+  drop_contents(first, count);
+  std::shared_ptr<store::Store> retired;  // outlives the lock: its end reaches the cache
+  std::lock_guard lock(mutex_);
+  FileRegion* file = file_of(first);
+  uint64_t was_live = live_.count_set(first.value, count);
+  live_.clear_range(first.value, count);
+  live_bytes_.fetch_sub_relaxed(was_live << block_shift_);
+  if (file == nullptr) return;
+  // Chunks of which nothing is left may become another region's.
+  uint64_t chunk_blocks = kChunkBytes >> block_shift_;
+  for (uint64_t chunk = chunk_of(first); chunk <= chunk_of(BlockId(first.value + count - 1)); ++chunk)
+    if (live_.count_set(chunk * chunk_blocks, chunk_blocks) == 0) chunk_file_[chunk].store_release(0);
+  file->live_blocks -= was_live;
+  if (file->live_blocks == 0 && file->kind.load_relaxed() != Kind::kNone) retired = retire(*file);
+}
+
+void RegionMap::discard(uintptr_t address, uint64_t bytes) {
+  if (bytes > 0) drop_contents(block_of(address), blocks_of(bytes));
+}
+
+Status RegionMap::sync(uintptr_t address, uint64_t bytes) {
+  if (ranges_ == nullptr || bytes == 0) return Status::ok();
+  return ranges_->sync(block_of(address), blocks_of(bytes));
+}
+
+Status RegionMap::sync_shared_files() {
+  struct Range {
+    BlockId first;
+    uint64_t count;
+  };
+  std::vector<Range> ranges;
+  {
+    std::lock_guard lock(mutex_);
+    for (uint32_t slot = 1; slot <= file_slots_; ++slot) {
+      const FileRegion& file = *files_[slot];
+      if (file.kind.load_relaxed() != Kind::kSharedFile) continue;
+      // Live blocks only: a region with holes ends later than its live blocks say, so runs are looked for per chunk.
+      uint64_t chunk_blocks = kChunkBytes >> block_shift_;
+      for (uint64_t chunk = chunk_of(BlockId(file.first_block.load_relaxed())), left = file.live_blocks;
+           left > 0 && chunk < chunk_file_.count(); ++chunk) {
+        if (chunk_file_[chunk].load_relaxed() != slot) continue;
+        live_.for_each_run(chunk * chunk_blocks, chunk_blocks, [&](uint64_t first, uint64_t count) {
+          left -= count;
+          if (!ranges.empty() && ranges.back().first.value + ranges.back().count == first)
+            ranges.back().count += count;
+          else
+            ranges.push_back({BlockId(first), count});
+        });
+      }
+    }
+  }
+  Status first_failure;
+  for (const Range& range : ranges) {
+    if (ranges_ == nullptr) break;
+    if (Status s = ranges_->sync(range.first, range.count); !s && first_failure) first_failure = s;
+  }
+  return first_failure;
+}
+
+void RegionMap::prefetch(uintptr_t address, uint64_t bytes) {
+  if (ranges_ != nullptr && bytes > 0) ranges_->prefetch(block_of(address), blocks_of(bytes));
+}
+
+Kind RegionMap::kind_at(uintptr_t address) const {
+  BlockId block((address - SPW_MANAGED_BASE) >> block_shift_);
+  if (!live_.test(block.value)) return Kind::kNone;
+  FileRegion* file = file_of(block);
+  return file == nullptr ? Kind::kAnonymous : file->kind.load_relaxed();
+}
+
+FileMapping RegionMap::mapping_at(uintptr_t address) {
+  std::lock_guard lock(mutex_);
+  BlockId block = block_of(address);
+  FileRegion* file = file_of(block);
+  SPW_CHECK(file != nullptr);
+  return {file->keeps, file_offset(*file, block), file->kind.load_relaxed()};
+}
+
+cache::Backing RegionMap::locate_for_fill(BlockId block) {
+  if (!live_.test(block.value)) return {};
+  FileRegion* file = file_of(block);
+  bool spilled = written_.test(block.value);
+  if (file == nullptr || spilled) return {&spill_, spill_offset(block), spilled};
+  return {file->store.load_relaxed(), file_offset(*file, block), true};
+}
+
+cache::Backing RegionMap::locate_for_writeback(BlockId block) {
+  if (!live_.test(block.value)) return {};
+  FileRegion* file = file_of(block);
+  if (file != nullptr) {
+    Kind kind = file->kind.load_relaxed();
+    if (kind == Kind::kReadOnlyFile) return {};
+    if (kind == Kind::kSharedFile) return {file->store.load_relaxed(), file_offset(*file, block), true};
+  }
+  return {&spill_, spill_offset(block), written_.test(block.value)};
+}
+
+void RegionMap::written_back(BlockId block) {
+  FileRegion* file = file_of(block);
+  if (file == nullptr || file->kind.load_relaxed() == Kind::kPrivateFile) written_.set(block.value);
+}
+
+void RegionMap::flush_holes() {
+  std::lock_guard lock(mutex_);
+  holes_.flush();
+}
+
+void RegionMap::lock_for_fork() {
+  mutex_.lock();
+  memory_.lock_for_fork();
+}
+
+void RegionMap::unlock_after_fork() {
+  memory_.unlock_after_fork();
+  mutex_.unlock();
+}
+
+void RegionMap::check_invariants() {
+  std::lock_guard lock(mutex_);
+  holes_.check_invariants();
+  uint64_t blocks = chunk_file_.count() * (kChunkBytes >> block_shift_);
+  SPW_CHECK(live_.count_set(0, blocks) << block_shift_ == live_bytes_.load_relaxed());
+  written_.for_each_run(
+      0, blocks, [&](uint64_t first, uint64_t count) { SPW_CHECK(live_.count_set(first, count) == count); });
+  for (uint32_t slot = 1; slot <= file_slots_; ++slot)
+    SPW_CHECK((files_[slot]->keeps != nullptr) == (files_[slot]->live_blocks > 0));
+}
+
+}  // namespace spw::region

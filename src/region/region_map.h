@@ -1,0 +1,139 @@
+// Regions: which store holds a block of managed space, where, and whether it holds anything yet.
+//
+// A block b of managed space is live or not. What a live block is follows from its chunk (kChunkBytes of managed space):
+//   anonymous      on the spill store at offset b << block_shift: neighbours in address are neighbours on disk
+//   file, shared   on its file, read and written there
+//   file, private  on its file until it was written back once, from then on like an anonymous block
+//   file, read-only  on its file; a writeback is a bug of the program and gets no backing
+// Invariants
+//   written(b) => b is live, and b's contents are on the spill store at its identity offset
+//   chunk c belongs to a file region f => every live block of c belongs to f
+//   f.live_blocks = number of live blocks in f's chunks
+// Never written means zero without I/O; a removed or discarded range is never-written again, and its space goes back
+// to the spill store in batches (hole_list.h).
+// File ends: blocks that begin at or behind the file's end at the time of mapping are not live. Of the block that holds
+// the end, bytes behind it read as zeros and must not extend the file: the store sees to that (store.h).
+//
+// Threads: lookups (BlockSource) lock-free from any thread; changes under one mutex. A range is changed only while no
+// thread uses it; read-ahead may look it up meanwhile and sees either state.
+// Lifetime: stores outlive this, except a region's own, which it keeps until its last block is removed. attach() comes
+// before the first file region, remove() or discard(). Limits: kFileRegionsMax file regions at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "cache/cache.h"
+#include "region/cache_ranges.h"
+#include "region/hole_list.h"
+#include "region/native_memory.h"
+#include "region/sparse_bits.h"
+#include "store/store.h"
+
+namespace spw::region {
+
+// File regions begin on a chunk and own whole chunks of address space.
+inline constexpr uint64_t kChunkBytes = uint64_t{1} << kMaxBlockShift;
+// Managed addresses below this are never handed out (granule 0 stands for "nothing" in the SATC).
+inline constexpr uint64_t kFirstBytes = kChunkBytes;
+inline constexpr uint32_t kFileRegionsMax = 65535;
+
+enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile };
+
+struct FileMapping {
+  std::shared_ptr<store::Store> store;
+  uint64_t offset_bytes = 0;  // a multiple of the store's alignment
+  Kind kind = Kind::kSharedFile;
+};
+
+class RegionMap final : public cache::BlockSource {
+ public:
+  // `space_bytes`: managed addresses that may be used, at most SPW_MANAGED_BYTES.
+  static Result<std::unique_ptr<RegionMap>> create(unsigned block_shift, uint64_t space_bytes,
+                                                   store::Store& spill);
+  ~RegionMap() override;
+
+  // The cache these regions feed. Until then nothing is cached.
+  void attach(CacheRanges* ranges) { ranges_ = ranges; }
+
+  // Takes a file's store over for mappings of it: when the last of them goes, the cache forgets it first.
+  std::shared_ptr<store::Store> adopt(std::unique_ptr<store::Store> store);
+
+  // Addresses and sizes are multiples of the block (file regions' addresses of kChunkBytes).
+  void add_anonymous(uintptr_t address, uint64_t bytes);
+  // ENFILE when there are too many file regions.
+  Status add_file(uintptr_t address, uint64_t bytes, FileMapping mapping);
+  // More of the anonymous or file region that ends at `address`; of a file region at the following file offset.
+  void extend(uintptr_t address, uint64_t bytes);
+  // Drops a range that lies within one region. Nothing is written: sync() a shared file first.
+  void remove(uintptr_t address, uint64_t bytes);
+  // The range stays live and is as if never written: zeros, or a private file's own bytes.
+  void discard(uintptr_t address, uint64_t bytes);
+
+  // Writes the range's dirty blocks and syncs their stores.
+  Status sync(uintptr_t address, uint64_t bytes);
+  // Every shared file region. The first failure is returned, all are tried.
+  Status sync_shared_files();
+  void prefetch(uintptr_t address, uint64_t bytes);
+
+  Kind kind_at(uintptr_t address) const;
+  // The file region's backing at a managed address: to map the same bytes elsewhere.
+  FileMapping mapping_at(uintptr_t address);
+
+  cache::Backing locate_for_fill(BlockId block) override;
+  cache::Backing locate_for_writeback(BlockId block) override;
+  void written_back(BlockId block) override;
+
+  unsigned block_shift() const { return block_shift_; }
+  uint64_t block_bytes() const { return uint64_t{1} << block_shift_; }
+  uint64_t live_bytes() const { return live_bytes_.load_relaxed(); }
+  uint64_t metadata_bytes() const { return memory_.counted_bytes(); }
+  NativeMemory& memory() { return memory_; }
+  // Gives freed space back to the spill store now.
+  void flush_holes();
+  void lock_for_fork();
+  void unlock_after_fork();
+  void check_invariants();
+
+ private:
+  struct FileRegion;
+
+  explicit RegionMap(unsigned block_shift, store::Store& spill)
+      : block_shift_(block_shift), spill_(spill), holes_(spill) {}
+  Status allocate(uint64_t space_bytes);
+
+  BlockId block_of(uintptr_t address) const;
+  uint64_t blocks_of(uint64_t bytes) const { return bytes >> block_shift_; }
+  uint64_t spill_offset(BlockId block) const { return block.value << block_shift_; }
+  uint64_t chunk_of(BlockId block) const { return block.value >> (kMaxBlockShift - block_shift_); }
+  FileRegion* file_of(BlockId block) const;
+  uint64_t file_offset(const FileRegion& file, BlockId block) const;
+  void make_live(BlockId first, uint64_t count);
+  void set_chunks(BlockId first, uint64_t count, uint32_t slot);
+  void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
+  void drop_contents(BlockId first, uint64_t count);
+  std::shared_ptr<store::Store> retire(FileRegion& file);
+
+  const unsigned block_shift_;
+  store::Store& spill_;
+  CacheRanges* ranges_ = nullptr;
+  NativeMemory memory_;
+  SparseBits live_;
+  SparseBits written_;
+  SparseArray<Atomic<uint32_t>> chunk_file_;  // slot of the chunk's file region, or 0
+  Atomic<uint64_t> live_bytes_{0};
+
+  std::mutex mutex_;  // guards what follows, and every change of what stands above
+  HoleList holes_;
+  SparseArray<FileRegion*>
+      files_;  // by slot; a FileRegion is reused, never freed, because lookups take no lock
+  uint32_t file_slots_ = 0;
+  FileRegion* free_files_ = nullptr;
+};
+
+}  // namespace spw::region
