@@ -1,7 +1,6 @@
 #include "front/translate/translator.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -65,7 +64,9 @@ class EvictAtOnce final : public cache::SharedCache {
   void discard(cache::Client&, BlockId, uint64_t) override {}
   Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }
   cache::PartitionMap partition_map() const override { return map_; }
-  uint32_t frames_per_partition() const override { return static_cast<uint32_t>(frames_.size()) / map_.count(); }
+  uint32_t frames_per_partition() const override {
+    return static_cast<uint32_t>(frames_.size()) / map_.count();
+  }
   uint32_t frame_count() const override { return static_cast<uint32_t>(frames_.size()); }
   uint32_t free_frames() const override { return static_cast<uint32_t>(free_.size()); }
   uint32_t peak_frames() const override { return peak; }
@@ -100,10 +101,9 @@ class TranslatorTest : public testing::Test {
   void make(const SatcShape& shape) {
     shape_ = shape;
     TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die};
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, round_up(Translator::bytes_for(shape, config), 64))));
-    std::memset(memory_.get(), 0, round_up(Translator::bytes_for(shape, config), 64));
     client_ = *cache_.open_client();
-    translator_ = std::make_unique<Translator>(config, *client_, shape, memory_.get(), thread_);
+    translator_ = std::make_unique<Translator>(
+        config, *client_, shape, *platform::map_anonymous(Translator::bytes_for(shape, config)), thread_);
   }
   void TearDown() override {
     if (translator_) translator_->flush();
@@ -115,16 +115,13 @@ class TranslatorTest : public testing::Test {
     auto* entry = reinterpret_cast<__spw_satc_entry*>(reinterpret_cast<char*>(thread_.direct) +
                                                       (granule << 4 & thread_.direct_mask_bytes));
     uint32_t last = static_cast<uint32_t>((p + size - 1) >> SPW_GRANULE_SHIFT);
-    if ((store ? entry->write_tag : entry->read_tag) == last) return reinterpret_cast<std::byte*>(p + entry->delta);
+    if ((store ? entry->write_tag : entry->read_tag) == last)
+      return reinterpret_cast<std::byte*>(p + entry->delta);
     return translator_->translate(p, store);
   }
 
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
   EvictAtOnce cache_;
   SatcShape shape_;
-  std::unique_ptr<std::byte, Free> memory_;
   cache::Client* client_ = nullptr;
   __spw_thread thread_{};
   std::unique_ptr<Translator> translator_;
@@ -166,7 +163,8 @@ TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_tra
   for (uint64_t round = 0; round < 1000; ++round) {
     auto* raw = reinterpret_cast<uint64_t*>(access(address_of(round + 1), 8, true));
     *raw = round;
-    for (uint64_t k = 1; k <= SPW_STABLE_TRANSLATIONS; ++k) access(address_of(5000 + round * 16 + k), 8, false);
+    for (uint64_t k = 1; k <= SPW_STABLE_TRANSLATIONS; ++k)
+      access(address_of(5000 + round * 16 + k), 8, false);
     ASSERT_EQ(*raw, round);
   }
 }
@@ -218,6 +216,17 @@ TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) 
   for (uint64_t block = 200; block < 300; ++block) access(address_of(block), 8, false);
   EXPECT_EQ(window.data[0], std::byte{7});
   translator_->unpin_window(window);
+}
+
+TEST_F(TranslatorTest, dropping_a_range_gives_up_its_pins_only) {
+  make({2, 8, 8});
+  for (uint64_t block = 100; block < 140; ++block) access(address_of(block), 8, true);
+  translator_->drop(BlockId(100), 20);
+  uint32_t fills = cache_.fills;
+  for (uint64_t block = 120; block < 140; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(cache_.fills, fills);
+  translator_->drop(BlockId(0), 100000);
+  EXPECT_LE(cache_.pinned, kRingPins);
 }
 
 TEST_F(TranslatorTest, a_hot_block_reached_only_through_the_direct_satc_outlives_a_scan) {

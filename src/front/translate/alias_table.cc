@@ -1,15 +1,12 @@
 #include "front/translate/alias_table.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
-
 #include "base/check.h"
+#include "platform/memory.h"
 
 namespace spw::front {
 
-AliasTable::AliasTable(const TranslatorConfig& config, int frames_fd, uint32_t slots)
-    : config_(config), frames_fd_(frames_fd), slots_(slots) {
+AliasTable::AliasTable(const TranslatorConfig& config, const platform::File& frames, uint32_t slots)
+    : config_(config), frames_(frames), slots_(slots) {
   SPW_CHECK(slots > 0 && slots <= kAliasSlotsMax);
 }
 
@@ -20,19 +17,16 @@ AliasTable::Slot* AliasTable::find(BlockId block) {
 }
 
 Status AliasTable::map(const Slot& slot) {
-  int protection = slot.writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* mapped = ::mmap(address_of(slot.block), block_bytes(), protection, MAP_SHARED | MAP_FIXED, frames_fd_,
-                        static_cast<off_t>(uint64_t{slot.frame.value} << config_.block_shift));
-  if (mapped == MAP_FAILED) return Status(errno, "cannot map a block for code that was not recompiled");
-  ::madvise(mapped, block_bytes(), MADV_DONTFORK);
-  return {};
+  auto protection = slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead;
+  uint64_t offset_bytes = uint64_t{slot.frame.value} << config_.block_shift;
+  Status status =
+      platform::map_file_at(address_of(slot.block), frames_, offset_bytes, block_bytes(), protection);
+  if (!status) return status;
+  return platform::advise(address_of(slot.block), block_bytes(), platform::Advice::kDontFork);
 }
 
 Status AliasTable::vacate(cache::Client& client, Slot& slot) {
-  void* blocked = ::mmap(address_of(slot.block), block_bytes(), PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (blocked == MAP_FAILED)
-    return Status(errno, "cannot withdraw a block from code that was not recompiled");
+  if (Status status = platform::release_at(address_of(slot.block), block_bytes()); !status) return status;
   slot.used = false;
   config_.cache->unpin(client, slot.frame);
   return {};

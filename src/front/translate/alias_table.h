@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "front/translate/translator.h"
+#include "platform/file.h"
 
 namespace spw::front {
 
@@ -25,8 +26,8 @@ inline constexpr uint32_t kAliasSlotsMax = 128;
 
 class AliasTable {
  public:
-  // `frames_fd`: the memory file in which frame f stands at f << block_shift. Not owned.
-  AliasTable(const TranslatorConfig& config, int frames_fd, uint32_t slots);
+  // `frames`: the memory file in which frame f stands at f << block_shift; outlives this.
+  AliasTable(const TranslatorConfig& config, const platform::File& frames, uint32_t slots);
 
   // Makes `address` accessible to foreign code for a load or a store.
   Status admit(cache::Client& client, uintptr_t address, bool store);
@@ -50,7 +51,7 @@ class AliasTable {
   Status map(const Slot& slot);
 
   const TranslatorConfig config_;
-  const int frames_fd_;
+  const platform::File& frames_;
   std::mutex mutex_;
   std::vector<Slot> slots_;
   size_t hand_ = 0;

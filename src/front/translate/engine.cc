@@ -1,12 +1,10 @@
 #include "front/translate/engine.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <new>
 
 #include "base/check.h"
 #include "base/units.h"
+#include "platform/memory.h"
 
 // What inlined code sees before its thread has a translator: one entry that matches nothing.
 static __spw_satc_entry g_no_entry;
@@ -23,12 +21,12 @@ Atomic<TranslatedEngine*> g_engine{nullptr};
 thread_local Translator* t_translator = nullptr;
 
 size_t footprint_bytes(const SatcShape& shape, const TranslatorConfig& config) {
-  return round_up(sizeof(Translator), 64) + round_up(Translator::bytes_for(shape, config), kMmuPageBytes);
+  return round_up(Translator::bytes_for(shape, config), kMmuPageBytes);
 }
 
 // Aliases are pins like any other: a sixteenth of a partition at most.
 uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& options) {
-  if (options.frames_fd < 0) return 0;
+  if (!options.frames) return 0;
   constexpr uint32_t kSlotsMin = 8;
   return std::clamp(cache.frames_per_partition() / 16, kSlotsMin, kAliasSlotsMax);
 }
@@ -45,7 +43,7 @@ TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOption
     : config_{&cache, options.block_shift, cache.partition_map(), fatal},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
               alias_slots(cache, options)) {
-  if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, options.frames_fd, slots);
+  if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, *options.frames, slots);
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
@@ -72,11 +70,10 @@ Translator& TranslatedEngine::register_thread() {
   Result<cache::Client*> client = config_.cache->open_client();
   if (!client) config_.fatal(client.status());
   size_t bytes = footprint_bytes(*shape, config_);
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) config_.fatal(Status(errno, "cannot map the SATC of a new thread"));
+  Result<platform::Mapping> memory = platform::map_anonymous(bytes);
+  if (!memory) config_.fatal(memory.status());
   satc_bytes_.fetch_add_relaxed(bytes);
-  void* tables = static_cast<std::byte*>(memory) + round_up(sizeof(Translator), 64);
-  t_translator = new (memory) Translator(config_, **client, *shape, tables, __spw_thread_v1);
+  t_translator = new Translator(config_, **client, *shape, std::move(*memory), __spw_thread_v1);
   pthread_setspecific(key_, t_translator);
   return *t_translator;
 }
@@ -98,10 +95,8 @@ void TranslatedEngine::close(Translator* translator) {
   translator->flush();
   SatcShape shape = translator->shape();
   config_.cache->close_client(&translator->client());
-  size_t bytes = footprint_bytes(shape, config_);
-  translator->~Translator();
-  ::munmap(translator, bytes);
-  satc_bytes_.fetch_sub_relaxed(bytes);
+  delete translator;
+  satc_bytes_.fetch_sub_relaxed(footprint_bytes(shape, config_));
   budget_.release(shape);
 }
 

@@ -23,7 +23,7 @@ namespace spw::front {
 struct EngineOptions {
   unsigned block_shift = 12;
   uint32_t expected_threads = 1;
-  int frames_fd = -1;  // the frame pool's memory file; -1: foreign code is not served
+  const platform::File* frames = nullptr;  // the frame pool's memory file; none: foreign code is not served
 };
 
 class TranslatedEngine final : public region::ManagedAccess {

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "cache/partition_map.h"
 #include "front/translate/pin_budget.h"
 
 namespace spw::front {
@@ -58,14 +59,25 @@ class PrivateSatc {
     return &set.entries[way];
   }
 
+  // Removes the entries of [first, first + count), `evicted(block, entry)` called for each: by looking each block up, or
+  // by a walk over the table when the range is longer than that.
+  template <class Evicted>
+  void remove_range(BlockId first, uint64_t count, const cache::PartitionMap& partitions, Evicted evicted) {
+    if (count > shape_.entries()) {
+      for (size_t i = 0; i < shape_.entries(); ++i)
+        if (keys_[i] != 0 && keys_[i] - 1 - first.value < count) remove_at(i, evicted);
+      return;
+    }
+    for (uint64_t n = 0; n < count; ++n)
+      if (SatcEntry* entry = find(first + n, partitions.of(first + n)))
+        remove_at(static_cast<size_t>(entry - entries_), evicted);
+  }
+
   // Calls `evicted(block, entry)` for every entry and empties the table.
   template <class Evicted>
   void clear(Evicted evicted) {
-    for (size_t i = 0; i < shape_.entries(); ++i) {
-      if (keys_[i] == 0) continue;
-      evicted(BlockId(keys_[i] - 1), entries_[i]);
-      keys_[i] = 0;
-    }
+    for (size_t i = 0; i < shape_.entries(); ++i)
+      if (keys_[i] != 0) remove_at(i, evicted);
   }
 
  private:
@@ -81,6 +93,12 @@ class PrivateSatc {
     uint32_t in_group = static_cast<uint32_t>((uint64_t{hash} * shape_.sets) >> 32);
     size_t index = size_t{group} * shape_.sets + in_group;
     return {keys_ + index * shape_.ways, entries_ + index * shape_.ways, hands_ + index};
+  }
+
+  template <class Evicted>
+  void remove_at(size_t i, Evicted evicted) {
+    evicted(BlockId(keys_[i] - 1), entries_[i]);
+    keys_[i] = 0;
   }
 
   template <class Spare>

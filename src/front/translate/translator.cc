@@ -31,7 +31,7 @@ size_t Translator::bytes_for(const SatcShape& shape, const TranslatorConfig& con
 }
 
 Translator::Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
-                       void* memory, __spw_thread& thread)
+                       platform::Mapping memory, __spw_thread& thread)
     : config_(config),
       client_(client),
       shape_(shape),
@@ -183,6 +183,11 @@ void Translator::prefetch(uintptr_t address, size_t bytes) {
   if (bytes == 0) return;
   BlockId first = block_of(address);
   config_.cache->prefetch(client_, first, block_of(address + bytes - 1) - first + 1);
+}
+
+void Translator::drop(BlockId first, uint64_t count) {
+  private_.remove_range(first, count, config_.partitions,
+                        [this](BlockId block, const SatcEntry& entry) { evicted(block, entry); });
 }
 
 void Translator::flush() {

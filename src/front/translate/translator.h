@@ -22,6 +22,7 @@
 #include "cache/cache.h"
 #include "front/translate/pin_budget.h"
 #include "front/translate/private_satc.h"
+#include "platform/memory.h"
 #include "region/managed_access.h"
 #include "telemetry/counters.h"
 
@@ -42,7 +43,7 @@ class Translator {
  public:
   // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented
   // code reads.
-  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, void* memory,
+  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, platform::Mapping memory,
              __spw_thread& thread);
   static size_t bytes_for(const SatcShape& shape, const TranslatorConfig& config);
 
@@ -70,6 +71,8 @@ class Translator {
 
   void prefetch(uintptr_t address, size_t bytes);
 
+  // Gives up the pins of [first, first + count), a range that is about to be freed.
+  void drop(BlockId first, uint64_t count);
   // Gives up every pin. The direct table matches nothing afterwards.
   void flush();
 
@@ -108,6 +111,7 @@ class Translator {
   cache::Client& client_;
   const SatcShape shape_;
   __spw_thread& thread_;
+  platform::Mapping memory_;
   PrivateSatc private_;
   __spw_satc_entry* direct_;
   uint64_t direct_mask_;
