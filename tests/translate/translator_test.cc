@@ -103,7 +103,8 @@ class TranslatorTest : public testing::Test {
     TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die};
     client_ = *cache_.open_client();
     translator_ = std::make_unique<Translator>(
-        config, *client_, shape, *platform::map_anonymous(Translator::bytes_for(shape, config)), thread_);
+        config, *client_, shape, std::move(*platform::map_anonymous(Translator::bytes_for(shape, config))),
+        thread_);
   }
   void TearDown() override {
     if (translator_) translator_->flush();

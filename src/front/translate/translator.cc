@@ -36,9 +36,9 @@ Translator::Translator(const TranslatorConfig& config, cache::Client& client, co
       client_(client),
       shape_(shape),
       thread_(thread),
-      private_(shape, memory),
-      direct_(reinterpret_cast<__spw_satc_entry*>(static_cast<std::byte*>(memory) +
-                                                  PrivateSatc::bytes_for(shape))),
+      memory_(std::move(memory)),
+      private_(shape, memory_.data()),
+      direct_(reinterpret_cast<__spw_satc_entry*>(memory_.data() + PrivateSatc::bytes_for(shape))),
       direct_mask_(direct_entries(shape, config.block_shift) - 1),
       counters_(telemetry::thread_counters()) {
   ring_.fill(kNoFrame);
