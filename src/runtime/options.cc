@@ -117,6 +117,7 @@ bool assign(StatsTarget& member, const Accepts&, std::string_view text) {
 }
 
 bool assign_member(Options& options, const OptionInfo& info, std::string_view text) {
+  if (text.empty()) return false;
   switch (info.id) {
 #define SPW_OPTION(name, member, ...) \
   case OptionId::name:                \

@@ -1,0 +1,44 @@
+"""`spillway stats FILE`."""
+import json
+
+import tool_case
+
+REPORT = {
+    "schema": 1,
+    "facts": {"program": "./sort", "process": 7, "engine": "translated", "store": "file:/mnt/nvme", "block_bytes": 4096,
+              "memory_cap_bytes": 1 << 30, "frames": 1000, "frames_peak": 900, "metadata_bytes": 4096,
+              "resident_peak_bytes": 1 << 30, "wall_seconds": 2.5},
+    "levels": {},
+    "write_amplification": None,
+    "counters": {"private_hits": 3, "private_misses": 1, "store_write_bytes": 8192, "bytes_dirtied": 4096},
+}
+
+
+class Stats(tool_case.ToolCase):
+    def written(self, report):
+        file = self.folder / "run.json"
+        file.write_text(report if isinstance(report, str) else json.dumps(report))
+        return file
+
+    def test_a_report_is_shown(self):
+        text = self.expect_done("stats", self.written(REPORT)).stdout
+        for part in ("./sort (process 7) ran 2.500 s", "cap 1.0 GiB", "file:/mnt/nvme", "75.00 %",
+                     "write amplification 2.000"):
+            self.assertIn(part, text)
+
+    def test_what_is_no_report_is_refused(self):
+        for text in ("", "hello", "{}", "[1]", '{"schema": 1}', '{"schema": "1", "facts": {}}'):
+            file = self.written(text)
+            self.expect_refused(f"{file}: it is no report of Spillway", "stats", file)
+
+    def test_another_schema_is_refused(self):
+        file = self.written(dict(REPORT, schema=2))
+        self.expect_refused(f"{file}: a report of schema 2, and this version reads 1", "stats", file)
+
+    def test_missing_files(self):
+        self.expect_refused("/nowhere/run.json: No such file or directory", "stats", "/nowhere/run.json")
+        self.expect_refused("FILE is required; spillway stats --help", "stats")
+
+
+if __name__ == "__main__":
+    tool_case.main()

@@ -1,0 +1,26 @@
+// The tool's commands. Each takes what was parsed from the command line and returns the exit code.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace spw::tool {
+
+struct RunArguments {
+  std::map<std::string, std::string> values;  // option name -> value, as given
+  bool check_program = true;
+  std::vector<std::string> program;  // name and arguments
+};
+
+// Checks everything that can be checked before the program runs, then becomes the program; returns only to refuse.
+int run_program(const RunArguments& arguments);
+
+// `store`: the directory to look at; empty: where the store would be by default.
+int run_doctor(const std::string& store, bool as_json);
+
+int show_stats(const std::string& file);
+
+int list_options(bool as_markdown);
+
+}  // namespace spw::tool

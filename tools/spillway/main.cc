@@ -1,0 +1,172 @@
+// spillway: runs recompiled programs, says what the machine offers, lists the options and shows reports.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "abi/abi.h"
+#include "commands.h"
+#include "messages.h"
+#include "runtime/options.h"
+
+namespace spw::tool {
+
+namespace {
+
+constexpr const char* kHelpEnd =
+    "\nFrom nothing to a run:\n"
+    "  spillway-clang++ -O3 sort.cpp -o sort\n"
+    "  spillway doctor --store /mnt/nvme\n"
+    "  spillway run --memory 4G --store /mnt/nvme --stats text -- ./sort data\n";
+
+constexpr const char* kRunHelpEnd =
+    "\nSizes take the units K, M, G and T. Each option is also an environment variable (SPILLWAY_MEMORY for "
+    "--memory),\n"
+    "which recompiled programs read without this command too. `spillway options` says what each accepts.\n"
+    "Signals, Ctrl-C and the exit code are the program's own. Exit code 2: a bad option, store or program.\n";
+
+// Everything the command line can hold, in one place for the parser.
+struct Arguments {
+  RunArguments run;
+  bool no_check = false;
+  std::string doctor_store;
+  bool doctor_json = false;
+  std::string stats_file;
+  bool options_markdown = false;
+};
+
+// How many words of the command line belong to `run` itself: up to and with "--", or up to the first word that is no
+// option and no option's value. The rest is the program's and is never parsed.
+int run_words(int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return i + 1;
+    if (!word.starts_with('-')) return i;
+    const auto infos = runtime::option_infos();
+    const bool takes_next = std::any_of(infos.begin(), infos.end(), [&](const runtime::OptionInfo& info) {
+      return word.starts_with("--") && word.substr(2) == info.name;
+    });
+    if (takes_next) ++i;
+  }
+  return argc;
+}
+
+const char* value_word(runtime::ValueKind kind) {
+  switch (kind) {
+    case runtime::ValueKind::kSize:
+    case runtime::ValueKind::kPowerOfTwoSize:
+      return "SIZE";
+    case runtime::ValueKind::kCount:
+      return "COUNT";
+    case runtime::ValueKind::kChoice:
+      return "NAME";
+    case runtime::ValueKind::kDirectory:
+      return "DIRECTORY";
+    case runtime::ValueKind::kReportTarget:
+      return "off|text|FILE";
+  }
+  return "";
+}
+
+void add_run(CLI::App& app, Arguments& arguments) {
+  CLI::App* run = app.add_subcommand("run", "run a recompiled program on more data than fits in memory");
+  run->footer(kRunHelpEnd);
+  for (const runtime::OptionInfo& info : runtime::option_infos()) {
+    const std::string name(info.name);
+    run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
+        ->type_name(value_word(info.accepts.kind))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  run->add_option("PROGRAM", arguments.run.program, "the program and its arguments; -- before it is optional");
+  run->add_flag("--no-check", arguments.no_check, "start the program even if it is not recompiled itself");
+}
+
+void add_others(CLI::App& app, Arguments& arguments) {
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "say what this machine offers, and how to mend what is missing");
+  doctor->add_option("--store", arguments.doctor_store, "directory to examine for spilled data [as for run]");
+  doctor->add_flag("--json", arguments.doctor_json, "print JSON");
+  CLI::App* stats = app.add_subcommand("stats", "show a report that --stats=FILE wrote");
+  stats->add_option("FILE", arguments.stats_file, "the report")->required();
+  CLI::App* options =
+      app.add_subcommand("options", "list every option: values, default, environment variable");
+  options->add_flag("--markdown", arguments.options_markdown, "print docs/OPTIONS.md");
+}
+
+// The line for a word that no option of the command answers to.
+int refuse_unknown(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  for (const CLI::Option* option : command->get_options()) names.push_back("--" + option->get_single_name());
+  std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string name = word.substr(0, word.find('='));
+  const std::string_view near = runtime::nearest_word(name, views);
+  const std::string help =
+      command == &app ? "spillway --help" : "spillway " + command->get_name() + " --help";
+  if (!near.empty()) return refuse(fmt::format("{}: unknown option; did you mean {}?", name, near));
+  return refuse(fmt::format("{}: unknown option or argument; {} lists what there is", name, help));
+}
+
+int refuse_command(const CLI::App& app, std::string_view word) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({}))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  return refuse(fmt::format("{}: no such command; there are {}", word, names));
+}
+
+int dispatch(const CLI::App& app, Arguments& arguments) {
+  if (app.got_subcommand("run")) {
+    const CLI::App* run = app.get_subcommand("run");
+    std::erase_if(arguments.run.values, [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
+    arguments.run.check_program = !arguments.no_check;
+    return run_program(arguments.run);
+  }
+  if (app.got_subcommand("doctor")) return run_doctor(arguments.doctor_store, arguments.doctor_json);
+  if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
+  return list_options(arguments.options_markdown);
+}
+
+int tool_main(int argc, char** argv) {
+  CLI::App app{"Spillway runs in-memory programs on data bigger than memory.", "spillway"};
+  Arguments arguments;
+  app.set_version_flag("--version", fmt::format("spillway {} (ABI {})", SPW_VERSION, SPW_ABI_VERSION));
+  app.footer(kHelpEnd);
+  app.require_subcommand(1);
+  add_run(app, arguments);
+  add_others(app, arguments);
+  if (argc < 2) return refuse("no command is named; spillway --help says what there is");
+  const std::string_view first = argv[1];
+  const auto commands = app.get_subcommands({});
+  const bool known = std::any_of(commands.begin(), commands.end(),
+                                 [&](const CLI::App* c) { return c->get_name() == first; });
+  if (!first.starts_with('-') && !known) return refuse_command(app, first);
+  if (!known && first != "--help" && first != "-h" && first != "--version") return refuse_unknown(app, argv[1]);
+
+  int words = argc;
+  if (first == "run") {
+    words = run_words(argc, argv);
+    arguments.run.program.assign(argv + words, argv + argc);
+    if (std::string_view(argv[words - 1]) == "--") --words;
+  }
+  try {
+    app.parse(words, argv);
+  } catch (const CLI::Success& shown) {
+    return app.exit(shown);
+  } catch (const CLI::ExtrasError&) {
+    return refuse_unknown(app, app.remaining(true).front());
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--memory: 1 required SIZE missing"
+    return refuse(fmt::format("{}: it needs a value", text.substr(0, text.find(':'))));
+  } catch (const CLI::RequiredError& error) {
+    return refuse(fmt::format("{}; spillway {} --help says more", error.what(), first));
+  } catch (const CLI::ParseError& error) {
+    return refuse(error.what());
+  }
+  return dispatch(app, arguments);
+}
+
+}  // namespace
+
+}  // namespace spw::tool
+
+int main(int argc, char** argv) { return spw::tool::tool_main(argc, argv); }

@@ -1,0 +1,39 @@
+#include <fmt/core.h>
+
+#include "commands.h"
+#include "messages.h"
+#include "runtime/options.h"
+
+namespace spw::tool {
+
+namespace {
+
+constexpr const char* kMarkdownHead =
+    "# Options\n\n"
+    "Every option is an argument of `spillway run` and an environment variable that the runtime of a "
+    "recompiled program reads\n"
+    "itself; an argument wins. Sizes take the units K, M, G and T, powers of 1024. A value that is not "
+    "accepted stops the\n"
+    "program before it starts, with one line that says what is.\n\n"
+    "This page is written by `scripts/update_options_doc.sh` from `src/runtime/options.inc`; a test compares "
+    "the two.\n";
+
+}  // namespace
+
+int list_options(bool as_markdown) {
+  if (as_markdown) fmt::print("{}", kMarkdownHead);
+  for (const runtime::OptionInfo& info : runtime::option_infos()) {
+    const std::string variable = runtime::environment_variable(info.name);
+    const std::string accepted = runtime::accepted_values(info.accepts);
+    if (as_markdown)
+      fmt::print(
+          "\n## --{}\n\n{}. {}\n\n- Environment: `{}`\n- Accepted: {}\n- Default: {}\n- Example: `--{}={}`\n",
+          info.name, info.help, info.doc, variable, accepted, info.fallback, info.name, info.example);
+    else
+      fmt::print("--{} ({})\n    {}\n    accepted: {}\n    default:  {}\n", info.name, variable, info.help,
+                 accepted, info.fallback);
+  }
+  return kExitOk;
+}
+
+}  // namespace spw::tool

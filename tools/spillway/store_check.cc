@@ -1,0 +1,45 @@
+#include "store_check.h"
+
+#include <fmt/core.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/units.h"
+#include "platform/file.h"
+
+namespace spw::tool {
+
+StoreFacts check_store(const std::string& directory) {
+  StoreFacts facts;
+  std::error_code error;
+  const auto kind = std::filesystem::status(directory, error).type();
+  if (kind == std::filesystem::file_type::not_found) {
+    facts.refusal = "there is no such directory";
+    return facts;
+  }
+  if (!error && kind != std::filesystem::file_type::directory) {
+    facts.refusal = "it is no directory";
+    return facts;
+  }
+  auto spill = platform::open_spill_file(directory);
+  if (!spill) {
+    facts.refusal = fmt::format("no file can be made there ({})", std::strerror(spill.status().error()));
+    return facts;
+  }
+  struct statfs filesystem;
+  if (::fstatfs((*spill).fd(), &filesystem) == 0)
+    facts.is_memory = filesystem.f_type == TMPFS_MAGIC || filesystem.f_type == RAMFS_MAGIC;
+  auto free = platform::filesystem_free(*spill);
+  facts.free_bytes = free ? *free : 0;
+  if (facts.free_bytes < kStoreFreeBytesMin)
+    facts.refusal = fmt::format("it has {} free, and at least {} are needed", format_size(facts.free_bytes),
+                                format_size(kStoreFreeBytesMin));
+  auto reopened = platform::reopen_file((*spill).fd(), platform::Direct::kIfPossible);
+  facts.direct = reopened && (*reopened).direct;
+  return facts;
+}
+
+}  // namespace spw::tool
