@@ -55,10 +55,12 @@ uint64_t RegionMap::file_offset(const FileRegion& file, BlockId block) const {
   return file.offset_bytes.load_relaxed() + ((block.value - file.first_block.load_relaxed()) << block_shift_);
 }
 
-void RegionMap::make_live(BlockId first, uint64_t count) {
+uint64_t RegionMap::make_live(BlockId first, uint64_t count) {
   holes_.cancel(spill_offset(first), count << block_shift_);
+  uint64_t added = count - live_.count_set(first.value, count);
   live_.set_range(first.value, count);
-  live_bytes_.fetch_add_relaxed(count << block_shift_);
+  live_bytes_.fetch_add_relaxed(added << block_shift_);
+  return added;
 }
 
 void RegionMap::set_chunks(BlockId first, uint64_t count, uint32_t slot) {
@@ -84,8 +86,7 @@ void RegionMap::make_file_blocks_live(FileRegion& file, BlockId first, uint64_t 
   if (begin < end) file_blocks_left = round_up(end - begin, block_bytes()) >> block_shift_;
   count = std::min(count, file_blocks_left);
   if (count == 0) return;
-  make_live(first, count);
-  file.live_blocks += count;
+  file.live_blocks += make_live(first, count);
 }
 
 Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mapping) {
@@ -122,7 +123,10 @@ void RegionMap::extend(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   BlockId first = block_of(address);
   FileRegion* file = first.value == 0 ? nullptr : file_of(BlockId(first.value - 1));
-  if (file == nullptr) return make_live(first, blocks_of(bytes));
+  if (file == nullptr) {
+    make_live(first, blocks_of(bytes));
+    return;
+  }
   set_chunks(first, blocks_of(bytes), file->slot);
   make_file_blocks_live(*file, first, blocks_of(bytes));
 }

@@ -1,0 +1,73 @@
+// The managed heap: objects and mappings in managed space, with everything known about them in native memory, so that
+// no operation reads or writes a managed block.
+//
+// An object of up to slabs().object_bytes_max() bytes is a slot of a span (slabs.h). A larger one is a range of its own,
+// aligned to the block, at least PageMap's unit long. Freed ranges are discarded at once (region/) and coalesce.
+//
+// Invariants: a range that is taken in the range allocator is a large object, a span or a mapping's reservation, and is
+// live in the region map; nothing else is.
+// Threads: any, for every call but check_invariants(). An object is freed or resized by one thread at a time.
+// Lifetime: outlived by the RegionMap and its cache. Limits: sizes up to the space; alignments up to kAlignmentMax.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "heap/mappings.h"
+#include "heap/page_map.h"
+#include "heap/range_allocator.h"
+#include "heap/slabs.h"
+#include "region/region_map.h"
+
+namespace spw::heap {
+
+inline constexpr uint64_t kAlignmentMax = kGiB;
+inline constexpr uint64_t kAlignmentMin = 16;
+
+class Heap {
+ public:
+  struct Allocation {
+    void* address = nullptr;  // nullptr: no room
+    bool zeroed = false;      // all of it reads as zeros, without having been written
+  };
+
+  // Hands out [SPW_MANAGED_BASE + region::kFirstBytes, SPW_MANAGED_BASE + space_bytes).
+  static Result<std::unique_ptr<Heap>> create(region::RegionMap& regions, uint64_t space_bytes);
+  ~Heap();
+
+  // `alignment`: a power of two. `bytes` 0 is as 1.
+  Allocation allocate(uint64_t bytes, uint64_t alignment = kAlignmentMin);
+  // `object`: what allocate() returned, not yet freed; anything else is a check failure.
+  void free(void* object);
+  uint64_t usable_bytes(const void* object) const;
+  // True when the object has at least `bytes` usable bytes now and gave back what it need not keep, without moving.
+  // New bytes of a large object that grew are zeros.
+  bool resize_in_place(void* object, uint64_t bytes);
+
+  Mappings& mappings() { return mappings_; }
+  region::RegionMap& regions() { return regions_; }
+
+  uint64_t metadata_bytes() const { return memory_.counted_bytes(); }
+  // The calling thread's runs of small slots go back, as at its end.
+  void end_thread() { slabs_.end_thread(); }
+  // pthread_atfork: no other thread is inside the heap or the region map between the two.
+  void lock_for_fork();
+  void unlock_after_fork();
+  void check_invariants();
+
+ private:
+  Heap(region::RegionMap& regions, uint64_t space_bytes);
+  Status start(uint64_t space_bytes);
+  uint64_t large_bytes(uint64_t bytes) const;
+  PageMap::Large large_at(const void* object) const;
+
+  region::RegionMap& regions_;
+  region::NativeMemory memory_;
+  PageMap pages_;
+  RangeAllocator ranges_;
+  Mappings mappings_;
+  Slabs slabs_;
+};
+
+}  // namespace spw::heap

@@ -1,0 +1,148 @@
+#include "heap/mappings.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace spw::heap {
+
+using region::Kind;
+
+Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges)
+    : regions_(regions),
+      ranges_(ranges),
+      pool_(memory),
+      table_(PoolAllocator<std::pair<const uintptr_t, Entry>>(pool_)),
+      mapped_left_(PoolAllocator<std::pair<const uintptr_t, uint64_t>>(pool_)) {}
+
+uint64_t Mappings::unit_bytes(Kind kind) const {
+  return kind == Kind::kAnonymous ? regions_.block_bytes() : region::kChunkBytes;
+}
+
+uintptr_t Mappings::map_anonymous(uint64_t bytes) {
+  uint64_t unit = unit_bytes(Kind::kAnonymous), mapped = round_up(bytes, kMmuPageBytes);
+  uintptr_t address = ranges_.take(round_up(bytes, unit), unit);
+  if (address == 0) return 0;
+  regions_.add_anonymous(address, round_up(bytes, unit));
+  std::lock_guard lock(mutex_);
+  table_.emplace(address, Entry{mapped, Kind::kAnonymous});
+  if (mapped % unit != 0) mapped_left_.emplace(round_down(address + mapped, unit), mapped % unit);
+  return address;
+}
+
+Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file) {
+  uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
+  Kind kind = file.kind;
+  uintptr_t address = ranges_.take(round_up(bytes, unit), unit);
+  if (address == 0) return Status(ENOMEM, "no managed addresses left for a file mapping");
+  if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s) {
+    ranges_.give(address, round_up(bytes, unit));
+    return s;
+  }
+  std::lock_guard lock(mutex_);
+  table_.emplace(address, Entry{mapped, kind});
+  if (mapped % unit != 0) mapped_left_.emplace(round_down(address + mapped, unit), mapped % unit);
+  return address;
+}
+
+Mapping Mappings::find(uintptr_t address, uintptr_t end) const {
+  std::lock_guard lock(mutex_);
+  auto it = table_.upper_bound(address);
+  if (it != table_.begin() && std::prev(it)->first + std::prev(it)->second.bytes > address) --it;
+  if (it == table_.end() || it->first >= end) return {};
+  return {it->first, it->second.bytes, it->second.kind};
+}
+
+void Mappings::unmap(uintptr_t address, uint64_t bytes) {
+  uintptr_t end = address + bytes;
+  for (;;) {
+    Mapping hit = find(address, end);
+    if (hit.kind == Kind::kNone) return;
+    uintptr_t from = std::max(address, hit.address), to = std::min(end, hit.end());
+    {
+      std::lock_guard lock(mutex_);
+      auto it = table_.find(hit.address);
+      if (it == table_.end() || it->second.bytes != hit.bytes) continue;  // another thread unmaps here too
+      if (to < hit.end()) table_.emplace(to, Entry{hit.end() - to, hit.kind});
+      if (from > hit.address)
+        it->second.bytes = from - hit.address;
+      else
+        table_.erase(it);
+    }
+    unmap_within(from, to, hit.kind);
+    address = to;
+  }
+}
+
+// The table knows nothing of [begin, end) any more. Whole units in it go at once, pages at its edges are counted off.
+void Mappings::unmap_within(uintptr_t begin, uintptr_t end, Kind kind) {
+  uint64_t unit = unit_bytes(kind);
+  uintptr_t first_whole = round_up(begin, unit), last_whole = round_down(end, unit);
+  if (first_whole > last_whole) return drop_pages(round_down(begin, unit), end - begin, unit);
+  if (begin < first_whole) drop_pages(first_whole - unit, first_whole - begin, unit);
+  if (last_whole < end) drop_pages(last_whole, end - last_whole, unit);
+  if (first_whole == last_whole) return;
+  regions_.remove(first_whole, last_whole - first_whole);
+  ranges_.give(first_whole, last_whole - first_whole);
+}
+
+void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, uint64_t unit_size) {
+  {
+    std::lock_guard lock(mutex_);
+    auto it = mapped_left_.find(unit);
+    if (it == mapped_left_.end()) it = mapped_left_.emplace(unit, unit_size).first;
+    SPW_CHECK(it->second >= bytes);
+    it->second -= bytes;
+    if (it->second > 0) return;
+    mapped_left_.erase(it);
+  }
+  regions_.remove(unit, unit_size);
+  ranges_.give(unit, unit_size);
+}
+
+bool Mappings::extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes) {
+  std::lock_guard lock(mutex_);
+  auto it = table_.upper_bound(address);
+  if (it == table_.begin()) return false;
+  --it;
+  uintptr_t old_end = address + round_up(old_bytes, kMmuPageBytes),
+            new_end = address + round_up(new_bytes, kMmuPageBytes);
+  if (it->first > address || it->first + it->second.bytes != old_end) return false;
+  uint64_t unit = unit_bytes(it->second.kind), block = regions_.block_bytes();
+  uintptr_t reserved_end = round_up(old_end, unit), wanted_end = round_up(new_end, unit);
+  if (old_end % unit != 0) {  // a unit that other mappings' pages have left cannot be told from one they use
+    auto left = mapped_left_.find(round_down(old_end, unit));
+    if (left == mapped_left_.end()) return false;
+    if (left->second > old_end - std::max(it->first, round_down(old_end, unit))) return false;
+  }
+  if (wanted_end > reserved_end && !ranges_.take_at(reserved_end, wanted_end - reserved_end)) return false;
+  if (old_end % unit != 0) {
+    auto left = mapped_left_.find(round_down(old_end, unit));
+    left->second += std::min(new_end, reserved_end) - old_end;
+    if (left->second == unit) mapped_left_.erase(left);
+  }
+  if (new_end > reserved_end && new_end % unit != 0)
+    mapped_left_.emplace(round_down(new_end, unit), new_end % unit);
+  it->second.bytes += new_end - old_end;
+  uintptr_t live_end = round_up(old_end, block), live_wanted = round_up(new_end, block);
+  if (live_wanted > live_end) regions_.extend(live_end, live_wanted - live_end);
+  return true;
+}
+
+size_t Mappings::count() const {
+  std::lock_guard lock(mutex_);
+  return table_.size();
+}
+
+void Mappings::check_invariants() const {
+  std::lock_guard lock(mutex_);
+  uintptr_t end = 0;
+  for (const auto& [address, entry] : table_) {
+    SPW_CHECK(address >= end && entry.bytes > 0 && entry.bytes % kMmuPageBytes == 0);
+    end = address + entry.bytes;
+  }
+  for (auto [unit, left] : mapped_left_) SPW_CHECK(left > 0 && unit % regions_.block_bytes() == 0);
+}
+
+}  // namespace spw::heap

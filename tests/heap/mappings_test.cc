@@ -1,0 +1,121 @@
+#include "heap/mappings.h"
+
+#include <gtest/gtest.h>
+
+#include "../region/fakes.h"
+#include "base/rng.h"
+#include "heap/heap.h"
+
+namespace spw::heap {
+namespace {
+
+using region::Kind;
+using testing::FakeStore;
+using testing::RecordedRanges;
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSpace = 4 * kGiB;
+
+struct MappingsTest : ::testing::TestWithParam<unsigned> {
+  MappingsTest() {
+    auto made_map = region::RegionMap::create(GetParam(), kSpace, spill);
+    EXPECT_TRUE(made_map.is_ok());
+    map = std::move(*made_map);
+    map->attach(&ranges);
+    auto made = Heap::create(*map, kSpace);
+    EXPECT_TRUE(made.is_ok());
+    heap = std::move(*made);
+  }
+  ~MappingsTest() override {
+    heap->check_invariants();
+    heap.reset();
+    map.reset();
+  }
+  Mappings& mappings() { return heap->mappings(); }
+  uint64_t block() const { return uint64_t{1} << GetParam(); }
+
+  FakeStore spill{kSpace};
+  RecordedRanges ranges;
+  std::unique_ptr<region::RegionMap> map;
+  std::unique_ptr<Heap> heap;
+};
+
+TEST_P(MappingsTest, a_mapping_is_found_by_any_address_in_it) {
+  uintptr_t a = mappings().map_anonymous(10 * kPage);
+  EXPECT_EQ(mappings().find(a + 9 * kPage + 17, a + 10 * kPage).address, a);
+  EXPECT_EQ(mappings().find(a + 10 * kPage, a + 11 * kPage).kind, Kind::kNone);
+  mappings().unmap(a, 10 * kPage);
+  EXPECT_EQ(mappings().find(a, a + 10 * kPage).kind, Kind::kNone);
+  EXPECT_EQ(map->live_bytes(), 0u);
+}
+
+TEST_P(MappingsTest, unmapping_page_by_page_in_any_order_gives_everything_back) {
+  Rng rng(GetParam());
+  for (int round = 0; round < 20; ++round) {
+    uint64_t pages = 1 + rng.below(100);
+    uintptr_t a = mappings().map_anonymous(pages * kPage);
+    std::vector<uint64_t> order(pages);
+    for (uint64_t i = 0; i < pages; ++i) order[i] = i;
+    for (uint64_t i = pages; i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
+    for (uint64_t page : order) mappings().unmap(a + page * kPage, kPage);
+    EXPECT_EQ(map->live_bytes(), 0u);
+    EXPECT_EQ(mappings().count(), 0u);
+  }
+}
+
+TEST_P(MappingsTest, unmapping_the_middle_leaves_two_mappings) {
+  uintptr_t a = mappings().map_anonymous(8 * block());
+  mappings().unmap(a + 3 * block(), 2 * block());
+  EXPECT_EQ(mappings().count(), 2u);
+  EXPECT_EQ(mappings().find(a, a + 1).bytes, 3 * block());
+  EXPECT_EQ(mappings().find(a + 3 * block(), a + 8 * block()).address, a + 5 * block());
+  EXPECT_EQ(map->kind_at(a + 3 * block()), Kind::kNone);
+  EXPECT_EQ(map->kind_at(a + 5 * block()), Kind::kAnonymous);
+  mappings().unmap(a, 8 * block());
+  EXPECT_EQ(map->live_bytes(), 0u);
+}
+
+TEST_P(MappingsTest, one_unmap_may_cover_several_mappings) {
+  uintptr_t a = mappings().map_anonymous(block());
+  uintptr_t b = mappings().map_anonymous(block());
+  ASSERT_EQ(b, a + block());
+  mappings().unmap(a, 2 * block());
+  EXPECT_EQ(mappings().count(), 0u);
+}
+
+TEST_P(MappingsTest, grows_in_place_until_something_is_in_the_way) {
+  uintptr_t a = mappings().map_anonymous(kPage);
+  EXPECT_TRUE(mappings().extend(a, kPage, 3 * block() + kPage));
+  EXPECT_EQ(mappings().find(a, a + 1).bytes, 3 * block() + kPage);
+  EXPECT_EQ(map->live_bytes(), 3 * block() + round_up(kPage, block()));
+  uintptr_t b = mappings().map_anonymous(kPage);
+  EXPECT_EQ(mappings().extend(a, 3 * block() + kPage, b - a + kPage), false);
+  mappings().unmap(a, 3 * block() + kPage);
+  mappings().unmap(b, kPage);
+  EXPECT_EQ(map->live_bytes(), 0u);
+}
+
+TEST_P(MappingsTest, a_file_mapping_keeps_its_chunks_until_all_of_it_is_unmapped) {
+  auto file = map->adopt(std::make_unique<FakeStore>(16 * kMiB));
+  auto mapped = mappings().map_file(5 * kMiB, {file, 0, Kind::kSharedFile});
+  ASSERT_TRUE(mapped.is_ok());
+  uintptr_t a = *mapped;
+  EXPECT_EQ(a % region::kChunkBytes, 0u);
+  EXPECT_EQ(map->kind_at(a + 5 * kMiB - 1), Kind::kSharedFile);
+  mappings().unmap(a, kMiB);
+  EXPECT_EQ(map->kind_at(a + kMiB), Kind::kSharedFile);
+  uintptr_t other = mappings().map_anonymous(block());
+  EXPECT_FALSE(other >= a && other < a + 6 * kMiB);
+  mappings().unmap(other, block());
+  EXPECT_TRUE(mappings().extend(a + 4 * kMiB, kMiB, 6 * kMiB));
+  EXPECT_EQ(map->kind_at(a + 10 * kMiB - 1), Kind::kSharedFile);
+  file.reset();
+  mappings().unmap(a, 10 * kMiB);
+  EXPECT_EQ(ranges.forgotten.size(), 1u);
+  EXPECT_EQ(map->live_bytes(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(blocks, MappingsTest, ::testing::Values(12, 16, 21));
+
+}  // namespace
+}  // namespace spw::heap
