@@ -1,0 +1,39 @@
+#include "platform/wake_fd.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace spw::platform {
+
+Result<WakeFd> WakeFd::create() {
+  int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return Status(errno, "cannot make an event descriptor");
+  WakeFd made;
+  made.event_ = File(fd);
+  return made;
+}
+
+void WakeFd::wait(int fd, uint64_t timeout_ns) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  pollfd watched[2] = {{fd, POLLIN, 0}, {event_.fd(), POLLIN, 0}};
+  timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
+                   static_cast<long>(timeout_ns % kNsPerSecond)};
+  int ready = ::ppoll(watched, 2, timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr);
+  if (ready > 0 && (watched[1].revents & POLLIN)) clear();
+}
+
+void WakeFd::wake() {
+  uint64_t one = 1;
+  // EAGAIN: 2^64 - 2 wake-ups are waiting already, and one is enough.
+  [[maybe_unused]] auto written = ::write(event_.fd(), &one, sizeof one);
+}
+
+void WakeFd::clear() {
+  uint64_t count;
+  [[maybe_unused]] auto got = ::read(event_.fd(), &count, sizeof count);  // EAGAIN: nothing to take
+}
+
+}  // namespace spw::platform

@@ -1,0 +1,85 @@
+#include "store/engine/aio_engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spw::store {
+
+AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth) {
+  batch_.reserve(depth);
+  done_.reserve(depth);
+}
+
+Result<std::unique_ptr<Engine>> AioEngine::create(size_t depth) {
+  std::unique_ptr<AioEngine> engine(new AioEngine(depth));
+  auto completed = platform::WakeFd::create();
+  if (!completed) return completed.status();
+  engine->completed_ = std::move(*completed);
+  auto wake = platform::WakeFd::create();
+  if (!wake) return wake.status();
+  engine->wake_ = std::move(*wake);
+  if (int result = io_setup(static_cast<int>(depth), &engine->context_); result < 0)
+    return Status(-result, "cannot set up asynchronous I/O (libaio)");
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+AioEngine::~AioEngine() {
+  if (context_) io_destroy(context_);
+}
+
+void AioEngine::issue(std::span<const RawIo> ios) {
+  batch_.clear();
+  for (const RawIo& io : ios) {
+    if (io.op == Op::kDiscard || io.op == Op::kSync) {
+      done_.push_back({io.slot, run_io(io)});
+      continue;
+    }
+    iocb& control = controls_[io.slot];
+    auto offset = static_cast<long long>(io.offset_bytes);
+    auto count = static_cast<int>(io.segment_count);
+    if (io.op == Op::kRead) io_prep_preadv(&control, io.fd, io.segments, count, offset);
+    if (io.op == Op::kWrite) io_prep_pwritev(&control, io.fd, io.segments, count, offset);
+    io_set_eventfd(&control, completed_.fd());
+    batch_.push_back(&control);
+  }
+  submit(batch_);
+  if (!done_.empty()) completed_.wake();
+}
+
+// io_submit stops at the first control block it cannot take and tells why only when that is the first one.
+void AioEngine::submit(std::span<iocb*> batch) {
+  while (!batch.empty()) {
+    int result = io_submit(context_, static_cast<long>(batch.size()), batch.data());
+    if (result == -EINTR) continue;
+    if (result <= 0) {
+      done_.push_back({static_cast<uint32_t>(batch[0] - controls_.data()), result == 0 ? -EAGAIN : result});
+      result = 1;
+    }
+    batch = batch.subspan(static_cast<size_t>(result));
+  }
+}
+
+size_t AioEngine::harvest(std::span<RawResult> out) {
+  completed_.clear();
+  size_t taken = std::min(out.size(), done_.size());
+  std::copy_n(done_.end() - static_cast<ptrdiff_t>(taken), taken, out.begin());
+  done_.resize(done_.size() - taken);
+  timespec at_once{};
+  int count;
+  do {
+    auto room = static_cast<long>(std::min(out.size() - taken, events_.size()));
+    count = io_getevents(context_, 0, room, events_.data(), &at_once);
+  } while (count == -EINTR);
+  SPW_CHECK(count >= 0);
+  for (int i = 0; i < count; ++i) {
+    const io_event& event = events_[static_cast<size_t>(i)];
+    out[taken++] = {static_cast<uint32_t>(event.obj - controls_.data()), static_cast<int64_t>(event.res)};
+  }
+  if (taken == out.size()) completed_.wake();
+  return taken;
+}
+
+void AioEngine::wait(uint64_t timeout_ns) { wake_.wait(completed_.fd(), timeout_ns); }
+
+}  // namespace spw::store

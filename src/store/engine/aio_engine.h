@@ -1,0 +1,42 @@
+// The libaio engine, for kernels and containers without io_uring. Transfers are asynchronous when they are direct; discards
+// and syncs are done in the submitting thread.
+//
+// Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion;
+//   harvest() clears it *before* it takes results, and signals it again when it may have left some.
+// Threads: issue() and harvest() by one thread at a time; wait() only polls, beside them.
+// Limits: the kernel's fs.aio-max-nr, over all processes.
+#pragma once
+
+#include <libaio.h>
+
+#include <vector>
+
+#include "platform/wake_fd.h"
+#include "store/engine/engine.h"
+
+namespace spw::store {
+
+class AioEngine final : public Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> create(size_t depth);
+  ~AioEngine() override;
+
+  void issue(std::span<const RawIo> ios) override;
+  size_t harvest(std::span<RawResult> out) override;
+  void wait(uint64_t timeout_ns) override;
+  void wake() override { wake_.wake(); }
+
+ private:
+  explicit AioEngine(size_t depth);
+  void submit(std::span<iocb*> batch);
+
+  io_context_t context_ = nullptr;
+  platform::WakeFd completed_;
+  platform::WakeFd wake_;
+  std::vector<iocb> controls_;       // by slot
+  std::vector<iocb*> batch_;         // of one issue()
+  std::vector<io_event> events_;     // of one harvest()
+  std::vector<RawResult> done_;      // of steps done at once; not harvested yet
+};
+
+}  // namespace spw::store

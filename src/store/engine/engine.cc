@@ -1,0 +1,57 @@
+#include "store/engine/engine.h"
+
+#include <array>
+
+#include "platform/file.h"
+#include "store/engine/aio_engine.h"
+#include "store/engine/thread_engine.h"
+#include "store/engine/uring_engine.h"
+
+namespace spw::store {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio", "threads"};  // by EngineKind
+constexpr EngineKind kPreference[] = {EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads};
+
+Result<std::unique_ptr<Engine>> create_kind(EngineKind kind, size_t depth, WorkerPool& workers) {
+  if (kind == EngineKind::kUring) return UringEngine::create(depth);
+  if (kind == EngineKind::kAio) return AioEngine::create(depth);
+  return std::unique_ptr<Engine>(std::make_unique<ThreadEngine>(depth, workers));
+}
+
+}  // namespace
+
+std::string_view engine_name(EngineKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+Result<EngineKind> parse_engine(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (name == kNames[i]) return static_cast<EngineKind>(i);
+  return Status(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
+}
+
+EngineKind choose_engine() {
+  constexpr size_t kProbeDepth = 2;
+  if (UringEngine::create(kProbeDepth)) return EngineKind::kUring;
+  if (AioEngine::create(kProbeDepth)) return EngineKind::kAio;
+  return EngineKind::kThreads;
+}
+
+Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, WorkerPool& workers) {
+  if (kind != EngineKind::kAuto) return create_kind(kind, depth, workers);
+  for (EngineKind candidate : kPreference)
+    if (auto engine = create_kind(candidate, depth, workers)) return engine;
+  return Status(ENOSYS, "no I/O engine works here");
+}
+
+int64_t run_io(const RawIo& io) {
+  switch (io.op) {
+    case Op::kRead: return platform::read_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
+    case Op::kWrite: return platform::write_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
+    case Op::kDiscard: return platform::punch_hole(io.fd, io.offset_bytes, io.bytes);
+    case Op::kSync: return platform::sync_data(io.fd);
+  }
+  return -EINVAL;
+}
+
+}  // namespace spw::store

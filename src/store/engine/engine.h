@@ -1,0 +1,65 @@
+// Engines: how the steps of a queue's requests reach the kernel, asynchronously. A TransferQueue owns one engine each, turns
+// requests into steps, and never has more steps at an engine than its depth.
+//
+// Threads: issue() and harvest() by one thread at a time; wait() in one more thread at the same time; wake() from any.
+// Lifetime: what a step points to stays until its result has been harvested.
+// An engine yields exactly one result for each step, in any order.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "store/store.h"
+
+namespace spw::store {
+
+// One step of a request: one system call's worth.
+struct RawIo {
+  Op op = Op::kRead;
+  int fd = -1;
+  const iovec* segments = nullptr;  // reads and writes
+  uint32_t segment_count = 0;
+  uint32_t slot = 0;  // the queue's own
+  uint64_t offset_bytes = 0;
+  uint64_t bytes = 0;
+};
+
+struct RawResult {
+  uint32_t slot = 0;
+  int64_t result = 0;  // bytes moved, or a negative errno
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // Starts the steps. Never refuses: one that cannot be started yields its errno as a result.
+  virtual void issue(std::span<const RawIo> ios) = 0;
+  // Takes results that are there; never blocks.
+  virtual size_t harvest(std::span<RawResult> out) = 0;
+  // As IoQueue's.
+  virtual void wait(uint64_t timeout_ns) = 0;
+  virtual void wake() = 0;
+};
+
+enum class EngineKind : uint8_t { kAuto, kUring, kAio, kThreads };
+
+// "auto", "io_uring", "libaio", "threads".
+std::string_view engine_name(EngineKind kind);
+Result<EngineKind> parse_engine(std::string_view name);
+
+class WorkerPool;
+
+// What kAuto stands for on this machine: io_uring where the kernel allows it, else libaio, else threads.
+EngineKind choose_engine();
+// kAuto tries all in that order. `workers` is what the thread engine runs on; it outlives the engine.
+Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, WorkerPool& workers);
+
+// Does one step in the calling thread.
+int64_t run_io(const RawIo& io);
+
+}  // namespace spw::store

@@ -1,0 +1,46 @@
+#include "store/engine/mailbox.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "platform/time.h"
+
+namespace spw::store {
+
+Mailbox::Mailbox(size_t depth) { results_.reserve(depth); }
+
+// Notifies under the lock, so that the waiter cannot destroy the mailbox between the two.
+void Mailbox::put(RawResult result) {
+  std::lock_guard lock(mutex_);
+  results_.push_back(result);
+  changed_.notify_one();
+}
+
+size_t Mailbox::take(std::span<RawResult> out) {
+  std::lock_guard lock(mutex_);
+  size_t taken = std::min(out.size(), results_.size());
+  std::copy_n(results_.end() - static_cast<ptrdiff_t>(taken), taken, out.begin());
+  results_.resize(results_.size() - taken);
+  return taken;
+}
+
+void Mailbox::wait(uint64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  auto something_came = [this] { return !results_.empty() || woken_; };
+  // The clock's time points end 292 years from its start; what asks for that long asks for no limit.
+  constexpr uint64_t kLongestNs = uint64_t{1} << 62;
+  if (timeout_ns >= kLongestNs) {
+    changed_.wait(lock, something_came);
+  } else {
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), something_came);
+  }
+  woken_ = false;
+}
+
+void Mailbox::wake() {
+  std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace spw::store

@@ -1,0 +1,91 @@
+// What is left of one request: the one place that checks requests, continues short transfers, retries transient errors,
+// fills the space behind a file's end with zeros, and injects faults. transfer() and all engines drive it the same way:
+//
+//     progress.begin(request, target);
+//     while (progress.next(&io)) progress.finish_step(<result of doing io>);
+//     progress.error()
+//
+// Steps of a request: reads and writes go from offset to end, each step where the one before stopped. A write to a file
+// whose size is not a multiple of the alignment is cut at the last aligned offset; its last bytes go through the buffered
+// descriptor, because a direct write could not stop at the file's end. A discard that the filesystem cannot do becomes writes of zeros.
+// Invariant: done_bytes_ is a multiple of the alignment unless the request is over or in the unaligned tail of a write.
+// Threads: one at a time. Lifetime: the request and the target outlive it.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/time.h"
+#include "store/engine/engine.h"
+#include "store/fault_plan.h"
+#include "store/store.h"
+
+namespace spw::store {
+
+class SpaceReservations;
+
+// What a store's requests go to.
+struct Target {
+  int fd = -1;       // for transfers; maybe O_DIRECT
+  int tail_fd = -1;  // for the unaligned end of a file; never O_DIRECT; may be fd
+  uint64_t size_bytes = 0;
+  uint64_t alignment_bytes = 0;
+  // Nobody else sees the contents and they die with the process: writes may make the file longer, its end reads as zeros
+  // wherever that is, and a sync is nothing.
+  bool spill = false;
+  FaultPlan* faults = nullptr;
+  SpaceReservations* space = nullptr;  // told about discards
+};
+
+class Progress {
+ public:
+  // Starts with `request`, which it counts, and which is over at once when it is malformed.
+  void begin(const Request& request, const Target& target);
+  // The next step, if the request is not over. `io` refers to this object and the request until finish_step().
+  bool next(RawIo* io);
+  // The step's outcome: bytes moved, or a negative errno.
+  void finish_step(int64_t result);
+
+  // 0, or a positive errno, once the request is over.
+  int error() const { return error_; }
+  // How long the request has to take at least (a fault).
+  uint64_t delay_ns() const { return fault_.delay_ns; }
+
+ private:
+  int check() const;
+  uint64_t write_end() const;
+  void finish(int error);
+  void finish_read_step(uint64_t bytes);
+  void finish_write_step(uint64_t bytes);
+  void finish_failed_step(int error);
+  void continue_from(uint64_t done_bytes);
+  void retry_or_fail(int error);
+  uint64_t step_bytes() const;
+  void cut_segments(uint64_t bytes, RawIo* io);
+  void point_to_zeros(uint64_t bytes, RawIo* io);
+  void zero_behind(uint64_t done_bytes);
+
+  const Request* request_ = nullptr;
+  const Target* target_ = nullptr;
+  uint64_t total_bytes_ = 0;
+  uint64_t done_bytes_ = 0;
+  Op op_ = Op::kRead;  // of the steps: a discard may turn into a write
+  bool over_ = true;
+  unsigned retries_ = 0;  // since the last progress
+  int error_ = 0;
+  Fault fault_;
+  iovec cut_[kSegmentsMax];  // a step that does not move all segments; written by next()
+};
+
+// Does the whole request in the calling thread, its steps with `run` (RawIo -> result). 0, or a positive errno.
+template <class Run>
+int transfer_now(Progress& progress, const Request& request, const Target& target, Run run) {
+  progress.begin(request, target);
+  if (progress.delay_ns() > 0) platform::sleep_ns(progress.delay_ns());
+  for (RawIo io; progress.next(&io);) progress.finish_step(run(io));
+  return progress.error();
+}
+
+// "cannot read 4096 bytes at offset 8192 of file:/data (io_uring, O_DIRECT)".
+Status transfer_failed(int error, const Request& request, const std::string& store);
+
+}  // namespace spw::store

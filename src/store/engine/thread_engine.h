@@ -1,0 +1,54 @@
+// The thread engine: a store's few worker threads do the steps with plain system calls. Works everywhere.
+//
+// Threads: as every engine. A WorkerPool is shared by all queues of a store; its threads start with the first step.
+// Lifetime: the pool outlives its engines, an engine the steps it was given.
+// Limits: kWorkers steps of a store run at a time; the pool's list holds what its queues' depths allow.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "store/engine/mailbox.h"
+
+namespace spw::store {
+
+inline constexpr unsigned kWorkers = 16;
+
+class WorkerPool {
+ public:
+  WorkerPool() = default;
+  ~WorkerPool();
+  // Does the steps on some worker and puts their results into `mailbox`.
+  void run(std::span<const RawIo> ios, Mailbox& mailbox);
+
+ private:
+  struct Task {
+    RawIo io;
+    Mailbox* mailbox = nullptr;
+  };
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  std::vector<std::thread> workers_;
+  bool ending_ = false;
+};
+
+class ThreadEngine final : public Engine {
+ public:
+  ThreadEngine(size_t depth, WorkerPool& workers) : workers_(workers), mailbox_(depth) {}
+  void issue(std::span<const RawIo> ios) override { workers_.run(ios, mailbox_); }
+  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
+  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
+  void wake() override { mailbox_.wake(); }
+
+ private:
+  WorkerPool& workers_;
+  Mailbox mailbox_;
+};
+
+}  // namespace spw::store

@@ -1,0 +1,89 @@
+#include "store/engine/uring_engine.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spw::store {
+
+namespace {
+
+constexpr unsigned kRefusalsMax = 10'000;
+constexpr uint64_t kRefusedWaitNs = 1'000'000;
+
+void prepare(io_uring_sqe* sqe, const RawIo& io) {
+  switch (io.op) {
+    case Op::kRead: io_uring_prep_readv(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes); break;
+    case Op::kWrite: io_uring_prep_writev(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes); break;
+    case Op::kDiscard:
+      io_uring_prep_fallocate(sqe, io.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(io.offset_bytes),
+                              static_cast<off_t>(io.bytes));
+      break;
+    case Op::kSync: io_uring_prep_fsync(sqe, io.fd, IORING_FSYNC_DATASYNC); break;
+  }
+  sqe->user_data = io.slot;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
+  std::unique_ptr<UringEngine> engine(new UringEngine);
+  auto wake = platform::WakeFd::create();
+  if (!wake) return wake.status();
+  engine->wake_ = std::move(*wake);
+  int result = io_uring_queue_init(static_cast<unsigned>(depth), &engine->ring_, 0);
+  if (result < 0) return Status(-result, "cannot set up an io_uring");
+  engine->ring_is_open_ = true;
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+UringEngine::~UringEngine() {
+  if (ring_is_open_) io_uring_queue_exit(&ring_);
+}
+
+void UringEngine::issue(std::span<const RawIo> ios) {
+  for (const RawIo& io : ios) {
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+    SPW_CHECK(sqe != nullptr);  // the queue keeps to its depth
+    prepare(sqe, io);
+  }
+  submit();
+}
+
+void UringEngine::submit() {
+  while (io_uring_sq_ready(&ring_) > 0) {
+    int result = io_uring_submit(&ring_);
+    if (result == -EINTR) continue;
+    if (result > 0) {
+      refusals_ = 0;
+      continue;
+    }
+    // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in the ring.
+    SPW_CHECK(++refusals_ < kRefusalsMax);
+    unsubmitted_.store_relaxed(true);
+    return;
+  }
+  unsubmitted_.store_relaxed(false);
+}
+
+size_t UringEngine::harvest(std::span<RawResult> out) {
+  if (unsubmitted_.load_relaxed()) submit();
+  size_t taken = 0;
+  unsigned head;
+  io_uring_cqe* cqe;
+  io_uring_for_each_cqe(&ring_, head, cqe) {
+    if (taken == out.size()) break;
+    out[taken++] = {static_cast<uint32_t>(cqe->user_data), cqe->res};
+  }
+  io_uring_cq_advance(&ring_, static_cast<unsigned>(taken));
+  return taken;
+}
+
+void UringEngine::wait(uint64_t timeout_ns) {
+  wake_.wait(ring_.ring_fd, unsubmitted_.load_relaxed() ? std::min(timeout_ns, kRefusedWaitNs) : timeout_ns);
+}
+
+}  // namespace spw::store

@@ -1,0 +1,97 @@
+#include "store/file_store.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "store/engine/transfer_queue.h"
+
+namespace spw::store {
+
+namespace {
+
+// Gives a new spill file its size: as much of `wanted` as the filesystem and RLIMIT_FSIZE have room for in one file.
+Result<uint64_t> make_as_long(const platform::File& file, uint64_t wanted) {
+  constexpr uint64_t kSmallestUseful = kMaxBlockBytes;
+  uint64_t bytes = wanted;
+  Status status = platform::set_file_size(file, bytes);
+  // ext4's largest file is one page short of a power of two.
+  if (!status && wanted > kSmallestUseful) status = platform::set_file_size(file, bytes = wanted - kMaxBlockBytes);
+  while (!status && (status.error() == EFBIG || status.error() == EINVAL) && bytes / 2 >= kSmallestUseful)
+    status = platform::set_file_size(file, bytes = round_up(bytes / 2, kMaxBlockBytes));
+  return status ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path, const FileOptions& options) {
+  auto file = platform::open_file(path, O_RDWR);
+  if (!file && (file.status().error() == EACCES || file.status().error() == EROFS))
+    file = platform::open_file(path, O_RDONLY);
+  if (!file) return file.status();
+  return open_descriptor(file->fd(), path, options);
+}
+
+Result<std::unique_ptr<FileStore>> FileStore::open_descriptor(int fd, const std::string& name,
+                                                              const FileOptions& options) {
+  auto opened = platform::reopen_file(fd, platform::Direct::kNo);
+  if (!opened) return opened.status();
+  auto size = platform::file_size(opened->file);
+  if (!size) return size.status();
+  std::unique_ptr<FileStore> store(new FileStore);
+  if (Status status = store->set_up(std::move(opened->file), name, false, *size, options); !status) return status;
+  return store;
+}
+
+Result<std::unique_ptr<FileStore>> FileStore::open_spill(const std::string& directory, const FileOptions& options,
+                                                         uint64_t size_bytes) {
+  auto file = platform::open_spill_file(directory);
+  if (!file) return file.status();
+  auto size = make_as_long(*file, std::min(size_bytes, kSpillBytesMax));
+  if (!size) return size.status();
+  std::unique_ptr<FileStore> store(new FileStore);
+  if (Status status = store->set_up(std::move(*file), directory, true, *size, options); !status) return status;
+  return store;
+}
+
+Status FileStore::set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
+                         const FileOptions& options) {
+  name_ = std::move(name);
+  buffered_ = std::move(opened);
+  auto wanted = options.direct ? platform::Direct::kIfPossible : platform::Direct::kNo;
+  auto transfers = platform::reopen_file(buffered_.fd(), wanted);
+  if (!transfers) return transfers.status();
+  file_ = std::move(transfers->file);
+  direct_ = transfers->direct;
+  engine_chosen_here_ = options.engine == EngineKind::kAuto;
+  engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
+  target_.fd = file_.fd();
+  target_.tail_fd = buffered_.fd();
+  target_.size_bytes = size_bytes;
+  target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
+  target_.spill = spill;
+  target_.faults = options.faults;
+  space_.emplace(file_, size_bytes);
+  target_.space = &*space_;
+  return Status::ok();
+}
+
+std::string FileStore::describe() const {
+  std::string text = (target_.spill ? "spill:" : "file:") + name_ + " (";
+  text += engine_name(engine_);
+  return text + (direct_ ? ", O_DIRECT)" : ", buffered)");
+}
+
+Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
+  auto engine = create_engine(engine_chosen_here_ ? EngineKind::kAuto : engine_, depth, workers_);
+  if (!engine) return engine.status();
+  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
+}
+
+Status FileStore::transfer(Request& request) {
+  Progress progress;
+  int error = transfer_now(progress, request, target_, run_io);
+  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+}
+
+}  // namespace spw::store

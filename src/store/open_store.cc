@@ -1,0 +1,59 @@
+#include "store/open_store.h"
+
+#include <sys/stat.h>
+
+#include <string_view>
+
+#include "base/units.h"
+#include "store/file_store.h"
+#include "store/memory_store.h"
+
+namespace spw::store {
+
+namespace {
+
+using Opened = Result<std::unique_ptr<Store>>;
+
+template <class Kind>
+Opened as_store(Result<std::unique_ptr<Kind>> opened) {
+  if (!opened) return opened.status();
+  return std::unique_ptr<Store>(std::move(*opened));
+}
+
+FileOptions file_options(const OpenOptions& options) { return {options.engine, options.direct, options.faults}; }
+
+Opened open_memory(const std::string& rest, const OpenOptions& options) {
+  auto size = parse_size_bytes(rest);
+  if (!size || *size == 0) return Status(EINVAL, "memory: needs a size, not \"" + rest + "\"");
+  return as_store(MemoryStore::create(*size, options.faults));
+}
+
+Opened open_file(const std::string& rest, const OpenOptions& options) {
+  return as_store(FileStore::open(rest, file_options(options)));
+}
+
+Opened open_spill(const std::string& rest, const OpenOptions& options) {
+  return as_store(FileStore::open_spill(rest, file_options(options)));
+}
+
+struct Scheme {
+  std::string_view prefix;
+  Opened (*open)(const std::string& rest, const OpenOptions& options);
+};
+constexpr Scheme kSchemes[] = {{"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill}};
+
+bool is_directory(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOptions& options) {
+  for (const Scheme& scheme : kSchemes)
+    if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
+  if (is_directory(uri)) return open_spill(uri, options);
+  return Status(EINVAL, "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR nor a directory");
+}
+
+}  // namespace spw::store

@@ -1,0 +1,13 @@
+#include "store/store.h"
+
+namespace spw::store {
+
+uint64_t Request::bytes() const {
+  if (op == Op::kDiscard) return discard_bytes;
+  if (op == Op::kSync) return 0;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < segment_count; ++i) sum += segments[i].iov_len;
+  return sum;
+}
+
+}  // namespace spw::store
