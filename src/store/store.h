@@ -2,17 +2,19 @@
 //
 // A Store is a byte space [0, size_bytes). An IoQueue carries asynchronous batches to it. Every request gets
 // exactly one completion with its own status; a completion that says ok moved every byte. Short transfers are
-// continued and transient errors (EINTR, EAGAIN, EIO up to kRetriesMax) retried below this interface, with a
-// limit, and counted.
+// continued and transient errors (EINTR, EAGAIN, ECANCELED, EIO) retried below this interface, at most
+// kRetriesMax times without progress, and counted.
 //
 // Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the
-// caller serialises), except that wait() may run in one thread while another submits (see IoQueue). Lifetime:
-// queues are destroyed before their store, with nothing in flight. A request and its buffers belong to the
-// queue from submit() until its completion is reaped.
-// Limits: kSegmentsMax segments a request, queue depth as opened; a request's bytes are a multiple of
-// alignment() at an aligned offset with aligned buffers, or it fails with EINVAL. Reads: what was never
-// written reads as zeros inside size_bytes(). A read past size_bytes() fails with EINVAL. A file whose
-// logical end lies inside its last block reads zeros behind it.
+// caller serialises), except that wait() may run in one thread while another submits (see IoQueue).
+// Lifetime: queues are destroyed before their store, with nothing in flight. A request and its buffers belong
+// to the queue from submit() until its completion is reaped.
+// Limits: kSegmentsMax segments a request, queue depth as opened; a request's offset, and every segment's
+// address and length, are multiples of alignment_bytes(), or it fails with EINVAL.
+// Ends: a request begins before size_bytes() and ends less than kMaxBlockBytes behind it, or it fails with
+// EINVAL. What lies behind the end reads as zeros and is never written: a file keeps its size though its end
+// is inside its last block.
+// Reads: what was never written reads as zeros.
 #pragma once
 
 #include <sys/uio.h>
@@ -24,9 +26,11 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/units.h"
 
 namespace spw::store {
 
+inline constexpr uint64_t kMaxBlockBytes = uint64_t{1} << kMaxBlockShift;
 inline constexpr size_t kSegmentsMax = 64;
 inline constexpr unsigned kRetriesMax = 3;
 
@@ -58,7 +62,8 @@ class IoQueue {
   // Takes up to out.size() completions that are there already; never blocks.
   virtual size_t reap(std::span<Completion> out) = 0;
   // Blocks until at least one completion can be reaped, timeout_ns passed (UINT64_MAX: no limit) or wake()
-  // was called; reaps nothing. May run in one thread while another thread submits or reaps.
+  // was called; reaps nothing. May return early with nothing to reap, so it stands in a loop. May run in one
+  // thread while another thread submits or reaps.
   virtual void wait(uint64_t timeout_ns) = 0;
   // Ends a wait() from any thread, now or the next one. Async-signal-unsafe.
   virtual void wake() = 0;
