@@ -14,8 +14,9 @@ struct ErrorName {
   std::string_view name;
   int error;
 };
-constexpr ErrorName kErrors[] = {{"EIO", EIO},     {"ENOSPC", ENOSPC},       {"EAGAIN", EAGAIN}, {"EINTR", EINTR},
-                                 {"ENOMEM", ENOMEM}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}};
+constexpr ErrorName kErrors[] = {{"EIO", EIO},     {"ENOSPC", ENOSPC}, {"EAGAIN", EAGAIN},
+                                 {"EINTR", EINTR}, {"ENOMEM", ENOMEM}, {"EOPNOTSUPP", EOPNOTSUPP},
+                                 {"EROFS", EROFS}, {"EDQUOT", EDQUOT}};
 constexpr std::string_view kOps[] = {"read", "write", "discard", "sync"};  // by Op
 
 // Takes the text before the next `separator` off the front.

@@ -16,7 +16,8 @@ Result<uint64_t> make_as_long(const platform::File& file, uint64_t wanted) {
   uint64_t bytes = wanted;
   Status status = platform::set_file_size(file, bytes);
   // ext4's largest file is one page short of a power of two.
-  if (!status && wanted > kSmallestUseful) status = platform::set_file_size(file, bytes = wanted - kMaxBlockBytes);
+  if (!status && wanted > kSmallestUseful)
+    status = platform::set_file_size(file, bytes = wanted - kMaxBlockBytes);
   while (!status && (status.error() == EFBIG || status.error() == EINVAL) && bytes / 2 >= kSmallestUseful)
     status = platform::set_file_size(file, bytes = round_up(bytes / 2, kMaxBlockBytes));
   return status ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
@@ -39,18 +40,20 @@ Result<std::unique_ptr<FileStore>> FileStore::open_descriptor(int fd, const std:
   auto size = platform::file_size(opened->file);
   if (!size) return size.status();
   std::unique_ptr<FileStore> store(new FileStore);
-  if (Status status = store->set_up(std::move(opened->file), name, false, *size, options); !status) return status;
+  if (Status status = store->set_up(std::move(opened->file), name, false, *size, options); !status)
+    return status;
   return store;
 }
 
-Result<std::unique_ptr<FileStore>> FileStore::open_spill(const std::string& directory, const FileOptions& options,
-                                                         uint64_t size_bytes) {
+Result<std::unique_ptr<FileStore>> FileStore::open_spill(const std::string& directory,
+                                                         const FileOptions& options, uint64_t size_bytes) {
   auto file = platform::open_spill_file(directory);
   if (!file) return file.status();
   auto size = make_as_long(*file, std::min(size_bytes, kSpillBytesMax));
   if (!size) return size.status();
   std::unique_ptr<FileStore> store(new FileStore);
-  if (Status status = store->set_up(std::move(*file), directory, true, *size, options); !status) return status;
+  if (Status status = store->set_up(std::move(*file), directory, true, *size, options); !status)
+    return status;
   return store;
 }
 

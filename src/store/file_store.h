@@ -23,7 +23,7 @@ inline constexpr uint64_t kSpillBytesMax = uint64_t{16} << 40;
 
 struct FileOptions {
   EngineKind engine = EngineKind::kAuto;
-  bool direct = true;  // O_DIRECT where the filesystem has it
+  bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
 };
 
@@ -34,7 +34,8 @@ class FileStore final : public Store {
   // The file that `fd` has open, with its access mode. `fd` stays the caller's. `name`: for messages.
   static Result<std::unique_ptr<FileStore>> open_descriptor(int fd, const std::string& name,
                                                             const FileOptions& options = {});
-  static Result<std::unique_ptr<FileStore>> open_spill(const std::string& directory, const FileOptions& options = {},
+  static Result<std::unique_ptr<FileStore>> open_spill(const std::string& directory,
+                                                       const FileOptions& options = {},
                                                        uint64_t size_bytes = kSpillBytesMax);
 
   std::string describe() const override;
@@ -42,7 +43,9 @@ class FileStore final : public Store {
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
   Status transfer(Request& request) override;
-  Status reserve(uint64_t offset_bytes, uint64_t bytes) override { return space_->reserve(offset_bytes, bytes); }
+  Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
+    return space_->reserve(offset_bytes, bytes);
+  }
 
   bool is_direct() const { return direct_; }
   // For tests: the file.
@@ -50,7 +53,8 @@ class FileStore final : public Store {
 
  private:
   FileStore() = default;
-  Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes, const FileOptions& options);
+  Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
+                const FileOptions& options);
 
   std::string name_;
   platform::File file_;      // transfers

@@ -20,7 +20,9 @@ Opened as_store(Result<std::unique_ptr<Kind>> opened) {
   return std::unique_ptr<Store>(std::move(*opened));
 }
 
-FileOptions file_options(const OpenOptions& options) { return {options.engine, options.direct, options.faults}; }
+FileOptions file_options(const OpenOptions& options) {
+  return {options.engine, options.direct, options.faults};
+}
 
 Opened open_memory(const std::string& rest, const OpenOptions& options) {
   auto size = parse_size_bytes(rest);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "store/store.h"
 
 namespace spw::store {
@@ -6,7 +8,8 @@ uint64_t Request::bytes() const {
   if (op == Op::kDiscard) return discard_bytes;
   if (op == Op::kSync) return 0;
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < segment_count; ++i) sum += segments[i].iov_len;
+  size_t count = std::min<size_t>(segment_count, kSegmentsMax);
+  for (size_t i = 0; i < count; ++i) sum += segments[i].iov_len;
   return sum;
 }
 

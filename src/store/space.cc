@@ -27,7 +27,8 @@ Status SpaceReservations::reserve(uint64_t offset_bytes, uint64_t bytes) {
     uint64_t chunk = offset_bytes / kReserveChunkBytes;
     uint64_t chunk_end = (chunk + 1) * kReserveChunkBytes;
     if (!is_reserved(chunk) && !unsupported_.load_relaxed())
-      if (Status status = reserve_slowly(chunk, offset_bytes, std::min(chunk_end, end)); !status) return status;
+      if (Status status = reserve_slowly(chunk, offset_bytes, std::min(chunk_end, end)); !status)
+        return status;
     offset_bytes = chunk_end;
   }
   return Status::ok();

@@ -33,10 +33,10 @@ class AioEngine final : public Engine {
   io_context_t context_ = nullptr;
   platform::WakeFd completed_;
   platform::WakeFd wake_;
-  std::vector<iocb> controls_;       // by slot
-  std::vector<iocb*> batch_;         // of one issue()
-  std::vector<io_event> events_;     // of one harvest()
-  std::vector<RawResult> done_;      // of steps done at once; not harvested yet
+  std::vector<iocb> controls_;    // by slot
+  std::vector<iocb*> batch_;      // of one issue()
+  std::vector<io_event> events_;  // of one harvest()
+  std::vector<RawResult> done_;   // of steps done at once; not harvested yet
 };
 
 }  // namespace spw::store

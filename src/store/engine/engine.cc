@@ -11,7 +11,8 @@ namespace spw::store {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio", "threads"};  // by EngineKind
+constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio",
+                                                    "threads"};  // by EngineKind
 constexpr EngineKind kPreference[] = {EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads};
 
 Result<std::unique_ptr<Engine>> create_kind(EngineKind kind, size_t depth, WorkerPool& workers) {
@@ -46,10 +47,14 @@ Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, Wor
 
 int64_t run_io(const RawIo& io) {
   switch (io.op) {
-    case Op::kRead: return platform::read_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
-    case Op::kWrite: return platform::write_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
-    case Op::kDiscard: return platform::punch_hole(io.fd, io.offset_bytes, io.bytes);
-    case Op::kSync: return platform::sync_data(io.fd);
+    case Op::kRead:
+      return platform::read_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
+    case Op::kWrite:
+      return platform::write_at(io.fd, io.segments, io.segment_count, io.offset_bytes);
+    case Op::kDiscard:
+      return platform::punch_hole(io.fd, io.offset_bytes, io.bytes);
+    case Op::kSync:
+      return platform::sync_data(io.fd);
   }
   return -EINVAL;
 }

@@ -15,7 +15,8 @@ namespace {
 using telemetry::Counter;
 
 bool is_transient(int error) {
-  return error == EINTR || error == EAGAIN || error == EIO || error == ECANCELED;  // ECANCELED: its submitter has exited
+  return error == EINTR || error == EAGAIN || error == EIO ||
+         error == ECANCELED;  // ECANCELED: its submitter has exited
 }
 
 // What discards write where holes cannot be punched.
@@ -51,7 +52,8 @@ int Progress::check() const {
   } else {
     if (request_->segment_count > kSegmentsMax) return EINVAL;
     for (uint32_t i = 0; i < request_->segment_count; ++i)
-      misaligned |= reinterpret_cast<uintptr_t>(request_->segments[i].iov_base) | request_->segments[i].iov_len;
+      misaligned |=
+          reinterpret_cast<uintptr_t>(request_->segments[i].iov_base) | request_->segments[i].iov_len;
   }
   if (misaligned & (target_->alignment_bytes - 1)) return EINVAL;
   if (request_->offset_bytes >= target_->size_bytes) return EINVAL;
@@ -90,7 +92,8 @@ bool Progress::next(RawIo* io) {
   io->bytes = op_ == Op::kSync ? 0 : step_bytes();
   fault_.shorten = false;
   if (op_ == Op::kDiscard || op_ == Op::kSync) return true;
-  if (io->bytes % target_->alignment_bytes != 0 || done_bytes_ % target_->alignment_bytes != 0) io->fd = target_->tail_fd;
+  if (io->bytes % target_->alignment_bytes != 0 || done_bytes_ % target_->alignment_bytes != 0)
+    io->fd = target_->tail_fd;
   if (request_->op == Op::kDiscard) {
     point_to_zeros(io->bytes, io);
   } else if (done_bytes_ == 0 && io->bytes == total_bytes_) {
@@ -133,12 +136,15 @@ void Progress::finish_step(int64_t result) {
   SPW_DCHECK(!over_);
   if (result < 0) return finish_failed_step(static_cast<int>(-result));
   switch (op_) {
-    case Op::kRead: return finish_read_step(static_cast<uint64_t>(result));
-    case Op::kWrite: return finish_write_step(static_cast<uint64_t>(result));
+    case Op::kRead:
+      return finish_read_step(static_cast<uint64_t>(result));
+    case Op::kWrite:
+      return finish_write_step(static_cast<uint64_t>(result));
     case Op::kDiscard:
       if (target_->space) target_->space->forget(request_->offset_bytes, total_bytes_);
       return finish(0);
-    case Op::kSync: return finish(0);
+    case Op::kSync:
+      return finish(0);
   }
 }
 
@@ -150,7 +156,8 @@ void Progress::finish_read_step(uint64_t bytes) {
     return finish(0);
   }
   if (done >= total_bytes_) return finish(0);
-  if (bytes == 0) return finish(EIO);  // somebody made the file shorter: what it held is lost, and is no zeros
+  if (bytes == 0)
+    return finish(EIO);  // somebody made the file shorter: what it held is lost, and is no zeros
   continue_from(done);
 }
 

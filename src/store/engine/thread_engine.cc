@@ -20,7 +20,8 @@ void WorkerPool::run(std::span<const RawIo> ios, Mailbox& mailbox) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (workers_.size() < kWorkers && workers_.size() < tasks_.size()) workers_.emplace_back([this] { work(); });
+  while (workers_.size() < kWorkers && workers_.size() < tasks_.size())
+    workers_.emplace_back([this] { work(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   changed_.notify_all();
 }

@@ -16,13 +16,19 @@ constexpr uint64_t kRefusedWaitNs = 1'000'000;
 
 void prepare(io_uring_sqe* sqe, const RawIo& io) {
   switch (io.op) {
-    case Op::kRead: io_uring_prep_readv(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes); break;
-    case Op::kWrite: io_uring_prep_writev(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes); break;
-    case Op::kDiscard:
-      io_uring_prep_fallocate(sqe, io.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(io.offset_bytes),
-                              static_cast<off_t>(io.bytes));
+    case Op::kRead:
+      io_uring_prep_readv(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes);
       break;
-    case Op::kSync: io_uring_prep_fsync(sqe, io.fd, IORING_FSYNC_DATASYNC); break;
+    case Op::kWrite:
+      io_uring_prep_writev(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes);
+      break;
+    case Op::kDiscard:
+      io_uring_prep_fallocate(sqe, io.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(io.offset_bytes), static_cast<off_t>(io.bytes));
+      break;
+    case Op::kSync:
+      io_uring_prep_fsync(sqe, io.fd, IORING_FSYNC_DATASYNC);
+      break;
   }
   sqe->user_data = io.slot;
 }

@@ -1,0 +1,207 @@
+// What the store tests share: every way to reach every store, aligned buffers, requests in a line, counters since the start.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "store/file_store.h"
+#include "store/memory_store.h"
+#include "telemetry/counters.h"
+
+namespace spw::store {
+
+inline constexpr uint64_t kUnit = 4096;
+inline constexpr uint64_t kStoreBytes = 8 * kMiB;
+
+class Buffer {
+ public:
+  explicit Buffer(uint64_t bytes, uint64_t seed = 0)
+      : bytes_(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(kUnit, bytes)), &std::free) {
+    std::memset(data_.get(), 0xEE, bytes);
+    if (seed == 0) return;
+    Rng rng(seed);
+    for (uint64_t at = 0; at < bytes; at += 8) {
+      uint64_t word = rng.next();
+      std::memcpy(data_.get() + at, &word, 8);
+    }
+  }
+  std::byte* data() const { return data_.get(); }
+  uint64_t bytes() const { return bytes_; }
+  bool operator==(const Buffer& other) const {
+    return bytes_ == other.bytes_ && std::memcmp(data(), other.data(), bytes_) == 0;
+  }
+  bool is_zero(uint64_t from = 0) const {
+    for (uint64_t at = from; at < bytes_; ++at)
+      if (data_.get()[at] != std::byte{0}) return false;
+    return true;
+  }
+
+ private:
+  uint64_t bytes_;
+  std::unique_ptr<std::byte, void (*)(void*)> data_;
+};
+
+inline Request transfer_of(Op op, uint64_t offset_bytes, const Buffer& buffer) {
+  Request request;
+  request.op = op;
+  request.offset_bytes = offset_bytes;
+  request.segment_count = 1;
+  request.segments[0] = {buffer.data(), buffer.bytes()};
+  return request;
+}
+
+inline Request discard_of(uint64_t offset_bytes, uint64_t bytes) {
+  Request request;
+  request.op = Op::kDiscard;
+  request.offset_bytes = offset_bytes;
+  request.discard_bytes = bytes;
+  return request;
+}
+
+inline Request sync_of() {
+  Request request;
+  request.op = Op::kSync;
+  return request;
+}
+
+enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill };
+enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
+
+struct Case {
+  Kind kind;
+  Way way;
+};
+
+inline std::string name_of(const Case& c) {
+  constexpr const char* kKinds[] = {"memory", "file", "buffered_file", "spill"};
+  constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
+  return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
+}
+
+inline std::vector<Case> cases(std::vector<Way> ways) {
+  std::vector<Case> all;
+  for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill})
+    for (Way way : ways)
+      if (kind != Kind::kMemory || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
+  return all;
+}
+
+inline std::string make_scratch_directory() {
+  const char* named = std::getenv("SPW_TEST_DIR");
+  std::string path = (named ? std::string(named) + "/" : ::testing::TempDir()) + "spw_store.XXXXXX";
+  return ::mkdtemp(path.data()) ? path : std::string();
+}
+
+// A store and a way to it, in a directory of its own.
+class StoreTest : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    directory_ = make_scratch_directory();
+    before_ = telemetry::read_totals();
+    open_new(kStoreBytes);
+  }
+  void TearDown() override {
+    queue_.reset();
+    store_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  FileOptions options(Way way) {
+    FileOptions options;
+    options.direct = GetParam().kind != Kind::kBufferedFile;
+    options.faults = &faults_;
+    options.engine = way == Way::kUring     ? EngineKind::kUring
+                     : way == Way::kAio     ? EngineKind::kAio
+                     : way == Way::kThreads ? EngineKind::kThreads
+                                            : EngineKind::kAuto;
+    return options;
+  }
+
+  // Opens a fresh, empty store.
+  void open_new(uint64_t bytes) {
+    queue_.reset();
+    if (GetParam().kind == Kind::kMemory) return adopt(MemoryStore::create(bytes, &faults_));
+    if (GetParam().kind == Kind::kSpill)
+      return adopt(FileStore::open_spill(directory_, options(GetParam().way), bytes));
+    path_ = directory_ + "/data";
+    platform::File file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600));
+    ASSERT_TRUE(platform::set_file_size(file, bytes));
+    adopt(FileStore::open(path_, options(GetParam().way)));
+  }
+
+  template <class T>
+  void adopt(Result<std::unique_ptr<T>> store) {
+    ASSERT_TRUE(store) << store.status().message();
+    store_ = std::move(*store);
+    if (GetParam().way == Way::kTransfer) return;
+    auto queue = store_->open_queue(kDepth);
+    if (!queue && (queue.status().error() == EPERM || queue.status().error() == ENOSYS))
+      GTEST_SKIP() << queue.status().message();
+    ASSERT_TRUE(queue) << queue.status().message();
+    queue_ = std::move(*queue);
+  }
+
+  // Does all of them and waits; their errors, in order.
+  std::vector<int> perform(std::vector<Request>& requests) {
+    std::vector<int> errors;
+    if (!queue_) {
+      for (Request& request : requests) errors.push_back(store_->transfer(request).error());
+      return errors;
+    }
+    std::vector<Request*> pointers;
+    for (Request& request : requests) pointers.push_back(&request);
+    return drive(*queue_, pointers);
+  }
+  int perform(Request request) {
+    std::vector<Request> one{request};
+    return perform(one)[0];
+  }
+
+  // Submits all as room allows, and reaps each exactly once.
+  static std::vector<int> drive(IoQueue& queue, const std::vector<Request*>& requests) {
+    std::map<Request*, int> errors;
+    size_t submitted = 0;
+    while (errors.size() < requests.size()) {
+      submitted += queue.submit(std::span(requests).subspan(submitted));
+      EXPECT_LE(queue.in_flight(), queue.depth());
+      Completion done[3];
+      size_t count = queue.reap(done);
+      for (size_t i = 0; i < count; ++i)
+        EXPECT_TRUE(errors.emplace(done[i].request, done[i].error).second) << "completed twice";
+      if (count == 0) queue.wait(kHangNs);
+    }
+    EXPECT_EQ(queue.in_flight(), 0u);
+    std::vector<int> in_order;
+    for (Request* request : requests) in_order.push_back(errors.at(request));
+    return in_order;
+  }
+
+  uint64_t counted(telemetry::Counter counter) const {
+    return telemetry::total(telemetry::read_totals(), counter) - telemetry::total(before_, counter);
+  }
+  bool is_whole_file() const {
+    return GetParam().kind == Kind::kFile || GetParam().kind == Kind::kBufferedFile;
+  }
+
+  static constexpr size_t kDepth = 8;
+  static constexpr uint64_t kHangNs = 10'000'000'000;
+
+  std::string directory_;
+  std::string path_;
+  FaultPlan faults_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<IoQueue> queue_;
+  telemetry::Totals before_{};
+};
+
+}  // namespace spw::store
