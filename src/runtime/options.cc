@@ -20,6 +20,8 @@ namespace spw::runtime {
 namespace {
 
 constexpr std::string_view kPrefix = "SPILLWAY_";
+// Variables that belong to other parts: the compiler drivers.
+constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG"};
 // A name further than this from every option is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
 
@@ -142,14 +144,16 @@ std::string_view find_variable(const char* const* environment, std::string_view 
 }
 
 void warn_of_unknown_variables(const char* const* environment, std::vector<std::string>* warnings) {
-  std::vector<std::string> known;
-  for (const OptionInfo& info : kInfos) known.push_back(environment_variable(info.name));
-  std::vector<std::string_view> views(known.begin(), known.end());
+  std::vector<std::string> own;
+  for (const OptionInfo& info : kInfos) own.push_back(environment_variable(info.name));
+  const std::vector<std::string_view> names(own.begin(), own.end());
+  std::vector<std::string_view> known = names;
+  known.insert(known.end(), std::begin(kOthersVariables), std::end(kOthersVariables));
   for (; *environment; ++environment) {
     std::string_view name = *environment;
     name = name.substr(0, name.find('='));
-    if (!name.starts_with(kPrefix) || std::find(views.begin(), views.end(), name) != views.end()) continue;
-    std::string_view near = nearest_word(name, views);
+    if (!name.starts_with(kPrefix) || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string_view near = nearest_word(name, names);
     std::string line = std::string(name) + " is no option of Spillway and is ignored";
     if (!near.empty()) line += "; did you mean " + std::string(near) + "?";
     warnings->push_back(std::move(line));
