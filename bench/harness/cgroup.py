@@ -1,0 +1,127 @@
+"""Control groups that limit memory, version 1 or 2, and what they say about a run."""
+import contextlib
+import dataclasses
+import os
+import pathlib
+import time
+
+MOUNT = pathlib.Path("/sys/fs/cgroup")
+PREFIX = "spillway-bench-"
+REMOVE_TRIES_MAX = 100
+
+
+@dataclasses.dataclass
+class Usage:
+    """peak_program_bytes: anonymous and shared memory, which a cap can be compared with (sampled).
+    peak_total_bytes: all that was charged, page cache included (exact; 0 where the kernel does not say)."""
+
+    peak_program_bytes: int = 0
+    peak_total_bytes: int = 0
+    out_of_memory_kills: int = 0
+
+
+class MemoryGroup:
+    def __init__(self, directory: pathlib.Path, version: int):
+        self.directory = directory
+        self.version = version
+        self.usage = Usage()
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.directory / name).read_text()
+        except OSError:
+            return ""
+
+    def _field(self, file: str, name: str) -> int:
+        for line in self._read(file).splitlines():
+            words = line.split()
+            if words[0] == name:
+                return int(words[1])
+        return 0
+
+    def limit(self, limit_bytes: int) -> None:
+        name = "memory.limit_in_bytes" if self.version == 1 else "memory.max"
+        (self.directory / name).write_text(str(limit_bytes))
+
+    def enter(self) -> None:
+        """Moves the calling process in."""
+        (self.directory / "cgroup.procs").write_text(str(os.getpid()))
+
+    def sample(self) -> None:
+        anonymous = "rss" if self.version == 1 else "anon"
+        now = self._field("memory.stat", anonymous) + self._field("memory.stat", "shmem")
+        self.usage.peak_program_bytes = max(self.usage.peak_program_bytes, now)
+
+    def finish(self) -> Usage:
+        peak = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        events = "memory.oom_control" if self.version == 1 else "memory.events"
+        self.usage.peak_total_bytes = int(self._read(peak) or 0)
+        self.usage.out_of_memory_kills = self._field(events, "oom_kill")
+        return self.usage
+
+
+def _own_group_v2() -> pathlib.Path:
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        if line.startswith("0::"):
+            return MOUNT / line[3:].lstrip("/")
+    return MOUNT
+
+
+def _parent() -> tuple[pathlib.Path, int] | None:
+    """Where a group with a memory limit can be made, and the version there. The own group of version 2 holds processes
+    and so may not hand memory control down; its parent may."""
+    if (MOUNT / "memory").is_dir():
+        return MOUNT / "memory", 1
+    own = _own_group_v2()
+    for candidate in (own, own.parent, MOUNT):
+        try:
+            (candidate / "cgroup.subtree_control").write_text("+memory")
+            return candidate, 2
+        except OSError:
+            continue
+    return None
+
+
+def sweep(is_alive) -> None:
+    """Removes the groups of runs that were killed outright."""
+    parent = _parent()
+    for stale in parent[0].glob(PREFIX + "*") if parent else ():
+        if not is_alive(int(stale.name.removeprefix(PREFIX))):
+            _remove(stale)
+
+
+def why_not() -> str | None:
+    """None where memory can be limited, otherwise the reason."""
+    try:
+        with memory_group(None):
+            return None
+    except OSError as error:
+        return f"no control group can be made ({error.strerror})"
+
+
+@contextlib.contextmanager
+def memory_group(limit_bytes: int | None):
+    parent = _parent()
+    if parent is None:
+        raise OSError(1, "memory control is not handed to this user")
+    directory, version = parent
+    directory = directory / f"{PREFIX}{os.getpid()}"
+    directory.mkdir(exist_ok=True)
+    try:
+        group = MemoryGroup(directory, version)
+        if limit_bytes is not None:
+            group.limit(limit_bytes)
+        yield group
+    finally:
+        _remove(directory)
+
+
+def _remove(directory: pathlib.Path) -> None:
+    for _ in range(REMOVE_TRIES_MAX):  # the kernel may still be tearing the last process down
+        try:
+            directory.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.05)

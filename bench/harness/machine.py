@@ -1,0 +1,38 @@
+"""What a figure cannot be read without: commit, machine, kernel, disk, date."""
+import datetime
+import os
+import pathlib
+import platform
+import subprocess
+
+
+def _first_match(path: str, prefix: str) -> str:
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line.startswith(prefix):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def _git(root: pathlib.Path, *arguments: str) -> str:
+    run = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, check=False)
+    return run.stdout.strip()
+
+
+def _disk(directory: pathlib.Path) -> str:
+    device = os.stat(directory).st_dev
+    link = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    name = link.resolve().name if link.exists() else "unknown"
+    kind = subprocess.run(["stat", "-f", "-c", "%T", directory], capture_output=True, text=True, check=False).stdout
+    return f"{name}, {kind.strip()}"
+
+
+def describe(root: pathlib.Path, directory: pathlib.Path) -> dict:
+    changed = "+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else ""
+    return {
+        "commit": _git(root, "rev-parse", "--short=12", "HEAD") + changed,
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "processor": f"{os.cpu_count()} x {_first_match('/proc/cpuinfo', 'model name')}",
+        "memory": _first_match("/proc/meminfo", "MemTotal"),
+        "disk": _disk(directory),
+    }

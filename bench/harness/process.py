@@ -1,0 +1,123 @@
+"""Runs a program and says what it took: time, processor time, memory of its control group, bytes through the disk."""
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from . import cgroup
+from .workspace import undisturbed
+
+SAMPLE_EVERY_S = 0.05
+SECTOR_BYTES = 512  # the unit of block device statistics, whatever the device's own
+PR_SET_PDEATHSIG = 1
+ERROR_TAIL_LINES = 12
+
+
+@dataclasses.dataclass
+class Result:
+    seconds: float
+    processor_s: float
+    timed_out: bool
+    exit_status: int  # negative: the signal that ended it
+    output: str
+    errors: str
+    usage: cgroup.Usage
+    disk_read_bytes: int  # by anyone on the machine, during the run
+    disk_write_bytes: int
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_status == 0 and not self.timed_out
+
+    @property
+    def report(self) -> dict:
+        """The program's own JSON: the last line it printed."""
+        lines = self.output.strip().splitlines()
+        try:
+            return json.loads(lines[-1]) if lines else {}
+        except json.JSONDecodeError:
+            return {}
+
+    def why_failed(self) -> str:
+        if self.usage.out_of_memory_kills:
+            return "killed: out of memory"
+        tail = " / ".join(self.errors.strip().splitlines()[-ERROR_TAIL_LINES:])
+        how = f"signal {-self.exit_status}" if self.exit_status < 0 else f"exit status {self.exit_status}"
+        return f"{how}: {tail}" if tail else how
+
+
+class Disk:
+    """Counts the bytes that pass through the device below a directory."""
+
+    def __init__(self, directory: pathlib.Path):
+        device = os.stat(directory).st_dev
+        self.statistics = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+
+    def read_write_bytes(self) -> tuple[int, int]:
+        if not self.statistics.exists():
+            return 0, 0
+        fields = self.statistics.read_text().split()
+        return int(fields[2]) * SECTOR_BYTES, int(fields[6]) * SECTOR_BYTES
+
+
+def _before_exec(group: cgroup.MemoryGroup | None) -> None:
+    # Should this program be killed outright, its child must not live on with gigabytes of data.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if group is not None:
+        group.enter()
+
+
+def _wait(child: subprocess.Popen, group: cgroup.MemoryGroup | None, time_limit_s: float | None):
+    """(status, rusage, timed out). Samples memory meanwhile."""
+    start = time.monotonic()
+    timed_out = False
+    while True:
+        process_id, status, rusage = os.wait4(child.pid, os.WNOHANG)
+        if process_id != 0:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode, rusage, timed_out
+        if group is not None:
+            group.sample()
+        if time_limit_s is not None and not timed_out and time.monotonic() - start > time_limit_s:
+            timed_out = True
+            os.killpg(child.pid, signal.SIGKILL)
+        time.sleep(SAMPLE_EVERY_S)
+
+
+def _end(child: subprocess.Popen) -> None:
+    if child.returncode is None:
+        with undisturbed():
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def run(command: list, directory: pathlib.Path, *, limit_bytes: int | None = None, grouped: bool = True,
+        time_limit_s: float | None = None, environment: dict | None = None, show_progress: bool = False) -> Result:
+    """Runs `command` in a control group of its own (if `grouped`), with temporary files and disk statistics of
+    `directory`. show_progress: the program's standard error goes to ours instead of into the result."""
+    with contextlib.ExitStack() as stack:
+        group = stack.enter_context(cgroup.memory_group(limit_bytes)) if grouped else None
+        output = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory))
+        errors = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory))
+        disk = Disk(directory)
+        read_before, written_before = disk.read_write_bytes()
+        start = time.monotonic()
+        child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
+                                 stderr=None if show_progress else errors, start_new_session=True,
+                                 env={**os.environ, **(environment or {})}, preexec_fn=lambda: _before_exec(group))
+        stack.callback(_end, child)
+        status, rusage, timed_out = _wait(child, group, time_limit_s)
+        seconds = time.monotonic() - start
+        read_after, written_after = disk.read_write_bytes()
+        output.seek(0)
+        errors.seek(0)
+        return Result(seconds=seconds, processor_s=rusage.ru_utime + rusage.ru_stime, timed_out=timed_out,
+                      exit_status=status, output=output.read(), errors=errors.read(),
+                      usage=group.finish() if group else cgroup.Usage(peak_program_bytes=rusage.ru_maxrss * 1024),
+                      disk_read_bytes=read_after - read_before, disk_write_bytes=written_after - written_before)
