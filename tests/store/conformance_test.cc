@@ -218,8 +218,9 @@ TEST_P(QueueConformance, a_batch_deeper_than_the_queue_is_done_piece_by_piece) {
 }
 
 TEST_P(QueueConformance, submit_takes_no_more_than_its_depth) {
-  Buffer buffer(kUnit, 1);
+  Buffer buffer((kDepth + 5) * kUnit);
   std::vector<Request> requests(kDepth + 5, transfer_of(Op::kRead, 0, buffer));
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].segments[0] = {buffer.data() + i * kUnit, kUnit};
   std::vector<Request*> pointers;
   for (Request& request : requests) pointers.push_back(&request);
   EXPECT_EQ(queue_->submit(pointers), kDepth);
@@ -235,10 +236,12 @@ TEST_P(QueueConformance, submit_takes_no_more_than_its_depth) {
 }
 
 TEST_P(QueueConformance, good_and_bad_requests_of_a_batch_each_get_their_own_outcome) {
-  Buffer buffer(kUnit, 1);
-  std::vector<Request> requests;
-  for (int i = 0; i < 30; ++i)
-    requests.push_back(i % 3 == 0 ? transfer_of(Op::kRead, 1, buffer) : transfer_of(Op::kRead, 0, buffer));
+  Buffer buffer(30 * kUnit);
+  std::vector<Request> requests(30, transfer_of(Op::kRead, 0, buffer));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].segments[0] = {buffer.data() + i * kUnit, kUnit};
+    if (i % 3 == 0) requests[i].offset_bytes = 1;
+  }
   std::vector<int> errors = perform(requests);
   for (size_t i = 0; i < errors.size(); ++i) EXPECT_EQ(errors[i], i % 3 == 0 ? EINVAL : 0) << i;
 }

@@ -1,0 +1,135 @@
+// What happens when a filesystem is really full: small ones are mounted in a mount namespace of this process alone.
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cstdlib>
+
+#include "store_fixture.h"
+
+namespace spw::store {
+namespace {
+
+constexpr uint64_t kFilesystemBytes = 32 * kMiB;
+
+// A private mount namespace, made once. Empty, or why there is none.
+const std::string& enter_namespace() {
+  static const std::string why_not = [] {
+    if (::unshare(CLONE_NEWNS) != 0) return std::string("no mount namespace: ") + std::strerror(errno);
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+      return std::string("no private mounts");
+    return std::string();
+  }();
+  return why_not;
+}
+
+enum class Filesystem : uint8_t { kTmpfs, kExt4 };
+
+struct Full {
+  Filesystem filesystem;
+  EngineKind engine;
+};
+
+class DiskFull : public ::testing::TestWithParam<Full> {
+ protected:
+  void SetUp() override {
+    if (!enter_namespace().empty()) GTEST_SKIP() << enter_namespace();
+    directory_ = make_scratch_directory();
+    mount_point_ = directory_ + "/small";
+    std::filesystem::create_directory(mount_point_);
+    if (GetParam().filesystem == Filesystem::kTmpfs) {
+      std::string size = "size=" + std::to_string(kFilesystemBytes);
+      mounted_ = ::mount("tmpfs", mount_point_.c_str(), "tmpfs", 0, size.c_str()) == 0;
+    } else {
+      std::string image = directory_ + "/image";
+      std::string command = "truncate -s " + std::to_string(kFilesystemBytes) + " " + image +
+                            " && mkfs.ext4 -q -m 0 " + image + " && mount -o loop " + image + " " +
+                            mount_point_ + " 2>/dev/null";
+      mounted_ = std::system(command.c_str()) == 0;
+    }
+    if (!mounted_) GTEST_SKIP() << "cannot mount a small filesystem here";
+    options_.engine = GetParam().engine;
+    auto store = FileStore::open_spill(mount_point_, options_);
+    ASSERT_TRUE(store) << store.status().message();
+    store_ = std::move(*store);
+  }
+  void TearDown() override {
+    store_.reset();
+    if (mounted_) ::umount(mount_point_.c_str());
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+
+  int perform(Request request) {
+    auto queue = store_->open_queue(1);
+    EXPECT_TRUE(queue) << queue.status().message();
+    Request* pointer = &request;
+    EXPECT_EQ((*queue)->submit({&pointer, 1}), 1u);
+    Completion done[1];
+    while ((*queue)->reap(done) == 0) (*queue)->wait(UINT64_MAX);
+    return done[0].error;
+  }
+
+  std::string directory_, mount_point_;
+  bool mounted_ = false;
+  FileOptions options_;
+  std::unique_ptr<FileStore> store_;
+};
+
+TEST_P(DiskFull, writes_fail_with_enospc_and_what_was_written_stays) {
+  uint64_t written_blocks = 0;
+  int error = 0;
+  for (; written_blocks < 2 * kFilesystemBytes / kMiB && error == 0; written_blocks += error == 0)
+    error = perform(transfer_of(Op::kWrite, written_blocks * kMiB, Buffer(kMiB, written_blocks + 1)));
+  EXPECT_EQ(error, ENOSPC);
+  ASSERT_GT(written_blocks, 8u);
+  for (uint64_t block = 0; block < written_blocks; ++block) {
+    Buffer read(kMiB);
+    ASSERT_EQ(perform(transfer_of(Op::kRead, block * kMiB, read)), 0);
+    EXPECT_EQ(read, Buffer(kMiB, block + 1));
+  }
+}
+
+TEST_P(DiskFull, what_was_reserved_can_be_written_though_nothing_else_can) {
+  uint64_t reserved_blocks = 0;
+  Status status;
+  for (; reserved_blocks < 2 * kFilesystemBytes / kMiB; ++reserved_blocks) {
+    status = store_->reserve(reserved_blocks * kMiB, kMiB);
+    if (!status) break;
+  }
+  EXPECT_EQ(status.error(), ENOSPC);
+  EXPECT_GT(reserved_blocks, (kFilesystemBytes - 12 * kMiB) / kMiB)
+      << "the rest that no whole chunk fits is used too";
+  // Somebody else takes what is left.
+  auto other = FileStore::open_spill(mount_point_, options_);
+  ASSERT_TRUE(other);
+  for (uint64_t offset = 0; offset < kFilesystemBytes; offset += kUnit)
+    if (!platform::allocate_space(platform::File(::dup((*other)->fd())), offset, kUnit)) break;
+  Buffer buffer(kMiB, 1);
+  for (uint64_t block = 0; block < reserved_blocks; ++block)
+    EXPECT_EQ(perform(transfer_of(Op::kWrite, block * kMiB, buffer)), 0) << block;
+  Buffer big(16 * kMiB, 2);
+  EXPECT_EQ(perform(transfer_of(Op::kWrite, kGiB, big)), ENOSPC);
+}
+
+TEST_P(DiskFull, a_discard_makes_room_again) {
+  uint64_t block = 0;
+  Buffer buffer(kMiB, 1);
+  while (perform(transfer_of(Op::kWrite, block * kMiB, buffer)) == 0) ++block;
+  ASSERT_GT(block, 8u);
+  EXPECT_EQ(perform(discard_of(0, 4 * kMiB)), 0);
+  EXPECT_EQ(perform(transfer_of(Op::kWrite, kGiB, buffer)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, DiskFull,
+                         ::testing::Values(Full{Filesystem::kTmpfs, EngineKind::kUring},
+                                           Full{Filesystem::kTmpfs, EngineKind::kThreads},
+                                           Full{Filesystem::kExt4, EngineKind::kUring},
+                                           Full{Filesystem::kExt4, EngineKind::kAio},
+                                           Full{Filesystem::kExt4, EngineKind::kThreads}),
+                         [](const auto& info) {
+                           return std::string(info.param.filesystem == Filesystem::kTmpfs ? "tmpfs_"
+                                                                                          : "ext4_") +
+                                  std::string(engine_name(info.param.engine));
+                         });
+
+}  // namespace
+}  // namespace spw::store

@@ -1,0 +1,88 @@
+// Which engine a store takes when the kernel refuses some. Refusals are made with a seccomp filter in a child process.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "store_fixture.h"
+
+namespace spw::store {
+namespace {
+
+// Makes the given system calls fail with EPERM from here on, in this process.
+bool forbid(std::vector<uint32_t> calls) {
+  std::vector<sock_filter> filter = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (uint32_t call : calls) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// In a child: what a spill store describes itself as, whether a write and a read through its queue agree, and whether
+// naming the forbidden engine is refused. Exit status 0, or the number of the step that failed.
+int run_in_child(const std::string& directory, std::vector<uint32_t> calls, std::string_view expected,
+                 EngineKind forbidden) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    if (!forbid(calls)) ::_exit(77);
+    auto store = FileStore::open_spill(directory);
+    if (!store || (*store)->describe().find(expected) == std::string::npos) ::_exit(1);
+    auto queue = (*store)->open_queue(4);
+    if (!queue) ::_exit(2);
+    Buffer written(kUnit, 9), read(kUnit);
+    for (Op op : {Op::kWrite, Op::kRead}) {
+      Request request = transfer_of(op, 0, op == Op::kWrite ? written : read);
+      Request* pointer = &request;
+      if ((*queue)->submit({&pointer, 1}) != 1) ::_exit(3);
+      Completion done[1];
+      while ((*queue)->reap(done) == 0) (*queue)->wait(UINT64_MAX);
+      if (done[0].error != 0) ::_exit(4);
+    }
+    if (!(written == read)) ::_exit(5);
+    FileOptions options;
+    options.engine = forbidden;
+    auto named = FileStore::open_spill(directory, options);
+    if (!named) ::_exit(6);
+    ::_exit((*named)->open_queue(4).status().error() == EPERM ? 0 : 7);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+class EngineChoice : public ::testing::Test {
+ protected:
+  void SetUp() override { directory_ = make_scratch_directory(); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  void expect(std::vector<uint32_t> calls, std::string_view engine, EngineKind forbidden) {
+    int outcome = run_in_child(directory_, std::move(calls), engine, forbidden);
+    if (outcome == 77) GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_EQ(outcome, 0);
+  }
+  std::string directory_;
+};
+
+TEST_F(EngineChoice, without_io_uring_libaio_is_taken) {
+  expect({SYS_io_uring_setup}, "libaio", EngineKind::kUring);
+}
+
+TEST_F(EngineChoice, without_both_threads_are_taken) {
+  expect({SYS_io_uring_setup, SYS_io_setup}, "threads", EngineKind::kAio);
+}
+
+TEST(EngineName, round_trips_and_refuses_others) {
+  for (EngineKind kind : {EngineKind::kAuto, EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads}) {
+    auto parsed = parse_engine(engine_name(kind));
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(*parsed, kind);
+  }
+  EXPECT_EQ(parse_engine("uring").status().error(), EINVAL);
+}
+
+}  // namespace
+}  // namespace spw::store

@@ -1,0 +1,51 @@
+#include "store/open_store.h"
+
+#include "store_fixture.h"
+
+namespace spw::store {
+namespace {
+
+TEST(OpenStore, knows_every_scheme) {
+  std::string directory = make_scratch_directory();
+  std::string path = directory + "/data";
+  platform::File file(::open(path.c_str(), O_CREAT | O_RDWR, 0600));
+  ASSERT_TRUE(platform::set_file_size(file, kMiB));
+  auto memory = open_store("memory:2M");
+  ASSERT_TRUE(memory);
+  EXPECT_EQ((*memory)->size_bytes(), 2 * kMiB);
+  EXPECT_EQ((*memory)->describe(), "memory:2.0 MiB");
+  auto whole = open_store("file:" + path, {.engine = EngineKind::kThreads});
+  ASSERT_TRUE(whole) << whole.status().message();
+  EXPECT_EQ((*whole)->size_bytes(), kMiB);
+  EXPECT_TRUE((*whole)->describe().starts_with("file:" + path + " (threads")) << (*whole)->describe();
+  for (const std::string& uri : {"spill:" + directory, directory}) {
+    auto spill = open_store(uri);
+    ASSERT_TRUE(spill) << spill.status().message();
+    EXPECT_TRUE((*spill)->describe().starts_with("spill:" + directory)) << (*spill)->describe();
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST(OpenStore, says_what_it_cannot_make_of_a_name) {
+  for (const char* uri :
+       {"", "memory:", "memory:much", "memory:0", "tape:/dev/st0", "/no/such/place", "/etc/passwd"}) {
+    auto store = open_store(uri);
+    ASSERT_FALSE(store) << uri;
+    EXPECT_EQ(store.status().error(), EINVAL) << uri;
+  }
+  EXPECT_EQ(open_store("spill:/no/such/place").status().error(), ENOENT);
+  EXPECT_EQ(open_store("file:/no/such/file").status().error(), ENOENT);
+}
+
+TEST(OpenStore, hands_its_faults_on) {
+  auto faults = FaultPlan::parse("read:1:EIO");
+  ASSERT_TRUE(faults);
+  auto store = open_store("memory:1M", {.faults = faults->get()});
+  ASSERT_TRUE(store);
+  Buffer buffer(kUnit);
+  Request read = transfer_of(Op::kRead, 0, buffer);
+  EXPECT_EQ((*store)->transfer(read).error(), EIO);
+}
+
+}  // namespace
+}  // namespace spw::store
