@@ -1,0 +1,160 @@
+#include "front/interpose/allocate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bit>
+
+#include "front/interpose/context.h"
+#include "front/interpose/entry.h"
+#include "front/interpose/memory.h"
+#include "front/interpose/quota.h"
+#include "front/interpose/real.h"
+#include "front/interpose/strings.h"
+
+namespace spw::interpose {
+
+namespace {
+
+void* counted(void* object) {
+  if (object != nullptr) count_native_bytes(static_cast<int64_t>(real().malloc_usable_size(object)));
+  return object;
+}
+
+bool goes_managed(const InterposeContext* c, size_t bytes) {
+  return c != nullptr && (bytes >= c->threshold_bytes || native_bytes() + bytes > c->quota_bytes);
+}
+
+heap::Heap::Allocation managed(const InterposeContext& c, size_t bytes, size_t alignment) {
+  auto got = c.heap->allocate(bytes, alignment);
+  if (got.address == nullptr) errno = ENOMEM;
+  return got;
+}
+
+// Copies the object into a new one and frees it.
+void* move_object(void* object, size_t old_bytes, void* target, size_t bytes) {
+  if (target == nullptr) return nullptr;
+  copy_bytes(target, object, old_bytes < bytes ? old_bytes : bytes);
+  release(object);
+  return target;
+}
+
+void* reallocate_managed(void* object, size_t bytes) {
+  const InterposeContext* c = context();
+  if (c == nullptr) {  // a forked child
+    errno = ENOMEM;
+    return nullptr;
+  }
+  if (c->heap->resize_in_place(object, bytes)) return object;
+  void* target =
+      goes_managed(c, bytes) ? managed(*c, bytes, heap::kAlignmentMin).address : native_allocate(bytes);
+  return move_object(object, c->heap->usable_bytes(object), target, bytes);
+}
+
+}  // namespace
+
+void* native_allocate(size_t bytes) { return counted(real().malloc(bytes)); }
+void* native_allocate_zeroed(size_t count, size_t bytes) { return counted(real().calloc(count, bytes)); }
+void* native_allocate_aligned(size_t alignment, size_t bytes) {
+  return counted(real().memalign(alignment, bytes));
+}
+
+void* allocate(size_t bytes, size_t alignment) {
+  const InterposeContext* c = allocation_context();
+  if (goes_managed(c, bytes)) return managed(*c, bytes, alignment).address;
+  return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
+                                          : native_allocate_aligned(alignment, bytes);
+}
+
+void* allocate_zeroed(size_t count, size_t bytes) {
+  size_t total;
+  if (__builtin_mul_overflow(count, bytes, &total)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const InterposeContext* c = allocation_context();
+  if (!goes_managed(c, total)) return native_allocate_zeroed(count, bytes);
+  auto got = managed(*c, total, heap::kAlignmentMin);
+  if (got.address != nullptr && !got.zeroed) fill_bytes(got.address, 0, total);
+  return got.address;
+}
+
+void* reallocate(void* object, size_t bytes, bool managed_wanted) {
+  if (object == nullptr)
+    return managed_wanted ? allocate(bytes, heap::kAlignmentMin) : native_allocate(bytes);
+  if (bytes == 0) {
+    release(object);
+    return nullptr;
+  }
+  if (is_managed(object)) return reallocate_managed(object, bytes);
+  size_t old_bytes = real().malloc_usable_size(object);
+  const InterposeContext* c = managed_wanted ? allocation_context() : nullptr;
+  if (c != nullptr && bytes > old_bytes && goes_managed(c, bytes))
+    return move_object(object, old_bytes, managed(*c, bytes, heap::kAlignmentMin).address, bytes);
+  void* moved = real().realloc(object, bytes);
+  if (moved != nullptr)
+    count_native_bytes(static_cast<int64_t>(real().malloc_usable_size(moved)) -
+                       static_cast<int64_t>(old_bytes));
+  return moved;
+}
+
+void release(void* object) {
+  if (object == nullptr) return;
+  int saved_errno = errno;
+  if (!is_managed(object)) {
+    count_native_bytes(-static_cast<int64_t>(real().malloc_usable_size(object)));
+    real().free(object);
+  } else if (const InterposeContext* c = context()) {
+    c->heap->free(object);
+  }  // else a forked child, which keeps what it cannot touch
+  errno = saved_errno;
+}
+
+size_t usable_bytes(void* object) {
+  if (!is_managed(object)) return real().malloc_usable_size(object);
+  const InterposeContext* c = context();
+  return c == nullptr ? 0 : c->heap->usable_bytes(object);
+}
+
+}  // namespace spw::interpose
+
+using namespace spw::interpose;
+
+SPW_ENTRY void* __spw_malloc_v1(size_t bytes) { return allocate(bytes, spw::heap::kAlignmentMin); }
+SPW_ENTRY void* __spw_calloc_v1(size_t count, size_t bytes) { return allocate_zeroed(count, bytes); }
+SPW_ENTRY void* __spw_realloc_v1(void* object, size_t bytes) { return reallocate(object, bytes, true); }
+SPW_ENTRY void* __spw_reallocarray_v1(void* object, size_t count, size_t bytes) {
+  size_t total;
+  if (!__builtin_mul_overflow(count, bytes, &total)) return reallocate(object, total, true);
+  errno = ENOMEM;
+  return nullptr;
+}
+SPW_ENTRY int __spw_posix_memalign_v1(void** object, size_t alignment, size_t bytes) {
+  if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  int saved_errno = errno;
+  void* got = allocate(bytes, alignment);
+  errno = saved_errno;
+  if (got == nullptr) return ENOMEM;
+  store_value(object, got);
+  return 0;
+}
+SPW_ENTRY void* __spw_memalign_v1(size_t alignment, size_t bytes) {
+  if (alignment > (SIZE_MAX >> 1) + 1) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return allocate(bytes, std::bit_ceil(alignment));
+}
+SPW_ENTRY void* __spw_aligned_alloc_v1(size_t alignment, size_t bytes) {
+  return __spw_memalign_v1(alignment, bytes);
+}
+SPW_ENTRY void* __spw_valloc_v1(size_t bytes) { return allocate(bytes, spw::kMmuPageBytes); }
+SPW_ENTRY char* __spw_strdup_v1(const char* text) { return __spw_strndup_v1(text, SIZE_MAX); }
+SPW_ENTRY char* __spw_strndup_v1(const char* text, size_t bytes_max) {
+  size_t length = string_length(text, bytes_max);
+  auto* copy = static_cast<char*>(allocate(length + 1, spw::heap::kAlignmentMin));
+  if (copy == nullptr) return nullptr;
+  copy_bytes(copy, text, length);
+  store_value(copy + length, '\0');
+  return copy;
+}

@@ -1,0 +1,29 @@
+#include "front/interpose/context.h"
+
+namespace spw::interpose {
+
+namespace detail {
+
+Atomic<const InterposeContext*> context{nullptr};
+constinit thread_local unsigned in_runtime_depth = 0;
+
+namespace {
+Atomic<void (*)()> initialiser{nullptr};
+}  // namespace
+
+const InterposeContext* initialise() {
+  // Whoever takes the pointer calls it; others go native until it is done. What it allocates is the runtime's own.
+  if (initialiser.load_relaxed() == nullptr) return context.load_acquire();
+  if (auto* ensure = initialiser.exchange_acquire(nullptr)) {
+    InRuntime guard;
+    ensure();
+  }
+  return context.load_acquire();
+}
+
+}  // namespace detail
+
+void set_context(const InterposeContext* context) { detail::context.store_release(context); }
+void set_initialiser(void (*ensure_initialised)()) { detail::initialiser.store_release(ensure_initialised); }
+
+}  // namespace spw::interpose

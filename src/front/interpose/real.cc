@@ -1,0 +1,59 @@
+#include "front/interpose/real.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include "base/check.h"
+
+namespace spw::interpose {
+
+namespace {
+
+// Sanitizers interpose malloc from the executable itself; there the next definition would be the wrong one.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void* const kScope = RTLD_DEFAULT;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+void* const kScope = RTLD_DEFAULT;
+#else
+void* const kScope = RTLD_NEXT;
+#endif
+#else
+void* const kScope = RTLD_NEXT;
+#endif
+
+RealFunctions table;
+Atomic<bool> finding{false};
+constinit thread_local bool finding_here __attribute__((tls_model("initial-exec"))) = false;
+
+template <class Function>
+void find(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(kScope, name));
+  SPW_CHECK(function != nullptr);
+}
+
+}  // namespace
+
+namespace detail {
+
+Atomic<const RealFunctions*> real_functions{nullptr};
+
+const RealFunctions& find_real_functions() {
+  while (finding.exchange_acquire(true)) sched_yield();
+  if (real_functions.load_acquire() == nullptr) {
+    finding_here = true;
+#define SPW_REAL(name) find(table.name, #name);
+#include "front/interpose/real_functions.inc"
+#undef SPW_REAL
+    finding_here = false;
+    real_functions.store_release(&table);
+  }
+  finding.store_release(false);
+  return table;
+}
+
+}  // namespace detail
+
+bool resolving() { return finding_here; }
+
+}  // namespace spw::interpose

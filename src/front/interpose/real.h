@@ -1,0 +1,41 @@
+// libc's own versions of the functions this library exports under their ordinary names, found once.
+//
+// Code of the runtime that must not come back to its own exports calls real().NAME.
+// Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global scope
+// before libc (linked before it, or preloaded). While the table is being filled, this thread's exported allocations are
+// served from a small static buffer (resolving(), exports.cc), because dlsym may allocate.
+#pragma once
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+namespace spw::interpose {
+
+struct RealFunctions {
+#define SPW_REAL(name) decltype(&::name) name = nullptr;
+#include "front/interpose/real_functions.inc"
+#undef SPW_REAL
+};
+
+namespace detail {
+extern Atomic<const RealFunctions*> real_functions;
+const RealFunctions& find_real_functions();
+}  // namespace detail
+
+inline const RealFunctions& real() {
+  const RealFunctions* found = detail::real_functions.load_acquire();
+  return found != nullptr ? *found : detail::find_real_functions();
+}
+
+// This thread is inside find_real_functions().
+bool resolving();
+
+}  // namespace spw::interpose
