@@ -1,0 +1,168 @@
+#include "pass/instrument.h"
+
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/TargetParser/Triple.h"
+#include "pass/masked_accesses.h"
+#include "pass/memory_intrinsics.h"
+#include "pass/redirects.h"
+#include "pass/runtime_symbols.h"
+#include "pass/translator.h"
+#include "pass/unmanaged_pointers.h"
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+constexpr const char* kPassName = "spillway";
+constexpr const char* kPlainSection = ".text.spillway_plain";
+
+bool wants_instrumentation(const Function& function) {
+  return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
+         !function.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) &&
+         !function.hasFnAttribute(Attribute::Naked) && !function.getSection().starts_with(kPlainSection);
+}
+
+class FunctionInstrumenter {
+ public:
+  FunctionInstrumenter(Function& function, RuntimeSymbols& symbols, const UnmanagedPointers& unmanaged)
+      : function_(function), unmanaged_(unmanaged), translator_(function, symbols), remarks_(&function) {}
+
+  void run() {
+    copy_managed_byval_arguments();
+    collect();
+    for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, plain_);
+    for (MemIntrinsic* intrinsic : memory_) instrument_memory_intrinsic(*intrinsic, translator_, unmanaged_);
+    // Last to first: splitting a block then moves only what lies behind the access, and the whole stays
+    // linear.
+    const DataLayout& layout = function_.getDataLayout();
+    for (Instruction* instruction : reverse(plain_))
+      if (const auto access = access_of(*instruction, layout)) translator_.translate(*access);
+    // What it reads and writes is no longer what the optimiser found.
+    function_.removeFnAttr(Attribute::Memory);
+    function_.removeFnAttr(Attribute::Speculatable);
+  }
+
+ private:
+  void collect() {
+    const DataLayout& layout = function_.getDataLayout();
+    for (Instruction& instruction : make_early_inc_range(instructions(function_))) {
+      if (const auto access = access_of(instruction, layout)) {
+        if (!unmanaged_.contains(access->address())) plain_.push_back(&instruction);
+      } else if (auto* memory = dyn_cast<MemIntrinsic>(&instruction)) {
+        memory_.push_back(memory);
+      } else if (auto* call = dyn_cast<CallBase>(&instruction)) {
+        collect_call(*call);
+      }
+    }
+  }
+
+  void collect_call(CallBase& call) {
+    call.removeFnAttr(Attribute::Memory);
+    if (call.isInlineAsm()) return report_inline_assembly(call);
+    auto* intrinsic = dyn_cast<IntrinsicInst>(&call);
+    if (!intrinsic) return;
+    if (IntrinsicInst* generic = generic_masked_access(*intrinsic)) intrinsic = generic;
+    if (is_masked_access(*intrinsic)) {
+      masked_.push_back(intrinsic);
+    } else {
+      report_untranslated_intrinsic(*intrinsic);
+    }
+  }
+
+  // Code generation copies a byval argument from its address, where no translation can be put: pass a copy
+  // instead.
+  void copy_managed_byval_arguments() {
+    SmallVector<CallBase*, 4> calls;
+    for (Instruction& instruction : instructions(function_))
+      if (auto* call = dyn_cast<CallBase>(&instruction))
+        if (call->hasByValArgument() && !call->isMustTailCall()) calls.push_back(call);
+    for (CallBase* call : calls)
+      for (unsigned i = 0; i < call->arg_size(); ++i)
+        if (call->isByValArgument(i) && !unmanaged_.contains(call->getArgOperand(i)))
+          copy_byval_argument(*call, i);
+  }
+
+  void copy_byval_argument(CallBase& call, unsigned operand) {
+    Type* type = call.getParamByValType(operand);
+    const DataLayout& layout = function_.getDataLayout();
+    const Align alignment = call.getParamAlign(operand).value_or(layout.getABITypeAlign(type));
+    auto* copy = new AllocaInst(type, 0, nullptr, alignment, "spw.byval",
+                                function_.getEntryBlock().getFirstInsertionPt());
+    IRBuilder<> builder(&call);
+    builder.CreateMemCpy(copy, alignment, call.getArgOperand(operand), alignment,
+                         layout.getTypeAllocSize(type).getFixedValue());
+    call.setArgOperand(operand, copy);
+    if (auto* plain_call = dyn_cast<CallInst>(&call)) plain_call->setTailCall(false);
+  }
+
+  void report_inline_assembly(const CallBase& call) {
+    for (const Value* argument : call.args())
+      if (argument->getType()->isPointerTy() && !unmanaged_.contains(argument))
+        return remark(call, "InlineAssembly",
+                      "inline assembly gets a pointer that may be managed; it is not translated");
+  }
+
+  void report_untranslated_intrinsic(const IntrinsicInst& intrinsic) {
+    if (!intrinsic.mayReadOrWriteMemory() || intrinsic.isAssumeLikeIntrinsic()) return;
+    switch (intrinsic.getIntrinsicID()) {
+      case Intrinsic::prefetch:  // never faults, so a managed address is only useless
+      case Intrinsic::vastart:
+      case Intrinsic::vaend:
+      case Intrinsic::vacopy:
+      case Intrinsic::threadlocal_address:
+      case Intrinsic::trap:
+      case Intrinsic::debugtrap:
+        return;
+      default:
+        break;
+    }
+    for (const Value* argument : intrinsic.args())
+      if (argument->getType()->isPointerTy() && !unmanaged_.contains(argument))
+        return remark(intrinsic, "UntranslatedIntrinsic",
+                      "this intrinsic gets a pointer that may be managed; it is not translated");
+  }
+
+  void remark(const Instruction& instruction, const char* name, const char* text) {
+    remarks_.emit([&] { return OptimizationRemarkMissed(kPassName, name, &instruction) << text; });
+  }
+
+  Function& function_;
+  const UnmanagedPointers& unmanaged_;
+  Translator translator_;
+  OptimizationRemarkEmitter remarks_;
+  SmallVector<Instruction*, 0> plain_;
+  SmallVector<MemIntrinsic*, 0> memory_;
+  SmallVector<IntrinsicInst*, 0> masked_;
+};
+
+}  // namespace
+
+PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager&) {
+  constexpr const char* kFlag = "spillway";
+  if (module.getModuleFlag(kFlag)) return PreservedAnalyses::all();
+  if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {
+    module.getContext().emitError("spillway: only x86-64 can be instrumented, not " +
+                                  module.getTargetTriple());
+    return PreservedAnalyses::all();
+  }
+  module.addModuleFlag(Module::Max, kFlag, 1);
+
+  RuntimeSymbols symbols(module);
+  const UnmanagedPointers unmanaged(module);
+  // The loader calls ifunc resolvers before thread-local storage exists.
+  SmallPtrSet<const Function*, 4> resolvers;
+  for (const GlobalIFunc& ifunc : module.ifuncs()) resolvers.insert(ifunc.getResolverFunction());
+  SmallVector<Function*, 0> functions;
+  for (Function& function : module)
+    if (wants_instrumentation(function) && !resolvers.contains(&function)) functions.push_back(&function);
+  for (Function* function : functions) FunctionInstrumenter(*function, symbols, unmanaged).run();
+  redirect_functions(module);
+  symbols.require_version();
+  return PreservedAnalyses::none();
+}
+
+}  // namespace spw::pass

@@ -1,0 +1,138 @@
+#include "pass/translator.h"
+
+#include <cstddef>
+
+#include "abi/abi.h"
+#include "llvm/IR/MDBuilder.h"
+#include "pass/options.h"
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+Value* load_field(IRBuilder<>& builder, Type* type, Value* base, uint64_t offset) {
+  Value* address = offset ? builder.CreateInBoundsPtrAdd(base, builder.getInt64(offset)) : base;
+  return builder.CreateAlignedLoad(type, address, Align(type->getIntegerBitWidth() / 8));
+}
+
+}  // namespace
+
+MDNode* likely(LLVMContext& context) { return MDBuilder(context).createBranchWeights((1u << 20) - 1, 1); }
+
+Translator::Translator(Function& function, RuntimeSymbols& symbols)
+    : function_(function), symbols_(symbols) {}
+
+AllocaInst* Translator::slot(Type* type) {
+  AllocaInst*& slot = slots_[type];
+  if (!slot) {
+    BasicBlock& entry = function_.getEntryBlock();
+    slot = new AllocaInst(type, 0, "spw.slot", entry.getFirstInsertionPt());
+  }
+  return slot;
+}
+
+void Translator::count_hit(IRBuilder<>& builder) {
+  Value* counter =
+      builder.CreatePtrAdd(symbols_.thread(builder), builder.getInt64(offsetof(__spw_thread, direct_hits)));
+  Value* hits = builder.CreateLoad(builder.getInt64Ty(), counter);
+  builder.CreateStore(builder.CreateAdd(hits, builder.getInt64(1)), counter);
+}
+
+Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_t size_bytes, bool may_cross,
+                                    bool is_store) {
+  LLVMContext& context = function_.getContext();
+  BasicBlock* head = before->getParent();
+  BasicBlock* use = head->splitBasicBlock(before->getIterator(), "spw.use");
+  BasicBlock* check = BasicBlock::Create(context, "spw.check", &function_, use);
+  BasicBlock* hit = BasicBlock::Create(context, "spw.hit", &function_, use);
+  BasicBlock* miss = BasicBlock::Create(context, "spw.miss", &function_);
+  head->getTerminator()->eraseFromParent();
+  const DebugLoc& place = before->getDebugLoc();
+
+  IRBuilder<> builder(head);
+  builder.SetCurrentDebugLocation(place);
+  Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
+  Value* managed = builder.CreateICmpEQ(builder.CreateLShr(bits, SPW_MANAGED_SHIFT),
+                                        builder.getInt64(SPW_MANAGED_TAG), "spw.managed");
+  builder.CreateCondBr(managed, check, use);
+
+  // (address >> 12 << 4) & mask is (address >> 8) & mask: the mask's low four bits are clear.
+  builder.SetInsertPoint(check);
+  constexpr unsigned kEntryShift = 4;
+  static_assert(sizeof(__spw_satc_entry) == 1u << kEntryShift);
+  Value* thread = symbols_.thread(builder);
+  Value* mask = load_field(builder, builder.getInt64Ty(), thread, offsetof(__spw_thread, direct_mask_bytes));
+  Value* table = builder.CreateAlignedLoad(builder.getPtrTy(), thread, Align(8));
+  Value* index = builder.CreateAnd(builder.CreateLShr(bits, SPW_GRANULE_SHIFT - kEntryShift), mask);
+  Value* entry = builder.CreatePtrAdd(table, index, "spw.entry");
+  Value* last = may_cross ? builder.CreateAdd(bits, builder.getInt64(size_bytes - 1)) : bits;
+  Value* granule = builder.CreateTrunc(builder.CreateLShr(last, SPW_GRANULE_SHIFT), builder.getInt32Ty());
+  const uint64_t tag_offset =
+      is_store ? offsetof(__spw_satc_entry, write_tag) : offsetof(__spw_satc_entry, read_tag);
+  Value* tag = load_field(builder, builder.getInt32Ty(), entry, tag_offset);
+  builder.CreateCondBr(builder.CreateICmpEQ(tag, granule), hit, miss, likely(context));
+
+  builder.SetInsertPoint(hit);
+  Value* delta = load_field(builder, builder.getInt64Ty(), entry, offsetof(__spw_satc_entry, delta));
+  Value* translated = builder.CreatePtrAdd(address, delta);
+  if (opt_count_hits) count_hit(builder);
+  builder.CreateBr(use);
+
+  builder.SetInsertPoint(before);
+  PHINode* raw = PHINode::Create(builder.getPtrTy(), 3, "spw.raw", use->begin());
+  raw->setDebugLoc(place);
+  raw->addIncoming(address, head);
+  raw->addIncoming(translated, hit);
+  return {miss, use, raw};
+}
+
+void Translator::fill_load_miss(const Access& access, const Probe& probe) {
+  IRBuilder<> builder(probe.miss);
+  builder.SetCurrentDebugLocation(access.instruction->getDebugLoc());
+  Value* raw;
+  if (access.size_bytes <= SPW_ACCESS_BYTES_MAX) {
+    raw = symbols_.call_load(builder, access.address(), access.size_bytes);
+  } else {
+    raw = slot(access.instruction->getType());
+    symbols_.call_memcpy(builder, raw, access.address(), builder.getInt64(access.size_bytes));
+  }
+  builder.CreateBr(probe.use);
+  probe.raw->addIncoming(raw, probe.miss);
+}
+
+// A store that can cross goes through memory and skips the plain store; any other gets an address to store
+// to.
+void Translator::fill_store_miss(const Access& access, const Probe& probe) {
+  IRBuilder<> builder(probe.miss);
+  builder.SetCurrentDebugLocation(access.instruction->getDebugLoc());
+  const bool too_wide = access.size_bytes > SPW_ACCESS_BYTES_MAX;
+  if (!access.may_cross && !too_wide) {
+    probe.raw->addIncoming(symbols_.call_store(builder, access.address(), access.size_bytes), probe.miss);
+    builder.CreateBr(probe.use);
+    return;
+  }
+  Value* value = cast<StoreInst>(access.instruction)->getValueOperand();
+  AllocaInst* bytes = slot(value->getType());
+  builder.CreateStore(value, bytes);
+  if (too_wide)
+    symbols_.call_memcpy(builder, access.address(), bytes, builder.getInt64(access.size_bytes));
+  else
+    symbols_.call_store_across(builder, access.address(), bytes, access.size_bytes);
+  BasicBlock* done = probe.use->splitBasicBlock(std::next(access.instruction->getIterator()), "spw.done");
+  builder.CreateBr(done);
+}
+
+void Translator::translate(const Access& access) {
+  const Probe probe_blocks =
+      probe(access.instruction, access.address(), access.size_bytes, access.may_cross, access.is_store);
+  if (access.is_store)
+    fill_store_miss(access, probe_blocks);
+  else
+    fill_load_miss(access, probe_blocks);
+  access.set_address(probe_blocks.raw);
+  forget_invariance(*access.instruction);
+}
+
+}  // namespace spw::pass

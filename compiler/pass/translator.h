@@ -1,0 +1,65 @@
+// Writes translations into a function: the hot sequence of abi/abi.h and the cold blocks beside it.
+//
+//            head:   managed(p)? ──no──────────────┐
+//                      │yes                        │
+//            check:  tag of entry(p) == granule? ──│─no──▶ miss: filled by who asked
+//                      │yes                        │          │
+//            hit:    p + delta                     │          │
+//                      ▼                           ▼          ▼
+//            use:    raw = phi [hit] [head] [miss, where it comes back]
+//
+// Why the access cannot leave its translation. The pass runs last, so only code generation follows. A call in
+// `miss`, this one's or the next one's, may write any memory as far as LLVM knows, and the raw address it
+// could return is not known before it: no access on a raw address moves across a call that may translate,
+// unless something says that its memory never changes, which forget_invariance() takes away. Hits move
+// nothing: they evict nothing. Validity: between a translation and its access at most one other translation
+// is made (a copy's second pointer), far below SPW_STABLE_TRANSLATIONS.
+#pragma once
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "pass/access.h"
+#include "pass/runtime_symbols.h"
+
+namespace spw::pass {
+
+class Translator {
+ public:
+  Translator(llvm::Function& function, RuntimeSymbols& symbols);
+
+  // The blocks and the raw address of one translation. `miss` has no terminator yet; who comes back to `use`
+  // from it adds itself to `raw`.
+  struct Probe {
+    llvm::BasicBlock* miss;
+    llvm::BasicBlock* use;
+    llvm::PHINode* raw;
+  };
+  // Splits the block of `before`, which becomes the first instruction of `use` but for the phi.
+  Probe probe(llvm::Instruction* before, llvm::Value* address, uint64_t size_bytes, bool may_cross,
+              bool is_store);
+
+  // Translates the access on its own.
+  void translate(const Access& access);
+
+  // A slot of the entry block for values of `type`, shared by all who need one for a moment.
+  llvm::AllocaInst* slot(llvm::Type* type);
+
+  RuntimeSymbols& symbols() { return symbols_; }
+  llvm::Function& function() { return function_; }
+
+ private:
+  void fill_load_miss(const Access& access, const Probe& probe);
+  void fill_store_miss(const Access& access, const Probe& probe);
+  void count_hit(llvm::IRBuilder<>& builder);
+
+  llvm::Function& function_;
+  RuntimeSymbols& symbols_;
+  llvm::DenseMap<llvm::Type*, llvm::AllocaInst*> slots_;
+};
+
+// Branch weights of "almost always true".
+llvm::MDNode* likely(llvm::LLVMContext& context);
+
+}  // namespace spw::pass
