@@ -1,0 +1,65 @@
+#include "driver/command.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace spw::driver {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+void append(Words& words, std::initializer_list<std::string> more) { words.insert(words.end(), more); }
+
+bool is_lld(const std::string& linker) { return linker.find("lld") != std::string::npos; }
+
+// Through -Xclang, because only the compiler proper loads the plugin: the assembler would not know its
+// options. -load makes the options known before they are read; -fpass-plugin alone comes too late.
+void append_compile_options(Words& words, const Arguments& arguments, const std::string& plugin) {
+  append(words, {"-fpass-plugin=" + plugin, "-Xclang", "-load", "-Xclang", plugin});
+  if (arguments.count_hits) append(words, {"-Xclang", "-mllvm", "-Xclang", "-spw-count"});
+}
+
+void append_link_options(Words& words, const Arguments& arguments, const Places& places,
+                         const std::string& plugin) {
+  const std::string& libraries = places.library_directory;
+  if (arguments.lto != Lto::kNone) {
+    if (!arguments.linker) words.push_back("-fuse-ld=lld");
+    words.push_back("-Wl,--load-pass-plugin=" + plugin);
+  }
+  append(words, {"-L" + libraries, "-Wl,-rpath," + libraries, "-Wl,--push-state,--no-as-needed", "-lspillway",
+                 "-Wl,--pop-state"});
+}
+
+}  // namespace
+
+std::optional<std::string> conflict(const Arguments& arguments) {
+  if (arguments.lto == Lto::kNone) return std::nullopt;
+  if (arguments.linker && !is_lld(*arguments.linker))
+    return "with -flto the code is instrumented by the linker, which has to be lld, not " + *arguments.linker;
+  if (arguments.count_hits) return "-fspillway-count cannot be combined with -flto";
+  return std::nullopt;
+}
+
+std::vector<std::string> clang_command(const Arguments& arguments, const Places& places) {
+  Words command{places.clang};
+  if (places.cxx) command.push_back("--driver-mode=g++");
+  if (!arguments.instrument || arguments.cc1) {
+    command.insert(command.end(), arguments.kept.begin(), arguments.kept.end());
+    return command;
+  }
+  const std::string plugin = places.library_directory + "/spillway_pass.so";
+  if (arguments.lto == Lto::kNone) {
+    command.push_back("--start-no-unused-arguments");
+    append_compile_options(command, arguments, plugin);
+    command.push_back("--end-no-unused-arguments");
+  }
+  // Behind "--" every word is an input.
+  const auto inputs = std::find(arguments.kept.begin(), arguments.kept.end(), "--");
+  command.insert(command.end(), arguments.kept.begin(), inputs);
+  if (arguments.links()) append_link_options(command, arguments, places, plugin);
+  command.insert(command.end(), inputs, arguments.kept.end());
+  return command;
+}
+
+}  // namespace spw::driver
