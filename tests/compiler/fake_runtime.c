@@ -1,0 +1,305 @@
+#define _GNU_SOURCE
+#include "fake_runtime.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define kSpaceBytes ((size_t)1 << 32)
+#define kGranules (kSpaceBytes / SPW_GRANULE_BYTES)
+#define kFrames (kGranules / 2)
+#define kTableEntries 2
+#define kDeferred (SPW_STABLE_TRANSLATIONS - 1)
+#define kPoison 0xDB
+
+char SPW_ABI_VERSION_SYMBOL;
+
+struct granule {
+  uint32_t frame; /* + 1; 0: never touched */
+  uint32_t pins;
+  bool mapped; /* at its own address, for foreign code */
+};
+
+/* What a thread holds pinned: its table, what fell out of it lately, and the streams of its last chunk. */
+struct private_state {
+  struct __spw_satc_entry table[kTableEntries];
+  uint32_t deferred[kDeferred];
+  unsigned deferred_next;
+  uint32_t chunk[SPW_STREAMS_MAX];
+  unsigned chunk_count;
+  char across[SPW_ACCESS_BYTES_MAX];
+};
+
+static struct __spw_satc_entry empty_table[1];
+__attribute__((tls_model("initial-exec"))) _Thread_local struct __spw_thread __spw_thread_v1 = {empty_table,
+                                                                                                0, 0};
+static _Thread_local struct private_state own;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct granule* granules;
+static uint32_t* sizes; /* of the allocation that starts at each 16 bytes */
+static char* frames;
+static int frames_file;
+static uint32_t free_frames[kFrames];
+static uint64_t free_first, free_end;
+static size_t allocated = SPW_GRANULE_BYTES; /* granule 0 is never handed out */
+__attribute__((visibility("hidden"))) int __spw_fake_vectors;                      /* 0: SSE, 1: AVX, 2: AVX-512: what the trampolines clobber */
+
+static void fail(const char* why) {
+  fprintf(stderr, "fake runtime: %s\n", why);
+  abort();
+}
+
+static char* managed_at(uint32_t g) { return (char*)(SPW_MANAGED_BASE + (uintptr_t)g * SPW_GRANULE_BYTES); }
+static char* frame_at(uint32_t frame) { return frames + (size_t)frame * SPW_GRANULE_BYTES; }
+static uint32_t granule_of(const void* p) { return (uint32_t)((uintptr_t)p >> SPW_GRANULE_SHIFT); }
+
+/* Frames are handed out in an order in which neighbours never follow each other. */
+static uint32_t take_frame(void) {
+  if (free_first == free_end) fail("out of frames");
+  return free_frames[free_first++ % kFrames];
+}
+
+static char* data_of(uint32_t g) {
+  if (g >= kGranules) fail("access outside of what was allocated");
+  if (!granules[g].frame) {
+    granules[g].frame = take_frame() + 1;
+    memset(frame_at(granules[g].frame - 1), 0, SPW_GRANULE_BYTES);
+  }
+  return frame_at(granules[g].frame - 1);
+}
+
+static void unpin(uint32_t g) {
+  if (!g || --granules[g].pins) return;
+  if (granules[g].mapped) {
+    if (mmap(managed_at(g), SPW_GRANULE_BYTES, PROT_NONE,
+             MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+      fail("unmapping a frame");
+    granules[g].mapped = false;
+  }
+  const uint32_t old = granules[g].frame - 1;
+  const uint32_t new = take_frame();
+  memcpy(frame_at(new), frame_at(old), SPW_GRANULE_BYTES);
+  memset(frame_at(old), kPoison, SPW_GRANULE_BYTES);
+  granules[g].frame = new + 1;
+  free_frames[free_end++ % kFrames] = old;
+}
+
+static char* pin(uint32_t g) {
+  char* data = data_of(g);
+  ++granules[g].pins;
+  return data;
+}
+
+static void end_chunk(void) {
+  while (own.chunk_count) unpin(own.chunk[--own.chunk_count]);
+}
+
+/* Puts the granule of `p` into the thread's table and returns the raw address. */
+static char* install(const void* p, bool is_store) {
+  end_chunk();
+  __spw_thread_v1.direct = own.table;
+  __spw_thread_v1.direct_mask_bytes = (kTableEntries - 1) << 4;
+  const uint32_t g = granule_of(p);
+  struct __spw_satc_entry* entry = &own.table[g % kTableEntries];
+  if (entry->read_tag != g) {
+    uint32_t* slot = &own.deferred[own.deferred_next++ % kDeferred];
+    unpin(*slot);
+    *slot = entry->read_tag;
+    entry->delta = (uint64_t)pin(g) - (uint64_t)managed_at(g);
+    entry->read_tag = g;
+    entry->write_tag = 0;
+  }
+  if (is_store) entry->write_tag = g;
+  return (char*)((uintptr_t)p + entry->delta);
+}
+
+static bool crosses(const void* p, size_t size) {
+  return granule_of(p) != granule_of((const char*)p + size - 1);
+}
+
+/* Pieces of [p, p + bytes) that lie in one granule each. */
+static size_t piece(const void* p, size_t bytes) {
+  const size_t left = SPW_GRANULE_BYTES - (uintptr_t)p % SPW_GRANULE_BYTES;
+  return left < bytes ? left : bytes;
+}
+
+static void copy_locked(char* managed, char* plain, size_t bytes, bool to_managed) {
+  while (bytes) {
+    const size_t n = piece(managed, bytes);
+    char* raw = data_of(granule_of(managed)) + (uintptr_t)managed % SPW_GRANULE_BYTES;
+    memcpy(to_managed ? raw : plain, to_managed ? plain : raw, n);
+    managed += n;
+    plain += n;
+    bytes -= n;
+  }
+}
+
+void fake_read(void* plain, const void* from, size_t bytes) {
+  if (!fake_is_managed(from)) {
+    memmove(plain, from, bytes);
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  copy_locked((char*)from, plain, bytes, false);
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_write(void* to, const void* plain, size_t bytes) {
+  if (!fake_is_managed(to)) {
+    memmove(to, plain, bytes);
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  copy_locked(to, (char*)plain, bytes, true);
+  pthread_mutex_unlock(&lock);
+}
+
+/* The C sides of the trampolines below. */
+void* fake_load(const void* p, size_t size) {
+  if (!fake_is_managed(p)) fail("load of an address that is not managed");
+  if (size > SPW_ACCESS_BYTES_MAX) fail("load too wide");
+  pthread_mutex_lock(&lock);
+  char* raw = own.across;
+  if (crosses(p, size))
+    copy_locked((char*)p, raw, size, false);
+  else
+    raw = install(p, false);
+  pthread_mutex_unlock(&lock);
+  return raw;
+}
+
+void* fake_store(void* p, size_t size) {
+  if (!fake_is_managed(p)) fail("store to an address that is not managed");
+  if (size > SPW_ACCESS_BYTES_MAX || crosses(p, size)) fail("store too wide or across");
+  pthread_mutex_lock(&lock);
+  char* raw = install(p, true);
+  pthread_mutex_unlock(&lock);
+  return raw;
+}
+
+void fake_store_across(void* p, const void* bytes, size_t size) {
+  if (!fake_is_managed(p)) fail("store across to an address that is not managed");
+  if (size > SPW_ACCESS_BYTES_MAX) fail("store across too wide");
+  pthread_mutex_lock(&lock);
+  if (!crosses(p, size)) install(p, true);
+  copy_locked(p, (char*)bytes, size, true);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Iterations from here that stay in the granule of the first. */
+static uint64_t iterations_within(const struct __spw_stream* s) {
+  if (crosses((void*)s->address, s->size_bytes)) return 0;
+  if (s->stride_bytes == 0) return UINT64_MAX;
+  const uint64_t offset = s->address % SPW_GRANULE_BYTES;
+  if (s->stride_bytes < 0) return offset / -(uint64_t)s->stride_bytes + 1;
+  return (SPW_GRANULE_BYTES - s->size_bytes - offset) / (uint64_t)s->stride_bytes + 1;
+}
+
+uint64_t __spw_chunk_v1(struct __spw_stream* streams, uint64_t count, uint64_t iterations) {
+  if (count > SPW_STREAMS_MAX) fail("too many streams");
+  pthread_mutex_lock(&lock);
+  end_chunk();
+  for (uint64_t k = 0; k < count; ++k) {
+    struct __spw_stream* s = &streams[k];
+    s->delta = 0;
+    if (!fake_is_managed((void*)s->address)) continue;
+    const uint64_t within = iterations_within(s);
+    iterations = within < iterations ? within : iterations;
+    if (!iterations) break;
+    const uint32_t g = granule_of((void*)s->address);
+    s->delta = (uint64_t)pin(g) - (uint64_t)managed_at(g);
+    own.chunk[own.chunk_count++] = g;
+  }
+  pthread_mutex_unlock(&lock);
+  return iterations;
+}
+
+void* fake_allocate(size_t bytes, size_t alignment) {
+  pthread_mutex_lock(&lock);
+  if (alignment < 16) alignment = 16;
+  allocated = (allocated + alignment - 1) & -alignment;
+  char* p = (char*)SPW_MANAGED_BASE + allocated;
+  allocated += bytes + 1;
+  if (allocated > kSpaceBytes) fail("out of managed space");
+  sizes[(p - (char*)SPW_MANAGED_BASE) / 16] = (uint32_t)bytes;
+  pthread_mutex_unlock(&lock);
+  return p;
+}
+
+size_t fake_size(const void* p) { return sizes[((uintptr_t)p - SPW_MANAGED_BASE) / 16]; }
+
+static void on_fault(int signal_number, siginfo_t* info, void* context) {
+  (void)context;
+  if (!fake_is_managed(info->si_addr)) {
+    signal(signal_number, SIG_DFL);
+    return;
+  }
+  const uint32_t g = granule_of(info->si_addr);
+  pthread_mutex_lock(&lock);
+  install(info->si_addr, true);
+  const off_t offset = data_of(g) - frames;
+  if (mmap(managed_at(g), SPW_GRANULE_BYTES, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, frames_file,
+           offset) == MAP_FAILED)
+    fail("mapping a frame for foreign code");
+  granules[g].mapped = true;
+  pthread_mutex_unlock(&lock);
+}
+
+static void* reserve(size_t bytes) {
+  void* p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) fail("mmap");
+  return p;
+}
+
+__attribute__((constructor(101))) static void start(void) {
+  if (mmap((void*)SPW_MANAGED_BASE, kSpaceBytes, PROT_NONE,
+           MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+           0) != (void*)SPW_MANAGED_BASE)
+    fail("reserving managed space");
+  granules = reserve(kGranules * sizeof *granules);
+  sizes = reserve(kSpaceBytes / 16 * sizeof *sizes);
+  frames_file = memfd_create("frames", 0);
+  if (frames_file < 0 || ftruncate(frames_file, (off_t)kFrames * SPW_GRANULE_BYTES)) fail("memfd");
+  frames = mmap(NULL, kFrames * SPW_GRANULE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                frames_file, 0);
+  if (frames == MAP_FAILED) fail("mapping frames");
+  for (uint32_t i = 0; i < 4096; ++i) free_frames[i] = i * 1021 % 4096; /* 1021 is odd: a permutation */
+  for (uint32_t i = 4096; i < kFrames; ++i) free_frames[i] = i ^ 1;
+  free_end = kFrames;
+  __spw_fake_vectors = __builtin_cpu_supports("avx512f") ? 2 : __builtin_cpu_supports("avx") ? 1 : 0;
+  struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+  sigaction(SIGSEGV, &action, NULL);
+}
+
+/* preserve_most: keep every general register but r11 (and rax where it is the result), clobber what may be
+ * clobbered. */
+#define SPW_TRAMPOLINE(name, target, keep_rax, restore_rax)                                                 \
+  __asm__(".text\n.globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n" keep_rax          \
+          "push %rcx\npush %rdx\npush %rsi\npush %rdi\npush %r8\npush %r9\npush %r10\n"                     \
+          "push %rbp\nmov %rsp, %rbp\n.cfi_def_cfa_register rbp\nand $-16, %rsp\ncall " target              \
+          "@PLT\ncall fake_clobber\n"                                                                       \
+          "mov %rbp, %rsp\npop %rbp\npop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop "        \
+          "%rcx\n" restore_rax                                                                              \
+          "mov $0x6b6b6b6b, %r11d\n.cfi_def_cfa_register rsp\nret\n.cfi_endproc\n.size " name ", . - " name \
+          "\n")
+SPW_TRAMPOLINE("__spw_load_v1", "fake_load", "", "");
+SPW_TRAMPOLINE("__spw_store_v1", "fake_store", "", "");
+SPW_TRAMPOLINE("__spw_store_across_v1", "fake_store_across", "push %rax\n", "pop %rax\n");
+
+#define SPW_ALL16(insn, reg)                                                                              \
+  insn(reg, 0) insn(reg, 1) insn(reg, 2) insn(reg, 3) insn(reg, 4) insn(reg, 5) insn(reg, 6) insn(reg, 7) \
+      insn(reg, 8) insn(reg, 9) insn(reg, 10) insn(reg, 11) insn(reg, 12) insn(reg, 13) insn(reg, 14)     \
+          insn(reg, 15)
+#define SPW_SSE(reg, n) "pcmpeqd %" reg #n ", %" reg #n "\n"
+#define SPW_AVX(reg, n) "vcmptrueps %" reg #n ", %" reg #n ", %" reg #n "\n"
+#define SPW_AVX512(reg, n) "vpternlogd $255, %" reg #n ", %" reg #n ", %" reg #n "\n"
+#define SPW_MASK(reg, n) "kxnorw %" reg #n ", %" reg #n ", %" reg #n "\n"
+__asm__(".text\nfake_clobber:\nmovl __spw_fake_vectors(%rip), %r11d\ncmp $1, %r11d\nje 1f\nja 2f\n" SPW_ALL16(
+    SPW_SSE, "xmm") "ret\n1:\n" SPW_ALL16(SPW_AVX, "ymm") "ret\n2:\n" SPW_ALL16(SPW_AVX512, "zmm")
+            SPW_AVX512("zmm", 16) SPW_AVX512("zmm", 20) SPW_AVX512("zmm", 31) SPW_MASK("k", 1)
+                SPW_MASK("k", 2) SPW_MASK("k", 3) SPW_MASK("k", 7) "ret\n");
