@@ -9,9 +9,11 @@ namespace spw::heap {
 
 using region::Kind;
 
-Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges)
+Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges,
+                   uintptr_t end)
     : regions_(regions),
       ranges_(ranges),
+      file_top_(end),
       pool_(memory),
       table_(PoolAllocator<std::pair<const uintptr_t, Entry>>(pool_)),
       mapped_left_(PoolAllocator<std::pair<const uintptr_t, uint64_t>>(pool_)) {}
@@ -31,15 +33,19 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes) {
   return address;
 }
 
+uintptr_t Mappings::take_for_file(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > file_top_ || !ranges_.take_at(file_top_ - bytes, bytes)) return 0;
+  return file_top_ -= bytes;
+}
+
 Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
-  uintptr_t address = ranges_.take(round_up(bytes, unit), unit);
+  uintptr_t address = take_for_file(round_up(bytes, unit));
   if (address == 0) return Status(ENOMEM, "no managed addresses left for a file mapping");
-  if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s) {
-    ranges_.give(address, round_up(bytes, unit));
+  if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;
-  }
   std::lock_guard lock(mutex_);
   table_.emplace(address, Entry{mapped, kind});
   if (mapped % unit != 0) mapped_left_.emplace(round_down(address + mapped, unit), mapped % unit);
@@ -79,15 +85,19 @@ void Mappings::unmap(uintptr_t address, uint64_t bytes) {
 void Mappings::unmap_within(uintptr_t begin, uintptr_t end, Kind kind) {
   uint64_t unit = unit_bytes(kind);
   uintptr_t first_whole = round_up(begin, unit), last_whole = round_down(end, unit);
-  if (first_whole > last_whole) return drop_pages(round_down(begin, unit), end - begin, unit);
-  if (begin < first_whole) drop_pages(first_whole - unit, first_whole - begin, unit);
-  if (last_whole < end) drop_pages(last_whole, end - last_whole, unit);
-  if (first_whole == last_whole) return;
-  regions_.remove(first_whole, last_whole - first_whole);
-  ranges_.give(first_whole, last_whole - first_whole);
+  if (first_whole > last_whole) return drop_pages(round_down(begin, unit), end - begin, kind);
+  if (begin < first_whole) drop_pages(first_whole - unit, first_whole - begin, kind);
+  if (last_whole < end) drop_pages(last_whole, end - last_whole, kind);
+  if (first_whole < last_whole) give_back(first_whole, last_whole - first_whole, kind);
 }
 
-void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, uint64_t unit_size) {
+void Mappings::give_back(uintptr_t address, uint64_t bytes, Kind kind) {
+  regions_.remove(address, bytes);
+  if (kind == Kind::kAnonymous) ranges_.give(address, bytes);
+}
+
+void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, Kind kind) {
+  uint64_t unit_size = unit_bytes(kind);
   {
     std::lock_guard lock(mutex_);
     auto it = mapped_left_.find(unit);
@@ -97,8 +107,7 @@ void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, uint64_t unit_size) {
     if (it->second > 0) return;
     mapped_left_.erase(it);
   }
-  regions_.remove(unit, unit_size);
-  ranges_.give(unit, unit_size);
+  give_back(unit, unit_size, kind);
 }
 
 bool Mappings::extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes) {

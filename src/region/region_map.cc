@@ -138,9 +138,8 @@ std::shared_ptr<store::Store> RegionMap::retire(FileRegion& file) {
   return std::move(file.keeps);
 }
 
-void RegionMap::drop_contents(BlockId first, uint64_t count) {
-  if (ranges_ != nullptr) ranges_->discard(first, count);
-  std::lock_guard lock(mutex_);
+// Forgets what the spill store holds of the range; the cache holds none of it any more, and no writeback is in flight.
+void RegionMap::forget_written(BlockId first, uint64_t count) {
   written_.for_each_run(first.value, count, [&](uint64_t block, uint64_t blocks) {
     holes_.add(spill_offset(BlockId(block)), blocks << block_shift_);
   });
@@ -149,14 +148,20 @@ void RegionMap::drop_contents(BlockId first, uint64_t count) {
 
 void RegionMap::remove(uintptr_t address, uint64_t bytes) {
   BlockId first = block_of(address);
-  uint64_t count = blocks_of(bytes);
-  drop_contents(first, count);
+  uint64_t count = blocks_of(bytes), was_live;
+  {
+    // First of all, the blocks have no home: the discard zeroes frames that a SATC still pins, and those zeros must not
+    // be written to a file.
+    std::lock_guard lock(mutex_);
+    was_live = live_.count_set(first.value, count);
+    live_.clear_range(first.value, count);
+    live_bytes_.fetch_sub_relaxed(was_live << block_shift_);
+  }
+  if (ranges_ != nullptr) ranges_->discard(first, count);
   std::shared_ptr<store::Store> retired;  // outlives the lock: its end reaches the cache
   std::lock_guard lock(mutex_);
+  forget_written(first, count);
   FileRegion* file = file_of(first);
-  uint64_t was_live = live_.count_set(first.value, count);
-  live_.clear_range(first.value, count);
-  live_bytes_.fetch_sub_relaxed(was_live << block_shift_);
   if (file == nullptr) return;
   // Chunks of which nothing is left may become another region's.
   uint64_t chunk_blocks = kChunkBytes >> block_shift_;
@@ -167,7 +172,12 @@ void RegionMap::remove(uintptr_t address, uint64_t bytes) {
 }
 
 void RegionMap::discard(uintptr_t address, uint64_t bytes) {
-  if (bytes > 0) drop_contents(block_of(address), blocks_of(bytes));
+  if (bytes == 0) return;
+  BlockId first = block_of(address);
+  SPW_CHECK(file_of(first) == nullptr);
+  if (ranges_ != nullptr) ranges_->discard(first, blocks_of(bytes));
+  std::lock_guard lock(mutex_);
+  forget_written(first, blocks_of(bytes));
 }
 
 Status RegionMap::sync(uintptr_t address, uint64_t bytes) {
@@ -240,9 +250,8 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
   if (!live_.test(block.value)) return {};
   FileRegion* file = file_of(block);
   if (file != nullptr) {
-    Kind kind = file->kind.load_relaxed();
-    if (kind == Kind::kReadOnlyFile) return {};
-    if (kind == Kind::kSharedFile) return {file->store.load_relaxed(), file_offset(*file, block), true};
+    bool is_private = file->kind.load_relaxed() == Kind::kPrivateFile;
+    if (!is_private) return {file->store.load_relaxed(), file_offset(*file, block), true};
   }
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }

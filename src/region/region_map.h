@@ -4,7 +4,7 @@
 //   anonymous      on the spill store at offset b << block_shift: neighbours in address are neighbours on disk
 //   file, shared   on its file, read and written there
 //   file, private  on its file until it was written back once, from then on like an anonymous block
-//   file, read-only  on its file; a writeback is a bug of the program and gets no backing
+//   file, read-only  on its file, which refuses a writeback: that is how a store to such a mapping is reported
 // Invariants
 //   written(b) => b is live, and b's contents are on the spill store at its identity offset
 //   chunk c belongs to a file region f => every live block of c belongs to f
@@ -72,7 +72,7 @@ class RegionMap final : public cache::BlockSource {
   void extend(uintptr_t address, uint64_t bytes);
   // Drops a range that lies within one region. Nothing is written: sync() a shared file first.
   void remove(uintptr_t address, uint64_t bytes);
-  // The range stays live and is as if never written: zeros, or a private file's own bytes.
+  // The range, which is anonymous, stays live and is as if never written.
   void discard(uintptr_t address, uint64_t bytes);
 
   // Writes the range's dirty blocks and syncs their stores.
@@ -116,7 +116,7 @@ class RegionMap final : public cache::BlockSource {
   uint64_t make_live(BlockId first, uint64_t count);  // how many were not
   void set_chunks(BlockId first, uint64_t count, uint32_t slot);
   void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
-  void drop_contents(BlockId first, uint64_t count);
+  void forget_written(BlockId first, uint64_t count);
   std::shared_ptr<store::Store> retire(FileRegion& file);
 
   const unsigned block_shift_;

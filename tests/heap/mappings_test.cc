@@ -104,15 +104,26 @@ TEST_P(MappingsTest, a_file_mapping_keeps_its_chunks_until_all_of_it_is_unmapped
   EXPECT_EQ(map->kind_at(a + 5 * kMiB - 1), Kind::kSharedFile);
   mappings().unmap(a, kMiB);
   EXPECT_EQ(map->kind_at(a + kMiB), Kind::kSharedFile);
-  uintptr_t other = mappings().map_anonymous(block());
-  EXPECT_FALSE(other >= a && other < a + 6 * kMiB);
-  mappings().unmap(other, block());
-  EXPECT_TRUE(mappings().extend(a + 4 * kMiB, kMiB, 6 * kMiB));
-  EXPECT_EQ(map->kind_at(a + 10 * kMiB - 1), Kind::kSharedFile);
+  EXPECT_FALSE(mappings().extend(a + 4 * kMiB, kMiB, 6 * kMiB));
+  EXPECT_TRUE(mappings().extend(a + 4 * kMiB, kMiB, 2 * kMiB));
+  EXPECT_EQ(map->kind_at(a + 6 * kMiB - 1), Kind::kSharedFile);
   file.reset();
-  mappings().unmap(a, 10 * kMiB);
+  mappings().unmap(a, 6 * kMiB);
   EXPECT_EQ(ranges.forgotten.size(), 1u);
   EXPECT_EQ(map->live_bytes(), 0u);
+}
+
+TEST_P(MappingsTest, addresses_of_a_file_mapping_are_not_handed_out_again) {
+  auto file = map->adopt(std::make_unique<FakeStore>(16 * kMiB));
+  uintptr_t lowest = UINTPTR_MAX;
+  for (int i = 0; i < 10; ++i) {
+    auto mapped = mappings().map_file(3 * kMiB, {file, 0, Kind::kPrivateFile});
+    ASSERT_TRUE(mapped.is_ok());
+    EXPECT_LT(*mapped, lowest);
+    lowest = *mapped;
+    mappings().unmap(*mapped, 3 * kMiB);
+  }
+  EXPECT_EQ(mappings().map_file(kSpace, {file, 0, Kind::kPrivateFile}).status().error(), ENOMEM);
 }
 
 INSTANTIATE_TEST_SUITE_P(blocks, MappingsTest, ::testing::Values(12, 16, 21));

@@ -104,14 +104,32 @@ TEST_F(RegionMapTest, a_private_file_is_read_until_written_back_and_never_writte
   map->written_back(block(6 * kMiB));
   EXPECT_EQ(map->locate_for_fill(block(6 * kMiB)).store, &spill);
   EXPECT_EQ(map->locate_for_fill(block(6 * kMiB + kBlock)).store, file.get());
-  map->discard(at(6 * kMiB), kBlock);
-  EXPECT_EQ(map->locate_for_fill(block(6 * kMiB)).store, file.get());
+  map->remove(at(6 * kMiB), 64 * kBlock);
+  map->flush_holes();
+  EXPECT_EQ(spill.discarded_bytes, kBlock);
 }
 
-TEST_F(RegionMapTest, a_read_only_file_takes_no_writeback) {
+TEST_F(RegionMapTest, a_range_has_no_home_before_its_frames_are_discarded) {
+  struct Ranges : RecordedRanges {
+    void discard(BlockId first, uint64_t) override { home = map->locate_for_writeback(first).store; }
+    RegionMap* map = nullptr;
+    store::Store* home = nullptr;
+  } asks;
+  asks.map = map.get();
+  map->attach(&asks);
+  auto file = map->adopt(std::make_unique<FakeStore>(kMiB));
+  asks.home = file.get();
+  ASSERT_TRUE(map->add_file(at(6 * kMiB), 4 * kBlock, {file, 0, Kind::kSharedFile}).is_ok());
+  map->remove(at(6 * kMiB), 4 * kBlock);
+  EXPECT_EQ(asks.home, nullptr);
+  file.reset();
+  map->attach(&ranges);
+}
+
+TEST_F(RegionMapTest, a_read_only_file_is_asked_and_refuses_a_writeback_itself) {
   auto file = map->adopt(std::make_unique<FakeStore>(kMiB));
   ASSERT_TRUE(map->add_file(at(6 * kMiB), 4 * kBlock, {file, 0, Kind::kReadOnlyFile}).is_ok());
-  EXPECT_EQ(map->locate_for_writeback(block(6 * kMiB)).store, nullptr);
+  EXPECT_EQ(map->locate_for_writeback(block(6 * kMiB)).store, file.get());
 }
 
 TEST_F(RegionMapTest, blocks_behind_the_end_of_a_file_are_not_live_but_the_tail_is) {
