@@ -1,0 +1,56 @@
+// Eviction policies: in which order the blocks of one partition leave memory.
+//
+// A policy sees the frames of its partition by local index, 0 <= f < frame_count. The partition asks for candidates ahead
+// of need (to write dirty ones behind in time) and evicts each some time later, unless it was used meanwhile:
+//
+//     on_insert(f) -> on_touch(f)* -> next_candidate() = f -> on_remove(f)      evicted
+//                                                          -> on_keep(f)        used again, pinned or not wanted yet
+//
+// Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again.
+//
+// Threads: none; the partition's owner calls. A policy keeps no locks and may use plain memory.
+// Limits: next_candidate looks at a bounded number of frames and may give up (kNoCandidate) though some exist.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace spw::cache {
+
+inline constexpr uint32_t kNoCandidate = UINT32_MAX;
+
+// What a policy may ask about frames.
+class FrameProbe {
+ public:
+  virtual ~FrameProbe() = default;
+  enum class Verdict : uint8_t {
+    kEvictable,   // nobody holds it, and it was not used since the bit was last cleared
+    kReferenced,  // nobody holds it, but it was used; the bit is cleared by this call
+    kBusy,        // empty, pinned, being filled or written, or on offer
+  };
+  virtual Verdict probe(uint32_t frame) = 0;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual const char* name() const = 0;
+  virtual void on_insert(uint32_t frame, BlockId block) = 0;
+  virtual void on_remove(uint32_t frame) = 0;
+  virtual void on_keep(uint32_t frame) = 0;
+  // A reference count went 0 -> 1. Comes late, in batches, and not always; only if wants_touches().
+  virtual void on_touch(uint32_t frame) = 0;
+  virtual bool wants_touches() const = 0;
+  // The next frame to evict, which is then on offer.
+  virtual uint32_t next_candidate(FrameProbe& frames) = 0;
+  virtual uint64_t metadata_bytes() const = 0;
+};
+
+// By name: "clock". EINVAL with the names there are.
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name, uint32_t frame_count);
+
+}  // namespace spw::cache

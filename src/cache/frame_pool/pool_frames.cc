@@ -1,0 +1,66 @@
+#include "cache/frame_pool/pool_frames.h"
+
+#include <cstring>
+
+#include "base/units.h"
+
+namespace spw::cache {
+
+namespace {
+constexpr unsigned kPieceShift = 21;
+constexpr uint64_t kPieceBytes = uint64_t{1} << kPieceShift;
+}  // namespace
+
+Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, unsigned block_shift,
+                                                       bool huge) {
+  uint64_t bytes = static_cast<uint64_t>(frame_count) << block_shift;
+  auto file = platform::create_memory_file("spillway-frames", bytes);
+  if (!file) return file.status();
+  auto mapping = platform::map_file(*file, 0, bytes, platform::Protection::kReadWrite, kPieceBytes);
+  if (!mapping) return mapping.status();
+  return std::unique_ptr<PoolFrames>(
+      new PoolFrames(std::move(*file), std::move(*mapping), frame_count, block_shift, huge));
+}
+
+PoolFrames::PoolFrames(platform::File file, platform::Mapping mapping, uint32_t frame_count,
+                       unsigned block_shift, bool huge)
+    : file_(std::move(file)),
+      mapping_(std::move(mapping)),
+      block_shift_(block_shift),
+      huge_(huge),
+      piece_used_(std::make_unique<Atomic<uint8_t>[]>((mapping_.bytes() >> kPieceShift) + 1)),
+      frame_used_(std::make_unique<Atomic<uint8_t>[]>(frame_count)) {}
+
+std::byte* PoolFrames::fill_address(Resident resident) {
+  use(resident.frame);
+  return address_of(resident.frame);
+}
+
+void PoolFrames::install(Resident resident, Contents contents) {
+  if (contents == Contents::kFilled) return;
+  bool zero_already = use(resident.frame);
+  if (contents == Contents::kZeros && !zero_already)
+    std::memset(address_of(resident.frame), 0, uint64_t{1} << block_shift_);
+}
+
+bool PoolFrames::use(FrameId frame) {
+  Atomic<uint8_t>& used = frame_used_[frame.value];
+  if (used.load_relaxed() != 0) return false;
+  used.store_relaxed(1);
+  uint64_t piece = (static_cast<uint64_t>(frame.value) << block_shift_) >> kPieceShift;
+  if (piece_used_[piece].load_relaxed() == 0) use_piece(piece);
+  return true;
+}
+
+// Other threads may use the piece meanwhile: the kernel keeps what they wrote.
+void PoolFrames::use_piece(uint64_t piece) {
+  uint8_t unused = 0;
+  if (!piece_used_[piece].cas_strong_acquire(unused, 1)) return;
+  used_pieces_.fetch_add_relaxed(1);
+  uint64_t offset = piece << kPieceShift;
+  if (!huge_ || offset + kPieceBytes > mapping_.bytes()) return;
+  if (platform::advise(mapping_.data() + offset, kPieceBytes, platform::Advice::kCollapse))
+    huge_pieces_.fetch_add_relaxed(1);
+}
+
+}  // namespace spw::cache

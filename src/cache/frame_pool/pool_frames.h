@@ -1,0 +1,57 @@
+// Frames of the translated engine: one shared memory file, mapped once; frame f is at base + (f << block_shift).
+//
+// The file can be mapped a second time elsewhere (file()), so that code which was not instrumented sees the same page.
+// Memory comes with the first use of a frame. Where huge pages are wanted and the kernel can, the 2 MiB piece around a
+// frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells.
+// Threads: see FrameSource. Limits: exactly frame_count << block_shift bytes.
+#pragma once
+
+#include <memory>
+
+#include "base/atomic.h"
+#include "base/status.h"
+#include "cache/frame_pool/frame_source.h"
+#include "platform/file.h"
+#include "platform/memory.h"
+
+namespace spw::cache {
+
+class PoolFrames final : public FrameSource {
+ public:
+  static Result<std::unique_ptr<PoolFrames>> create(uint32_t frame_count, unsigned block_shift, bool huge);
+
+  Placement placement() const override { return {mapping_.data(), false}; }
+  std::byte* fill_address(Resident resident) override;
+  void install(Resident resident, Contents contents) override;
+  const std::byte* begin_writeback(Resident resident) override { return address_of(resident.frame); }
+  void end_writeback(Resident) override {}
+  void release(std::span<const Resident>) override {}
+  size_t release_batch_max() const override { return 1; }
+
+  const platform::File& file() const { return file_; }
+  // Pieces of 2 MiB that came into use, and those of them the kernel made huge pages.
+  uint32_t used_pieces() const { return used_pieces_.load_relaxed(); }
+  uint32_t huge_pieces() const { return huge_pieces_.load_relaxed(); }
+
+ private:
+  PoolFrames(platform::File file, platform::Mapping mapping, uint32_t frame_count, unsigned block_shift,
+             bool huge);
+
+  std::byte* address_of(FrameId frame) const {
+    return mapping_.data() + (static_cast<uint64_t>(frame.value) << block_shift_);
+  }
+  // Notes that the frame is in use; true the first time, when its memory is still zero.
+  bool use(FrameId frame);
+  void use_piece(uint64_t piece);
+
+  platform::File file_;
+  platform::Mapping mapping_;
+  const unsigned block_shift_;
+  const bool huge_;
+  std::unique_ptr<Atomic<uint8_t>[]> piece_used_;
+  std::unique_ptr<Atomic<uint8_t>[]> frame_used_;
+  Atomic<uint32_t> used_pieces_;
+  Atomic<uint32_t> huge_pieces_;
+};
+
+}  // namespace spw::cache
