@@ -71,6 +71,11 @@ struct Options {
   size_t queue_depth = 64;             // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 64;  // 0: none
   bool huge_frames = true;
+  // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
+  uint32_t reserve_blocks_max = 256;
+  uint64_t reserve_bytes_max = 8 << 20;
+  // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error.
+  uint64_t frame_wait_ns_max = 30'000'000'000;
 };
 
 // One thread's door to the cache.
@@ -107,6 +112,10 @@ class SharedCache {
 
   virtual PartitionMap partition_map() const = 0;
   virtual uint32_t frames_per_partition() const = 0;  // of the smallest partition
+
+  // `store` is about to be destroyed and no block of it is cached: closes the queues that are open on it.
+  virtual void close_store(Client&, store::Store&) {}
+
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
   virtual uint32_t peak_frames() const = 0;

@@ -1,0 +1,21 @@
+// A thread's door to the cache: its request to owners, and its streams.
+//
+// Threads: one at a time. Lifetime: from open_client to close_client; the memory stays until the cache's end, since an owner
+// may still wake through it.
+#pragma once
+
+#include "cache/partition/request.h"
+#include "cache/partition/stream_detector.h"
+
+namespace spw::cache {
+
+class Client {
+ public:
+  explicit Client(uint32_t readahead_blocks_max) : streams(readahead_blocks_max) {}
+
+  Request request;
+  StreamDetector streams;
+  bool open = false;
+};
+
+}  // namespace spw::cache

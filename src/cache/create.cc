@@ -1,0 +1,78 @@
+// Makes a cache from options: checks them, chooses what they leave open.
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/units.h"
+#include "cache/frame_pool/pool_frames.h"
+#include "cache/shared_cache.h"
+#include "platform/machine.h"
+
+namespace spw::cache {
+
+namespace {
+
+constexpr uint32_t kFramesMin = 16;
+constexpr uint32_t kPartitionFramesMin = 64;
+constexpr unsigned kPartitionsPerCpu = 4;
+constexpr unsigned kPartitionsMax = 1024;
+constexpr size_t kQueueDepthMax = 4096;
+
+Status bad(const std::string& what) { return Status(EINVAL, "cannot make a cache: " + what); }
+
+Status check(const Options& options) {
+  if (options.block_shift < kMinBlockShift || options.block_shift > kMaxBlockShift)
+    return bad("a block is 4 KiB to 2 MiB, not 2^" + std::to_string(options.block_shift) + " bytes");
+  if (options.frame_count < kFramesMin)
+    return bad(std::to_string(options.frame_count) + " frames of " +
+               format_size(uint64_t{1} << options.block_shift) + " are too few, at least " +
+               std::to_string(kFramesMin) + " are needed: give it more memory or smaller blocks");
+  if (options.partitions != 0 && !std::has_single_bit(options.partitions))
+    return bad(std::to_string(options.partitions) + " partitions are not a power of two");
+  if (options.partitions > kPartitionsMax)
+    return bad("more than " + std::to_string(kPartitionsMax) + " partitions");
+  if (options.partitions > 1 && options.frame_count / options.partitions < kPartitionFramesMin)
+    return bad(std::to_string(options.partitions) + " partitions need at least " +
+               std::to_string(kPartitionFramesMin) + " frames each, there are " +
+               std::to_string(options.frame_count));
+  if (options.queue_depth == 0 || options.queue_depth > kQueueDepthMax)
+    return bad("a queue depth of " + std::to_string(options.queue_depth) + ", 1 to " +
+               std::to_string(kQueueDepthMax) + " are possible");
+  if (options.delegation == Delegation::kDedicated && options.servers == 0)
+    return bad("dedicated delegation without servers");
+  if (options.reserve_blocks_max == 0) return bad("a reserve of no blocks");
+  return Status::ok();
+}
+
+// The last partition gets what is left; that has to be about what the others have, since blocks are spread evenly.
+bool is_even(uint32_t frames, uint32_t partitions) {
+  uint64_t each = (uint64_t{frames} + partitions - 1) / partitions;
+  uint64_t before_last = each * (partitions - 1);
+  return before_last < frames && frames - before_last >= each - each / 8;
+}
+
+uint32_t choose_partitions(const Options& options) {
+  uint32_t wanted = options.partitions;
+  if (wanted == 0) {
+    unsigned owners = options.delegation == Delegation::kDedicated ? options.servers : platform::cpu_count();
+    wanted = std::min(std::bit_ceil(kPartitionsPerCpu * owners), kPartitionsMax);
+    while (wanted > 1 && options.frame_count / wanted < kPartitionFramesMin) wanted /= 2;
+  }
+  while (wanted > 1 && !is_even(options.frame_count, wanted)) wanted /= 2;
+  return wanted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options, BlockSource& source,
+                                                         IoErrorHandler on_error, void* error_context) {
+  if (Status status = check(options); !status) return status;
+  auto frames = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames);
+  if (!frames) return frames.status();
+  auto cache = std::make_unique<SharedCacheParts>(options, choose_partitions(options), std::move(*frames),
+                                                  source, on_error, error_context);
+  if (Status status = cache->open_partitions(); !status) return status;
+  return std::unique_ptr<SharedCache>(std::move(cache));
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,78 @@
+#include "cache/delegation/combining.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "platform/futex.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+namespace {
+
+// With several stores busy a waiter can wait in one queue only, and looks at the next one after this time.
+constexpr uint64_t kOneOfSeveralNs = 500'000;
+
+// Clients to wake once the baton is free again. Their requests may be reused as soon as they are answered; the words stay.
+class WakeList {
+ public:
+  ~WakeList() { wake(); }
+  void add(Atomic<uint32_t>& word) {
+    if (count_ == kMax) wake();
+    words_[count_++] = &word;
+  }
+  void wake() {
+    for (size_t i = 0; i < count_; ++i) platform::futex_wake(*words_[i], 1);
+    count_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMax = 16;
+  Atomic<uint32_t>* words_[kMax];
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+Combining::Combining(uint32_t partitions) : seats_(std::make_unique<Seat[]>(partitions)) {}
+
+void Combining::execute(Partition& partition, Request& request) {
+  Baton& baton = seats_[partition.id().value].baton;
+  if (!baton.take_or_post(request)) {
+    await_answer(request);
+    return;
+  }
+  SPW_CHECK(partition.serve(request));
+  if (!baton.try_give_up()) serve_posted(partition, baton);
+}
+
+void Combining::serve_posted(Partition& partition, Baton& baton) {
+  WakeList sleepers;
+  do {
+    // First come, first served.
+    Request* in_order = nullptr;
+    for (Request* posted = baton.take_all(); posted;) {
+      Request* next = posted->next;
+      posted->next = in_order;
+      in_order = posted;
+      posted = next;
+    }
+    while (in_order) {
+      Request& request = *in_order;
+      in_order = request.next;
+      SPW_CHECK(partition.serve(request));
+      telemetry::count(telemetry::Counter::delegated);
+      Atomic<uint32_t>& word = request.state;
+      if (hand_back(request)) sleepers.add(word);
+    }
+  } while (!baton.try_give_up());
+}
+
+void Combining::await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) {
+  uint64_t in_queue_ns = request.more_than_one_queue ? std::min(kOneOfSeveralNs, timeout_ns) : timeout_ns;
+  if (request.queue && partition.progress().wait_in_queue(request.progress, *request.queue, in_queue_ns))
+    return;
+  partition.progress().sleep(request.progress, timeout_ns);
+}
+
+}  // namespace spw::cache

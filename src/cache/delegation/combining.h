@@ -1,0 +1,30 @@
+// Combining: a client that needs the owner takes the partition's baton and is the owner for as long as requests are posted.
+//
+// Threads: any. A holder does metadata work only and never sleeps for I/O, so the others' wait is short.
+// Limits: a holder serves what others post while it works; each has one request, so at most one a client and round.
+#pragma once
+
+#include <memory>
+
+#include "cache/delegation/baton.h"
+#include "cache/delegation/delegation.h"
+
+namespace spw::cache {
+
+class Combining final : public Delegate {
+ public:
+  explicit Combining(uint32_t partitions);
+  void execute(Partition& partition, Request& request) override;
+  void await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) override;
+  bool owners_run_by_themselves() const override { return false; }
+
+ private:
+  struct alignas(64) Seat {
+    Baton baton;
+  };
+  void serve_posted(Partition& partition, Baton& baton);
+
+  std::unique_ptr<Seat[]> seats_;
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,292 @@
+#include "cache/partition/partition.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "platform/time.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+uint32_t reserve_high_of(uint32_t frames, const Options& options) {
+  uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
+  uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
+  return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
+}
+
+}  // namespace
+
+Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy)
+    : commons_(commons),
+      id_(id),
+      first_frame_(commons.table.first_frame(id).value),
+      frame_count_(commons.table.frames_of(id)),
+      reserve_high_(reserve_high_of(frame_count_, commons.options)),
+      run_blocks_max_(static_cast<uint32_t>(
+          std::clamp<uint64_t>(kRunBytesMax >> commons.options.block_shift, 1, kGroupBlocks))),
+      ahead_max_(frame_count_ / kAheadShare),
+      policy_(std::move(policy)),
+      on_offer_(frame_count_),
+      reserve_(kReserveSlack * reserve_high_),
+      io_(commons.options.queue_depth),
+      free_count_(frame_count_) {
+  free_.reserve(frame_count_);
+}
+
+bool Partition::serve(Request& request) {
+  if (io_.busy()) reap();
+  switch (request.wish) {
+    case Wish::kPin:
+      return serve_pin(request);
+    case Wish::kDropFailed:
+      drop_failed(request.frame);
+      request.answer = Answer::kDone;
+      return true;
+    case Wish::kReap:
+      request.answer = Answer::kDone;
+      describe_wait(request);
+      return true;
+    case Wish::kPrefetch:
+      serve_prefetch(request);
+      return true;
+    case Wish::kDiscard:
+      serve_discard(request);
+      return true;
+    case Wish::kFlush:
+      serve_flush(request);
+      return true;
+    case Wish::kCloseStore:
+      serve_close_store(request);
+      return true;
+  }
+  return true;
+}
+
+void Partition::serve_close_store(Request& request) {
+  if (io_.store_busy(*request.store)) {
+    request.answer = Answer::kBlocked;
+    describe_wait(request);
+    return;
+  }
+  progress_.drain_queue_waiters();
+  io_.close_store(*request.store);
+  commons_.written_stores.remove(request.store);
+  noted_store_ = nullptr;
+  request.answer = Answer::kDone;
+}
+
+// What a client needs in order to wait for the queues without being the owner.
+void Partition::describe_wait(Request& request) {
+  request.progress = progress_.snapshot();
+  request.queue = io_.queue_to_wait_on();
+  request.more_than_one_queue = io_.several_queues_busy();
+  request.status = write_error_;
+}
+
+bool Partition::serve_pin(Request& request) {
+  FrameId present = commons_.table.find(request.block);
+  if (present != kNoFrame && pin_present(request, present)) return true;
+  uint32_t frame = take_frame();
+  if (frame == kNone) {
+    request.answer = Answer::kNoFrame;
+    describe_wait(request);
+    return true;
+  }
+  insert(frame, request.block, 1, false);
+  request.frame = global(frame);
+  request.answer = Answer::kFill;
+  return !(commons_.owner_fills && start_owner_fill(request));
+}
+
+// The block is in the table. False if it is not any more.
+bool Partition::pin_present(Request& request, FrameId frame) {
+  AtomicPinWord& pin_word = commons_.table.word(frame);
+  PinWord word = pin_word.load_acquire();
+  request.frame = frame;
+  for (;;) {
+    switch (word.state()) {
+      case FrameState::kResident:
+        if (!pin_word.cas_acquire(word, word.pinned(request.access != Access::kRead))) continue;
+        if (word.ahead()) ahead_used();
+        request.was_ahead = word.ahead();
+        request.answer = Answer::kPinned;
+        return true;
+      case FrameState::kFilling:
+        if (!pin_word.cas_acquire(word, word.joined())) continue;
+        request.answer = Answer::kJoined;
+        return true;
+      case FrameState::kFailed:
+        drop_failed(frame);
+        word = pin_word.load_acquire();
+        if (word.state() == FrameState::kFree) return false;
+        request.answer = Answer::kFailed;
+        return true;
+      case FrameState::kFree:
+        return false;
+    }
+  }
+}
+
+void Partition::drop_failed(FrameId frame) {
+  AtomicPinWord& pin_word = commons_.table.word(frame);
+  PinWord was = pin_word.load_acquire();
+  if (was.state() != FrameState::kFailed || !pin_word.try_free_failed()) return;
+  commons_.errors.drop(frame);
+  remove(local(frame), was);
+  free_.push_back(local(frame));
+  free_count_.fetch_add_relaxed(1);
+  progress_.advance();
+}
+
+// ---- Frames ----
+
+uint32_t Partition::take_frame() {
+  uint32_t frame;
+  if (!free_.empty()) {
+    frame = free_.back();
+    free_.pop_back();
+  } else if (fresh_ < frame_count_) {
+    frame = fresh_++;
+  } else {
+    return evict_one();
+  }
+  free_count_.fetch_sub_relaxed(1);
+  peak_.store_relaxed(std::max(peak_.load_relaxed(), frame_count_ - free_count_.load_relaxed()));
+  return frame;
+}
+
+void Partition::insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead) {
+  word(frame).store_release(PinWord::filling(block, refs, ahead));
+  commons_.table.insert(block, global(frame));
+  policy_->on_insert(frame, block);
+}
+
+// The frame's word has just been freed; `was` is what it was.
+void Partition::remove(uint32_t frame, PinWord was) {
+  commons_.table.erase(was.block(), global(frame));
+  policy_->on_remove(frame);
+  on_offer_[frame] = 0;
+  if (was.ahead()) ahead_used();
+  Resident victim{global(frame), was.block()};
+  commons_.frames.release({&victim, 1});
+}
+
+FrameProbe::Verdict Partition::probe(uint32_t frame) {
+  PinWord seen = word(frame).load_relaxed();
+  if (on_offer_[frame] || !seen.is_droppable()) return Verdict::kBusy;
+  if (!seen.referenced()) return Verdict::kEvictable;
+  word(frame).clear_referenced();
+  return Verdict::kReferenced;
+}
+
+uint32_t Partition::evict_one() {
+  if (reserve_.size() + in_writing_ <= reserve_high_ / 2) refill_reserve();
+  // A candidate that was used since it was chosen is spared, but not for ever: under pins that come and go all the
+  // time every candidate has been used.
+  uint32_t pardons = reserve_high_;
+  for (uint32_t tries = 0; tries < kReserveSlack * reserve_high_; ++tries) {
+    if (reserve_.size() == 0) refill_reserve();
+    if (reserve_.size() == 0) return kNone;
+    uint32_t frame = reserve_.pop();
+    PinWord was = word(frame).load_relaxed();
+    if (!on_offer_[frame] || was.writing()) continue;  // gone; or dirtied again, and back when it is written
+    bool spared = was.referenced() && pardons > 0;
+    if (!spared && word(frame).try_free(false, &was)) {
+      remove(frame, was);
+      count(Counter::evictions);
+      return frame;
+    }
+    if (spared) --pardons;
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+  }
+  return kNone;
+}
+
+void Partition::refill_reserve() {
+  bool may_write = may_write_now();
+  uint32_t looks_left = frame_count_ + reserve_high_;
+  while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {
+    uint32_t frame = policy_->next_candidate(*this);
+    if (frame == kNoCandidate) break;
+    on_offer_[frame] = 1;
+    if (!word(frame).load_relaxed().dirty()) {
+      reserve_.push(frame);
+      continue;
+    }
+    Started started = may_write ? start_writeback(frame, false) : Started::kNo;
+    if (started == Started::kYes) continue;
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+    if (started == Started::kNoOperation) break;  // all are in flight, so some will be free soon
+  }
+  submit_writebacks();
+}
+
+// ---- Completions ----
+
+void Partition::reap() {
+  PartitionIo::Done done[PartitionIo::kReapMax];
+  size_t finished = 0;
+  for (;;) {
+    size_t got = io_.reap(done);
+    for (size_t i = 0; i < got; ++i) {
+      IoOp* op = done[i].op;
+      if (op->kind == IoOp::Kind::kWriteback)
+        finish_writeback(*op, done[i].error);
+      else
+        finish_fill(*op, done[i].error);
+      io_.put_back(op);
+    }
+    finished += got;
+    if (got < PartitionIo::kReapMax) break;
+  }
+  if (finished > 0) progress_.advance();
+}
+
+void Partition::drain() {
+  io_.submit();
+  reap();
+  while (io_.busy()) {
+    constexpr uint64_t kWaitNs = 10'000'000;
+    if (store::IoQueue* queue = io_.queue_to_wait_on()) queue->wait(kWaitNs);
+    io_.submit();
+    reap();
+  }
+}
+
+// ---- Telling ----
+
+uint64_t Partition::metadata_bytes() const {
+  return sizeof(*this) + policy_->metadata_bytes() + free_.capacity() * sizeof(uint32_t) + on_offer_.size() +
+         reserve_.metadata_bytes() + io_.metadata_bytes();
+}
+
+void Partition::check_invariants() {
+  std::vector<uint8_t> is_free(frame_count_);
+  for (uint32_t frame : free_) {
+    SPW_CHECK(frame < fresh_ && !is_free[frame]);
+    is_free[frame] = 1;
+  }
+  uint32_t ahead = 0, writing_on_offer = 0;
+  for (uint32_t frame = 0; frame < frame_count_; ++frame) {
+    PinWord seen = word(frame).load_acquire();
+    bool unused = is_free[frame] || frame >= fresh_;
+    SPW_CHECK(unused == (seen.state() == FrameState::kFree));
+    SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
+    SPW_CHECK(!(unused && on_offer_[frame]));
+    ahead += seen.ahead();
+    writing_on_offer += seen.writing() && on_offer_[frame];
+  }
+  SPW_CHECK(free_count_.load_relaxed() == free_.size() + (frame_count_ - fresh_));
+  SPW_CHECK(ahead_unused_.load_relaxed() == ahead);
+  SPW_CHECK(in_writing_ == writing_on_offer);
+}
+
+}  // namespace spw::cache

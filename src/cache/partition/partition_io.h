@@ -1,0 +1,95 @@
+// The asynchronous transfers of one partition: a pool of operations, and a queue for each store they go to.
+//
+// An operation moves a run of neighbouring blocks, one request to the store. Life: take -> (filled in) -> start ->
+// [submit] -> reap, which hands it back to the pool.
+//
+// Invariant: idle + taken + started + in flight = operations made <= depth, so no queue is ever over-full.
+// Threads: the owner's, except wait targets: queue_to_wait_on() may be waited on by another thread (store/store.h).
+// Lifetime: queues are opened at the first operation on a store and closed by close_store() or with the partition, when
+//   nothing is in flight.
+// Limits: `depth` operations; a run is at most kGroupBlocks blocks and kRunBytesMax bytes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/ids.h"
+#include "cache/block_table/block_table.h"
+#include "store/store.h"
+
+namespace spw::cache {
+
+inline constexpr uint64_t kRunBytesMax = uint64_t{1} << 20;
+static_assert(kGroupBlocks <= store::kSegmentsMax);
+
+struct Request;
+
+struct IoOp {
+  enum class Kind : uint8_t { kAhead, kFill, kWriteback };
+  store::Request request;
+  store::Store* store = nullptr;
+  uint64_t sequence = 0;  // of start(); grows
+  Kind kind = Kind::kAhead;
+  uint32_t count = 0;  // blocks
+  BlockId first;
+  FrameId frames[kGroupBlocks];
+  Request* answer_when_done = nullptr;  // kFill: whose demand it is
+
+  BlockId block(uint32_t i) const { return first + i; }
+  // Appends the memory of one more block; memory that continues the last segment lengthens it.
+  void append_segment(std::byte* data, uint64_t bytes);
+};
+
+class PartitionIo {
+ public:
+  explicit PartitionIo(size_t depth) : depth_(depth) {}
+  ~PartitionIo();
+
+  // An operation to fill in, all of its fields reset; nullptr when all are in use.
+  IoOp* take();
+  void put_back(IoOp* op) { idle_.push_back(op); }
+  // The operation is complete: it will be issued by the next submit().
+  void start(IoOp* op);
+  void submit();
+
+  struct Done {
+    IoOp* op = nullptr;
+    int error = 0;
+  };
+  // Up to kReapMax finished operations, oldest first, into `out`; the caller gives each back with put_back.
+  static constexpr size_t kReapMax = 32;
+  size_t reap(Done (&out)[kReapMax]);
+
+  bool busy() const { return in_flight_ + started_.size() + failed_.size() > 0; }
+  // The least sequence number not yet reaped, UINT64_MAX if there is none; what the next start() will give.
+  uint64_t oldest_sequence() const;
+  uint64_t next_sequence() const { return next_sequence_; }
+  // A queue with operations in flight, another each time if there are several; nullptr: none.
+  store::IoQueue* queue_to_wait_on();
+  bool several_queues_busy() const;
+  // Nothing is in flight to `store`: forgets its queue.
+  void close_store(store::Store& store);
+  bool store_busy(const store::Store& store) const;
+  uint64_t metadata_bytes() const;
+
+ private:
+  struct Queue {
+    store::Store* store = nullptr;
+    std::unique_ptr<store::IoQueue> queue;
+    size_t in_flight = 0;
+  };
+  Queue* queue_of(store::Store* store);
+  void transfer_now(IoOp* op);
+
+  const size_t depth_;
+  uint64_t next_sequence_ = 1;
+  size_t in_flight_ = 0;
+  size_t wait_turn_ = 0;
+  std::vector<std::unique_ptr<IoOp>> ops_;
+  std::vector<IoOp*> idle_;
+  std::vector<IoOp*> started_;
+  std::vector<Done> failed_;  // done without a queue
+  std::vector<Queue> queues_;
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,94 @@
+// Operations on ranges of blocks: discard and flush. Both work in bounded steps, so that the owner is never held for long;
+// request.cursor says where to go on.
+#include <algorithm>
+#include <cstring>
+
+#include "cache/partition/partition.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+constexpr uint64_t kStepFrames = 4096;  // looked at in one step
+}
+
+// Calls visit(frame, word) for frames of the partition that hold a block of the range. False: a visit was refused, and
+// cursor stands there. True: the range is done, or cursor < the end and there is more to do.
+//
+// A range of one group is looked up block by block, a longer one by going over all frames (see range_flow.cc).
+template <class Visit>
+bool Partition::visit_range(Request& request, Visit visit) {
+  bool by_block = request.count <= kGroupBlocks;
+  uint64_t end = by_block ? request.count : fresh_;
+  uint64_t stop = std::min(end, request.cursor + kStepFrames);
+  for (; request.cursor < stop; ++request.cursor) {
+    uint32_t frame;
+    if (by_block) {
+      FrameId found = commons_.table.find(request.block + request.cursor);
+      if (found == kNoFrame) continue;
+      frame = local(found);
+    } else {
+      frame = static_cast<uint32_t>(request.cursor);
+    }
+    PinWord seen = word(frame).load_acquire();
+    if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
+      continue;
+    if (!visit(frame, seen)) return false;
+  }
+  request.answer = request.cursor == end ? Answer::kDone : Answer::kMore;
+  return true;
+}
+
+void Partition::serve_discard(Request& request) {
+  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) { return discard_frame(frame, seen); });
+  if (done) return;
+  request.answer = Answer::kBlocked;
+  describe_wait(request);
+}
+
+// False: a transfer of the frame is in flight.
+bool Partition::discard_frame(uint32_t frame, PinWord seen) {
+  if (seen.state() == FrameState::kFailed) {
+    drop_failed(global(frame));
+    return word(frame).load_acquire().state() == FrameState::kFree;
+  }
+  if (seen.state() != FrameState::kResident || seen.writing()) return false;
+  PinWord was;
+  if (word(frame).try_free(true, &was)) {
+    remove(frame, was);
+    free_.push_back(frame);
+    free_count_.fetch_add_relaxed(1);
+    count(Counter::discards);
+    return true;
+  }
+  // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and reads
+  // as zeros from now on. When the range has no home any more, its writeback finds none and drops it.
+  std::memset(commons_.data({global(frame), seen.block()}), 0, commons_.block_bytes());
+  return true;
+}
+
+// request.sequence: in, the first sequence number whose failure is this flush's; out, what has to finish.
+void Partition::serve_flush(Request& request) {
+  if (request.sequence == 0) request.sequence = std::min(io_.oldest_sequence(), io_.next_sequence());
+  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) {
+    if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
+    if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
+    return start_writeback(frame, true) != Started::kNoOperation;
+  });
+  submit_writebacks();
+  if (done && request.answer == Answer::kMore) return;
+  // All visited: what was started before now has to finish.
+  if (done && request.flush_end == 0) request.flush_end = io_.next_sequence();
+  if (!done || io_.oldest_sequence() < request.flush_end) {
+    request.answer = Answer::kBlocked;
+    describe_wait(request);
+    return;
+  }
+  request.answer = Answer::kDone;
+  request.status = failed_write_sequence_ >= request.sequence ? write_error_ : Status::ok();
+}
+
+}  // namespace spw::cache

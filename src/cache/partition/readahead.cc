@@ -1,0 +1,104 @@
+// Fills through the owner's queues: read-ahead, and the demand fills of the dedicated mode.
+#include "base/check.h"
+#include "cache/partition/partition.h"
+#include "platform/futex.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+bool Partition::may_read_ahead() const { return ahead_unused_.load_relaxed() < ahead_max_; }
+
+// Neighbours on the store become one request. Stops at the first block for which there is no frame or no operation.
+void Partition::serve_prefetch(Request& request) {
+  request.answer = Answer::kDone;
+  IoOp* run = nullptr;
+  auto end_run = [&] {
+    if (run) io_.start(run);
+    run = nullptr;
+  };
+  for (uint64_t i = 0; i < request.count && may_read_ahead(); ++i) {
+    BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
+    if (commons_.table.find(block) != kNoFrame) {
+      end_run();
+      continue;
+    }
+    Backing backing = commons_.blocks.locate_for_fill(block);
+    if (backing.store == nullptr) break;
+    if (!backing.has_contents) {
+      end_run();
+      continue;
+    }
+    if (run && (run->store != backing.store || run->count == run_blocks_max_ ||
+                run->request.offset_bytes + run->count * commons_.block_bytes() != backing.offset_bytes))
+      end_run();
+    if (!run) {
+      run = io_.take();
+      if (!run) break;
+      run->kind = IoOp::Kind::kAhead;
+      run->store = backing.store;
+      run->first = block;
+      run->request.op = store::Op::kRead;
+      run->request.offset_bytes = backing.offset_bytes;
+    }
+    uint32_t frame = take_frame();
+    if (frame == kNone) break;
+    insert(frame, block, 0, true);
+    ahead_unused_.fetch_add_relaxed(1);
+    run->frames[run->count++] = global(frame);
+    run->append_segment(commons_.frames.fill_address({global(frame), block}), commons_.block_bytes());
+  }
+  if (run && run->count == 0) {
+    io_.put_back(run);
+    run = nullptr;
+  }
+  end_run();
+  io_.submit();
+}
+
+// Dedicated mode: the read of a demanded block goes into the owner's queue, and the request is answered when it is
+// done. False: nothing to read, or no operation left; then the client fills the frame.
+bool Partition::start_owner_fill(Request& request) {
+  if (request.access == Access::kOverwrite) return false;
+  Backing backing = commons_.blocks.locate_for_fill(request.block);
+  if (backing.store == nullptr || !backing.has_contents) return false;
+  IoOp* op = io_.take();
+  if (!op) return false;
+  op->kind = IoOp::Kind::kFill;
+  op->store = backing.store;
+  op->first = request.block;
+  op->count = 1;
+  op->frames[0] = request.frame;
+  op->request.op = store::Op::kRead;
+  op->request.offset_bytes = backing.offset_bytes;
+  op->append_segment(commons_.frames.fill_address({request.frame, request.block}), commons_.block_bytes());
+  op->answer_when_done = &request;
+  io_.start(op);
+  io_.submit();
+  return true;
+}
+
+void Partition::finish_fill(IoOp& op, int error) {
+  bool demanded = op.kind == IoOp::Kind::kFill;
+  for (uint32_t i = 0; i < op.count; ++i) {
+    AtomicPinWord& pin_word = commons_.table.word(op.frames[i]);
+    if (error == 0) {
+      commons_.frames.install({op.frames[i], op.block(i)}, Contents::kFilled);
+      count(demanded ? Counter::fills : Counter::readahead_fills);
+    } else if (demanded) {
+      commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
+    }
+    // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
+    if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0))
+      platform::futex_wake_all(pin_word.futex_half());
+    if (error != 0) drop_failed(op.frames[i]);
+  }
+  if (op.answer_when_done) {
+    op.answer_when_done->answer = Answer::kJoined;
+    answered_late_.push_back(op.answer_when_done);
+  }
+}
+
+}  // namespace spw::cache

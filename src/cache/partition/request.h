@@ -1,0 +1,65 @@
+// What a client asks of a partition's owner, and the owner's answer: one request a client, two halves.
+//
+// Threads: the client writes the wish and then gives the request to delegation/ (release); the owner reads it (acquire),
+// writes the answer and sets `state` to kAnswered (release), which the client reads (acquire). From then on the request
+// is the client's again.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "cache/cache.h"
+#include "store/store.h"
+
+namespace spw::cache {
+
+enum class Wish : uint8_t {
+  kPin,         // block, access
+  kDropFailed,  // frame: its fill failed and its last reference is gone
+  kReap,        // finish what the queues have completed
+  kPrefetch,    // block, stride, count: blocks of this partition
+  kDiscard,     // [block, block + count), from cursor
+  kFlush,       // the same
+  kCloseStore,  // store
+};
+
+enum class Answer : uint8_t {
+  kDone,
+  kPinned,   // frame has a reference for the client
+  kFill,     // so it has, and the client must fill it
+  kJoined,   // so it has, and someone else fills it
+  kFailed,   // its fill failed a moment ago: see FillErrors
+  kNoFrame,  // none can be had before something finishes; `status` says what went wrong last, if anything
+  kMore,     // kDiscard, kFlush: a step is done; ask again
+  kBlocked,  // the same, but not before something has finished
+};
+
+inline constexpr uint32_t kPosted = 0, kAsleep = 1, kAnswered = 2;
+
+struct alignas(64) Request {
+  // The wish.
+  Request* next = nullptr;  // delegation's
+  BlockId block;
+  uint64_t count = 0;
+  int64_t stride = 1;
+  uint64_t cursor = 0;
+  store::Store* store = nullptr;
+  FrameId frame = kNoFrame;
+  Wish wish = Wish::kPin;
+  Access access = Access::kRead;
+
+  // The answer (frame and cursor too).
+  alignas(64) Atomic<uint32_t> state;
+  Answer answer = Answer::kDone;
+  bool was_ahead = false;  // kPinned: the first use of a block read ahead
+  bool more_than_one_queue = false;
+  uint32_t progress = 0;            // snapshot, for kNoFrame, kBlocked and kReap
+  store::IoQueue* queue = nullptr;  // to wait in, if any
+  uint64_t sequence = 0;            // kFlush: failures of transfers from here on are its own
+  uint64_t flush_end = 0;           // kFlush: transfers below it have to finish; 0: not all are started
+  Status status;
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,71 @@
+#include "cache/partition/stream_detector.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace spw::cache {
+
+int64_t StreamDetector::Stream::steps_to(int64_t block, int64_t steps_max) const {
+  if (stride == 0) return 0;
+  int64_t distance = block - last;
+  if (distance == stride) return 1;
+  int64_t steps = distance / stride;
+  return steps > 0 && steps <= steps_max && steps * stride == distance ? steps : 0;
+}
+
+// The stream has come to `block`: asks for the next window if half of the last one is used.
+ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
+  stream.last = block;
+  stream.used_at = ++clock_;
+  int64_t left = stream.window == 0 ? 0 : (stream.frontier - block) / stream.stride;
+  if (left < 0 || stream.window == 0) {
+    left = 0;
+    stream.frontier = block;
+  }
+  if (left > stream.window / 2) return {};
+  stream.window = stream.window == 0 ? kFirstWindow : 2 * stream.window;
+  stream.window = std::min(stream.window, window_max_);
+  int64_t first = stream.frontier + stream.stride;
+  int64_t count = stream.window;
+  if (stream.stride < 0) count = std::min(count, stream.frontier / -stream.stride);
+  stream.frontier += count * stream.stride;
+  return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
+}
+
+ReadPlan StreamDetector::on_miss(BlockId block_id) {
+  if (window_max_ == 0) return {};
+  auto block = static_cast<int64_t>(block_id.value);
+  Stream* oldest = &streams_[0];
+  Stream* near = nullptr;
+  for (Stream& stream : streams_) {
+    if (stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0) {
+      bool was_asked_for = stream.window > 0 && (stream.frontier - block) / stream.stride >= 0;
+      if (was_asked_for) {
+        stream.window = std::max(stream.window / 4, 1u);
+        stream.frontier = block;
+      }
+      return extend(stream, block);
+    }
+    int64_t distance = block - stream.last;
+    if (stream.window == 0 && distance != 0 && std::abs(distance) <= kStrideMax) near = &stream;
+    if (stream.used_at < oldest->used_at) oldest = &stream;
+  }
+  Stream& stream = near ? *near : *oldest;
+  int64_t distance = block - stream.last;
+  stream.stride = near ? distance : 0;
+  stream.window = 0;
+  if (near && std::abs(distance) == 1) return extend(stream, block);
+  stream.last = block;
+  stream.used_at = ++clock_;
+  return {};
+}
+
+ReadPlan StreamDetector::on_ahead_use(BlockId block_id) {
+  auto block = static_cast<int64_t>(block_id.value);
+  for (Stream& stream : streams_)
+    if (stream.window > 0 && stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0)
+      return extend(stream, block);
+  return {};
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,54 @@
+// Finds sequential and strided streams in one client's misses and says what to read ahead.
+//
+// A stream is taken as such at its second neighbouring miss (stride +1 or -1) or at its third equally spaced one. From then
+// on a window is kept read ahead of it: kFirstWindow blocks, doubled each time up to window_max. The next window is asked
+// for when half of the last one has been used, which the first uses of blocks read ahead tell (on_ahead_use), so a stream
+// that keeps up never misses. A miss inside what should have been read ahead halves the window: memory is too short for it.
+//
+// Threads: one client's. Cost: a few compares a miss, nothing a hit.
+// Limits: kStreams streams at a time, the least recently used is forgotten; strides up to kStrideMax blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace spw::cache {
+
+// Read block first, first + stride, ... (count of them). count = 0: nothing to do.
+struct ReadPlan {
+  BlockId first;
+  int64_t stride = 1;
+  uint32_t count = 0;
+};
+
+class StreamDetector {
+ public:
+  explicit StreamDetector(uint32_t window_max = 0) : window_max_(window_max) {}
+  ReadPlan on_miss(BlockId block);
+  ReadPlan on_ahead_use(BlockId block);
+
+ private:
+  static constexpr uint32_t kStreams = 8;
+  static constexpr uint32_t kFirstWindow = 4;
+  static constexpr int64_t kStrideMax = 256;
+
+  struct Stream {
+    int64_t last = INT64_MIN / 2;  // the block that was used last
+    int64_t stride = 0;            // 0: not known yet
+    int64_t frontier = 0;          // the last block asked for, if window > 0
+    uint32_t window = 0;
+    uint64_t used_at = 0;
+
+    // Steps from `last` to `block`, or 0 if the stream does not pass there within `steps_max`.
+    int64_t steps_to(int64_t block, int64_t steps_max) const;
+  };
+
+  ReadPlan extend(Stream& stream, int64_t block);
+
+  uint32_t window_max_;
+  uint64_t clock_ = 0;
+  Stream streams_[kStreams];
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,131 @@
+// Ranges of blocks: prefetch, discard, sync. A range is cut into pieces that one partition can serve.
+#include <algorithm>
+#include <vector>
+
+#include "cache/shared_cache.h"
+
+namespace spw::cache {
+
+namespace {
+constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
+constexpr uint64_t kLookAgainNs = 1'000'000;
+// A range longer than this share of the frames is found by going over all frames, which costs less a frame than a lookup.
+constexpr uint64_t kScanShare = 8;
+}  // namespace
+
+// Calls visit(partition, first, count) for every piece: the parts of the range in each group, or for a long range the
+// whole of it for every partition. Stops when visit returns false.
+template <class Visit>
+void SharedCacheParts::for_each_piece(BlockId first, uint64_t count, Visit visit) {
+  if (count > kGroupBlocks && count > table_.frame_count() / kScanShare) {
+    for (const auto& partition : partitions_)
+      if (!visit(*partition, first, count)) return;
+    return;
+  }
+  while (count > 0) {
+    uint64_t in_group = kGroupBlocks - (first.value & (kGroupBlocks - 1));
+    uint64_t piece = std::min(in_group, count);
+    if (!visit(partition_of(first), first, piece)) return;
+    first = first + piece;
+    count -= piece;
+  }
+}
+
+// Has one piece served to its end, waiting for transfers as needed.
+Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish wish, BlockId first,
+                                    uint64_t count) {
+  Request& request = client.request;
+  request.wish = wish;
+  request.block = first;
+  request.count = count;
+  request.cursor = request.sequence = request.flush_end = 0;
+  for (;;) {
+    delegate_->execute(partition, request);
+    if (request.answer == Answer::kDone) return wish == Wish::kFlush ? request.status : Status::ok();
+    if (request.answer == Answer::kBlocked)
+      delegate_->await_progress(partition, request, request.queue ? kAnnouncedWaitNs : kLookAgainNs);
+  }
+}
+
+void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
+  for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
+    (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
+    return true;
+  });
+}
+
+void SharedCacheParts::close_store(Client& client, store::Store& store) {
+  for (const auto& partition : partitions_) {
+    client.request.store = &store;
+    (void)run_to_end(client, *partition, Wish::kCloseStore, BlockId(), 0);
+  }
+}
+
+// ---- Sync ----
+
+// Which stores a sync of the range has to reach: those of its ends, which is all of them for a range within one region, and
+// for a range that begins or ends outside of any region every store that was written to.
+std::vector<store::Store*> SharedCacheParts::stores_of(BlockId first, uint64_t count) {
+  std::vector<store::Store*> stores;
+  for (BlockId end : {first, first + (count - 1)}) {
+    store::Store* read_from = blocks_.locate_for_fill(end).store;
+    store::Store* written_to = blocks_.locate_for_writeback(end).store;
+    if (read_from == nullptr || written_to == nullptr) return written_stores_.list();
+    for (store::Store* store : {read_from, written_to})
+      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+  }
+  return stores;
+}
+
+Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {
+  if (count == 0) return Status::ok();
+  Status result;
+  for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
+    result = run_to_end(client, partition, Wish::kFlush, piece, blocks);
+    return result.is_ok();
+  });
+  if (!result) return result;
+  for (store::Store* store : stores_of(first, count)) {
+    store::Request request;
+    request.op = store::Op::kSync;
+    if (Status synced = store->transfer(request); !synced && result) result = synced;
+  }
+  return result;
+}
+
+// ---- Ahead of need ----
+
+void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
+  count = std::min<uint64_t>(count, table_.frame_count() / kAheadShare);
+  while (count > 0) {
+    auto piece = static_cast<uint32_t>(std::min(count, kGroupBlocks));
+    read_ahead(client, {first, 1, piece});
+    first = first + piece;
+    count -= piece;
+  }
+}
+
+// Hands the plan to the partitions of its blocks, group by group, each in ascending order.
+void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
+  if (plan.count == 0) return;
+  if (plan.stride < 0) {
+    plan.first = BlockId(plan.first.value + static_cast<uint64_t>(plan.stride) * (plan.count - 1));
+    plan.stride = -plan.stride;
+  }
+  auto stride = static_cast<uint64_t>(plan.stride);
+  while (plan.count > 0) {
+    uint64_t group_end = (group_of(plan.first) + 1) << kGroupShift;
+    uint64_t in_group = (group_end - plan.first.value + stride - 1) / stride;
+    uint64_t piece = std::min<uint64_t>(in_group, plan.count);
+    Request& request = client.request;
+    request.wish = Wish::kPrefetch;
+    request.block = plan.first;
+    request.stride = plan.stride;
+    request.count = piece;
+    delegate_->execute(partition_of(plan.first), request);
+    plan.first = BlockId(plan.first.value + piece * stride);
+    plan.count -= static_cast<uint32_t>(piece);
+  }
+}
+
+}  // namespace spw::cache

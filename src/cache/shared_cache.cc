@@ -1,0 +1,319 @@
+#include "cache/shared_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+#include "cache/delegation/combining.h"
+#include "platform/futex.h"
+#include "platform/spin.h"
+#include "platform/time.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+// A fill that needs no I/O ends within these looks; for others a sleep is cheaper.
+constexpr int kFillSpinsMax = 64;
+// A wait for something that does not announce itself (a pinned frame let go) looks again after this time.
+constexpr uint64_t kLookAgainNs = 1'000'000;
+// A wait in a queue or for an announced event; only a safeguard.
+constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
+
+}  // namespace
+
+SharedCacheParts::SharedCacheParts(const Options& options, uint32_t partitions,
+                                   std::unique_ptr<FrameSource> frames, BlockSource& blocks,
+                                   IoErrorHandler on_error, void* error_context)
+    : table_(options.frame_count, partitions),
+      frames_(std::move(frames)),
+      blocks_(blocks),
+      on_error_(on_error),
+      error_context_(error_context),
+      commons_{options, table_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
+  delegate_ = std::make_unique<Combining>(partitions);
+}
+
+Status SharedCacheParts::open_partitions() {
+  for (uint32_t p = 0; p < table_.partitions(); ++p) {
+    auto policy = make_policy(commons_.options.policy, table_.frames_of(PartitionId(p)));
+    if (!policy) return policy.status();
+    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
+  }
+  return Status::ok();
+}
+
+SharedCacheParts::~SharedCacheParts() {
+  for (const auto& client : clients_) SPW_CHECK(!client->open);
+  delegate_.reset();
+  for (const auto& partition : partitions_) partition->drain();
+}
+
+Result<Client*> SharedCacheParts::open_client() {
+  std::lock_guard lock(clients_mutex_);
+  auto idle = std::find_if(clients_.begin(), clients_.end(), [](const auto& c) { return !c->open; });
+  if (idle == clients_.end()) {
+    uint32_t window = std::min(commons_.options.readahead_blocks_max, table_.frame_count() / kAheadShare);
+    clients_.push_back(std::make_unique<Client>(window));
+    idle = std::prev(clients_.end());
+  }
+  (*idle)->open = true;
+  return idle->get();
+}
+
+void SharedCacheParts::close_client(Client* client) {
+  std::lock_guard lock(clients_mutex_);
+  SPW_CHECK(client->open);
+  client->open = false;
+}
+
+void SharedCacheParts::mark_dirty(Client&, FrameId frame) {
+  PinWord before = table_.word(frame).mark_dirty();
+  SPW_DCHECK(before.refs() > 0);
+  if (!before.dirty()) count(Counter::bytes_dirtied, commons_.block_bytes());
+}
+
+void SharedCacheParts::unpin(Client&, FrameId frame) {
+  [[maybe_unused]] PinWord before = table_.word(frame).unpin();
+  SPW_DCHECK(before.refs() > 0);
+}
+
+// ---- Pins ----
+
+Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
+  PinWord before;
+  if (table_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
+    out->data = commons_.data({out->frame, block});
+    count(Counter::shared_hits);
+    if (access != Access::kRead) note_pinned(before, access);
+    return Status::ok();
+  }
+  return pin_slowly(client, block, access, out);
+}
+
+void SharedCacheParts::note_pinned(PinWord before, Access access) {
+  if (access != Access::kRead && !before.dirty()) count(Counter::bytes_dirtied, commons_.block_bytes());
+}
+
+Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
+  Partition& partition = partition_of(block);
+  uint64_t deadline_ns = 0;
+  Status status;
+  for (;;) {
+    Step step = join_present(client, block, access, &out->frame, &status);
+    if (step == Step::kAgain) {
+      Request& request = client.request;
+      request.wish = Wish::kPin;
+      request.block = block;
+      request.access = access;
+      request.was_ahead = false;
+      delegate_->execute(partition, request);
+      out->frame = request.frame;
+      switch (request.answer) {
+        case Answer::kPinned:
+          count(Counter::shared_hits);
+          if (request.was_ahead) {
+            count(Counter::readahead_hits);
+            read_ahead(client, client.streams.on_ahead_use(block));
+          }
+          step = Step::kPinned;
+          break;
+        case Answer::kFill:
+          count(Counter::shared_misses);
+          read_ahead(client, client.streams.on_miss(block));
+          step = fill(client, block, out->frame, access, &status);
+          break;
+        case Answer::kJoined:
+          step = await_filled(client, block, out->frame, access, &status);
+          break;
+        case Answer::kFailed:
+          status = errors_.get(out->frame);
+          step = status ? Step::kAgain : Step::kError;
+          break;
+        default:
+          status = wait_for_frame(partition, request, &deadline_ns);
+          step = status ? Step::kAgain : Step::kError;
+      }
+    }
+    if (step == Step::kError) return status;
+    if (step == Step::kPinned) {
+      out->data = commons_.data({out->frame, block});
+      return Status::ok();
+    }
+  }
+}
+
+// The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: ask the owner.
+SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId block, Access access,
+                                                      FrameId* frame, Status* status) {
+  *frame = table_.find(block);
+  if (*frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = table_.word(*frame);
+  PinWord word = pin_word.load_acquire();
+  while (word.holds(block)) {
+    if (word.state() == FrameState::kResident) {
+      if (!pin_word.cas_acquire(word, word.pinned(access != Access::kRead))) continue;
+      note_pinned(word, access);
+      count(Counter::shared_hits);
+      if (word.ahead()) {
+        partition_of(block).ahead_used();
+        count(Counter::readahead_hits);
+        read_ahead(client, client.streams.on_ahead_use(block));
+      }
+      return Step::kPinned;
+    }
+    if (word.state() != FrameState::kFilling) return Step::kAgain;
+    if (pin_word.cas_acquire(word, word.joined())) return await_filled(client, block, *frame, access, status);
+  }
+  return Step::kAgain;
+}
+
+// This client has a reference to a frame that someone else fills.
+SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId block, FrameId frame,
+                                                      Access access, Status* status) {
+  Partition& partition = partition_of(block);
+  AtomicPinWord& pin_word = table_.word(frame);
+  count(Counter::shared_waits);
+  wait_while_filling(client, pin_word, partition);
+  PinWord word = pin_word.load_acquire();
+  if (word.state() == FrameState::kFailed) {
+    *status = errors_.get(frame);
+    leave_failed(client, frame, partition);
+    return *status ? Step::kAgain : Step::kError;
+  }
+  uint64_t flags = PinWord::kReferenced | (access != Access::kRead ? PinWord::kDirty : 0);
+  while (!pin_word.cas_acquire(word, word.with(flags).without(PinWord::kAhead))) {
+  }
+  note_pinned(word, access);
+  if (word.ahead()) {
+    partition.ahead_used();
+    count(Counter::readahead_hits);
+    read_ahead(client, client.streams.on_ahead_use(block));
+  }
+  return Step::kPinned;
+}
+
+void SharedCacheParts::wait_while_filling(Client& client, AtomicPinWord& pin_word, Partition& partition) {
+  for (int i = 0; i < kFillSpinsMax; ++i) {
+    if (pin_word.load_acquire().state() != FrameState::kFilling) return;
+    platform::spin_pause();
+  }
+  PinWord word = pin_word.load_acquire();
+  while (word.state() == FrameState::kFilling) {
+    if (word.ahead() && !delegate_->owners_run_by_themselves()) {
+      // Filled through the partition's queue: somebody has to look there.
+      client.request.wish = Wish::kReap;
+      delegate_->execute(partition, client.request);
+      if (pin_word.load_acquire().state() == FrameState::kFilling)
+        delegate_->await_progress(partition, client.request, kAnnouncedWaitNs);
+      word = pin_word.load_acquire();
+    } else if (word.waiters() || pin_word.cas_acquire(word, word.with(PinWord::kWaiters))) {
+      platform::futex_wait(pin_word.futex_half(), word.with(PinWord::kWaiters).low_half());
+      word = pin_word.load_acquire();
+    }
+  }
+}
+
+void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& partition) {
+  if (table_.word(frame).unpin().refs() != 1) return;
+  client.request.wish = Wish::kDropFailed;
+  client.request.frame = frame;
+  delegate_->execute(partition, client.request);
+}
+
+// ---- Fills ----
+
+Status SharedCacheParts::transfer_in(Resident resident, Access access) {
+  Backing backing = blocks_.locate_for_fill(resident.block);
+  if (backing.store == nullptr)
+    return Status(EFAULT, "block " + std::to_string(resident.block.value) + " belongs to no region");
+  if (access == Access::kOverwrite) {
+    frames_->install(resident, Contents::kArbitrary);
+    return Status::ok();
+  }
+  if (!backing.has_contents) {
+    frames_->install(resident, Contents::kZeros);
+    count(Counter::zero_fills);
+    return Status::ok();
+  }
+  store::Request request;
+  request.op = store::Op::kRead;
+  request.offset_bytes = backing.offset_bytes;
+  request.segment_count = 1;
+  request.segments[0] = {frames_->fill_address(resident), commons_.block_bytes()};
+  if (Status moved = backing.store->transfer(request); !moved)
+    return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
+  frames_->install(resident, Contents::kFilled);
+  count(Counter::fills);
+  return Status::ok();
+}
+
+SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, FrameId frame, Access access,
+                                              Status* status) {
+  *status = transfer_in({frame, block}, access);
+  if (!*status) errors_.put(frame, *status);
+  bool for_write = access != Access::kRead;
+  uint64_t flags = PinWord::kReferenced | (for_write && *status ? PinWord::kDirty : 0);
+  AtomicPinWord& pin_word = table_.word(frame);
+  if (pin_word.end_filling(*status ? FrameState::kResident : FrameState::kFailed, flags))
+    platform::futex_wake_all(pin_word.futex_half());
+  if (!*status) {
+    leave_failed(client, frame, partition_of(block));
+    on_error_(error_context_, *status);
+    return Step::kError;
+  }
+  if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());
+  return Step::kPinned;
+}
+
+// No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
+Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns) {
+  uint64_t now_ns = platform::monotonic_ns();
+  if (*deadline_ns == 0) {
+    *deadline_ns = platform::deadline_after(now_ns, commons_.options.frame_wait_ns_max);
+    count(Counter::dirty_evictions);
+  }
+  if (now_ns >= *deadline_ns) {
+    Status status = request.status
+                        ? Status(EBUSY, "no frame can be evicted for block " +
+                                            std::to_string(request.block.value) + ": all are pinned")
+                        : request.status;
+    on_error_(error_context_, status);
+    return status;
+  }
+  uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
+  delegate_->await_progress(partition, request, std::min(wait_ns, *deadline_ns - now_ns));
+  return Status::ok();
+}
+
+// ---- Telling ----
+
+uint32_t SharedCacheParts::free_frames() const {
+  uint32_t sum = 0;
+  for (const auto& partition : partitions_) sum += partition->free_frames();
+  return sum;
+}
+
+uint32_t SharedCacheParts::peak_frames() const {
+  uint32_t sum = 0;
+  for (const auto& partition : partitions_) sum += partition->peak_frames();
+  return sum;
+}
+
+uint64_t SharedCacheParts::metadata_bytes() const {
+  uint64_t sum = sizeof(*this) + table_.metadata_bytes() + clients_.size() * sizeof(Client);
+  for (const auto& partition : partitions_) sum += partition->metadata_bytes();
+  return sum;
+}
+
+void SharedCacheParts::check_invariants() {
+  table_.check_invariants();
+  for (const auto& partition : partitions_) partition->check_invariants();
+}
+
+}  // namespace spw::cache

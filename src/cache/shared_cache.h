@@ -1,0 +1,84 @@
+// The shared cache behind cache.h: what clients do by themselves (shared_cache.cc: pins; range_flow.cc: ranges), and the
+// parts it puts together.
+//
+// A pin, in steps:
+//   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
+//   2. join_present: the block is there but was read ahead and never used, or is being filled: the same CAS, by hand.
+//   3. Otherwise the partition's owner is asked (delegation/). It finds the block after all, or takes a frame for it.
+//   4. With a frame in hand the client fills it itself: zeros, or one read by Store::transfer (dedicated: the owner does).
+//   5. It ends the fill in the pin word, which lets everybody else in, and wakes who sleeps there.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cache/cache.h"
+#include "cache/client.h"
+#include "cache/delegation/delegation.h"
+#include "cache/partition/partition.h"
+
+namespace spw::cache {
+
+class SharedCacheParts final : public SharedCache {
+ public:
+  SharedCacheParts(const Options& options, uint32_t partitions, std::unique_ptr<FrameSource> frames,
+                   BlockSource& blocks, IoErrorHandler on_error, void* error_context);
+  ~SharedCacheParts() override;
+  // Second step of construction: the policies, by name.
+  Status open_partitions();
+
+  Result<Client*> open_client() override;
+  void close_client(Client* client) override;
+  Status pin(Client& client, BlockId block, Access access, Pin* out) override;
+  void unpin(Client& client, FrameId frame) override;
+  void mark_dirty(Client& client, FrameId frame) override;
+  void prefetch(Client& client, BlockId first, uint64_t count) override;
+  void discard(Client& client, BlockId first, uint64_t count) override;
+  Status sync(Client& client, BlockId first, uint64_t count) override;
+  void close_store(Client& client, store::Store& store) override;
+  PartitionMap partition_map() const override { return table_.map(); }
+  uint32_t frames_per_partition() const override {
+    return table_.frames_of(PartitionId(table_.partitions() - 1));
+  }
+  uint32_t frame_count() const override { return table_.frame_count(); }
+  uint32_t free_frames() const override;
+  uint32_t peak_frames() const override;
+  uint64_t metadata_bytes() const override;
+  void check_invariants() override;
+
+ private:
+  // How a step of a pin came out; kAgain: from the start.
+  enum class Step : uint8_t { kPinned, kError, kAgain };
+
+  Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
+  Partition& partition_of(BlockId block) { return *partitions_[table_.partition_of(block).value]; }
+  Step join_present(Client& client, BlockId block, Access access, FrameId* frame, Status* status);
+  Step await_filled(Client& client, BlockId block, FrameId frame, Access access, Status* status);
+  Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
+  Status transfer_in(Resident resident, Access access);
+  void wait_while_filling(Client& client, AtomicPinWord& word, Partition& partition);
+  void leave_failed(Client& client, FrameId frame, Partition& partition);
+  void note_pinned(PinWord before, Access access);
+  Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
+  void read_ahead(Client& client, ReadPlan plan);
+  Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
+  std::vector<store::Store*> stores_of(BlockId first, uint64_t count);
+  template <class Visit>
+  void for_each_piece(BlockId first, uint64_t count, Visit visit);
+
+  BlockTable table_;
+  std::unique_ptr<FrameSource> frames_;
+  BlockSource& blocks_;
+  const IoErrorHandler on_error_;
+  void* const error_context_;
+  FillErrors errors_;
+  StoreSet written_stores_;
+  Commons commons_;
+  std::unique_ptr<Delegate> delegate_;
+  std::vector<std::unique_ptr<Partition>> partitions_;
+  std::mutex clients_mutex_;
+  std::vector<std::unique_ptr<Client>> clients_;
+};
+
+}  // namespace spw::cache

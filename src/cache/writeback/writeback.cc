@@ -1,0 +1,148 @@
+// Write-behind: a dirty frame is written together with the dirty neighbours of its group, as one request in address order.
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "cache/partition/partition.h"
+#include "platform/time.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+constexpr uint64_t kBackoffFirstNs = 10'000'000;
+constexpr uint64_t kBackoffMaxNs = 1'000'000'000;
+
+}  // namespace
+
+// A run under construction: places [begin, end) of one group, whose frames are all `writing`.
+struct Partition::Run {
+  uint64_t group_first;
+  uint32_t begin;
+  uint32_t end;
+  Backing first;  // of place `begin`
+  FrameId frames[kGroupBlocks];
+
+  uint32_t count() const { return end - begin; }
+};
+
+bool Partition::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
+
+// Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
+// being written already, or has no home.
+Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
+  IoOp* op = io_.take();
+  if (!op) return Started::kNoOperation;
+  if (!word(frame).try_begin_writing(pinned_too)) {
+    io_.put_back(op);
+    return Started::kNo;
+  }
+  BlockId block = word(frame).load_relaxed().block();
+  Backing backing = commons_.blocks.locate_for_writeback(block);
+  if (backing.store == nullptr) {
+    // The block's range was freed while a pin still held it: nobody wants its contents.
+    word(frame).end_writing();
+    io_.put_back(op);
+    return Started::kNo;
+  }
+  if (on_offer_[frame]) ++in_writing_;
+  Run run;
+  run.group_first = group_of(block) << kGroupShift;
+  run.begin = static_cast<uint32_t>(block.value - run.group_first);
+  run.end = run.begin + 1;
+  run.first = backing;
+  run.frames[run.begin] = global(frame);
+  while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true, pinned_too)) {
+  }
+  while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false, pinned_too)) {
+  }
+  issue_run(*op, run);
+  return Started::kYes;
+}
+
+// Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store.
+bool Partition::extend_run(Run& run, bool forward, bool pinned_too) {
+  uint32_t place = forward ? run.end : run.begin - 1;
+  BlockId block(run.group_first + place);
+  FrameId frame = commons_.table.find(block);
+  if (frame == kNoFrame) return false;
+  AtomicPinWord& pin_word = commons_.table.word(frame);
+  PinWord seen = pin_word.load_relaxed();
+  if (!seen.dirty() || seen.writing() || (seen.refs() > 0 && !pinned_too)) return false;
+  Backing backing = commons_.blocks.locate_for_writeback(block);
+  uint64_t bytes = commons_.block_bytes();
+  bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes
+                         : backing.offset_bytes + bytes == run.first.offset_bytes;
+  if (backing.store != run.first.store || !adjoins || !pin_word.try_begin_writing(pinned_too)) return false;
+  run.frames[place] = frame;
+  if (forward) {
+    ++run.end;
+  } else {
+    --run.begin;
+    run.first = backing;
+  }
+  if (on_offer_[local(frame)]) ++in_writing_;
+  return true;
+}
+
+void Partition::issue_run(IoOp& op, const Run& run) {
+  op.kind = IoOp::Kind::kWriteback;
+  op.store = run.first.store;
+  op.first = BlockId(run.group_first + run.begin);
+  op.count = run.count();
+  op.request.op = store::Op::kWrite;
+  op.request.offset_bytes = run.first.offset_bytes;
+  for (uint32_t i = 0; i < op.count; ++i) {
+    op.frames[i] = run.frames[run.begin + i];
+    const std::byte* data = commons_.frames.begin_writeback({op.frames[i], op.block(i)});
+    op.append_segment(const_cast<std::byte*>(data), commons_.block_bytes());
+  }
+  if (noted_store_ != op.store) commons_.written_stores.add(noted_store_ = op.store);
+  io_.start(&op);
+}
+
+// A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are meant
+// to happen (they make it dirty again, so it is written once more).
+[[gnu::noinline]] void Partition::submit_writebacks() { io_.submit(); }
+
+void Partition::finish_writeback(IoOp& op, int error) {
+  if (error != 0) note_write_error(op, error);
+  if (error == 0 && !write_error_) {
+    write_error_ = Status::ok();
+    retry_at_ns_ = backoff_ns_ = 0;
+  }
+  for (uint32_t i = 0; i < op.count; ++i) {
+    uint32_t frame = local(op.frames[i]);
+    commons_.frames.end_writeback({op.frames[i], op.block(i)});
+    if (error == 0) {
+      commons_.blocks.written_back(op.block(i));
+      word(frame).end_writing();
+      count(Counter::writebacks);
+    } else {
+      word(frame).end_writing_dirty();
+    }
+    if (!on_offer_[frame]) continue;
+    --in_writing_;
+    if (word(frame).load_relaxed().is_evictable() && !reserve_.full()) {
+      reserve_.push(frame);
+    } else {
+      on_offer_[frame] = 0;
+      policy_->on_keep(frame);
+    }
+  }
+}
+
+void Partition::note_write_error(const IoOp& op, int error) {
+  write_error_ =
+      Status(error, "cannot write block " + std::to_string(op.first.value) + " to " + op.store->describe() +
+                        " at offset " + std::to_string(op.request.offset_bytes));
+  backoff_ns_ = backoff_ns_ == 0 ? kBackoffFirstNs : std::min(2 * backoff_ns_, kBackoffMaxNs);
+  retry_at_ns_ = platform::monotonic_ns() + backoff_ns_;
+  failed_write_sequence_ = std::max(failed_write_sequence_, op.sequence);
+}
+
+}  // namespace spw::cache

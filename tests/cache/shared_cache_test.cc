@@ -1,0 +1,288 @@
+#include <thread>
+
+#include "cache/cache.h"
+#include "cache_fixture.h"
+
+namespace spw::cache {
+namespace {
+
+using telemetry::Counter;
+
+TEST(SharedCache, a_block_never_written_reads_as_zeros_without_io) {
+  CacheFixture f(small_cache(64));
+  CounterDelta delta;
+  EXPECT_EQ(f.read(7), 0u);
+  EXPECT_EQ(delta(Counter::zero_fills), 1u);
+  EXPECT_EQ(f.plan().requests(store::Op::kRead), 0u);
+}
+
+TEST(SharedCache, a_second_pin_is_a_hit) {
+  CacheFixture f(small_cache(64));
+  f.read(7);
+  CounterDelta delta;
+  f.read(7);
+  EXPECT_EQ(delta(Counter::shared_hits), 1u);
+  EXPECT_EQ(delta(Counter::shared_misses), 0u);
+}
+
+TEST(SharedCache, contents_survive_eviction) {
+  CacheFixture f(small_cache(64));
+  for (uint64_t b = 0; b < 1000; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  for (uint64_t b = 0; b < 1000; ++b) EXPECT_EQ(f.read(b), b + 1);
+}
+
+TEST(SharedCache, a_clean_victim_is_not_written) {
+  CacheFixture f(small_cache(64));
+  for (uint64_t b = 0; b < 1000; ++b) f.store_directly(b, b);
+  uint64_t before = f.plan().requests(store::Op::kWrite);
+  CounterDelta delta;
+  for (uint64_t b = 0; b < 1000; ++b) EXPECT_EQ(f.read(b), b);
+  EXPECT_GE(delta(Counter::evictions), 1000u - 64);
+  EXPECT_EQ(f.plan().requests(store::Op::kWrite), before);
+}
+
+TEST(SharedCache, overwrite_does_not_read) {
+  CacheFixture f(small_cache(64));
+  f.store_directly(3, 33);
+  uint64_t before = f.plan().requests(store::Op::kRead);
+  ASSERT_TRUE(f.write(3, 44, Access::kOverwrite));
+  EXPECT_EQ(f.plan().requests(store::Op::kRead), before);
+  EXPECT_EQ(f.read(3), 44u);
+}
+
+TEST(SharedCache, dirty_neighbours_are_written_in_one_request) {
+  CacheFixture f(one_partition(256));
+  for (uint64_t b = 64; b < 128; ++b) ASSERT_TRUE(f.write(b, b));
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(64), 64));
+  EXPECT_EQ(f.plan().requests(store::Op::kWrite), 1u);
+  for (uint64_t b = 64; b < 128; ++b) EXPECT_EQ(f.stored(b), b);
+}
+
+TEST(SharedCache, evict_skips_a_pinned_block) {
+  CacheFixture f(small_cache(64));
+  f.store_directly(5, 55);
+  Pin pin;
+  ASSERT_TRUE(f.cache().pin(f.client(), BlockId(5), Access::kRead, &pin));
+  for (uint64_t b = 100; b < 1000; ++b) f.read(b);
+  uint64_t value;
+  std::memcpy(&value, pin.data, sizeof value);
+  EXPECT_EQ(value, 55u);
+  CounterDelta delta;
+  EXPECT_EQ(f.read(5), 55u);
+  EXPECT_EQ(delta(Counter::shared_hits), 1u);
+  f.cache().unpin(f.client(), pin.frame);
+}
+
+TEST(SharedCache, a_block_marked_dirty_while_pinned_for_read_is_written) {
+  CacheFixture f(small_cache(64));
+  f.store_directly(5, 55);
+  Pin pin;
+  ASSERT_TRUE(f.cache().pin(f.client(), BlockId(5), Access::kRead, &pin));
+  uint64_t value = 66;
+  for (size_t i = 0; i < 4096; i += 512) std::memcpy(pin.data + i, &value, sizeof value);
+  f.cache().mark_dirty(f.client(), pin.frame);
+  f.cache().unpin(f.client(), pin.frame);
+  for (uint64_t b = 100; b < 1000; ++b) f.read(b);
+  EXPECT_EQ(f.read(5), 66u);
+}
+
+TEST(SharedCache, sync_writes_a_pinned_block_and_leaves_it_dirty) {
+  CacheFixture f(small_cache(64));
+  Pin pin;
+  ASSERT_TRUE(f.cache().pin(f.client(), BlockId(5), Access::kWrite, &pin));
+  uint64_t value = 1;
+  std::memcpy(pin.data, &value, sizeof value);
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), 64));
+  EXPECT_EQ(f.stored(5), 1u);
+  value = 2;
+  std::memcpy(pin.data, &value, sizeof value);  // without a word to the cache
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), 64));
+  EXPECT_EQ(f.stored(5), 2u);
+  f.cache().unpin(f.client(), pin.frame);
+}
+
+TEST(SharedCache, sync_of_a_clean_range_writes_nothing_but_syncs) {
+  CacheFixture f(small_cache(64));
+  f.read(1);
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), 1000));
+  EXPECT_EQ(f.plan().requests(store::Op::kWrite), 0u);
+  EXPECT_EQ(f.plan().requests(store::Op::kSync), 1u);
+}
+
+TEST(SharedCache, sync_of_a_long_range_writes_its_groups_and_no_others) {
+  CacheFixture f(one_partition(512));
+  for (uint64_t b = 0; b < 400; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(70), 200));
+  EXPECT_EQ(f.stored(63), 0u);
+  for (uint64_t b = 70; b < 270; ++b) EXPECT_EQ(f.stored(b), b + 1);
+  EXPECT_EQ(f.stored(320), 0u);
+}
+
+TEST(SharedCache, discard_drops_dirty_blocks_without_a_write) {
+  for (uint64_t count : {64u, 200u}) {
+    CacheFixture f(one_partition(256));
+    for (uint64_t b = 0; b < count; ++b) ASSERT_TRUE(f.write(b, b + 1));
+    f.cache().discard(f.client(), BlockId(0), count);
+    EXPECT_EQ(f.cache().free_frames(), 256u);
+    EXPECT_EQ(f.plan().requests(store::Op::kWrite), 0u);
+    for (uint64_t b = 0; b < count; ++b) EXPECT_EQ(f.read(b), 0u);
+  }
+}
+
+TEST(SharedCache, discard_of_a_pinned_block_zeroes_it_and_keeps_it_dirty) {
+  CacheFixture f(small_cache(64));
+  ASSERT_TRUE(f.write(5, 55));
+  Pin pin;
+  ASSERT_TRUE(f.cache().pin(f.client(), BlockId(5), Access::kWrite, &pin));
+  f.cache().discard(f.client(), BlockId(0), 64);
+  EXPECT_EQ(f.read(5), 0u);
+  uint64_t value = 77;  // the range has been handed out again; a SATC writes without asking
+  for (size_t i = 0; i < 4096; i += 512) std::memcpy(pin.data + i, &value, sizeof value);
+  f.cache().unpin(f.client(), pin.frame);
+  for (uint64_t b = 100; b < 1000; ++b) f.read(b);
+  EXPECT_EQ(f.read(5), 77u);
+}
+
+TEST(SharedCache, all_frames_pinned_waits_and_then_errs) {
+  Options options = small_cache(64);
+  options.frame_wait_ns_max = 50'000'000;
+  CacheFixture f(options);
+  std::vector<Pin> pins(64);
+  for (uint64_t b = 0; b < 64; ++b)
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(b), Access::kRead, &pins[b]));
+  Pin one_more;
+  Status status = f.cache().pin(f.client(), BlockId(99), Access::kRead, &one_more);
+  EXPECT_EQ(status.error(), EBUSY);
+  EXPECT_EQ(f.errors().size(), 1u);
+  for (Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
+  EXPECT_TRUE(f.cache().pin(f.client(), BlockId(99), Access::kRead, &one_more));
+  f.cache().unpin(f.client(), one_more.frame);
+}
+
+TEST(SharedCache, a_waiting_pin_goes_on_when_a_frame_is_let_go) {
+  CacheFixture f(small_cache(64));
+  std::vector<Pin> pins(64);
+  for (uint64_t b = 0; b < 64; ++b)
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(b), Access::kRead, &pins[b]));
+  std::thread other([&] {
+    Client* client = *f.cache().open_client();
+    Pin pin;
+    EXPECT_TRUE(f.cache().pin(*client, BlockId(99), Access::kRead, &pin));
+    f.cache().unpin(*client, pin.frame);
+    f.cache().close_client(client);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
+  other.join();
+}
+
+TEST(SharedCache, a_read_error_names_block_store_and_offset) {
+  CacheFixture f(small_cache(64), "read:1:EIO");
+  f.blocks().set_contents(BlockId(5), true);
+  Pin pin;
+  Status status = f.cache().pin(f.client(), BlockId(5), Access::kRead, &pin);
+  EXPECT_EQ(status.error(), EIO);
+  EXPECT_NE(status.message().find("block 5 from memory"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("offset 20480"), std::string::npos) << status.message();
+  EXPECT_EQ(f.errors().size(), 1u);
+  EXPECT_EQ(f.cache().free_frames(), 64u);
+  EXPECT_EQ(f.read(5), 0u);  // the disk is well again
+}
+
+TEST(SharedCache, a_block_of_no_region_is_an_error) {
+  CacheFixture f(small_cache(64));
+  Pin pin;
+  EXPECT_EQ(f.cache().pin(f.client(), BlockId(kBlocks), Access::kRead, &pin).error(), EFAULT);
+}
+
+TEST(SharedCache, a_full_disk_keeps_blocks_until_there_is_space) {
+  Options options = small_cache(64);
+  options.frame_wait_ns_max = 5'000'000'000;
+  CacheFixture f(options, "write:1+:ENOSPC");
+  std::thread cure([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    f.plan().clear();
+  });
+  for (uint64_t b = 0; b < 500; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  cure.join();
+  for (uint64_t b = 0; b < 500; ++b) EXPECT_EQ(f.read(b), b + 1);
+  EXPECT_EQ(f.errors().size(), 0u);
+}
+
+TEST(SharedCache, a_disk_that_stays_full_is_an_error_that_names_it) {
+  Options options = small_cache(64);
+  options.frame_wait_ns_max = 50'000'000;
+  CacheFixture f(options, "write:1+:ENOSPC");
+  Status status;
+  uint64_t written = 0;
+  while (status && written < 500) status = f.write(written++, 1);
+  EXPECT_EQ(status.error(), ENOSPC);
+  EXPECT_NE(status.message().find("memory"), std::string::npos) << status.message();
+  EXPECT_EQ(written, 65u);
+  ASSERT_EQ(f.errors().size(), 1u);
+  for (uint64_t b = 0; b < 64; ++b) EXPECT_EQ(f.read(b), 1u);
+  f.plan().clear();
+}
+
+TEST(SharedCache, sync_reports_a_failed_write_and_the_block_stays_dirty) {
+  CacheFixture f(small_cache(64), "write:1:EIO");
+  ASSERT_TRUE(f.write(5, 55));
+  EXPECT_EQ(f.cache().sync(f.client(), BlockId(0), 64).error(), EIO);
+  EXPECT_EQ(f.stored(5), 0u);
+  EXPECT_TRUE(f.cache().sync(f.client(), BlockId(0), 64));
+  EXPECT_EQ(f.stored(5), 55u);
+}
+
+TEST(SharedCache, each_io_may_fail_once_without_losing_anything_else) {
+  for (int n = 1; n <= 60; ++n) {
+    std::string nth = std::to_string(n);
+    CacheFixture f(small_cache(64), "read:" + nth + ":EIO,write:" + nth + ":EIO");
+    std::vector<uint64_t> expected(300);
+    Rng rng(static_cast<uint64_t>(n));
+    for (int i = 0; i < 600; ++i) {
+      uint64_t block = rng.below(expected.size());
+      Pin pin;
+      Status status = f.cache().pin(f.client(), BlockId(block), Access::kWrite, &pin);
+      if (!status) continue;
+      uint64_t value;
+      std::memcpy(&value, pin.data, sizeof value);
+      ASSERT_EQ(value, expected[block]);
+      value = rng.next();
+      for (size_t at = 0; at < 4096; at += 512) std::memcpy(pin.data + at, &value, sizeof value);
+      expected[block] = value;
+      f.cache().unpin(f.client(), pin.frame);
+    }
+    f.plan().clear();
+    for (uint64_t b = 0; b < expected.size(); ++b) ASSERT_EQ(f.read(b), expected[b]);
+  }
+}
+
+TEST(SharedCache, options_are_checked_with_a_clear_message) {
+  IdentityBlocks* none = nullptr;
+  auto message = [&](Options options) {
+    auto made = SharedCache::create(options, *none, nullptr, nullptr);
+    return made.is_ok() ? std::string() : made.status().message();
+  };
+  EXPECT_NE(message(small_cache(3)).find("too few"), std::string::npos);
+  Options options = small_cache(1000);
+  options.policy = "no-such";
+  EXPECT_NE(message(options).find("\"no-such\" (there are: clock"), std::string::npos) << message(options);
+  options = small_cache(1000);
+  options.partitions = 3;
+  EXPECT_NE(message(options).find("power of two"), std::string::npos);
+  options.partitions = 32;
+  EXPECT_NE(message(options).find("64 frames each"), std::string::npos);
+  options = small_cache(1000);
+  options.block_shift = 11;
+  EXPECT_NE(message(options).find("4 KiB to 2 MiB"), std::string::npos);
+}
+
+TEST(SharedCache, frames_never_used_stay_free) {
+  CacheFixture f(one_partition(1000));
+  for (uint64_t b = 0; b < 10; ++b) f.read(b);
+  EXPECT_EQ(f.cache().free_frames(), 990u);
+  EXPECT_EQ(f.cache().peak_frames(), 10u);
+}
+
+}  // namespace
+}  // namespace spw::cache

@@ -1,0 +1,97 @@
+#include <atomic>
+#include <thread>
+
+#include "base/rng.h"
+#include "cache_fixture.h"
+
+// Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:spw::cache::Partition::submit_writebacks\n";
+}
+
+namespace spw::cache {
+namespace {
+
+// A block's bytes while a test runs: a version that only its writer of the moment changes (it holds the block's lock), with a
+// sum that tells torn or foreign contents.
+struct Stamp {
+  uint64_t block;
+  uint64_t version;
+  uint64_t sum;
+  static Stamp of(uint64_t block, uint64_t version) {
+    return {block, version, block * 0x9E3779B97F4A7C15u + version * 31};
+  }
+};
+
+struct Case {
+  Delegation delegation;
+  uint32_t frames;
+  unsigned partitions;
+  int threads;
+  unsigned readahead;
+};
+
+class Stress : public testing::TestWithParam<Case> {};
+
+TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
+  Case c = GetParam();
+  Options options = small_cache(c.frames, c.delegation);
+  options.partitions = c.partitions;
+  options.readahead_blocks_max = c.readahead;
+  CacheFixture f(options);
+  constexpr uint64_t kUsed = 2000;
+  constexpr int kSteps = 60'000;
+  std::vector<std::mutex> locks(kUsed);
+  std::vector<uint64_t> versions(kUsed);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < c.threads; ++t) {
+    threads.emplace_back([&, t] {
+      Client* client = *f.cache().open_client();
+      Rng rng(static_cast<uint64_t>(t) + 1);
+      uint64_t walk = rng.below(kUsed);
+      for (int i = 0; i < kSteps / c.threads; ++i) {
+        bool sequential = i % 64 < 32;
+        uint64_t block = sequential ? walk++ % kUsed : rng.below(kUsed);
+        std::lock_guard lock(locks[block]);
+        bool write = rng.below(3) == 0;
+        Pin pin;
+        Status status = f.cache().pin(*client, BlockId(block), write ? Access::kWrite : Access::kRead, &pin);
+        ASSERT_TRUE(status.is_ok()) << status.message();
+        Stamp stamp;
+        std::memcpy(&stamp, pin.data + 1024, sizeof stamp);
+        Stamp expected = versions[block] == 0 ? Stamp{} : Stamp::of(block, versions[block]);
+        ASSERT_EQ(stamp.block, expected.block);
+        ASSERT_EQ(stamp.version, expected.version);
+        ASSERT_EQ(stamp.sum, expected.sum);
+        if (write) {
+          stamp = Stamp::of(block, ++versions[block]);
+          std::memcpy(pin.data + 1024, &stamp, sizeof stamp);
+        }
+        f.cache().unpin(*client, pin.frame);
+        if (rng.below(5000) == 0)
+          ASSERT_TRUE(f.cache().sync(*client, BlockId(rng.below(kUsed)), rng.below(300) + 1));
+      }
+      f.cache().close_client(client);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  f.cache().check_invariants();
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
+         std::to_string(c.frames) + "_frames_" + std::to_string(c.partitions) + "_partitions_" +
+         std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead" : "no_ahead");
+}
+
+INSTANTIATE_TEST_SUITE_P(Combining, Stress,
+                         testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},
+                                         Case{Delegation::kCombining, 300, 4, 64, 0},
+                                         Case{Delegation::kCombining, 300, 4, 8, 64},
+                                         Case{Delegation::kCombining, 100, 1, 2, 64},
+                                         Case{Delegation::kCombining, 1000, 8, 64, 32}),
+                         case_name);
+
+}  // namespace
+}  // namespace spw::cache
