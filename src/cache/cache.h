@@ -23,6 +23,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "cache/partition_map.h"
+#include "platform/file.h"
 #include "store/store.h"
 
 namespace spw::cache {
@@ -116,6 +117,8 @@ class SharedCache {
   // `store` is about to be destroyed and no block of it is cached: closes the queues that are open on it.
   virtual void close_store(Client&, store::Store&) {}
 
+  // The memory file in which frame f stands at f << block_shift, so that it can be mapped a second time; nullptr: none.
+  virtual const platform::File* frames_file() const { return nullptr; }
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
   virtual uint32_t peak_frames() const = 0;

@@ -38,6 +38,7 @@ class SharedCacheParts final : public SharedCache {
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return table_.map(); }
+  const platform::File* frames_file() const override { return frames_->file(); }
   uint32_t frames_per_partition() const override {
     return table_.frames_of(PartitionId(table_.partitions() - 1));
   }

@@ -15,6 +15,7 @@
 #include <span>
 
 #include "base/ids.h"
+#include "platform/file.h"
 
 namespace spw::cache {
 
@@ -48,6 +49,8 @@ class FrameSource {
   virtual void end_writeback(Resident resident) = 0;
   // The victims' contents are not needed any more; their words are free already.
   virtual void release(std::span<const Resident> victims) = 0;
+  // The memory file behind the frames, where frame f stands at f << block_shift; nullptr: there is none.
+  virtual const platform::File* file() const { return nullptr; }
   // Victims that are best released in one call.
   virtual size_t release_batch_max() const = 0;
 };

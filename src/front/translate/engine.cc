@@ -122,7 +122,10 @@ region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache:
   return translator().pin_window(address, max_bytes, access);
 }
 
-void TranslatedEngine::unpin(const region::Window& window) { translator().unpin_window(window); }
+void TranslatedEngine::unpin(const region::Window& window) {
+  bool was_pinned = translator().unpin_window(window);
+  SPW_CHECK(was_pinned);
+}
 
 }  // namespace spw::front
 

@@ -170,19 +170,18 @@ region::Window Translator::pin_window(uintptr_t address, size_t max_bytes, Acces
   return {entry.data + offset_of(address), bytes, entry.frame};
 }
 
-void Translator::unpin_window(const region::Window& window) {
+bool Translator::unpin_window(const region::Window& window) {
   for (HeldWindow& held : windows_) {
     if (held.holders == 0 || held.frame != window.frame) continue;
     if (--held.holders == 0 && held.orphaned) retire(held.frame);
-    return;
+    return true;
   }
-  SPW_CHECK(!"unpinned a window that was not pinned");
+  return false;
 }
 
-void Translator::prefetch(uintptr_t address, size_t bytes) {
-  if (bytes == 0) return;
-  BlockId first = block_of(address);
-  config_.cache->prefetch(client_, first, block_of(address + bytes - 1) - first + 1);
+uint32_t Translator::free_windows() const {
+  return static_cast<uint32_t>(
+      std::count_if(windows_.begin(), windows_.end(), [](const HeldWindow& w) { return w.holders == 0; }));
 }
 
 void Translator::drop(BlockId first, uint64_t count) {

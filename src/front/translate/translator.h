@@ -43,8 +43,8 @@ class Translator {
  public:
   // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented
   // code reads.
-  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape, platform::Mapping memory,
-             __spw_thread& thread);
+  Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
+             platform::Mapping memory, __spw_thread& thread);
   static size_t bytes_for(const SatcShape& shape, const TranslatorConfig& config);
 
   // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be
@@ -67,9 +67,9 @@ class Translator {
   uint64_t grant_chunk(__spw_stream* streams, uint64_t count, uint64_t iterations);
 
   region::Window pin_window(uintptr_t address, size_t max_bytes, cache::Access access);
-  void unpin_window(const region::Window& window);
-
-  void prefetch(uintptr_t address, size_t bytes);
+  // False: no such window is held.
+  bool unpin_window(const region::Window& window);
+  uint32_t free_windows() const;
 
   // Gives up the pins of [first, first + count), a range that is about to be freed.
   void drop(BlockId first, uint64_t count);

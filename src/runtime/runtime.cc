@@ -1,0 +1,167 @@
+#include "runtime/runtime.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+
+#include "abi/abi.h"
+#include "base/check.h"
+#include "platform/machine.h"
+#include "platform/time.h"
+#include "runtime/fatal.h"
+#include "runtime/memory_plan.h"
+#include "store/fault_plan.h"
+
+namespace spw::runtime {
+
+namespace {
+
+// Test hook, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h).
+constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
+// From this many processors on, dedicated servers pay for themselves.
+constexpr unsigned kDedicatedCpusMin = 16;
+
+[[noreturn]] void end_on_error(const Status& status) { fatal(kExitFailure, status.message()); }
+void end_on_io_error(void*, const Status& status) { end_on_error(status); }
+
+store::EngineKind engine_kind(IoChoice choice) {
+  switch (choice) {
+    case IoChoice::kIoUring:
+      return store::EngineKind::kUring;
+    case IoChoice::kLibaio:
+      return store::EngineKind::kAio;
+    case IoChoice::kThreads:
+      return store::EngineKind::kThreads;
+    case IoChoice::kAuto:
+      break;
+  }
+  return store::EngineKind::kAuto;
+}
+
+// Partitions large enough that many threads' pins fit into each (front/translate/pin_budget.h).
+unsigned partition_count(uint32_t frames, unsigned cpus) {
+  constexpr uint32_t kFramesPerPartitionMin = 4096;
+  constexpr unsigned kPartitionsPerCpu = 4;
+  return std::bit_floor(std::clamp(frames / kFramesPerPartitionMin, 1u, kPartitionsPerCpu * cpus));
+}
+
+cache::Options cache_options(const Options& options, uint32_t frames) {
+  unsigned cpus = platform::cpu_count();
+  bool dedicated = options.delegation == DelegationChoice::kDedicated ||
+                   (options.delegation == DelegationChoice::kAuto && cpus >= kDedicatedCpusMin);
+  cache::Options result;
+  result.frame_count = frames;
+  result.partitions = partition_count(frames, cpus);
+  result.block_shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
+  result.delegation = dedicated ? cache::Delegation::kDedicated : cache::Delegation::kCombining;
+  result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
+  result.policy = options.policy;
+  result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
+  return result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options) {
+  std::unique_ptr<Runtime> runtime(new Runtime(options));
+  Status status = runtime->build();
+  if (!status) return status;
+  return runtime;
+}
+
+Status Runtime::build() {
+  started_ns_ = platform::monotonic_ns();
+  Result<uint32_t> frames = plan_frames(options_);
+  if (!frames) return frames.status();
+
+  Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
+  if (!space) return space.status();
+  managed_space_ = std::move(*space);
+
+  store::FileOptions file_options;
+  file_options.engine = engine_kind(options_.io);
+  if (const char* spec = std::getenv(kFaultsVariable)) {
+    Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
+    if (!plan) return plan.status();
+    faults_ = std::move(*plan);
+    file_options.faults = faults_.get();
+  }
+  Result<std::unique_ptr<store::FileStore>> spill =
+      store::FileStore::open_spill(options_.store, file_options);
+  if (!spill) return spill.status();
+  spill_ = std::move(*spill);
+
+  cache::Options for_cache = cache_options(options_, *frames);
+  uint64_t space_bytes =
+      round_down(std::min<uint64_t>(SPW_MANAGED_BYTES, spill_->size_bytes()), region::kChunkBytes);
+  auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes, *spill_);
+  if (!regions) return regions.status();
+  regions_ = std::move(*regions);
+
+  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr);
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
+
+  front::EngineOptions for_engine;
+  for_engine.block_shift = for_cache.block_shift;
+  for_engine.expected_threads = platform::cpu_count();
+  for_engine.frames = cache_->frames_file();
+  engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
+
+  adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_, for_cache.block_shift);
+  regions_->attach(adapter_.get());
+
+  auto heap = heap::Heap::create(*regions_, space_bytes);
+  if (!heap) return heap.status();
+  heap_ = std::move(*heap);
+  return {};
+}
+
+telemetry::Facts Runtime::facts() const {
+  telemetry::Facts facts;
+  facts.program = program_invocation_name;
+  facts.process = static_cast<uint64_t>(::getpid());
+  facts.engine = "translated";
+  facts.store = spill_->describe();
+  facts.block_bytes = options_.block_bytes;
+  facts.memory_cap_bytes = options_.memory_bytes;
+  facts.frames = cache_->frame_count();
+  facts.frames_peak = cache_->peak_frames();
+  facts.metadata_bytes =
+      cache_->metadata_bytes() + engine_->satc_bytes() + regions_->metadata_bytes() + heap_->metadata_bytes();
+  if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
+  facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
+  return facts;
+}
+
+void Runtime::finish() {
+  if (forked_) return;
+  if (Status status = regions_->sync_shared_files(); !status)
+    warn("a file mapping was not written whole: " + status.message());
+  if (options_.stats.kind == StatsKind::kOff) return;
+  telemetry::Totals totals = telemetry::read_totals();
+  if (options_.stats.kind == StatsKind::kText) {
+    std::string text = telemetry::report_text(facts(), totals);
+    std::fputs(text.c_str(), stderr);
+    return;
+  }
+  std::string name = telemetry::report_file_name(options_.stats.file, static_cast<uint64_t>(::getpid()));
+  std::ofstream file(name);
+  file << telemetry::report_json(facts(), totals);
+  if (!file.flush()) warn("cannot write the report to " + name);
+}
+
+void Runtime::lock_for_fork() { heap_->lock_for_fork(); }
+void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
+
+void Runtime::forked() {
+  forked_ = true;
+  heap_->unlock_after_fork();
+  engine_->forked();
+}
+
+}  // namespace spw::runtime

@@ -1,0 +1,18 @@
+// The one Runtime of the process: when it is made, and by whom it is found.
+//
+// Options are read and checked when the library is loaded: a bad one ends the program at once with exit code 2. The runtime
+// itself is made at the first allocation that belongs to managed space, so that a program which never needs it (a
+// compiler's test program, a shell's child) costs nothing.
+// Threads: any.
+#pragma once
+
+#include "runtime/runtime.h"
+
+namespace spw::runtime {
+
+// The runtime, made now if need be; nullptr while it is being made by this very thread.
+Runtime* ensure_runtime();
+// The runtime if there is one.
+Runtime* current_runtime();
+
+}  // namespace spw::runtime
