@@ -77,7 +77,8 @@ void add_run(CLI::App& app, Arguments& arguments) {
         ->type_name(value_word(info.accepts.kind))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
-  run->add_option("PROGRAM", arguments.run.program, "the program and its arguments; -- before it is optional");
+  run->add_option("PROGRAM", arguments.run.program,
+                  "the program and its arguments; -- before it is optional");
   run->add_flag("--no-check", arguments.no_check, "start the program even if it is not recompiled itself");
 }
 
@@ -117,7 +118,8 @@ int refuse_command(const CLI::App& app, std::string_view word) {
 int dispatch(const CLI::App& app, Arguments& arguments) {
   if (app.got_subcommand("run")) {
     const CLI::App* run = app.get_subcommand("run");
-    std::erase_if(arguments.run.values, [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
+    std::erase_if(arguments.run.values,
+                  [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
     arguments.run.check_program = !arguments.no_check;
     return run_program(arguments.run);
   }
@@ -140,7 +142,8 @@ int tool_main(int argc, char** argv) {
   const bool known = std::any_of(commands.begin(), commands.end(),
                                  [&](const CLI::App* c) { return c->get_name() == first; });
   if (!first.starts_with('-') && !known) return refuse_command(app, first);
-  if (!known && first != "--help" && first != "-h" && first != "--version") return refuse_unknown(app, argv[1]);
+  if (!known && first != "--help" && first != "-h" && first != "--version")
+    return refuse_unknown(app, argv[1]);
 
   int words = argc;
   if (first == "run") {
