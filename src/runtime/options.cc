@@ -20,8 +20,8 @@ namespace spw::runtime {
 namespace {
 
 constexpr std::string_view kPrefix = "SPILLWAY_";
-// Variables that belong to other parts: the compiler drivers.
-constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG"};
+// Variables that belong to other parts: the compiler drivers, and the spill store's test hook.
+constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG", "SPILLWAY_TEST_FAULTS"};
 // A name further than this from every option is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
 

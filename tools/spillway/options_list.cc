@@ -18,6 +18,12 @@ constexpr const char* kMarkdownHead =
     "This page is written by `scripts/update_options_doc.sh` from `src/runtime/options.inc`; a test compares "
     "the two.\n";
 
+constexpr const char* kMarkdownTail =
+    "\n## For tests of the runtime\n\n"
+    "`SPILLWAY_TEST_FAULTS` injects errors into the spill store's requests: `read:5:EIO,write:3+:ENOSPC`. "
+    "The rules are described\n"
+    "in `src/store/fault_plan.h`.\n";
+
 }  // namespace
 
 int list_options(bool as_markdown) {
@@ -33,6 +39,7 @@ int list_options(bool as_markdown) {
       fmt::print("--{} ({})\n    {}\n    accepted: {}\n    default:  {}\n", info.name, variable, info.help,
                  accepted, info.fallback);
   }
+  if (as_markdown) fmt::print("{}", kMarkdownTail);
   return kExitOk;
 }
 
