@@ -2,7 +2,9 @@
 // memory: block by block, through pinned windows. front/translate implements it, runtime/ hands it out.
 //
 // Threads: any; a window belongs to the thread that pinned it and is unpinned by that thread.
-// Limits: a thread holds at most kWindowsPerThread windows at a time.
+// Limits: a thread holds at most kWindowsPerThread windows at a time, and between the pin and the unpin of one it opens fewer than
+// SPW_STABLE_TRANSLATIONS others and runs no code of the program. (So the translated engine needs no hold for it: abi.h's
+// validity rule is enough.)
 #pragma once
 
 #include <cstddef>

@@ -219,6 +219,20 @@ TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) 
   translator_->unpin_window(window);
 }
 
+TEST_F(TranslatorTest, open_windows_agree_with_what_was_stored) {
+  make({1, 1, 2});
+  for (uint64_t block = 10; block < 30; ++block) {
+    region::Window whole = translator_->open_window(address_of(block), kBlock * 3, cache::Access::kOverwrite);
+    ASSERT_EQ(whole.bytes, kBlock);
+    std::memset(whole.data, static_cast<int>(block), kBlock);
+  }
+  for (uint64_t block = 10; block < 30; ++block) {
+    region::Window part = translator_->open_window(address_of(block, 4000), 200, cache::Access::kRead);
+    ASSERT_EQ(part.bytes, 96u);
+    EXPECT_EQ(part.data[95], static_cast<std::byte>(block));
+  }
+}
+
 TEST_F(TranslatorTest, dropping_a_range_gives_up_its_pins_only) {
   make({2, 8, 8});
   for (uint64_t block = 100; block < 140; ++block) access(address_of(block), 8, true);

@@ -119,13 +119,10 @@ void TranslatedEngine::forked() {
 }
 
 region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache::Access access) {
-  return translator().pin_window(address, max_bytes, access);
+  return translator().open_window(address, max_bytes, access);
 }
 
-void TranslatedEngine::unpin(const region::Window& window) {
-  bool was_pinned = translator().unpin_window(window);
-  SPW_CHECK(was_pinned);
-}
+void TranslatedEngine::unpin(const region::Window&) {}
 
 }  // namespace spw::front
 

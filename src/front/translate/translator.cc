@@ -154,6 +154,14 @@ uint64_t Translator::grant_chunk(__spw_stream* streams, uint64_t count, uint64_t
   return iterations;
 }
 
+region::Window Translator::open_window(uintptr_t address, size_t max_bytes, Access access) {
+  size_t bytes = std::min<size_t>(max_bytes, block_bytes() - offset_of(address));
+  bool whole = access == Access::kOverwrite && bytes == block_bytes();
+  std::byte* data =
+      whole ? lookup(block_of(address), access).data : translate(address, access != Access::kRead);
+  return {data, bytes, kNoFrame};
+}
+
 region::Window Translator::pin_window(uintptr_t address, size_t max_bytes, Access access) {
   size_t bytes = std::min<size_t>(max_bytes, block_bytes() - offset_of(address));
   if (access == Access::kOverwrite && bytes != block_bytes()) access = Access::kWrite;

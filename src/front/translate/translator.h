@@ -50,6 +50,9 @@ class Translator {
   // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be
   // stored to.
   std::byte* translate(uintptr_t address, bool store) {
+    const __spw_satc_entry& direct = direct_entry(address);
+    if ((store ? direct.write_tag : direct.read_tag) == static_cast<uint32_t>(address >> SPW_GRANULE_SHIFT))
+      return reinterpret_cast<std::byte*>(address + direct.delta);
     SatcEntry& entry = lookup(block_of(address), store ? cache::Access::kWrite : cache::Access::kRead);
     fill_direct(address, entry);
     return entry.data + offset_of(address);
@@ -66,6 +69,9 @@ class Translator {
   // See __spw_chunk_v1.
   uint64_t grant_chunk(__spw_stream* streams, uint64_t count, uint64_t iterations);
 
+  // A window by the validity rule alone: it is not held.
+  region::Window open_window(uintptr_t address, size_t max_bytes, cache::Access access);
+  // A window that stays whatever else is translated, until it is unpinned.
   region::Window pin_window(uintptr_t address, size_t max_bytes, cache::Access access);
   // False: no such window is held.
   bool unpin_window(const region::Window& window);
