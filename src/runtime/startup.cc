@@ -1,7 +1,6 @@
 #include "runtime/startup.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "base/atomic.h"
 #include "base/check.h"
 #include "front/interpose/context.h"
-#include "platform/machine.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
 
@@ -24,9 +22,7 @@ Options* g_options = nullptr;
 
 void read_options() {
   std::vector<std::string> warnings;
-  Result<uint64_t> available = platform::memory_available_bytes();
-  if (!available) fatal(kExitUsage, available.status().message());
-  Result<Options> options = parse_environment(environ, *available, &warnings);
+  Result<Options> options = options_of_process(&warnings);
   if (!options) fatal(kExitUsage, options.status().context());
   for (const std::string& line : warnings) warn(line);
   g_options = new Options(std::move(*options));

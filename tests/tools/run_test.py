@@ -168,11 +168,6 @@ class BecomesTheProgram(tool_case.ToolCase):
         self.assertEqual(running.wait(timeout=10), -signal.SIGINT)
         running.stdout.close()
 
-    def test_a_mistyped_variable_is_warned_about(self):
-        done = self.expect_done("run", "--", self.program, env={"SPILLWAY_MEMROY": "1G"})
-        self.assertEqual(done.stderr, "spillway: warning: SPILLWAY_MEMROY is no option of Spillway and is ignored; "
-                                      "did you mean SPILLWAY_MEMORY?\n")
-
     def test_a_store_in_memory_is_warned_about(self):
         if not os.path.ismount("/dev/shm"):
             self.skipTest("no tmpfs at /dev/shm")

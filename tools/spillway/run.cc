@@ -98,9 +98,8 @@ std::string take_values(const RunArguments& arguments) {
 
 int run_program(const RunArguments& arguments) {
   if (std::string line = take_values(arguments); !line.empty()) return refuse(line);
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings;  // the program's runtime prints them
   auto options = runtime::options_of_process(&warnings);
-  for (const std::string& line : warnings) warn(line);
   if (!options) return refuse(options.status().context());
   std::string path;
   for (const std::string& line :
