@@ -6,8 +6,10 @@
 #include "llvm/TargetParser/Triple.h"
 #include "pass/masked_accesses.h"
 #include "pass/memory_intrinsics.h"
+#include "pass/options.h"
 #include "pass/redirects.h"
 #include "pass/runtime_symbols.h"
+#include "pass/segments.h"
 #include "pass/translator.h"
 #include "pass/unmanaged_pointers.h"
 
@@ -29,18 +31,24 @@ bool wants_instrumentation(const Function& function) {
 class FunctionInstrumenter {
  public:
   FunctionInstrumenter(Function& function, RuntimeSymbols& symbols, const UnmanagedPointers& unmanaged)
-      : function_(function), unmanaged_(unmanaged), translator_(function, symbols), remarks_(&function) {}
+      : function_(function),
+        unmanaged_(unmanaged),
+        translator_(function, symbols),
+        windows_(function),
+        remarks_(&function) {}
 
-  void run() {
+  void run(FunctionAnalysisManager& analyses) {
     copy_managed_byval_arguments();
     collect();
-    for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, plain_);
+    translate_segments(analyses);
+    SmallVector<Instruction*, 0> lanes;
+    for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, lanes);
     for (MemIntrinsic* intrinsic : memory_) instrument_memory_intrinsic(*intrinsic, translator_, unmanaged_);
-    // Last to first: splitting a block then moves only what lies behind the access, and the whole stays
-    // linear.
+    plain_.insert(lanes.begin(), lanes.end());
+    // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
     const DataLayout& layout = function_.getDataLayout();
-    for (Instruction* instruction : reverse(plain_))
-      if (const auto access = access_of(*instruction, layout)) translator_.translate(*access);
+    for (Instruction* instruction : reverse(plain_)) translator_.translate(*access_of(*instruction, layout));
+    windows_.finish();
     // What it reads and writes is no longer what the optimiser found.
     function_.removeFnAttr(Attribute::Memory);
     function_.removeFnAttr(Attribute::Speculatable);
@@ -51,13 +59,25 @@ class FunctionInstrumenter {
     const DataLayout& layout = function_.getDataLayout();
     for (Instruction& instruction : make_early_inc_range(instructions(function_))) {
       if (const auto access = access_of(instruction, layout)) {
-        if (!unmanaged_.contains(access->address())) plain_.push_back(&instruction);
+        if (!unmanaged_.contains(access->address())) plain_.insert(&instruction);
       } else if (auto* memory = dyn_cast<MemIntrinsic>(&instruction)) {
         memory_.push_back(memory);
       } else if (auto* call = dyn_cast<CallBase>(&instruction)) {
         collect_call(*call);
       }
     }
+  }
+
+  void translate_segments(FunctionAnalysisManager& analyses) {
+    if (function_.hasOptNone() || function_.hasOptSize() || plain_.empty() || (!opt_merge && !opt_windows))
+      return;
+    const DataLayout& layout = function_.getDataLayout();
+    SmallVector<Access, 0> accesses;
+    for (Instruction* instruction : plain_) accesses.push_back(*access_of(*instruction, layout));
+    SegmentPlanner planner(analyses.getResult<ScalarEvolutionAnalysis>(function_),
+                           analyses.getResult<LoopAnalysis>(function_));
+    const auto segments = planner.plan(accesses);
+    for (const Segment& segment : segments) translate_segment(segment, translator_, windows_, plain_);
   }
 
   void collect_call(CallBase& call) {
@@ -133,15 +153,16 @@ class FunctionInstrumenter {
   Function& function_;
   const UnmanagedPointers& unmanaged_;
   Translator translator_;
+  Windows windows_;
   OptimizationRemarkEmitter remarks_;
-  SmallVector<Instruction*, 0> plain_;
+  SetVector<Instruction*> plain_;  // to be translated one by one, in the order of instructions
   SmallVector<MemIntrinsic*, 0> memory_;
   SmallVector<IntrinsicInst*, 0> masked_;
 };
 
 }  // namespace
 
-PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager&) {
+PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& module_analyses) {
   constexpr const char* kFlag = "spillway";
   if (module.getModuleFlag(kFlag)) return PreservedAnalyses::all();
   if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {
@@ -159,7 +180,8 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager&) {
   SmallVector<Function*, 0> functions;
   for (Function& function : module)
     if (wants_instrumentation(function) && !resolvers.contains(&function)) functions.push_back(&function);
-  for (Function* function : functions) FunctionInstrumenter(*function, symbols, unmanaged).run();
+  auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+  for (Function* function : functions) FunctionInstrumenter(*function, symbols, unmanaged).run(analyses);
   redirect_functions(module);
   symbols.require_version();
   return PreservedAnalyses::none();

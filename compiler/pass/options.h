@@ -7,6 +7,8 @@
 namespace spw::pass {
 
 extern llvm::cl::opt<bool> opt_skip_unmanaged;
+extern llvm::cl::opt<bool> opt_merge;
+extern llvm::cl::opt<bool> opt_windows;
 extern llvm::cl::opt<bool> opt_count_hits;
 extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;
 

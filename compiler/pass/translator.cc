@@ -40,23 +40,19 @@ void Translator::count_hit(IRBuilder<>& builder) {
   builder.CreateStore(builder.CreateAdd(hits, builder.getInt64(1)), counter);
 }
 
-Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_t size_bytes, bool may_cross,
-                                    bool is_store) {
+Translator::Lookup Translator::lookup(BasicBlock* from, BasicBlock* unmanaged, Value* bits,
+                                      uint64_t size_bytes, bool may_cross, bool is_store,
+                                      const DebugLoc& place) {
   LLVMContext& context = function_.getContext();
-  BasicBlock* head = before->getParent();
-  BasicBlock* use = head->splitBasicBlock(before->getIterator(), "spw.use");
-  BasicBlock* check = BasicBlock::Create(context, "spw.check", &function_, use);
-  BasicBlock* hit = BasicBlock::Create(context, "spw.hit", &function_, use);
+  BasicBlock* check = BasicBlock::Create(context, "spw.check", &function_, unmanaged);
+  BasicBlock* hit = BasicBlock::Create(context, "spw.hit", &function_, unmanaged);
   BasicBlock* miss = BasicBlock::Create(context, "spw.miss", &function_);
-  head->getTerminator()->eraseFromParent();
-  const DebugLoc& place = before->getDebugLoc();
 
-  IRBuilder<> builder(head);
+  IRBuilder<> builder(from);
   builder.SetCurrentDebugLocation(place);
-  Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
   Value* managed = builder.CreateICmpEQ(builder.CreateLShr(bits, SPW_MANAGED_SHIFT),
                                         builder.getInt64(SPW_MANAGED_TAG), "spw.managed");
-  builder.CreateCondBr(managed, check, use);
+  builder.CreateCondBr(managed, check, unmanaged);
 
   // (address >> 12 << 4) & mask is (address >> 8) & mask: the mask's low four bits are clear.
   builder.SetInsertPoint(check);
@@ -76,16 +72,29 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
 
   builder.SetInsertPoint(hit);
   Value* delta = load_field(builder, builder.getInt64Ty(), entry, offsetof(__spw_satc_entry, delta));
-  Value* translated = builder.CreatePtrAdd(address, delta);
   if (opt_count_hits) count_hit(builder);
+  return {hit, miss, delta};
+}
+
+Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_t size_bytes, bool may_cross,
+                                    bool is_store) {
+  BasicBlock* head = before->getParent();
+  BasicBlock* use = head->splitBasicBlock(before->getIterator(), "spw.use");
+  head->getTerminator()->eraseFromParent();
+  const DebugLoc& place = before->getDebugLoc();
+  IRBuilder<> builder(head);
+  builder.SetCurrentDebugLocation(place);
+  Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
+  const Lookup found = lookup(head, use, bits, size_bytes, may_cross, is_store, place);
+  builder.SetInsertPoint(found.hit);
+  Value* translated = builder.CreatePtrAdd(address, found.delta);
   builder.CreateBr(use);
 
-  builder.SetInsertPoint(before);
   PHINode* raw = PHINode::Create(builder.getPtrTy(), 3, "spw.raw", use->begin());
   raw->setDebugLoc(place);
   raw->addIncoming(address, head);
-  raw->addIncoming(translated, hit);
-  return {miss, use, raw};
+  raw->addIncoming(translated, found.hit);
+  return {found.miss, use, raw};
 }
 
 void Translator::fill_load_miss(const Access& access, const Probe& probe) {

@@ -40,6 +40,17 @@ class Translator {
   Probe probe(llvm::Instruction* before, llvm::Value* address, uint64_t size_bytes, bool may_cross,
               bool is_store);
 
+  // The lookup in the direct SATC. Ends `from` with the test for managed space; an unmanaged address goes to
+  // `unmanaged`. `hit` and `miss` have no terminator yet; `delta` is known in `hit`. The table is asked for the granule
+  // of `bits`, the tag compared is that of the last of `size_bytes` when they may cross.
+  struct Lookup {
+    llvm::BasicBlock* hit;
+    llvm::BasicBlock* miss;
+    llvm::Value* delta;
+  };
+  Lookup lookup(llvm::BasicBlock* from, llvm::BasicBlock* unmanaged, llvm::Value* bits, uint64_t size_bytes,
+                bool may_cross, bool is_store, const llvm::DebugLoc& place);
+
   // Translates the access on its own.
   void translate(const Access& access);
 

@@ -1,0 +1,71 @@
+// Segments: straight pieces of one basic block whose accesses are translated together, at the head of the piece.
+//
+//   head:   for every group (accesses at constant offsets from one address): one translation of the range they cover,
+//           through a window where the group is a stream of a loop
+//   fast:   the accesses of the groups, at address + delta of their group
+//   slow:   a copy of the piece, entered when a group's range crosses a granule; every access translated on its own
+//   join:   what follows, with phis for what the piece computed
+//
+// Only what executes together is translated together: a piece holds no call, so once it is entered every access in it
+// is made, and a range it covers belongs to one object.
+// Invariant: a piece makes fewer than SPW_STABLE_TRANSLATIONS translations, so the first one still holds at its end.
+#pragma once
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "pass/access.h"
+#include "pass/translator.h"
+#include "pass/windows.h"
+
+namespace spw::pass {
+
+// Accesses at constant distances. Offsets are relative to the address of the first access.
+struct Group {
+  llvm::SmallVector<Access, 4> accesses;
+  int64_t low = 0;
+  int64_t high = 0;  // one past the last byte
+  bool is_store = false;
+  bool is_stream = false;  // moves a little at every iteration of its loop, or not at all
+
+  uint64_t span_bytes() const { return static_cast<uint64_t>(high - low); }
+  bool may_cross() const { return accesses.size() > 1 || accesses.front().may_cross; }
+  bool pays() const { return is_stream || accesses.size() > 1; }
+};
+
+struct Segment {
+  llvm::Instruction* first = nullptr;
+  llvm::Instruction* last = nullptr;
+  llvm::SmallVector<Group, 4> groups;  // those that pay
+};
+
+// Finds the segments of a function. Changes nothing.
+class SegmentPlanner {
+ public:
+  SegmentPlanner(llvm::ScalarEvolution& evolution, llvm::LoopInfo& loops)
+      : evolution_(evolution), loops_(loops) {}
+
+  // `accesses`: what has to be translated, in the order of instructions.
+  llvm::SmallVector<Segment, 0> plan(llvm::ArrayRef<Access> accesses);
+
+ private:
+  void place(const Access& access);
+  bool join_group(const Access& access);
+  bool is_stream(const Access& access);
+  void close();
+
+  llvm::ScalarEvolution& evolution_;
+  llvm::LoopInfo& loops_;
+  llvm::SmallVector<Group, 8> open_;
+  llvm::DenseMap<const llvm::Loop*, unsigned> streams_;
+  llvm::SmallVector<Segment, 0> planned_;
+};
+
+// Rewrites the function for one segment. `pending` is what has yet to be translated one by one: it loses the accesses of
+// the groups and gains the copies of what it holds of the piece.
+void translate_segment(const Segment& segment, Translator& translator, Windows& windows,
+                       llvm::SetVector<llvm::Instruction*>& pending);
+
+}  // namespace spw::pass
