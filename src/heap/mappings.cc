@@ -61,7 +61,7 @@ Mapping Mappings::find(uintptr_t address, uintptr_t end) const {
 }
 
 void Mappings::unmap(uintptr_t address, uint64_t bytes) {
-  uintptr_t end = address + bytes;
+  uintptr_t end = address + round_up(bytes, kMmuPageBytes);
   for (;;) {
     Mapping hit = find(address, end);
     if (hit.kind == Kind::kNone) return;

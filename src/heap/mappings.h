@@ -40,7 +40,7 @@ class Mappings {
   Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file);
   // The mapping that holds `address`, or the first one behind it that begins before `end`.
   Mapping find(uintptr_t address, uintptr_t end) const;
-  // Drops [address, address + bytes) wherever it is mapped. Shared files are written first by the caller.
+  // Drops the pages of [address, address + bytes) wherever they are mapped. Shared files are written first by the caller.
   void unmap(uintptr_t address, uint64_t bytes);
   // Makes the mapping that ends at `address + old_bytes` longer without moving it; false when what follows is taken.
   bool extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes);

@@ -1,5 +1,5 @@
 // Managed memory for tests of the interposed functions: 4 KiB blocks in frames in random order with an inaccessible page
-// behind each, so that whoever runs over a block's edge faults or reads another block's bytes.
+// behind most, so that whoever runs over a block's edge faults or reads another block's bytes.
 //
 // kOverwrite on a block that is wholly covered and not pinned fills it with 0xEE first, as a cache that does not read it
 // would leave anything there. Windows are counted: a thread holds at most kWindowsPerThread.
@@ -23,21 +23,30 @@ inline constexpr uint64_t kFakeBlock = 4096;
 
 class FakeAccess final : public region::ManagedAccess {
  public:
-  static constexpr size_t kFrames = 32768;
+  static constexpr size_t kFrames = 65536;
+  static constexpr size_t kGuardedFrames = 8192;  // the kernel limits the number of mappings
 
   FakeAccess() {
-    void* at = mmap(nullptr, kFrames * 2 * kFakeBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
+    void* at = mmap(nullptr, kFrames * 2 * kFakeBlock, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     EXPECT_NE(at, MAP_FAILED);
     memory_ = static_cast<std::byte*>(at);
     Rng rng(99);
-    for (size_t i = 0; i < kFrames; ++i) free_.push_back(i);
-    for (size_t i = kFrames; i > 1; --i) std::swap(free_[i - 1], free_[rng.below(i)]);
+    for (size_t i = 0; i < kGuardedFrames; ++i)
+      mprotect(memory_ + (2 * i + 1) * kFakeBlock, kFakeBlock, PROT_NONE);
+    // Guarded frames are handed out first, each kind in random order.
+    for (size_t i = kFrames; i-- > 0;) free_.push_back(i);
+    for (size_t i = kFrames - kGuardedFrames; i > 1; --i) std::swap(free_[i - 1], free_[rng.below(i)]);
+    for (size_t i = kGuardedFrames; i > 1; --i)
+      std::swap(free_[kFrames - i], free_[kFrames - i + rng.below(i)]);
   }
   ~FakeAccess() override {
     EXPECT_EQ(pinned_, 0);
     munmap(memory_, kFrames * 2 * kFakeBlock);
   }
+
+  // Where contents come from and go to; nullptr: everything begins as zeros.
+  cache::BlockSource* source = nullptr;
 
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override {
     std::lock_guard lock(mutex_);
@@ -49,6 +58,7 @@ class FakeAccess final : public region::ManagedAccess {
     bool whole = offset == 0 && max_bytes >= kFakeBlock;
     if (access == cache::Access::kOverwrite && whole && frame.pins == 0) memset(frame.data, 0xEE, kFakeBlock);
     ++frame.pins;
+    frame.dirty |= access != cache::Access::kRead;
     blocks_[frame.index] = block;
     return {frame.data + offset, std::min<size_t>(max_bytes, kFakeBlock - offset), FrameId(frame.index)};
   }
@@ -70,6 +80,17 @@ class FakeAccess final : public region::ManagedAccess {
       it = frames_.erase(it);
     }
   }
+  void sync(uint64_t first_block, uint64_t count) {
+    std::lock_guard lock(mutex_);
+    for (auto it = frames_.lower_bound(first_block); it != frames_.end() && it->first < first_block + count;
+         ++it) {
+      if (!it->second.dirty) continue;
+      BlockId block(it->first - (SPW_MANAGED_BASE >> 12));
+      move(store::Op::kWrite, source->locate_for_writeback(block), it->second.data);
+      source->written_back(block);
+      it->second.dirty = false;
+    }
+  }
   int pinned() const { return pinned_; }
   size_t resident() const { return frames_.size(); }
 
@@ -78,7 +99,18 @@ class FakeAccess final : public region::ManagedAccess {
     std::byte* data = nullptr;
     uint32_t index = 0;
     int pins = 0;
+    bool dirty = false;
   };
+  static void move(store::Op op, const cache::Backing& backing, std::byte* data) {
+    ASSERT_NE(backing.store, nullptr);
+    store::Request request;
+    request.op = op;
+    request.offset_bytes = backing.offset_bytes;
+    request.segment_count = 1;
+    request.segments[0] = {data, kFakeBlock};
+    Status moved = backing.store->transfer(request);
+    EXPECT_TRUE(moved.is_ok()) << moved.message();
+  }
   Frame& frame_of(uint64_t block) {
     auto it = frames_.find(block);
     if (it != frames_.end()) return it->second;
@@ -87,8 +119,12 @@ class FakeAccess final : public region::ManagedAccess {
     frame.index = static_cast<uint32_t>(free_.back());
     free_.pop_back();
     frame.data = memory_ + frame.index * 2 * kFakeBlock;
-    mprotect(frame.data, kFakeBlock, PROT_READ | PROT_WRITE);
     memset(frame.data, 0, kFakeBlock);
+    if (source != nullptr) {
+      auto backing = source->locate_for_fill(BlockId(block - (SPW_MANAGED_BASE >> 12)));
+      EXPECT_NE(backing.store, nullptr) << "block of no region";
+      if (backing.has_contents) move(store::Op::kRead, backing, frame.data);
+    }
     return frames_.emplace(block, frame).first->second;
   }
   static int& windows_here() {
@@ -114,6 +150,7 @@ class FakeManagedSpace : public region::CacheRanges {
     EXPECT_TRUE(made_map.is_ok());
     map = std::move(*made_map);
     map->attach(this);
+    access.source = map.get();
     auto made = heap::Heap::create(*map, kSpace);
     EXPECT_TRUE(made.is_ok());
     heap = std::move(*made);
@@ -137,7 +174,8 @@ class FakeManagedSpace : public region::CacheRanges {
     access.discard((SPW_MANAGED_BASE >> 12) + first.value, count);
   }
   Status sync(BlockId first, uint64_t count) override {
-    synced.emplace_back(first.value, count);
+    access.sync((SPW_MANAGED_BASE >> 12) + first.value, count);
+    ++syncs;
     return Status::ok();
   }
   void prefetch(BlockId, uint64_t) override { ++prefetches; }
@@ -148,8 +186,7 @@ class FakeManagedSpace : public region::CacheRanges {
   std::unique_ptr<region::RegionMap> map;
   std::unique_ptr<heap::Heap> heap;
   interpose::InterposeContext context;
-  int discards = 0, prefetches = 0, forgets = 0;
-  std::vector<std::pair<uint64_t, uint64_t>> synced;
+  int discards = 0, syncs = 0, prefetches = 0, forgets = 0;
 };
 
 // A managed buffer and a plain one that ought to hold the same.

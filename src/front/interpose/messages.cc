@@ -1,0 +1,124 @@
+// recvmsg and sendmsg: a message whose header, pieces, address and control data may all be managed.
+#include <errno.h>
+#include <limits.h>
+
+#include <algorithm>
+
+#include "front/interpose/bounce.h"
+#include "front/interpose/context.h"
+#include "front/interpose/descriptors.h"
+#include "front/interpose/memory.h"
+#include "front/interpose/real.h"
+#include "front/interpose/transfers.h"
+
+namespace spw::interpose {
+
+namespace {
+
+constexpr size_t kControlBytesMax = 16 * 1024;
+
+bool all_plain(const msghdr& m) {
+  if (any_managed(m.msg_name, m.msg_control, static_cast<void*>(m.msg_iov))) return false;
+  return std::none_of(m.msg_iov, m.msg_iov + m.msg_iovlen,
+                      [](const iovec& p) { return p.iov_len > 0 && is_managed(p.iov_base); });
+}
+
+// A native message that stands for `original`: one piece, a bounce buffer, and native address and control data.
+class NativeMessage {
+ public:
+  explicit NativeMessage(const msghdr& original) : original_(original) {
+    if (original.msg_iovlen > IOV_MAX || original.msg_namelen > sizeof(address_)) {
+      error_ = EMSGSIZE;
+      return;
+    }
+    if (original.msg_controllen > sizeof(control_)) {
+      error_ = ENOBUFS;
+      return;
+    }
+    copy_bytes(pieces_, original.msg_iov, original.msg_iovlen * sizeof(iovec));
+    size_t total = scatter().bytes();
+    is_cut_ = total > kBounceBytesMax;
+    bytes_ = std::min(total, kBounceBytesMax);
+  }
+  int error() const { return error_; }
+  size_t bytes() const { return bytes_; }
+  bool is_cut() const { return is_cut_; }
+  Scatter scatter() const { return Scatter({pieces_, original_.msg_iovlen}); }
+  void copy_in() {
+    if (original_.msg_name != nullptr) copy_bytes(&address_, original_.msg_name, original_.msg_namelen);
+    if (original_.msg_control != nullptr)
+      copy_bytes(control_, original_.msg_control, original_.msg_controllen);
+  }
+  msghdr header(iovec* piece) {
+    msghdr native = original_;
+    if (native.msg_name != nullptr) native.msg_name = &address_;
+    if (native.msg_control != nullptr) native.msg_control = control_;
+    native.msg_iov = piece;
+    native.msg_iovlen = 1;
+    return native;
+  }
+  // What a receive changed goes back.
+  void copy_out(const msghdr& native, msghdr* to) {
+    msghdr result = original_;
+    if (original_.msg_name != nullptr)
+      copy_bytes(original_.msg_name, &address_, std::min(original_.msg_namelen, native.msg_namelen));
+    if (original_.msg_control != nullptr) copy_bytes(original_.msg_control, control_, native.msg_controllen);
+    result.msg_namelen = native.msg_namelen;
+    result.msg_controllen = native.msg_controllen;
+    result.msg_flags = native.msg_flags;
+    store_value(to, result);
+  }
+
+ private:
+  const msghdr original_;
+  int error_ = 0;
+  size_t bytes_ = 0;
+  bool is_cut_ = false;
+  sockaddr_storage address_;
+  alignas(cmsghdr) char control_[kControlBytesMax];
+  iovec pieces_[IOV_MAX];
+};
+
+[[gnu::noinline]] ssize_t receive_slowly(int fd, const msghdr& original, msghdr* message, int flags) {
+  NativeMessage native(original);
+  if (native.error() != 0) return fail(native.error());
+  Bounce bounce(native.bytes(), true);
+  if (bounce.bytes() == 0 && native.bytes() != 0) return fail(ENOMEM);
+  iovec piece{bounce.data(), native.bytes()};
+  msghdr header = native.header(&piece);
+  ssize_t got = real().recvmsg(fd, &header, flags);
+  if (got < 0) return got;
+  native.scatter().put(0, bounce.data(), std::min(static_cast<size_t>(got), native.bytes()));
+  native.copy_out(header, message);
+  return got;
+}
+
+[[gnu::noinline]] ssize_t send_slowly(int fd, const msghdr& original, int flags) {
+  NativeMessage native(original);
+  if (native.error() != 0) return fail(native.error());
+  if (native.is_cut() && keeps_messages(fd)) return fail(EMSGSIZE);
+  Bounce bounce(native.bytes(), true);
+  if (bounce.bytes() == 0 && native.bytes() != 0) return fail(ENOMEM);
+  native.copy_in();
+  native.scatter().get(0, bounce.data(), native.bytes());
+  iovec piece{bounce.data(), native.bytes()};
+  msghdr header = native.header(&piece);
+  return real().sendmsg(fd, &header, flags);
+}
+
+}  // namespace
+
+// One call, whatever the socket: a stream's may come short, and a message must not be cut.
+ssize_t receive_message(int fd, msghdr* message, int flags) {
+  msghdr original = load_value(message);
+  if (!is_managed(message) && all_plain(original)) return real().recvmsg(fd, message, flags);
+  return receive_slowly(fd, original, message, flags);
+}
+
+ssize_t send_message(int fd, const msghdr* message, int flags) {
+  msghdr original = load_value(message);
+  if (!is_managed(message) && all_plain(original)) return real().sendmsg(fd, message, flags);
+  return send_slowly(fd, original, flags);
+}
+
+}  // namespace spw::interpose

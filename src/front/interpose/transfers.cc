@@ -1,0 +1,216 @@
+#include "front/interpose/transfers.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include <algorithm>
+
+#include "front/interpose/bounce.h"
+#include "front/interpose/context.h"
+#include "front/interpose/descriptors.h"
+#include "front/interpose/entry.h"
+#include "front/interpose/memory.h"
+#include "front/interpose/real.h"
+
+namespace spw::interpose {
+
+namespace {
+
+// Input: call(data, bytes, done) -> bytes or -1; go_on() after each full piece.
+template <class Call, class GoOn>
+ssize_t fill(const Scatter& to, bool whole, Call call, GoOn go_on) {
+  size_t total = to.bytes();
+  Bounce bounce(total, whole);
+  if (bounce.bytes() == 0 && total != 0) return fail(ENOMEM);
+  size_t done = 0;
+  do {
+    size_t wanted = std::min(total - done, bounce.bytes());
+    ssize_t got = call(bounce.data(), wanted, done);
+    if (got < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    to.put(done, bounce.data(), std::min(static_cast<size_t>(got), wanted));
+    done += static_cast<size_t>(got);
+    if (static_cast<size_t>(got) < wanted) break;
+  } while (done < total && go_on());
+  return static_cast<ssize_t>(done);
+}
+
+// Output: call(data, bytes, done) -> bytes or -1.
+template <class Call>
+ssize_t drain(const Scatter& from, bool whole, Call call) {
+  size_t total = from.bytes();
+  Bounce bounce(total, whole);
+  if (bounce.bytes() == 0 && total != 0) return fail(ENOMEM);
+  size_t done = 0;
+  do {
+    size_t wanted = std::min(total - done, bounce.bytes());
+    from.get(done, bounce.data(), wanted);
+    ssize_t put = call(bounce.data(), wanted, done);
+    if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    done += static_cast<size_t>(put);
+    if (static_cast<size_t>(put) < wanted) break;
+  } while (done < total);
+  return static_cast<ssize_t>(done);
+}
+
+// Whether a transfer of `bytes` on `fd` must be one call, and whether it may be.
+struct Shape {
+  bool whole = false;
+  int error = 0;
+};
+Shape shape_of(int fd, size_t bytes) {
+  if (bytes <= kBounceBytes || !keeps_messages(fd)) return {};
+  return {true, bytes > kBounceBytesMax ? EMSGSIZE : 0};
+}
+
+ssize_t read_scattered(int fd, const Scatter& to) {
+  Shape shape = shape_of(fd, to.bytes());
+  // A message shorter than the buffer is legal, so a buffer above the limit is only cut.
+  bool regular = to.bytes() > kBounceBytes && is_regular(fd);
+  return fill(
+      to, shape.whole && shape.error == 0,
+      [&](std::byte* data, size_t bytes, size_t) { return real().read(fd, data, bytes); },
+      [&] { return regular || (!shape.whole && more_is_there(fd)); });
+}
+
+ssize_t write_scattered(int fd, const Scatter& from) {
+  Shape shape = shape_of(fd, from.bytes());
+  if (shape.error != 0) return fail(shape.error);
+  return drain(from, shape.whole,
+               [&](std::byte* data, size_t bytes, size_t) { return real().write(fd, data, bytes); });
+}
+
+ssize_t pread_scattered(int fd, const Scatter& to, off_t offset) {
+  auto call = [&](std::byte* data, size_t bytes, size_t done) {
+    return real().pread(fd, data, bytes, offset + static_cast<off_t>(done));
+  };
+  return fill(to, false, call, [] { return true; });
+}
+
+ssize_t pwrite_scattered(int fd, const Scatter& from, off_t offset) {
+  return drain(from, false, [&](std::byte* data, size_t bytes, size_t done) {
+    return real().pwrite(fd, data, bytes, offset + static_cast<off_t>(done));
+  });
+}
+
+iovec piece_of(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
+
+bool any_managed(const iovec* list, size_t count) {
+  return std::any_of(list, list + count,
+                     [](const iovec& p) { return p.iov_len > 0 && is_managed(p.iov_base); });
+}
+
+// The common shape of the four vectored calls. The list may itself be managed.
+template <class Plain, class Managed>
+[[gnu::noinline]] ssize_t vectored_slowly(const iovec* list, int count, Plain plain, Managed managed) {
+  iovec copy[IOV_MAX];  // 16 KiB of stack, which is why plain calls do not come here
+  auto n = static_cast<size_t>(count);
+  copy_bytes(copy, list, n * sizeof(iovec));
+  return any_managed(copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
+}
+
+template <class Plain, class Managed>
+ssize_t vectored(const iovec* list, int count, Plain plain, Managed managed) {
+  if (count < 0 || count > IOV_MAX) return fail(EINVAL);
+  if (!is_managed(list) && !any_managed(list, static_cast<size_t>(count))) return plain(list, count);
+  return vectored_slowly(list, count, plain, managed);
+}
+
+}  // namespace
+
+ssize_t read_fd(int fd, void* buffer, size_t bytes) {
+  if (!is_managed(buffer)) return real().read(fd, buffer, bytes);
+  iovec piece = piece_of(buffer, bytes);
+  return read_scattered(fd, Scatter({&piece, 1}));
+}
+
+ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
+  if (!is_managed(buffer)) return real().write(fd, buffer, bytes);
+  iovec piece = piece_of(buffer, bytes);
+  return write_scattered(fd, Scatter({&piece, 1}));
+}
+
+ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
+  if (!is_managed(buffer)) return real().pread(fd, buffer, bytes, offset);
+  iovec piece = piece_of(buffer, bytes);
+  return pread_scattered(fd, Scatter({&piece, 1}), offset);
+}
+
+ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
+  if (!is_managed(buffer)) return real().pwrite(fd, buffer, bytes, offset);
+  iovec piece = piece_of(buffer, bytes);
+  return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
+}
+
+ssize_t readv_fd(int fd, const iovec* pieces, int count) {
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().readv(fd, list, n); },
+      [&](const Scatter& to) { return read_scattered(fd, to); });
+}
+ssize_t writev_fd(int fd, const iovec* pieces, int count) {
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().writev(fd, list, n); },
+      [&](const Scatter& from) { return write_scattered(fd, from); });
+}
+ssize_t preadv_fd(int fd, const iovec* pieces, int count, off_t offset) {
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().preadv(fd, list, n, offset); },
+      [&](const Scatter& to) { return pread_scattered(fd, to, offset); });
+}
+ssize_t pwritev_fd(int fd, const iovec* pieces, int count, off_t offset) {
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().pwritev(fd, list, n, offset); },
+      [&](const Scatter& from) { return pwrite_scattered(fd, from, offset); });
+}
+
+ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, socklen_t* from_bytes) {
+  if (!any_managed(static_cast<const void*>(buffer), static_cast<const void*>(from),
+                   static_cast<const void*>(from_bytes)))
+    return real().recvfrom(fd, buffer, bytes, flags, from, from_bytes);
+  sockaddr_storage address;
+  socklen_t address_bytes = sizeof(address), room = from_bytes == nullptr ? 0 : load_value(from_bytes);
+  bool message = keeps_messages(fd);
+  iovec piece = piece_of(buffer, bytes);
+  bool whole = message && bytes > kBounceBytes && bytes <= kBounceBytesMax;
+  auto call = [&](std::byte* data, size_t n, size_t) {
+    address_bytes = sizeof(address);
+    return real().recvfrom(fd, data, n, flags,
+                           from == nullptr ? nullptr : reinterpret_cast<sockaddr*>(&address),
+                           from == nullptr ? nullptr : &address_bytes);
+  };
+  bool once = message || (flags & MSG_PEEK) != 0;
+  ssize_t got = fill(Scatter({&piece, 1}), whole, call,
+                     [&] { return !once && ((flags & MSG_WAITALL) != 0 || more_is_there(fd)); });
+  if (got >= 0 && from != nullptr && from_bytes != nullptr) {
+    copy_bytes(from, &address, std::min<size_t>({room, address_bytes, sizeof(address)}));
+    store_value(from_bytes, address_bytes);
+  }
+  return got;
+}
+
+ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const sockaddr* to, socklen_t to_bytes) {
+  if (!any_managed(buffer, static_cast<const void*>(to)))
+    return real().sendto(fd, buffer, bytes, flags, to, to_bytes);
+  sockaddr_storage address;
+  if (to != nullptr && to_bytes > sizeof(address)) return fail(EINVAL);
+  if (to != nullptr) copy_bytes(&address, to, to_bytes);
+  Shape shape = shape_of(fd, bytes);
+  if (shape.error != 0) return fail(shape.error);
+  iovec piece = piece_of(buffer, bytes);
+  return drain(Scatter({&piece, 1}), shape.whole, [&](std::byte* data, size_t n, size_t) {
+    return real().sendto(fd, data, n, flags, to == nullptr ? nullptr : reinterpret_cast<sockaddr*>(&address),
+                         to_bytes);
+  });
+}
+
+ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
+  if (!is_managed(buffer)) return real().getrandom(buffer, bytes, flags);
+  iovec piece = piece_of(buffer, bytes);
+  auto call = [&](std::byte* data, size_t n, size_t) { return real().getrandom(data, n, flags); };
+  return fill(Scatter({&piece, 1}), false, call, [] { return true; });
+}
+
+}  // namespace spw::interpose
+
+SPW_ENTRY ssize_t __spw_getrandom_v1(void* buffer, size_t bytes, unsigned flags) {
+  return spw::interpose::random_bytes(buffer, bytes, flags);
+}
