@@ -18,7 +18,7 @@ TEXTS = SOURCES | {".md", ".txt", ".json", ""}
 # A TODO says who or what it waits for, and why: "TODO(#12): huge pages once the kernel ...".
 TODO = re.compile(r"\bTODO\b(?!\([^)]+\): \S+ \S+)|\bFIXME\b|\bXXX\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
-FUNCTION_HEAD = re.compile(r"^(\s*)(?!\s|if\b|for\b|while\b|switch\b|else\b|do\b|namespace\b|\}).*\)[^;]*\{$")
+FUNCTION_HEAD = re.compile(r"^\s*(?!\s|if\b|for\b|while\b|switch\b|else\b|do\b|namespace\b|\}).*\)[^;]*\{$")
 
 
 def tracked_files(root: pathlib.Path) -> list[pathlib.Path]:
@@ -26,15 +26,20 @@ def tracked_files(root: pathlib.Path) -> list[pathlib.Path]:
     return [root / name for name in listing.split("\0") if name and (root / name).is_file()]
 
 
+def indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def long_functions(lines: list[str]) -> list[tuple[int, int]]:
-    """(line number, length) of each function longer than the limit; relies on clang-format's layout."""
+    """(line number, length) of each function longer than the limit. Relies on clang-format's layout: a function ends at the
+    first closing brace that is not indented more than the line that opened it. One whose head takes several lines may
+    seem shorter than it is."""
     found = []
     for start, line in enumerate(lines):
-        head = FUNCTION_HEAD.match(line)
-        if not head:
+        if not FUNCTION_HEAD.match(line):
             continue
-        closing = head.group(1) + "}"
-        end = next((i for i in range(start + 1, len(lines)) if lines[i].rstrip(";,)") == closing), start)
+        end = next((i for i in range(start + 1, len(lines))
+                    if lines[i].strip().rstrip(";,)") == "}" and indent_of(lines[i]) <= indent_of(line)), start)
         if end - start + 1 > FUNCTION_LINES_MAX:
             found.append((start + 1, end - start + 1))
     return found
