@@ -45,6 +45,8 @@ class Result:
             return {}
 
     def why_failed(self) -> str:
+        if self.timed_out:
+            return f"stopped after {self.seconds:.0f} s"
         if self.usage.out_of_memory_kills:
             return "killed: out of memory"
         tail = " / ".join(self.errors.strip().splitlines()[-ERROR_TAIL_LINES:])
