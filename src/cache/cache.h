@@ -121,6 +121,8 @@ class SharedCache {
   virtual const platform::File* frames_file() const { return nullptr; }
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
+  // Whether a miss in this partition finds a frame without evicting. A hint: one relaxed load.
+  virtual bool has_free_frames(PartitionId partition) const = 0;
   virtual uint32_t peak_frames() const = 0;
   virtual uint64_t metadata_bytes()
       const = 0;  // tables, words, queues: what the cap counts beside the frames

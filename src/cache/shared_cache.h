@@ -44,6 +44,9 @@ class SharedCacheParts final : public SharedCache {
   }
   uint32_t frame_count() const override { return table_.frame_count(); }
   uint32_t free_frames() const override;
+  bool has_free_frames(PartitionId partition) const override {
+    return partitions_[partition.value]->free_frames() > 0;
+  }
   uint32_t peak_frames() const override;
   uint64_t metadata_bytes() const override;
   void check_invariants() override;

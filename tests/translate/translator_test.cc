@@ -69,11 +69,13 @@ class EvictAtOnce final : public cache::SharedCache {
   }
   uint32_t frame_count() const override { return static_cast<uint32_t>(frames_.size()); }
   uint32_t free_frames() const override { return static_cast<uint32_t>(free_.size()); }
+  bool has_free_frames(PartitionId) const override { return !pressed; }
   uint32_t peak_frames() const override { return peak; }
   uint64_t metadata_bytes() const override { return 0; }
   void check_invariants() override {}
 
   uint32_t pinned = 0, peak = 0, fills = 0;
+  bool pressed = false;
 
  private:
   struct Frame {
@@ -176,6 +178,15 @@ TEST_F(TranslatorTest, pins_in_one_partition_never_exceed_the_charge) {
   for (uint64_t block = 1; block < 20000; ++block)
     if (map.of(BlockId(block)) == PartitionId(0)) access(address_of(block), 8, false);
   EXPECT_LE(cache_.peak, shape_.charge());
+}
+
+TEST_F(TranslatorTest, pins_shrink_when_the_cache_must_evict) {
+  make({1, 16, 8});
+  for (uint64_t block = 1; block < 2000; ++block) access(address_of(block), 8, false);
+  EXPECT_GT(cache_.pinned, 100u);
+  cache_.pressed = true;
+  for (uint64_t block = 2000; block < 4000; ++block) access(address_of(block), 8, false);
+  EXPECT_LE(cache_.pinned, 16 * kPressedWays + kRingPins);
 }
 
 TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {

@@ -47,13 +47,21 @@ class PrivateSatc {
     return nullptr;
   }
 
-  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. When an entry
-  // had to go, `evicted` is called with its block and contents first. `spare(block)`: see the header.
+  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. Its set holds at most
+  // `ways_limit` entries afterwards; for each that had to go, `evicted` is called with its block and contents
+  // first. `spare(block)`: see the header.
   template <class Spare, class Evicted>
-  SatcEntry* insert(BlockId block, PartitionId partition, Spare spare, Evicted evicted) {
+  SatcEntry* insert(BlockId block, PartitionId partition, uint32_t ways_limit, Spare spare, Evicted evicted) {
     Set set = set_of(block, partition);
-    uint32_t way = choose_way(set, spare);
-    if (set.keys[way] != 0) evicted(BlockId(set.keys[way] - 1), set.entries[way]);
+    uint32_t used = 0;
+    for (uint32_t way = 0; way < shape_.ways; ++way) used += set.keys[way] != 0;
+    for (; used >= ways_limit; --used) {
+      uint32_t victim = choose_victim(set, spare);
+      evicted(BlockId(set.keys[victim] - 1), set.entries[victim]);
+      set.keys[victim] = 0;
+    }
+    uint32_t way = 0;
+    while (set.keys[way] != 0) ++way;
     set.keys[way] = block.value + 1;
     set.entries[way] = SatcEntry{};
     return &set.entries[way];
@@ -101,19 +109,18 @@ class PrivateSatc {
     keys_[i] = 0;
   }
 
+  // The next occupied way that nobody used since the hand last passed, or any after two rounds.
   template <class Spare>
-  uint32_t choose_way(Set set, Spare spare) {
-    for (uint32_t way = 0; way < shape_.ways; ++way)
-      if (set.keys[way] == 0) return way;
-    for (uint32_t round = 0; round < 2 * shape_.ways; ++round) {
+  uint32_t choose_victim(Set set, Spare spare) {
+    for (uint32_t step = 0;; ++step) {
       uint32_t way = *set.hand;
       *set.hand = static_cast<uint8_t>(way + 1 == shape_.ways ? 0 : way + 1);
+      if (set.keys[way] == 0) continue;
       SatcEntry& entry = set.entries[way];
       bool in_direct = spare(BlockId(set.keys[way] - 1));
-      if (!entry.referenced && !in_direct) return way;
+      if ((!entry.referenced && !in_direct) || step >= 2 * shape_.ways) return way;
       entry.referenced = false;
     }
-    return *set.hand;
   }
 
   const SatcShape shape_;

@@ -63,7 +63,8 @@ SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access)
   busy_ = true;
   counters_.add(Counter::private_misses);
   SatcEntry* entry = private_.insert(
-      block, partition, [this](BlockId candidate) { return withdraw_direct(candidate); },
+      block, partition, ways_limit(partition),
+      [this](BlockId candidate) { return withdraw_direct(candidate); },
       [this](BlockId victim, const SatcEntry& old) { evicted(victim, old); });
   cache::Pin pin;
   Status status = config_.cache->pin(client_, block, access, &pin);
@@ -73,6 +74,13 @@ SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access)
   entry->writable = access != Access::kRead;
   busy_ = false;
   return *entry;
+}
+
+// All ways while the partition has frames to spare. When it must evict, fewer: what SATCs pin can be neither evicted nor
+// written behind, and is unpinned in an order that scatters neighbours.
+uint32_t Translator::ways_limit(PartitionId partition) const {
+  if (config_.cache->has_free_frames(partition)) return shape_.ways;
+  return std::max(shape_.ways * kPressedWays / kSatcWays, 1u);
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {

@@ -107,6 +107,7 @@ class Translator {
 
   SatcEntry& lookup(BlockId block, cache::Access access);
   SatcEntry& miss(BlockId block, PartitionId partition, cache::Access access);
+  uint32_t ways_limit(PartitionId partition) const;
   void fill_direct(uintptr_t address, const SatcEntry& entry);
   bool withdraw_direct(BlockId block);
   void evicted(BlockId block, const SatcEntry& entry);
