@@ -4,6 +4,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/TargetParser/Triple.h"
+#include "pass/block_loops.h"
 #include "pass/masked_accesses.h"
 #include "pass/memory_intrinsics.h"
 #include "pass/options.h"
@@ -40,7 +41,7 @@ class FunctionInstrumenter {
   void run(FunctionAnalysisManager& analyses) {
     copy_managed_byval_arguments();
     collect();
-    translate_segments(analyses);
+    translate_together(analyses);
     SmallVector<Instruction*, 0> lanes;
     for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, lanes);
     for (MemIntrinsic* intrinsic : memory_) instrument_memory_intrinsic(*intrinsic, translator_, unmanaged_);
@@ -68,9 +69,11 @@ class FunctionInstrumenter {
     }
   }
 
-  void translate_segments(FunctionAnalysisManager& analyses) {
-    if (function_.hasOptNone() || function_.hasOptSize() || plain_.empty() || (!opt_merge && !opt_windows))
-      return;
+  void translate_together(FunctionAnalysisManager& analyses) {
+    if (function_.hasOptNone() || function_.hasOptSize() || plain_.empty()) return;
+    if (opt_block_loops && make_loops_block_wise(translator_, analyses, plain_))
+      analyses.invalidate(function_, PreservedAnalyses::none());
+    if (!opt_merge && !opt_windows) return;
     const DataLayout& layout = function_.getDataLayout();
     SmallVector<Access, 0> accesses;
     for (Instruction* instruction : plain_) accesses.push_back(*access_of(*instruction, layout));

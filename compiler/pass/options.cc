@@ -9,6 +9,7 @@ using llvm::cl::opt;
 opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
                              desc("Leave accesses alone that provably go to the stack, globals or code"));
 opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each other in a block together"));
+opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),
                       desc("Keep the granule that a loop's stream of accesses is in, in registers"));
 opt<bool> opt_count_hits("spw-count", init(false),

@@ -54,35 +54,29 @@ bool SegmentPlanner::is_stream(const Access& access) {
   return stride && stride->getAPInt().abs().ule(kStrideMax);
 }
 
-bool SegmentPlanner::join_group(const Access& access) {
-  if (!opt_merge) return false;
-  for (Group& group : open_) {
-    const SCEV* distance = evolution_.getMinusSCEV(evolution_.getSCEV(access.address()),
-                                                   evolution_.getSCEV(group.accesses[0].address()));
-    const auto* constant = dyn_cast<SCEVConstant>(distance);
-    if (!constant || constant->getAPInt().getSignificantBits() > 32) continue;
-    const int64_t offset = constant->getAPInt().getSExtValue();
-    const int64_t low = std::min(group.low, offset);
-    const int64_t high = std::max(group.high, offset + static_cast<int64_t>(access.size_bytes));
-    if (high - low > kSpanMax) continue;
-    group.low = low;
-    group.high = high;
-    group.is_store |= access.is_store;
-    group.accesses.push_back(access);
-    return true;
-  }
-  return false;
+bool Group::try_add(const Access& access, ScalarEvolution& evolution, int64_t span_bytes_max) {
+  const SCEV* distance =
+      evolution.getMinusSCEV(evolution.getSCEV(access.address()), evolution.getSCEV(accesses[0].address()));
+  const auto* constant = dyn_cast<SCEVConstant>(distance);
+  if (!constant || constant->getAPInt().getSignificantBits() > 32) return false;
+  const int64_t offset = constant->getAPInt().getSExtValue();
+  const int64_t new_low = std::min(low, offset);
+  const int64_t new_high = std::max(high, offset + static_cast<int64_t>(access.size_bytes));
+  if (new_high - new_low > span_bytes_max) return false;
+  low = new_low;
+  high = new_high;
+  is_store |= access.is_store;
+  accesses.push_back(access);
+  return true;
 }
 
 void SegmentPlanner::place(const Access& access) {
-  if (join_group(access)) return;
+  if (opt_merge && any_of(open_, [&](Group& group) { return group.try_add(access, evolution_, kSpanMax); }))
+    return;
   if (open_.size() == kTranslationsMax ||
       (!open_.empty() && !available_before(access.address(), open_[0].accesses[0].instruction, 0)))
     close();
-  Group group;
-  group.accesses.push_back(access);
-  group.high = static_cast<int64_t>(access.size_bytes);
-  group.is_store = access.is_store;
+  Group group(access);
   group.is_stream = is_stream(access);
   open_.push_back(std::move(group));
 }

@@ -24,6 +24,12 @@ namespace spw::pass {
 
 // Accesses at constant distances. Offsets are relative to the address of the first access.
 struct Group {
+  explicit Group(const Access& access)
+      : accesses{access}, high(static_cast<int64_t>(access.size_bytes)), is_store(access.is_store) {}
+
+  // Takes the access in when its distance is constant and the range stays within `span_bytes_max`.
+  bool try_add(const Access& access, llvm::ScalarEvolution& evolution, int64_t span_bytes_max);
+
   llvm::SmallVector<Access, 4> accesses;
   int64_t low = 0;
   int64_t high = 0;  // one past the last byte
@@ -52,7 +58,6 @@ class SegmentPlanner {
 
  private:
   void place(const Access& access);
-  bool join_group(const Access& access);
   bool is_stream(const Access& access);
   void close();
 

@@ -88,36 +88,8 @@ class HeadWriter {
   }
 
   Value* translate_range(const Group& group, BasicBlock** block) {
-    BasicBlock* from = *block;
-    BasicBlock* found = new_block("spw.found");
-    const auto lookup =
-        translator_.lookup(from, found, bits_, group.span_bytes(), group.may_cross(), group.is_store, place_);
-    IRBuilder<> builder(lookup.hit);
-    builder.SetCurrentDebugLocation(place_);
-    builder.CreateBr(found);
-    builder.SetInsertPoint(lookup.miss);
-    if (group.may_cross()) leave_if_crossing(group, builder);
-    const uint64_t shown = std::min<uint64_t>(group.span_bytes(), SPW_ACCESS_BYTES_MAX);
-    Value* raw = group.is_store ? translator_.symbols().call_store(builder, low_, shown)
-                                : translator_.symbols().call_load(builder, low_, shown);
-    Value* missed = builder.CreateSub(builder.CreatePtrToInt(raw, builder.getInt64Ty()), bits_);
-    BasicBlock* after_call = builder.GetInsertBlock();
-    builder.CreateBr(found);
-    PHINode* delta = PHINode::Create(builder.getInt64Ty(), 3, "spw.delta", found);
-    delta->addIncoming(builder.getInt64(0), from);
-    delta->addIncoming(lookup.delta, lookup.hit);
-    delta->addIncoming(missed, after_call);
-    *block = found;
-    return delta;
-  }
-
-  void leave_if_crossing(const Group& group, IRBuilder<>& builder) {
-    BasicBlock* within = BasicBlock::Create(builder.getContext(), "spw.within", fast_->getParent());
-    Value* offset = builder.CreateAnd(bits_, builder.getInt64(SPW_GRANULE_BYTES - 1));
-    builder.CreateCondBr(
-        builder.CreateICmpUGT(offset, builder.getInt64(SPW_GRANULE_BYTES - group.span_bytes())), slow_,
-        within);
-    builder.SetInsertPoint(within);
+    const Translator::Range range{low_, bits_, group.span_bytes(), group.may_cross(), group.is_store};
+    return translator_.translate_range(range, block, slow_, place_);
   }
 
   Translator& translator_;

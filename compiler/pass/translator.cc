@@ -97,6 +97,41 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
   return {found.miss, use, raw};
 }
 
+Value* Translator::translate_range(const Range& range, BasicBlock** block, BasicBlock* crossing,
+                                   const DebugLoc& place) {
+  LLVMContext& context = function_.getContext();
+  BasicBlock* from = *block;
+  BasicBlock* found = BasicBlock::Create(context, "spw.found", &function_, from->getNextNode());
+  const Lookup known =
+      lookup(from, found, range.bits, range.span_bytes, range.may_cross, range.is_store, place);
+  IRBuilder<> builder(known.hit);
+  builder.SetCurrentDebugLocation(place);
+  builder.CreateBr(found);
+
+  builder.SetInsertPoint(known.miss);
+  if (range.may_cross) {
+    BasicBlock* within = BasicBlock::Create(context, "spw.within", &function_);
+    Value* offset = builder.CreateAnd(range.bits, builder.getInt64(SPW_GRANULE_BYTES - 1));
+    Value* crosses = builder.CreateICmpUGT(offset, builder.getInt64(SPW_GRANULE_BYTES - range.span_bytes));
+    builder.CreateCondBr(crosses, crossing, within);
+    builder.SetInsertPoint(within);
+  }
+  // It does not cross, so the runtime need not know of more than the widest access.
+  const uint64_t shown = std::min<uint64_t>(range.span_bytes, SPW_ACCESS_BYTES_MAX);
+  Value* raw = range.is_store ? symbols_.call_store(builder, range.low, shown)
+                              : symbols_.call_load(builder, range.low, shown);
+  Value* missed = builder.CreateSub(builder.CreatePtrToInt(raw, builder.getInt64Ty()), range.bits);
+  BasicBlock* after_call = builder.GetInsertBlock();
+  builder.CreateBr(found);
+
+  PHINode* delta = PHINode::Create(builder.getInt64Ty(), 3, "spw.delta", found);
+  delta->addIncoming(builder.getInt64(0), from);
+  delta->addIncoming(known.delta, known.hit);
+  delta->addIncoming(missed, after_call);
+  *block = found;
+  return delta;
+}
+
 void Translator::fill_load_miss(const Access& access, const Probe& probe) {
   IRBuilder<> builder(probe.miss);
   builder.SetCurrentDebugLocation(access.instruction->getDebugLoc());

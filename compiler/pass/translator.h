@@ -51,6 +51,19 @@ class Translator {
   Lookup lookup(llvm::BasicBlock* from, llvm::BasicBlock* unmanaged, llvm::Value* bits, uint64_t size_bytes,
                 bool may_cross, bool is_store, const llvm::DebugLoc& place);
 
+  // Translates [low, low + span) as a whole, behind `*block`, which has no terminator; `*block` becomes the block to go
+  // on in. Returns raw - managed for the range, 0 for an unmanaged one. A range that crosses a granule goes to
+  // `crossing`, which is needed only when it may.
+  struct Range {
+    llvm::Value* low;
+    llvm::Value* bits;  // the address `low` as an integer
+    uint64_t span_bytes;
+    bool may_cross;
+    bool is_store;
+  };
+  llvm::Value* translate_range(const Range& range, llvm::BasicBlock** block, llvm::BasicBlock* crossing,
+                               const llvm::DebugLoc& place);
+
   // Translates the access on its own.
   void translate(const Access& access);
 
