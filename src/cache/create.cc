@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kFramesMin = 16;
 constexpr uint32_t kPartitionFramesMin = 64;
-constexpr unsigned kPartitionsPerCpu = 4;
+constexpr unsigned kPartitionsPerCpu = 4;  // so that clients rarely meet at a baton
 constexpr unsigned kPartitionsMax = 1024;
 constexpr size_t kQueueDepthMax = 4096;
 
@@ -54,8 +54,10 @@ bool is_even(uint32_t frames, uint32_t partitions) {
 uint32_t choose_partitions(const Options& options) {
   uint32_t wanted = options.partitions;
   if (wanted == 0) {
-    unsigned owners = options.delegation == Delegation::kDedicated ? options.servers : platform::cpu_count();
-    wanted = std::min(std::bit_ceil(kPartitionsPerCpu * owners), kPartitionsMax);
+    // A server sleeps in one queue, so one partition each is best.
+    wanted = options.delegation == Delegation::kDedicated ? options.servers
+                                                          : kPartitionsPerCpu * platform::cpu_count();
+    wanted = std::min(std::bit_ceil(wanted), kPartitionsMax);
     while (wanted > 1 && options.frame_count / wanted < kPartitionFramesMin) wanted /= 2;
   }
   while (wanted > 1 && !is_even(options.frame_count, wanted)) wanted /= 2;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "cache/delegation/combining.h"
+#include "cache/delegation/dedicated.h"
 #include "platform/futex.h"
 #include "platform/spin.h"
 #include "platform/time.h"
@@ -36,7 +37,7 @@ SharedCacheParts::SharedCacheParts(const Options& options, uint32_t partitions,
       on_error_(on_error),
       error_context_(error_context),
       commons_{options, table_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
-  delegate_ = std::make_unique<Combining>(partitions);
+  commons_.owner_fills = options.delegation == Delegation::kDedicated;
 }
 
 Status SharedCacheParts::open_partitions() {
@@ -45,6 +46,10 @@ Status SharedCacheParts::open_partitions() {
     if (!policy) return policy.status();
     partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
   }
+  if (commons_.options.delegation == Delegation::kDedicated)
+    delegate_ = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
+  else
+    delegate_ = std::make_unique<Combining>(table_.partitions());
   return Status::ok();
 }
 
@@ -101,51 +106,60 @@ void SharedCacheParts::note_pinned(PinWord before, Access access) {
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
-  Partition& partition = partition_of(block);
   uint64_t deadline_ns = 0;
   Status status;
   for (;;) {
     Step step = join_present(client, block, access, &out->frame, &status);
-    if (step == Step::kAgain) {
-      Request& request = client.request;
-      request.wish = Wish::kPin;
-      request.block = block;
-      request.access = access;
-      request.was_ahead = false;
-      delegate_->execute(partition, request);
-      out->frame = request.frame;
-      switch (request.answer) {
-        case Answer::kPinned:
-          count(Counter::shared_hits);
-          if (request.was_ahead) {
-            count(Counter::readahead_hits);
-            read_ahead(client, client.streams.on_ahead_use(block));
-          }
-          step = Step::kPinned;
-          break;
-        case Answer::kFill:
-          count(Counter::shared_misses);
-          read_ahead(client, client.streams.on_miss(block));
-          step = fill(client, block, out->frame, access, &status);
-          break;
-        case Answer::kJoined:
-          step = await_filled(client, block, out->frame, access, &status);
-          break;
-        case Answer::kFailed:
-          status = errors_.get(out->frame);
-          step = status ? Step::kAgain : Step::kError;
-          break;
-        default:
-          status = wait_for_frame(partition, request, &deadline_ns);
-          step = status ? Step::kAgain : Step::kError;
-      }
-    }
+    if (step == Step::kAgain) step = ask_owner(client, block, access, &out->frame, &status, &deadline_ns);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {
       out->data = commons_.data({out->frame, block});
       return Status::ok();
     }
   }
+}
+
+SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access,
+                                                   FrameId* frame, Status* status, uint64_t* deadline_ns) {
+  Partition& partition = partition_of(block);
+  Request& request = client.request;
+  request.wish = Wish::kPin;
+  request.block = block;
+  request.access = access;
+  delegate_->execute(partition, request);
+  *frame = request.frame;
+  switch (request.answer) {
+    case Answer::kPinned:
+      count(Counter::shared_hits);
+      if (request.was_ahead) note_ahead_used(client, block, access);
+      return Step::kPinned;
+    case Answer::kFill:
+      count(Counter::shared_misses);
+      if (access != Access::kOverwrite) read_ahead(client, client.streams.on_miss(block));
+      return fill(client, block, *frame, access, status);
+    case Answer::kFilled: {
+      count(Counter::shared_misses);
+      if (access != Access::kOverwrite) read_ahead(client, client.streams.on_miss(block));
+      Step step = await_filled(client, block, *frame, access, status);
+      if (step == Step::kError) on_error_(error_context_, *status);
+      return step;
+    }
+    case Answer::kJoined:
+      count(Counter::shared_waits);
+      return await_filled(client, block, *frame, access, status);
+    case Answer::kFailed:
+      *status = errors_.get(*frame);
+      return *status ? Step::kAgain : Step::kError;
+    default:
+      *status = wait_for_frame(partition, request, deadline_ns);
+      return *status ? Step::kAgain : Step::kError;
+  }
+}
+
+// The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
+void SharedCacheParts::note_ahead_used(Client& client, BlockId block, Access access) {
+  count(Counter::readahead_hits);
+  if (access != Access::kOverwrite) read_ahead(client, client.streams.on_ahead_use(block));
 }
 
 // The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: ask the owner.
@@ -162,13 +176,14 @@ SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId bl
       count(Counter::shared_hits);
       if (word.ahead()) {
         partition_of(block).ahead_used();
-        count(Counter::readahead_hits);
-        read_ahead(client, client.streams.on_ahead_use(block));
+        note_ahead_used(client, block, access);
       }
       return Step::kPinned;
     }
     if (word.state() != FrameState::kFilling) return Step::kAgain;
-    if (pin_word.cas_acquire(word, word.joined())) return await_filled(client, block, *frame, access, status);
+    if (!pin_word.cas_acquire(word, word.joined())) continue;
+    count(Counter::shared_waits);
+    return await_filled(client, block, *frame, access, status);
   }
   return Step::kAgain;
 }
@@ -178,7 +193,6 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
                                                       Access access, Status* status) {
   Partition& partition = partition_of(block);
   AtomicPinWord& pin_word = table_.word(frame);
-  count(Counter::shared_waits);
   wait_while_filling(client, pin_word, partition);
   PinWord word = pin_word.load_acquire();
   if (word.state() == FrameState::kFailed) {
@@ -192,8 +206,7 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   note_pinned(word, access);
   if (word.ahead()) {
     partition.ahead_used();
-    count(Counter::readahead_hits);
-    read_ahead(client, client.streams.on_ahead_use(block));
+    note_ahead_used(client, block, access);
   }
   return Step::kPinned;
 }

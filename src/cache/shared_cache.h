@@ -58,6 +58,9 @@ class SharedCacheParts final : public SharedCache {
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[table_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, FrameId* frame, Status* status);
+  Step ask_owner(Client& client, BlockId block, Access access, FrameId* frame, Status* status,
+                 uint64_t* deadline_ns);
+  void note_ahead_used(Client& client, BlockId block, Access access);
   Step await_filled(Client& client, BlockId block, FrameId frame, Access access, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
   Status transfer_in(Resident resident, Access access);

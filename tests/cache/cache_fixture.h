@@ -158,10 +158,14 @@ inline Options small_cache(uint32_t frames, Delegation delegation = Delegation::
   return options;
 }
 
-inline Options one_partition(uint32_t frames) {
-  Options options = small_cache(frames);
+inline Options one_partition(uint32_t frames, Delegation delegation = Delegation::kCombining) {
+  Options options = small_cache(frames, delegation);
   options.partitions = 1;
   return options;
+}
+
+inline std::string delegation_name(const testing::TestParamInfo<Delegation>& info) {
+  return info.param == Delegation::kCombining ? "combining" : "dedicated";
 }
 
 }  // namespace spw::cache

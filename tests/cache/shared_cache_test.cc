@@ -8,7 +8,13 @@ namespace {
 
 using telemetry::Counter;
 
-TEST(SharedCache, a_block_never_written_reads_as_zeros_without_io) {
+class SharedCacheTest : public testing::TestWithParam<Delegation> {
+ protected:
+  static Options small_cache(uint32_t frames) { return cache::small_cache(frames, GetParam()); }
+  static Options one_partition(uint32_t frames) { return cache::one_partition(frames, GetParam()); }
+};
+
+TEST_P(SharedCacheTest, a_block_never_written_reads_as_zeros_without_io) {
   CacheFixture f(small_cache(64));
   CounterDelta delta;
   EXPECT_EQ(f.read(7), 0u);
@@ -16,7 +22,7 @@ TEST(SharedCache, a_block_never_written_reads_as_zeros_without_io) {
   EXPECT_EQ(f.plan().requests(store::Op::kRead), 0u);
 }
 
-TEST(SharedCache, a_second_pin_is_a_hit) {
+TEST_P(SharedCacheTest, a_second_pin_is_a_hit) {
   CacheFixture f(small_cache(64));
   f.read(7);
   CounterDelta delta;
@@ -25,13 +31,13 @@ TEST(SharedCache, a_second_pin_is_a_hit) {
   EXPECT_EQ(delta(Counter::shared_misses), 0u);
 }
 
-TEST(SharedCache, contents_survive_eviction) {
+TEST_P(SharedCacheTest, contents_survive_eviction) {
   CacheFixture f(small_cache(64));
   for (uint64_t b = 0; b < 1000; ++b) ASSERT_TRUE(f.write(b, b + 1));
   for (uint64_t b = 0; b < 1000; ++b) EXPECT_EQ(f.read(b), b + 1);
 }
 
-TEST(SharedCache, a_clean_victim_is_not_written) {
+TEST_P(SharedCacheTest, a_clean_victim_is_not_written) {
   CacheFixture f(small_cache(64));
   for (uint64_t b = 0; b < 1000; ++b) f.store_directly(b, b);
   uint64_t before = f.plan().requests(store::Op::kWrite);
@@ -41,7 +47,7 @@ TEST(SharedCache, a_clean_victim_is_not_written) {
   EXPECT_EQ(f.plan().requests(store::Op::kWrite), before);
 }
 
-TEST(SharedCache, overwrite_does_not_read) {
+TEST_P(SharedCacheTest, overwrite_does_not_read) {
   CacheFixture f(small_cache(64));
   f.store_directly(3, 33);
   uint64_t before = f.plan().requests(store::Op::kRead);
@@ -50,7 +56,7 @@ TEST(SharedCache, overwrite_does_not_read) {
   EXPECT_EQ(f.read(3), 44u);
 }
 
-TEST(SharedCache, dirty_neighbours_are_written_in_one_request) {
+TEST_P(SharedCacheTest, dirty_neighbours_are_written_in_one_request) {
   CacheFixture f(one_partition(256));
   for (uint64_t b = 64; b < 128; ++b) ASSERT_TRUE(f.write(b, b));
   ASSERT_TRUE(f.cache().sync(f.client(), BlockId(64), 64));
@@ -58,7 +64,7 @@ TEST(SharedCache, dirty_neighbours_are_written_in_one_request) {
   for (uint64_t b = 64; b < 128; ++b) EXPECT_EQ(f.stored(b), b);
 }
 
-TEST(SharedCache, evict_skips_a_pinned_block) {
+TEST_P(SharedCacheTest, evict_skips_a_pinned_block) {
   CacheFixture f(small_cache(64));
   f.store_directly(5, 55);
   Pin pin;
@@ -73,7 +79,7 @@ TEST(SharedCache, evict_skips_a_pinned_block) {
   f.cache().unpin(f.client(), pin.frame);
 }
 
-TEST(SharedCache, a_block_marked_dirty_while_pinned_for_read_is_written) {
+TEST_P(SharedCacheTest, a_block_marked_dirty_while_pinned_for_read_is_written) {
   CacheFixture f(small_cache(64));
   f.store_directly(5, 55);
   Pin pin;
@@ -86,7 +92,7 @@ TEST(SharedCache, a_block_marked_dirty_while_pinned_for_read_is_written) {
   EXPECT_EQ(f.read(5), 66u);
 }
 
-TEST(SharedCache, sync_writes_a_pinned_block_and_leaves_it_dirty) {
+TEST_P(SharedCacheTest, sync_writes_a_pinned_block_and_leaves_it_dirty) {
   CacheFixture f(small_cache(64));
   Pin pin;
   ASSERT_TRUE(f.cache().pin(f.client(), BlockId(5), Access::kWrite, &pin));
@@ -101,7 +107,7 @@ TEST(SharedCache, sync_writes_a_pinned_block_and_leaves_it_dirty) {
   f.cache().unpin(f.client(), pin.frame);
 }
 
-TEST(SharedCache, sync_of_a_clean_range_writes_nothing_but_syncs) {
+TEST_P(SharedCacheTest, sync_of_a_clean_range_writes_nothing_but_syncs) {
   CacheFixture f(small_cache(64));
   f.read(1);
   ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), 1000));
@@ -109,7 +115,7 @@ TEST(SharedCache, sync_of_a_clean_range_writes_nothing_but_syncs) {
   EXPECT_EQ(f.plan().requests(store::Op::kSync), 1u);
 }
 
-TEST(SharedCache, sync_of_a_long_range_writes_its_groups_and_no_others) {
+TEST_P(SharedCacheTest, sync_of_a_long_range_writes_its_groups_and_no_others) {
   CacheFixture f(one_partition(512));
   for (uint64_t b = 0; b < 400; ++b) ASSERT_TRUE(f.write(b, b + 1));
   ASSERT_TRUE(f.cache().sync(f.client(), BlockId(70), 200));
@@ -118,7 +124,7 @@ TEST(SharedCache, sync_of_a_long_range_writes_its_groups_and_no_others) {
   EXPECT_EQ(f.stored(320), 0u);
 }
 
-TEST(SharedCache, discard_drops_dirty_blocks_without_a_write) {
+TEST_P(SharedCacheTest, discard_drops_dirty_blocks_without_a_write) {
   for (uint64_t count : {64u, 200u}) {
     CacheFixture f(one_partition(256));
     for (uint64_t b = 0; b < count; ++b) ASSERT_TRUE(f.write(b, b + 1));
@@ -129,7 +135,7 @@ TEST(SharedCache, discard_drops_dirty_blocks_without_a_write) {
   }
 }
 
-TEST(SharedCache, discard_of_a_pinned_block_zeroes_it_and_keeps_it_dirty) {
+TEST_P(SharedCacheTest, discard_of_a_pinned_block_zeroes_it_and_keeps_it_dirty) {
   CacheFixture f(small_cache(64));
   ASSERT_TRUE(f.write(5, 55));
   Pin pin;
@@ -143,7 +149,7 @@ TEST(SharedCache, discard_of_a_pinned_block_zeroes_it_and_keeps_it_dirty) {
   EXPECT_EQ(f.read(5), 77u);
 }
 
-TEST(SharedCache, all_frames_pinned_waits_and_then_errs) {
+TEST_P(SharedCacheTest, all_frames_pinned_waits_and_then_errs) {
   Options options = small_cache(64);
   options.frame_wait_ns_max = 50'000'000;
   CacheFixture f(options);
@@ -159,7 +165,7 @@ TEST(SharedCache, all_frames_pinned_waits_and_then_errs) {
   f.cache().unpin(f.client(), one_more.frame);
 }
 
-TEST(SharedCache, a_waiting_pin_goes_on_when_a_frame_is_let_go) {
+TEST_P(SharedCacheTest, a_waiting_pin_goes_on_when_a_frame_is_let_go) {
   CacheFixture f(small_cache(64));
   std::vector<Pin> pins(64);
   for (uint64_t b = 0; b < 64; ++b)
@@ -176,7 +182,7 @@ TEST(SharedCache, a_waiting_pin_goes_on_when_a_frame_is_let_go) {
   other.join();
 }
 
-TEST(SharedCache, a_read_error_names_block_store_and_offset) {
+TEST_P(SharedCacheTest, a_read_error_names_block_store_and_offset) {
   CacheFixture f(small_cache(64), "read:1:EIO");
   f.blocks().set_contents(BlockId(5), true);
   Pin pin;
@@ -189,13 +195,13 @@ TEST(SharedCache, a_read_error_names_block_store_and_offset) {
   EXPECT_EQ(f.read(5), 0u);  // the disk is well again
 }
 
-TEST(SharedCache, a_block_of_no_region_is_an_error) {
+TEST_P(SharedCacheTest, a_block_of_no_region_is_an_error) {
   CacheFixture f(small_cache(64));
   Pin pin;
   EXPECT_EQ(f.cache().pin(f.client(), BlockId(kBlocks), Access::kRead, &pin).error(), EFAULT);
 }
 
-TEST(SharedCache, a_full_disk_keeps_blocks_until_there_is_space) {
+TEST_P(SharedCacheTest, a_full_disk_keeps_blocks_until_there_is_space) {
   Options options = small_cache(64);
   options.frame_wait_ns_max = 5'000'000'000;
   CacheFixture f(options, "write:1+:ENOSPC");
@@ -209,7 +215,7 @@ TEST(SharedCache, a_full_disk_keeps_blocks_until_there_is_space) {
   EXPECT_EQ(f.errors().size(), 0u);
 }
 
-TEST(SharedCache, a_disk_that_stays_full_is_an_error_that_names_it) {
+TEST_P(SharedCacheTest, a_disk_that_stays_full_is_an_error_that_names_it) {
   Options options = small_cache(64);
   options.frame_wait_ns_max = 50'000'000;
   CacheFixture f(options, "write:1+:ENOSPC");
@@ -224,7 +230,7 @@ TEST(SharedCache, a_disk_that_stays_full_is_an_error_that_names_it) {
   f.plan().clear();
 }
 
-TEST(SharedCache, sync_reports_a_failed_write_and_the_block_stays_dirty) {
+TEST_P(SharedCacheTest, sync_reports_a_failed_write_and_the_block_stays_dirty) {
   CacheFixture f(small_cache(64), "write:1:EIO");
   ASSERT_TRUE(f.write(5, 55));
   EXPECT_EQ(f.cache().sync(f.client(), BlockId(0), 64).error(), EIO);
@@ -233,7 +239,7 @@ TEST(SharedCache, sync_reports_a_failed_write_and_the_block_stays_dirty) {
   EXPECT_EQ(f.stored(5), 55u);
 }
 
-TEST(SharedCache, each_io_may_fail_once_without_losing_anything_else) {
+TEST_P(SharedCacheTest, each_io_may_fail_once_without_losing_anything_else) {
   for (int n = 1; n <= 60; ++n) {
     std::string nth = std::to_string(n);
     CacheFixture f(small_cache(64), "read:" + nth + ":EIO,write:" + nth + ":EIO");
@@ -257,7 +263,7 @@ TEST(SharedCache, each_io_may_fail_once_without_losing_anything_else) {
   }
 }
 
-TEST(SharedCache, options_are_checked_with_a_clear_message) {
+TEST_P(SharedCacheTest, options_are_checked_with_a_clear_message) {
   IdentityBlocks* none = nullptr;
   auto message = [&](Options options) {
     auto made = SharedCache::create(options, *none, nullptr, nullptr);
@@ -277,12 +283,15 @@ TEST(SharedCache, options_are_checked_with_a_clear_message) {
   EXPECT_NE(message(options).find("4 KiB to 2 MiB"), std::string::npos);
 }
 
-TEST(SharedCache, frames_never_used_stay_free) {
+TEST_P(SharedCacheTest, frames_never_used_stay_free) {
   CacheFixture f(one_partition(1000));
   for (uint64_t b = 0; b < 10; ++b) f.read(b);
   EXPECT_EQ(f.cache().free_frames(), 990u);
   EXPECT_EQ(f.cache().peak_frames(), 10u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Both, SharedCacheTest,
+                         testing::Values(Delegation::kCombining, Delegation::kDedicated), delegation_name);
 
 }  // namespace
 }  // namespace spw::cache

@@ -37,6 +37,7 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   Case c = GetParam();
   Options options = small_cache(c.frames, c.delegation);
   options.partitions = c.partitions;
+  options.servers = 2;
   options.readahead_blocks_max = c.readahead;
   CacheFixture f(options);
   constexpr uint64_t kUsed = 2000;
@@ -91,6 +92,13 @@ INSTANTIATE_TEST_SUITE_P(Combining, Stress,
                                          Case{Delegation::kCombining, 300, 4, 8, 64},
                                          Case{Delegation::kCombining, 100, 1, 2, 64},
                                          Case{Delegation::kCombining, 1000, 8, 64, 32}),
+                         case_name);
+
+INSTANTIATE_TEST_SUITE_P(Dedicated, Stress,
+                         testing::Values(Case{Delegation::kDedicated, 100, 1, 64, 0},
+                                         Case{Delegation::kDedicated, 300, 4, 64, 0},
+                                         Case{Delegation::kDedicated, 300, 4, 8, 64},
+                                         Case{Delegation::kDedicated, 100, 1, 2, 64}),
                          case_name);
 
 }  // namespace

@@ -19,7 +19,8 @@ Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, uns
   auto mapping = platform::map_file(*file, 0, bytes, platform::Protection::kReadWrite, kPieceBytes);
   if (!mapping) return mapping.status();
   // Shared memory would let a forked child write into its parent's blocks.
-  if (Status status = platform::advise(mapping->data(), bytes, platform::Advice::kDontFork); !status) return status;
+  if (Status status = platform::advise(mapping->data(), bytes, platform::Advice::kDontFork); !status)
+    return status;
   return std::unique_ptr<PoolFrames>(
       new PoolFrames(std::move(*file), std::move(*mapping), frame_count, block_shift, huge));
 }

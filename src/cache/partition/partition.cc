@@ -90,6 +90,7 @@ void Partition::describe_wait(Request& request) {
 }
 
 bool Partition::serve_pin(Request& request) {
+  request.was_ahead = false;
   FrameId present = commons_.table.find(request.block);
   if (present != kNoFrame && pin_present(request, present)) return true;
   uint32_t frame = take_frame();
@@ -231,7 +232,7 @@ void Partition::refill_reserve() {
 
 // ---- Completions ----
 
-void Partition::reap() {
+bool Partition::reap() {
   PartitionIo::Done done[PartitionIo::kReapMax];
   size_t finished = 0;
   for (;;) {
@@ -248,6 +249,7 @@ void Partition::reap() {
     if (got < PartitionIo::kReapMax) break;
   }
   if (finished > 0) progress_.advance();
+  return finished > 0;
 }
 
 void Partition::drain() {

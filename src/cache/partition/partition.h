@@ -67,8 +67,8 @@ class Partition final : private FrameProbe {
   // Does what the request wishes and writes the answer, not yet `state`. False: the answer comes later, out of
   // answered_late().
   bool serve(Request& request);
-  // Finishes what the queues have completed.
-  void reap();
+  // Finishes what the queues have completed; false if nothing has.
+  bool reap();
   // Requests answered since by reap(); the caller takes them all.
   std::vector<Request*>& answered_late() { return answered_late_; }
   bool io_busy() const { return io_.busy(); }

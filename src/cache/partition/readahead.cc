@@ -96,7 +96,7 @@ void Partition::finish_fill(IoOp& op, int error) {
     if (error != 0) drop_failed(op.frames[i]);
   }
   if (op.answer_when_done) {
-    op.answer_when_done->answer = Answer::kJoined;
+    op.answer_when_done->answer = Answer::kFilled;
     answered_late_.push_back(op.answer_when_done);
   }
 }

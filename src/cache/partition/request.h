@@ -29,6 +29,7 @@ enum class Answer : uint8_t {
   kDone,
   kPinned,   // frame has a reference for the client
   kFill,     // so it has, and the client must fill it
+  kFilled,   // so it has, and the owner filled it for the client, or failed to
   kJoined,   // so it has, and someone else fills it
   kFailed,   // its fill failed a moment ago: see FillErrors
   kNoFrame,  // none can be had before something finishes; `status` says what went wrong last, if anything
@@ -38,9 +39,12 @@ enum class Answer : uint8_t {
 
 inline constexpr uint32_t kPosted = 0, kAsleep = 1, kAnswered = 2;
 
+class Partition;
+
 struct alignas(64) Request {
   // The wish.
-  Request* next = nullptr;  // delegation's
+  Request* next = nullptr;         // delegation's
+  Partition* partition = nullptr;  // delegation's
   BlockId block;
   uint64_t count = 0;
   int64_t stride = 1;

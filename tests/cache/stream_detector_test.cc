@@ -1,0 +1,115 @@
+#include "cache/partition/stream_detector.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/rng.h"
+
+namespace spw::cache {
+namespace {
+
+// Plays accesses against a memory that holds what was planned: tells which accesses still missed.
+class Player {
+ public:
+  explicit Player(uint32_t window_max) : detector_(window_max) {}
+  void use(uint64_t block) {
+    ReadPlan plan = ahead_.contains(block) ? detector_.on_ahead_use(BlockId(block)) : miss(block);
+    ahead_.erase(block);
+    for (uint32_t i = 0; i < plan.count; ++i)
+      ahead_.insert(plan.first.value + static_cast<uint64_t>(plan.stride) * i);
+    planned_ += plan.count;
+    last_ = plan;
+  }
+  uint64_t misses() const { return misses_; }
+  uint64_t planned() const { return planned_; }
+  ReadPlan last() const { return last_; }
+
+ private:
+  ReadPlan miss(uint64_t block) {
+    ++misses_;
+    return detector_.on_miss(BlockId(block));
+  }
+  StreamDetector detector_;
+  std::set<uint64_t> ahead_;
+  uint64_t misses_ = 0;
+  uint64_t planned_ = 0;
+  ReadPlan last_;
+};
+
+TEST(StreamDetector, a_sequential_stream_misses_twice) {
+  Player player(64);
+  for (uint64_t b = 1000; b < 3000; ++b) player.use(b);
+  EXPECT_EQ(player.misses(), 2u);
+}
+
+TEST(StreamDetector, the_window_grows_to_its_maximum) {
+  Player player(32);
+  player.use(10);
+  EXPECT_EQ(player.last().count, 0u);
+  player.use(11);
+  EXPECT_EQ(player.last().first, BlockId(12));
+  EXPECT_EQ(player.last().count, 4u);
+  uint32_t largest = 0;
+  for (uint64_t b = 12; b < 300; ++b) {
+    player.use(b);
+    largest = std::max(largest, player.last().count);
+  }
+  EXPECT_EQ(largest, 32u);
+}
+
+TEST(StreamDetector, backward_streams_are_followed_down_to_zero) {
+  Player player(64);
+  for (uint64_t b = 2000; b-- > 0;) player.use(b);
+  EXPECT_EQ(player.misses(), 2u);
+  EXPECT_LE(player.planned(), 2000u);
+}
+
+TEST(StreamDetector, strided_streams_are_followed_after_three_misses) {
+  Player player(64);
+  for (uint64_t b = 5000; b < 50'000; b += 17) player.use(b);
+  EXPECT_EQ(player.misses(), 3u);
+}
+
+TEST(StreamDetector, several_streams_at_once) {
+  Player player(64);
+  for (uint64_t i = 0; i < 1000; ++i)
+    for (uint64_t stream = 0; stream < 6; ++stream) player.use(stream * 1'000'000 + i);
+  EXPECT_EQ(player.misses(), 12u);
+}
+
+TEST(StreamDetector, random_misses_plan_next_to_nothing) {
+  Player player(64);
+  Rng rng(7);
+  for (int i = 0; i < 100'000; ++i) player.use(rng.below(1 << 20));
+  EXPECT_LT(player.planned(), 100'000u / 100);
+}
+
+TEST(StreamDetector, repeated_misses_of_one_block_are_no_stream) {
+  Player player(64);
+  for (int i = 0; i < 100; ++i) player.use(5);
+  EXPECT_EQ(player.planned(), 0u);
+}
+
+TEST(StreamDetector, a_miss_inside_what_was_read_ahead_shrinks_the_window) {
+  StreamDetector detector(64);
+  uint64_t block = 100;
+  uint32_t window = 0;
+  for (; block < 400; ++block) {
+    ReadPlan plan = block < 102 ? detector.on_miss(BlockId(block)) : detector.on_ahead_use(BlockId(block));
+    if (plan.count) window = plan.count;
+  }
+  ASSERT_EQ(window, 64u);
+  ReadPlan plan = detector.on_miss(BlockId(block));
+  EXPECT_GT(plan.count, 0u);
+  EXPECT_LT(plan.count, 64u);
+}
+
+TEST(StreamDetector, a_maximum_of_zero_turns_it_off) {
+  Player player(0);
+  for (uint64_t b = 0; b < 100; ++b) player.use(b);
+  EXPECT_EQ(player.planned(), 0u);
+}
+
+}  // namespace
+}  // namespace spw::cache
