@@ -1,0 +1,44 @@
+; RUN: %opt -passes=spillway -S %s | %filecheck %s
+target triple = "x86_64-pc-linux-gnu"
+
+define void @aligned(ptr %p, i32 %v) {
+; CHECK-LABEL: define void @aligned
+; The write tag is the second word of an entry.
+; CHECK: [[ENTRY:%spw.entry]] = getelementptr
+; CHECK: [[TAGP:%.*]] = getelementptr inbounds i8, ptr [[ENTRY]], i64 4
+; CHECK: load i32, ptr [[TAGP]]
+; CHECK: store i32 %v, ptr %spw.raw, align 4
+; CHECK: call preserve_mostcc ptr @__spw_store_v1(ptr %p, i64 4)
+  store i32 %v, ptr %p, align 4
+  ret void
+}
+
+; A store that can cross goes through memory when it misses, and the plain store is skipped.
+define void @may_cross(ptr %p, double %v) {
+; CHECK-LABEL: define void @may_cross
+; CHECK: [[SLOT:%.*]] = alloca double
+; CHECK: [[LAST:%.*]] = add i64 {{.*}}, 7
+; CHECK: store double %v, ptr %spw.raw, align 2
+; CHECK-NEXT: br label %[[DONE:.*]]
+; CHECK: [[DONE]]:
+; CHECK-NEXT: ret void
+; CHECK: store double %v, ptr [[SLOT]]
+; CHECK-NEXT: call preserve_mostcc void @__spw_store_across_v1(ptr %p, ptr [[SLOT]], i64 8)
+; CHECK-NEXT: br label %[[DONE]]
+  store double %v, ptr %p, align 2
+  ret void
+}
+
+define void @aggregate(ptr %p, { i64, i32 } %v) {
+; CHECK-LABEL: define void @aggregate
+; CHECK: @__spw_store_across_v1(ptr %p, ptr {{.*}}, i64 16)
+  store { i64, i32 } %v, ptr %p, align 8
+  ret void
+}
+
+define void @wide(ptr %p, <32 x i64> %v) {
+; CHECK-LABEL: define void @wide
+; CHECK: call ptr @__spw_memcpy_v1(ptr %p, ptr {{.*}}, i64 256)
+  store <32 x i64> %v, ptr %p, align 256
+  ret void
+}

@@ -1,0 +1,46 @@
+; RUN: %opt -passes=spillway -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-windows=0 -S %s | %filecheck %s --check-prefix=OFF
+; A stream of a loop whose length nobody knows keeps its granule in registers.
+target triple = "x86_64-pc-linux-gnu"
+
+define ptr @lower(ptr %p, i64 %pivot) {
+; CHECK-LABEL: define ptr @lower
+; CHECK: [[START:%.*]] = phi i64 {{.*}}-9223372036854775808
+; CHECK: [[DISTANCE:%.*]] = sub i64 %spw.address, [[START]]
+; CHECK: [[INSIDE:%.*]] = icmp ule i64 [[DISTANCE]], 4088
+; CHECK: br i1 [[INSIDE]], label %spw.ready, label %spw.outside, !prof
+; CHECK: spw.found:
+; CHECK: and i64 %spw.address, -4096
+; OFF-LABEL: define ptr @lower
+; OFF-NOT: spw.outside
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i64, ptr %q
+  %next = getelementptr i64, ptr %q, i64 1
+  %c = icmp slt i64 %v, %pivot
+  br i1 %c, label %loop, label %done
+done:
+  ret ptr %q
+}
+
+; The miss of another access closes the window.
+define i64 @chase_beside_stream(ptr %p, ptr %list) {
+; CHECK-LABEL: define i64 @chase_beside_stream
+; CHECK: {{^}}spw.ready:
+; CHECK: {{^}}spw.use:
+; CHECK-NEXT: phi i64 {{.*}}[ -9223372036854775808, %spw.miss{{[0-9]*}} ]
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %l = phi ptr [ %list, %entry ], [ %link, %loop ]
+  %v = load i64, ptr %q
+  %link = load ptr, ptr %l
+  %next = getelementptr i64, ptr %q, i64 1
+  %c = icmp eq i64 %v, 0
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 %v
+}
