@@ -34,7 +34,7 @@ enum spw_access {
 };
 
 /* A piece of managed memory held in place. */
-struct spw_pin {
+struct spw_pinned {
   void* data;    /* where the bytes are now */
   size_t bytes;  /* how many of those asked for: up to the end of the block */
   uint64_t reserved;
@@ -42,8 +42,8 @@ struct spw_pin {
 
 /* Holds the block at `address` (managed; -EINVAL otherwise) in memory and says where it is. The first `bytes` of it, or as
  * many as lie in its block. -EMFILE past SPW_PINS_PER_THREAD. (TriCache, section 3.4: block-wise use.) */
-int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pin* pin);
-int spw_unpin(const struct spw_pin* pin);
+int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin);
+int spw_unpin(const struct spw_pinned* pin);
 
 /* Asks for [address, address + bytes) to be brought in, without waiting. Does nothing for unmanaged memory. */
 int spw_prefetch(const void* address, size_t bytes);

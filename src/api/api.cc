@@ -24,7 +24,7 @@ SPW_PUBLIC const char* spw_version(void) { return SPW_VERSION_TEXT; }
 
 SPW_PUBLIC int spw_is_managed(const void* address) { return is_managed(address) ? 1 : 0; }
 
-SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pin* pin) {
+SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin) {
   Runtime* runtime = spw::runtime::current_runtime();
   if (!pin || bytes == 0 || !is_managed(address) || access > SPW_OVERWRITE || !runtime) return -EINVAL;
   spw::front::Translator& translator = runtime->engine().translator();
@@ -37,7 +37,7 @@ SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access
   return 0;
 }
 
-SPW_PUBLIC int spw_unpin(const struct spw_pin* pin) {
+SPW_PUBLIC int spw_unpin(const struct spw_pinned* pin) {
   Runtime* runtime = spw::runtime::current_runtime();
   if (!pin || !pin->data || !runtime) return -EINVAL;
   spw::region::Window window{static_cast<std::byte*>(pin->data), pin->bytes,

@@ -37,6 +37,11 @@ TEST(PinBudget, expected_threads_share_evenly_and_later_ones_get_less) {
   EXPECT_GT(first.entries(), 65536u / 4);
 }
 
+TEST(PinBudget, a_small_cap_still_serves_many_threads) {
+  PinBudget budget(2000, 1, 2);
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(budget.acquire().is_ok()) << i;
+}
+
 TEST(PinBudget, a_cap_too_small_for_the_threads_is_said) {
   PinBudget budget(64, 1, 1);
   Status last;

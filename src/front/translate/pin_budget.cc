@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins + kWindowPins;
 
+// Kept back for threads beyond the expected ones, up to half of the capacity.
+constexpr uint32_t kLateThreads = 256;
+constexpr uint32_t kLateShare = 16;
+
 // Three quarters of a partition, but always some frames for fills and writebacks in flight.
 uint32_t capacity_of(uint32_t partition_frames) {
   constexpr uint32_t kUnpinnedFramesMin = 16;
@@ -42,8 +46,9 @@ Result<SatcShape> PinBudget::acquire() {
   if (left < kSmallestCharge)
     return Status(ENOMEM, "memory cap too small for " + std::to_string(threads_ + 1) +
                               " threads: raise --memory or lower --block");
-  uint32_t fair = static_cast<uint32_t>(uint64_t{capacity_} * 9 / 10 / expected_threads_);
-  uint32_t charge = threads_ < expected_threads_ ? std::min(fair, left) : left / 4;
+  uint32_t for_late_threads = std::min(capacity_ / 2, kLateThreads * kSmallestCharge);
+  uint32_t fair = (capacity_ - for_late_threads) / expected_threads_;
+  uint32_t charge = threads_ < expected_threads_ ? std::min(fair, left) : left / kLateShare;
   charge = std::max(charge, kSmallestCharge);
   uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
   uint32_t entries = std::min(charge - kRingPins - kWindowPins, entries_max);

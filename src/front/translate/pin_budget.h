@@ -7,9 +7,9 @@
 //     sum over threads of charge(thread) <= capacity            capacity = frames of the smallest partition *
 //     kPinnedShare charge(thread) = entries per partition group + kRingPins + kWindowPins
 //
-// The first `expected_threads` threads share 9/10 of the capacity evenly; each later one gets a quarter of
-// what is left; all get at least kMinEntries. When not even that is left the cap is too small for the thread
-// count, and acquire() says so.
+// Room for kLateThreads small SATCs is kept back, up to half of the capacity; the first `expected_threads` threads share the
+// rest evenly, each later one gets a sixteenth of what is left, and all get at least kMinEntries. When not even that is left
+// the cap is too small for the thread count, and acquire() says so.
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
