@@ -44,6 +44,8 @@ class FunctionInstrumenter {
     translate_together(analyses);
     SmallVector<Instruction*, 0> lanes;
     for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, lanes);
+    for (CallInst* comparison : comparisons_)
+      instrument_small_comparison(*comparison, translator_, unmanaged_);
     for (MemIntrinsic* intrinsic : memory_) instrument_memory_intrinsic(*intrinsic, translator_, unmanaged_);
     plain_.insert(lanes.begin(), lanes.end());
     // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
@@ -86,6 +88,7 @@ class FunctionInstrumenter {
   void collect_call(CallBase& call) {
     call.removeFnAttr(Attribute::Memory);
     if (call.isInlineAsm()) return report_inline_assembly(call);
+    if (is_small_comparison(call)) return comparisons_.push_back(cast<CallInst>(&call));
     auto* intrinsic = dyn_cast<IntrinsicInst>(&call);
     if (!intrinsic) return;
     if (IntrinsicInst* generic = generic_masked_access(*intrinsic)) intrinsic = generic;
@@ -160,6 +163,7 @@ class FunctionInstrumenter {
   OptimizationRemarkEmitter remarks_;
   SetVector<Instruction*> plain_;  // to be translated one by one, in the order of instructions
   SmallVector<MemIntrinsic*, 0> memory_;
+  SmallVector<CallInst*, 0> comparisons_;
   SmallVector<IntrinsicInst*, 0> masked_;
 };
 
@@ -175,6 +179,7 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
 
+  redirect_functions(module);
   RuntimeSymbols symbols(module);
   const UnmanagedPointers unmanaged(module);
   // The loader calls ifunc resolvers before thread-local storage exists.
@@ -185,7 +190,6 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     if (wants_instrumentation(function) && !resolvers.contains(&function)) functions.push_back(&function);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   for (Function* function : functions) FunctionInstrumenter(*function, symbols, unmanaged).run(analyses);
-  redirect_functions(module);
   symbols.require_version();
   return PreservedAnalyses::none();
 }

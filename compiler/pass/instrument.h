@@ -1,7 +1,7 @@
 // The pass: instruments a module for the translated engine.
 //
-// Order within a module: what is unmanaged is found first, then every function is rewritten (byval arguments,
-// then memory intrinsics and masked accesses, then plain accesses), then external functions are redirected.
+// Order within a module: external functions are redirected, what is unmanaged is found, then every function is rewritten:
+// byval arguments, loops, segments, memory intrinsics and masked accesses, and what is left one by one.
 // A module is instrumented once; the module flag "spillway" marks it.
 #pragma once
 

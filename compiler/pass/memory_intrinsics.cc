@@ -9,54 +9,57 @@ using namespace llvm;
 
 namespace {
 
-void call_runtime(IRBuilder<>& builder, MemIntrinsic& intrinsic, RuntimeSymbols& symbols) {
+Value* call_runtime(IRBuilder<>& builder, MemIntrinsic& intrinsic, RuntimeSymbols& symbols) {
   if (auto* set = dyn_cast<MemSetInst>(&intrinsic))
-    symbols.call_memset(builder, set->getDest(), set->getValue(), set->getLength());
-  else if (auto* move = dyn_cast<MemMoveInst>(&intrinsic))
-    symbols.call_memmove(builder, move->getDest(), move->getSource(), move->getLength());
-  else
-    symbols.call_memcpy(builder, intrinsic.getDest(), cast<MemTransferInst>(intrinsic).getSource(),
-                        intrinsic.getLength());
+    return symbols.call_memset(builder, set->getDest(), set->getValue(), set->getLength());
+  if (auto* move = dyn_cast<MemMoveInst>(&intrinsic))
+    return symbols.call_memmove(builder, move->getDest(), move->getSource(), move->getLength());
+  return symbols.call_memcpy(builder, intrinsic.getDest(), cast<MemTransferInst>(intrinsic).getSource(),
+                             intrinsic.getLength());
 }
 
-// Translates the pointer operand `operand` in front of the intrinsic; a range that crosses leaves for
-// `across`.
-void translate_pointer(MemIntrinsic& intrinsic, unsigned operand, uint64_t size_bytes, bool is_store,
-                       BasicBlock* across, Translator& translator) {
-  Value* address = intrinsic.getArgOperand(operand);
-  const bool may_cross = may_cross_granule(size_bytes, intrinsic.getParamAlign(operand).valueOrOne());
-  const auto probe = translator.probe(&intrinsic, address, size_bytes, may_cross, is_store);
-  IRBuilder<> builder(probe.miss);
-  builder.SetCurrentDebugLocation(intrinsic.getDebugLoc());
-  if (may_cross) {
-    BasicBlock* within = BasicBlock::Create(builder.getContext(), "spw.within", &translator.function());
-    Value* offset = builder.CreateAnd(builder.CreatePtrToInt(address, builder.getInt64Ty()),
-                                      builder.getInt64(SPW_GRANULE_BYTES - 1));
-    Value* crosses = builder.CreateICmpUGT(offset, builder.getInt64(SPW_GRANULE_BYTES - size_bytes));
-    builder.CreateCondBr(crosses, across, within);
-    builder.SetInsertPoint(within);
-  }
-  // It does not cross, so the runtime need not know of more than the widest access.
-  const uint64_t shown = std::min<uint64_t>(size_bytes, SPW_ACCESS_BYTES_MAX);
-  Value* raw = is_store ? translator.symbols().call_store(builder, address, shown)
-                        : translator.symbols().call_load(builder, address, shown);
-  probe.raw->addIncoming(raw, builder.GetInsertBlock());
-  builder.CreateBr(probe.use);
-  intrinsic.setArgOperand(operand, probe.raw);
+struct Operand {
+  unsigned number;
+  bool is_store;
+};
+
+// Translates a pointer operand of `size_bytes` in front of the call; a range that crosses leaves for `across`.
+void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, BasicBlock* across,
+                       Translator& translator) {
+  Value* address = call.getArgOperand(operand.number);
+  IRBuilder<> builder(&call);
+  Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
+  const bool may_cross = may_cross_granule(size_bytes, call.getParamAlign(operand.number).valueOrOne());
+  BasicBlock* block = call.getParent();
+  BasicBlock* use = block->splitBasicBlock(call.getIterator(), "spw.use");
+  block->getTerminator()->eraseFromParent();
+  Value* delta = translator.translate_range({address, bits, size_bytes, may_cross, operand.is_store}, &block,
+                                            across, call.getDebugLoc());
+  builder.SetInsertPoint(block);
+  Value* raw = builder.CreatePtrAdd(address, delta, "spw.raw");
+  builder.CreateBr(use);
+  call.setArgOperand(operand.number, raw);
 }
 
-void translate_inline(MemIntrinsic& intrinsic, uint64_t size_bytes, bool to_managed, bool from_managed,
-                      Translator& translator) {
-  BasicBlock* block = intrinsic.getParent();
-  BasicBlock* done = block->splitBasicBlock(std::next(intrinsic.getIterator()), "spw.done");
+// Leaves `call` in place, on raw pointers. Where a range crosses, what `call_across` writes is called instead.
+void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> operands, Translator& translator,
+                      function_ref<Value*(IRBuilder<>&)> call_across) {
+  BasicBlock* block = call.getParent();
+  BasicBlock* done = block->splitBasicBlock(std::next(call.getIterator()), "spw.done");
   BasicBlock* across = BasicBlock::Create(block->getContext(), "spw.across", &translator.function());
   IRBuilder<> builder(across);
-  builder.SetCurrentDebugLocation(intrinsic.getDebugLoc());
-  call_runtime(builder, intrinsic, translator.symbols());
+  builder.SetCurrentDebugLocation(call.getDebugLoc());
+  Value* result = call_across(builder);
   builder.CreateBr(done);
-  if (to_managed) translate_pointer(intrinsic, 0, size_bytes, true, across, translator);
-  if (from_managed) translate_pointer(intrinsic, 1, size_bytes, false, across, translator);
-  if (pred_empty(across)) across->eraseFromParent();
+  for (const Operand operand : operands) translate_pointer(call, operand, size_bytes, across, translator);
+  if (pred_empty(across)) {
+    across->eraseFromParent();
+  } else if (!call.getType()->isVoidTy()) {
+    PHINode* both = PHINode::Create(call.getType(), 2, "spw.both", done->begin());
+    call.replaceAllUsesWith(both);
+    both->addIncoming(&call, call.getParent());
+    both->addIncoming(result, across);
+  }
 }
 
 }  // namespace
@@ -70,13 +73,40 @@ bool instrument_memory_intrinsic(MemIntrinsic& intrinsic, Translator& translator
   auto* length = dyn_cast<ConstantInt>(intrinsic.getLength());
   if (length && length->isZero()) return false;
   if (length && length->getZExtValue() <= opt_inline_copy_bytes_max) {
-    translate_inline(intrinsic, length->getZExtValue(), to_managed, from_managed, translator);
+    SmallVector<Operand, 2> operands;
+    if (to_managed) operands.push_back({0, true});
+    if (from_managed) operands.push_back({1, false});
+    translate_inline(intrinsic, length->getZExtValue(), operands, translator, [&](IRBuilder<>& builder) {
+      return call_runtime(builder, intrinsic, translator.symbols());
+    });
     return true;
   }
   IRBuilder<> builder(&intrinsic);
   call_runtime(builder, intrinsic, translator.symbols());
   intrinsic.eraseFromParent();
   return true;
+}
+
+bool is_small_comparison(const CallBase& call) {
+  const Function* callee = call.getCalledFunction();
+  if (!callee || !callee->isDeclaration() || call.arg_size() != 3 || isa<InvokeInst>(call)) return false;
+  if (callee->getName() != "__spw_memcmp_v1" && callee->getName() != "__spw_bcmp_v1") return false;
+  const auto* length = dyn_cast<ConstantInt>(call.getArgOperand(2));
+  return length && !length->isZero() && length->getZExtValue() <= opt_inline_copy_bytes_max;
+}
+
+void instrument_small_comparison(CallInst& call, Translator& translator, const UnmanagedPointers& unmanaged) {
+  SmallVector<Operand, 2> operands;
+  for (unsigned number : {0u, 1u})
+    if (!unmanaged.contains(call.getArgOperand(number))) operands.push_back({number, false});
+  const FunctionCallee redirected = call.getCalledFunction();
+  const SmallVector<Value*, 3> arguments(call.args());
+  // On raw pointers it is the plain function again, which code generation knows and expands.
+  const StringRef plain = call.getCalledFunction()->getName() == "__spw_bcmp_v1" ? "bcmp" : "memcmp";
+  call.setCalledFunction(call.getModule()->getOrInsertFunction(plain, call.getFunctionType()));
+  const uint64_t size_bytes = cast<ConstantInt>(arguments[2])->getZExtValue();
+  translate_inline(call, size_bytes, operands, translator,
+                   [&](IRBuilder<>& builder) { return builder.CreateCall(redirected, arguments); });
 }
 
 }  // namespace spw::pass

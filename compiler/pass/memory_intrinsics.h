@@ -1,4 +1,4 @@
-// llvm.memcpy, memmove and memset whose pointers may be managed.
+// llvm.memcpy, memmove and memset whose pointers may be managed, and comparisons of a few bytes.
 #pragma once
 
 #include "llvm/IR/IntrinsicInst.h"
@@ -12,6 +12,13 @@ namespace spw::pass {
 // Two ranges that overlap and do not cross lie in the same granule, so they overlap in the frame as they did
 // before. True when the intrinsic was changed or replaced.
 bool instrument_memory_intrinsic(llvm::MemIntrinsic& intrinsic, Translator& translator,
+                                 const UnmanagedPointers& unmanaged);
+
+// Whether `call` is a redirected memcmp or bcmp of a constant length short enough to be done in place.
+bool is_small_comparison(const llvm::CallBase& call);
+
+// Compares in place, on raw pointers; by the runtime's function where a range crosses a granule.
+void instrument_small_comparison(llvm::CallInst& call, Translator& translator,
                                  const UnmanagedPointers& unmanaged);
 
 }  // namespace spw::pass

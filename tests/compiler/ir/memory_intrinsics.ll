@@ -51,3 +51,17 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i32(ptr, ptr, i32, i1)
 declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; A short comparison: in place on raw pointers, where code generation expands it; by the runtime where a range crosses.
+define i32 @compare(ptr %a, ptr %b, i64 %n) {
+; CHECK-LABEL: define i32 @compare
+; CHECK: [[HERE:%.*]] = call i32 @memcmp(ptr %spw.raw{{[0-9]*}}, ptr %spw.raw{{[0-9]*}}, i64 10)
+; CHECK: [[RESULT:%.*]] = phi i32 [ [[HERE]], {{.*}} ], [ [[ACROSS:%.*]], %spw.across{{[0-9]*}} ]
+; CHECK: call i32 @__spw_memcmp_v1(ptr %a, ptr %b, i64 %n)
+; CHECK: [[ACROSS]] = call i32 @__spw_memcmp_v1(ptr %a, ptr %b, i64 10)
+  %r = call i32 @memcmp(ptr %a, ptr %b, i64 10)
+  %s = call i32 @memcmp(ptr %a, ptr %b, i64 %n)
+  %t = add i32 %r, %s
+  ret i32 %t
+}
+declare i32 @memcmp(ptr, ptr, i64)

@@ -78,6 +78,22 @@ static int ascending(const void* a, const void* b) {
   const int x = *(const int*)a, y = *(const int*)b;
   return (x > y) - (x < y);
 }
+#define COMPARE(k)                                                               \
+  for (size_t i = 0; i < 200; ++i) {                                             \
+    const unsigned char *x = a + i * 1021 % (n - k), *y = b + i * 769 % (n - k); \
+    h = mix(h, (uint64_t)((memcmp(x, y, k) > 0) + 2 * (memcmp(x, y, k) == 0)));  \
+  }
+static void short_comparisons(void) {
+  const size_t n = 1 << 15;
+  unsigned char *a = fresh(n), *b = fresh(n);
+  uint64_t h = 5;
+  for (size_t i = 0; i < n; ++i) a[i] &= 1, b[i] &= 1;
+  SIZES(COMPARE)
+  memcpy(a, b, n);
+  for (size_t i = 0; i + 10 < n; i += 7) h = mix(h, (uint64_t)(memcmp(a + i, b + i, 10) == 0));
+  REPORT("short_comparisons", h);
+}
+
 static void sorting(void) {
   uint64_t h = 4;
   int* a = malloc(500 * sizeof *a);
@@ -92,5 +108,6 @@ int main(void) {
   constant_sizes();
   variable_sizes();
   strings();
+  short_comparisons();
   sorting();
 }
