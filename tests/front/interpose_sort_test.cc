@@ -30,11 +30,15 @@ void sort_both(FakeManagedSpace& space, size_t count, size_t bytes, uint32_t val
   }
   a.put();
   __spw_qsort_v1(a.managed(), count, bytes, by_first_word);
-  std::vector<std::vector<char>> model(count);
-  for (size_t i = 0; i < count; ++i) model[i].assign(a.plain() + i * bytes, a.plain() + (i + 1) * bytes);
-  std::stable_sort(model.begin(), model.end(),
-                   [](const auto& x, const auto& y) { return by_first_word(x.data(), y.data()) < 0; });
-  for (size_t i = 0; i < count; ++i) std::copy(model[i].begin(), model[i].end(), a.plain() + i * bytes);
+  std::vector<std::pair<uint32_t, size_t>> order(count);  // key, then place: what a stable sort makes of them
+  for (size_t i = 0; i < count; ++i) {
+    memcpy(&order[i].first, a.plain() + i * bytes, 4);
+    order[i].second = i;
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<char> before(a.plain(), a.plain() + count * bytes);
+  for (size_t i = 0; i < count; ++i)
+    std::copy_n(before.begin() + order[i].second * bytes, bytes, a.plain() + i * bytes);
   a.expect_same();
 }
 
