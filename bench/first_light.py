@@ -38,6 +38,7 @@ RUN_LIMIT_S = 900  # of any run but a peer's on swap: something hangs
 class Sizes:
     scale: int  # data beyond memory is 1 / scale of the full run's
     in_memory_scale: int  # the same of data that fits; kernels of less than some milliseconds say nothing
+    file_scale: int  # the same of the mapped file; sixteen threads need a cap with room for their pins
     repetitions: int
     spill_repetitions: int
     fio_s: int
@@ -52,11 +53,11 @@ class Sizes:
 
     @property
     def file_bytes(self) -> int:
-        return 4 * GIB // self.scale
+        return 4 * GIB // self.file_scale
 
 
-FULL = Sizes(scale=1, in_memory_scale=1, repetitions=3, spill_repetitions=2, fio_s=8)
-QUICK = Sizes(scale=16, in_memory_scale=4, repetitions=1, spill_repetitions=1, fio_s=2)
+FULL = Sizes(scale=1, in_memory_scale=1, file_scale=1, repetitions=3, spill_repetitions=2, fio_s=8)
+QUICK = Sizes(scale=16, in_memory_scale=4, file_scale=4, repetitions=1, spill_repetitions=1, fio_s=2)
 PROBE_SCALE = 16  # of the full run, for choosing the kernel's settings
 
 
@@ -281,7 +282,7 @@ def random_reads(bench: Bench) -> None:
         bench.failure("random reads", "making the file", made.why_failed())
         return
     for threads, operations in ((1, 150_000), (2, 250_000), (16, 600_000)):
-        random_reads_by(bench, file, cap_bytes, threads, operations // bench.sizes.scale)
+        random_reads_by(bench, file, cap_bytes, threads, operations // bench.sizes.file_scale)
     file.unlink()
 
 
