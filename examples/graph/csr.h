@@ -37,7 +37,7 @@ class GraphBuilder {
   GraphBuilder(int scale, uint64_t edge_factor, uint64_t seed, bool progress_on)
       : rmat_(scale, seed),
         edges_(edge_factor << scale),
-        range_shift_(scale > kRangeBits ? scale - kRangeBits : 0),
+        range_shift_(std::max(kRangeShiftMin, scale - kRangeBitsMax)),
         ranges_((((uint64_t{1} << scale) - 1) >> range_shift_) + 1),
         progress_on_(progress_on) {
     graph_.vertices = uint64_t{1} << scale;
@@ -51,7 +51,9 @@ class GraphBuilder {
   }
 
  private:
-  static constexpr int kRangeBits = 8;
+  // At most 256 ranges, so that their write positions stay in nearby memory, of 16384 vertices at least.
+  static constexpr int kRangeBitsMax = 8;
+  static constexpr int kRangeShiftMin = 14;
   static constexpr uint64_t kPieceEdges = 1 << 16;
 
   // Calls visit(thread, edge) for all edges but loops, the same ones by the same thread every time.
