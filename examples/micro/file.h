@@ -47,12 +47,13 @@ inline uint64_t sum_checked_at_random(const uint64_t* data, uint64_t count, uint
   return sum;
 }
 
-// `madvise_random`: tell the kernel that reads will be random. Rounds read different places.
-inline Measured file_read(const Settings& settings, const std::string& path, bool madvise_random) {
+// `madvise_random`: tell the kernel that reads will be random. Rounds read different places. Sets settings.bytes.
+inline Measured file_read(Settings& settings, const std::string& path, bool madvise_random) {
   const int file = open(path.c_str(), O_RDONLY);
   struct stat status;
   if (file < 0 || fstat(file, &status) != 0) fail("cannot read " + path);
   const auto bytes = static_cast<uint64_t>(status.st_size);
+  settings.bytes = bytes;
   void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) fail("cannot map " + path);
   if (madvise_random && madvise(mapped, bytes, MADV_RANDOM) != 0)

@@ -69,7 +69,8 @@ int main(int argc, char** argv) {
   if (name == "file-make") {
     examples::make_word_file(file, settings.bytes);
   } else if (name == "file-read") {
-    print(name, settings, examples::file_read(settings, file, advice == "random"));
+    const Measured measured = examples::file_read(settings, file, advice == "random");
+    print(name, settings, measured);
   } else if (kernels().count(name) != 0) {
     print(name, settings, kernels().at(name)(settings));
   } else {
