@@ -35,8 +35,8 @@ enum spw_access {
 
 /* A piece of managed memory held in place. */
 struct spw_pinned {
-  void* data;    /* where the bytes are now */
-  size_t bytes;  /* how many of those asked for: up to the end of the block */
+  void* data;   /* where the bytes are now */
+  size_t bytes; /* how many of those asked for: up to the end of the block */
   uint64_t reserved;
 };
 

@@ -254,7 +254,8 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
     if (!is_private) return {file->store.load_relaxed(), file_offset(*file, block), true};
   }
   // Where there is no room, the write itself says so.
-  if (Status no_room = spill_.reserve(spill_offset(block), block_bytes()); !no_room) static_cast<void>(no_room);
+  if (Status no_room = spill_.reserve(spill_offset(block), block_bytes()); !no_room)
+    static_cast<void>(no_room);
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }
 

@@ -47,7 +47,8 @@ static int frames_file;
 static uint32_t free_frames[kFrames];
 static uint64_t free_first, free_end;
 static size_t allocated = SPW_GRANULE_BYTES; /* granule 0 is never handed out */
-__attribute__((visibility("hidden"))) int __spw_fake_vectors;                      /* 0: SSE, 1: AVX, 2: AVX-512: what the trampolines clobber */
+__attribute__((visibility(
+    "hidden"))) int __spw_fake_vectors; /* 0: SSE, 1: AVX, 2: AVX-512: what the trampolines clobber */
 
 static void fail(const char* why) {
   fprintf(stderr, "fake runtime: %s\n", why);

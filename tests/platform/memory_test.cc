@@ -10,7 +10,8 @@ namespace spw::platform {
 namespace {
 
 TEST(Memory, a_reservation_stands_at_its_address_and_replaces_nothing) {
-  constexpr uintptr_t kAddress = uintptr_t{0x59} << 40;  // sanitizers let programs have it, and keep nothing there
+  constexpr uintptr_t kAddress = uintptr_t{0x59}
+                                 << 40;  // sanitizers let programs have it, and keep nothing there
   auto first = reserve_range(kAddress, kGiB);
   ASSERT_TRUE(first) << first.status().message();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first->data()), kAddress);
