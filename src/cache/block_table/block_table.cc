@@ -4,12 +4,25 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/units.h"
 
 namespace spw::cache {
 
 namespace {
 constexpr uint32_t kSlotsPerFrame = 2;
 constexpr uint32_t kFrameBitsMax = 29;
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+// A hit touches one word and one slot at random: with small pages it would mostly wait for page tables.
+platform::Mapping map_tables(uint64_t bytes) {
+  uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
+  auto mapping = platform::map_anonymous(rounded, kHugePageBytes);
+  SPW_CHECK(mapping.is_ok());  // as any other allocation that fails
+  if (rounded >= kHugePageBytes)
+    (void)platform::advise(mapping->data(), rounded, platform::Advice::kHugePage).is_ok();
+  return std::move(*mapping);
+}
+
 }  // namespace
 
 BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions)
@@ -18,8 +31,10 @@ BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions)
       frames_per_partition_((frame_count + partitions - 1) / partitions),
       slots_per_partition_(frames_per_partition_ * kSlotsPerFrame),
       frame_mask_(static_cast<uint32_t>(std::bit_ceil(uint64_t{frames_per_partition_} + 1) - 1)),
-      words_(std::make_unique<AtomicPinWord[]>(frame_count)),
-      slots_(std::make_unique<Atomic<uint32_t>[]>(uint64_t{slots_per_partition_} * partitions)) {
+      memory_(map_tables(metadata_bytes())),
+      // All-zero memory is what both arrays begin as: free words, empty slots.
+      words_(reinterpret_cast<AtomicPinWord*>(memory_.data())),
+      slots_(reinterpret_cast<Atomic<uint32_t>*>(memory_.data() + frame_count * sizeof(AtomicPinWord))) {
   SPW_CHECK(std::bit_width(frame_mask_) <= static_cast<int>(kFrameBitsMax));
   SPW_CHECK(uint64_t{frames_per_partition_} * (partitions - 1) < frame_count);
 }

@@ -17,12 +17,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "base/atomic.h"
 #include "base/ids.h"
 #include "cache/block_table/pin_word.h"
 #include "cache/partition_map.h"
+#include "platform/memory.h"
 
 namespace spw::cache {
 
@@ -99,9 +99,10 @@ class BlockTable {
   PartitionMap map_;
   uint32_t frames_per_partition_;
   uint32_t slots_per_partition_;
-  uint32_t frame_mask_;  // of a slot
-  std::unique_ptr<AtomicPinWord[]> words_;
-  std::unique_ptr<Atomic<uint32_t>[]> slots_;
+  uint32_t frame_mask_;       // of a slot
+  platform::Mapping memory_;  // of both arrays: zeroed, in huge pages where there are any
+  AtomicPinWord* words_;
+  Atomic<uint32_t>* slots_;
 };
 
 }  // namespace spw::cache
