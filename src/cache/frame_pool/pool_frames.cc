@@ -51,17 +51,19 @@ bool PoolFrames::use(FrameId frame) {
   if (used.load_relaxed() != 0) return false;
   used.store_relaxed(1);
   uint64_t piece = (static_cast<uint64_t>(frame.value) << block_shift_) >> kPieceShift;
-  if (piece_used_[piece].load_relaxed() == 0) use_piece(piece);
+  if (piece_used_[piece].load_relaxed() == 0) use_piece(piece, frame);
   return true;
 }
 
 // Other threads may use the piece meanwhile: the kernel keeps what they wrote.
-void PoolFrames::use_piece(uint64_t piece) {
+void PoolFrames::use_piece(uint64_t piece, FrameId frame) {
   uint8_t unused = 0;
   if (!piece_used_[piece].cas_strong_acquire(unused, 1)) return;
   used_pieces_.fetch_add_relaxed(1);
   uint64_t offset = piece << kPieceShift;
   if (!huge_ || offset + kPieceBytes > mapping_.bytes()) return;
+  // The kernel collapses no piece without any page. The frame is the caller's, and still zero.
+  *reinterpret_cast<volatile char*>(address_of(frame)) = 0;
   if (platform::advise(mapping_.data() + offset, kPieceBytes, platform::Advice::kCollapse))
     huge_pieces_.fetch_add_relaxed(1);
 }

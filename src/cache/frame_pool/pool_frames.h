@@ -42,7 +42,7 @@ class PoolFrames final : public FrameSource {
   }
   // Notes that the frame is in use; true the first time, when its memory is still zero.
   bool use(FrameId frame);
-  void use_piece(uint64_t piece);
+  void use_piece(uint64_t piece, FrameId frame);
 
   platform::File file_;
   platform::Mapping mapping_;
