@@ -70,7 +70,8 @@ struct Options {
   unsigned servers = 1;  // dedicated only
   std::string policy = "clock";
   size_t queue_depth = 64;             // of each partition's asynchronous queue
-  unsigned readahead_blocks_max = 64;  // 0: none
+  unsigned readahead_blocks_max = 256;  // of one stream; 0: none
+  uint64_t readahead_bytes_max = 4 << 20;
   bool huge_frames = true;
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
   uint32_t reserve_blocks_max = 256;

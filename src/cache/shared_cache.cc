@@ -63,8 +63,11 @@ Result<Client*> SharedCacheParts::open_client() {
   std::lock_guard lock(clients_mutex_);
   auto idle = std::find_if(clients_.begin(), clients_.end(), [](const auto& c) { return !c->open; });
   if (idle == clients_.end()) {
-    uint32_t window = std::min(commons_.options.readahead_blocks_max, table_.frame_count() / kAheadShare);
-    clients_.push_back(std::make_unique<Client>(window));
+    const Options& options = commons_.options;
+    uint64_t window =
+        std::min<uint64_t>({options.readahead_blocks_max, options.readahead_bytes_max >> options.block_shift,
+                            table_.frame_count() / (2 * kAheadShare)});
+    clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
   }
   (*idle)->open = true;

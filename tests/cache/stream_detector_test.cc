@@ -58,6 +58,22 @@ TEST(StreamDetector, the_window_grows_to_its_maximum) {
   EXPECT_EQ(largest, 32u);
 }
 
+TEST(StreamDetector, large_windows_end_where_a_group_ends) {
+  for (bool forward : {true, false}) {
+    StreamDetector detector(256);
+    uint64_t edge = 0;
+    for (uint64_t i = 0; i < 3000; ++i) {
+      BlockId block(forward ? 10'007 + i : 10'007 - i);
+      ReadPlan plan = i < 2 ? detector.on_miss(block) : detector.on_ahead_use(block);
+      if (plan.count < 128) continue;
+      uint64_t last = plan.first.value + static_cast<uint64_t>(plan.stride) * (plan.count - 1);
+      EXPECT_EQ((forward ? last + 1 : last) % 64, 0u);
+      ++edge;
+    }
+    EXPECT_GT(edge, 5u);
+  }
+}
+
 TEST(StreamDetector, backward_streams_are_followed_down_to_zero) {
   Player player(64);
   for (uint64_t b = 2000; b-- > 0;) player.use(b);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cache/partition_map.h"
+
 namespace spw::cache {
 
 int64_t StreamDetector::Stream::steps_to(int64_t block, int64_t steps_max) const {
@@ -12,6 +14,20 @@ int64_t StreamDetector::Stream::steps_to(int64_t block, int64_t steps_max) const
   int64_t steps = distance / stride;
   return steps > 0 && steps <= steps_max && steps * stride == distance ? steps : 0;
 }
+
+namespace {
+
+// Windows of neighbours end where a group ends, as far as that costs them no more than half, so that each later request is a
+// whole group: one partition, one large transfer.
+int64_t end_at_group(int64_t frontier, int64_t stride, int64_t count) {
+  constexpr auto kGroup = static_cast<int64_t>(kGroupBlocks);
+  if (stride != 1 && stride != -1) return count;
+  int64_t beyond =
+      stride == 1 ? (frontier + count + 1) % kGroup : (kGroup - (frontier - count) % kGroup) % kGroup;
+  return 2 * beyond <= count ? count - beyond : count;
+}
+
+}  // namespace
 
 // The stream has come to `block`: asks for the next window if half of the last one is used.
 ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
@@ -28,6 +44,7 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
   int64_t first = stream.frontier + stream.stride;
   int64_t count = stream.window;
   if (stream.stride < 0) count = std::min(count, stream.frontier / -stream.stride);
+  count = end_at_group(stream.frontier, stream.stride, count);
   stream.frontier += count * stream.stride;
   return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
 }
