@@ -70,53 +70,109 @@ bool Group::try_add(const Access& access, ScalarEvolution& evolution, int64_t sp
   return true;
 }
 
-void SegmentPlanner::place(const Access& access) {
-  if (opt_merge && any_of(open_, [&](Group& group) { return group.try_add(access, evolution_, kSpanMax); }))
-    return;
-  if (open_.size() == kTranslationsMax ||
-      (!open_.empty() && !available_before(access.address(), open_[0].accesses[0].instruction, 0)))
-    close();
-  Group group(access);
-  group.is_stream = is_stream(access);
-  open_.push_back(std::move(group));
+SmallVector<Group, 8> SegmentPlanner::group(ArrayRef<Access> run, SmallVectorImpl<size_t>& group_of) {
+  SmallVector<Group, 8> groups;
+  for (const Access& access : run) {
+    // Only the last few groups are asked: the distance of two addresses is not cheap to find.
+    constexpr size_t kLookedAt = 8;
+    size_t found = groups.size();
+    for (size_t i = groups.size(); opt_merge && i-- > 0 && groups.size() - i <= kLookedAt;)
+      if (groups[i].try_add(access, evolution_, kSpanMax)) {
+        found = i;
+        break;
+      }
+    if (found == groups.size()) {
+      groups.emplace_back(access);
+      groups.back().is_stream = is_stream(access);
+    }
+    group_of.push_back(found);
+  }
+  return groups;
 }
 
-void SegmentPlanner::close() {
-  Segment segment;
-  for (Group& group : open_) {
-    if (group.is_stream) {
-      unsigned& streams = streams_[loops_.getLoopFor(group.accesses[0].instruction->getParent())];
-      group.is_stream = streams < kStreamsPerLoopMax;
-      streams += group.is_stream;
+bool SegmentPlanner::takes_window(const Group& group) {
+  if (!group.is_stream) return false;
+  unsigned& taken = streams_[loops_.getLoopFor(group.accesses[0].instruction->getParent())];
+  return taken < kStreamsPerLoopMax && ++taken;
+}
+
+// Walks the run from the first group that pays. A group that pays and whose address is known in front of the segment is
+// taken in; one whose address is not either ends the segment or, when the groups taken in would lose more by that, is
+// left to be translated access by access, as is every group that does not pay.
+size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
+  SmallVector<size_t, 16> group_of;
+  SmallVector<Group, 8> groups = group(run, group_of);
+  size_t begin = 0;
+  while (begin < run.size() && !groups[group_of[begin]].pays()) ++begin;
+  if (begin == run.size()) return run.size();
+
+  Instruction* head = run[begin].instruction;
+  SmallVector<Group, 8> taken;
+  SmallDenseMap<size_t, size_t> taken_as;
+  Instruction* last = nullptr;
+  size_t translations = 0;
+  size_t alone = 0;  // accesses translated one by one since the last of a group taken in
+  size_t end = begin;
+  for (; end < run.size(); ++end) {
+    const Access& access = run[end];
+    const Group& group = groups[group_of[end]];
+    const auto known = taken_as.find(group_of[end]);
+    const bool is_new = known == taken_as.end();
+    if (is_new && group.pays() && group.accesses[0].instruction == access.instruction &&
+        !available_before(access.address(), head, 0)) {
+      const size_t lost = count_if(drop_begin(seq(end, run.size())),
+                                   [&](size_t i) { return taken_as.contains(group_of[i]); });
+      if (lost < group.accesses.size()) break;
+    } else if (is_new && group.pays() && group.accesses[0].instruction == access.instruction) {
+      if (translations + alone + 1 > kTranslationsMax) break;
+      taken_as[group_of[end]] = taken.size();
+      taken.emplace_back(access);
+      taken.back().is_stream = takes_window(group);
+      translations += alone + 1;
+      alone = 0;
+      last = access.instruction;
+      continue;
     }
+    if (is_new) {
+      ++alone;
+      continue;
+    }
+    if (translations + alone > kTranslationsMax) break;
+    taken[known->second].try_add(access, evolution_, kSpanMax);
+    translations += alone;
+    alone = 0;
+    last = access.instruction;
+  }
+
+  Segment segment;
+  for (Group& group : taken)
     if (group.pays()) segment.groups.push_back(std::move(group));
+  if (!segment.groups.empty()) {
+    segment.first = segment.groups.front().accesses.front().instruction;
+    segment.last = last;
+    planned_.push_back(std::move(segment));
   }
-  open_.clear();
-  if (segment.groups.empty()) return;
-  segment.first = segment.groups.front().accesses.front().instruction;
-  segment.last = segment.groups.front().accesses.back().instruction;
-  for (const Group& group : segment.groups) {
-    Instruction* last = group.accesses.back().instruction;
-    if (segment.last->comesBefore(last)) segment.last = last;
-  }
-  planned_.push_back(std::move(segment));
+  return end;
+}
+
+void SegmentPlanner::plan_run(ArrayRef<Access> run) {
+  // A bound on what is grouped at once keeps long blocks linear.
+  constexpr size_t kLookAhead = 64;
+  while (!run.empty()) run = run.drop_front(plan_segment(run.take_front(kLookAhead)));
 }
 
 SmallVector<Segment, 0> SegmentPlanner::plan(ArrayRef<Access> accesses) {
-  const Instruction* before = nullptr;
-  for (const Access& access : accesses) {
-    const Instruction* here = access.instruction;
-    if (before && before->getParent() != here->getParent()) {
-      close();
-    } else if (before) {
-      const bool broken =
-          any_of(make_range(std::next(before->getIterator()), here->getIterator()), ends_segment);
-      if (broken) close();
-    }
-    place(access);
-    before = here;
+  size_t begin = 0;
+  for (size_t i = 1; i < accesses.size(); ++i) {
+    const Instruction* before = accesses[i - 1].instruction;
+    const Instruction* here = accesses[i].instruction;
+    if (before->getParent() == here->getParent() &&
+        none_of(make_range(std::next(before->getIterator()), here->getIterator()), ends_segment))
+      continue;
+    plan_run(accesses.slice(begin, i - begin));
+    begin = i;
   }
-  close();
+  plan_run(accesses.drop_front(begin));
   return std::move(planned_);
 }
 

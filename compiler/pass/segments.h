@@ -57,13 +57,15 @@ class SegmentPlanner {
   llvm::SmallVector<Segment, 0> plan(llvm::ArrayRef<Access> accesses);
 
  private:
-  void place(const Access& access);
+  // Plans one segment of `run`, accesses of one block with no call between them, and returns how many accesses it used.
+  size_t plan_segment(llvm::ArrayRef<Access> run);
+  void plan_run(llvm::ArrayRef<Access> run);
+  llvm::SmallVector<Group, 8> group(llvm::ArrayRef<Access> run, llvm::SmallVectorImpl<size_t>& group_of);
   bool is_stream(const Access& access);
-  void close();
+  bool takes_window(const Group& group);
 
   llvm::ScalarEvolution& evolution_;
   llvm::LoopInfo& loops_;
-  llvm::SmallVector<Group, 8> open_;
   llvm::DenseMap<const llvm::Loop*, unsigned> streams_;
   llvm::SmallVector<Segment, 0> planned_;
 };
