@@ -25,8 +25,12 @@ constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
 
-[[noreturn]] void end_on_error(const Status& status) { fatal(kExitFailure, status.message()); }
-void end_on_io_error(void*, const Status& status) { end_on_error(status); }
+// EINVAL is the user's to mend (a cap too small for the threads), and its context is the whole line.
+[[noreturn]] void end_on_error(const Status& status) {
+  if (status.error() == EINVAL) fatal(kExitUsage, status.context());
+  fatal(kExitFailure, status.message());
+}
+void end_on_io_error(void*, const Status& status) { fatal(kExitFailure, status.message()); }
 
 store::EngineKind engine_kind(IoChoice choice) {
   switch (choice) {
@@ -108,7 +112,8 @@ Status Runtime::build() {
 
   front::EngineOptions for_engine;
   for_engine.block_shift = for_cache.block_shift;
-  for_engine.expected_threads = platform::cpu_count();
+  // A thread that only starts and joins the others counts too.
+  for_engine.expected_threads = platform::cpu_count() + 1;
   for_engine.frames = cache_->frames_file();
   engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
 

@@ -13,7 +13,7 @@ constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins + kWindowPins;
 
 // Kept back for threads beyond the expected ones, up to half of the capacity.
 constexpr uint32_t kLateThreads = 256;
-constexpr uint32_t kLateShare = 16;
+constexpr uint32_t kLateShare = 64;
 
 // Three quarters of a partition, but always some frames for fills and writebacks in flight.
 uint32_t capacity_of(uint32_t partition_frames) {
@@ -44,7 +44,7 @@ Result<SatcShape> PinBudget::acquire() {
   std::lock_guard lock(mutex_);
   uint32_t left = capacity_ - charged_;
   if (left < kSmallestCharge)
-    return Status(ENOMEM, "memory cap too small for " + std::to_string(threads_ + 1) +
+    return Status(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
                               " threads: raise --memory or lower --block");
   uint32_t for_late_threads = std::min(capacity_ / 2, kLateThreads * kSmallestCharge);
   uint32_t fair = (capacity_ - for_late_threads) / expected_threads_;

@@ -8,8 +8,8 @@
 //     kPinnedShare charge(thread) = entries per partition group + kRingPins + kWindowPins
 //
 // Room for kLateThreads small SATCs is kept back, up to half of the capacity; the first `expected_threads` threads share the
-// rest evenly, each later one gets a sixteenth of what is left, and all get at least kMinEntries. When not even that is left
-// the cap is too small for the thread count, and acquire() says so.
+// rest evenly, each later one gets a sixty-fourth of what is left, and all get at least kMinEntries. When not even that is left
+// the cap is too small for the thread count, and acquire() says so (EINVAL: the user can mend it).
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
