@@ -1,0 +1,52 @@
+"""Threads, locks, atomics and OpenMP on managed memory."""
+from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM, LARGE
+
+CAP_16M = Config(("-O2",), "16M", "4K", "combining")
+CAP_16M_DEDICATED = Config(("-O2",), "16M", "4K", "dedicated")
+
+
+def two_thousand_threads_come_and_go(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "come_and_go", 2000, configs=(SMALL,))
+
+
+ROOMY = Config(("-O2",), "48M", "64K", "dedicated")
+
+
+def threads_come_and_go_with_large_blocks(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "come_and_go", 200, configs=(ROOMY, LARGE))
+
+
+def sixty_four_threads_share_blocks_without_losing_an_update(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "interleaved", 64, configs=(CAP_16M,))
+
+
+def sixteen_threads_share_blocks_without_losing_an_update(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "interleaved", 16, configs=(CAP_16M_DEDICATED, UNOPTIMISED))
+
+
+def atomics_count_right_while_blocks_are_evicted(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "atomics", configs=(CAP_16M, CAP_16M_DEDICATED))
+
+
+def locks_of_libc_work_inside_managed_memory(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "foreign_locks", configs=(SMALL, UNOPTIMISED))
+
+
+def standard_locks_work_inside_managed_memory(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "standard_locks", configs=(SMALL, MEDIUM))
+
+
+def waiting_on_managed_atomics_works(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "atomic_waits", configs=(SMALL, UNOPTIMISED))
+
+
+def futures_carry_managed_values(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "futures", configs=(CAP_16M, MEDIUM))
+
+
+def thread_key_destructors_touch_and_free_managed_memory(kit: Kit) -> None:
+    kit.same_as_native("threads.cc", "keys", configs=(SMALL, UNOPTIMISED))
+
+
+def openmp_loops_and_reductions_work(kit: Kit) -> None:
+    kit.same_as_native("openmp.cc", configs=(SMALL, MEDIUM), flags=("-fopenmp",))

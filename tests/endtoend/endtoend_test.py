@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Programs that know nothing of Spillway, run on a tiny cap and compared with native runs: endtoend_test.py BUILD CASE.
+
+--list-program prints the cases, --list-slow the long ones. A case is a function of a cases_*.py file, named after a behaviour.
+Exit status 77 with a reason: skipped, as something is missing.
+"""
+import importlib
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import kit
+
+MODULES = [importlib.import_module(file.stem) for file in sorted(kit.HERE.glob("cases_*.py"))]
+CASES = {name: case for module in MODULES for name, case in vars(module).items()
+         if callable(case) and case.__module__ == module.__name__ and not name.startswith("_")}
+SLOW_CASES = {name for module in MODULES for name in getattr(module, "SLOW", ())}
+
+
+def main() -> int:
+    if sys.argv[1] in ("--list-program", "--list-slow"):
+        print(";".join(name for name in CASES if (name in SLOW_CASES) == (sys.argv[1] == "--list-slow")))
+        return 0
+    build, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    parent = build / "tests" / "endtoend"
+    parent.mkdir(parents=True, exist_ok=True)
+    place = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}.", dir=parent))
+    try:
+        CASES[name](kit.Kit(build, place))
+    except kit.Skipped as reason:
+        print(f"skipped: {reason}")
+        return 77
+    except kit.Wrong as wrong:
+        print(f"FAILED: {wrong}")
+        return 1
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

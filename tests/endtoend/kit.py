@@ -1,0 +1,155 @@
+"""Building a program natively and with spillway-clang, running it, and comparing the runs."""
+import contextlib
+import dataclasses
+import fcntl
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+MIB = 1 << 20
+TIME_LIMIT_S = 90
+# How the runtime ends a program that cannot go on (src/runtime/fatal.h).
+EXIT_USAGE, EXIT_FAILURE = 2, 74
+
+
+class Wrong(Exception):
+    """The behaviour under test is not there."""
+
+
+class Skipped(Exception):
+    """The machine lacks what the case needs; the text says what."""
+
+
+def expect(condition: bool, what: str) -> None:
+    if not condition:
+        raise Wrong(what)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One way to compile and to limit a program. Every allocation is managed unless `everything` is off."""
+    flags: tuple[str, ...]
+    memory: str
+    block: str
+    delegation: str
+    everything: bool = True
+
+    def environment(self) -> dict[str, str]:
+        return {"SPILLWAY_MEMORY": self.memory, "SPILLWAY_BLOCK": self.block, "SPILLWAY_DELEGATION": self.delegation,
+                "SPILLWAY_THRESHOLD": "1" if self.everything else "4K",
+                "SPILLWAY_QUOTA": "0" if self.everything else "256K"}
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.flags)} memory={self.memory} block={self.block} {self.delegation}" + (
+            "" if self.everything else " small objects native")
+
+
+SMALL = Config(("-O2",), "8M", "4K", "combining")
+UNOPTIMISED = Config(("-O0",), "8M", "4K", "dedicated")
+MEDIUM = Config(("-O2",), "24M", "64K", "dedicated")
+LARGE = Config(("-O2",), "544M", "2M", "combining")
+WIDE = Config(("-O3", "-march=native"), "8M", "4K", "combining", everything=False)
+CONFIGS = (SMALL, UNOPTIMISED, MEDIUM, LARGE)
+
+
+@dataclasses.dataclass
+class Run:
+    code: int  # negative: the signal that ended it
+    output: str
+    errors: str
+
+    def last_words(self) -> str:
+        tail = "\n".join((self.output[-800:], self.errors[-800:])).strip()
+        return f"exit code {self.code}, last output:\n{tail}"
+
+
+class Kit:
+    """`place`: this case's own directory, empty at first, on the disk that holds the build."""
+
+    def __init__(self, build: pathlib.Path, place: pathlib.Path):
+        self.build = build
+        self.place = place
+        self.store = place / "store"
+        self.store.mkdir()
+        self.made = build / "tests" / "endtoend" / "programs"
+        self.made.mkdir(parents=True, exist_ok=True)
+
+    def compiler(self, source: str, spillway: bool) -> str:
+        cxx = source.endswith(".cc")
+        if spillway:
+            return str(self.build / "bin" / ("spillway-clang++" if cxx else "spillway-clang"))
+        return "clang++-19" if cxx else "clang-19"
+
+    def compile(self, source: str, *flags: str, spillway: bool = True, inputs: tuple[pathlib.Path, ...] = (),
+                suffix: str = "") -> pathlib.Path:
+        """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later cases while it is fresh."""
+        path = HERE / "programs" / source
+        words = ["spillway" if spillway else "native", *flags, *(file.name for file in inputs)]
+        target = self.made / ("_".join([path.stem, *words]).replace("/", "_").replace("=", "_") + suffix)
+        depends = [path, *inputs, *(HERE / "programs").glob("*.h")]
+        if spillway:
+            depends += [self.build / "lib" / "spillway_pass.so", self.build / "bin" / "spillway-clang"]
+        with open(self.made / (target.name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if target.exists() and all(file.stat().st_mtime < target.stat().st_mtime for file in depends):
+                return target
+            kind = {".o": ["-c"], ".so": ["-shared", "-fPIC"]}.get(suffix, ["-pthread"])
+            standard = ["-std=c++20"] if source.endswith(".cc") else ["-std=gnu17"]
+            command = [self.compiler(source, spillway), *standard, "-Wall", "-Wno-unused-result", *flags, *kind, str(path),
+                       *map(str, inputs), "-o", str(target)]
+            if "-fopenmp" in flags and suffix != ".o":
+                command.append("-Wl,-rpath,/usr/lib/llvm-19/lib")
+            done = subprocess.run(command, capture_output=True, text=True)
+            expect(done.returncode == 0, f"{' '.join(command)}:\n{done.stderr[-3000:]}")
+        return target
+
+    def environment(self, more: dict[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+        return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
+
+    def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,
+            time_limit_s: float = TIME_LIMIT_S, stdin: str = "") -> Run:
+        """Runs the program in `place`; it and what it started are gone afterwards."""
+        with start(self, program, *arguments, env=env) as process:
+            try:
+                output, errors = process.communicate(stdin, timeout=time_limit_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, errors = process.communicate()
+                raise Wrong(f"{program.name} {' '.join(map(str, arguments))} took longer than {time_limit_s} s; "
+                            f"{output[-500:]}{errors[-500:]}") from None
+        return Run(process.returncode, output, errors)
+
+    def same_as_native(self, source: str, *arguments, configs: tuple[Config, ...] = CONFIGS, flags: tuple[str, ...] = (),
+                       env: dict[str, str] | None = None) -> None:
+        """The program prints the same and ends the same in every configuration as natively."""
+        native = self.run(self.compile(source, "-O2", *flags, spillway=False), *arguments)
+        expect(native.code >= 0, f"the native program failed: {native.last_words()}")
+        for config in configs:
+            program = self.compile(source, *config.flags, *flags)
+            ours = self.run(program, *arguments, env=config.environment() | (env or {}))
+            where = f"{source} {' '.join(map(str, arguments))} with {config}"
+            expect(ours.code == native.code, f"{where}: {ours.last_words()}\nnatively {native.code}")
+            expect(ours.output == native.output, f"{where} printed\n{ours.output[-1500:]}{ours.errors[-500:]}\n"
+                   f"natively\n{native.output[-1500:]}")
+            expect(ours.errors == native.errors, f"{where} wrote to standard error\n{ours.errors[-1500:]}")
+
+
+@contextlib.contextmanager
+def start(kit: Kit, program: pathlib.Path, *arguments, env: dict[str, str] | None = None):
+    """A process group of its own, killed at the end."""
+    process = subprocess.Popen([str(program), *map(str, arguments)], cwd=kit.place, text=True, errors="replace",
+                               env=kit.environment(env or {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
