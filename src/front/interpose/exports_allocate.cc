@@ -64,6 +64,9 @@ SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) {
   return native_allocate_aligned(alignment, bytes);
 }
 SPW_ENTRY void* valloc(size_t bytes) { return native_allocate_aligned(spw::kMmuPageBytes, bytes); }
+SPW_ENTRY void* pvalloc(size_t bytes) {
+  return native_allocate_aligned(spw::kMmuPageBytes, spw::round_up(bytes, spw::kMmuPageBytes));
+}
 SPW_ENTRY int posix_memalign(void** object, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) != 0 || !spw::is_power_of_two(alignment)) return EINVAL;
   int saved_errno = errno;

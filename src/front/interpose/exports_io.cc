@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "front/interpose/context.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/mapping.h"
+#include "front/interpose/real.h"
 #include "front/interpose/stdio.h"
 #include "front/interpose/transfers.h"
 
@@ -31,6 +33,13 @@ SPW_ENTRY int posix_madvise(void* address, size_t bytes, int advice) noexcept {
 }
 SPW_ENTRY int mprotect(void* address, size_t bytes, int protection) noexcept {
   return protect_mapping(address, bytes, protection);
+}
+// Managed memory is not the kernel's to lock: what is hot stays cached, and that is all there is to promise.
+SPW_ENTRY int mlock(const void* address, size_t bytes) noexcept {
+  return is_managed(address) ? 0 : real().mlock(address, bytes);
+}
+SPW_ENTRY int munlock(const void* address, size_t bytes) noexcept {
+  return is_managed(address) ? 0 : real().munlock(address, bytes);
 }
 
 SPW_ENTRY ssize_t read(int fd, void* buffer, size_t bytes) { return read_fd(fd, buffer, bytes); }
@@ -61,6 +70,12 @@ SPW_ENTRY ssize_t pwritev(int fd, const iovec* pieces, int count, off_t offset) 
 SPW_ENTRY ssize_t pwritev64(int fd, const iovec* pieces, int count, off_t offset) {
   return pwritev_fd(fd, pieces, count, offset);
 }
+SPW_ENTRY ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return preadv2_fd(fd, pieces, count, offset, flags);
+}
+SPW_ENTRY ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return pwritev2_fd(fd, pieces, count, offset, flags);
+}
 SPW_ENTRY ssize_t recv(int fd, void* buffer, size_t bytes, int flags) {
   return receive(fd, buffer, bytes, flags, nullptr, nullptr);
 }
@@ -88,4 +103,13 @@ SPW_ENTRY size_t fread(void* buffer, size_t bytes, size_t count, FILE* file) {
 }
 SPW_ENTRY size_t fwrite(const void* buffer, size_t bytes, size_t count, FILE* file) {
   return write_file(buffer, bytes, count, file);
+}
+// A call on a managed buffer takes the FILE's lock all the same: it is one more than needed, and harmless.
+SPW_ENTRY size_t fread_unlocked(void* buffer, size_t bytes, size_t count, FILE* file) {
+  return is_managed(buffer) ? read_file(buffer, bytes, count, file)
+                            : real().fread_unlocked(buffer, bytes, count, file);
+}
+SPW_ENTRY size_t fwrite_unlocked(const void* buffer, size_t bytes, size_t count, FILE* file) {
+  return is_managed(buffer) ? write_file(buffer, bytes, count, file)
+                            : real().fwrite_unlocked(buffer, bytes, count, file);
 }

@@ -162,6 +162,25 @@ ssize_t pwritev_fd(int fd, const iovec* pieces, int count, off_t offset) {
       [&](const Scatter& from) { return pwrite_scattered(fd, from, offset); });
 }
 
+ssize_t preadv2_fd(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  auto call = [&](std::byte* data, size_t bytes, size_t done) {
+    iovec piece{data, bytes};
+    return real().preadv2(fd, &piece, 1, offset < 0 ? offset : offset + static_cast<off_t>(done), flags);
+  };
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().preadv2(fd, list, n, offset, flags); },
+      [&](const Scatter& to) { return fill(to, false, call, [&] { return offset >= 0; }); });
+}
+ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  auto call = [&](std::byte* data, size_t bytes, size_t done) {
+    iovec piece{data, bytes};
+    return real().pwritev2(fd, &piece, 1, offset < 0 ? offset : offset + static_cast<off_t>(done), flags);
+  };
+  return vectored(
+      pieces, count, [&](const iovec* list, int n) { return real().pwritev2(fd, list, n, offset, flags); },
+      [&](const Scatter& from) { return drain(from, false, call); });
+}
+
 ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, socklen_t* from_bytes) {
   if (!any_managed(static_cast<const void*>(buffer), static_cast<const void*>(from),
                    static_cast<const void*>(from_bytes)))

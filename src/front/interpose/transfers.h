@@ -28,6 +28,9 @@ ssize_t readv_fd(int fd, const iovec* pieces, int count);
 ssize_t writev_fd(int fd, const iovec* pieces, int count);
 ssize_t preadv_fd(int fd, const iovec* pieces, int count, off_t offset);
 ssize_t pwritev_fd(int fd, const iovec* pieces, int count, off_t offset);
+// `flags` of a managed transfer reach every piece of it. Offset -1 is the file's own position.
+ssize_t preadv2_fd(int fd, const iovec* pieces, int count, off_t offset, int flags);
+ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int flags);
 ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, socklen_t* from_bytes);
 ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const sockaddr* to, socklen_t to_bytes);
 ssize_t receive_message(int fd, msghdr* message, int flags);

@@ -1,0 +1,163 @@
+// Calls that name files, under their ordinary names: names and results may be managed.
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "front/interpose/entry.h"
+#include "front/interpose/native_argument.h"
+
+using namespace spw::interpose;
+
+namespace {
+// The mode that open() and its kin take only when they may make a file.
+bool makes_a_file(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+}  // namespace
+
+#define SPW_MODE_ARGUMENT(flags) \
+  mode_t mode = 0;               \
+  if (makes_a_file(flags)) {     \
+    va_list more;                \
+    va_start(more, flags);       \
+    mode = va_arg(more, mode_t); \
+    va_end(more);                \
+  }
+
+SPW_ENTRY int open(const char* path, int flags, ...) {
+  SPW_MODE_ARGUMENT(flags)
+  return real().open(Text(path), flags, mode);
+}
+SPW_ENTRY int open64(const char* path, int flags, ...) {
+  SPW_MODE_ARGUMENT(flags)
+  return real().open(Text(path), flags, mode);
+}
+SPW_ENTRY int openat(int directory, const char* path, int flags, ...) {
+  SPW_MODE_ARGUMENT(flags)
+  return real().openat(directory, Text(path), flags, mode);
+}
+SPW_ENTRY int openat64(int directory, const char* path, int flags, ...) {
+  SPW_MODE_ARGUMENT(flags)
+  return real().openat(directory, Text(path), flags, mode);
+}
+SPW_ENTRY int creat(const char* path, mode_t mode) { return real().creat(Text(path), mode); }
+
+SPW_ENTRY int stat(const char* path, struct stat* out) noexcept {
+  return real().stat(Text(path), Native(out));
+}
+SPW_ENTRY int lstat(const char* path, struct stat* out) noexcept {
+  return real().lstat(Text(path), Native(out));
+}
+SPW_ENTRY int fstat(int fd, struct stat* out) noexcept { return real().fstat(fd, Native(out)); }
+SPW_ENTRY int fstatat(int directory, const char* path, struct stat* out, int flags) noexcept {
+  return real().fstatat(directory, Text(path), Native(out), flags);
+}
+SPW_ENTRY int stat64(const char* path, struct stat64* out) noexcept {
+  return real().stat64(Text(path), Native(out));
+}
+SPW_ENTRY int lstat64(const char* path, struct stat64* out) noexcept {
+  return real().lstat64(Text(path), Native(out));
+}
+SPW_ENTRY int fstat64(int fd, struct stat64* out) noexcept { return real().fstat64(fd, Native(out)); }
+SPW_ENTRY int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept {
+  return real().fstatat64(directory, Text(path), Native(out), flags);
+}
+SPW_ENTRY int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) noexcept {
+  return real().statx(directory, Text(path), flags, mask, Native(out));
+}
+SPW_ENTRY int statfs(const char* path, struct statfs* out) noexcept {
+  return real().statfs(Text(path), Native(out));
+}
+SPW_ENTRY int fstatfs(int fd, struct statfs* out) noexcept { return real().fstatfs(fd, Native(out)); }
+SPW_ENTRY int statvfs(const char* path, struct statvfs* out) noexcept {
+  return real().statvfs(Text(path), Native(out));
+}
+SPW_ENTRY int fstatvfs(int fd, struct statvfs* out) noexcept { return real().fstatvfs(fd, Native(out)); }
+
+SPW_ENTRY int access(const char* path, int mode) noexcept { return real().access(Text(path), mode); }
+SPW_ENTRY int faccessat(int directory, const char* path, int mode, int flags) noexcept {
+  return real().faccessat(directory, Text(path), mode, flags);
+}
+SPW_ENTRY int chmod(const char* path, mode_t mode) noexcept { return real().chmod(Text(path), mode); }
+SPW_ENTRY int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept {
+  return real().fchmodat(directory, Text(path), mode, flags);
+}
+SPW_ENTRY int chown(const char* path, uid_t user, gid_t group) noexcept {
+  return real().chown(Text(path), user, group);
+}
+SPW_ENTRY int lchown(const char* path, uid_t user, gid_t group) noexcept {
+  return real().lchown(Text(path), user, group);
+}
+SPW_ENTRY int truncate(const char* path, off_t bytes) noexcept { return real().truncate(Text(path), bytes); }
+SPW_ENTRY int truncate64(const char* path, off_t bytes) noexcept {
+  return real().truncate(Text(path), bytes);
+}
+SPW_ENTRY int mkdir(const char* path, mode_t mode) noexcept { return real().mkdir(Text(path), mode); }
+SPW_ENTRY int mkdirat(int directory, const char* path, mode_t mode) noexcept {
+  return real().mkdirat(directory, Text(path), mode);
+}
+SPW_ENTRY int mkfifo(const char* path, mode_t mode) noexcept { return real().mkfifo(Text(path), mode); }
+SPW_ENTRY int rmdir(const char* path) noexcept { return real().rmdir(Text(path)); }
+SPW_ENTRY int unlink(const char* path) noexcept { return real().unlink(Text(path)); }
+SPW_ENTRY int unlinkat(int directory, const char* path, int flags) noexcept {
+  return real().unlinkat(directory, Text(path), flags);
+}
+SPW_ENTRY int remove(const char* path) noexcept { return real().remove(Text(path)); }
+SPW_ENTRY int rename(const char* from, const char* to) noexcept {
+  return real().rename(Text(from), Text(to));
+}
+SPW_ENTRY int renameat(int from_directory, const char* from, int to_directory, const char* to) noexcept {
+  return real().renameat(from_directory, Text(from), to_directory, Text(to));
+}
+SPW_ENTRY int link(const char* from, const char* to) noexcept { return real().link(Text(from), Text(to)); }
+SPW_ENTRY int symlink(const char* from, const char* to) noexcept {
+  return real().symlink(Text(from), Text(to));
+}
+SPW_ENTRY ssize_t readlink(const char* path, char* out, size_t bytes) noexcept {
+  return real().readlink(Text(path), Native(out, bytes), bytes);
+}
+SPW_ENTRY ssize_t readlinkat(int directory, const char* path, char* out, size_t bytes) noexcept {
+  return real().readlinkat(directory, Text(path), Native(out, bytes), bytes);
+}
+SPW_ENTRY int chdir(const char* path) noexcept { return real().chdir(Text(path)); }
+SPW_ENTRY int utimensat(int directory, const char* path, const timespec* times, int flags) noexcept {
+  return real().utimensat(directory, Text(path), Native(times, 2), flags);
+}
+SPW_ENTRY int futimens(int fd, const timespec* times) noexcept {
+  return real().futimens(fd, Native(times, 2));
+}
+
+// Results that the caller gave the room for are the caller's address, not the copy's.
+SPW_ENTRY char* getcwd(char* out, size_t bytes) noexcept {
+  if (!is_managed(out)) return real().getcwd(out, bytes);
+  return real().getcwd(Native(out, bytes), bytes) == nullptr ? nullptr : out;
+}
+SPW_ENTRY char* realpath(const char* path, char* out) noexcept {
+  if (!is_managed(out)) return real().realpath(Text(path), out);
+  return real().realpath(Text(path), Native(out, PATH_MAX)) == nullptr ? nullptr : out;
+}
+SPW_ENTRY int mkstemp(char* pattern) { return real().mkstemp(Native(pattern, string_length(pattern) + 1)); }
+SPW_ENTRY int mkstemp64(char* pattern) { return real().mkstemp(Native(pattern, string_length(pattern) + 1)); }
+SPW_ENTRY int mkostemp(char* pattern, int flags) {
+  return real().mkostemp(Native(pattern, string_length(pattern) + 1), flags);
+}
+SPW_ENTRY char* mkdtemp(char* pattern) noexcept {
+  return real().mkdtemp(Native(pattern, string_length(pattern) + 1)) == nullptr ? nullptr : pattern;
+}
+
+SPW_ENTRY DIR* opendir(const char* path) { return real().opendir(Text(path)); }
+SPW_ENTRY FILE* fopen(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }
+SPW_ENTRY FILE* fopen64(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }
+SPW_ENTRY FILE* freopen(const char* path, const char* mode, FILE* file) {
+  return real().freopen(Text(path), Text(mode), file);
+}
+// libc would read and write through this buffer with system calls of its own: it keeps its own where it may not.
+SPW_ENTRY int setvbuf(FILE* file, char* buffer, int mode, size_t bytes) noexcept {
+  return real().setvbuf(file, is_managed(buffer) ? nullptr : buffer, mode, bytes);
+}

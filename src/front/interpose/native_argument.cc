@@ -1,0 +1,25 @@
+#include "front/interpose/native_argument.h"
+
+namespace spw::interpose {
+
+TextList::TextList(char* const* list) : list_(list) {
+  if (list == nullptr) return;
+  bool managed = is_managed(list);
+  for (; load_value(list + count_) != nullptr; ++count_) managed |= is_managed(load_value(list + count_));
+  if (!managed) return;
+  list_ = copy_ = static_cast<char**>(real().calloc(count_ + 1, sizeof(char*)));
+  for (size_t i = 0; copy_ != nullptr && i < count_; ++i) {
+    char* text = load_value(list + i);
+    size_t bytes = string_length(text) + 1;
+    copy_[i] = static_cast<char*>(real().malloc(bytes));
+    if (copy_[i] == nullptr) return;
+    copy_bytes(copy_[i], text, bytes);
+  }
+}
+
+TextList::~TextList() {
+  for (size_t i = 0; copy_ != nullptr && i < count_; ++i) real().free(copy_[i]);
+  real().free(copy_);
+}
+
+}  // namespace spw::interpose
