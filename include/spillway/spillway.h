@@ -4,7 +4,7 @@
  * What will hurt you
  *   - A pointer from spw_pin() is good until its spw_unpin(), in the thread that pinned it, and only for the bytes returned:
  *     the neighbour of a block in address space is not its neighbour in memory.
- *   - A thread holds at most SPW_PINS_PER_THREAD pins. Holding them for long takes memory from everybody.
+ *   - A thread holds at most SPW_PINS_PER_THREAD pins, all threads together 16. Holding them for long takes memory from everybody.
  *   - In a forked child no call but spw_version() and spw_is_managed() works.
  * Errors: functions that can fail return a negative errno; bad arguments are -EINVAL.
  * Threads: every function may be called from any thread at any time. */
@@ -41,7 +41,7 @@ struct spw_pinned {
 };
 
 /* Holds the block at `address` (managed; -EINVAL otherwise) in memory and says where it is. The first `bytes` of it, or as
- * many as lie in its block. -EMFILE past SPW_PINS_PER_THREAD. (TriCache, section 3.4: block-wise use.) */
+ * many as lie in its block. -EMFILE when too many are held. (TriCache, section 3.4: block-wise use.) */
 int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin);
 int spw_unpin(const struct spw_pinned* pin);
 

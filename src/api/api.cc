@@ -27,12 +27,11 @@ SPW_PUBLIC int spw_is_managed(const void* address) { return is_managed(address) 
 SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin) {
   Runtime* runtime = spw::runtime::current_runtime();
   if (!pin || bytes == 0 || !is_managed(address) || access > SPW_OVERWRITE || !runtime) return -EINVAL;
-  spw::front::Translator& translator = runtime->engine().translator();
-  if (translator.free_windows() == 0) return -EMFILE;
   constexpr spw::cache::Access kAccess[] = {spw::cache::Access::kRead, spw::cache::Access::kWrite,
                                             spw::cache::Access::kOverwrite};
   spw::region::Window window =
-      translator.pin_window(reinterpret_cast<uintptr_t>(address), bytes, kAccess[access]);
+      runtime->engine().hold(reinterpret_cast<uintptr_t>(address), bytes, kAccess[access]);
+  if (!window.data) return -EMFILE;
   *pin = {window.data, window.bytes, window.frame.value};
   return 0;
 }
@@ -42,7 +41,7 @@ SPW_PUBLIC int spw_unpin(const struct spw_pinned* pin) {
   if (!pin || !pin->data || !runtime) return -EINVAL;
   spw::region::Window window{static_cast<std::byte*>(pin->data), pin->bytes,
                              spw::FrameId(static_cast<uint32_t>(pin->reserved))};
-  return runtime->engine().translator().unpin_window(window) ? 0 : -EINVAL;
+  return runtime->engine().release(window) ? 0 : -EINVAL;
 }
 
 SPW_PUBLIC int spw_prefetch(const void* address, size_t bytes) {

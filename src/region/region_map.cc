@@ -175,6 +175,12 @@ void RegionMap::discard(uintptr_t address, uint64_t bytes) {
   if (bytes == 0) return;
   BlockId first = block_of(address);
   SPW_CHECK(file_of(first) == nullptr);
+  {
+    // Before the frames go, so that another thread's read-ahead does not bring the old contents back; and again
+    // after, because a writeback in flight may have noted them meanwhile.
+    std::lock_guard lock(mutex_);
+    forget_written(first, blocks_of(bytes));
+  }
   if (ranges_ != nullptr) ranges_->discard(first, blocks_of(bytes));
   std::lock_guard lock(mutex_);
   forget_written(first, blocks_of(bytes));

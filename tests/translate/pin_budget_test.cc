@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace spw::front {
@@ -9,7 +11,7 @@ namespace {
 
 TEST(PinBudget, charges_never_exceed_what_a_partition_can_spare) {
   for (uint32_t frames : {64u, 300u, 1024u, 16384u, 1u << 20}) {
-    PinBudget budget(frames, 4, 2);
+    PinBudget budget(frames, 4, 2, 0, 0);
     uint32_t threads = 0;
     std::vector<SatcShape> shapes;
     while (true) {
@@ -44,8 +46,18 @@ TEST(PinBudget, a_small_cap_still_serves_many_threads) {
   for (int i = 0; i < 65; ++i) ASSERT_TRUE(of_16_mib.acquire().is_ok()) << i;
 }
 
-TEST(PinBudget, a_cap_too_small_for_the_threads_is_said) {
+TEST(PinBudget, a_thread_too_many_waits_for_one_to_end) {
   PinBudget budget(64, 1, 1);
+  std::vector<SatcShape> shapes;
+  while (budget.capacity() - budget.charged() >= kMinEntries + kRingPins) shapes.push_back(*budget.acquire());
+  std::thread waiting([&] { EXPECT_TRUE(budget.acquire().is_ok()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  budget.release(shapes.back());
+  waiting.join();
+}
+
+TEST(PinBudget, a_cap_too_small_for_the_threads_is_said) {
+  PinBudget budget(64, 1, 1, 0, 1'000'000);
   Status last;
   for (int i = 0; i < 64 && last.is_ok(); ++i) last = budget.acquire().status();
   EXPECT_EQ(last.error(), EINVAL);

@@ -158,7 +158,7 @@ TEST_F(TranslatorTest, random_accesses_agree_with_a_reference_model) {
       ASSERT_EQ(std::memcmp(raw, &model[at], size), 0) << "at " << at << " size " << size;
     }
   }
-  EXPECT_LE(cache_.peak, shape_.entries() + kRingPins + kWindowPins);
+  EXPECT_LE(cache_.peak, shape_.entries() + kRingPins);
 }
 
 TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_translations) {

@@ -42,7 +42,7 @@ TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOption
                                    void (*fatal)(const Status&))
     : config_{&cache, options.block_shift, cache.partition_map(), fatal},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
-              alias_slots(cache, options)) {
+              alias_slots(cache, options) + kHeldWindowsMax) {
   if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, *options.frames, slots);
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
@@ -123,6 +123,22 @@ region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache:
 }
 
 void TranslatedEngine::unpin(const region::Window&) {}
+
+region::Window TranslatedEngine::hold(uintptr_t address, size_t max_bytes, cache::Access access) {
+  Translator& own = translator();
+  if (own.free_windows() == 0) return {};
+  if (held_windows_.fetch_add_relaxed(1) >= kHeldWindowsMax) {
+    held_windows_.fetch_sub_relaxed(1);
+    return {};
+  }
+  return own.pin_window(address, max_bytes, access);
+}
+
+bool TranslatedEngine::release(const region::Window& window) {
+  if (!translator().unpin_window(window)) return false;
+  held_windows_.fetch_sub_relaxed(1);
+  return true;
+}
 
 }  // namespace spw::front
 

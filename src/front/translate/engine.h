@@ -34,6 +34,12 @@ class TranslatedEngine final : public region::ManagedAccess {
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
   void unpin(const region::Window& window) override;
 
+  // A window that stays until release(), whatever is translated meanwhile; data is nullptr when this thread holds
+  // kWindowsPerThread or all threads kHeldWindowsMax already.
+  region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access);
+  // False: no such window is held.
+  bool release(const region::Window& window);
+
   // This thread's translator, registering the thread if need be.
   Translator& translator();
   // A fault at `address`, which is managed, in code that was not recompiled: makes it accessible. False: not served.
@@ -57,6 +63,7 @@ class TranslatedEngine final : public region::ManagedAccess {
   std::optional<AliasTable> aliases_;
   pthread_key_t key_{};
   Atomic<uint64_t> satc_bytes_{0};
+  Atomic<uint32_t> held_windows_{0};
   bool forked_ = false;
 };
 

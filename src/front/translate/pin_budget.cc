@@ -1,6 +1,7 @@
 #include "front/translate/pin_budget.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -9,26 +10,27 @@ namespace spw::front {
 
 namespace {
 
-constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins + kWindowPins;
+constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins;
 
-// Kept back for threads beyond the expected ones, up to half of the capacity.
+// Kept back for threads beyond the expected ones, up to three quarters of the capacity.
 constexpr uint32_t kLateThreads = 256;
 constexpr uint32_t kLateShare = 64;
 
-// Three quarters of a partition, but always some frames for fills and writebacks in flight.
+// Seven eighths of a partition, but always some frames for fills and writebacks in flight.
 uint32_t capacity_of(uint32_t partition_frames) {
   constexpr uint32_t kUnpinnedFramesMin = 16;
-  uint32_t quarter = std::max(partition_frames / 4, kUnpinnedFramesMin);
-  return partition_frames > quarter ? partition_frames - quarter : 0;
+  uint32_t unpinned = std::max(partition_frames / 8, kUnpinnedFramesMin);
+  return partition_frames > unpinned ? partition_frames - unpinned : 0;
 }
 
 }  // namespace
 
 PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads,
-                     uint32_t reserved)
+                     uint32_t reserved, uint64_t wait_ns_max)
     : partitions_(partitions),
       expected_threads_(std::max(expected_threads, 1u)),
-      capacity_(capacity_of(partition_frames) - std::min(capacity_of(partition_frames), reserved)) {
+      capacity_(capacity_of(partition_frames) - std::min(capacity_of(partition_frames), reserved)),
+      wait_ns_max_(wait_ns_max) {
   SPW_CHECK(is_power_of_two(partitions));
 }
 
@@ -41,17 +43,19 @@ SatcShape PinBudget::shape_for(uint32_t entries_per_partition) const {
 }
 
 Result<SatcShape> PinBudget::acquire() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  released_.wait_for(lock, std::chrono::nanoseconds(wait_ns_max_),
+                     [this] { return capacity_ - charged_ >= kSmallestCharge; });
   uint32_t left = capacity_ - charged_;
   if (left < kSmallestCharge)
     return Status(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
                               " threads: raise --memory or lower --block");
-  uint32_t for_late_threads = std::min(capacity_ / 2, kLateThreads * kSmallestCharge);
+  uint32_t for_late_threads = std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
   uint32_t fair = (capacity_ - for_late_threads) / expected_threads_;
   uint32_t charge = threads_ < expected_threads_ ? std::min(fair, left) : left / kLateShare;
   charge = std::max(charge, kSmallestCharge);
   uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
-  uint32_t entries = std::min(charge - kRingPins - kWindowPins, entries_max);
+  uint32_t entries = std::min(charge - kRingPins, entries_max);
   SatcShape shape = shape_for(entries);
   ++threads_;
   charged_ += shape.charge();
@@ -64,6 +68,7 @@ void PinBudget::release(const SatcShape& shape) {
   SPW_CHECK(charged_ >= shape.charge() && threads_ > 0);
   charged_ -= shape.charge();
   --threads_;
+  released_.notify_one();
 }
 
 uint32_t PinBudget::charged() const {

@@ -4,22 +4,23 @@
 // a thread is charged the most pins it can ever have in any one partition, and the charges of all threads
 // stay below what a partition can spare:
 //
-//     sum over threads of charge(thread) <= capacity            capacity = frames of the smallest partition *
-//     kPinnedShare charge(thread) = entries per partition group + kRingPins + kWindowPins
+//     sum over threads of charge(thread) <= capacity
+//     capacity = 7/8 of the smallest partition's frames - pins reserved for aliases and held windows
+//     charge(thread) = entries per partition group + kRingPins
 //
-// Room for kLateThreads small SATCs is kept back, up to half of the capacity; the first `expected_threads` threads share the
+// Room for kLateThreads small SATCs is kept back, up to three quarters of the capacity; the first `expected_threads` threads share the
 // rest evenly, each later one gets a sixty-fourth of what is left, and all get at least kMinEntries. When not even that is left
 // the cap is too small for the thread count, and acquire() says so (EINVAL: the user can mend it).
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 
 #include "abi/abi.h"
 #include "base/status.h"
-#include "region/managed_access.h"
 
 namespace spw::front {
 
@@ -30,7 +31,10 @@ inline constexpr uint32_t kMinEntries = 2;
 inline constexpr uint32_t kEntriesPerThreadMax = 1u << 20;
 // Evicted entries stay pinned for this many further evictions: what makes the ABI's validity rule true.
 inline constexpr uint32_t kRingPins = SPW_STABLE_TRANSLATIONS;
-inline constexpr uint32_t kWindowPins = region::kWindowsPerThread;
+// Windows of the public API that all threads together may hold: kept out of the threads' shares.
+inline constexpr uint32_t kHeldWindowsMax = 16;
+// How long a thread waits for others to end when no pins are left for it.
+inline constexpr uint64_t kThreadWaitNsMax = 10'000'000'000;
 
 // The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one
 // group.
@@ -39,14 +43,15 @@ struct SatcShape {
   uint32_t sets = 0;    // in each group
   uint32_t ways = 0;
   uint32_t entries() const { return groups * sets * ways; }
-  uint32_t charge() const { return sets * ways + kRingPins + kWindowPins; }
+  uint32_t charge() const { return sets * ways + kRingPins; }
 };
 
 class PinBudget {
  public:
   // `partition_frames`: frames of the smallest partition. `partitions`: a power of two.
   // `reserved`: pins others may hold in one partition (the aliases of foreign code).
-  PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads, uint32_t reserved = 0);
+  PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads, uint32_t reserved = 0,
+            uint64_t wait_ns_max = kThreadWaitNsMax);
 
   Result<SatcShape> acquire();
   void release(const SatcShape& shape);
@@ -60,7 +65,9 @@ class PinBudget {
   const uint32_t partitions_;
   const uint32_t expected_threads_;
   const uint32_t capacity_;
+  const uint64_t wait_ns_max_;
   mutable std::mutex mutex_;
+  std::condition_variable released_;
   uint32_t charged_ = 0;
   uint32_t threads_ = 0;
 };

@@ -4,7 +4,7 @@
 // Invariants
 //   a direct entry with read_tag = g  =>  the block of granule g has a private entry, and delta is that
 //   frame's a direct entry with write_tag = g =>  that private entry is writable (the frame is dirty) pins of
-//   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge()
+//   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge() + windows held
 // Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
 // it
 //   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h).
@@ -124,7 +124,7 @@ class Translator {
   uint64_t direct_mask_;
   std::array<FrameId, kRingPins> ring_;
   uint32_t ring_at_ = 0;
-  std::array<HeldWindow, kWindowPins> windows_;
+  std::array<HeldWindow, region::kWindowsPerThread> windows_;
   telemetry::CounterBlock& counters_;
   bool busy_ = false;
   alignas(64) std::array<std::byte, SPW_ACCESS_BYTES_MAX> crossing_;
