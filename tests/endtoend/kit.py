@@ -124,12 +124,12 @@ class Kit:
         return Run(process.returncode, output, errors)
 
     def same_as_native(self, source: str, *arguments, configs: tuple[Config, ...] = CONFIGS, flags: tuple[str, ...] = (),
-                       env: dict[str, str] | None = None) -> None:
+                       inputs: tuple[pathlib.Path, ...] = (), env: dict[str, str] | None = None) -> None:
         """The program prints the same and ends the same in every configuration as natively."""
-        native = self.run(self.compile(source, "-O2", *flags, spillway=False), *arguments)
+        native = self.run(self.compile(source, "-O2", *flags, spillway=False, inputs=inputs), *arguments)
         expect(native.code >= 0, f"the native program failed: {native.last_words()}")
         for config in configs:
-            program = self.compile(source, *config.flags, *flags)
+            program = self.compile(source, *config.flags, *flags, inputs=inputs)
             ours = self.run(program, *arguments, env=config.environment() | (env or {}))
             where = f"{source} {' '.join(map(str, arguments))} with {config}"
             expect(ours.code == native.code, f"{where}: {ours.last_words()}\nnatively {native.code}")

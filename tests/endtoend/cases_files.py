@@ -1,0 +1,20 @@
+"""Streams, stdio and descriptors with managed buffers."""
+from kit import Kit, SMALL, UNOPTIMISED, MEDIUM, LARGE
+
+CONFIGS = (SMALL, UNOPTIMISED, MEDIUM)
+
+
+def managed_strings_are_printed_and_parsed(kit: Kit) -> None:
+    kit.same_as_native("files.cc", "print", configs=(*CONFIGS, LARGE))
+
+
+def streams_read_and_write_managed_buffers(kit: Kit) -> None:
+    kit.same_as_native("files.cc", "streams", configs=CONFIGS)
+
+
+def stdio_reads_and_writes_managed_buffers(kit: Kit) -> None:
+    kit.same_as_native("files.cc", "stdio", configs=CONFIGS)
+
+
+def descriptors_pipes_and_sockets_take_managed_buffers(kit: Kit) -> None:
+    kit.same_as_native("files.cc", "descriptors", configs=CONFIGS)

@@ -1,0 +1,31 @@
+"""Managed memory in the hands of code that was not recompiled."""
+from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM
+
+
+def _same(kit: Kit, part: str, *configs: Config, suffix: str = ".so") -> None:
+    library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=suffix)
+    kit.same_as_native("foreign.cc", part, configs=configs, inputs=(library,))
+
+
+def a_foreign_library_reads_and_writes_managed_arrays(kit: Kit) -> None:
+    _same(kit, "arrays", SMALL, UNOPTIMISED, MEDIUM)
+
+
+def a_plain_object_is_linked_with_instrumented_ones(kit: Kit) -> None:
+    _same(kit, "arrays", SMALL, suffix=".o")
+
+
+def foreign_and_instrumented_threads_lose_no_update(kit: Kit) -> None:
+    _same(kit, "together", SMALL, MEDIUM)
+
+
+def lists_mix_nodes_of_both_allocators(kit: Kit) -> None:
+    _same(kit, "lists", SMALL, UNOPTIMISED)
+
+
+def foreign_code_calls_back_with_managed_arguments(kit: Kit) -> None:
+    _same(kit, "callbacks", SMALL, UNOPTIMISED)
+
+
+def regular_expressions_match_managed_text(kit: Kit) -> None:
+    _same(kit, "patterns", SMALL, MEDIUM)
