@@ -69,7 +69,7 @@ struct Options {
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
   std::string policy = "clock";
-  size_t queue_depth = 64;             // of each partition's asynchronous queue
+  size_t queue_depth = 64;              // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
   uint64_t readahead_bytes_max = 4 << 20;
   bool huge_frames = true;

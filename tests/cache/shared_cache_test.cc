@@ -264,9 +264,11 @@ TEST_P(SharedCacheTest, each_io_may_fail_once_without_losing_anything_else) {
 }
 
 TEST_P(SharedCacheTest, options_are_checked_with_a_clear_message) {
-  IdentityBlocks* none = nullptr;
+  auto unused = store::MemoryStore::create(kMiB);
+  ASSERT_TRUE(unused.is_ok());
+  IdentityBlocks none(**unused, 12);
   auto message = [&](Options options) {
-    auto made = SharedCache::create(options, *none, nullptr, nullptr);
+    auto made = SharedCache::create(options, none, nullptr, nullptr);
     return made.is_ok() ? std::string() : made.status().message();
   };
   EXPECT_NE(message(small_cache(3)).find("too few"), std::string::npos);

@@ -180,13 +180,24 @@ TEST_F(TranslatorTest, pins_in_one_partition_never_exceed_the_charge) {
   EXPECT_LE(cache_.peak, shape_.charge());
 }
 
-TEST_F(TranslatorTest, pins_shrink_when_the_cache_must_evict) {
+TEST_F(TranslatorTest, pins_shrink_when_the_cache_must_evict_what_is_not_used_again) {
   make({1, 16, 8});
   for (uint64_t block = 1; block < 2000; ++block) access(address_of(block), 8, false);
   EXPECT_GT(cache_.pinned, 100u);
   cache_.pressed = true;
-  for (uint64_t block = 2000; block < 4000; ++block) access(address_of(block), 8, false);
-  EXPECT_LE(cache_.pinned, 16 * kPressedWays + kRingPins);
+  for (uint64_t block = 2000; block < 40000; ++block) access(address_of(block), 8, false);
+  EXPECT_LE(cache_.pinned, 16 * GhostList::kPressedWaysMin + kRingPins);
+}
+
+TEST_F(TranslatorTest, pins_grow_under_pressure_when_what_left_is_asked_for_again) {
+  make({1, 16, 8});
+  cache_.pressed = true;
+  Rng rng(3);
+  for (int i = 0; i < 100000; ++i) access(address_of(1 + rng.below(90)), 8, false);
+  EXPECT_GT(cache_.pinned, 16u * 4);
+  uint32_t fills = cache_.fills;
+  for (int i = 0; i < 10000; ++i) access(address_of(1 + rng.below(90)), 8, false);
+  EXPECT_LT(cache_.fills - fills, 2000u);
 }
 
 TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {

@@ -25,8 +25,6 @@
 namespace spw::front {
 
 inline constexpr uint32_t kSatcWays = 8;
-// Of kSatcWays, how many a thread uses while the cache must evict.
-inline constexpr uint32_t kPressedWays = 2;
 inline constexpr uint32_t kMinEntries = 2;
 inline constexpr uint32_t kEntriesPerThreadMax = 1u << 20;
 // Evicted entries stay pinned for this many further evictions: what makes the ABI's validity rule true.

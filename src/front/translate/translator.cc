@@ -27,7 +27,8 @@ bool is_managed(uintptr_t address) { return address >> SPW_MANAGED_SHIFT == SPW_
 }  // namespace
 
 size_t Translator::bytes_for(const SatcShape& shape, const TranslatorConfig& config) {
-  return PrivateSatc::bytes_for(shape) + direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry);
+  return PrivateSatc::bytes_for(shape) +
+         direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry) + GhostList::bytes_for(shape);
 }
 
 Translator::Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
@@ -38,6 +39,8 @@ Translator::Translator(const TranslatorConfig& config, cache::Client& client, co
       thread_(thread),
       memory_(std::move(memory)),
       private_(shape, memory_.data()),
+      ghosts_(shape, memory_.data() + PrivateSatc::bytes_for(shape) +
+                         direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry)),
       direct_(reinterpret_cast<__spw_satc_entry*>(memory_.data() + PrivateSatc::bytes_for(shape))),
       direct_mask_(direct_entries(shape, config.block_shift) - 1),
       counters_(telemetry::thread_counters()) {
@@ -63,7 +66,7 @@ SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access)
   busy_ = true;
   counters_.add(Counter::private_misses);
   SatcEntry* entry = private_.insert(
-      block, partition, ways_limit(partition),
+      block, partition, ways_limit(block, partition),
       [this](BlockId candidate) { return withdraw_direct(candidate); },
       [this](BlockId victim, const SatcEntry& old) { evicted(victim, old); });
   cache::Pin pin;
@@ -76,11 +79,11 @@ SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access)
   return *entry;
 }
 
-// All ways while the partition has frames to spare. When it must evict, fewer: what SATCs pin can be neither evicted nor
-// written behind, and is unpinned in an order that scatters neighbours.
-uint32_t Translator::ways_limit(PartitionId partition) const {
+// All ways while the partition has frames to spare; when it must evict, as few as do without regret.
+uint32_t Translator::ways_limit(BlockId block, PartitionId partition) {
   if (config_.cache->has_free_frames(partition)) return shape_.ways;
-  return std::max(shape_.ways * kPressedWays / kSatcWays, 1u);
+  ghosts_.missed(block);
+  return std::max(shape_.ways * ghosts_.ways() / kSatcWays, 1u);
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {
@@ -105,6 +108,7 @@ bool Translator::withdraw_direct(BlockId block) {
 
 void Translator::evicted(BlockId block, const SatcEntry& entry) {
   withdraw_direct(block);
+  ghosts_.left(block);
   for (HeldWindow& window : windows_) {
     if (window.holders == 0 || window.frame != entry.frame) continue;
     window.orphaned = true;

@@ -20,6 +20,7 @@
 #include "abi/abi.h"
 #include "base/ids.h"
 #include "cache/cache.h"
+#include "front/translate/ghost_list.h"
 #include "front/translate/pin_budget.h"
 #include "front/translate/private_satc.h"
 #include "platform/memory.h"
@@ -107,7 +108,7 @@ class Translator {
 
   SatcEntry& lookup(BlockId block, cache::Access access);
   SatcEntry& miss(BlockId block, PartitionId partition, cache::Access access);
-  uint32_t ways_limit(PartitionId partition) const;
+  uint32_t ways_limit(BlockId block, PartitionId partition);
   void fill_direct(uintptr_t address, const SatcEntry& entry);
   bool withdraw_direct(BlockId block);
   void evicted(BlockId block, const SatcEntry& entry);
@@ -120,6 +121,7 @@ class Translator {
   __spw_thread& thread_;
   platform::Mapping memory_;
   PrivateSatc private_;
+  GhostList ghosts_;
   __spw_satc_entry* direct_;
   uint64_t direct_mask_;
   std::array<FrameId, kRingPins> ring_;
