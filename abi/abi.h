@@ -21,7 +21,7 @@
  * Validity. A translation stays good for the thread that made it until that thread has made SPW_STABLE_TRANSLATIONS
  * further translations or called a function that may translate. Pass and runtime both count on it: the pass may keep a
  * raw address across fewer translations than that; the runtime keeps a block pinned for that many evictions from the
- * private SATC after it left it.
+ * private SATC after it left it. A translation that the direct SATC answers evicts nothing and ends no validity.
  */
 #ifndef SPW_ABI_ABI_H
 #define SPW_ABI_ABI_H
