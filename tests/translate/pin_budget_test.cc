@@ -29,14 +29,15 @@ TEST(PinBudget, charges_never_exceed_what_a_partition_can_spare) {
   }
 }
 
-TEST(PinBudget, expected_threads_share_evenly_and_later_ones_get_less) {
-  PinBudget budget(65536, 1, 2);
+TEST(PinBudget, the_first_thread_gets_half_and_expected_ones_share_the_rest) {
+  PinBudget budget(65536, 1, 3);
   SatcShape first = *budget.acquire();
   SatcShape second = *budget.acquire();
   SatcShape third = *budget.acquire();
-  EXPECT_EQ(first.entries(), second.entries());
-  EXPECT_LT(third.entries(), second.entries());
-  EXPECT_GT(first.entries(), 65536u / 4);
+  SatcShape late = *budget.acquire();
+  EXPECT_GT(first.entries(), 65536u * 2 / 5);
+  EXPECT_EQ(second.entries(), third.entries());
+  EXPECT_LT(late.entries(), third.entries());
 }
 
 TEST(PinBudget, a_small_cap_still_serves_many_threads) {

@@ -25,7 +25,8 @@ class GhostList {
   static constexpr uint32_t kRegretsFew = kPeriodMisses / 32;
 
   // `memory`: bytes_for(shape) zeroed bytes.
-  GhostList(const SatcShape& shape, void* memory) : slots_(static_cast<uint32_t*>(memory)), count_(shape.entries()) {}
+  GhostList(const SatcShape& shape, void* memory)
+      : slots_(static_cast<uint32_t*>(memory)), count_(shape.entries()) {}
   static size_t bytes_for(const SatcShape& shape) { return size_t{shape.entries()} * sizeof(uint32_t); }
 
   void left(BlockId block) { slots_[slot_of(block)] = tag_of(block); }

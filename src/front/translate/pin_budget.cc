@@ -51,8 +51,11 @@ Result<SatcShape> PinBudget::acquire() {
     return Status(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
                               " threads: raise --memory or lower --block");
   uint32_t for_late_threads = std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
-  uint32_t fair = (capacity_ - for_late_threads) / expected_threads_;
-  uint32_t charge = threads_ < expected_threads_ ? std::min(fair, left) : left / kLateShare;
+  uint32_t for_expected = capacity_ - for_late_threads;
+  uint32_t first = for_expected / 2;
+  uint32_t fair = expected_threads_ > 1 ? (for_expected - first) / (expected_threads_ - 1) : 0;
+  uint32_t charge = threads_ == 0 ? first : threads_ < expected_threads_ ? fair : left / kLateShare;
+  charge = std::min(charge, left);
   charge = std::max(charge, kSmallestCharge);
   uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
   uint32_t entries = std::min(charge - kRingPins, entries_max);
