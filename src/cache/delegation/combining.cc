@@ -49,14 +49,7 @@ void Combining::execute(Partition& partition, Request& request) {
 void Combining::serve_posted(Partition& partition, Baton& baton) {
   WakeList sleepers;
   do {
-    // First come, first served.
-    Request* in_order = nullptr;
-    for (Request* posted = baton.take_all(); posted;) {
-      Request* next = posted->next;
-      posted->next = in_order;
-      in_order = posted;
-      posted = next;
-    }
+    Request* in_order = in_posting_order(baton.take_all());
     while (in_order) {
       Request& request = *in_order;
       in_order = request.next;

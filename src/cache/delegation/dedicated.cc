@@ -75,15 +75,7 @@ void Dedicated::run(Server& server) {
 
 bool Dedicated::serve_posted(Server& server) {
   if (server.posted.load_relaxed() == kNone) return false;
-  auto* posted = reinterpret_cast<Request*>(server.posted.exchange_acquire(kNone));
-  // First come, first served.
-  Request* in_order = nullptr;
-  while (posted) {
-    Request* next = posted->next;
-    posted->next = in_order;
-    in_order = posted;
-    posted = next;
-  }
+  Request* in_order = in_posting_order(reinterpret_cast<Request*>(server.posted.exchange_acquire(kNone)));
   while (in_order) {
     Request& request = *in_order;
     in_order = request.next;

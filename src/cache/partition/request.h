@@ -66,4 +66,16 @@ struct alignas(64) Request {
   Status status;
 };
 
+// Posted requests are linked last first; owners serve first come, first served. Returns the first posted.
+inline Request* in_posting_order(Request* last_posted) {
+  Request* in_order = nullptr;
+  while (last_posted) {
+    Request* before = last_posted->next;
+    last_posted->next = in_order;
+    in_order = last_posted;
+    last_posted = before;
+  }
+  return in_order;
+}
+
 }  // namespace spw::cache
