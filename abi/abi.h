@@ -42,8 +42,6 @@
 #define SPW_STABLE_TRANSLATIONS 8
 /* The widest single access the pass may emit (a 64-byte vector), and the size of the buffer for one that crosses. */
 #define SPW_ACCESS_BYTES_MAX 64
-/* Streams that one __spw_chunk_v1 call describes at most: the first must outlive the translation of the last. */
-#define SPW_STREAMS_MAX SPW_STABLE_TRANSLATIONS
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,20 +60,11 @@ struct __spw_thread {
   uint64_t direct_hits;       /* counted only by code compiled with -fspillway-count */
 };
 
-/* One strided access stream of a loop: iteration i touches [address + i*stride, address + i*stride + size). */
-struct __spw_stream {
-  uint64_t address; /* of the next iteration */
-  int64_t stride_bytes;
-  uint32_t size_bytes; /* of everything one iteration touches, lowest byte first at `address` */
-  uint32_t is_store;   /* 0 or 1 */
-  uint64_t delta;      /* out: raw - managed for the granted iterations; 0 for an unmanaged address */
-};
-
 #ifdef __cplusplus
 }
 #endif
 
-/* Out-of-line entry points. All but __spw_chunk_v1 use LLVM's preserve_most calling convention (every general register
+/* Out-of-line entry points. They use LLVM's preserve_most calling convention (every general register
  * but r11 is kept; vector registers are not), so that the hot path around them spills nothing.
  *
  *   void*    __spw_load_v1(const void* p, uint64_t size)
@@ -85,10 +74,6 @@ struct __spw_stream {
  *       raw address to write `size` bytes (or to read and write, for an atomic) at; the access must not cross a granule.
  *   void     __spw_store_across_v1(void* p, const void* bytes, uint64_t size)
  *       stores `size` bytes to managed `p`, across blocks if need be. For accesses that may cross.
- *   uint64_t __spw_chunk_v1(struct __spw_stream* streams, uint64_t count, uint64_t iterations)      (C convention)
- *       grants n <= iterations: for the next n iterations every stream k may be accessed at address + delta[k], as long
- *       as the thread makes no other translation meanwhile. 0: the next iteration has to be translated access by
- *       access (one of its streams crosses a block).
  *   void     __spw_memcpy_v1 / memmove / memset: the memory intrinsics; either pointer may be managed or not.
  */
 

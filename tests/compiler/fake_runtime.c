@@ -24,13 +24,11 @@ struct granule {
   bool mapped; /* at its own address, for foreign code */
 };
 
-/* What a thread holds pinned: its table, what fell out of it lately, and the streams of its last chunk. */
+/* What a thread holds pinned: its table and what fell out of it lately. */
 struct private_state {
   struct __spw_satc_entry table[kTableEntries];
   uint32_t deferred[kDeferred];
   unsigned deferred_next;
-  uint32_t chunk[SPW_STREAMS_MAX];
-  unsigned chunk_count;
   char across[SPW_ACCESS_BYTES_MAX];
 };
 
@@ -96,13 +94,8 @@ static char* pin(uint32_t g) {
   return data;
 }
 
-static void end_chunk(void) {
-  while (own.chunk_count) unpin(own.chunk[--own.chunk_count]);
-}
-
 /* Puts the granule of `p` into the thread's table and returns the raw address. */
 static char* install(const void* p, bool is_store) {
-  end_chunk();
   __spw_thread_v1.direct = own.table;
   __spw_thread_v1.direct_mask_bytes = (kTableEntries - 1) << 4;
   const uint32_t g = granule_of(p);
@@ -190,34 +183,6 @@ void fake_store_across(void* p, const void* bytes, size_t size) {
   if (!crosses(p, size)) install(p, true);
   copy_locked(p, (char*)bytes, size, true);
   pthread_mutex_unlock(&lock);
-}
-
-/* Iterations from here that stay in the granule of the first. */
-static uint64_t iterations_within(const struct __spw_stream* s) {
-  if (crosses((void*)s->address, s->size_bytes)) return 0;
-  if (s->stride_bytes == 0) return UINT64_MAX;
-  const uint64_t offset = s->address % SPW_GRANULE_BYTES;
-  if (s->stride_bytes < 0) return offset / -(uint64_t)s->stride_bytes + 1;
-  return (SPW_GRANULE_BYTES - s->size_bytes - offset) / (uint64_t)s->stride_bytes + 1;
-}
-
-uint64_t __spw_chunk_v1(struct __spw_stream* streams, uint64_t count, uint64_t iterations) {
-  if (count > SPW_STREAMS_MAX) fail("too many streams");
-  pthread_mutex_lock(&lock);
-  end_chunk();
-  for (uint64_t k = 0; k < count; ++k) {
-    struct __spw_stream* s = &streams[k];
-    s->delta = 0;
-    if (!fake_is_managed((void*)s->address)) continue;
-    const uint64_t within = iterations_within(s);
-    iterations = within < iterations ? within : iterations;
-    if (!iterations) break;
-    const uint32_t g = granule_of((void*)s->address);
-    s->delta = (uint64_t)pin(g) - (uint64_t)managed_at(g);
-    own.chunk[own.chunk_count++] = g;
-  }
-  pthread_mutex_unlock(&lock);
-  return iterations;
 }
 
 void* fake_allocate(size_t bytes, size_t alignment) {

@@ -209,23 +209,6 @@ TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {
   EXPECT_EQ(std::memcmp(access(address_of(3), 8, false), &value, 8), 0);
 }
 
-TEST_F(TranslatorTest, a_chunk_stays_inside_the_blocks_of_its_streams) {
-  make({1, 4, 4});
-  std::vector<int> plain(4096);
-  __spw_stream streams[3] = {{address_of(10, kBlock - 64), 8, 8, 0, 99},
-                             {address_of(20, 128), -16, 16, 1, 99},
-                             {reinterpret_cast<uintptr_t>(plain.data()), 4, 4, 1, 99}};
-  EXPECT_EQ(translator_->grant_chunk(streams, 3, 1000), 8u);
-  EXPECT_EQ(streams[2].delta, 0u);
-  auto* raw = reinterpret_cast<uint64_t*>(streams[0].address + streams[0].delta);
-  EXPECT_EQ(*raw, 0u);
-  streams[0].address += 8 * 8;  // the next block
-  EXPECT_EQ(translator_->grant_chunk(streams, 1, 3), 3u);
-  streams[0].address = address_of(10, kBlock - 4);  // crosses
-  EXPECT_EQ(translator_->grant_chunk(streams, 1, 1000), 0u);
-  EXPECT_EQ(translator_->grant_chunk(streams + 1, 1, 1000), 9u);  // 128, 112, ... 0
-}
-
 TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) {
   make({1, 1, 2});
   region::Window window = translator_->pin_window(address_of(5, 100), 8192, cache::Access::kWrite);

@@ -177,13 +177,6 @@ __attribute__((visibility("hidden"))) void spw_translate_store_across(uintptr_t 
       .write_across(address, static_cast<const std::byte*>(bytes), size);
 }
 
-__attribute__((visibility("default"))) uint64_t __spw_chunk_v1(__spw_stream* streams, uint64_t count,
-                                                               uint64_t iterations) {
-  spw::front::TranslatedEngine* engine = spw::front::g_engine.load_acquire();
-  if (!engine) return iterations;  // no managed space yet: every address is plain
-  return engine->translator().grant_chunk(streams, count, iterations);
-}
-
 // Instrumented modules refer to this; a runtime of another version does not define it.
 __attribute__((visibility("default"))) extern const char SPW_ABI_VERSION_SYMBOL;
 const char SPW_ABI_VERSION_SYMBOL = SPW_ABI_VERSION;

@@ -22,8 +22,6 @@ uint64_t direct_entries(const SatcShape& shape, unsigned block_shift) {
   return std::clamp<uint64_t>(std::bit_ceil(granules), 1, kDirectEntriesMax);
 }
 
-bool is_managed(uintptr_t address) { return address >> SPW_MANAGED_SHIFT == SPW_MANAGED_TAG; }
-
 }  // namespace
 
 size_t Translator::bytes_for(const SatcShape& shape, const TranslatorConfig& config) {
@@ -139,31 +137,6 @@ void Translator::write_across(uintptr_t address, const std::byte* bytes, size_t 
   if (first == size) return;
   counters_.add(Counter::crossing_accesses);
   std::memcpy(translate(address + first, true), bytes + first, size - first);
-}
-
-// Iterations, the next one included, in which the stream stays inside the block it is in now. At least 1.
-uint64_t Translator::iterations_within_block(const __spw_stream& stream) const {
-  uint64_t offset = offset_of(stream.address);
-  if (stream.stride_bytes == 0) return UINT64_MAX;
-  if (stream.stride_bytes > 0)
-    return 1 + (block_bytes() - offset - stream.size_bytes) / static_cast<uint64_t>(stream.stride_bytes);
-  return 1 + offset / (uint64_t{0} - static_cast<uint64_t>(stream.stride_bytes));
-}
-
-uint64_t Translator::grant_chunk(__spw_stream* streams, uint64_t count, uint64_t iterations) {
-  // A stream's block must still be pinned when the last stream has been translated: the ring keeps that many.
-  if (count > kRingPins) return 0;
-  for (uint64_t k = 0; k < count; ++k) {
-    __spw_stream& stream = streams[k];
-    stream.delta = 0;
-    if (!is_managed(stream.address)) continue;
-    if (crosses_block(stream.address, stream.size_bytes)) return 0;
-    std::byte* raw = translate(stream.address, stream.is_store != 0);
-    stream.delta = reinterpret_cast<uintptr_t>(raw) - stream.address;
-    iterations = std::min(iterations, iterations_within_block(stream));
-  }
-  counters_.add(Counter::chunk_grants);
-  return iterations;
 }
 
 region::Window Translator::open_window(uintptr_t address, size_t max_bytes, Access access) {

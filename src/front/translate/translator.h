@@ -67,9 +67,6 @@ class Translator {
   const std::byte* read_across(uintptr_t address, size_t size);
   void write_across(uintptr_t address, const std::byte* bytes, size_t size);
 
-  // See __spw_chunk_v1.
-  uint64_t grant_chunk(__spw_stream* streams, uint64_t count, uint64_t iterations);
-
   // A window by the validity rule alone: it is not held.
   region::Window open_window(uintptr_t address, size_t max_bytes, cache::Access access);
   // A window that stays whatever else is translated, until it is unpinned.
@@ -113,7 +110,6 @@ class Translator {
   bool withdraw_direct(BlockId block);
   void evicted(BlockId block, const SatcEntry& entry);
   void retire(FrameId frame);
-  uint64_t iterations_within_block(const __spw_stream& stream) const;
 
   const TranslatorConfig config_;
   cache::Client& client_;
