@@ -1,8 +1,10 @@
 #include "cache/frame_pool/pool_frames.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/units.h"
+#include "platform/time.h"
 
 namespace spw::cache {
 
@@ -60,12 +62,22 @@ void PoolFrames::use_piece(uint64_t piece, FrameId frame) {
   uint8_t unused = 0;
   if (!piece_used_[piece].cas_strong_acquire(unused, 1)) return;
   used_pieces_.fetch_add_relaxed(1);
-  uint64_t offset = piece << kPieceShift;
-  if (!huge_ || offset + kPieceBytes > mapping_.bytes()) return;
+  if (!huge_ || (piece + 1) << kPieceShift > mapping_.bytes()) return;
+  if (uint32_t left = pause_left_.load_relaxed()) return pause_left_.store_relaxed(left - 1);
+  const uint64_t start_ns = platform::monotonic_ns();
+  if (!try_huge(piece, frame)) return;
+  const bool slow = platform::monotonic_ns() - start_ns > kSlowCollapseNs;
+  pause_.store_relaxed(slow ? std::clamp(2 * pause_.load_relaxed(), 1u, kCollapsePauseMax) : 0);
+  pause_left_.store_relaxed(pause_.load_relaxed());
+}
+
+bool PoolFrames::try_huge(uint64_t piece, FrameId frame) {
   // The kernel collapses no piece without any page. The frame is the caller's, and still zero.
   *reinterpret_cast<volatile char*>(address_of(frame)) = 0;
-  if (platform::advise(mapping_.data() + offset, kPieceBytes, platform::Advice::kCollapse))
-    huge_pieces_.fetch_add_relaxed(1);
+  std::byte* start = mapping_.data() + (piece << kPieceShift);
+  if (!platform::advise(start, kPieceBytes, platform::Advice::kCollapse)) return false;
+  huge_pieces_.fetch_add_relaxed(1);
+  return true;
 }
 
 }  // namespace spw::cache

@@ -2,7 +2,9 @@
 //
 // The file can be mapped a second time elsewhere (file()), so that code which was not instrumented sees the same page.
 // Memory comes with the first use of a frame. Where huge pages are wanted and the kernel can, the 2 MiB piece around a
-// frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells.
+// frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells. Where
+// huge pages come slowly (kSlowCollapseNs: a virtual machine whose host has to find the memory first), most pieces
+// stay small: after each slow one the pool waits for twice as many pieces before it tries again.
 // Threads: see FrameSource. Limits: exactly frame_count << block_shift bytes.
 #pragma once
 
@@ -15,6 +17,10 @@
 #include "platform/memory.h"
 
 namespace spw::cache {
+
+// Longer than this for 2 MiB, and small pages are the cheaper ones: 512 faults take about as long.
+inline constexpr uint64_t kSlowCollapseNs = 1'000'000;
+inline constexpr uint32_t kCollapsePauseMax = 256;
 
 class PoolFrames final : public FrameSource {
  public:
@@ -43,6 +49,7 @@ class PoolFrames final : public FrameSource {
   // Notes that the frame is in use; true the first time, when its memory is still zero.
   bool use(FrameId frame);
   void use_piece(uint64_t piece, FrameId frame);
+  bool try_huge(uint64_t piece, FrameId frame);
 
   platform::File file_;
   platform::Mapping mapping_;
@@ -52,6 +59,9 @@ class PoolFrames final : public FrameSource {
   std::unique_ptr<Atomic<uint8_t>[]> frame_used_;
   Atomic<uint32_t> used_pieces_;
   Atomic<uint32_t> huge_pieces_;
+  // Pieces to leave small before the next try, and how many that were the last time. Hints: races lose a step at most.
+  Atomic<uint32_t> pause_left_;
+  Atomic<uint32_t> pause_;
 };
 
 }  // namespace spw::cache
