@@ -80,6 +80,32 @@ TEST(BlockTable, agrees_with_a_model_under_random_inserts_and_erases) {
   }
 }
 
+TEST(PartitionMap, spreads_contiguous_ranges_evenly_and_strides_of_groups_well) {
+  constexpr uint32_t kPartitions = 8;
+  const PartitionMap map(kPartitions);
+  for (uint64_t stride : {1u, 2u, 8u, 64u}) {
+    std::vector<uint32_t> groups(kPartitions);
+    constexpr uint32_t kGroups = 8000;
+    for (uint64_t g = 0; g < kGroups; ++g)
+      ++groups[map.of(BlockId((1000000 + g * stride) << kGroupShift)).value];
+    const uint32_t even = kGroups / kPartitions;
+    for (uint32_t count : groups) {
+      if (stride == 1) EXPECT_EQ(count, even);
+      EXPECT_GT(count, even / 2) << stride;
+      EXPECT_LT(count, even * 2) << stride;
+    }
+  }
+}
+
+TEST(PartitionMap, numbers_the_blocks_of_a_partition_without_gaps) {
+  const PartitionMap map(4);
+  std::vector<std::vector<uint64_t>> numbers(4);
+  for (uint64_t block = 0; block < 4096 * 4; ++block)
+    numbers[map.of(BlockId(block)).value].push_back(map.index_within(BlockId(block)));
+  for (const auto& of_partition : numbers)
+    for (uint64_t n = 0; n < of_partition.size(); ++n) ASSERT_EQ(of_partition[n], n);
+}
+
 TEST(BlockTable, partitions_share_the_frames_without_gaps) {
   for (uint32_t frames : {64u, 301u, 1000u, 65'537u}) {
     for (uint32_t partitions : {1u, 2u, 4u}) {
