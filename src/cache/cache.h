@@ -100,6 +100,11 @@ class SharedCache {
   // and, when all frames are pinned or dirty, until one is free. EIO after retries, ENOSPC when dirty blocks
   // have nowhere to go.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
+  // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is next,
+  // and pin_is_near(block) was some time ago; unpin(frame) is near.
+  virtual void pin_is_near(BlockId) const {}
+  virtual void pin_is_next(BlockId) const {}
+  virtual void unpin_is_near(FrameId) const {}
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
   virtual void unpin(Client& client, FrameId frame) = 0;

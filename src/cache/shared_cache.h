@@ -33,6 +33,9 @@ class SharedCacheParts final : public SharedCache {
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
+  void pin_is_near(BlockId block) const override { table_.prefetch_slot(block); }
+  void pin_is_next(BlockId block) const override { table_.prefetch_word(block); }
+  void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
   Status sync(Client& client, BlockId first, uint64_t count) override;

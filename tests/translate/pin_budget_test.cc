@@ -40,6 +40,19 @@ TEST(PinBudget, the_first_thread_gets_half_and_expected_ones_share_the_rest) {
   EXPECT_LT(late.entries(), third.entries());
 }
 
+TEST(PinBudget, growing_leaves_half_a_fair_share_to_each_thread_that_is_still_expected) {
+  PinBudget budget(65536, 1, 2);
+  SatcShape first = *budget.acquire();
+  SatcShape grown = budget.grow(first);
+  EXPECT_GT(grown.entries(), first.entries() * 5 / 4);
+  EXPECT_LE(budget.charged(), budget.capacity());
+  EXPECT_EQ(budget.grow(grown).entries(), grown.entries());
+  SatcShape second = *budget.acquire();
+  EXPECT_GT(second.entries(), first.entries() / 3);
+  budget.release(grown);
+  EXPECT_GT(budget.grow(second).entries(), second.entries());
+}
+
 TEST(PinBudget, a_small_cap_still_serves_many_threads) {
   PinBudget budget(2000, 1, 2);
   for (int i = 0; i < 32; ++i) ASSERT_TRUE(budget.acquire().is_ok()) << i;

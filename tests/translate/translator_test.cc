@@ -100,13 +100,11 @@ class EvictAtOnce final : public cache::SharedCache {
 class TranslatorTest : public testing::Test {
  protected:
   TranslatorTest() : cache_(2, 4096) {}
-  void make(const SatcShape& shape) {
+  void make(const SatcShape& shape, PinBudget* budget = nullptr) {
     shape_ = shape;
-    TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die};
+    TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die, budget};
     client_ = *cache_.open_client();
-    translator_ = std::make_unique<Translator>(
-        config, *client_, shape, std::move(*platform::map_anonymous(Translator::bytes_for(shape, config))),
-        thread_);
+    translator_ = std::make_unique<Translator>(config, *client_, shape, thread_);
   }
   void TearDown() override {
     if (translator_) translator_->flush();
@@ -198,6 +196,33 @@ TEST_F(TranslatorTest, pins_grow_under_pressure_when_what_left_is_asked_for_agai
   uint32_t fills = cache_.fills;
   for (int i = 0; i < 10000; ++i) access(address_of(1 + rng.below(90)), 8, false);
   EXPECT_LT(cache_.fills - fills, 2000u);
+}
+
+TEST_F(TranslatorTest, a_full_satc_takes_the_pins_nobody_claims_and_keeps_what_it_holds) {
+  PinBudget budget(cache_.frames_per_partition(), 2, 1);
+  make(*budget.acquire(), &budget);
+  const uint32_t at_first = translator_->shape().entries();
+  const uint64_t blocks = at_first + at_first / 2;
+  for (uint64_t block = 1; block <= blocks; ++block)
+    std::memcpy(access(address_of(block), 8, true), &block, 8);
+  EXPECT_GT(translator_->shape().entries(), blocks);
+  EXPECT_EQ(budget.charged(), translator_->shape().charge());
+  EXPECT_GT(cache_.pinned, blocks - blocks / 8);
+  const uint32_t fills = cache_.fills;
+  for (uint64_t block = blocks; block > 0; --block) {
+    uint64_t value;
+    std::memcpy(&value, access(address_of(block), 8, false), 8);
+    ASSERT_EQ(value, block);
+  }
+  EXPECT_LT(cache_.fills - fills, blocks / 8);
+}
+
+TEST_F(TranslatorTest, a_contiguous_range_fills_the_sets_evenly) {
+  make({2, 51, 8});
+  constexpr uint64_t kBlocks = 12 * cache::kGroupBlocks;  // six groups of each partition, of 51 * 8 entries
+  for (int round = 0; round < 3; ++round)
+    for (uint64_t block = 128; block < 128 + kBlocks; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(cache_.fills, kBlocks);
 }
 
 TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {

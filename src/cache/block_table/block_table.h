@@ -66,6 +66,24 @@ class BlockTable {
     return false;
   }
 
+  // Anyone: what try_pin() of `block` reads first; what it changes then.
+  void prefetch_slot(BlockId block) const {
+    __builtin_prefetch(&slots_of(partition_of(block))[probe_of(block).home]);
+  }
+  void prefetch_word(BlockId block) const {
+    constexpr uint32_t kLookedAt = 8;
+    PartitionId partition = partition_of(block);
+    Probe probe = probe_of(block);
+    const Atomic<uint32_t>* slots = slots_of(partition);
+    for (uint32_t i = probe.home, steps = 0; steps < kLookedAt; ++steps, i = next(i)) {
+      uint32_t slot = slots[i].load_relaxed();
+      if (slot == 0) return;
+      if ((slot & ~frame_mask_) == probe.tag)
+        return prefetch_word(FrameId(first_frame(partition).value + (slot & frame_mask_) - 1));
+    }
+  }
+  void prefetch_word(FrameId frame) const { __builtin_prefetch(&words_[frame.value], 1); }
+
   // Anyone: the frame that seems to hold `block`, or kNoFrame. Exact when the owner calls it.
   FrameId find(BlockId block) const;
   // Owner: `frame`, whose word already names `block`, holds it now.

@@ -20,10 +20,6 @@ namespace {
 Atomic<TranslatedEngine*> g_engine{nullptr};
 thread_local Translator* t_translator = nullptr;
 
-size_t footprint_bytes(const SatcShape& shape, const TranslatorConfig& config) {
-  return round_up(Translator::bytes_for(shape, config), kMmuPageBytes);
-}
-
 // Aliases are pins like any other: a sixteenth of a partition at most.
 uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& options) {
   if (!options.frames) return 0;
@@ -40,7 +36,7 @@ void reset_thread_block() {
 
 TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options,
                                    void (*fatal)(const Status&))
-    : config_{&cache, options.block_shift, cache.partition_map(), fatal},
+    : config_{&cache, options.block_shift, cache.partition_map(), fatal, &budget_, &satc_bytes_},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
               alias_slots(cache, options) + kHeldWindowsMax) {
   if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, *options.frames, slots);
@@ -69,11 +65,7 @@ Translator& TranslatedEngine::register_thread() {
   if (!shape) config_.fatal(shape.status());
   Result<cache::Client*> client = config_.cache->open_client();
   if (!client) config_.fatal(client.status());
-  size_t bytes = footprint_bytes(*shape, config_);
-  Result<platform::Mapping> memory = platform::map_anonymous(bytes);
-  if (!memory) config_.fatal(memory.status());
-  satc_bytes_.fetch_add_relaxed(bytes);
-  t_translator = new Translator(config_, **client, *shape, std::move(*memory), __spw_thread_v1);
+  t_translator = new Translator(config_, **client, *shape, __spw_thread_v1);
   pthread_setspecific(key_, t_translator);
   return *t_translator;
 }
@@ -96,7 +88,6 @@ void TranslatedEngine::close(Translator* translator) {
   SatcShape shape = translator->shape();
   config_.cache->close_client(&translator->client());
   delete translator;
-  satc_bytes_.fetch_sub_relaxed(footprint_bytes(shape, config_));
   budget_.release(shape);
 }
 

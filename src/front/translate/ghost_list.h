@@ -2,7 +2,7 @@
 //
 // A pinned block can be neither evicted nor written behind, so an idle pin costs the cache; but a block that left the SATC
 // and is asked for again soon costs a trip to the shared cache. The list remembers the blocks that left last (one
-// hashed slot each, later ones overwrite); a miss on one of them is a regret. Every kPeriodMisses misses the number
+// slot each by the block's number, later ones overwrite); a miss on one of them is a regret. Every kPeriodMisses misses the number
 // of ways goes up by one when at least kRegretsMany of them were regrets, down by one when at most kRegretsFew were.
 //
 // Invariant: kPressedWaysMin <= ways() <= kSatcWays.
@@ -44,13 +44,10 @@ class GhostList {
 
  private:
   static uint32_t tag_of(BlockId block) { return static_cast<uint32_t>(block.value) + 1; }
-  size_t slot_of(BlockId block) const {
-    uint64_t hash = (block.value * 0x9E3779B97F4A7C15u) >> 32;
-    return static_cast<size_t>((hash * count_) >> 32);
-  }
+  size_t slot_of(BlockId block) const { return block.value % count_; }
 
   uint32_t* slots_;  // block + 1, modulo 2^32, or 0
-  const uint64_t count_;
+  uint64_t count_;
   uint32_t ways_ = kPressedWaysMin;
   uint32_t misses_ = 0;
   uint32_t regrets_ = 0;

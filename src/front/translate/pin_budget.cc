@@ -16,6 +16,9 @@ constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins;
 constexpr uint32_t kLateThreads = 256;
 constexpr uint32_t kLateShare = 64;
 
+// From here on a set fewer is worth less than strides of powers of two.
+constexpr uint32_t kOddSetsMin = 8;
+
 // Seven eighths of a partition, but always some frames for fills and writebacks in flight.
 uint32_t capacity_of(uint32_t partition_frames) {
   constexpr uint32_t kUnpinnedFramesMin = 16;
@@ -38,8 +41,17 @@ SatcShape PinBudget::shape_for(uint32_t entries_per_partition) const {
   SatcShape shape;
   shape.ways = std::min(entries_per_partition, kSatcWays);
   shape.groups = partitions_;
-  shape.sets = entries_per_partition / shape.ways;
+  const uint32_t sets = entries_per_partition / shape.ways;
+  shape.sets = sets > kOddSetsMin && sets % 2 == 0 ? sets - 1 : sets;
   return shape;
+}
+
+uint32_t PinBudget::for_late_threads() const {
+  return std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
+}
+
+uint32_t PinBudget::entries_max() const {
+  return std::min(capacity_ * partitions_, kEntriesPerThreadMax);
 }
 
 Result<SatcShape> PinBudget::acquire() {
@@ -50,12 +62,11 @@ Result<SatcShape> PinBudget::acquire() {
   if (left < kSmallestCharge)
     return Status(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
                               " threads: raise --memory or lower --block");
-  uint32_t for_late_threads = std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
-  uint32_t for_expected = capacity_ - for_late_threads;
+  uint32_t for_expected = capacity_ - for_late_threads();
   uint32_t first = for_expected / 2;
   uint32_t fair = expected_threads_ > 1 ? (for_expected - first) / (expected_threads_ - 1) : 0;
   uint32_t charge = threads_ == 0 ? first : threads_ < expected_threads_ ? fair : left / kLateShare;
-  charge = std::min(charge, left);
+  if (threads_ < expected_threads_) charge = std::min(charge, left - std::min(left, for_late_threads()));
   charge = std::max(charge, kSmallestCharge);
   uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
   uint32_t entries = std::min(charge - kRingPins, entries_max);
@@ -64,6 +75,20 @@ Result<SatcShape> PinBudget::acquire() {
   charged_ += shape.charge();
   SPW_CHECK(charged_ <= capacity_);
   return shape;
+}
+
+SatcShape PinBudget::grow(const SatcShape& shape) {
+  std::lock_guard lock(mutex_);
+  uint32_t absent = expected_threads_ > threads_ ? expected_threads_ - threads_ : 0;
+  uint32_t kept = for_late_threads() + (capacity_ - for_late_threads()) / (2 * expected_threads_) * absent;
+  uint32_t left = capacity_ - charged_;
+  uint32_t more = std::min(left - std::min(left, kept), shape.sets * shape.ways);
+  uint32_t entries = std::min(shape.sets * shape.ways + more, kEntriesPerThreadMax / partitions_);
+  SatcShape larger = shape_for(entries);
+  if (larger.charge() < shape.charge() + shape.charge() / kGrowthShareMin) return shape;
+  charged_ += larger.charge() - shape.charge();
+  SPW_CHECK(charged_ <= capacity_);
+  return larger;
 }
 
 void PinBudget::release(const SatcShape& shape) {

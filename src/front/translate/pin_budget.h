@@ -12,6 +12,8 @@
 // often the only one, gets half, and the other `expected_threads` share the other half evenly; each later thread gets
 // 1/kLateShare of what is left, and all get at least kMinEntries. When not even that is left, acquire() waits for
 // threads to end, up to kThreadWaitNsMax; then the cap is too small for the thread count, and it says so (EINVAL).
+// A thread that finds its SATC full may ask for more by grow(): it gets what is neither charged nor kept back, where half a
+// fair share is kept back for each expected thread that has not come yet.
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
@@ -27,7 +29,8 @@ namespace spw::front {
 
 inline constexpr uint32_t kSatcWays = 8;
 inline constexpr uint32_t kMinEntries = 2;
-inline constexpr uint32_t kEntriesPerThreadMax = 1u << 20;
+inline constexpr uint32_t kEntriesPerThreadMax = 1u << 22;
+inline constexpr uint32_t kGrowthShareMin = 8;
 // Evicted entries stay pinned for this many further evictions: what makes the ABI's validity rule true.
 inline constexpr uint32_t kRingPins = SPW_STABLE_TRANSLATIONS;
 // Windows of the public API that all threads together may hold: kept out of the threads' shares.
@@ -39,7 +42,7 @@ inline constexpr uint64_t kThreadWaitNsMax = 10'000'000'000;
 // group.
 struct SatcShape {
   uint32_t groups = 0;  // a power of two, at most the number of partitions
-  uint32_t sets = 0;    // in each group
+  uint32_t sets = 0;    // in each group; odd, unless they are very few
   uint32_t ways = 0;
   uint32_t entries() const { return groups * sets * ways; }
   uint32_t charge() const { return sets * ways + kRingPins; }
@@ -53,13 +56,19 @@ class PinBudget {
             uint64_t wait_ns_max = kThreadWaitNsMax);
 
   Result<SatcShape> acquire();
+  // A larger shape in exchange for `shape`, up to twice its entries; `shape` itself when it would not become larger by
+  // 1/kGrowthShareMin.
+  SatcShape grow(const SatcShape& shape);
   void release(const SatcShape& shape);
+  // No shape that grow() returns has more entries.
+  uint32_t entries_max() const;
 
   uint32_t capacity() const { return capacity_; }
   uint32_t charged() const;
 
  private:
   SatcShape shape_for(uint32_t entries_per_partition) const;
+  uint32_t for_late_threads() const;
 
   const uint32_t partitions_;
   const uint32_t expected_threads_;

@@ -16,7 +16,8 @@ size_t PrivateSatc::bytes_for(const SatcShape& shape) {
   return keys_bytes(shape) + entries_bytes(shape) + round_up(size_t{shape.groups} * shape.sets, kLineBytes);
 }
 
-PrivateSatc::PrivateSatc(const SatcShape& shape, void* memory) : shape_(shape) {
+PrivateSatc::PrivateSatc(const SatcShape& shape, const cache::PartitionMap& partitions, void* memory)
+    : shape_(shape), partitions_(partitions) {
   SPW_CHECK(shape.entries() > 0 && shape.ways <= UINT8_MAX);
   auto* bytes = static_cast<std::byte*>(memory);
   keys_ = reinterpret_cast<uint64_t*>(bytes);

@@ -4,9 +4,10 @@
 // An entry says: this thread holds one reference on `frame`, which holds `block` at `data`; and, when
 // `writable`, the frame was marked dirty after that reference was taken, so this thread may store to it.
 // Inclusion: a granule in the direct SATC belongs to a block that has an entry here.
-// Placement: a block's group follows from its partition, its set within the group from a hash. So the entries
-// of one partition never exceed sets * ways, whatever the program touches (see pin_budget.h). Replacement:
-// second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers whether
+// Placement: a block's group follows from its partition, so the entries of one partition never exceed sets * ways,
+// whatever the program touches (see pin_budget.h); its set within the group from its number in the partition, modulo the
+// sets, whose number is odd unless it is very small: a contiguous range fills all sets evenly, neighbours lie side by side in memory, and
+// a stride that is a power of two uses all sets. Replacement: second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers whether
 // the direct SATC still held the block, withdraws it there, and the entry gets another round.
 //
 // Threads: one. Lifetime: empty before destruction (clear()). Limits: SatcShape.
@@ -32,12 +33,14 @@ struct SatcEntry {
 class PrivateSatc {
  public:
   // `memory`: bytes_for(shape) zeroed bytes, 64-byte aligned, which outlive this.
-  PrivateSatc(const SatcShape& shape, void* memory);
+  PrivateSatc(const SatcShape& shape, const cache::PartitionMap& partitions, void* memory);
   static size_t bytes_for(const SatcShape& shape);
 
   // The entry of `block`, marked referenced, or nullptr.
-  SatcEntry* find(BlockId block, PartitionId partition) {
-    Set set = set_of(block, partition);
+  SatcEntry* find(BlockId block) {
+    Set set = set_of(block);
+    __builtin_prefetch(set.entries);
+    __builtin_prefetch(set.entries + shape_.ways / 2);
     for (uint32_t way = 0; way < shape_.ways; ++way) {
       if (set.keys[way] == block.value + 1) {
         set.entries[way].referenced = true;
@@ -51,11 +54,9 @@ class PrivateSatc {
   // `ways_limit` entries afterwards; for each that had to go, `evicted` is called with its block and contents
   // first. `spare(block)`: see the header.
   template <class Spare, class Evicted>
-  SatcEntry* insert(BlockId block, PartitionId partition, uint32_t ways_limit, Spare spare, Evicted evicted) {
-    Set set = set_of(block, partition);
-    uint32_t used = 0;
-    for (uint32_t way = 0; way < shape_.ways; ++way) used += set.keys[way] != 0;
-    for (; used >= ways_limit; --used) {
+  SatcEntry* insert(BlockId block, uint32_t ways_limit, Spare spare, Evicted evicted) {
+    Set set = set_of(block);
+    for (uint32_t used = used_ways(set); used >= ways_limit; --used) {
       uint32_t victim = choose_victim(set, spare);
       evicted(BlockId(set.keys[victim] - 1), set.entries[victim]);
       set.keys[victim] = 0;
@@ -67,17 +68,28 @@ class PrivateSatc {
     return &set.entries[way];
   }
 
+  // Whether insert() of `block` would have to make room.
+  bool is_full_for(BlockId block) const { return used_ways(set_of(block)) == shape_.ways; }
+
+  // Brings what find() and insert() of `block` touch towards the processor.
+  void prefetch(BlockId block) const {
+    Set set = set_of(block);
+    __builtin_prefetch(set.keys, 1);
+    __builtin_prefetch(set.entries, 1);
+    __builtin_prefetch(set.entries + shape_.ways / 2, 1);
+  }
+
   // Removes the entries of [first, first + count), `evicted(block, entry)` called for each: by looking each block up, or
   // by a walk over the table when the range is longer than that.
   template <class Evicted>
-  void remove_range(BlockId first, uint64_t count, const cache::PartitionMap& partitions, Evicted evicted) {
+  void remove_range(BlockId first, uint64_t count, Evicted evicted) {
     if (count > shape_.entries()) {
       for (size_t i = 0; i < shape_.entries(); ++i)
         if (keys_[i] != 0 && keys_[i] - 1 - first.value < count) remove_at(i, evicted);
       return;
     }
     for (uint64_t n = 0; n < count; ++n)
-      if (SatcEntry* entry = find(first + n, partitions.of(first + n)))
+      if (SatcEntry* entry = find(first + n))
         remove_at(static_cast<size_t>(entry - entries_), evicted);
   }
 
@@ -95,12 +107,16 @@ class PrivateSatc {
     uint8_t* hand;
   };
 
-  Set set_of(BlockId block, PartitionId partition) const {
-    uint32_t group = partition.value & (shape_.groups - 1);
-    uint32_t hash = static_cast<uint32_t>((block.value * 0x9E3779B97F4A7C15u) >> 32);
-    uint32_t in_group = static_cast<uint32_t>((uint64_t{hash} * shape_.sets) >> 32);
-    size_t index = size_t{group} * shape_.sets + in_group;
+  Set set_of(BlockId block) const {
+    uint32_t group = partitions_.of(block).value & (shape_.groups - 1);
+    size_t index = size_t{group} * shape_.sets + partitions_.index_within(block) % shape_.sets;
     return {keys_ + index * shape_.ways, entries_ + index * shape_.ways, hands_ + index};
+  }
+
+  uint32_t used_ways(Set set) const {
+    uint32_t used = 0;
+    for (uint32_t way = 0; way < shape_.ways; ++way) used += set.keys[way] != 0;
+    return used;
   }
 
   template <class Evicted>
@@ -123,7 +139,8 @@ class PrivateSatc {
     }
   }
 
-  const SatcShape shape_;
+  SatcShape shape_;
+  cache::PartitionMap partitions_;
   uint64_t* keys_;
   SatcEntry* entries_;
   uint8_t* hands_;

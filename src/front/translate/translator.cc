@@ -16,41 +16,76 @@ namespace {
 
 uint32_t granule_of(uintptr_t address) { return static_cast<uint32_t>(address >> SPW_GRANULE_SHIFT); }
 
-// One direct entry for each granule the private SATC can hold, as a power of two, bounded.
-uint64_t direct_entries(const SatcShape& shape, unsigned block_shift) {
-  uint64_t granules = uint64_t{shape.entries()} << (block_shift - SPW_GRANULE_SHIFT);
+// From this size on tables stand in huge pages: lookups are random.
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+constexpr uint64_t kHugeTablesBytesMin = 2 * kHugePageBytes;
+// Full sets met between two questions to the budget that had nothing to give.
+constexpr uint32_t kGrowthPause = 1u << 16;
+
+// One direct entry for each granule that so many private entries can hold, as a power of two, bounded.
+uint64_t direct_entries(uint32_t entries, unsigned block_shift) {
+  uint64_t granules = uint64_t{entries} << (block_shift - SPW_GRANULE_SHIFT);
   return std::clamp<uint64_t>(std::bit_ceil(granules), 1, kDirectEntriesMax);
+}
+
+void prefer_huge_pages(std::byte* memory, uint64_t bytes) {
+  if (bytes >= kHugeTablesBytesMin) (void)platform::advise(memory, bytes, platform::Advice::kHugePage).is_ok();
+}
+
+platform::Mapping map_zeroed(uint64_t bytes, void (*fatal)(const Status&)) {
+  Result<platform::Mapping> mapping = platform::map_anonymous(round_up(bytes, kMmuPageBytes), kHugePageBytes);
+  if (!mapping) fatal(mapping.status());
+  return std::move(*mapping);
 }
 
 }  // namespace
 
-size_t Translator::bytes_for(const SatcShape& shape, const TranslatorConfig& config) {
-  return PrivateSatc::bytes_for(shape) +
-         direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry) + GhostList::bytes_for(shape);
-}
-
 Translator::Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
-                       platform::Mapping memory, __spw_thread& thread)
+                       __spw_thread& thread)
     : config_(config),
       client_(client),
       shape_(shape),
       thread_(thread),
-      memory_(std::move(memory)),
-      private_(shape, memory_.data()),
-      ghosts_(shape, memory_.data() + PrivateSatc::bytes_for(shape) +
-                         direct_entries(shape, config.block_shift) * sizeof(__spw_satc_entry)),
-      direct_(reinterpret_cast<__spw_satc_entry*>(memory_.data() + PrivateSatc::bytes_for(shape))),
-      direct_mask_(direct_entries(shape, config.block_shift) - 1),
+      tables_(map_tables(shape)),
+      private_(shape, config.partitions, tables_.data()),
+      ghosts_(shape, tables_.data() + PrivateSatc::bytes_for(shape)),
+      direct_memory_(map_zeroed(
+          direct_entries(config.budget ? config.budget->entries_max() : shape.entries(), config.block_shift) *
+              sizeof(__spw_satc_entry),
+          config.fatal)),
+      direct_(reinterpret_cast<__spw_satc_entry*>(direct_memory_.data())),
       counters_(telemetry::thread_counters()) {
   ring_.fill(kNoFrame);
+  size_direct();
+}
+
+Translator::~Translator() {
+  if (config_.satc_bytes) config_.satc_bytes->fetch_sub_relaxed(footprint_bytes());
+}
+
+platform::Mapping Translator::map_tables(const SatcShape& shape) {
+  platform::Mapping memory =
+      map_zeroed(PrivateSatc::bytes_for(shape) + GhostList::bytes_for(shape), config_.fatal);
+  prefer_huge_pages(memory.data(), memory.bytes());
+  return memory;
+}
+
+uint64_t Translator::footprint_bytes() const {
+  return tables_.bytes() + (direct_mask_ + 1) * sizeof(__spw_satc_entry);
+}
+
+// The direct SATC as large as the private one makes useful. It has to be empty.
+void Translator::size_direct() {
+  direct_mask_ = direct_entries(shape_.entries(), config_.block_shift) - 1;
+  prefer_huge_pages(direct_memory_.data(), (direct_mask_ + 1) * sizeof(__spw_satc_entry));
   thread_.direct = direct_;
   thread_.direct_mask_bytes = direct_mask_ * sizeof(__spw_satc_entry);
+  if (config_.satc_bytes) config_.satc_bytes->fetch_add_relaxed(footprint_bytes());
 }
 
 SatcEntry& Translator::lookup(BlockId block, Access access) {
-  PartitionId partition = config_.partitions.of(block);
-  SatcEntry* entry = private_.find(block, partition);
-  if (!entry) return miss(block, partition, access);
+  SatcEntry* entry = private_.find(block);
+  if (!entry) return miss(block, access);
   counters_.add(Counter::private_hits);
   if (access != Access::kRead && !entry->writable) {
     config_.cache->mark_dirty(client_, entry->frame);
@@ -59,13 +94,13 @@ SatcEntry& Translator::lookup(BlockId block, Access access) {
   return *entry;
 }
 
-SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access) {
+SatcEntry& Translator::miss(BlockId block, Access access) {
   SPW_CHECK(!busy_);  // a signal handler touched managed memory while its thread was in here
   busy_ = true;
   counters_.add(Counter::private_misses);
+  config_.cache->pin_is_near(block);
   SatcEntry* entry = private_.insert(
-      block, partition, ways_limit(block, partition),
-      [this](BlockId candidate) { return withdraw_direct(candidate); },
+      block, ways_limit(block), [this](BlockId candidate) { return withdraw_direct(candidate); },
       [this](BlockId victim, const SatcEntry& old) { evicted(victim, old); });
   cache::Pin pin;
   Status status = config_.cache->pin(client_, block, access, &pin);
@@ -73,15 +108,59 @@ SatcEntry& Translator::miss(BlockId block, PartitionId partition, Access access)
   entry->data = pin.data;
   entry->frame = pin.frame;
   entry->writable = access != Access::kRead;
+  approach(block);
   busy_ = false;
   return *entry;
 }
 
-// All ways while the partition has frames to spare; when it must evict, as few as do without regret.
-uint32_t Translator::ways_limit(BlockId block, PartitionId partition) {
-  if (config_.cache->has_free_frames(partition)) return shape_.ways;
-  ghosts_.missed(block);
-  return std::max(shape_.ways * ghosts_.ways() / kSatcWays, 1u);
+// Behind a miss of `block` next to the last one the next misses are known: their lines come in while the program works.
+void Translator::approach(BlockId block) {
+  const uint64_t step = block.value - last_miss_.value;
+  last_miss_ = block;
+  if (step != 1 && step != ~uint64_t{0}) return;
+  const BlockId next(block.value + step);
+  const BlockId after(next.value + step);
+  if (after.value >> kBlockIdBits) return;
+  config_.cache->pin_is_next(next);
+  config_.cache->pin_is_near(after);
+  private_.prefetch(after);
+}
+
+// All ways while the partition has frames to spare, and more sets if they are full and the budget has pins left; when it must
+// evict, as few ways as do without regret.
+uint32_t Translator::ways_limit(BlockId block) {
+  if (!config_.cache->has_free_frames(config_.partitions.of(block))) {
+    ghosts_.missed(block);
+    return std::max(shape_.ways * ghosts_.ways() / kSatcWays, 1u);
+  }
+  if (config_.budget && private_.is_full_for(block)) {
+    if (growth_pause_ == 0) grow();
+    else --growth_pause_;
+  }
+  return shape_.ways;
+}
+
+void Translator::grow() {
+  const SatcShape larger = config_.budget->grow(shape_);
+  if (larger.entries() <= shape_.entries()) {
+    growth_pause_ = kGrowthPause;
+    return;
+  }
+  if (config_.satc_bytes) config_.satc_bytes->fetch_sub_relaxed(footprint_bytes());
+  // A reader of the old mask, a loop that a signal interrupted, finds nothing in what it may look at but what holds now.
+  std::memset(direct_, 0, (direct_mask_ + 1) * sizeof(__spw_satc_entry));
+  platform::Mapping tables = map_tables(larger);
+  PrivateSatc into(larger, config_.partitions, tables.data());
+  ghosts_ = GhostList(larger, tables.data() + PrivateSatc::bytes_for(larger));
+  shape_ = larger;
+  private_.clear([&](BlockId block, const SatcEntry& entry) {
+    if (into.is_full_for(block)) return evicted(block, entry);
+    *into.insert(
+        block, larger.ways, [](BlockId) { return false; }, [](BlockId, const SatcEntry&) {}) = entry;
+  });
+  private_ = into;
+  tables_ = std::move(tables);
+  size_direct();
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {
@@ -106,7 +185,7 @@ bool Translator::withdraw_direct(BlockId block) {
 
 void Translator::evicted(BlockId block, const SatcEntry& entry) {
   withdraw_direct(block);
-  ghosts_.left(block);
+  if (!config_.cache->has_free_frames(config_.partitions.of(block))) ghosts_.left(block);
   for (HeldWindow& window : windows_) {
     if (window.holders == 0 || window.frame != entry.frame) continue;
     window.orphaned = true;
@@ -120,6 +199,7 @@ void Translator::retire(FrameId frame) {
   ring_[ring_at_] = frame;
   ring_at_ = (ring_at_ + 1) % kRingPins;
   if (oldest != kNoFrame) config_.cache->unpin(client_, oldest);
+  if (ring_[ring_at_] != kNoFrame) config_.cache->unpin_is_near(ring_[ring_at_]);
 }
 
 const std::byte* Translator::read_across(uintptr_t address, size_t size) {
@@ -178,7 +258,7 @@ uint32_t Translator::free_windows() const {
 }
 
 void Translator::drop(BlockId first, uint64_t count) {
-  private_.remove_range(first, count, config_.partitions,
+  private_.remove_range(first, count,
                         [this](BlockId block, const SatcEntry& entry) { evicted(block, entry); });
 }
 

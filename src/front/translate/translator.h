@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "abi/abi.h"
+#include "base/atomic.h"
 #include "base/ids.h"
 #include "cache/cache.h"
 #include "front/translate/ghost_list.h"
@@ -29,7 +30,7 @@
 
 namespace spw::front {
 
-inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 18;
+inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 20;
 
 // What all translators of an engine share.
 struct TranslatorConfig {
@@ -38,15 +39,16 @@ struct TranslatorConfig {
   cache::PartitionMap partitions;
   // Reports `status` and does not return.
   void (*fatal)(const Status& status) = nullptr;
+  PinBudget* budget = nullptr;             // what a full SATC asks for more pins; nullptr: it stays as it is
+  Atomic<uint64_t>* satc_bytes = nullptr;  // what all SATCs take; nullptr: not counted
 };
 
 class Translator {
  public:
-  // `memory`: bytes_for(shape, config) zeroed bytes, 64-byte aligned. `thread`: the TLS block instrumented
-  // code reads.
+  // `thread`: the TLS block instrumented code reads.
   Translator(const TranslatorConfig& config, cache::Client& client, const SatcShape& shape,
-             platform::Mapping memory, __spw_thread& thread);
-  static size_t bytes_for(const SatcShape& shape, const TranslatorConfig& config);
+             __spw_thread& thread);
+  ~Translator();
 
   // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be
   // stored to.
@@ -104,8 +106,13 @@ class Translator {
   }
 
   SatcEntry& lookup(BlockId block, cache::Access access);
-  SatcEntry& miss(BlockId block, PartitionId partition, cache::Access access);
-  uint32_t ways_limit(BlockId block, PartitionId partition);
+  SatcEntry& miss(BlockId block, cache::Access access);
+  uint32_t ways_limit(BlockId block);
+  void approach(BlockId block);
+  void grow();
+  platform::Mapping map_tables(const SatcShape& shape);
+  void size_direct();
+  uint64_t footprint_bytes() const;
   void fill_direct(uintptr_t address, const SatcEntry& entry);
   bool withdraw_direct(BlockId block);
   void evicted(BlockId block, const SatcEntry& entry);
@@ -113,13 +120,16 @@ class Translator {
 
   const TranslatorConfig config_;
   cache::Client& client_;
-  const SatcShape shape_;
+  SatcShape shape_;
   __spw_thread& thread_;
-  platform::Mapping memory_;
+  platform::Mapping tables_;  // of private_ and ghosts_
   PrivateSatc private_;
   GhostList ghosts_;
+  platform::Mapping direct_memory_;  // for the most entries there can ever be; used as far as the mask reaches
   __spw_satc_entry* direct_;
-  uint64_t direct_mask_;
+  uint64_t direct_mask_ = 0;
+  BlockId last_miss_{0};
+  uint32_t growth_pause_ = 0;  // full sets to meet before the budget is asked again
   std::array<FrameId, kRingPins> ring_;
   uint32_t ring_at_ = 0;
   std::array<HeldWindow, region::kWindowsPerThread> windows_;
