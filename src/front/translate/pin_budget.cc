@@ -50,9 +50,7 @@ uint32_t PinBudget::for_late_threads() const {
   return std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
 }
 
-uint32_t PinBudget::entries_max() const {
-  return std::min(capacity_ * partitions_, kEntriesPerThreadMax);
-}
+uint32_t PinBudget::entries_max() const { return std::min(capacity_ * partitions_, kEntriesPerThreadMax); }
 
 Result<SatcShape> PinBudget::acquire() {
   std::unique_lock lock(mutex_);

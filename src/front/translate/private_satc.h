@@ -89,8 +89,7 @@ class PrivateSatc {
       return;
     }
     for (uint64_t n = 0; n < count; ++n)
-      if (SatcEntry* entry = find(first + n))
-        remove_at(static_cast<size_t>(entry - entries_), evicted);
+      if (SatcEntry* entry = find(first + n)) remove_at(static_cast<size_t>(entry - entries_), evicted);
   }
 
   // Calls `evicted(block, entry)` for every entry and empties the table.

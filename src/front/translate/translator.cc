@@ -29,7 +29,8 @@ uint64_t direct_entries(uint32_t entries, unsigned block_shift) {
 }
 
 void prefer_huge_pages(std::byte* memory, uint64_t bytes) {
-  if (bytes >= kHugeTablesBytesMin) (void)platform::advise(memory, bytes, platform::Advice::kHugePage).is_ok();
+  if (bytes >= kHugeTablesBytesMin)
+    (void)platform::advise(memory, bytes, platform::Advice::kHugePage).is_ok();
 }
 
 platform::Mapping map_zeroed(uint64_t bytes, void (*fatal)(const Status&)) {
@@ -134,8 +135,10 @@ uint32_t Translator::ways_limit(BlockId block) {
     return std::max(shape_.ways * ghosts_.ways() / kSatcWays, 1u);
   }
   if (config_.budget && private_.is_full_for(block)) {
-    if (growth_pause_ == 0) grow();
-    else --growth_pause_;
+    if (growth_pause_ == 0)
+      grow();
+    else
+      --growth_pause_;
   }
   return shape_.ways;
 }
@@ -155,8 +158,7 @@ void Translator::grow() {
   shape_ = larger;
   private_.clear([&](BlockId block, const SatcEntry& entry) {
     if (into.is_full_for(block)) return evicted(block, entry);
-    *into.insert(
-        block, larger.ways, [](BlockId) { return false; }, [](BlockId, const SatcEntry&) {}) = entry;
+    *into.insert(block, larger.ways, [](BlockId) { return false; }, [](BlockId, const SatcEntry&) {}) = entry;
   });
   private_ = into;
   tables_ = std::move(tables);

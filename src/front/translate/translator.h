@@ -125,7 +125,8 @@ class Translator {
   platform::Mapping tables_;  // of private_ and ghosts_
   PrivateSatc private_;
   GhostList ghosts_;
-  platform::Mapping direct_memory_;  // for the most entries there can ever be; used as far as the mask reaches
+  platform::Mapping
+      direct_memory_;  // for the most entries there can ever be; used as far as the mask reaches
   __spw_satc_entry* direct_;
   uint64_t direct_mask_ = 0;
   BlockId last_miss_{0};
