@@ -87,7 +87,7 @@ TEST_F(ApiTest, threads_that_fault_on_the_same_blocks_agree) {
 
 TEST_F(ApiTest, bad_arguments_are_refused) {
   spw_pinned pin;
-  char plain[8];
+  char plain[8] = {};
   EXPECT_EQ(spw_pin(plain, 8, SPW_READ, &pin), -EINVAL);
   EXPECT_EQ(spw_pin(data_, 0, SPW_READ, &pin), -EINVAL);
   EXPECT_EQ(spw_pin(data_, 8, static_cast<spw_access>(9), &pin), -EINVAL);

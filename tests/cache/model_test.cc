@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Delegation::kCombining, 2000, 12, 4}, Case{Delegation::kCombining, 64, 16, 2},
                     Case{Delegation::kDedicated, 64, 12, 1}, Case{Delegation::kDedicated, 300, 12, 8},
                     Case{Delegation::kDedicated, 2000, 12, 4}),
-    [](const auto& info) {
-      const Case& c = info.param;
+    [](const auto& tested) {
+      const Case& c = tested.param;
       return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
              std::to_string(c.frames) + "_frames_shift_" + std::to_string(c.block_shift) + "_" +
              std::to_string(c.threads) + "_threads";

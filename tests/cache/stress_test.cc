@@ -69,8 +69,9 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
           std::memcpy(pin.data + 1024, &stamp, sizeof stamp);
         }
         f.cache().unpin(*client, pin.frame);
-        if (rng.below(5000) == 0)
+        if (rng.below(5000) == 0) {
           ASSERT_TRUE(f.cache().sync(*client, BlockId(rng.below(kUsed)), rng.below(300) + 1));
+        }
       }
       f.cache().close_client(client);
     });

@@ -198,7 +198,7 @@ TEST_P(Conformance, random_operations_agree_with_a_plain_array) {
 
 const auto kAllWays = cases({Way::kTransfer, Way::kUring, Way::kAio, Way::kThreads});
 INSTANTIATE_TEST_SUITE_P(Every, Conformance, ::testing::ValuesIn(kAllWays),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& tested) { return name_of(tested.param); });
 
 class QueueConformance : public StoreTest {};
 
@@ -329,7 +329,9 @@ TEST_P(QueueConformance, a_delayed_request_is_not_reaped_before_its_time_and_oth
     }
     ++reaped;
     EXPECT_EQ(done[0].error, 0);
-    if (done[0].request == &slow) EXPECT_GE(platform::monotonic_ns() - start_ns, kDelayNs);
+    if (done[0].request == &slow) {
+      EXPECT_GE(platform::monotonic_ns() - start_ns, kDelayNs);
+    }
   }
   EXPECT_LT(platform::monotonic_ns() - start_ns, kHangNs) << "a wait overslept";
 }
@@ -379,7 +381,7 @@ TEST_P(QueueConformance, a_queue_that_is_given_up_leaves_no_transfer_behind) {
 
 const auto kQueueWays = cases({Way::kUring, Way::kAio, Way::kThreads});
 INSTANTIATE_TEST_SUITE_P(Every, QueueConformance, ::testing::ValuesIn(kQueueWays),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace
 }  // namespace spw::store

@@ -125,10 +125,10 @@ INSTANTIATE_TEST_SUITE_P(Every, DiskFull,
                                            Full{Filesystem::kExt4, EngineKind::kUring},
                                            Full{Filesystem::kExt4, EngineKind::kAio},
                                            Full{Filesystem::kExt4, EngineKind::kThreads}),
-                         [](const auto& info) {
-                           return std::string(info.param.filesystem == Filesystem::kTmpfs ? "tmpfs_"
-                                                                                          : "ext4_") +
-                                  std::string(engine_name(info.param.engine));
+                         [](const auto& tested) {
+                           return std::string(tested.param.filesystem == Filesystem::kTmpfs ? "tmpfs_"
+                                                                                            : "ext4_") +
+                                  std::string(engine_name(tested.param.engine));
                          });
 
 }  // namespace

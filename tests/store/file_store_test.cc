@@ -142,7 +142,7 @@ TEST_P(File, discards_give_space_back_and_reservations_take_it) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, File, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "direct" : "buffered"; });
+                         [](const auto& tested) { return tested.param ? "direct" : "buffered"; });
 
 TEST(Spill, is_its_owners_alone_and_has_no_name) {
   std::string directory = make_scratch_directory();

@@ -8,9 +8,10 @@
 
 // What inlined code sees before its thread has a translator: one entry that matches nothing.
 static __spw_satc_entry g_no_entry;
-extern "C" __attribute__((visibility("default"),
-                          tls_model("initial-exec"))) thread_local __spw_thread __spw_thread_v1 = {
-    &g_no_entry, 0, 0};
+extern "C" {
+__attribute__((visibility("default"),
+               tls_model("initial-exec"))) thread_local __spw_thread __spw_thread_v1 = {&g_no_entry, 0, 0};
+}
 
 namespace spw::front {
 
