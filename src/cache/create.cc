@@ -18,7 +18,7 @@ constexpr unsigned kPartitionsPerCpu = 4;  // so that clients rarely meet at a b
 constexpr unsigned kPartitionsMax = 1024;
 constexpr size_t kQueueDepthMax = 4096;
 
-Status bad(const std::string& what) { return Status(EINVAL, "cannot make a cache: " + what); }
+Status bad(const std::string& what) { return Status::sentence(EINVAL, "cannot make a cache: " + what); }
 
 Status check(const Options& options) {
   if (options.block_shift < kMinBlockShift || options.block_shift > kMaxBlockShift)

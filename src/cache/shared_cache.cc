@@ -247,7 +247,8 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 Status SharedCacheParts::transfer_in(Resident resident, Access access) {
   Backing backing = blocks_.locate_for_fill(resident.block);
   if (backing.store == nullptr)
-    return Status(EFAULT, "block " + std::to_string(resident.block.value) + " belongs to no region");
+    return Status::sentence(EFAULT,
+                            "block " + std::to_string(resident.block.value) + " belongs to no region");
   if (access == Access::kOverwrite) {
     frames_->install(resident, Contents::kArbitrary);
     return Status::ok();
@@ -295,10 +296,10 @@ Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& req
     count(Counter::dirty_evictions);
   }
   if (now_ns >= *deadline_ns) {
-    Status status = request.status
-                        ? Status(EBUSY, "no frame can be evicted for block " +
-                                            std::to_string(request.block.value) + ": all are pinned")
-                        : request.status;
+    Status status =
+        request.status ? Status::sentence(EBUSY, "no frame can be evicted for block " +
+                                                     std::to_string(request.block.value) + ": all are pinned")
+                       : request.status;
     on_error_(error_context_, status);
     return status;
   }

@@ -43,7 +43,7 @@ Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
   uintptr_t address = take_for_file(round_up(bytes, unit));
-  if (address == 0) return Status(ENOMEM, "no managed addresses left for a file mapping");
+  if (address == 0) return Status::sentence(ENOMEM, "no managed addresses left for a file mapping");
   if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;
   std::lock_guard lock(mutex_);

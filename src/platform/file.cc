@@ -71,8 +71,9 @@ Result<uint64_t> file_size(const File& file) {
   struct stat info{};
   if (::fstat(file.fd(), &info) != 0) return failed("cannot stat a file");
   if (S_ISREG(info.st_mode)) return static_cast<uint64_t>(info.st_size);
-  if (S_ISDIR(info.st_mode)) return Status(EISDIR, "a store needs a file or a block device");
-  if (!S_ISBLK(info.st_mode)) return Status(ENOTSUP, "a store needs a file or a block device");
+  if (S_ISDIR(info.st_mode))
+    return Status::sentence(EISDIR, "a store needs a file or a block device, not a directory");
+  if (!S_ISBLK(info.st_mode)) return Status::sentence(ENOTSUP, "a store needs a file or a block device");
   uint64_t bytes = 0;
   if (::ioctl(file.fd(), BLKGETSIZE64, &bytes) != 0) return failed("cannot tell a block device's size");
   return bytes;

@@ -15,7 +15,7 @@ Result<uint64_t> memory_field(std::string_view name) {
   auto text = read_small_file("/proc/meminfo");
   if (!text) return text.status();
   auto bytes = kib_field(*text, name);
-  if (!bytes) return Status(ENODATA, "no " + std::string(name) + " in /proc/meminfo");
+  if (!bytes) return Status::sentence(ENODATA, "no " + std::string(name) + " in /proc/meminfo");
   return *bytes;
 }
 

@@ -96,7 +96,7 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
   if (file != nullptr) {
     free_files_ = file->next_free;
   } else {
-    if (file_slots_ == kFileRegionsMax) return Status(ENFILE, "too many mapped files");
+    if (file_slots_ == kFileRegionsMax) return Status::sentence(ENFILE, "too many mapped files");
     void* memory = memory_.take(sizeof(FileRegion));
     if (memory == nullptr) return Status(ENOMEM, "cannot allocate a file region");
     file = new (memory) FileRegion;

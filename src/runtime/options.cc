@@ -131,7 +131,7 @@ bool assign_member(Options& options, const OptionInfo& info, std::string_view te
 }
 
 Status refused(std::string_view source, std::string_view value, std::string_view why) {
-  return Status(EINVAL, std::string(source) + "=" + std::string(value) + ": " + std::string(why));
+  return Status::sentence(EINVAL, std::string(source) + "=" + std::string(value) + ": " + std::string(why));
 }
 
 std::string_view find_variable(const char* const* environment, std::string_view name) {

@@ -6,7 +6,7 @@
 //   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
 //   quota_bytes <= memory_bytes;  engine != kMapped;  store and stats_file are absolute paths (stats_file may
 //   be empty)
-// Errors: EINVAL, whose context() is one complete line for the user: which variable, its value, what is
+// Errors: EINVAL, whose message() is one complete line for the user: which variable, its value, what is
 // accepted and an example. Whether the store's directory exists and can be written is for the one who opens
 // it to say. Threads: pure functions of their arguments (and of the working directory, for relative paths).
 #pragma once

@@ -25,10 +25,11 @@ constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
 
-// EINVAL is the user's to mend (a cap too small for the threads), and its context is the whole line.
+// The engine's own verdicts are whole lines: EINVAL is the user's to mend (a cap too small for the threads), ECHILD a forked
+// child's.
 [[noreturn]] void end_on_error(const Status& status) {
   if (status.error() == EINVAL) fatal(kExitUsage, status.context());
-  fatal(kExitFailure, status.message());
+  fatal(kExitFailure, status.error() == ECHILD ? status.context() : status.message());
 }
 void end_on_io_error(void*, const Status& status) { fatal(kExitFailure, status.message()); }
 

@@ -23,7 +23,7 @@ Options* g_options = nullptr;
 void read_options() {
   std::vector<std::string> warnings;
   Result<Options> options = options_of_process(&warnings);
-  if (!options) fatal(kExitUsage, options.status().context());
+  if (!options) fatal(kExitUsage, options.status().message());
   for (const std::string& line : warnings) warn(line);
   g_options = new Options(std::move(*options));
 }
@@ -46,8 +46,7 @@ void after_fork_in_child() {
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
   auto made = Runtime::create(*g_options);
-  if (!made)
-    fatal(kExitUsage, made.status().error() == EINVAL ? made.status().context() : made.status().message());
+  if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
   if (Status status = install_fault_handler(&admit_foreign); !status) fatal(kExitUsage, status.message());
   return runtime;

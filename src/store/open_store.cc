@@ -26,7 +26,7 @@ FileOptions file_options(const OpenOptions& options) {
 
 Opened open_memory(const std::string& rest, const OpenOptions& options) {
   auto size = parse_size_bytes(rest);
-  if (!size || *size == 0) return Status(EINVAL, "memory: needs a size, not \"" + rest + "\"");
+  if (!size || *size == 0) return Status::sentence(EINVAL, "memory: needs a size, not \"" + rest + "\"");
   return as_store(MemoryStore::create(*size, options.faults));
 }
 
@@ -55,7 +55,8 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
   for (const Scheme& scheme : kSchemes)
     if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
   if (is_directory(uri)) return open_spill(uri, options);
-  return Status(EINVAL, "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR nor a directory");
+  return Status::sentence(EINVAL,
+                          "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR nor a directory");
 }
 
 }  // namespace spw::store

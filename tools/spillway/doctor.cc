@@ -53,7 +53,7 @@ int run_doctor(const std::string& store, bool as_json) {
   if (directory.empty()) {
     std::vector<std::string> warnings;
     auto options = runtime::options_of_process(&warnings);
-    if (!options) return refuse(options.status().context());
+    if (!options) return refuse(options.status().message());
     directory = (*options).store;
   }
   const std::vector<Finding> findings = examine_machine(directory);

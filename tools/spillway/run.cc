@@ -88,7 +88,7 @@ std::string take_values(const RunArguments& arguments) {
     auto given = arguments.values.find(std::string(info.name));
     if (given == arguments.values.end()) continue;
     Status status = runtime::set_option(options, info, fmt::format("--{}", info.name), given->second);
-    if (!status) return std::string(status.context());
+    if (!status) return status.message();
     ::setenv(runtime::environment_variable(info.name).c_str(), given->second.c_str(), 1);
   }
   return "";
@@ -100,7 +100,7 @@ int run_program(const RunArguments& arguments) {
   if (std::string line = take_values(arguments); !line.empty()) return refuse(line);
   std::vector<std::string> warnings;  // the program's runtime prints them
   auto options = runtime::options_of_process(&warnings);
-  if (!options) return refuse(options.status().context());
+  if (!options) return refuse(options.status().message());
   std::string path;
   for (const std::string& line :
        {program_refusal(arguments, &path), store_refusal(*options), stats_refusal(*options)})

@@ -31,8 +31,8 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view name, uint32_t fram
     names += names.empty() ? "" : ", ";
     names += entry.name;
   }
-  return Status(EINVAL,
-                "no eviction policy is named \"" + std::string(name) + "\" (there are: " + names + ")");
+  return Status::sentence(
+      EINVAL, "no eviction policy is named \"" + std::string(name) + "\" (there are: " + names + ")");
 }
 
 }  // namespace spw::cache

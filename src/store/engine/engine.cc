@@ -28,7 +28,7 @@ std::string_view engine_name(EngineKind kind) { return kNames[static_cast<size_t
 Result<EngineKind> parse_engine(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i)
     if (name == kNames[i]) return static_cast<EngineKind>(i);
-  return Status(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
+  return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
 EngineKind choose_engine() {
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, Wor
   if (kind != EngineKind::kAuto) return create_kind(kind, depth, workers);
   for (EngineKind candidate : kPreference)
     if (auto engine = create_kind(candidate, depth, workers)) return engine;
-  return Status(ENOSYS, "no I/O engine works here");
+  return Status::sentence(ENOSYS, "no I/O engine works here");
 }
 
 int64_t run_io(const RawIo& io) {
