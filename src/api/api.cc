@@ -1,7 +1,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "abi/abi.h"
+#include "abi/managed.h"
 #include "region/managed_access.h"
 #include "runtime/startup.h"
 #include "spillway/spillway.h"
@@ -14,19 +14,15 @@ using spw::runtime::Runtime;
 
 static_assert(SPW_PINS_PER_THREAD == spw::region::kWindowsPerThread);
 
-bool is_managed(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) >> SPW_MANAGED_SHIFT == SPW_MANAGED_TAG;
-}
-
 }  // namespace
 
 SPW_PUBLIC const char* spw_version(void) { return SPW_VERSION_TEXT; }
 
-SPW_PUBLIC int spw_is_managed(const void* address) { return is_managed(address) ? 1 : 0; }
+SPW_PUBLIC int spw_is_managed(const void* address) { return spw::is_managed(address) ? 1 : 0; }
 
 SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin) {
   Runtime* runtime = spw::runtime::current_runtime();
-  if (!pin || bytes == 0 || !is_managed(address) || access > SPW_OVERWRITE || !runtime) return -EINVAL;
+  if (!pin || bytes == 0 || !spw::is_managed(address) || access > SPW_OVERWRITE || !runtime) return -EINVAL;
   constexpr spw::cache::Access kAccess[] = {spw::cache::Access::kRead, spw::cache::Access::kWrite,
                                             spw::cache::Access::kOverwrite};
   spw::region::Window window =
@@ -46,7 +42,7 @@ SPW_PUBLIC int spw_unpin(const struct spw_pinned* pin) {
 
 SPW_PUBLIC int spw_prefetch(const void* address, size_t bytes) {
   Runtime* runtime = spw::runtime::current_runtime();
-  if (!is_managed(address) || !runtime) return 0;
+  if (!spw::is_managed(address) || !runtime) return 0;
   runtime->regions().prefetch(reinterpret_cast<uintptr_t>(address), bytes);
   return 0;
 }

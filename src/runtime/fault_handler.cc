@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "abi/abi.h"
+#include "abi/managed.h"
 #include "runtime/fatal.h"
 
 namespace spw::runtime {
@@ -29,7 +29,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  bool managed = info->si_code > 0 && address >> SPW_MANAGED_SHIFT == SPW_MANAGED_TAG;
+  bool managed = info->si_code > 0 && is_managed(address);
   if (managed) {
     int saved_errno = errno;
     bool is_store = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWriteFault;

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "abi/abi.h"
+#include "abi/managed.h"
 #include "base/atomic.h"
 #include "heap/heap.h"
 #include "region/managed_access.h"
@@ -52,9 +52,7 @@ inline const InterposeContext* allocation_context() {
   return c != nullptr ? c : detail::initialise();
 }
 
-inline bool is_managed(const void* p) {
-  return reinterpret_cast<uintptr_t>(p) >> SPW_MANAGED_SHIFT == SPW_MANAGED_TAG;
-}
+using spw::is_managed;
 template <class... More>
 bool any_managed(More*... pointers) {
   return (is_managed(pointers) || ...);
