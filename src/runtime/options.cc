@@ -22,8 +22,10 @@ namespace {
 constexpr std::string_view kPrefix = "SPILLWAY_";
 // Variables that belong to other parts: the compiler drivers, and the spill store's test hook.
 constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG", "SPILLWAY_TEST_FAULTS"};
-// A name further than this from every option is not a slip of the finger.
+// A name that differs in more letters, or in half of them, is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
+// Fewer letters are the beginning of too much.
+constexpr size_t kBeginningMin = 2;
 
 constexpr Accepts size(uint64_t least, uint64_t most) { return {ValueKind::kSize, least, most, {}}; }
 constexpr Accepts power_of_two_size(uint64_t least, uint64_t most) {
@@ -134,6 +136,20 @@ Status refused(std::string_view source, std::string_view value, std::string_view
   return Status::sentence(EINVAL, std::string(source) + "=" + std::string(value) + ": " + std::string(why));
 }
 
+// Levenshtein's, a row of the table at a time.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j < row.size(); ++j) {
+      size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({substituted, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
 std::string_view find_variable(const char* const* environment, std::string_view name) {
   for (; *environment; ++environment) {
     std::string_view entry = *environment;
@@ -146,16 +162,17 @@ std::string_view find_variable(const char* const* environment, std::string_view 
 void warn_of_unknown_variables(const char* const* environment, std::vector<std::string>* warnings) {
   std::vector<std::string> own;
   for (const OptionInfo& info : kInfos) own.push_back(environment_variable(info.name));
-  const std::vector<std::string_view> names(own.begin(), own.end());
-  std::vector<std::string_view> known = names;
+  std::vector<std::string_view> known(own.begin(), own.end());
   known.insert(known.end(), std::begin(kOthersVariables), std::end(kOthersVariables));
+  std::vector<std::string_view> names;  // what differs: own without the prefix
+  for (std::string_view variable : own) names.push_back(variable.substr(kPrefix.size()));
   for (; *environment; ++environment) {
     std::string_view name = *environment;
     name = name.substr(0, name.find('='));
     if (!name.starts_with(kPrefix) || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string_view near = nearest_word(name, names);
+    std::string_view near = nearest_word(name.substr(kPrefix.size()), names);
     std::string line = std::string(name) + " is no option of Spillway and is ignored";
-    if (!near.empty()) line += "; did you mean " + std::string(near) + "?";
+    if (!near.empty()) line += "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
     warnings->push_back(std::move(line));
   }
 }
@@ -223,22 +240,14 @@ std::string accepted_values(const Accepts& accepts) {
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;
-  size_t best_distance = kTypoDistanceMax + 1;
+  size_t best_distance = SIZE_MAX;
   for (std::string_view candidate : candidates) {
-    // Levenshtein's edit distance, a row of the table at a time.
-    std::vector<size_t> row(candidate.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= word.size(); ++i) {
-      size_t diagonal = std::exchange(row[0], i);
-      for (size_t j = 1; j < row.size(); ++j) {
-        size_t substituted = diagonal + (word[i - 1] != candidate[j - 1]);
-        diagonal = std::exchange(row[j], std::min({substituted, row[j] + 1, row[j - 1] + 1}));
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
+    size_t distance = edit_distance(word, candidate);
+    bool is_slip = distance <= kTypoDistanceMax && 2 * distance < std::max(word.size(), candidate.size());
+    bool is_beginning = word.size() >= kBeginningMin && candidate.starts_with(word);
+    if ((!is_slip && !is_beginning) || distance >= best_distance) continue;
+    best_distance = distance;
+    best = candidate;
   }
   return best;
 }

@@ -84,7 +84,8 @@ std::span<const OptionInfo> option_infos();
 std::string environment_variable(std::string_view option_name);
 // "a size from 8.0 MiB to 16.0 TiB", "one of auto, translated, mapped".
 std::string accepted_values(const Accepts& accepts);
-// The candidate that `word` most likely meant, or "" when none is near.
+// The candidate that `word` most likely meant, as a slip of the finger or as its beginning; "" when none is near. Both
+// without what all candidates begin with ("--", "SPILLWAY_").
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
 // Stores `value` in the member that belongs to `info`. `source` is what the user wrote it in: "--memory",

@@ -169,6 +169,16 @@ TEST(NearestWord, finds_slips_and_nothing_else) {
   EXPECT_EQ(nearest_word("sotre", words), "store");
   EXPECT_EQ(nearest_word("policies", words), "policy");
   EXPECT_EQ(nearest_word("bandwidth", words), "");
+  EXPECT_EQ(nearest_word("styles", words), "") << "half of the letters are others";
+}
+
+TEST(NearestWord, a_beginning_is_near_however_much_is_missing) {
+  const std::string_view words[] = {"help", "memory", "store", "statistics", "policy"};
+  EXPECT_EQ(nearest_word("mem", words), "memory");
+  EXPECT_EQ(nearest_word("stat", words), "statistics");
+  EXPECT_EQ(nearest_word("st", words), "store") << "the shortest of two";
+  EXPECT_EQ(nearest_word("s", words), "");
+  EXPECT_EQ(nearest_word("", words), "");
 }
 
 }  // namespace

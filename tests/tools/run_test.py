@@ -72,6 +72,9 @@ class RefusesBadWords(tool_case.ToolCase):
     def test_unknown_options(self):
         self.expect_refused("--memroy: unknown option; did you mean --memory?", "run", "--memroy", "4G", "--", self.program)
         self.expect_refused("--memroy: unknown option; did you mean --memory?", "run", "--memroy=4G", self.program)
+        self.expect_refused("--mem: unknown option; did you mean --memory?", "run", "--mem", "1G", "--", self.program)
+        self.expect_refused("-mem: unknown option; did you mean --memory?", "run", "-mem=1G", self.program)
+        self.expect_refused("--pro: unknown option or argument; spillway run --help", "run", "--pro")  # PROGRAM is none
         self.expect_refused("--zzzzzzzzz: unknown option or argument; spillway run --help", "run", "--zzzzzzzzz")
         self.expect_refused("--frobnicate: unknown option or argument; spillway --help", "--frobnicate")
 

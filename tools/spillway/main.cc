@@ -96,15 +96,17 @@ void add_others(CLI::App& app, Arguments& arguments) {
 
 // The line for a word that no option of the command answers to.
 int refuse_unknown(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-  for (const CLI::Option* option : command->get_options()) names.push_back("--" + option->get_single_name());
-  std::vector<std::string_view> views(names.begin(), names.end());
+  for (const CLI::Option* option : command->get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
   const std::string name = word.substr(0, word.find('='));
-  const std::string_view near = runtime::nearest_word(name, views);
+  const size_t dashes = std::min(name.find_first_not_of('-'), name.size());
+  const std::string_view near =
+      dashes == 0 ? "" : runtime::nearest_word(std::string_view(name).substr(dashes), names);
   const std::string help =
       command == &app ? "spillway --help" : "spillway " + command->get_name() + " --help";
-  if (!near.empty()) return refuse(fmt::format("{}: unknown option; did you mean {}?", name, near));
+  if (!near.empty()) return refuse(fmt::format("{}: unknown option; did you mean --{}?", name, near));
   return refuse(fmt::format("{}: unknown option or argument; {} lists what there is", name, help));
 }
 
