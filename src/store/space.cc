@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "platform/time.h"
 
 namespace spw::store {
 
 namespace {
 constexpr uint64_t kChunksPerWord = 64;
-}
+// Where no whole chunk finds room, the next try is this far off: some filesystems allocate all there is before they refuse,
+// milliseconds for every block that is written.
+constexpr uint64_t kNoChunkPauseNs = 1'000'000'000;
+}  // namespace
 
 SpaceReservations::SpaceReservations(const platform::File& file, uint64_t size_bytes)
     : file_(file), size_bytes_(size_bytes) {
@@ -37,6 +41,8 @@ Status SpaceReservations::reserve(uint64_t offset_bytes, uint64_t bytes) {
 Status SpaceReservations::reserve_slowly(uint64_t chunk, uint64_t offset_bytes, uint64_t end_bytes) {
   std::lock_guard lock(mutex_);
   if (is_reserved(chunk)) return Status::ok();
+  if (platform::monotonic_ns() < no_chunk_until_ns_)
+    return platform::allocate_space(file_, offset_bytes, end_bytes - offset_bytes);
   uint64_t chunk_start = chunk * kReserveChunkBytes;
   uint64_t chunk_end = std::min(chunk_start + kReserveChunkBytes, size_bytes_);
   Status status = platform::allocate_space(file_, chunk_start, chunk_end - chunk_start);
@@ -45,8 +51,10 @@ Status SpaceReservations::reserve_slowly(uint64_t chunk, uint64_t offset_bytes, 
     return status;
   }
   // On a disk that is nearly full, a part of a chunk may still find room.
-  if (status.error() == ENOSPC || status.error() == EDQUOT)
+  if (status.error() == ENOSPC || status.error() == EDQUOT) {
+    no_chunk_until_ns_ = platform::monotonic_ns() + kNoChunkPauseNs;
     return platform::allocate_space(file_, offset_bytes, end_bytes - offset_bytes);
+  }
   if (status.error() != EOPNOTSUPP && status.error() != ENODEV) return status;
   unsupported_.store_relaxed(true);
   return Status::ok();

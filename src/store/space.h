@@ -36,6 +36,7 @@ class SpaceReservations {
   const platform::File& file_;
   const uint64_t size_bytes_;
   std::mutex mutex_;
+  uint64_t no_chunk_until_ns_ = 0;  // under mutex_
   std::unique_ptr<Atomic<uint64_t>[]> bits_;
   Atomic<bool> unsupported_{false};
 };
