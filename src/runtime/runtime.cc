@@ -14,6 +14,7 @@
 #include "platform/time.h"
 #include "runtime/fatal.h"
 #include "runtime/memory_plan.h"
+#include "runtime/store_check.h"
 #include "store/fault_plan.h"
 
 namespace spw::runtime {
@@ -87,6 +88,8 @@ Status Runtime::build() {
   if (!space) return space.status();
   managed_space_ = std::move(*space);
 
+  if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
+    return Status::sentence(EINVAL, refusal_line(options_.store, place));
   store::FileOptions file_options;
   file_options.engine = engine_kind(options_.io);
   if (const char* spec = std::getenv(kFaultsVariable)) {

@@ -17,7 +17,7 @@
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "platform/proc_text.h"
-#include "store_check.h"
+#include "runtime/store_check.h"
 
 namespace spw::tool {
 
@@ -86,7 +86,7 @@ Finding libaio() {
 }
 
 std::vector<Finding> store_findings(const std::string& directory) {
-  const StoreFacts facts = check_store(directory);
+  const runtime::StoreFacts facts = runtime::check_store(directory);
   Finding usable{
       "store", "store " + directory, Verdict::kOk, true, format_size(facts.free_bytes) + " free", "", ""};
   if (!facts.refusal.empty()) {

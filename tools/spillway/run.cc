@@ -12,7 +12,7 @@
 #include "messages.h"
 #include "program.h"
 #include "runtime/options.h"
-#include "store_check.h"
+#include "runtime/store_check.h"
 
 namespace spw::tool {
 
@@ -58,10 +58,8 @@ std::string program_refusal(const RunArguments& arguments, std::string* path) {
 }
 
 std::string store_refusal(const runtime::Options& options) {
-  const StoreFacts facts = check_store(options.store);
-  if (!facts.refusal.empty())
-    return fmt::format("the store directory {}: {}; name another one with --store", options.store,
-                       facts.refusal);
+  const runtime::StoreFacts facts = runtime::check_store(options.store);
+  if (!facts.refusal.empty()) return runtime::refusal_line(options.store, facts);
   if (facts.is_memory)
     warn(fmt::format(
         "the store directory {} is a tmpfs, which is memory itself; name one on a disk with --store",

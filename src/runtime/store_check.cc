@@ -1,6 +1,5 @@
-#include "store_check.h"
+#include "runtime/store_check.h"
 
-#include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 
@@ -10,7 +9,7 @@
 #include "base/units.h"
 #include "platform/file.h"
 
-namespace spw::tool {
+namespace spw::runtime {
 
 StoreFacts check_store(const std::string& directory) {
   StoreFacts facts;
@@ -26,7 +25,7 @@ StoreFacts check_store(const std::string& directory) {
   }
   auto spill = platform::open_spill_file(directory);
   if (!spill) {
-    facts.refusal = fmt::format("no file can be made there ({})", std::strerror(spill.status().error()));
+    facts.refusal = std::string("no file can be made there (") + std::strerror(spill.status().error()) + ")";
     return facts;
   }
   struct statfs filesystem;
@@ -35,11 +34,16 @@ StoreFacts check_store(const std::string& directory) {
   auto free = platform::filesystem_free(*spill);
   facts.free_bytes = free ? *free : 0;
   if (facts.free_bytes < kStoreFreeBytesMin)
-    facts.refusal = fmt::format("it has {} free, and at least {} are needed", format_size(facts.free_bytes),
-                                format_size(kStoreFreeBytesMin));
+    facts.refusal = "it has " + format_size(facts.free_bytes) + " free, and at least " +
+                    format_size(kStoreFreeBytesMin) + " are needed";
   auto reopened = platform::reopen_file((*spill).fd(), platform::Direct::kIfPossible);
   facts.direct = reopened && (*reopened).direct;
   return facts;
 }
 
-}  // namespace spw::tool
+std::string refusal_line(const std::string& directory, const StoreFacts& facts) {
+  if (facts.refusal.empty()) return "";
+  return "the store directory " + directory + ": " + facts.refusal + "; name another one with --store";
+}
+
+}  // namespace spw::runtime

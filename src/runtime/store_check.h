@@ -1,10 +1,13 @@
-// What can be said of a store's directory before anything is stored there.
+// What can be said of a store's directory before anything is stored there: by `spillway run` and `doctor`, and by the runtime
+// of a program that was started without them.
+//
+// Threads: any. Limits: the free space is that of the moment; what fills up later is the cache's to report.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace spw::tool {
+namespace spw::runtime {
 
 // Less free space than this is no place to put data.
 inline constexpr uint64_t kStoreFreeBytesMin = uint64_t{64} << 20;
@@ -18,5 +21,7 @@ struct StoreFacts {
 
 // Makes a nameless file in `directory` to find out.
 StoreFacts check_store(const std::string& directory);
+// What a user is told of a refusal; "" if there is none.
+std::string refusal_line(const std::string& directory, const StoreFacts& facts);
 
-}  // namespace spw::tool
+}  // namespace spw::runtime
