@@ -20,8 +20,9 @@ namespace spw::runtime {
 namespace {
 
 constexpr std::string_view kPrefix = "SPILLWAY_";
-// Variables that belong to other parts: the compiler drivers, and the spill store's test hook.
-constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG", "SPILLWAY_TEST_FAULTS"};
+// Variables that belong to other parts: the compiler drivers, and the test hooks of runtime.cc.
+constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG", "SPILLWAY_TEST_FAULTS",
+                                                 "SPILLWAY_TEST_FRAME_WAIT_MS"};
 // A name that differs in more letters, or in half of them, is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
 // Fewer letters are the beginning of too much.

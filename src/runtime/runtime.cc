@@ -21,8 +21,10 @@ namespace spw::runtime {
 
 namespace {
 
-// Test hook, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h).
+// Test hooks, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h), and for how
+// long a full store is waited for.
 constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
+constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
 
@@ -32,7 +34,12 @@ constexpr unsigned kDedicatedCpusMin = 16;
   if (status.error() == EINVAL) fatal(kExitUsage, status.context());
   fatal(kExitFailure, status.error() == ECHILD ? status.context() : status.message());
 }
-void end_on_io_error(void*, const Status& status) { fatal(kExitFailure, status.message()); }
+void end_on_io_error(void*, const Status& status) {
+  if (status.error() == ENOSPC || status.error() == EDQUOT)
+    fatal(kExitFailure, status.message() +
+                            ", and nobody made room in time; make some, or name a larger place with --store");
+  fatal(kExitFailure, status.message());
+}
 
 store::EngineKind engine_kind(IoChoice choice) {
   switch (choice) {
@@ -67,6 +74,8 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
   result.policy = options.policy;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
+  if (const char* wait_ms = std::getenv(kFrameWaitVariable))
+    result.frame_wait_ns_max = std::strtoull(wait_ms, nullptr, 10) * 1'000'000;
   return result;
 }
 

@@ -22,7 +22,9 @@ constexpr const char* kMarkdownTail =
     "\n## For tests of the runtime\n\n"
     "`SPILLWAY_TEST_FAULTS` injects errors into the spill store's requests: `read:5:EIO,write:3+:ENOSPC`. "
     "The rules are described\n"
-    "in `src/store/fault_plan.h`.\n";
+    "in `src/store/fault_plan.h`. `SPILLWAY_TEST_FRAME_WAIT_MS` is for how long a full or failing store is "
+    "waited for instead of\n"
+    "30 s.\n";
 
 }  // namespace
 
