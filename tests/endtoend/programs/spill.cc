@@ -62,15 +62,16 @@ int fill_by_threads(long mebibytes) {
   return report(sum);
 }
 
-// Rounds of stores all over the place, with a reference of one bit a word too small to be managed itself.
+// Stores all over the place. Each word says how often it was stored to, and the sum of that is known.
 int scatter(long mebibytes) {
+  constexpr uint64_t kStores = 600;
   Words words = allocate(mebibytes);
   for (uint64_t i = 0; i < words.count; ++i) words.at[i] = word_of(i, 0);
   uint64_t state = 7, wrong = 0, sum = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (uint64_t i = 0; i < kStores; ++i) {
     uint64_t at = next_random(&state) % words.count;
     uint64_t round = words.at[at] - word_of(at, 0);
-    wrong += round > 4000;
+    wrong += round > kStores;
     words.at[at] = word_of(at, round + 1);
   }
   for (uint64_t i = 0; i < words.count; ++i) sum += words.at[i] - word_of(i, 0);
