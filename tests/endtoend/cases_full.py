@@ -67,7 +67,7 @@ def a_program_waits_for_room_and_goes_on(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED):
         program = kit.compile("spill.cc", *config.flags)
         with on_small_store(kit, "tmpfs", ROOM_BYTES, program, "fill_when_told", 48, env=config.environment()) as process:
-            expect(process.stdout.readline() == "ready\n", "the program did not start")
+            expect(process.stdout.readline() == "look\n", "the program did not start")
             store = inside(process, kit.store)
             filler = store / "filler"
             with open(filler, "wb") as file:

@@ -1,4 +1,5 @@
 // Fills more managed memory than the cap and checks every word: what a failing store must not spoil unnoticed.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -37,13 +38,17 @@ int report(uint64_t wrong) {
 
 int fill(long mebibytes) { return report(fill_and_check(allocate(mebibytes), 0)); }
 
-// As fill, but touches managed memory, says so, and goes on when a line has come.
+void wait_for_a_look() {
+  std::puts("look");
+  std::fflush(stdout);
+  if (std::getchar() == EOF) std::exit(98);
+}
+
+// As fill, but waits before it, when managed memory has been touched.
 int fill_when_told(long mebibytes) {
   Words words = allocate(mebibytes);
   words.at[0] = 1;
-  std::puts("ready");
-  std::fflush(stdout);
-  if (std::getchar() == EOF) return 98;
+  wait_for_a_look();
   return report(fill_and_check(words, 0));
 }
 
@@ -79,33 +84,65 @@ int scatter(long mebibytes) {
   return report(wrong);
 }
 
-// Rounds of arrays larger than the cap, filled, checked and freed. Says how many it has done after each tenth.
+// Rounds of arrays larger than the cap, filled, checked and freed; a small one stays alive from each round to the next, so
+// that the arrays do not simply take the place of the one before. After each tenth it waits to be looked at.
 int come_back(long rounds) {
   uint64_t wrong = 0;
+  uintptr_t least = UINTPTR_MAX, most = 0;
+  void* small = nullptr;
   for (long round = 0; round < rounds; ++round) {
     Words words = allocate(9 + round % 4);
-    for (uint64_t i = 0; i < words.count; i += 64) words.at[i] = word_of(i, static_cast<uint64_t>(round));
-    for (uint64_t i = 0; i < words.count; i += 64)
-      wrong += words.at[i] != word_of(i, static_cast<uint64_t>(round));
+    auto value = static_cast<uint64_t>(round);
+    for (uint64_t i = 0; i < words.count; i += 64) words.at[i] = word_of(i, value);
+    for (uint64_t i = 0; i < words.count; i += 64) wrong += words.at[i] != word_of(i, value);
+    least = std::min(least, reinterpret_cast<uintptr_t>(words.at));
+    most = std::max(most, reinterpret_cast<uintptr_t>(words.at + words.count));
+    void* next_small = std::malloc(static_cast<size_t>(5000 + round % 7 * 100'000));
+    std::free(small);
+    small = next_small;
     std::free(words.at);
-    if (round % 10 == 9) {
-      std::puts("ten");
-      std::fflush(stdout);
-      if (std::getchar() == EOF) return 98;
-    }
+    if (round % (rounds / 10) == 0) wait_for_a_look();
+  }
+  std::printf("addresses span %llu MiB\n", static_cast<unsigned long long>((most - least) >> 20));
+  return report(wrong);
+}
+
+// Fills that many arrays of a MiB and frees every other one, then the rest.
+int give_back(long count) {
+  std::vector<Words> arrays(static_cast<size_t>(count));
+  uint64_t wrong = 0;
+  for (Words& words : arrays) wrong += fill_and_check(words = allocate(1), 1);
+  wait_for_a_look();
+  for (size_t i = 0; i < arrays.size(); i += 2) std::free(arrays[i].at);
+  wait_for_a_look();
+  for (size_t i = 1; i < arrays.size(); i += 2) {
+    for (uint64_t w = 0; w < arrays[i].count; w += 64) wrong += arrays[i].at[w] != word_of(w, 1);
+    std::free(arrays[i].at);
+  }
+  wait_for_a_look();
+  return report(wrong);
+}
+
+// Rounds of arrays that fit into the cap two at a time.
+int small_rounds(long rounds) {
+  uint64_t wrong = 0;
+  Words before = allocate(1);
+  for (long round = 0; round < rounds; ++round) {
+    Words words = allocate(1 + round % 2);
+    wrong += fill_and_check(words, static_cast<uint64_t>(round));
+    std::free(before.at);
+    before = words;
   }
   return report(wrong);
 }
 
-// Arrays far smaller than the cap: nothing of them ever needs to be written.
-int small_rounds(long rounds) {
-  uint64_t wrong = 0;
-  for (long round = 0; round < rounds; ++round) wrong += fill_and_check(allocate(1), 3), std::fflush(stdout);
-  return report(wrong);
-}
-
-const Part kParts[] = {{"fill", fill},       {"fill_when_told", fill_when_told}, {"fill_by_threads", fill_by_threads},
-                       {"scatter", scatter}, {"come_back", come_back},           {"small_rounds", small_rounds}};
+const Part kParts[] = {{"fill", fill},
+                       {"fill_when_told", fill_when_told},
+                       {"fill_by_threads", fill_by_threads},
+                       {"scatter", scatter},
+                       {"come_back", come_back},
+                       {"give_back", give_back},
+                       {"small_rounds", small_rounds}};
 
 }  // namespace
 
