@@ -208,29 +208,16 @@ void miss_without_disk(benchmark::State& state) {
 }
 BENCHMARK(miss_without_disk);
 
-void random_reads(benchmark::State& state) {
-  constexpr uint64_t kCount = kFileBytes >> kShift;
-  auto delegation = static_cast<Delegation>(state.range(1));
-  Setup s(file_store(), kCount, true, kCount / 10, delegation);
-  for (auto _ : state)
-    run_for_a_while(state, *s.cache, static_cast<int>(state.range(0)),
-                    [&](Client& client, int t, std::atomic<bool>& stop) {
-                      Rng rng(static_cast<uint64_t>(t) + static_cast<uint64_t>(::getpid()) * 1000);
-                      Pin pin;
-                      while (!stop) {
-                        (void)s.cache->pin(client, BlockId(rng.below(kCount)), Access::kRead, &pin);
-                        benchmark::DoNotOptimize(*reinterpret_cast<volatile uint64_t*>(pin.data));
-                        s.cache->unpin(client, pin.frame);
-                      }
-                    });
+// Runs that do I/O take two arguments: how many threads, and whether server threads own the partitions.
+template <int64_t... kThreads>
+void with_threads(benchmark::internal::Benchmark* run) {
+  run->ArgNames({"threads", "dedicated"})
+      ->ArgsProduct({{kThreads...}, {0, 1}})
+      ->Iterations(1)
+      ->UseManualTime();
 }
-BENCHMARK(random_reads)
-    ->ArgNames({"threads", "dedicated"})
-    ->ArgsProduct({{1, 2, 16}, {0, 1}})
-    ->Iterations(1)
-    ->UseManualTime();
 
-void random_updates(benchmark::State& state) {
+void random_accesses(benchmark::State& state, Access access) {
   constexpr uint64_t kCount = kFileBytes >> kShift;
   Setup s(file_store(), kCount, true, kCount / 10, static_cast<Delegation>(state.range(1)));
   for (auto _ : state)
@@ -239,17 +226,18 @@ void random_updates(benchmark::State& state) {
                       Rng rng(static_cast<uint64_t>(t) + static_cast<uint64_t>(::getpid()) * 1000);
                       Pin pin;
                       while (!stop) {
-                        (void)s.cache->pin(client, BlockId(rng.below(kCount)), Access::kWrite, &pin);
-                        *reinterpret_cast<uint64_t*>(pin.data) += 1;
+                        (void)s.cache->pin(client, BlockId(rng.below(kCount)), access, &pin);
+                        auto* word = reinterpret_cast<volatile uint64_t*>(pin.data);
+                        uint64_t value = *word;
+                        if (access == Access::kWrite) *word = value + 1;
                         s.cache->unpin(client, pin.frame);
                       }
                     });
 }
-BENCHMARK(random_updates)
-    ->ArgNames({"threads", "dedicated"})
-    ->ArgsProduct({{1, 16}, {0, 1}})
-    ->Iterations(1)
-    ->UseManualTime();
+void random_reads(benchmark::State& state) { random_accesses(state, Access::kRead); }
+void random_updates(benchmark::State& state) { random_accesses(state, Access::kWrite); }
+BENCHMARK(random_reads)->Apply(with_threads<1, 2, 16>);
+BENCHMARK(random_updates)->Apply(with_threads<1, 16>);
 
 void sequential(benchmark::State& state, Access access) {
   constexpr uint64_t kCount = kFileBytes >> kShift;
@@ -270,21 +258,9 @@ void sequential(benchmark::State& state, Access access) {
 void sequential_reads(benchmark::State& state) { sequential(state, Access::kRead); }
 void sequential_writes(benchmark::State& state) { sequential(state, Access::kOverwrite); }
 void sequential_updates(benchmark::State& state) { sequential(state, Access::kWrite); }
-BENCHMARK(sequential_reads)
-    ->ArgNames({"threads", "dedicated"})
-    ->ArgsProduct({{1, 2}, {0, 1}})
-    ->Iterations(1)
-    ->UseManualTime();
-BENCHMARK(sequential_writes)
-    ->ArgNames({"threads", "dedicated"})
-    ->ArgsProduct({{1, 2}, {0, 1}})
-    ->Iterations(1)
-    ->UseManualTime();
-BENCHMARK(sequential_updates)
-    ->ArgNames({"threads", "dedicated"})
-    ->ArgsProduct({{1}, {0, 1}})
-    ->Iterations(1)
-    ->UseManualTime();
+BENCHMARK(sequential_reads)->Apply(with_threads<1, 2>);
+BENCHMARK(sequential_writes)->Apply(with_threads<1, 2>);
+BENCHMARK(sequential_updates)->Apply(with_threads<1>);
 
 }  // namespace
 }  // namespace spw::cache

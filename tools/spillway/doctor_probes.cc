@@ -37,18 +37,37 @@ std::string setting(const std::string& path) {
   return open == value.npos || close == value.npos ? value : value.substr(open + 1, close - open - 1);
 }
 
+Finding fine(std::string id, std::string title, std::string found = "") {
+  return {std::move(id), std::move(title), Verdict::kOk, false, std::move(found), "", ""};
+}
+Finding essential(Finding finding) {
+  finding.essential = true;
+  return finding;
+}
+
+// What is found instead costs something; there is a way to mend it, or "".
+Finding with_note(Finding finding, std::string found, std::string costs, std::string mend) {
+  finding.verdict = Verdict::kNote;
+  finding.found = std::move(found);
+  finding.costs = std::move(costs);
+  finding.mend = std::move(mend);
+  return finding;
+}
+Finding missing(Finding finding, std::string found, std::string costs, std::string mend) {
+  finding = with_note(std::move(finding), std::move(found), std::move(costs), std::move(mend));
+  finding.verdict = Verdict::kMissing;
+  return finding;
+}
+
 Finding kernel() {
-  Finding f{"kernel", "kernel", Verdict::kOk, false, "", "", ""};
   utsname name;
+  std::string release = ::uname(&name) == 0 ? name.release : "";
   int major = 0, minor = 0;
-  if (::uname(&name) == 0) f.found = name.release;
-  if (std::sscanf(f.found.c_str(), "%d.%d", &major, &minor) != 2 ||
-      std::pair(major, minor) < std::pair(kKernelMajorMin, kKernelMinorMin)) {
-    f.verdict = Verdict::kNote;
-    f.costs = "Spillway is tested on Linux 6.1 and later only";
-    f.mend = "use a newer kernel";
-  }
-  return f;
+  Finding f = fine("kernel", "kernel", release);
+  if (std::sscanf(release.c_str(), "%d.%d", &major, &minor) == 2 &&
+      std::pair(major, minor) >= std::pair(kKernelMajorMin, kKernelMinorMin))
+    return f;
+  return with_note(f, release, "Spillway is tested on Linux 6.1 and later only", "use a newer kernel");
 }
 
 // A system call that opens a descriptor: closes it again; 0 or the errno.
@@ -59,56 +78,41 @@ int try_descriptor_call(long descriptor) {
 }
 
 Finding io_uring() {
-  Finding f{"io_uring", "io_uring", Verdict::kOk, false, "available", "", ""};
+  Finding f = fine("io_uring", "io_uring", "available");
   io_uring_params parameters{};
-  if (int error = try_descriptor_call(::syscall(SYS_io_uring_setup, 8, &parameters))) {
-    f.verdict = Verdict::kNote;
-    f.found = std::strerror(error);
-    f.costs = "requests go through libaio or threads, with more processor time each";
-    f.mend =
-        "sysctl kernel.io_uring_disabled=0; in a container, a seccomp profile that allows io_uring_setup";
-  }
-  return f;
+  int error = try_descriptor_call(::syscall(SYS_io_uring_setup, 8, &parameters));
+  if (error == 0) return f;
+  return with_note(
+      f, std::strerror(error), "requests go through libaio or threads, with more processor time each",
+      "sysctl kernel.io_uring_disabled=0; in a container, a seccomp profile that allows io_uring_setup");
 }
 
 Finding libaio() {
-  Finding f{"libaio", "libaio", Verdict::kOk, false, "available", "", ""};
+  Finding f = fine("libaio", "libaio", "available");
   unsigned long context = 0;
   if (::syscall(SYS_io_setup, 1, &context) == 0) {
     ::syscall(SYS_io_destroy, context);
-  } else {
-    f.verdict = Verdict::kNote;
-    f.found = std::strerror(errno);
-    f.costs = "where io_uring is missing too, requests go through threads";
-    f.mend = "raise the limit: sysctl fs.aio-max-nr=1048576";
+    return f;
   }
-  return f;
+  return with_note(f, std::strerror(errno), "where io_uring is missing too, requests go through threads",
+                   "raise the limit: sysctl fs.aio-max-nr=1048576");
 }
 
 std::vector<Finding> store_findings(const std::string& directory) {
   const runtime::StoreFacts facts = runtime::check_store(directory);
-  Finding usable{
-      "store", "store " + directory, Verdict::kOk, true, format_size(facts.free_bytes) + " free", "", ""};
-  if (!facts.refusal.empty()) {
-    usable.verdict = Verdict::kMissing;
-    usable.found = facts.refusal;
-    usable.costs = "data that does not fit in memory has nowhere to go";
-    usable.mend = "name a directory on a local disk that you may write to, with --store";
-    return {usable};
-  }
-  if (facts.is_memory) {
-    usable.verdict = Verdict::kNote;
-    usable.found += ", on a tmpfs";
-    usable.costs = "a tmpfs is memory itself, so nothing is gained";
-    usable.mend = "name a directory on a disk with --store";
-  }
-  Finding direct{"direct_io", "direct I/O there", Verdict::kOk, false, "O_DIRECT works", "", ""};
-  if (!facts.direct) {
-    direct.verdict = Verdict::kNote;
-    direct.found = "O_DIRECT is refused";
-    direct.costs = "spilled data passes through the page cache: copied twice, and outside of the cap";
-    direct.mend = "use ext4, xfs, btrfs or a plain block device";
-  }
+  const std::string free = format_size(facts.free_bytes) + " free";
+  Finding usable = essential(fine("store", "store " + directory, free));
+  if (!facts.refusal.empty())
+    return {missing(usable, facts.refusal, "data that does not fit in memory has nowhere to go",
+                    "name a directory on a local disk that you may write to, with --store")};
+  if (facts.is_memory)
+    usable = with_note(usable, free + ", on a tmpfs", "a tmpfs is memory itself, so nothing is gained",
+                       "name a directory on a disk with --store");
+  Finding direct = fine("direct_io", "direct I/O there", "O_DIRECT works");
+  if (!facts.direct)
+    direct = with_note(direct, "O_DIRECT is refused",
+                       "spilled data passes through the page cache: copied twice, and outside of the cap",
+                       "use ext4, xfs, btrfs or a plain block device");
   return {usable, direct};
 }
 
@@ -124,91 +128,69 @@ bool collapse_works() {
 }
 
 Finding huge_pages() {
-  Finding f{"huge_pages", "huge pages", Verdict::kOk, false, "", "", ""};
   const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
-  const bool collapse = collapse_works();
-  f.found = fmt::format("transparent {}, shared memory {}, MADV_COLLAPSE {}", setting(folder + "enabled"),
-                        setting(folder + "shmem_enabled"), collapse ? "works" : "is refused");
   const std::string shmem = setting(folder + "shmem_enabled");
-  if (!collapse && shmem != "always" && shmem != "within_size" && shmem != "advise" && shmem != "force") {
-    f.verdict = Verdict::kNote;
-    f.costs = "frames lie in 4 KiB pages: more TLB misses, tens of percent where access is random";
-    f.mend = "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root";
-  }
-  return f;
+  const bool collapse = collapse_works();
+  Finding f = fine("huge_pages", "huge pages",
+                   fmt::format("transparent {}, shared memory {}, MADV_COLLAPSE {}",
+                               setting(folder + "enabled"), shmem, collapse ? "works" : "is refused"));
+  if (collapse || shmem == "always" || shmem == "within_size" || shmem == "advise" || shmem == "force")
+    return f;
+  return with_note(f, f.found,
+                   "frames lie in 4 KiB pages: more TLB misses, tens of percent where access is random",
+                   "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root");
 }
 
 Finding userfaultfd() {
-  Finding f{"userfaultfd", "userfaultfd", Verdict::kOk, false, "available", "", ""};
-  if (int error = try_descriptor_call(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY))) {
-    f.verdict = Verdict::kNote;
-    f.found = std::strerror(error);
-    f.costs = "nothing in this version; the mapped engine will need it";
-    f.mend = "in a container, a seccomp profile that allows userfaultfd";
-  }
-  return f;
+  Finding f = fine("userfaultfd", "userfaultfd", "available");
+  int error = try_descriptor_call(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
+  if (error == 0) return f;
+  return with_note(f, std::strerror(error), "nothing in this version; the mapped engine will need it",
+                   "in a container, a seccomp profile that allows userfaultfd");
 }
 
 Finding memory() {
-  Finding f{"memory", "memory", Verdict::kOk, false, "", "", ""};
   auto available = platform::memory_available_bytes();
-  f.found = available ? format_size(*available) + " available" : "unknown";
-  if (auto limit = platform::cgroup_memory_limit_bytes())
-    f.found += ", control group limit " + format_size(*limit);
-  else
-    f.found += ", no control group limit";
-  return f;
+  auto limit = platform::cgroup_memory_limit_bytes();
+  return fine("memory", "memory",
+              fmt::format("{}, {}", available ? format_size(*available) + " available" : "unknown",
+                          limit ? "control group limit " + format_size(*limit) : "no control group limit"));
 }
 
-Finding processors() {
-  return {"processors", "processors", Verdict::kOk, false, fmt::format("{}", platform::cpu_count()), "", ""};
-}
+Finding processors() { return fine("processors", "processors", fmt::format("{}", platform::cpu_count())); }
 
 Finding mglru() {
-  Finding f{"mglru", "multi-gen LRU", Verdict::kOk, false, setting("/sys/kernel/mm/lru_gen/enabled"), "", ""};
-  if (f.found.empty() || f.found == "0x0000") {
-    f.verdict = Verdict::kNote;
-    f.found = f.found.empty() ? "not in this kernel" : "off";
-    f.costs =
-        "nothing to Spillway; the kernel's own swapping, which you may compare with, chooses worse pages";
-  }
-  return f;
+  const std::string enabled = setting("/sys/kernel/mm/lru_gen/enabled");
+  Finding f = fine("mglru", "multi-gen LRU", enabled);
+  if (!enabled.empty() && enabled != "0x0000") return f;
+  return with_note(
+      f, enabled.empty() ? "not in this kernel" : "off",
+      "nothing to Spillway; the kernel's own swapping, which you may compare with, chooses worse pages", "");
 }
 
 Finding managed_space() {
-  Finding f{"managed_space", "managed address space", Verdict::kOk, true, "", "", ""};
+  Finding f = essential(
+      fine("managed_space", "managed address space",
+           fmt::format("{} at {:#x} can be reserved", format_size(SPW_MANAGED_BYTES), SPW_MANAGED_BASE)));
   auto range = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
-  f.found = range
-                ? fmt::format("{} at {:#x} can be reserved", format_size(SPW_MANAGED_BYTES), SPW_MANAGED_BASE)
-                : std::string(std::strerror(range.status().error()));
   if (range) return f;
-  f.verdict = Verdict::kMissing;
-  f.costs = "no program can start";
-  f.mend = "lift the limit on address space (ulimit -v unlimited), and see overcommit below";
-  return f;
+  return missing(f, std::strerror(range.status().error()), "no program can start",
+                 "lift the limit on address space (ulimit -v unlimited), and see overcommit below");
 }
 
 Finding address_limit() {
-  Finding f{"address_limit", "limit on address space", Verdict::kOk, false, "none", "", ""};
+  Finding f = fine("address_limit", "limit on address space", "none");
   rlimit limit;
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    f.verdict = Verdict::kNote;
-    f.found = format_size(limit.rlim_cur);
-    f.costs = "managed addresses count against it";
-    f.mend = "ulimit -v unlimited";
-  }
-  return f;
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return f;
+  return with_note(f, format_size(limit.rlim_cur), "managed addresses count against it",
+                   "ulimit -v unlimited");
 }
 
 Finding overcommit() {
-  Finding f{
-      "overcommit", "overcommit", Verdict::kOk, false, setting("/proc/sys/vm/overcommit_memory"), "", ""};
-  if (f.found == "2") {
-    f.verdict = Verdict::kNote;
-    f.costs = "the frames count in full from the start, and a large --memory can be refused";
-    f.mend = "sysctl vm.overcommit_memory=0, as root";
-  }
-  return f;
+  Finding f = fine("overcommit", "overcommit", setting("/proc/sys/vm/overcommit_memory"));
+  if (f.found != "2") return f;
+  return with_note(f, f.found, "the frames count in full from the start, and a large --memory can be refused",
+                   "sysctl vm.overcommit_memory=0, as root");
 }
 
 }  // namespace
