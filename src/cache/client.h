@@ -4,8 +4,11 @@
 // may still wake through it.
 #pragma once
 
+#include <memory>
+
 #include "cache/partition/request.h"
 #include "cache/partition/stream_detector.h"
+#include "cache/partition/touch_ring.h"
 
 namespace spw::cache {
 
@@ -15,6 +18,7 @@ class Client {
 
   Request request;
   StreamDetector streams;
+  std::unique_ptr<TouchRing[]> touches;  // one a partition, if the policy wants touches
   bool open = false;
 };
 

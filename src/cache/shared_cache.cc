@@ -46,6 +46,7 @@ Status SharedCacheParts::open_partitions() {
     if (!policy) return policy.status();
     partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
   }
+  wants_touches_ = partitions_.front()->wants_touches();
   if (commons_.options.delegation == Delegation::kDedicated)
     delegate_ = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
   else
@@ -69,6 +70,10 @@ Result<Client*> SharedCacheParts::open_client() {
                             table_.frame_count() / (2 * kAheadShare)});
     clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
+    if (wants_touches_) {
+      (*idle)->touches = std::make_unique<TouchRing[]>(partitions_.size());
+      for (size_t p = 0; p < partitions_.size(); ++p) partitions_[p]->touches().add((*idle)->touches[p]);
+    }
   }
   (*idle)->open = true;
   return idle->get();
@@ -86,9 +91,21 @@ void SharedCacheParts::mark_dirty(Client&, FrameId frame) {
   if (!before.dirty()) count(Counter::bytes_dirtied, commons_.block_bytes());
 }
 
-void SharedCacheParts::unpin(Client&, FrameId frame) {
+void SharedCacheParts::unpin(Client& client, FrameId frame) {
+  if (wants_touches_) [[unlikely]]
+    return unpin_and_tell(client, frame);
   [[maybe_unused]] PinWord before = table_.word(frame).unpin();
   SPW_DCHECK(before.refs() > 0);
+}
+
+// For policies that keep an order.
+void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
+  PinWord before = table_.word(frame).unpin();
+  SPW_DCHECK(before.refs() > 0);
+  if (before.refs() != 1) return;
+  PartitionId partition(frame.value / table_.frames_per_partition());
+  uint32_t local = frame.value - table_.first_frame(partition).value;
+  if (client.touches[partition.value].push(local)) partitions_[partition.value]->touches().ring_bell();
 }
 
 // ---- Pins ----
@@ -323,7 +340,8 @@ uint32_t SharedCacheParts::peak_frames() const {
 }
 
 uint64_t SharedCacheParts::metadata_bytes() const {
-  uint64_t sum = sizeof(*this) + table_.metadata_bytes() + clients_.size() * sizeof(Client);
+  uint64_t client_bytes = sizeof(Client) + (wants_touches_ ? partitions_.size() * sizeof(TouchRing) : 0);
+  uint64_t sum = sizeof(*this) + table_.metadata_bytes() + clients_.size() * client_bytes;
   for (const auto& partition : partitions_) sum += partition->metadata_bytes();
   return sum;
 }

@@ -70,6 +70,7 @@ class SharedCacheParts final : public SharedCache {
   void wait_while_filling(Client& client, AtomicPinWord& word, Partition& partition);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
   void note_pinned(PinWord before, Access access);
+  void unpin_and_tell(Client& client, FrameId frame);
   Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
   void read_ahead(Client& client, ReadPlan plan);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
@@ -78,6 +79,7 @@ class SharedCacheParts final : public SharedCache {
   void for_each_piece(BlockId first, uint64_t count, Visit visit);
 
   BlockTable table_;
+  bool wants_touches_ = false;  // the policy does; read at the end of every use, so beside the table
   std::unique_ptr<FrameSource> frames_;
   BlockSource& blocks_;
   const IoErrorHandler on_error_;

@@ -85,23 +85,25 @@ struct Case {
   int threads;
 };
 
-class Model : public testing::TestWithParam<Case> {};
+class Model : public testing::TestWithParam<std::tuple<Case, const char*>> {};
 
 TEST_P(Model, every_block_reads_as_it_was_written_last) {
-  Case c = GetParam();
+  auto [c, policy] = GetParam();
   Options options = small_cache(c.frames, c.delegation);
   options.block_shift = c.block_shift;
   options.readahead_blocks_max = 64;
   options.servers = 2;
+  options.policy = policy;
   CacheFixture f(options);
   constexpr uint64_t kBlocksEach = 800, kApart = 2000;
   constexpr int kSteps = 4000;
   std::vector<std::thread> threads;
+  int steps = kSteps / c.threads;
   for (int t = 0; t < c.threads; ++t)
     threads.emplace_back([&, t] {
       Client* client = *f.cache().open_client();
       User user(f, *client, static_cast<uint64_t>(t) * kApart, kBlocksEach, static_cast<uint64_t>(t) + 1);
-      for (int i = 0; i < kSteps / c.threads && !testing::Test::HasFatalFailure(); ++i) user.step();
+      for (int i = 0; i < steps && !testing::Test::HasFatalFailure(); ++i) user.step();
       user.check_all();
       f.cache().close_client(client);
     });
@@ -109,19 +111,25 @@ TEST_P(Model, every_block_reads_as_it_was_written_last) {
   f.cache().check_invariants();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sizes, Model,
-    testing::Values(Case{Delegation::kCombining, 16, 12, 1}, Case{Delegation::kCombining, 64, 12, 1},
-                    Case{Delegation::kCombining, 300, 12, 1}, Case{Delegation::kCombining, 300, 12, 8},
-                    Case{Delegation::kCombining, 2000, 12, 4}, Case{Delegation::kCombining, 64, 16, 2},
-                    Case{Delegation::kDedicated, 64, 12, 1}, Case{Delegation::kDedicated, 300, 12, 8},
-                    Case{Delegation::kDedicated, 2000, 12, 4}),
-    [](const auto& tested) {
-      const Case& c = tested.param;
-      return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
-             std::to_string(c.frames) + "_frames_shift_" + std::to_string(c.block_shift) + "_" +
-             std::to_string(c.threads) + "_threads";
-    });
+std::string case_name(const testing::TestParamInfo<Model::ParamType>& info) {
+  auto [c, policy] = info.param;
+  return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
+         std::to_string(c.frames) + "_frames_shift_" + std::to_string(c.block_shift) + "_" +
+         std::to_string(c.threads) + "_threads_" + policy;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Model,
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 16, 12, 1},
+                                                          Case{Delegation::kCombining, 64, 12, 1},
+                                                          Case{Delegation::kCombining, 300, 12, 1},
+                                                          Case{Delegation::kCombining, 300, 12, 8},
+                                                          Case{Delegation::kCombining, 2000, 12, 4},
+                                                          Case{Delegation::kCombining, 64, 16, 2},
+                                                          Case{Delegation::kDedicated, 64, 12, 1},
+                                                          Case{Delegation::kDedicated, 300, 12, 8},
+                                                          Case{Delegation::kDedicated, 2000, 12, 4}),
+                                          testing::Values("clock", "lru")),
+                         case_name);
 
 }  // namespace
 }  // namespace spw::cache

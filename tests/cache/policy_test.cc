@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+#include <memory>
 #include <vector>
+
+#include "base/rng.h"
 
 namespace spw::cache {
 namespace {
@@ -62,10 +67,193 @@ TEST(Clock, gives_up_when_every_frame_is_busy) {
   EXPECT_LE(frames.looks, 6u);
 }
 
+class Lru : public testing::Test {
+ protected:
+  Lru() {
+    for (uint32_t f = 0; f < 4; ++f) lru->on_insert(f, BlockId(f));
+  }
+  Frames frames{4};
+  std::unique_ptr<Policy> lru = std::move(*make_policy("lru", 4));
+};
+
+TEST_F(Lru, the_longest_unused_goes_first) {
+  lru->on_touch(0);
+  lru->on_touch(2);
+  for (uint32_t expected : {1u, 3u, 0u, 2u}) EXPECT_EQ(lru->next_candidate(frames), expected);
+  EXPECT_EQ(lru->next_candidate(frames), kNoCandidate) << "all are on offer";
+}
+
+TEST_F(Lru, a_frame_kept_is_the_last_to_go) {
+  EXPECT_EQ(lru->next_candidate(frames), 0u);
+  lru->on_keep(0);
+  for (uint32_t expected : {1u, 2u, 3u, 0u}) EXPECT_EQ(lru->next_candidate(frames), expected);
+}
+
+TEST_F(Lru, late_touches_of_frames_that_left_do_no_harm) {
+  EXPECT_EQ(lru->next_candidate(frames), 0u);
+  lru->on_remove(0);
+  lru->on_remove(2);
+  EXPECT_EQ(lru->next_candidate(frames), 1u);
+  for (uint32_t f : {0u, 1u, 2u}) lru->on_touch(f);
+  EXPECT_EQ(lru->next_candidate(frames), 3u);
+  EXPECT_EQ(lru->next_candidate(frames), kNoCandidate);
+  lru->check_invariants({0, 0, 0, 0});
+}
+
+TEST_F(Lru, busy_frames_are_passed_over_once_each) {
+  frames.busy = {true, false, true, true};
+  EXPECT_EQ(lru->next_candidate(frames), 1u);
+  frames.looks = 0;
+  EXPECT_EQ(lru->next_candidate(frames), kNoCandidate);
+  EXPECT_LE(frames.looks, 4u);
+}
+
+TEST_F(Lru, a_frame_whose_last_touch_was_lost_is_still_offered) {
+  frames.busy[0] = true;  // pinned, and looked at meanwhile
+  for (uint32_t expected : {1u, 2u, 3u}) EXPECT_EQ(lru->next_candidate(frames), expected);
+  EXPECT_EQ(lru->next_candidate(frames), kNoCandidate);
+  frames.busy[0] = false;  // unpinned without a word
+  EXPECT_EQ(lru->next_candidate(frames), 0u);
+}
+
+// What a policy should do, written without regard to cost: all frames in one queue, in the order they will be looked at.
+class Reference {
+ public:
+  virtual ~Reference() = default;
+  virtual void insert(uint32_t frame) = 0;
+  virtual void remove(uint32_t frame) = 0;
+  virtual void touch(uint32_t frame) = 0;
+  virtual uint32_t next(FrameProbe& frames) = 0;
+};
+
+class ReferenceClock final : public Reference {
+ public:
+  explicit ReferenceClock(uint32_t count) {
+    for (uint32_t f = 0; f < count; ++f) queue_.push_back(f);
+  }
+  void insert(uint32_t) override {}
+  void remove(uint32_t) override {}
+  void touch(uint32_t) override {}
+  uint32_t next(FrameProbe& frames) override {
+    for (size_t looks = 2 * queue_.size(); looks > 0; --looks) {
+      uint32_t frame = queue_.front();
+      queue_.pop_front();
+      queue_.push_back(frame);
+      if (frames.probe(frame) == FrameProbe::Verdict::kEvictable) return frame;
+    }
+    return kNoCandidate;
+  }
+
+ private:
+  std::deque<uint32_t> queue_;
+};
+
+// By the time of the last use: the least goes first.
+class ReferenceLru final : public Reference {
+ public:
+  explicit ReferenceLru(uint32_t count) : used_at_(count) {}
+  void insert(uint32_t frame) override { used_at_[frame] = ++now_; }
+  void remove(uint32_t frame) override { used_at_[frame] = 0; }
+  void touch(uint32_t frame) override {
+    if (used_at_[frame] != 0) used_at_[frame] = ++now_;
+  }
+  uint32_t next(FrameProbe& frames) override {
+    std::vector<std::pair<uint64_t, uint32_t>> by_age;
+    for (uint32_t f = 0; f < used_at_.size(); ++f)
+      if (used_at_[f] != 0) by_age.emplace_back(used_at_[f], f);
+    std::sort(by_age.begin(), by_age.end());
+    for (auto [used_at, frame] : by_age) {
+      bool busy = frames.probe(frame) == FrameProbe::Verdict::kBusy;
+      used_at_[frame] = busy ? ++now_ : 0;
+      if (!busy) return frame;
+    }
+    return kNoCandidate;
+  }
+
+ private:
+  std::vector<uint64_t> used_at_;  // 0: empty or on offer
+  uint64_t now_ = 0;
+};
+
+class AgainstReference : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr uint32_t kFrames = 37;
+  enum class Place : uint8_t { kEmpty, kHeld, kOffered };
+
+  // A frame that is empty or on offer is busy too, as the partition says.
+  Frames view() const {
+    Frames frames(kFrames);
+    frames.referenced = referenced_;
+    for (uint32_t f = 0; f < kFrames; ++f) frames.busy[f] = pinned_[f] || places_[f] != Place::kHeld;
+    return frames;
+  }
+  void leave_offer(uint32_t frame, bool evicted) {
+    places_[frame] = evicted ? Place::kEmpty : Place::kHeld;
+    evicted ? policy_->on_remove(frame) : policy_->on_keep(frame);
+    evicted ? reference_->remove(frame) : reference_->insert(frame);
+  }
+  void offer() {
+    Frames for_policy = view(), for_reference = view();
+    uint32_t got = policy_->next_candidate(for_policy);
+    ASSERT_EQ(got, reference_->next(for_reference));
+    ASSERT_EQ(for_policy.referenced, for_reference.referenced);
+    referenced_ = for_policy.referenced;
+    if (got == kNoCandidate) return;
+    ASSERT_EQ(places_[got], Place::kHeld);
+    places_[got] = Place::kOffered;
+  }
+  void step(Rng& rng) {
+    auto frame = static_cast<uint32_t>(rng.below(kFrames));
+    switch (rng.below(8)) {
+      case 0:
+      case 1:
+        return offer();
+      case 2:
+        pinned_[frame] = !pinned_[frame];
+        return;
+      case 3:  // discarded
+        if (places_[frame] == Place::kHeld) leave_offer(frame, true);
+        return;
+      case 4:
+      case 5:
+        if (places_[frame] == Place::kOffered) return leave_offer(frame, rng.below(2) == 0);
+        if (places_[frame] == Place::kHeld) return;
+        places_[frame] = Place::kHeld;
+        policy_->on_insert(frame, BlockId(rng.below(1000)));
+        return reference_->insert(frame);
+      default:
+        referenced_[frame] = true;
+        policy_->on_touch(frame);
+        reference_->touch(frame);
+    }
+  }
+
+  std::unique_ptr<Policy> policy_ = std::move(*make_policy(GetParam(), kFrames));
+  std::unique_ptr<Reference> reference_ = std::string(GetParam()) == "lru"
+                                              ? std::unique_ptr<Reference>(new ReferenceLru(kFrames))
+                                              : std::unique_ptr<Reference>(new ReferenceClock(kFrames));
+  std::vector<Place> places_ = std::vector<Place>(kFrames);
+  std::vector<bool> pinned_ = std::vector<bool>(kFrames);
+  std::vector<bool> referenced_ = std::vector<bool>(kFrames);
+};
+
+TEST_P(AgainstReference, random_operations_give_the_same_candidates) {
+  Rng rng(1);
+  for (int i = 0; i < 100'000 && !HasFatalFailure(); ++i) {
+    step(rng);
+    std::vector<uint8_t> may_be_offered;
+    for (Place place : places_) may_be_offered.push_back(place == Place::kHeld);
+    policy_->check_invariants(may_be_offered);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, AgainstReference, testing::Values("clock", "lru"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
 TEST(MakePolicy, an_unknown_name_is_an_error_that_lists_the_known) {
   auto made = make_policy("lifo", 10);
   ASSERT_FALSE(made.is_ok());
-  EXPECT_NE(made.status().message().find("clock"), std::string::npos);
+  EXPECT_NE(made.status().message().find("clock, lru"), std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "cache/cache.h"
+#include "cache/partition/touch_ring.h"
 #include "cache_fixture.h"
 
 namespace spw::cache {
@@ -290,6 +291,47 @@ TEST_P(SharedCacheTest, frames_never_used_stay_free) {
   for (uint64_t b = 0; b < 10; ++b) f.read(b);
   EXPECT_EQ(f.cache().free_frames(), 990u);
   EXPECT_EQ(f.cache().peak_frames(), 10u);
+}
+
+TEST_P(SharedCacheTest, lru_keeps_what_hits_use_again_and_again) {
+  Options options = one_partition(64);
+  options.policy = "lru";
+  CacheFixture f(options);
+  for (uint64_t b = 0; b < 10; ++b) f.store_directly(b, b);
+  CounterDelta delta;
+  for (uint64_t b = 100; b < 1000; ++b) {
+    EXPECT_EQ(f.read(b % 10), b % 10);
+    f.read(b);
+  }
+  EXPECT_EQ(delta(Counter::fills), 10u) << "the ten hot blocks were read once";
+  EXPECT_EQ(delta(Counter::touch_events_dropped), 0u);
+}
+
+TEST_P(SharedCacheTest, lru_evicts_in_the_order_of_last_use) {
+  Options options = one_partition(64);
+  options.policy = "lru";
+  CacheFixture f(options);
+  for (uint64_t b = 0; b < 64; ++b) f.store_directly(b, b);
+  for (uint64_t b = 0; b < 64; ++b) f.read(b);
+  for (uint64_t b = 32; b-- > 0;) f.read(b);  // hits; 0 is the last
+  for (uint64_t b = 0; b < 40; ++b) f.read(1000 + b);
+  CounterDelta delta;
+  for (uint64_t b = 0; b < 16; ++b) f.read(b);
+  EXPECT_EQ(delta(Counter::fills), 0u) << "of 64, the forty that go are 32 to 63 and 31 to 24";
+}
+
+TEST_P(SharedCacheTest, ends_of_uses_that_nobody_comes_for_are_overwritten_and_counted) {
+  Options options = one_partition(64);
+  options.policy = "lru";
+  CacheFixture f(options);
+  for (uint64_t b = 0; b < 64; ++b) f.read(b);
+  CounterDelta delta;
+  constexpr uint64_t kHits = 1000;
+  for (uint64_t i = 0; i < kHits; ++i) f.read(i % 8);  // the owner has no reason to look
+  EXPECT_EQ(delta(Counter::touch_events_dropped), 0u);
+  f.read(100);
+  EXPECT_GE(delta(Counter::touch_events_dropped), kHits - TouchRing::kNotes);
+  EXPECT_LE(delta(Counter::touch_events_dropped), kHits);
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, SharedCacheTest,

@@ -31,13 +31,14 @@ struct Case {
   unsigned readahead;
 };
 
-class Stress : public testing::TestWithParam<Case> {};
+class Stress : public testing::TestWithParam<std::tuple<Case, const char*>> {};
 
 TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
-  Case c = GetParam();
+  auto [c, policy] = GetParam();
   Options options = small_cache(c.frames, c.delegation);
   options.partitions = c.partitions;
   options.servers = 2;
+  options.policy = policy;
   options.readahead_blocks_max = c.readahead;
   CacheFixture f(options);
   constexpr uint64_t kUsed = 2000;
@@ -45,12 +46,13 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   std::vector<std::mutex> locks(kUsed);
   std::vector<uint64_t> versions(kUsed);
   std::vector<std::thread> threads;
+  const int steps = kSteps / c.threads;
   for (int t = 0; t < c.threads; ++t) {
     threads.emplace_back([&, t] {
       Client* client = *f.cache().open_client();
       Rng rng(static_cast<uint64_t>(t) + 1);
       uint64_t walk = rng.below(kUsed);
-      for (int i = 0; i < kSteps / c.threads; ++i) {
+      for (int i = 0; i < steps; ++i) {
         bool sequential = i % 64 < 32;
         uint64_t block = sequential ? walk++ % kUsed : rng.below(kUsed);
         std::lock_guard lock(locks[block]);
@@ -80,26 +82,30 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   f.cache().check_invariants();
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
+std::string case_name(const testing::TestParamInfo<Stress::ParamType>& info) {
+  auto [c, policy] = info.param;
   return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
          std::to_string(c.frames) + "_frames_" + std::to_string(c.partitions) + "_partitions_" +
-         std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead" : "no_ahead");
+         std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead_" : "no_ahead_") + policy;
 }
 
+const auto kPolicies = testing::Values("clock", "lru");
+
 INSTANTIATE_TEST_SUITE_P(Combining, Stress,
-                         testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},
-                                         Case{Delegation::kCombining, 300, 4, 64, 0},
-                                         Case{Delegation::kCombining, 300, 4, 8, 64},
-                                         Case{Delegation::kCombining, 100, 1, 2, 64},
-                                         Case{Delegation::kCombining, 1000, 8, 64, 32}),
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},
+                                                          Case{Delegation::kCombining, 300, 4, 64, 0},
+                                                          Case{Delegation::kCombining, 300, 4, 8, 64},
+                                                          Case{Delegation::kCombining, 100, 1, 2, 64},
+                                                          Case{Delegation::kCombining, 1000, 8, 64, 32}),
+                                          kPolicies),
                          case_name);
 
 INSTANTIATE_TEST_SUITE_P(Dedicated, Stress,
-                         testing::Values(Case{Delegation::kDedicated, 100, 1, 64, 0},
-                                         Case{Delegation::kDedicated, 300, 4, 64, 0},
-                                         Case{Delegation::kDedicated, 300, 4, 8, 64},
-                                         Case{Delegation::kDedicated, 100, 1, 2, 64}),
+                         testing::Combine(testing::Values(Case{Delegation::kDedicated, 100, 1, 64, 0},
+                                                          Case{Delegation::kDedicated, 300, 4, 64, 0},
+                                                          Case{Delegation::kDedicated, 300, 4, 8, 64},
+                                                          Case{Delegation::kDedicated, 100, 1, 2, 64}),
+                                          kPolicies),
                          case_name);
 
 }  // namespace

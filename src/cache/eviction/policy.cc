@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cache/eviction/clock.h"
+#include "cache/eviction/lru.h"
 
 namespace spw::cache {
 
@@ -20,6 +21,7 @@ struct Entry {
 
 constexpr Entry kPolicies[] = {
     {"clock", make<ClockPolicy>},
+    {"lru", make<LruPolicy>},
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -42,15 +43,19 @@ class Policy {
   virtual void on_insert(uint32_t frame, BlockId block) = 0;
   virtual void on_remove(uint32_t frame) = 0;
   virtual void on_keep(uint32_t frame) = 0;
-  // A reference count went 0 -> 1. Comes late, in batches, and not always; only if wants_touches().
+  // A use ended: a reference count went 1 -> 0. Comes late, in batches, and not always, so also for a frame that is on offer,
+  // is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
   virtual void on_touch(uint32_t frame) = 0;
   virtual bool wants_touches() const = 0;
   // The next frame to evict, which is then on offer.
   virtual uint32_t next_candidate(FrameProbe& frames) = 0;
   virtual uint64_t metadata_bytes() const = 0;
+  // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every frame that
+  // holds a block and is not on offer.
+  virtual void check_invariants(const std::vector<uint8_t>& may_be_offered) const = 0;
 };
 
-// By name: "clock". EINVAL with the names there are.
+// By name: "clock", "lru". EINVAL with the names there are.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, uint32_t frame_count);
 
 }  // namespace spw::cache

@@ -32,6 +32,7 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
           std::clamp<uint64_t>(kRunBytesMax >> commons.options.block_shift, 1, kGroupBlocks))),
       ahead_max_(frame_count_ / kAheadShare),
       policy_(std::move(policy)),
+      wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),
       reserve_(kReserveSlack * reserve_high_),
       io_(commons.options.queue_depth),
@@ -41,6 +42,7 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
 
 bool Partition::serve(Request& request) {
   if (io_.busy()) reap();
+  if (wants_touches_ && touches_.bell_rang()) learn_touches();
   switch (request.wish) {
     case Wish::kPin:
       return serve_pin(request);
@@ -210,7 +212,13 @@ uint32_t Partition::evict_one() {
   return kNone;
 }
 
+void Partition::learn_touches() {
+  uint32_t lost = touches_.drain([this](uint32_t frame) { policy_->on_touch(frame); });
+  if (lost > 0) count(Counter::touch_events_dropped, lost);
+}
+
 void Partition::refill_reserve() {
+  if (wants_touches_) learn_touches();
   bool may_write = may_write_now();
   uint32_t looks_left = frame_count_ + reserve_high_;
   while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {
@@ -276,6 +284,7 @@ void Partition::check_invariants() {
     SPW_CHECK(frame < fresh_ && !is_free[frame]);
     is_free[frame] = 1;
   }
+  std::vector<uint8_t> may_be_offered(frame_count_);
   uint32_t ahead = 0, writing_on_offer = 0;
   for (uint32_t frame = 0; frame < frame_count_; ++frame) {
     PinWord seen = word(frame).load_acquire();
@@ -283,12 +292,14 @@ void Partition::check_invariants() {
     SPW_CHECK(unused == (seen.state() == FrameState::kFree));
     SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
     SPW_CHECK(!(unused && on_offer_[frame]));
+    may_be_offered[frame] = !unused && !on_offer_[frame];
     ahead += seen.ahead();
     writing_on_offer += seen.writing() && on_offer_[frame];
   }
   SPW_CHECK(free_count_.load_relaxed() == free_.size() + (frame_count_ - fresh_));
   SPW_CHECK(ahead_unused_.load_relaxed() == ahead);
   SPW_CHECK(in_writing_ == writing_on_offer);
+  policy_->check_invariants(may_be_offered);
 }
 
 }  // namespace spw::cache

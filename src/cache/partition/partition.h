@@ -31,6 +31,7 @@
 #include "cache/partition/request.h"
 #include "cache/partition/reserve.h"
 #include "cache/partition/store_set.h"
+#include "cache/partition/touch_ring.h"
 
 namespace spw::cache {
 
@@ -78,6 +79,8 @@ class Partition final : private FrameProbe {
 
   // Any thread.
   PartitionId id() const { return id_; }
+  bool wants_touches() const { return wants_touches_; }
+  TouchRings& touches() { return touches_; }
   Progress& progress() { return progress_; }
   void ahead_used() { ahead_unused_.fetch_sub_relaxed(1); }
   uint32_t free_frames() const { return free_count_.load_relaxed(); }
@@ -102,6 +105,7 @@ class Partition final : private FrameProbe {
   uint32_t take_frame();
   uint32_t evict_one();
   void refill_reserve();
+  void learn_touches();
   void insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead);
   void remove(uint32_t frame, PinWord was);
   void describe_wait(Request& request);
@@ -138,6 +142,8 @@ class Partition final : private FrameProbe {
   const uint32_t run_blocks_max_;
   const uint32_t ahead_max_;
   std::unique_ptr<Policy> policy_;
+  const bool wants_touches_;
+  TouchRings touches_;
   std::vector<uint32_t> free_;     // dropped frames
   uint32_t fresh_ = 0;             // frames from here on were never used
   std::vector<uint8_t> on_offer_;  // one a frame
