@@ -184,6 +184,8 @@ void RegionMap::discard(uintptr_t address, uint64_t bytes) {
   if (ranges_ != nullptr) ranges_->discard(first, blocks_of(bytes));
   std::lock_guard lock(mutex_);
   forget_written(first, blocks_of(bytes));
+  // The blocks live on and may be written back from now on, which a later discard would destroy.
+  holes_.flush();
 }
 
 Status RegionMap::sync(uintptr_t address, uint64_t bytes) {

@@ -9,8 +9,8 @@
 //   written(b) => b is live, and b's contents are on the spill store at its identity offset
 //   chunk c belongs to a file region f => every live block of c belongs to f
 //   f.live_blocks = number of live blocks in f's chunks
-// Never written means zero without I/O; a removed or discarded range is never-written again, and its space goes back
-// to the spill store in batches (hole_list.h).
+// Never written means zero without I/O; a removed or discarded range is never-written again. Its space goes back to the
+// spill store: of a removed range in batches (hole_list.h), of a discarded one, which is in use still, at once.
 // File ends: blocks that begin at or behind the file's end at the time of mapping are not live. Of the block that holds
 // the end, bytes behind it read as zeros and must not extend the file: the store sees to that (store.h).
 //
