@@ -1,0 +1,30 @@
+"""Random operations on more data than the cap, whose outcome is that of a native run."""
+from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM, WIDE
+
+TINY_LARGE_BLOCKS = Config(("-O2",), "21M", "64K", "combining")
+THREADED = Config(("-O2",), "12M", "4K", "dedicated")
+QUIET = ("-Wno-deprecated-declarations",)  # libstdc++'s own, in std::stable_sort
+
+
+def _seeds(kit: Kit, part: str, seeds: range, *configs: Config) -> None:
+    for seed in seeds:
+        kit.same_as_native("random.cc", part, seed, configs=configs, flags=QUIET)
+
+
+def random_operations_end_as_natively(kit: Kit) -> None:
+    _seeds(kit, "brief", range(1, 3), SMALL, TINY_LARGE_BLOCKS)
+
+
+def random_operations_of_threads_end_as_natively(kit: Kit) -> None:
+    _seeds(kit, "brief_threads", range(1, 3), UNOPTIMISED, THREADED)
+
+
+def long_random_operations_end_as_natively(kit: Kit) -> None:
+    _seeds(kit, "longer", range(100, 110), SMALL, UNOPTIMISED, MEDIUM, TINY_LARGE_BLOCKS, WIDE)
+
+
+def long_random_operations_of_threads_end_as_natively(kit: Kit) -> None:
+    _seeds(kit, "longer_threads", range(100, 104), SMALL, UNOPTIMISED, MEDIUM, THREADED, WIDE)
+
+
+SLOW = ("long_random_operations_end_as_natively", "long_random_operations_of_threads_end_as_natively")
