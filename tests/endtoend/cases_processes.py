@@ -1,0 +1,62 @@
+"""Child processes and signals."""
+import signal
+import time
+
+from kit import Config, EXIT_FAILURE, Kit, MEDIUM, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
+
+# The 16 MB of the programs do not fit.
+DEDICATED = Config(("-O2",), "9M", "4K", "dedicated")
+
+
+def programs_are_spawned_with_managed_arguments(kit: Kit) -> None:
+    kit.same_as_native("processes.cc", "spawn", configs=(SMALL, UNOPTIMISED, MEDIUM))
+
+
+def system_and_popen_work_beside_managed_memory(kit: Kit) -> None:
+    kit.same_as_native("processes.cc", "system_and_popen", configs=(SMALL, UNOPTIMISED))
+
+
+def vfork_and_exec_work_beside_managed_memory(kit: Kit) -> None:
+    kit.same_as_native("processes.cc", "vfork", configs=(SMALL, DEDICATED))
+
+
+def fork_and_exec_work_twice_over(kit: Kit) -> None:
+    kit.same_as_native("processes.cc", "fork_twice", configs=(SMALL, UNOPTIMISED, DEDICATED))
+
+
+def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Kit) -> None:
+    for config in (SMALL, UNOPTIMISED):
+        program = kit.compile("processes.cc", *config.flags)
+        for how in range(5):
+            run = kit.run(program, "touch_in_a_child", how, env=config.environment())
+            lines = run.output.splitlines()
+            where = f"{how} with {config}: {run.last_words()}"
+            expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
+            expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
+            expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
+
+
+def signals_end_programs_as_they_always_do(kit: Kit) -> None:
+    for config in (SMALL, UNOPTIMISED, MEDIUM):
+        program = kit.compile("processes.cc", *config.flags)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with start(kit, program, "work_for_ever", env=config.environment()) as process:
+                expect(process.stdout.readline() == "working\n", "it did not start")
+                time.sleep(0.1)
+                process.send_signal(number)
+                output, errors = process.communicate(timeout=TIME_LIMIT_S)
+            where = f"{number.name} with {config}"
+            expect((process.returncode, output, errors) == (-number, "", ""), f"{where}: {process.returncode} {output}{errors}")
+            left = list(kit.store.iterdir())
+            expect(left == [], f"{where} left {left}")
+
+
+def a_program_that_handles_a_signal_goes_on(kit: Kit) -> None:
+    for config in (SMALL, UNOPTIMISED):
+        program = kit.compile("processes.cc", *config.flags)
+        with start(kit, program, "work_until_told", env=config.environment()) as process:
+            expect(process.stdout.readline() == "working\n", "it did not start")
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=TIME_LIMIT_S)
+        expect((process.returncode, output, errors) == (21, "told\n", ""), f"{config}: {process.returncode} {output}{errors}")
