@@ -6,7 +6,7 @@ from kit import Config, EXIT_FAILURE, Kit, Run, SMALL, UNOPTIMISED, expect
 FAULTS_MAX = 40
 MIB_IN_ALL = 12
 # How far apart the Ns are: one configuration sees them all.
-STEPS = {SMALL: 1, UNOPTIMISED: 3}
+STEPS = {SMALL: 1, UNOPTIMISED: 6}
 
 
 def _run(kit: Kit, config: Config, faults: str, **env: str) -> Run:
