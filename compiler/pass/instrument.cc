@@ -35,7 +35,7 @@ class FunctionInstrumenter {
       : function_(function),
         unmanaged_(unmanaged),
         translator_(function, symbols),
-        windows_(function),
+        windows_(translator_),
         remarks_(&function) {}
 
   void run(FunctionAnalysisManager& analyses) {
@@ -45,8 +45,9 @@ class FunctionInstrumenter {
     SmallVector<Instruction*, 0> lanes;
     for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, lanes);
     for (CallInst* comparison : comparisons_)
-      instrument_small_comparison(*comparison, translator_, unmanaged_);
-    for (MemIntrinsic* intrinsic : memory_) instrument_memory_intrinsic(*intrinsic, translator_, unmanaged_);
+      instrument_small_comparison(*comparison, translator_, windows_, unmanaged_);
+    for (MemIntrinsic* intrinsic : memory_)
+      instrument_memory_intrinsic(*intrinsic, translator_, windows_, unmanaged_);
     plain_.insert(lanes.begin(), lanes.end());
     // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
     const DataLayout& layout = function_.getDataLayout();
@@ -83,6 +84,13 @@ class FunctionInstrumenter {
                            analyses.getResult<LoopAnalysis>(function_));
     const auto segments = planner.plan(accesses);
     for (const Segment& segment : segments) translate_segment(segment, translator_, windows_, plain_);
+    // What is left of the same pointers goes through their windows. (Not what is new in plain_: copies for rare cases.)
+    for (const Access& access : accesses) {
+      if (!plain_.contains(access.instruction) || !windows_.find(access.address())) continue;
+      Segment alone{access.instruction, access.instruction, {Group(access)}};
+      alone.groups.front().is_stream = true;
+      translate_segment(alone, translator_, windows_, plain_);
+    }
   }
 
   void collect_call(CallBase& call) {

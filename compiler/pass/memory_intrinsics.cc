@@ -25,7 +25,7 @@ struct Operand {
 
 // Translates a pointer operand of `size_bytes` in front of the call; a range that crosses leaves for `across`.
 void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, BasicBlock* across,
-                       Translator& translator) {
+                       Translator& translator, Windows& windows) {
   Value* address = call.getArgOperand(operand.number);
   IRBuilder<> builder(&call);
   Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
@@ -33,17 +33,24 @@ void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, Bas
   BasicBlock* block = call.getParent();
   BasicBlock* use = block->splitBasicBlock(call.getIterator(), "spw.use");
   block->getTerminator()->eraseFromParent();
-  Value* delta = translator.translate_range({address, bits, size_bytes, may_cross, operand.is_store}, &block,
-                                            across, call.getDebugLoc());
-  builder.SetInsertPoint(block);
-  Value* raw = builder.CreatePtrAdd(address, delta, "spw.raw");
+  const Translator::Range range{address, bits, size_bytes, may_cross, operand.is_store};
+  const Window* window = windows.find(address);
+  Value* raw = nullptr;
+  if (window) {
+    raw = windows.translate(*window, range, &block, across, call.getDebugLoc());
+    builder.SetInsertPoint(block);
+  } else {
+    Value* delta = translator.translate_range(range, &block, across, call.getDebugLoc());
+    builder.SetInsertPoint(block);
+    raw = builder.CreatePtrAdd(address, delta, "spw.raw");
+  }
   builder.CreateBr(use);
   call.setArgOperand(operand.number, raw);
 }
 
 // Leaves `call` in place, on raw pointers. Where a range crosses, what `call_across` writes is called instead.
 void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> operands, Translator& translator,
-                      function_ref<Value*(IRBuilder<>&)> call_across) {
+                      Windows& windows, function_ref<Value*(IRBuilder<>&)> call_across) {
   BasicBlock* block = call.getParent();
   BasicBlock* done = block->splitBasicBlock(std::next(call.getIterator()), "spw.done");
   BasicBlock* across = BasicBlock::Create(block->getContext(), "spw.across", &translator.function());
@@ -51,7 +58,7 @@ void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> ope
   builder.SetCurrentDebugLocation(call.getDebugLoc());
   Value* result = call_across(builder);
   builder.CreateBr(done);
-  for (const Operand operand : operands) translate_pointer(call, operand, size_bytes, across, translator);
+  for (const Operand operand : operands) translate_pointer(call, operand, size_bytes, across, translator, windows);
   if (pred_empty(across)) {
     across->eraseFromParent();
   } else if (!call.getType()->isVoidTy()) {
@@ -64,7 +71,7 @@ void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> ope
 
 }  // namespace
 
-bool instrument_memory_intrinsic(MemIntrinsic& intrinsic, Translator& translator,
+bool instrument_memory_intrinsic(MemIntrinsic& intrinsic, Translator& translator, Windows& windows,
                                  const UnmanagedPointers& unmanaged) {
   auto* transfer = dyn_cast<MemTransferInst>(&intrinsic);
   const bool to_managed = !unmanaged.contains(intrinsic.getDest());
@@ -76,7 +83,7 @@ bool instrument_memory_intrinsic(MemIntrinsic& intrinsic, Translator& translator
     SmallVector<Operand, 2> operands;
     if (to_managed) operands.push_back({0, true});
     if (from_managed) operands.push_back({1, false});
-    translate_inline(intrinsic, length->getZExtValue(), operands, translator, [&](IRBuilder<>& builder) {
+    translate_inline(intrinsic, length->getZExtValue(), operands, translator, windows, [&](IRBuilder<>& builder) {
       return call_runtime(builder, intrinsic, translator.symbols());
     });
     return true;
@@ -95,7 +102,8 @@ bool is_small_comparison(const CallBase& call) {
   return length && !length->isZero() && length->getZExtValue() <= opt_inline_copy_bytes_max;
 }
 
-void instrument_small_comparison(CallInst& call, Translator& translator, const UnmanagedPointers& unmanaged) {
+void instrument_small_comparison(CallInst& call, Translator& translator, Windows& windows,
+                                 const UnmanagedPointers& unmanaged) {
   SmallVector<Operand, 2> operands;
   for (unsigned number : {0u, 1u})
     if (!unmanaged.contains(call.getArgOperand(number))) operands.push_back({number, false});
@@ -105,7 +113,7 @@ void instrument_small_comparison(CallInst& call, Translator& translator, const U
   const StringRef plain = call.getCalledFunction()->getName() == "__spw_bcmp_v1" ? "bcmp" : "memcmp";
   call.setCalledFunction(call.getModule()->getOrInsertFunction(plain, call.getFunctionType()));
   const uint64_t size_bytes = cast<ConstantInt>(arguments[2])->getZExtValue();
-  translate_inline(call, size_bytes, operands, translator,
+  translate_inline(call, size_bytes, operands, translator, windows,
                    [&](IRBuilder<>& builder) { return builder.CreateCall(redirected, arguments); });
 }
 

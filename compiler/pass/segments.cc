@@ -40,12 +40,18 @@ bool available_before(const Value* value, const Instruction* place, unsigned dep
                 [&](const Use& use) { return available_before(use, place, depth + 1); });
 }
 
+// Whether every iteration that comes to `block` calls something, which would close its windows.
+bool always_calls(const Loop& loop, const BasicBlock* block) {
+  return any_of(ArrayRef<const BasicBlock*>{block, loop.getHeader(), loop.getLoopLatch()},
+                [](const BasicBlock* part) { return part && any_of(*part, may_translate); });
+}
+
 }  // namespace
 
 bool SegmentPlanner::is_stream(const Access& access) {
   if (!opt_windows) return false;
   const Loop* loop = loops_.getLoopFor(access.instruction->getParent());
-  if (!loop) return false;
+  if (!loop || always_calls(*loop, access.instruction->getParent())) return false;
   const SCEV* address = evolution_.getSCEV(access.address());
   if (evolution_.isLoopInvariant(address, loop)) return true;
   const auto* steps = dyn_cast<SCEVAddRecExpr>(address);
@@ -67,6 +73,7 @@ bool Group::try_add(const Access& access, ScalarEvolution& evolution, int64_t sp
   high = new_high;
   is_store |= access.is_store;
   accesses.push_back(access);
+  offsets.push_back(offset);
   return true;
 }
 

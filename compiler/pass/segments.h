@@ -25,12 +25,13 @@ namespace spw::pass {
 // Accesses at constant distances. Offsets are relative to the address of the first access.
 struct Group {
   explicit Group(const Access& access)
-      : accesses{access}, high(static_cast<int64_t>(access.size_bytes)), is_store(access.is_store) {}
+      : accesses{access}, offsets{0}, high(static_cast<int64_t>(access.size_bytes)), is_store(access.is_store) {}
 
   // Takes the access in when its distance is constant and the range stays within `span_bytes_max`.
   bool try_add(const Access& access, llvm::ScalarEvolution& evolution, int64_t span_bytes_max);
 
   llvm::SmallVector<Access, 4> accesses;
+  llvm::SmallVector<int64_t, 4> offsets;  // of each access
   int64_t low = 0;
   int64_t high = 0;  // one past the last byte
   bool is_store = false;

@@ -40,10 +40,11 @@ BasicBlock* clone_piece(BasicBlock* fast, BasicBlock* join, ValueToValueMapTy& c
 
 class HeadWriter {
  public:
-  HeadWriter(Translator& translator, Windows& windows, BasicBlock* slow, BasicBlock* fast)
-      : translator_(translator), windows_(windows), slow_(slow), fast_(fast) {}
+  HeadWriter(Translator& translator, Windows& windows, BasicBlock* slow)
+      : translator_(translator), windows_(windows), slow_(slow) {}
 
-  // Translates the group's range in `*block`, which has no terminator, and leaves the block to go on in there.
+  // Translates the group's range in `*block`, which has no terminator, and leaves the block to go on in there. Returns the
+  // raw address of the range.
   Value* translate(const Group& group, BasicBlock** block) {
     const Access& first = group.accesses.front();
     place_ = first.instruction->getDebugLoc();
@@ -53,49 +54,25 @@ class HeadWriter {
                ? builder.CreatePtrAdd(first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
                : first.address();
     bits_ = builder.CreatePtrToInt(low_, builder.getInt64Ty(), "spw.address");
-    return group.is_stream ? translate_stream(group, block) : translate_range(group, block);
+    const Translator::Range range{low_, bits_, group.span_bytes(), group.may_cross(), group.is_store};
+    if (group.is_stream) return windows_.translate(window_of(group), range, block, slow_, place_);
+    Value* delta = translator_.translate_range(range, block, slow_, place_);
+    builder.SetInsertPoint(*block);
+    return builder.CreatePtrAdd(low_, delta, "spw.raw");
   }
 
  private:
-  BasicBlock* new_block(const char* name) {
-    return BasicBlock::Create(fast_->getContext(), name, fast_->getParent(), fast_);
-  }
-
-  Value* translate_stream(const Group& group, BasicBlock** block) {
-    const Window window = windows_.create();
-    BasicBlock* outside = new_block("spw.outside");
-    BasicBlock* ready = new_block("spw.ready");
-    IRBuilder<> builder(*block);
-    builder.SetCurrentDebugLocation(place_);
-    Value* distance = builder.CreateSub(bits_, builder.CreateLoad(builder.getInt64Ty(), window.start));
-    Value* inside = builder.CreateICmpULE(distance, builder.getInt64(SPW_GRANULE_BYTES - group.span_bytes()));
-    Value* known = builder.CreateLoad(builder.getInt64Ty(), window.delta);
-    builder.CreateCondBr(inside, ready, outside, likely(builder.getContext()));
-    BasicBlock* from = *block;
-
-    *block = outside;
-    Value* found = translate_range(group, block);
-    builder.SetInsertPoint(*block);
-    builder.CreateStore(builder.CreateAnd(bits_, builder.getInt64(~(SPW_GRANULE_BYTES - 1))), window.start);
-    builder.CreateStore(found, window.delta);
-    builder.CreateBr(ready);
-
-    PHINode* delta = PHINode::Create(builder.getInt64Ty(), 2, "spw.delta", ready);
-    delta->addIncoming(known, from);
-    delta->addIncoming(found, *block);
-    *block = ready;
-    return delta;
-  }
-
-  Value* translate_range(const Group& group, BasicBlock** block) {
-    const Translator::Range range{low_, bits_, group.span_bytes(), group.may_cross(), group.is_store};
-    return translator_.translate_range(range, block, slow_, place_);
+  const Window& window_of(const Group& group) {
+    const Value* address = group.accesses.front().address();
+    const Window* known = windows_.find(address);
+    const Window& window = known ? *known : windows_.create(address);
+    for (const Access& access : group.accesses) windows_.also_for(window, access.address());
+    return window;
   }
 
   Translator& translator_;
   Windows& windows_;
   BasicBlock* slow_;
-  BasicBlock* fast_;
   DebugLoc place_;
   Value* low_ = nullptr;
   Value* bits_ = nullptr;
@@ -123,13 +100,13 @@ void translate_segment(const Segment& segment, Translator& translator, Windows& 
     for (const Access& access : group.accesses) pending.remove(access.instruction);
   pending.insert(copied.begin(), copied.end());
 
-  HeadWriter writer(translator, windows, slow, fast);
+  HeadWriter writer(translator, windows, slow);
   BasicBlock* block = head;
   for (const Group& group : segment.groups) {
-    Value* delta = writer.translate(group, &block);
-    for (const Access& access : group.accesses) {
+    Value* raw = writer.translate(group, &block);
+    for (const auto& [access, offset] : zip_equal(group.accesses, group.offsets)) {
       IRBuilder<> builder(access.instruction);
-      access.set_address(builder.CreatePtrAdd(access.address(), delta, "spw.raw"));
+      access.set_address(builder.CreatePtrAdd(raw, builder.getInt64(static_cast<uint64_t>(offset - group.low))));
       forget_invariance(*access.instruction);
     }
   }

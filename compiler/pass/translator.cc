@@ -73,7 +73,7 @@ Translator::Lookup Translator::lookup(BasicBlock* from, BasicBlock* unmanaged, V
   builder.SetInsertPoint(hit);
   Value* delta = load_field(builder, builder.getInt64Ty(), entry, offsetof(__spw_satc_entry, delta));
   if (opt_count_hits) count_hit(builder);
-  return {hit, miss, delta};
+  return {hit, miss, delta, entry, granule};
 }
 
 Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_t size_bytes, bool may_cross,
@@ -98,7 +98,7 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
 }
 
 Value* Translator::translate_range(const Range& range, BasicBlock** block, BasicBlock* crossing,
-                                   const DebugLoc& place) {
+                                   const DebugLoc& place, Value** may_store) {
   LLVMContext& context = function_.getContext();
   BasicBlock* from = *block;
   BasicBlock* found = BasicBlock::Create(context, "spw.found", &function_, from->getNextNode());
@@ -106,6 +106,10 @@ Value* Translator::translate_range(const Range& range, BasicBlock** block, Basic
       lookup(from, found, range.bits, range.span_bytes, range.may_cross, range.is_store, place);
   IRBuilder<> builder(known.hit);
   builder.SetCurrentDebugLocation(place);
+  Value* hit_may_store = builder.getTrue();
+  if (may_store && !range.is_store)
+    hit_may_store = builder.CreateICmpEQ(
+        load_field(builder, builder.getInt32Ty(), known.entry, offsetof(__spw_satc_entry, write_tag)), known.granule);
   builder.CreateBr(found);
 
   builder.SetInsertPoint(known.miss);
@@ -128,6 +132,13 @@ Value* Translator::translate_range(const Range& range, BasicBlock** block, Basic
   delta->addIncoming(builder.getInt64(0), from);
   delta->addIncoming(known.delta, known.hit);
   delta->addIncoming(missed, after_call);
+  if (may_store) {
+    PHINode* open = PHINode::Create(builder.getInt1Ty(), 3, "spw.may_store", found);
+    open->addIncoming(builder.getTrue(), from);
+    open->addIncoming(hit_may_store, known.hit);
+    open->addIncoming(builder.getInt1(range.is_store), after_call);
+    *may_store = open;
+  }
   *block = found;
   return delta;
 }

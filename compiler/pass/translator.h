@@ -47,6 +47,8 @@ class Translator {
     llvm::BasicBlock* hit;
     llvm::BasicBlock* miss;
     llvm::Value* delta;
+    llvm::Value* entry;
+    llvm::Value* granule;
   };
   Lookup lookup(llvm::BasicBlock* from, llvm::BasicBlock* unmanaged, llvm::Value* bits, uint64_t size_bytes,
                 bool may_cross, bool is_store, const llvm::DebugLoc& place);
@@ -61,8 +63,9 @@ class Translator {
     bool may_cross;
     bool is_store;
   };
+  // `may_store`, when asked for: whether the granule is known to be open to stores, too.
   llvm::Value* translate_range(const Range& range, llvm::BasicBlock** block, llvm::BasicBlock* crossing,
-                               const llvm::DebugLoc& place);
+                               const llvm::DebugLoc& place, llvm::Value** may_store = nullptr);
 
   // Translates the access on its own.
   void translate(const Access& access);

@@ -1,5 +1,6 @@
 #include "pass/windows.h"
 
+#include "abi/abi.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -33,28 +34,92 @@ bool still_may_translate(const Instruction& instruction) {
 
 }  // namespace
 
-Window Windows::create() {
-  Type* word = Type::getInt64Ty(function_.getContext());
-  const auto entry = function_.getEntryBlock().getFirstInsertionPt();
-  IRBuilder<> builder(&function_.getEntryBlock(), entry);
-  Window window{builder.CreateAlloca(word, nullptr, "spw.window"),
-                builder.CreateAlloca(word, nullptr, "spw.delta")};
+// What stays of an address when constant distances and the phis at loop exits are taken away.
+const Value* Windows::pointer_of(const Value* address) {
+  constexpr unsigned kStepsMax = 8;
+  for (unsigned step = 0; step < kStepsMax; ++step) {
+    if (const auto* phi = dyn_cast<PHINode>(address); phi && phi->getNumIncomingValues() == 1)
+      address = phi->getIncomingValue(0);
+    else if (const auto* element = dyn_cast<GetElementPtrInst>(address); element && element->hasAllConstantIndices())
+      address = element->getPointerOperand();
+    else
+      break;
+  }
+  return address;
+}
+
+const Window& Windows::create(const Value* address) {
+  BasicBlock& entry = translator_.function().getEntryBlock();
+  IRBuilder<> builder(&entry, entry.getFirstInsertionPt());
+  Type* word = builder.getInt64Ty();
+  const Window window{builder.CreateAlloca(word, nullptr, "spw.window"),
+                      builder.CreateAlloca(word, nullptr, "spw.store_window"),
+                      builder.CreateAlloca(builder.getPtrTy(), nullptr, "spw.window_raw")};
   builder.CreateStore(builder.getInt64(kClosed), window.start);
-  builder.CreateStore(builder.getInt64(0), window.delta);
+  builder.CreateStore(builder.getInt64(kClosed), window.store_start);
+  builder.CreateStore(ConstantPointerNull::get(builder.getPtrTy()), window.raw);
   windows_.push_back(window);
-  return window;
+  also_for(windows_.back(), address);
+  return windows_.back();
+}
+
+Value* Windows::translate(const Window& window, const Translator::Range& range, BasicBlock** block,
+                          BasicBlock* crossing, const DebugLoc& place) {
+  LLVMContext& context = (*block)->getContext();
+  BasicBlock* ready = BasicBlock::Create(context, "spw.ready", &translator_.function(), (*block)->getNextNode());
+  BasicBlock* outside = BasicBlock::Create(context, "spw.outside", &translator_.function(), ready);
+  IRBuilder<> builder(*block);
+  builder.SetCurrentDebugLocation(place);
+  Type* word = builder.getInt64Ty();
+  Value* begin = builder.CreateLoad(word, range.is_store ? window.store_start : window.start);
+  Value* distance = builder.CreateSub(range.bits, begin);
+  Value* inside = builder.CreateICmpULE(distance, builder.getInt64(SPW_GRANULE_BYTES - range.span_bytes));
+  Value* known = builder.CreateLoad(builder.getPtrTy(), window.raw);
+  builder.CreateCondBr(inside, ready, outside, likely(context));
+  BasicBlock* from = *block;
+
+  // Frozen, so that loop strength reduction does not give the cold side induction variables of its own.
+  builder.SetInsertPoint(outside);
+  Translator::Range cold = range;
+  cold.low = builder.CreateFreeze(range.low);
+  cold.bits = builder.CreatePtrToInt(cold.low, word);
+  *block = outside;
+  Value* may_store = nullptr;
+  Value* delta = translator_.translate_range(cold, block, crossing, place, &may_store);
+  builder.SetInsertPoint(*block);
+  Value* within = builder.CreateAnd(cold.bits, builder.getInt64(SPW_GRANULE_BYTES - 1));
+  Value* start = builder.CreateSub(cold.bits, within);
+  Value* found = builder.CreateIntToPtr(builder.CreateAdd(start, delta), builder.getPtrTy());
+  builder.CreateStore(start, window.start);
+  builder.CreateStore(builder.CreateSelect(may_store, start, builder.getInt64(kClosed)), window.store_start);
+  builder.CreateStore(found, window.raw);
+  builder.CreateBr(ready);
+
+  builder.SetInsertPoint(ready);
+  PHINode* raw = builder.CreatePHI(builder.getPtrTy(), 2, "spw.window_raw");
+  raw->addIncoming(known, from);
+  raw->addIncoming(found, *block);
+  PHINode* offset = builder.CreatePHI(word, 2, "spw.distance");
+  offset->addIncoming(distance, from);
+  offset->addIncoming(within, *block);
+  *block = ready;
+  return builder.CreatePtrAdd(raw, offset, "spw.raw");
 }
 
 void Windows::finish() {
   if (windows_.empty()) return;
-  for (Instruction& instruction : instructions(function_)) {
+  Function& function = translator_.function();
+  for (Instruction& instruction : instructions(function)) {
     if (!still_may_translate(instruction)) continue;
     IRBuilder<> builder(&instruction);
-    for (const Window& window : windows_) builder.CreateStore(builder.getInt64(kClosed), window.start);
+    for (const Window& window : windows_) {
+      builder.CreateStore(builder.getInt64(kClosed), window.start);
+      builder.CreateStore(builder.getInt64(kClosed), window.store_start);
+    }
   }
   SmallVector<AllocaInst*, 8> variables;
-  for (const Window& window : windows_) variables.append({window.start, window.delta});
-  DominatorTree tree(function_);
+  for (const Window& window : windows_) variables.append({window.start, window.store_start, window.raw});
+  DominatorTree tree(function);
   PromoteMemToReg(variables, tree);
 }
 

@@ -31,6 +31,8 @@ class ManagedAccess {
   // errors itself.
   virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   virtual void unpin(const Window& window) = 0;
+  // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
+  virtual bool copy_few(void*, const void*, size_t) { return false; }
 };
 
 }  // namespace spw::region

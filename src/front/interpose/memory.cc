@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/few_bytes.h"
 #include "front/interpose/cursor.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/search.h"
@@ -46,6 +47,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
     memcpy(to, from, bytes);
     return;
   }
+  if (bytes <= kFewBytesMax && context()->access->copy_few(to, from, bytes)) return;
   copy_forward(to, from, bytes, Access::kOverwrite);
 }
 
@@ -54,6 +56,7 @@ void move_bytes(void* to, const void* from, size_t bytes) {
     memmove(to, from, bytes);
     return;
   }
+  if (bytes <= kFewBytesMax && context()->access->copy_few(to, from, bytes)) return;
   auto target = reinterpret_cast<uintptr_t>(to), source = reinterpret_cast<uintptr_t>(from);
   bool overlap = target < source + bytes && source < target + bytes;
   // Where they overlap, a block that is wholly overwritten may hold bytes that are still to be read.

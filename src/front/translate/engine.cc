@@ -116,6 +116,11 @@ region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache:
 
 void TranslatedEngine::unpin(const region::Window&) {}
 
+bool TranslatedEngine::copy_few(void* to, const void* from, size_t bytes) {
+  translator().copy_few(to, from, bytes);
+  return true;
+}
+
 region::Window TranslatedEngine::hold(uintptr_t address, size_t max_bytes, cache::Access access) {
   Translator& own = translator();
   if (own.free_windows() == 0) return {};

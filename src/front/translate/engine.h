@@ -33,6 +33,7 @@ class TranslatedEngine final : public region::ManagedAccess {
 
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
   void unpin(const region::Window& window) override;
+  bool copy_few(void* to, const void* from, size_t bytes) override;
 
   // A window that stays until release(), whatever is translated meanwhile; data is nullptr when this thread holds
   // kWindowsPerThread or all threads kHeldWindowsMax already.

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstring>
 
+#include "abi/managed.h"
 #include "base/check.h"
+#include "base/few_bytes.h"
 #include "base/units.h"
 
 namespace spw::front {
@@ -207,18 +209,35 @@ void Translator::retire(FrameId frame) {
 const std::byte* Translator::read_across(uintptr_t address, size_t size) {
   SPW_CHECK(size <= crossing_.size());
   counters_.add(Counter::crossing_accesses);
-  size_t first = std::min<size_t>(size, block_bytes() - offset_of(address));
-  std::memcpy(crossing_.data(), translate(address, false), first);
-  std::memcpy(crossing_.data() + first, translate(address + first, false), size - first);
+  read_managed(address, crossing_.data(), size);
   return crossing_.data();
 }
 
 void Translator::write_across(uintptr_t address, const std::byte* bytes, size_t size) {
-  size_t first = std::min<size_t>(size, block_bytes() - offset_of(address));
-  std::memcpy(translate(address, true), bytes, first);
-  if (first == size) return;
-  counters_.add(Counter::crossing_accesses);
-  std::memcpy(translate(address + first, true), bytes + first, size - first);
+  if (crosses_block(address, size)) counters_.add(Counter::crossing_accesses);
+  write_managed(address, bytes, size);
+}
+
+// Two blocks at most: kFewBytesMax bytes are less than a block.
+void Translator::read_managed(uintptr_t address, std::byte* bytes, size_t size) {
+  const size_t first = std::min<size_t>(size, block_bytes() - offset_of(address));
+  copy_few_bytes(bytes, translate(address, false), first);
+  if (first < size) copy_few_bytes(bytes + first, translate(address + first, false), size - first);
+}
+
+void Translator::write_managed(uintptr_t address, const std::byte* bytes, size_t size) {
+  const size_t first = std::min<size_t>(size, block_bytes() - offset_of(address));
+  copy_few_bytes(translate(address, true), bytes, first);
+  if (first < size) copy_few_bytes(translate(address + first, true), bytes + first, size - first);
+}
+
+void Translator::copy_few(void* to, const void* from, size_t size) {
+  std::byte copy[kFewBytesMax];
+  SPW_CHECK(size <= sizeof copy);
+  if (is_managed(from)) read_managed(reinterpret_cast<uintptr_t>(from), copy, size);
+  else copy_few_bytes(copy, from, size);
+  if (is_managed(to)) write_managed(reinterpret_cast<uintptr_t>(to), copy, size);
+  else copy_few_bytes(to, copy, size);
 }
 
 region::Window Translator::open_window(uintptr_t address, size_t max_bytes, Access access) {

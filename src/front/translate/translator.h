@@ -68,6 +68,8 @@ class Translator {
   // call.
   const std::byte* read_across(uintptr_t address, size_t size);
   void write_across(uintptr_t address, const std::byte* bytes, size_t size);
+  // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not.
+  void copy_few(void* to, const void* from, size_t size);
 
   // A window by the validity rule alone: it is not held.
   region::Window open_window(uintptr_t address, size_t max_bytes, cache::Access access);
@@ -105,6 +107,8 @@ class Translator {
     return direct_[granule & direct_mask_];
   }
 
+  void read_managed(uintptr_t address, std::byte* bytes, size_t size);
+  void write_managed(uintptr_t address, const std::byte* bytes, size_t size);
   SatcEntry& lookup(BlockId block, cache::Access access);
   SatcEntry& miss(BlockId block, cache::Access access);
   uint32_t ways_limit(BlockId block);

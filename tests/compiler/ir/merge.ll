@@ -10,10 +10,11 @@ define i64 @near(ptr %p) {
 ; CHECK: getelementptr inbounds i8, ptr %spw.entry, i64 4
 ; CHECK: spw.found:
 ; CHECK: [[DELTA:%spw.delta]] = phi i64 [ 0, {{.*}} ]
+; CHECK: [[RAW:%spw.raw.*]] = getelementptr i8, ptr [[LOW]], i64 [[DELTA]]
 ; CHECK: spw.fast:
-; CHECK: getelementptr i8, ptr {{.*}}, i64 [[DELTA]]
-; CHECK: getelementptr i8, ptr {{.*}}, i64 [[DELTA]]
-; CHECK: getelementptr i8, ptr {{.*}}, i64 [[DELTA]]
+; CHECK-NEXT: getelementptr i8, ptr [[RAW]], i64 8
+; CHECK: getelementptr i8, ptr [[RAW]], i64 0
+; CHECK: getelementptr i8, ptr [[RAW]], i64 16
 ; CHECK: spw.join:
 ; CHECK: phi i64
 ; CHECK: call preserve_mostcc ptr @__spw_store_v1(ptr {{.*}}, i64 24)

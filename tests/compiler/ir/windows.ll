@@ -9,8 +9,11 @@ define ptr @lower(ptr %p, i64 %pivot) {
 ; CHECK: [[DISTANCE:%.*]] = sub i64 %spw.address, [[START]]
 ; CHECK: [[INSIDE:%.*]] = icmp ule i64 [[DISTANCE]], 4088
 ; CHECK: br i1 [[INSIDE]], label %spw.ready, label %spw.outside, !prof
-; CHECK: spw.found:
-; CHECK: and i64 %spw.address, -4096
+; CHECK: {{^}}spw.outside:
+; CHECK: [[FROZEN:%.*]] = freeze ptr %q
+; CHECK: {{^}}spw.ready:
+; CHECK: [[RAW:%.*]] = phi ptr [ %spw.window_raw.0, %loop ]
+; CHECK: phi i64 [ [[DISTANCE]], %loop ]
 ; OFF-LABEL: define ptr @lower
 ; OFF-NOT: spw.outside
 entry:
@@ -24,6 +27,48 @@ loop:
 done:
   ret ptr %q
 }
+
+; What is stored through the same pointer behind the loop goes through its window, if the block may be stored to.
+define void @swap_at(ptr %p, i64 %pivot) {
+; CHECK-LABEL: define void @swap_at
+; CHECK: getelementptr inbounds i8, ptr %spw.entry, i64 4
+; CHECK: [[OPEN:%.*]] = icmp eq i32
+; CHECK: [[MAY:%.*]] = phi i1 [ true, {{.*}} ], [ [[OPEN]], {{.*}} ], [ false, {{.*}} ]
+; CHECK: select i1 [[MAY]], i64 {{.*}}, i64 -9223372036854775808
+; CHECK: {{^}}done:
+; CHECK: [[DISTANCE:%.*]] = sub i64 {{.*}}, %spw.store_window
+; CHECK: icmp ule i64 [[DISTANCE]], 4088
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i64, ptr %q
+  %next = getelementptr i64, ptr %q, i64 1
+  %c = icmp slt i64 %v, %pivot
+  br i1 %c, label %loop, label %done
+done:
+  %found = phi ptr [ %q, %loop ]
+  store i64 %pivot, ptr %found
+  ret void
+}
+
+; Every iteration calls, which would close the window: there is none.
+define ptr @calls(ptr %p) {
+; CHECK-LABEL: define ptr @calls
+; CHECK-NOT: spw.outside
+; CHECK: ret ptr
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i64, ptr %q
+  %next = getelementptr i64, ptr %q, i64 1
+  %c = call i1 @stops(i64 %v)
+  br i1 %c, label %loop, label %done
+done:
+  ret ptr %q
+}
+declare i1 @stops(i64)
 
 ; The miss of another access closes the window.
 define i64 @chase_beside_stream(ptr %p, ptr %list) {
