@@ -261,9 +261,7 @@ class LoopWriter {
             ? builder.CreateSub(builder.getInt32(SPW_GRANULE_BYTES - stream.group.span_bytes()), offset)
             : offset;
     Value* count = builder.CreateZExt(builder.CreateUDiv(room, builder.getInt32(step)), word_);
-    Value* managed =
-        builder.CreateICmpEQ(builder.CreateLShr(bits, SPW_MANAGED_SHIFT), builder.getInt64(SPW_MANAGED_TAG));
-    return builder.CreateSelect(managed, count, builder.getInt64(~uint64_t(0)));
+    return builder.CreateSelect(is_managed(builder, bits), count, builder.getInt64(~uint64_t(0)));
   }
 
   void write_dispatch() {

@@ -52,6 +52,8 @@ class FunctionInstrumenter {
     // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
     const DataLayout& layout = function_.getDataLayout();
     for (Instruction* instruction : reverse(plain_)) translator_.translate(*access_of(*instruction, layout));
+    for (Instruction* instruction : reverse(rare_))
+      translator_.translate(*access_of(*instruction, layout), Translator::Place::kRare);
     windows_.finish();
     // What it reads and writes is no longer what the optimiser found.
     function_.removeFnAttr(Attribute::Memory);
@@ -81,15 +83,16 @@ class FunctionInstrumenter {
     SmallVector<Access, 0> accesses;
     for (Instruction* instruction : plain_) accesses.push_back(*access_of(*instruction, layout));
     SegmentPlanner planner(analyses.getResult<ScalarEvolutionAnalysis>(function_),
-                           analyses.getResult<LoopAnalysis>(function_));
+                           analyses.getResult<LoopAnalysis>(function_),
+                           analyses.getResult<DominatorTreeAnalysis>(function_));
     const auto segments = planner.plan(accesses);
-    for (const Segment& segment : segments) translate_segment(segment, translator_, windows_, plain_);
-    // What is left of the same pointers goes through their windows. (Not what is new in plain_: copies for rare cases.)
+    for (const Segment& segment : segments) translate_segment(segment, translator_, windows_, plain_, rare_);
+    // What is left of the same pointers goes through their windows.
     for (const Access& access : accesses) {
       if (!plain_.contains(access.instruction) || !windows_.find(access.address())) continue;
       Segment alone{access.instruction, access.instruction, {Group(access)}};
       alone.groups.front().is_stream = true;
-      translate_segment(alone, translator_, windows_, plain_);
+      translate_segment(alone, translator_, windows_, plain_, rare_);
     }
   }
 
@@ -169,7 +172,8 @@ class FunctionInstrumenter {
   Translator translator_;
   Windows windows_;
   OptimizationRemarkEmitter remarks_;
-  SetVector<Instruction*> plain_;  // to be translated one by one, in the order of instructions
+  SetVector<Instruction*> plain_;      // to be translated one by one, in the order of instructions
+  SmallVector<Instruction*, 0> rare_;  // the same in pieces that are seldom reached
   SmallVector<MemIntrinsic*, 0> memory_;
   SmallVector<CallInst*, 0> comparisons_;
   SmallVector<IntrinsicInst*, 0> masked_;

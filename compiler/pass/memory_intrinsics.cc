@@ -58,7 +58,8 @@ void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> ope
   builder.SetCurrentDebugLocation(call.getDebugLoc());
   Value* result = call_across(builder);
   builder.CreateBr(done);
-  for (const Operand operand : operands) translate_pointer(call, operand, size_bytes, across, translator, windows);
+  for (const Operand operand : operands)
+    translate_pointer(call, operand, size_bytes, across, translator, windows);
   if (pred_empty(across)) {
     across->eraseFromParent();
   } else if (!call.getType()->isVoidTy()) {
@@ -83,9 +84,9 @@ bool instrument_memory_intrinsic(MemIntrinsic& intrinsic, Translator& translator
     SmallVector<Operand, 2> operands;
     if (to_managed) operands.push_back({0, true});
     if (from_managed) operands.push_back({1, false});
-    translate_inline(intrinsic, length->getZExtValue(), operands, translator, windows, [&](IRBuilder<>& builder) {
-      return call_runtime(builder, intrinsic, translator.symbols());
-    });
+    translate_inline(
+        intrinsic, length->getZExtValue(), operands, translator, windows,
+        [&](IRBuilder<>& builder) { return call_runtime(builder, intrinsic, translator.symbols()); });
     return true;
   }
   IRBuilder<> builder(&intrinsic);

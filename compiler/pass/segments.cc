@@ -40,18 +40,28 @@ bool available_before(const Value* value, const Instruction* place, unsigned dep
                 [&](const Use& use) { return available_before(use, place, depth + 1); });
 }
 
-// Whether every iteration that comes to `block` calls something, which would close its windows.
-bool always_calls(const Loop& loop, const BasicBlock* block) {
-  return any_of(ArrayRef<const BasicBlock*>{block, loop.getHeader(), loop.getLoopLatch()},
-                [](const BasicBlock* part) { return part && any_of(*part, may_translate); });
-}
-
 }  // namespace
+
+// A call in every iteration would close every window; and what a window costs at each call of a large loop, it does not
+// earn there.
+bool SegmentPlanner::suits_windows(const Loop& loop) {
+  const auto [known, is_new] = suits_.try_emplace(&loop, false);
+  if (!is_new) return known->second;
+  constexpr unsigned kBlocksMax = 64;
+  if (loop.getNumBlocks() > kBlocksMax) return false;
+  SmallVector<BasicBlock*, 4> latches;
+  loop.getLoopLatches(latches);
+  const bool always_calls = any_of(loop.blocks(), [&](BasicBlock* block) {
+    return any_of(latches, [&](BasicBlock* latch) { return tree_.dominates(block, latch); }) &&
+           any_of(*block, may_translate);
+  });
+  return suits_[&loop] = !always_calls;
+}
 
 bool SegmentPlanner::is_stream(const Access& access) {
   if (!opt_windows) return false;
   const Loop* loop = loops_.getLoopFor(access.instruction->getParent());
-  if (!loop || always_calls(*loop, access.instruction->getParent())) return false;
+  if (!loop || !suits_windows(*loop) || any_of(*access.instruction->getParent(), may_translate)) return false;
   const SCEV* address = evolution_.getSCEV(access.address());
   if (evolution_.isLoopInvariant(address, loop)) return true;
   const auto* steps = dyn_cast<SCEVAddRecExpr>(address);

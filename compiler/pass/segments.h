@@ -16,6 +16,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/IR/Dominators.h"
 #include "pass/access.h"
 #include "pass/translator.h"
 #include "pass/windows.h"
@@ -25,7 +26,10 @@ namespace spw::pass {
 // Accesses at constant distances. Offsets are relative to the address of the first access.
 struct Group {
   explicit Group(const Access& access)
-      : accesses{access}, offsets{0}, high(static_cast<int64_t>(access.size_bytes)), is_store(access.is_store) {}
+      : accesses{access},
+        offsets{0},
+        high(static_cast<int64_t>(access.size_bytes)),
+        is_store(access.is_store) {}
 
   // Takes the access in when its distance is constant and the range stays within `span_bytes_max`.
   bool try_add(const Access& access, llvm::ScalarEvolution& evolution, int64_t span_bytes_max);
@@ -51,8 +55,8 @@ struct Segment {
 // Finds the segments of a function. Changes nothing.
 class SegmentPlanner {
  public:
-  SegmentPlanner(llvm::ScalarEvolution& evolution, llvm::LoopInfo& loops)
-      : evolution_(evolution), loops_(loops) {}
+  SegmentPlanner(llvm::ScalarEvolution& evolution, llvm::LoopInfo& loops, llvm::DominatorTree& tree)
+      : evolution_(evolution), loops_(loops), tree_(tree) {}
 
   // `accesses`: what has to be translated, in the order of instructions.
   llvm::SmallVector<Segment, 0> plan(llvm::ArrayRef<Access> accesses);
@@ -64,16 +68,20 @@ class SegmentPlanner {
   llvm::SmallVector<Group, 8> group(llvm::ArrayRef<Access> run, llvm::SmallVectorImpl<size_t>& group_of);
   bool is_stream(const Access& access);
   bool takes_window(const Group& group);
+  bool suits_windows(const llvm::Loop& loop);
 
   llvm::ScalarEvolution& evolution_;
   llvm::LoopInfo& loops_;
+  llvm::DominatorTree& tree_;
+  llvm::DenseMap<const llvm::Loop*, bool> suits_;
   llvm::DenseMap<const llvm::Loop*, unsigned> streams_;
   llvm::SmallVector<Segment, 0> planned_;
 };
 
 // Rewrites the function for one segment. `pending` is what has yet to be translated one by one: it loses the accesses of
-// the groups and gains the copies of what it holds of the piece.
+// the groups. The copies of what it held in the slow piece are appended to `rare`.
 void translate_segment(const Segment& segment, Translator& translator, Windows& windows,
-                       llvm::SetVector<llvm::Instruction*>& pending);
+                       llvm::SetVector<llvm::Instruction*>& pending,
+                       llvm::SmallVectorImpl<llvm::Instruction*>& rare);
 
 }  // namespace spw::pass

@@ -81,7 +81,7 @@ class HeadWriter {
 }  // namespace
 
 void translate_segment(const Segment& segment, Translator& translator, Windows& windows,
-                       SetVector<Instruction*>& pending) {
+                       SetVector<Instruction*>& pending, SmallVectorImpl<Instruction*>& rare) {
   for (const Group& group : segment.groups) move_before(group.accesses.front().address(), segment.first);
   BasicBlock* head = segment.first->getParent();
   BasicBlock* fast = head->splitBasicBlock(segment.first->getIterator(), "spw.fast");
@@ -89,16 +89,14 @@ void translate_segment(const Segment& segment, Translator& translator, Windows& 
   head->getTerminator()->eraseFromParent();
 
   BasicBlock* slow = nullptr;
-  SmallVector<Instruction*, 16> copied;
   if (any_of(segment.groups, [](const Group& group) { return group.may_cross(); })) {
     ValueToValueMapTy copies;
     slow = clone_piece(fast, join, copies);
     for (Instruction& instruction : *fast)
-      if (pending.contains(&instruction)) copied.push_back(cast<Instruction>(copies[&instruction]));
+      if (pending.contains(&instruction)) rare.push_back(cast<Instruction>(copies[&instruction]));
   }
   for (const Group& group : segment.groups)
     for (const Access& access : group.accesses) pending.remove(access.instruction);
-  pending.insert(copied.begin(), copied.end());
 
   HeadWriter writer(translator, windows, slow);
   BasicBlock* block = head;
@@ -106,7 +104,8 @@ void translate_segment(const Segment& segment, Translator& translator, Windows& 
     Value* raw = writer.translate(group, &block);
     for (const auto& [access, offset] : zip_equal(group.accesses, group.offsets)) {
       IRBuilder<> builder(access.instruction);
-      access.set_address(builder.CreatePtrAdd(raw, builder.getInt64(static_cast<uint64_t>(offset - group.low))));
+      access.set_address(
+          builder.CreatePtrAdd(raw, builder.getInt64(static_cast<uint64_t>(offset - group.low))));
       forget_invariance(*access.instruction);
     }
   }

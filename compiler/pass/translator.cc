@@ -19,6 +19,11 @@ Value* load_field(IRBuilder<>& builder, Type* type, Value* base, uint64_t offset
 
 }  // namespace
 
+Value* is_managed(IRBuilder<>& builder, Value* bits) {
+  return builder.CreateICmpEQ(builder.CreateLShr(bits, SPW_MANAGED_SHIFT), builder.getInt64(SPW_MANAGED_TAG),
+                              "spw.managed");
+}
+
 MDNode* likely(LLVMContext& context) { return MDBuilder(context).createBranchWeights((1u << 20) - 1, 1); }
 
 Translator::Translator(Function& function, RuntimeSymbols& symbols)
@@ -50,9 +55,7 @@ Translator::Lookup Translator::lookup(BasicBlock* from, BasicBlock* unmanaged, V
 
   IRBuilder<> builder(from);
   builder.SetCurrentDebugLocation(place);
-  Value* managed = builder.CreateICmpEQ(builder.CreateLShr(bits, SPW_MANAGED_SHIFT),
-                                        builder.getInt64(SPW_MANAGED_TAG), "spw.managed");
-  builder.CreateCondBr(managed, check, unmanaged);
+  builder.CreateCondBr(is_managed(builder, bits), check, unmanaged);
 
   // (address >> 12 << 4) & mask is (address >> 8) & mask: the mask's low four bits are clear.
   builder.SetInsertPoint(check);
@@ -77,7 +80,7 @@ Translator::Lookup Translator::lookup(BasicBlock* from, BasicBlock* unmanaged, V
 }
 
 Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_t size_bytes, bool may_cross,
-                                    bool is_store) {
+                                    bool is_store, Place where) {
   BasicBlock* head = before->getParent();
   BasicBlock* use = head->splitBasicBlock(before->getIterator(), "spw.use");
   head->getTerminator()->eraseFromParent();
@@ -85,15 +88,18 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
   IRBuilder<> builder(head);
   builder.SetCurrentDebugLocation(place);
   Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
-  const Lookup found = lookup(head, use, bits, size_bytes, may_cross, is_store, place);
-  builder.SetInsertPoint(found.hit);
-  Value* translated = builder.CreatePtrAdd(address, found.delta);
-  builder.CreateBr(use);
-
   PHINode* raw = PHINode::Create(builder.getPtrTy(), 3, "spw.raw", use->begin());
   raw->setDebugLoc(place);
   raw->addIncoming(address, head);
-  raw->addIncoming(translated, found.hit);
+  if (where == Place::kRare) {
+    BasicBlock* miss = BasicBlock::Create(function_.getContext(), "spw.miss", &function_);
+    builder.CreateCondBr(is_managed(builder, bits), miss, use);
+    return {miss, use, raw};
+  }
+  const Lookup found = lookup(head, use, bits, size_bytes, may_cross, is_store, place);
+  builder.SetInsertPoint(found.hit);
+  raw->addIncoming(builder.CreatePtrAdd(address, found.delta), found.hit);
+  builder.CreateBr(use);
   return {found.miss, use, raw};
 }
 
@@ -109,7 +115,8 @@ Value* Translator::translate_range(const Range& range, BasicBlock** block, Basic
   Value* hit_may_store = builder.getTrue();
   if (may_store && !range.is_store)
     hit_may_store = builder.CreateICmpEQ(
-        load_field(builder, builder.getInt32Ty(), known.entry, offsetof(__spw_satc_entry, write_tag)), known.granule);
+        load_field(builder, builder.getInt32Ty(), known.entry, offsetof(__spw_satc_entry, write_tag)),
+        known.granule);
   builder.CreateBr(found);
 
   builder.SetInsertPoint(known.miss);
@@ -179,9 +186,9 @@ void Translator::fill_store_miss(const Access& access, const Probe& probe) {
   builder.CreateBr(done);
 }
 
-void Translator::translate(const Access& access) {
-  const Probe probe_blocks =
-      probe(access.instruction, access.address(), access.size_bytes, access.may_cross, access.is_store);
+void Translator::translate(const Access& access, Place where) {
+  const Probe probe_blocks = probe(access.instruction, access.address(), access.size_bytes, access.may_cross,
+                                   access.is_store, where);
   if (access.is_store)
     fill_store_miss(access, probe_blocks);
   else

@@ -29,6 +29,9 @@ class Translator {
  public:
   Translator(llvm::Function& function, RuntimeSymbols& symbols);
 
+  // kRare: code that is seldom reached, which asks the runtime at once instead of carrying the lookup.
+  enum class Place : uint8_t { kUsual, kRare };
+
   // The blocks and the raw address of one translation. `miss` has no terminator yet; who comes back to `use`
   // from it adds itself to `raw`.
   struct Probe {
@@ -38,7 +41,7 @@ class Translator {
   };
   // Splits the block of `before`, which becomes the first instruction of `use` but for the phi.
   Probe probe(llvm::Instruction* before, llvm::Value* address, uint64_t size_bytes, bool may_cross,
-              bool is_store);
+              bool is_store, Place where = Place::kUsual);
 
   // The lookup in the direct SATC. Ends `from` with the test for managed space; an unmanaged address goes to
   // `unmanaged`. `hit` and `miss` have no terminator yet; `delta` is known in `hit`. The table is asked for the granule
@@ -68,7 +71,7 @@ class Translator {
                                const llvm::DebugLoc& place, llvm::Value** may_store = nullptr);
 
   // Translates the access on its own.
-  void translate(const Access& access);
+  void translate(const Access& access, Place where = Place::kUsual);
 
   // A slot of the entry block for values of `type`, shared by all who need one for a moment.
   llvm::AllocaInst* slot(llvm::Type* type);
@@ -85,6 +88,9 @@ class Translator {
   RuntimeSymbols& symbols_;
   llvm::DenseMap<llvm::Type*, llvm::AllocaInst*> slots_;
 };
+
+// Whether the address `bits` lies in managed space.
+llvm::Value* is_managed(llvm::IRBuilder<>& builder, llvm::Value* bits);
 
 // Branch weights of "almost always true".
 llvm::MDNode* likely(llvm::LLVMContext& context);

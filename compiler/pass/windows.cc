@@ -40,7 +40,8 @@ const Value* Windows::pointer_of(const Value* address) {
   for (unsigned step = 0; step < kStepsMax; ++step) {
     if (const auto* phi = dyn_cast<PHINode>(address); phi && phi->getNumIncomingValues() == 1)
       address = phi->getIncomingValue(0);
-    else if (const auto* element = dyn_cast<GetElementPtrInst>(address); element && element->hasAllConstantIndices())
+    else if (const auto* element = dyn_cast<GetElementPtrInst>(address);
+             element && element->hasAllConstantIndices())
       address = element->getPointerOperand();
     else
       break;
@@ -66,7 +67,8 @@ const Window& Windows::create(const Value* address) {
 Value* Windows::translate(const Window& window, const Translator::Range& range, BasicBlock** block,
                           BasicBlock* crossing, const DebugLoc& place) {
   LLVMContext& context = (*block)->getContext();
-  BasicBlock* ready = BasicBlock::Create(context, "spw.ready", &translator_.function(), (*block)->getNextNode());
+  BasicBlock* ready =
+      BasicBlock::Create(context, "spw.ready", &translator_.function(), (*block)->getNextNode());
   BasicBlock* outside = BasicBlock::Create(context, "spw.outside", &translator_.function(), ready);
   IRBuilder<> builder(*block);
   builder.SetCurrentDebugLocation(place);

@@ -39,7 +39,9 @@ class Windows {
 
   // A window that find() gives to who accesses `address` or what lies at a constant distance from it.
   const Window& create(const llvm::Value* address);
-  void also_for(const Window& window, const llvm::Value* address) { by_pointer_[pointer_of(address)] = &window; }
+  void also_for(const Window& window, const llvm::Value* address) {
+    by_pointer_[pointer_of(address)] = &window;
+  }
   // nullptr: there is none.
   const Window* find(const llvm::Value* address) const { return by_pointer_.lookup(pointer_of(address)); }
 

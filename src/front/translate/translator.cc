@@ -234,10 +234,14 @@ void Translator::write_managed(uintptr_t address, const std::byte* bytes, size_t
 void Translator::copy_few(void* to, const void* from, size_t size) {
   std::byte copy[kFewBytesMax];
   SPW_CHECK(size <= sizeof copy);
-  if (is_managed(from)) read_managed(reinterpret_cast<uintptr_t>(from), copy, size);
-  else copy_few_bytes(copy, from, size);
-  if (is_managed(to)) write_managed(reinterpret_cast<uintptr_t>(to), copy, size);
-  else copy_few_bytes(to, copy, size);
+  if (is_managed(from))
+    read_managed(reinterpret_cast<uintptr_t>(from), copy, size);
+  else
+    copy_few_bytes(copy, from, size);
+  if (is_managed(to))
+    write_managed(reinterpret_cast<uintptr_t>(to), copy, size);
+  else
+    copy_few_bytes(to, copy, size);
 }
 
 region::Window Translator::open_window(uintptr_t address, size_t max_bytes, Access access) {
