@@ -28,11 +28,9 @@ constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
 
-// The engine's own verdicts are whole lines: EINVAL is the user's to mend (a cap too small for the threads), ECHILD a forked
-// child's.
+// EINVAL is the user's to mend: a cap too small for the threads.
 [[noreturn]] void end_on_error(const Status& status) {
-  if (status.error() == EINVAL) fatal(kExitUsage, status.context());
-  fatal(kExitFailure, status.error() == ECHILD ? status.context() : status.message());
+  fatal(status.error() == EINVAL ? kExitUsage : kExitFailure, status.message());
 }
 void end_on_io_error(void*, const Status& status) {
   if (status.error() == ENOSPC || status.error() == EDQUOT)

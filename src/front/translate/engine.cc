@@ -60,8 +60,8 @@ Translator& TranslatedEngine::translator() {
 
 Translator& TranslatedEngine::register_thread() {
   if (forked_)
-    config_.fatal(
-        Status(ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+    config_.fatal(Status::sentence(
+        ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
   Result<SatcShape> shape = budget_.acquire();
   if (!shape) config_.fatal(shape.status());
   Result<cache::Client*> client = config_.cache->open_client();

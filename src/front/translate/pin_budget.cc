@@ -58,8 +58,8 @@ Result<SatcShape> PinBudget::acquire() {
                      [this] { return capacity_ - charged_ >= kSmallestCharge; });
   uint32_t left = capacity_ - charged_;
   if (left < kSmallestCharge)
-    return Status(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
-                              " threads: raise --memory or lower --block");
+    return Status::sentence(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
+                                        " threads: raise --memory or lower --block");
   uint32_t for_expected = capacity_ - for_late_threads();
   uint32_t first = for_expected / 2;
   uint32_t fair = expected_threads_ > 1 ? (for_expected - first) / (expected_threads_ - 1) : 0;
