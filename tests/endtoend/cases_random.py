@@ -20,11 +20,11 @@ def random_operations_of_threads_end_as_natively(kit: Kit) -> None:
 
 
 def long_random_operations_end_as_natively(kit: Kit) -> None:
-    _seeds(kit, "longer", range(100, 110), SMALL, UNOPTIMISED, MEDIUM, TINY_LARGE_BLOCKS, WIDE)
+    _seeds(kit, "longer", range(100, 103), SMALL, UNOPTIMISED, MEDIUM, TINY_LARGE_BLOCKS, WIDE)
 
 
 def long_random_operations_of_threads_end_as_natively(kit: Kit) -> None:
-    _seeds(kit, "longer_threads", range(100, 104), SMALL, UNOPTIMISED, MEDIUM, THREADED, WIDE)
+    _seeds(kit, "longer_threads", range(100, 102), SMALL, UNOPTIMISED, MEDIUM)
 
 
 SLOW = ("long_random_operations_end_as_natively", "long_random_operations_of_threads_end_as_natively")

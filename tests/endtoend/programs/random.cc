@@ -367,7 +367,7 @@ void run_threads(uint64_t seed, size_t steps, size_t bytes_max) {
 int brief(long seed) { return run(static_cast<uint64_t>(seed), 2500, 32u << 20, true), 0; }
 int brief_threads(long seed) { return run_threads(static_cast<uint64_t>(seed), 600, 32u << 20), 0; }
 int longer(long seed) { return run(static_cast<uint64_t>(seed), 20'000, 64u << 20, true), 0; }
-int longer_threads(long seed) { return run_threads(static_cast<uint64_t>(seed), 5000, 64u << 20), 0; }
+int longer_threads(long seed) { return run_threads(static_cast<uint64_t>(seed), 3000, 64u << 20), 0; }
 
 const Part kParts[] = {{"brief", brief},
                        {"brief_threads", brief_threads},
