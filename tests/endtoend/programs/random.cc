@@ -35,6 +35,12 @@ struct Range {
   size_t bytes;
 };
 
+unsigned char* mapped_at(void* address, const char* call) {
+  if (address != MAP_FAILED) return static_cast<unsigned char*>(address);
+  std::perror(call);
+  std::exit(98);
+}
+
 class World {
  public:
   World(uint64_t seed, size_t bytes_max) : state_(seed * 0x9E3779B97F4A7C15u + 1), bytes_max_(bytes_max) {}
@@ -126,7 +132,7 @@ void World::allocate(Array& array) {
     case 2: {
       bytes = (bytes + kPage - 1) / kPage * kPage;
       void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      array = {static_cast<unsigned char*>(mapped), bytes, From::kMapping};
+      array = {mapped_at(mapped, "mmap"), bytes, From::kMapping};
       take_in({array.data, bytes});
       break;
     }
@@ -173,7 +179,7 @@ void World::resize_mapping(Array& array) {
       take_in({array.data, array.bytes});
       break;
     default:
-      array.data = static_cast<unsigned char*>(mremap(array.data, before, other * kPage, MREMAP_MAYMOVE));
+      array.data = mapped_at(mremap(array.data, before, other * kPage, MREMAP_MAYMOVE), "mremap");
       array.bytes = other * kPage;
       if (array.bytes > before) take_in({array.data + before, array.bytes - before});
   }
