@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/few_bytes.h"
 #include "base/rng.h"
 #include "front/translate/engine.h"
 
@@ -157,6 +158,37 @@ TEST_F(TranslatorTest, random_accesses_agree_with_a_reference_model) {
     }
   }
   EXPECT_LE(cache_.peak, shape_.entries() + kRingPins);
+}
+
+TEST_F(TranslatorTest, short_moves_across_blocks_agree_with_memmove) {
+  make({2, 3, 4});
+  Rng rng(11);
+  std::vector<uint8_t> model(64 * kBlock);
+  std::vector<uint8_t> plain(kFewBytesMax);
+  const auto managed = [](uint64_t at) { return reinterpret_cast<void*>(address_of(1) + at); };
+  // Places near the ends of blocks, and often near each other.
+  const auto place = [&] {
+    return (1 + rng.below(60)) * kBlock - kFewBytesMax + rng.below(2 * kFewBytesMax);
+  };
+  for (int i = 0; i < 100000; ++i) {
+    const size_t size = rng.below(kFewBytesMax + 1);
+    const uint64_t to = place();
+    const uint64_t from = rng.below(2) ? place() : to + rng.below(64) - rng.below(64);
+    switch (rng.below(3)) {
+      case 0:
+        for (auto& byte : plain) byte = static_cast<uint8_t>(rng.next());
+        translator_->copy_few(managed(to), plain.data(), size);
+        std::memcpy(&model[to], plain.data(), size);
+        break;
+      case 1:
+        translator_->copy_few(managed(to), managed(from), size);
+        std::memmove(&model[to], &model[from], size);
+        break;
+      default:
+        translator_->copy_few(plain.data(), managed(from), size);
+        ASSERT_EQ(std::memcmp(plain.data(), &model[from], size), 0) << "at " << from << " size " << size;
+    }
+  }
 }
 
 TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_translations) {
