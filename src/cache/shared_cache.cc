@@ -28,10 +28,10 @@ constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
 
 }  // namespace
 
-SharedCacheParts::SharedCacheParts(const Options& options, uint32_t partitions,
+SharedCacheParts::SharedCacheParts(const Options& options, BlockTable table,
                                    std::unique_ptr<FrameSource> frames, BlockSource& blocks,
                                    IoErrorHandler on_error, void* error_context)
-    : table_(options.frame_count, partitions),
+    : table_(std::move(table)),
       frames_(std::move(frames)),
       blocks_(blocks),
       on_error_(on_error),
@@ -47,11 +47,14 @@ Status SharedCacheParts::open_partitions() {
     partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
   }
   wants_touches_ = partitions_.front()->wants_touches();
-  if (commons_.options.delegation == Delegation::kDedicated)
-    delegate_ = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
-  else
+  if (commons_.options.delegation == Delegation::kCombining) {
     delegate_ = std::make_unique<Combining>(table_.partitions());
-  return Status::ok();
+    return Status::ok();
+  }
+  auto dedicated = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
+  Status status = dedicated->start();
+  delegate_ = std::move(dedicated);
+  return status;
 }
 
 SharedCacheParts::~SharedCacheParts() {

@@ -1,7 +1,5 @@
 #include "cache/delegation/dedicated.h"
 
-#include <signal.h>
-
 #include "platform/futex.h"
 #include "platform/spin.h"
 #include "telemetry/counters.h"
@@ -23,12 +21,15 @@ Dedicated::Dedicated(std::span<const std::unique_ptr<Partition>> partitions, uns
     servers_.push_back(std::make_unique<Server>());
   for (size_t p = 0; p < partitions.size(); ++p)
     servers_[p % servers_.size()]->partitions.push_back(partitions[p].get());
-  // The program's signals are not for these threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (auto& server : servers_) server->thread = std::thread([&s = *server] { run(s); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Status Dedicated::start() {
+  for (auto& server : servers_) {
+    auto thread = platform::Thread::start([&s = *server] { run(s); });
+    if (!thread) return thread.status();
+    server->thread = std::move(*thread);
+  }
+  return Status::ok();
 }
 
 Dedicated::~Dedicated() {
@@ -36,7 +37,6 @@ Dedicated::~Dedicated() {
     server->stop.store_release(true);
     wake(*server);
   }
-  for (auto& server : servers_) server->thread.join();
 }
 
 void Dedicated::execute(Partition& partition, Request& request) {

@@ -17,17 +17,17 @@
 // A demand read is the server's too: it goes into the partition's queue and the client is woken once, when the block is there.
 // A server without work spins for kIdleSpinsMax, then sleeps: in the I/O queue while transfers are in flight, else on a futex.
 // Threads: execute() by any; everything in Server but `posted` and `wakeups` is the server's own. Signals are blocked there.
-// Lifetime: the threads run from construction to destruction; no client is inside execute() then.
+// Lifetime: the threads run from start() to destruction; no client is inside execute() then.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/atomic.h"
 #include "cache/delegation/delegation.h"
+#include "platform/thread.h"
 
 namespace spw::cache {
 
@@ -35,6 +35,8 @@ class Dedicated final : public Delegate {
  public:
   Dedicated(std::span<const std::unique_ptr<Partition>> partitions, unsigned servers);
   ~Dedicated() override;
+  // Second step of construction; nothing is executed before.
+  Status start();
   void execute(Partition& partition, Request& request) override;
   void await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) override;
   bool owners_run_by_themselves() const override { return true; }
@@ -47,7 +49,7 @@ class Dedicated final : public Delegate {
     std::mutex sleep_mutex;               // of sleeps_in
     store::IoQueue* sleeps_in = nullptr;  // set while the server sleeps in a queue; nullptr: on `wakeups`
     std::vector<Partition*> partitions;
-    std::thread thread;
+    platform::Thread thread;
   };
 
   static void run(Server& server);

@@ -1,7 +1,5 @@
 #include "store/engine/thread_engine.h"
 
-#include <csignal>
-
 namespace spw::store {
 
 WorkerPool::~WorkerPool() {
@@ -10,19 +8,21 @@ WorkerPool::~WorkerPool() {
     ending_ = true;
     changed_.notify_all();
   }
-  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();  // joins
 }
 
 void WorkerPool::run(std::span<const RawIo> ios, Mailbox& mailbox) {
   std::lock_guard lock(mutex_);
+  while (workers_.size() < kWorkers && workers_.size() < tasks_.size() + ios.size()) {
+    auto worker = platform::Thread::start([this] { work(); });
+    if (!worker) break;
+    workers_.push_back(std::move(*worker));
+  }
+  if (workers_.empty()) {
+    for (const RawIo& io : ios) mailbox.put({io.slot, run_io(io)});
+    return;
+  }
   for (const RawIo& io : ios) tasks_.push_back({io, &mailbox});
-  // The program's signals are not for these threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (workers_.size() < kWorkers && workers_.size() < tasks_.size())
-    workers_.emplace_back([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   changed_.notify_all();
 }
 

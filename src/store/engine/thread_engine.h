@@ -8,9 +8,9 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "platform/thread.h"
 #include "store/engine/mailbox.h"
 
 namespace spw::store {
@@ -21,7 +21,7 @@ class WorkerPool {
  public:
   WorkerPool() = default;
   ~WorkerPool();
-  // Does the steps on some worker and puts their results into `mailbox`.
+  // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
   void run(std::span<const RawIo> ios, Mailbox& mailbox);
 
  private:
@@ -34,7 +34,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
-  std::vector<std::thread> workers_;
+  std::vector<platform::Thread> workers_;
   bool ending_ = false;
 };
 

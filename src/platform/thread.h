@@ -1,0 +1,36 @@
+// A thread of the runtime's own: it gets none of the program's signals, and one that cannot be started is a Status.
+//
+// Threads: a Thread object belongs to one thread at a time. Lifetime: the destructor joins.
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <utility>
+
+#include "base/status.h"
+
+namespace spw::platform {
+
+class Thread {
+ public:
+  Thread() = default;
+  Thread(Thread&& other) noexcept : thread_(other.thread_), runs_(std::exchange(other.runs_, false)) {}
+  Thread& operator=(Thread&& other) noexcept {
+    std::swap(thread_, other.thread_);
+    std::swap(runs_, other.runs_);
+    return *this;
+  }
+  ~Thread() { join(); }
+
+  // Starts a thread that runs `body`. EAGAIN when the kernel or a limit refuses one.
+  static Result<Thread> start(std::function<void()> body);
+  // Waits for its end; nothing when there is none, or none any more.
+  void join();
+
+ private:
+  pthread_t thread_{};
+  bool runs_ = false;
+};
+
+}  // namespace spw::platform
