@@ -71,8 +71,12 @@ Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options,
   if (Status status = check(options); !status) return status;
   auto frames = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames);
   if (!frames) return frames.status();
-  auto cache = std::make_unique<SharedCacheParts>(options, choose_partitions(options), std::move(*frames),
-                                                  source, on_error, error_context);
+  const uint32_t partitions = choose_partitions(options);
+  auto memory = BlockTable::map_memory(options.frame_count, partitions);
+  if (!memory) return memory.status();
+  auto cache = std::make_unique<SharedCacheParts>(
+      options, BlockTable(options.frame_count, partitions, std::move(*memory)), std::move(*frames), source,
+      on_error, error_context);
   if (Status status = cache->open_partitions(); !status) return status;
   return std::unique_ptr<SharedCache>(std::move(cache));
 }

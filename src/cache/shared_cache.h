@@ -22,7 +22,7 @@ namespace spw::cache {
 
 class SharedCacheParts final : public SharedCache {
  public:
-  SharedCacheParts(const Options& options, uint32_t partitions, std::unique_ptr<FrameSource> frames,
+  SharedCacheParts(const Options& options, BlockTable table, std::unique_ptr<FrameSource> frames,
                    BlockSource& blocks, IoErrorHandler on_error, void* error_context);
   ~SharedCacheParts() override;
   // Second step of construction: the policies, by name.

@@ -12,6 +12,10 @@
 namespace spw::cache {
 namespace {
 
+BlockTable make_table(uint32_t frames, uint32_t partitions) {
+  return BlockTable(frames, partitions, std::move(*BlockTable::map_memory(frames, partitions)));
+}
+
 // The owner's work for one partition, against an unordered map.
 class Model {
  public:
@@ -57,7 +61,7 @@ std::vector<BlockId> blocks_of(const BlockTable& table, PartitionId partition, s
 
 TEST(BlockTable, agrees_with_a_model_under_random_inserts_and_erases) {
   for (uint32_t frames : {16u, 100u, 300u, 1000u}) {
-    BlockTable table(frames, frames >= 300 ? 4 : 1);
+    BlockTable table = make_table(frames, frames >= 300 ? 4 : 1);
     PartitionId partition(table.partitions() - 1);
     Model model(table, partition);
     std::vector<BlockId> blocks = blocks_of(table, partition, 3 * frames);
@@ -109,7 +113,7 @@ TEST(PartitionMap, numbers_the_blocks_of_a_partition_without_gaps) {
 TEST(BlockTable, partitions_share_the_frames_without_gaps) {
   for (uint32_t frames : {64u, 301u, 1000u, 65'537u}) {
     for (uint32_t partitions : {1u, 2u, 4u}) {
-      BlockTable table(frames, partitions);
+      BlockTable table = make_table(frames, partitions);
       uint32_t next = 0;
       for (uint32_t p = 0; p < partitions; ++p) {
         EXPECT_EQ(table.first_frame(PartitionId(p)).value, next);
@@ -121,7 +125,7 @@ TEST(BlockTable, partitions_share_the_frames_without_gaps) {
 }
 
 TEST(BlockTable, a_concurrent_pin_never_takes_a_wrong_block) {
-  BlockTable table(64, 1);
+  BlockTable table = make_table(64, 1);
   Model model(table, PartitionId(0));
   std::vector<BlockId> blocks = blocks_of(table, PartitionId(0), 200);
   std::atomic<bool> stop{false};
@@ -160,7 +164,7 @@ TEST(BlockTable, a_concurrent_pin_never_takes_a_wrong_block) {
 }
 
 TEST(BlockTable, costs_sixteen_bytes_a_frame_with_its_pin_word) {
-  BlockTable table(100'000, 4);
+  BlockTable table = make_table(100'000, 4);
   EXPECT_LE(table.metadata_bytes(), 16u * 100'000 + 100);
 }
 

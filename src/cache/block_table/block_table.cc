@@ -13,25 +13,31 @@ constexpr uint32_t kSlotsPerFrame = 2;
 constexpr uint32_t kFrameBitsMax = 29;
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-// A hit touches one word and one slot at random: with small pages it would mostly wait for page tables.
-platform::Mapping map_tables(uint64_t bytes) {
-  uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
-  auto mapping = platform::map_anonymous(rounded, kHugePageBytes);
-  SPW_CHECK(mapping.is_ok());  // as any other allocation that fails
-  if (rounded >= kHugePageBytes)
-    (void)platform::advise(mapping->data(), rounded, platform::Advice::kHugePage).is_ok();
-  return std::move(*mapping);
+uint32_t slots_of_partition(uint32_t frame_count, uint32_t partitions) {
+  return (frame_count + partitions - 1) / partitions * kSlotsPerFrame;
 }
 
 }  // namespace
 
-BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions)
+// A hit touches one word and one slot at random: with small pages it would mostly wait for page tables.
+Result<platform::Mapping> BlockTable::map_memory(uint32_t frame_count, uint32_t partitions) {
+  uint64_t bytes =
+      frame_count * sizeof(AtomicPinWord) +
+      uint64_t{slots_of_partition(frame_count, partitions)} * partitions * sizeof(Atomic<uint32_t>);
+  uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
+  auto mapping = platform::map_anonymous(rounded, kHugePageBytes);
+  if (mapping && rounded >= kHugePageBytes)
+    (void)platform::advise(mapping->data(), rounded, platform::Advice::kHugePage).is_ok();
+  return mapping;
+}
+
+BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions, platform::Mapping memory)
     : frame_count_(frame_count),
       map_(partitions),
       frames_per_partition_((frame_count + partitions - 1) / partitions),
-      slots_per_partition_(frames_per_partition_ * kSlotsPerFrame),
+      slots_per_partition_(slots_of_partition(frame_count, partitions)),
       frame_mask_(static_cast<uint32_t>(std::bit_ceil(uint64_t{frames_per_partition_} + 1) - 1)),
-      memory_(map_tables(metadata_bytes())),
+      memory_(std::move(memory)),
       // All-zero memory is what both arrays begin as: free words, empty slots.
       words_(reinterpret_cast<AtomicPinWord*>(memory_.data())),
       slots_(reinterpret_cast<Atomic<uint32_t>*>(memory_.data() + frame_count * sizeof(AtomicPinWord))) {

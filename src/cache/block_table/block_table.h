@@ -31,7 +31,9 @@ constexpr uint64_t group_of(BlockId block) { return block.value >> kGroupShift; 
 class BlockTable {
  public:
   // `partitions`: a power of two. Partition p has frames [p * frames_per_partition(), ...), the last one what is left.
-  BlockTable(uint32_t frame_count, uint32_t partitions);
+  // `memory`: of map_memory() for the same numbers.
+  BlockTable(uint32_t frame_count, uint32_t partitions, platform::Mapping memory);
+  static Result<platform::Mapping> map_memory(uint32_t frame_count, uint32_t partitions);
 
   uint32_t frame_count() const { return frame_count_; }
   const PartitionMap& map() const { return map_; }
