@@ -141,8 +141,9 @@ def in_memory_cases(scale: int) -> list[InMemory]:
     return [
         micro("sequential sum", "sum", 2 * GIB, rounds=5, target=1.5),
         micro("sequential sum, 2 threads", "sum", 2 * GIB, rounds=5, threads=2, target=1.5),
-        micro("random 8-byte reads, SATC hits", "random-read", 256 * MIB, 40_000_000, target=1.6),
-        micro("random 8-byte reads, SATC misses", "random-read", 4 * GIB, 10_000_000),
+        micro("random 8-byte reads of 8 MiB, SATC hits", "random-read", 8 * MIB, 80_000_000, target=1.6),
+        micro("random 8-byte reads of 256 MiB, SATC hits", "random-read", 256 * MIB, 40_000_000, target=1.6),
+        micro("random 8-byte reads of 4 GiB", "random-read", 4 * GIB, 10_000_000),
         micro("random updates", "random-update", 256 * MIB, 20_000_000),
         micro("pointer chase", "chase", 256 * MIB, 5_000_000),
         micro("std::sort of 8-byte words", "sort-words", 128 * MIB, rounds=1),
