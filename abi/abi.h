@@ -29,9 +29,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPW_ABI_VERSION 1
+#define SPW_ABI_VERSION 2
 /* Every instrumented module holds a reference to this symbol, and the runtime defines the one of its own version. */
-#define SPW_ABI_VERSION_SYMBOL __spw_abi_v1
+#define SPW_ABI_VERSION_SYMBOL __spw_abi_v2
 
 #define SPW_MANAGED_SHIFT 44
 #define SPW_MANAGED_TAG 2
@@ -72,6 +72,9 @@ struct __spw_thread {
  *       block, a thread's buffer that holds a copy, good until the thread's next call. size <= SPW_ACCESS_BYTES_MAX.
  *   void*    __spw_store_v1(void* p, uint64_t size)
  *       raw address to write `size` bytes (or to read and write, for an atomic) at; the access must not cross a granule.
+ *   void*    __spw_span_v1(void* p, uint64_t size, uint64_t is_store)
+ *       `size` <= SPW_GRANULE_BYTES bytes at managed `p` that cross a granule: their raw address, if they lie side by side in
+ *       raw memory too; else null. is_store: 0 or 1.
  *   void     __spw_store_across_v1(void* p, const void* bytes, uint64_t size)
  *       stores `size` bytes to managed `p`, across blocks if need be. For accesses that may cross.
  *   void     __spw_memcpy_v1 / memmove / memset: the memory intrinsics; either pointer may be managed or not.

@@ -33,7 +33,7 @@ void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, Bas
   BasicBlock* block = call.getParent();
   BasicBlock* use = block->splitBasicBlock(call.getIterator(), "spw.use");
   block->getTerminator()->eraseFromParent();
-  const Translator::Range range{address, bits, size_bytes, may_cross, operand.is_store};
+  const Translator::Range range{address, bits, size_bytes, may_cross, operand.is_store, true};
   const Window* window = windows.find(address);
   Value* raw = nullptr;
   if (window) {

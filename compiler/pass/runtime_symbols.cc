@@ -43,6 +43,12 @@ CallInst* RuntimeSymbols::call_store(IRBuilder<>& builder, Value* address, uint6
   return call_preserve_most(builder, "__spw_store_v1", pointer_, {address, builder.getInt64(size_bytes)});
 }
 
+CallInst* RuntimeSymbols::call_span(IRBuilder<>& builder, Value* address, uint64_t size_bytes,
+                                    bool is_store) {
+  return call_preserve_most(builder, "__spw_span_v1", pointer_,
+                            {address, builder.getInt64(size_bytes), builder.getInt64(is_store)});
+}
+
 CallInst* RuntimeSymbols::call_store_across(IRBuilder<>& builder, Value* address, Value* bytes,
                                             uint64_t size_bytes) {
   return call_preserve_most(builder, "__spw_store_across_v1", builder.getVoidTy(),

@@ -15,6 +15,8 @@ class RuntimeSymbols {
   // preserve_most entry points. `bytes` is a pointer to plain memory.
   llvm::CallInst* call_load(llvm::IRBuilder<>& builder, llvm::Value* address, uint64_t size_bytes);
   llvm::CallInst* call_store(llvm::IRBuilder<>& builder, llvm::Value* address, uint64_t size_bytes);
+  llvm::CallInst* call_span(llvm::IRBuilder<>& builder, llvm::Value* address, uint64_t size_bytes,
+                            bool is_store);
   llvm::CallInst* call_store_across(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes,
                                     uint64_t size_bytes);
   // C convention; size is an i64.

@@ -18,7 +18,6 @@ constexpr int64_t kSpanMax = 512;
 constexpr uint64_t kStrideMax = 512;
 // Each window keeps two registers busy.
 constexpr unsigned kStreamsPerLoopMax = 3;
-constexpr size_t kTranslationsMax = SPW_STABLE_TRANSLATIONS - 1;
 
 bool ends_segment(const Instruction& instruction) {
   if (may_translate(instruction)) return true;
@@ -141,7 +140,7 @@ size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
                                    [&](size_t i) { return taken_as.contains(group_of[i]); });
       if (lost < group.accesses.size()) break;
     } else if (is_new && group.pays() && group.accesses[0].instruction == access.instruction) {
-      if (translations + alone + 1 > kTranslationsMax) break;
+      if (translations + alone + 1 > Segment::kTranslationsMax) break;
       taken_as[group_of[end]] = taken.size();
       taken.emplace_back(access);
       taken.back().is_stream = takes_window(group);
@@ -154,7 +153,7 @@ size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
       ++alone;
       continue;
     }
-    if (translations + alone > kTranslationsMax) break;
+    if (translations + alone > Segment::kTranslationsMax) break;
     taken[known->second].try_add(access, evolution_, kSpanMax);
     translations += alone;
     alone = 0;
@@ -167,6 +166,7 @@ size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
   if (!segment.groups.empty()) {
     segment.first = segment.groups.front().accesses.front().instruction;
     segment.last = last;
+    segment.translations = translations + alone;
     planned_.push_back(std::move(segment));
   }
   return end;

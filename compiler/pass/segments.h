@@ -8,9 +8,11 @@
 //
 // Only what executes together is translated together: a piece holds no call, so once it is entered every access in it
 // is made, and a range it covers belongs to one object.
-// Invariant: a piece makes fewer than SPW_STABLE_TRANSLATIONS translations, so the first one still holds at its end.
+// Invariant: a piece makes fewer than SPW_STABLE_TRANSLATIONS translations, so the first one still holds at its end. A range
+// that spans two granules counts twice; so only as many groups of a piece may span as there is room for.
 #pragma once
 
+#include "abi/abi.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallVector.h"
@@ -47,9 +49,12 @@ struct Group {
 };
 
 struct Segment {
+  static constexpr size_t kTranslationsMax = SPW_STABLE_TRANSLATIONS - 1;
+
   llvm::Instruction* first = nullptr;
   llvm::Instruction* last = nullptr;
   llvm::SmallVector<Group, 4> groups;  // those that pay
+  size_t translations = 1;             // made in the piece, those of other accesses included
 };
 
 // Finds the segments of a function. Changes nothing.

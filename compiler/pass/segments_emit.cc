@@ -40,8 +40,11 @@ BasicBlock* clone_piece(BasicBlock* fast, BasicBlock* join, ValueToValueMapTy& c
 
 class HeadWriter {
  public:
-  HeadWriter(Translator& translator, Windows& windows, BasicBlock* slow)
-      : translator_(translator), windows_(windows), slow_(slow) {}
+  HeadWriter(const Segment& segment, Translator& translator, Windows& windows, BasicBlock* slow)
+      : translator_(translator),
+        windows_(windows),
+        slow_(slow),
+        spans_left_(Segment::kTranslationsMax - std::min(segment.translations, Segment::kTranslationsMax)) {}
 
   // Translates the group's range in `*block`, which has no terminator, and leaves the block to go on in there. Returns the
   // raw address of the range.
@@ -54,7 +57,10 @@ class HeadWriter {
                ? builder.CreatePtrAdd(first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
                : first.address();
     bits_ = builder.CreatePtrToInt(low_, builder.getInt64Ty(), "spw.address");
-    const Translator::Range range{low_, bits_, group.span_bytes(), group.may_cross(), group.is_store};
+    const bool may_span = group.may_cross() && spans_left_ > 0;
+    spans_left_ -= may_span;
+    const Translator::Range range{low_,           bits_,   group.span_bytes(), group.may_cross(),
+                                  group.is_store, may_span};
     if (group.is_stream) return windows_.translate(window_of(group), range, block, slow_, place_);
     Value* delta = translator_.translate_range(range, block, slow_, place_);
     builder.SetInsertPoint(*block);
@@ -73,6 +79,7 @@ class HeadWriter {
   Translator& translator_;
   Windows& windows_;
   BasicBlock* slow_;
+  size_t spans_left_;
   DebugLoc place_;
   Value* low_ = nullptr;
   Value* bits_ = nullptr;
@@ -98,7 +105,7 @@ void translate_segment(const Segment& segment, Translator& translator, Windows& 
   for (const Group& group : segment.groups)
     for (const Access& access : group.accesses) pending.remove(access.instruction);
 
-  HeadWriter writer(translator, windows, slow);
+  HeadWriter writer(segment, translator, windows, slow);
   BasicBlock* block = head;
   for (const Group& group : segment.groups) {
     Value* raw = writer.translate(group, &block);

@@ -120,11 +120,21 @@ Value* Translator::translate_range(const Range& range, BasicBlock** block, Basic
   builder.CreateBr(found);
 
   builder.SetInsertPoint(known.miss);
+  Value* spanned = nullptr;
+  BasicBlock* after_span = nullptr;
   if (range.may_cross) {
     BasicBlock* within = BasicBlock::Create(context, "spw.within", &function_);
     Value* offset = builder.CreateAnd(range.bits, builder.getInt64(SPW_GRANULE_BYTES - 1));
     Value* crosses = builder.CreateICmpUGT(offset, builder.getInt64(SPW_GRANULE_BYTES - range.span_bytes));
-    builder.CreateCondBr(crosses, crossing, within);
+    BasicBlock* apart = range.may_span ? BasicBlock::Create(context, "spw.apart", &function_) : crossing;
+    builder.CreateCondBr(crosses, apart, within);
+    if (range.may_span) {
+      builder.SetInsertPoint(apart);
+      Value* raw = symbols_.call_span(builder, range.low, range.span_bytes, range.is_store);
+      spanned = builder.CreateSub(builder.CreatePtrToInt(raw, builder.getInt64Ty()), range.bits);
+      builder.CreateCondBr(builder.CreateIsNull(raw), crossing, found);
+      after_span = apart;
+    }
     builder.SetInsertPoint(within);
   }
   // It does not cross, so the runtime need not know of more than the widest access.
@@ -139,11 +149,13 @@ Value* Translator::translate_range(const Range& range, BasicBlock** block, Basic
   delta->addIncoming(builder.getInt64(0), from);
   delta->addIncoming(known.delta, known.hit);
   delta->addIncoming(missed, after_call);
+  if (spanned) delta->addIncoming(spanned, after_span);
   if (may_store) {
     PHINode* open = PHINode::Create(builder.getInt1Ty(), 3, "spw.may_store", found);
     open->addIncoming(builder.getTrue(), from);
     open->addIncoming(hit_may_store, known.hit);
     open->addIncoming(builder.getInt1(range.is_store), after_call);
+    if (spanned) open->addIncoming(builder.getInt1(range.is_store), after_span);
     *may_store = open;
   }
   *block = found;

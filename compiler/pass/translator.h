@@ -58,13 +58,14 @@ class Translator {
 
   // Translates [low, low + span) as a whole, behind `*block`, which has no terminator; `*block` becomes the block to go
   // on in. Returns raw - managed for the range, 0 for an unmanaged one. A range that crosses a granule goes to
-  // `crossing`, which is needed only when it may.
+  // `crossing`, which is needed only when it may; with `may_span`, only if it does not lie side by side in raw memory.
   struct Range {
     llvm::Value* low;
     llvm::Value* bits;  // the address `low` as an integer
     uint64_t span_bytes;
     bool may_cross;
     bool is_store;
+    bool may_span = false;
   };
   // `may_store`, when asked for: whether the granule is known to be open to stores, too.
   llvm::Value* translate_range(const Range& range, llvm::BasicBlock** block, llvm::BasicBlock* crossing,

@@ -162,11 +162,11 @@ class DriverTest(unittest.TestCase):
         renamed = []
         for index, source in enumerate(self.objects):
             renamed.append(str(self.root / f"other/{index}.o"))
-            subprocess.run(["objcopy", "--redefine-sym", "__spw_abi_v1=__spw_abi_v2", source, renamed[-1]], check=True)
+            subprocess.run(["objcopy", "--redefine-sym", "__spw_abi_v2=__spw_abi_v3", source, renamed[-1]], check=True)
         for extra in [[], ["-Wl,--gc-sections"], ["-fuse-ld=lld", "-Wl,--gc-sections"]]:
             done = self.run_driver("-fno-spillway", *extra, "v.o", *renamed, "-o", "mismatch")
             self.assertNotEqual(done.returncode, 0, extra)
-            self.assertIn("__spw_abi_v1", done.stderr)
+            self.assertIn("__spw_abi_v2", done.stderr)
 
 
 if __name__ == "__main__":

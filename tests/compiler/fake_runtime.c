@@ -176,6 +176,16 @@ void* fake_store(void* p, size_t size) {
   return raw;
 }
 
+void* fake_span(void* p, size_t size, uint64_t is_store) {
+  if (!fake_is_managed(p)) fail("span of an address that is not managed");
+  if (size > SPW_GRANULE_BYTES || !crosses(p, size)) fail("span too wide or not across");
+  pthread_mutex_lock(&lock);
+  char* raw = install(p, is_store);
+  char* last = install((char*)p + size - 1, is_store);
+  pthread_mutex_unlock(&lock);
+  return last - raw == (ptrdiff_t)size - 1 ? raw : NULL;
+}
+
 void fake_store_across(void* p, const void* bytes, size_t size) {
   if (!fake_is_managed(p)) fail("store across to an address that is not managed");
   if (size > SPW_ACCESS_BYTES_MAX) fail("store across too wide");
@@ -255,6 +265,7 @@ __attribute__((constructor(101))) static void start(void) {
           "\n")
 SPW_TRAMPOLINE("__spw_load_v1", "fake_load", "", "");
 SPW_TRAMPOLINE("__spw_store_v1", "fake_store", "", "");
+SPW_TRAMPOLINE("__spw_span_v1", "fake_span", "", "");
 SPW_TRAMPOLINE("__spw_store_across_v1", "fake_store_across", "push %rax\n", "pop %rax\n");
 
 #define SPW_ALL16(insn, reg)                                                                              \

@@ -168,6 +168,11 @@ __attribute__((visibility("hidden"))) void* spw_translate_store(uintptr_t addres
   return translator.translate(address, true);
 }
 
+__attribute__((visibility("hidden"))) void* spw_translate_span(uintptr_t address, size_t size,
+                                                               uint64_t store) {
+  return entered(spw::telemetry::Counter::direct_misses).span(address, size, store != 0);
+}
+
 __attribute__((visibility("hidden"))) void spw_translate_store_across(uintptr_t address, const void* bytes,
                                                                       size_t size) {
   entered(spw::telemetry::Counter::direct_misses)

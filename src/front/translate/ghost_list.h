@@ -19,7 +19,7 @@ namespace spw::front {
 
 class GhostList {
  public:
-  static constexpr uint32_t kPressedWaysMin = 2;
+  static constexpr uint32_t kPressedWaysMin = 1;
   static constexpr uint32_t kPeriodMisses = 1024;
   static constexpr uint32_t kRegretsMany = kPeriodMisses / 8;
   static constexpr uint32_t kRegretsFew = kPeriodMisses / 32;

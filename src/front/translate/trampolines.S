@@ -43,6 +43,7 @@
 
         PRESERVE_MOST __spw_load_v1, spw_translate_load, 1
         PRESERVE_MOST __spw_store_v1, spw_translate_store, 1
+        PRESERVE_MOST __spw_span_v1, spw_translate_span, 1
         PRESERVE_MOST __spw_store_across_v1, spw_translate_store_across, 0
 
         .section .note.GNU-stack, "", @progbits

@@ -231,6 +231,15 @@ void Translator::write_managed(uintptr_t address, const std::byte* bytes, size_t
   if (first < size) copy_few_bytes(translate(address + first, true), bytes + first, size - first);
 }
 
+// Blocks that were first touched one after the other mostly have frames side by side.
+std::byte* Translator::span(uintptr_t address, size_t size, bool store) {
+  std::byte* first = translate(address, store);
+  const uint64_t room = block_bytes() - offset_of(address);
+  if (size <= room) return first;
+  SPW_CHECK(size - room <= block_bytes());
+  return translate(address + room, store) == first + room ? first : nullptr;
+}
+
 void Translator::copy_few(void* to, const void* from, size_t size) {
   std::byte copy[kFewBytesMax];
   SPW_CHECK(size <= sizeof copy);

@@ -68,6 +68,8 @@ class Translator {
   // call.
   const std::byte* read_across(uintptr_t address, size_t size);
   void write_across(uintptr_t address, const std::byte* bytes, size_t size);
+  // See __spw_span_v1.
+  std::byte* span(uintptr_t address, size_t size, bool store);
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not.
   void copy_few(void* to, const void* from, size_t size);
 

@@ -2,8 +2,8 @@
 ; RUN: %opt -passes=spillway,spillway -S %s | %filecheck %s
 ; Every module refers to the version symbol, in a way that --gc-sections keeps, and is instrumented once.
 target triple = "x86_64-pc-linux-gnu"
-; CHECK: @__spw_abi_v1 = external global i8
-; CHECK: @spw.abi_version = private constant ptr @__spw_abi_v1
+; CHECK: @__spw_abi_v2 = external global i8
+; CHECK: @spw.abi_version = private constant ptr @__spw_abi_v2
 ; CHECK: @llvm.used = appending global [1 x ptr] [ptr @spw.abi_version]
 
 @chosen = ifunc i64 (ptr), ptr @resolver
