@@ -18,6 +18,7 @@ inline constexpr uint64_t kTiB = uint64_t{1} << 40;
 inline constexpr unsigned kMinBlockShift = 12;
 inline constexpr unsigned kMaxBlockShift = 21;
 inline constexpr uint64_t kMmuPageBytes = 4096;
+inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 constexpr uint64_t round_up(uint64_t value, uint64_t power_of_two) {
   return (value + power_of_two - 1) & ~(power_of_two - 1);

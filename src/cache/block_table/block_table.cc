@@ -11,19 +11,21 @@ namespace spw::cache {
 namespace {
 constexpr uint32_t kSlotsPerFrame = 2;
 constexpr uint32_t kFrameBitsMax = 29;
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 uint32_t slots_of_partition(uint32_t frame_count, uint32_t partitions) {
   return (frame_count + partitions - 1) / partitions * kSlotsPerFrame;
+}
+
+uint64_t bytes_for(uint32_t frame_count, uint32_t partitions) {
+  return frame_count * sizeof(AtomicPinWord) +
+         uint64_t{slots_of_partition(frame_count, partitions)} * partitions * sizeof(Atomic<uint32_t>);
 }
 
 }  // namespace
 
 // A hit touches one word and one slot at random: with small pages it would mostly wait for page tables.
 Result<platform::Mapping> BlockTable::map_memory(uint32_t frame_count, uint32_t partitions) {
-  uint64_t bytes =
-      frame_count * sizeof(AtomicPinWord) +
-      uint64_t{slots_of_partition(frame_count, partitions)} * partitions * sizeof(Atomic<uint32_t>);
+  uint64_t bytes = bytes_for(frame_count, partitions);
   uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
   auto mapping = platform::map_anonymous(rounded, kHugePageBytes);
   if (mapping && rounded >= kHugePageBytes)
@@ -49,23 +51,11 @@ uint32_t BlockTable::frames_of(PartitionId partition) const {
   return std::min(frames_per_partition_, frame_count_ - first_frame(partition).value);
 }
 
-uint64_t BlockTable::metadata_bytes() const {
-  return frame_count_ * sizeof(AtomicPinWord) +
-         uint64_t{slots_per_partition_} * partitions() * sizeof(Atomic<uint32_t>);
-}
+uint64_t BlockTable::metadata_bytes() const { return bytes_for(frame_count_, partitions()); }
 
 FrameId BlockTable::find(BlockId block) const {
-  PartitionId partition = partition_of(block);
-  Probe probe = probe_of(block);
-  const Atomic<uint32_t>* slots = slots_of(partition);
-  for (uint32_t i = probe.home, steps = 0; steps < slots_per_partition_; ++steps, i = next(i)) {
-    uint32_t slot = slots[i].load_acquire();
-    if (slot == 0) break;
-    if ((slot & ~frame_mask_) != probe.tag) continue;
-    FrameId found(first_frame(partition).value + (slot & frame_mask_) - 1);
-    if (words_[found.value].load_relaxed().holds(block)) return found;
-  }
-  return kNoFrame;
+  return first_candidate(block, slots_per_partition_,
+                         [&](FrameId frame) { return words_[frame.value].load_relaxed().holds(block); });
 }
 
 void BlockTable::insert(BlockId block, FrameId frame) {
@@ -80,8 +70,7 @@ void BlockTable::insert(BlockId block, FrameId frame) {
 void BlockTable::erase(BlockId block, FrameId frame) {
   PartitionId partition = partition_of(block);
   Atomic<uint32_t>* slots = slots_of(partition);
-  uint32_t first = first_frame(partition).value;
-  uint32_t wanted = frame.value - first + 1;
+  uint32_t wanted = frame.value - first_frame(partition).value + 1;
   uint32_t hole = probe_of(block).home;
   while ((slots[hole].load_relaxed() & frame_mask_) != wanted) {
     SPW_CHECK(slots[hole].load_relaxed() != 0);
@@ -91,7 +80,7 @@ void BlockTable::erase(BlockId block, FrameId frame) {
   for (uint32_t i = next(hole);; i = next(i)) {
     uint32_t slot = slots[i].load_relaxed();
     if (slot == 0) break;
-    BlockId moved = words_[first + (slot & frame_mask_) - 1].load_relaxed().block();
+    BlockId moved = words_[frame_in(partition, slot).value].load_relaxed().block();
     uint32_t home = probe_of(moved).home;
     auto distance = [&](uint32_t from, uint32_t to) {
       return to >= from ? to - from : to + slots_per_partition_ - from;

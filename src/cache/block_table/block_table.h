@@ -50,22 +50,10 @@ class BlockTable {
 
   // Client: pins `block` if the table shows it resident and used before. May fail though it is there.
   bool try_pin(BlockId block, bool for_write, FrameId* frame, PinWord* before) const {
-    PartitionId partition = partition_of(block);
-    Probe probe = probe_of(block);
-    const Atomic<uint32_t>* slots = slots_of(partition);
-    for (uint32_t i = probe.home, steps = 0; steps < slots_per_partition_; ++steps) {
-      uint32_t slot = slots[i].load_acquire();
-      if (slot == 0) return false;
-      if ((slot & ~frame_mask_) == probe.tag) {
-        FrameId found(first_frame(partition).value + (slot & frame_mask_) - 1);
-        if (words_[found.value].try_pin(block, for_write, before)) {
-          *frame = found;
-          return true;
-        }
-      }
-      i = next(i);
-    }
-    return false;
+    *frame = first_candidate(block, slots_per_partition_, [&](FrameId candidate) {
+      return words_[candidate.value].try_pin(block, for_write, before);
+    });
+    return *frame != kNoFrame;
   }
 
   // Anyone: what try_pin() of `block` reads first; what it changes then.
@@ -74,15 +62,8 @@ class BlockTable {
   }
   void prefetch_word(BlockId block) const {
     constexpr uint32_t kLookedAt = 8;
-    PartitionId partition = partition_of(block);
-    Probe probe = probe_of(block);
-    const Atomic<uint32_t>* slots = slots_of(partition);
-    for (uint32_t i = probe.home, steps = 0; steps < kLookedAt; ++steps, i = next(i)) {
-      uint32_t slot = slots[i].load_relaxed();
-      if (slot == 0) return;
-      if ((slot & ~frame_mask_) == probe.tag)
-        return prefetch_word(FrameId(first_frame(partition).value + (slot & frame_mask_) - 1));
-    }
+    FrameId frame = first_candidate(block, kLookedAt, [](FrameId) { return true; });
+    if (frame != kNoFrame) prefetch_word(frame);
   }
   void prefetch_word(FrameId frame) const { __builtin_prefetch(&words_[frame.value], 1); }
 
@@ -108,6 +89,25 @@ class BlockTable {
     uint64_t hash = block.value * kBlockFactor;
     auto home = static_cast<uint32_t>(((hash >> 32) * slots_per_partition_) >> 32);
     return {home, static_cast<uint32_t>(hash) & ~frame_mask_};
+  }
+  // The first frame that a slot names with the block's tag and that `accept(frame)` takes, among `steps_max` slots from its
+  // home on and up to the first empty one; or kNoFrame.
+  template <class Accept>
+  FrameId first_candidate(BlockId block, uint32_t steps_max, Accept accept) const {
+    PartitionId partition = partition_of(block);
+    Probe probe = probe_of(block);
+    const Atomic<uint32_t>* slots = slots_of(partition);
+    for (uint32_t i = probe.home, steps = 0; steps < steps_max; ++steps, i = next(i)) {
+      uint32_t slot = slots[i].load_acquire();
+      if (slot == 0) break;
+      if ((slot & ~frame_mask_) != probe.tag) continue;
+      FrameId frame = frame_in(partition, slot);
+      if (accept(frame)) return frame;
+    }
+    return kNoFrame;
+  }
+  FrameId frame_in(PartitionId partition, uint32_t slot) const {
+    return FrameId(first_frame(partition).value + (slot & frame_mask_) - 1);
   }
   uint32_t next(uint32_t i) const { return i + 1 == slots_per_partition_ ? 0 : i + 1; }
   Atomic<uint32_t>* slots_of(PartitionId partition) const {

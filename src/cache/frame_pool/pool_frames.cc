@@ -1,6 +1,7 @@
 #include "cache/frame_pool/pool_frames.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/units.h"
@@ -9,8 +10,7 @@
 namespace spw::cache {
 
 namespace {
-constexpr unsigned kPieceShift = 21;
-constexpr uint64_t kPieceBytes = uint64_t{1} << kPieceShift;
+constexpr unsigned kPieceShift = std::countr_zero(kHugePageBytes);
 }  // namespace
 
 Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, unsigned block_shift,
@@ -18,7 +18,7 @@ Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, uns
   uint64_t bytes = static_cast<uint64_t>(frame_count) << block_shift;
   auto file = platform::create_memory_file("spillway-frames", bytes);
   if (!file) return file.status();
-  auto mapping = platform::map_file(*file, 0, bytes, platform::Protection::kReadWrite, kPieceBytes);
+  auto mapping = platform::map_file(*file, 0, bytes, platform::Protection::kReadWrite, kHugePageBytes);
   if (!mapping) return mapping.status();
   // Shared memory would let a forked child write into its parent's blocks.
   if (Status status = platform::advise(mapping->data(), bytes, platform::Advice::kDontFork); !status)
@@ -75,7 +75,7 @@ bool PoolFrames::try_huge(uint64_t piece, FrameId frame) {
   // The kernel collapses no piece without any page. The frame is the caller's, and still zero.
   *reinterpret_cast<volatile char*>(address_of(frame)) = 0;
   std::byte* start = mapping_.data() + (piece << kPieceShift);
-  if (!platform::advise(start, kPieceBytes, platform::Advice::kCollapse)) return false;
+  if (!platform::advise(start, kHugePageBytes, platform::Advice::kCollapse)) return false;
   huge_pieces_.fetch_add_relaxed(1);
   return true;
 }

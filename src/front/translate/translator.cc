@@ -19,7 +19,6 @@ namespace {
 uint32_t granule_of(uintptr_t address) { return static_cast<uint32_t>(address >> SPW_GRANULE_SHIFT); }
 
 // From this size on tables stand in huge pages: lookups are random.
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 constexpr uint64_t kHugeTablesBytesMin = 2 * kHugePageBytes;
 // Full sets met between two questions to the budget that had nothing to give.
 constexpr uint32_t kGrowthPause = 1u << 16;
