@@ -86,13 +86,13 @@ class FunctionInstrumenter {
                            analyses.getResult<LoopAnalysis>(function_),
                            analyses.getResult<DominatorTreeAnalysis>(function_));
     const auto segments = planner.plan(accesses);
-    for (const Segment& segment : segments) translate_segment(segment, translator_, windows_, plain_, rare_);
+    for (const Segment& segment : segments) translate_segment(segment, windows_, plain_, rare_);
     // What is left of the same pointers goes through their windows.
     for (const Access& access : accesses) {
       if (!plain_.contains(access.instruction) || !windows_.find(access.address())) continue;
       Segment alone{access.instruction, access.instruction, {Group(access)}};
       alone.groups.front().is_stream = true;
-      translate_segment(alone, translator_, windows_, plain_, rare_);
+      translate_segment(alone, windows_, plain_, rare_);
     }
   }
 

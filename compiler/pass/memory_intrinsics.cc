@@ -25,7 +25,7 @@ struct Operand {
 
 // Translates a pointer operand of `size_bytes` in front of the call; a range that crosses leaves for `across`.
 void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, BasicBlock* across,
-                       Translator& translator, Windows& windows) {
+                       Windows& windows) {
   Value* address = call.getArgOperand(operand.number);
   IRBuilder<> builder(&call);
   Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
@@ -34,16 +34,8 @@ void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, Bas
   BasicBlock* use = block->splitBasicBlock(call.getIterator(), "spw.use");
   block->getTerminator()->eraseFromParent();
   const Translator::Range range{address, bits, size_bytes, may_cross, operand.is_store, true};
-  const Window* window = windows.find(address);
-  Value* raw = nullptr;
-  if (window) {
-    raw = windows.translate(*window, range, &block, across, call.getDebugLoc());
-    builder.SetInsertPoint(block);
-  } else {
-    Value* delta = translator.translate_range(range, &block, across, call.getDebugLoc());
-    builder.SetInsertPoint(block);
-    raw = builder.CreatePtrAdd(address, delta, "spw.raw");
-  }
+  Value* raw = windows.translate(windows.find(address), range, &block, across, call.getDebugLoc());
+  builder.SetInsertPoint(block);
   builder.CreateBr(use);
   call.setArgOperand(operand.number, raw);
 }
@@ -58,8 +50,7 @@ void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> ope
   builder.SetCurrentDebugLocation(call.getDebugLoc());
   Value* result = call_across(builder);
   builder.CreateBr(done);
-  for (const Operand operand : operands)
-    translate_pointer(call, operand, size_bytes, across, translator, windows);
+  for (const Operand operand : operands) translate_pointer(call, operand, size_bytes, across, windows);
   if (pred_empty(across)) {
     across->eraseFromParent();
   } else if (!call.getType()->isVoidTy()) {

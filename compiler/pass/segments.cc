@@ -134,12 +134,12 @@ size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
     const Group& group = groups[group_of[end]];
     const auto known = taken_as.find(group_of[end]);
     const bool is_new = known == taken_as.end();
-    if (is_new && group.pays() && group.accesses[0].instruction == access.instruction &&
-        !available_before(access.address(), head, 0)) {
+    const bool begins = is_new && group.pays() && group.accesses[0].instruction == access.instruction;
+    if (begins && !available_before(access.address(), head, 0)) {
       const size_t lost = count_if(drop_begin(seq(end, run.size())),
                                    [&](size_t i) { return taken_as.contains(group_of[i]); });
       if (lost < group.accesses.size()) break;
-    } else if (is_new && group.pays() && group.accesses[0].instruction == access.instruction) {
+    } else if (begins) {
       if (translations + alone + 1 > Segment::kTranslationsMax) break;
       taken_as[group_of[end]] = taken.size();
       taken.emplace_back(access);

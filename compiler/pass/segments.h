@@ -85,8 +85,7 @@ class SegmentPlanner {
 
 // Rewrites the function for one segment. `pending` is what has yet to be translated one by one: it loses the accesses of
 // the groups. The copies of what it held in the slow piece are appended to `rare`.
-void translate_segment(const Segment& segment, Translator& translator, Windows& windows,
-                       llvm::SetVector<llvm::Instruction*>& pending,
+void translate_segment(const Segment& segment, Windows& windows, llvm::SetVector<llvm::Instruction*>& pending,
                        llvm::SmallVectorImpl<llvm::Instruction*>& rare);
 
 }  // namespace spw::pass

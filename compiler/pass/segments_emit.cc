@@ -40,9 +40,8 @@ BasicBlock* clone_piece(BasicBlock* fast, BasicBlock* join, ValueToValueMapTy& c
 
 class HeadWriter {
  public:
-  HeadWriter(const Segment& segment, Translator& translator, Windows& windows, BasicBlock* slow)
-      : translator_(translator),
-        windows_(windows),
+  HeadWriter(const Segment& segment, Windows& windows, BasicBlock* slow)
+      : windows_(windows),
         slow_(slow),
         spans_left_(Segment::kTranslationsMax - std::min(segment.translations, Segment::kTranslationsMax)) {}
 
@@ -50,21 +49,17 @@ class HeadWriter {
   // raw address of the range.
   Value* translate(const Group& group, BasicBlock** block) {
     const Access& first = group.accesses.front();
-    place_ = first.instruction->getDebugLoc();
+    const DebugLoc& place = first.instruction->getDebugLoc();
     IRBuilder<> builder(*block);
-    builder.SetCurrentDebugLocation(place_);
-    low_ = group.low
-               ? builder.CreatePtrAdd(first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
-               : first.address();
-    bits_ = builder.CreatePtrToInt(low_, builder.getInt64Ty(), "spw.address");
+    builder.SetCurrentDebugLocation(place);
+    Value* low =
+        group.low ? builder.CreatePtrAdd(first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
+                  : first.address();
+    Value* bits = builder.CreatePtrToInt(low, builder.getInt64Ty(), "spw.address");
     const bool may_span = group.may_cross() && spans_left_ > 0;
     spans_left_ -= may_span;
-    const Translator::Range range{low_,           bits_,   group.span_bytes(), group.may_cross(),
-                                  group.is_store, may_span};
-    if (group.is_stream) return windows_.translate(window_of(group), range, block, slow_, place_);
-    Value* delta = translator_.translate_range(range, block, slow_, place_);
-    builder.SetInsertPoint(*block);
-    return builder.CreatePtrAdd(low_, delta, "spw.raw");
+    const Translator::Range range{low, bits, group.span_bytes(), group.may_cross(), group.is_store, may_span};
+    return windows_.translate(group.is_stream ? &window_of(group) : nullptr, range, block, slow_, place);
   }
 
  private:
@@ -76,19 +71,15 @@ class HeadWriter {
     return window;
   }
 
-  Translator& translator_;
   Windows& windows_;
   BasicBlock* slow_;
   size_t spans_left_;
-  DebugLoc place_;
-  Value* low_ = nullptr;
-  Value* bits_ = nullptr;
 };
 
 }  // namespace
 
-void translate_segment(const Segment& segment, Translator& translator, Windows& windows,
-                       SetVector<Instruction*>& pending, SmallVectorImpl<Instruction*>& rare) {
+void translate_segment(const Segment& segment, Windows& windows, SetVector<Instruction*>& pending,
+                       SmallVectorImpl<Instruction*>& rare) {
   for (const Group& group : segment.groups) move_before(group.accesses.front().address(), segment.first);
   BasicBlock* head = segment.first->getParent();
   BasicBlock* fast = head->splitBasicBlock(segment.first->getIterator(), "spw.fast");
@@ -105,7 +96,7 @@ void translate_segment(const Segment& segment, Translator& translator, Windows& 
   for (const Group& group : segment.groups)
     for (const Access& access : group.accesses) pending.remove(access.instruction);
 
-  HeadWriter writer(segment, translator, windows, slow);
+  HeadWriter writer(segment, windows, slow);
   BasicBlock* block = head;
   for (const Group& group : segment.groups) {
     Value* raw = writer.translate(group, &block);

@@ -64,8 +64,17 @@ const Window& Windows::create(const Value* address) {
   return windows_.back();
 }
 
-Value* Windows::translate(const Window& window, const Translator::Range& range, BasicBlock** block,
+Value* Windows::translate(const Window* window, const Translator::Range& range, BasicBlock** block,
                           BasicBlock* crossing, const DebugLoc& place) {
+  if (window) return translate_through(*window, range, block, crossing, place);
+  Value* delta = translator_.translate_range(range, block, crossing, place);
+  IRBuilder<> builder(*block);
+  builder.SetCurrentDebugLocation(place);
+  return builder.CreatePtrAdd(range.low, delta, "spw.raw");
+}
+
+Value* Windows::translate_through(const Window& window, const Translator::Range& range, BasicBlock** block,
+                                  BasicBlock* crossing, const DebugLoc& place) {
   LLVMContext& context = (*block)->getContext();
   BasicBlock* ready =
       BasicBlock::Create(context, "spw.ready", &translator_.function(), (*block)->getNextNode());

@@ -45,15 +45,18 @@ class Windows {
   // nullptr: there is none.
   const Window* find(const llvm::Value* address) const { return by_pointer_.lookup(pointer_of(address)); }
 
-  // Translates the range through the window, as Translator::translate_range() does without one, and returns its
+  // Translates the range as Translator::translate_range() does, through `window` unless that is nullptr, and returns its
   // raw address.
-  llvm::Value* translate(const Window& window, const Translator::Range& range, llvm::BasicBlock** block,
+  llvm::Value* translate(const Window* window, const Translator::Range& range, llvm::BasicBlock** block,
                          llvm::BasicBlock* crossing, const llvm::DebugLoc& place);
 
   // Closes the windows at calls and promotes them. After all other changes to the function.
   void finish();
 
  private:
+  llvm::Value* translate_through(const Window& window, const Translator::Range& range,
+                                 llvm::BasicBlock** block, llvm::BasicBlock* crossing,
+                                 const llvm::DebugLoc& place);
   static const llvm::Value* pointer_of(const llvm::Value* address);
 
   Translator& translator_;
