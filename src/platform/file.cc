@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -30,7 +31,8 @@ File::~File() {
 }
 
 Result<File> open_file(const std::string& path, int flags) {
-  int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+  constexpr mode_t kOwnerOnly = 0600;
+  int fd = ::open(path.c_str(), flags | O_CLOEXEC, kOwnerOnly);
   if (fd < 0) return failed("cannot open " + path);
   return File(fd);
 }
@@ -100,6 +102,14 @@ uint64_t direct_alignment(const File& file) {
     return info.stx_dio_offset_align;
 #endif
   return kSectorBytes;
+}
+
+Status lock_file(const File& file, Lock lock) {
+  int result;
+  do {
+    result = ::flock(file.fd(), (lock == Lock::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? Status::ok() : failed("cannot lock a file");
 }
 
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {

@@ -42,7 +42,7 @@ struct OpenedFile {
   bool direct = false;
 };
 
-// open(2) with O_CLOEXEC; flags: O_RDONLY, O_RDWR, …
+// open(2) with O_CLOEXEC; flags: O_RDONLY, O_RDWR, … A file that O_CREAT makes has mode 0600.
 Result<File> open_file(const std::string& path, int flags);
 
 // A second open description of what `fd` has open, with its access mode; direct where the filesystem accepts
@@ -62,6 +62,11 @@ Result<uint64_t> filesystem_free(const File& file);
 // The multiple that offsets and lengths of direct transfers must have, as the kernel reports it; 512 where it
 // does not.
 uint64_t direct_alignment(const File& file);
+
+// Locks the whole file against other open descriptions (flock(2)) until this one is closed, without waiting: EWOULDBLOCK when
+// another has a lock that forbids it. Two kShared locks do not forbid each other.
+enum class Lock : uint8_t { kShared, kExclusive };
+Status lock_file(const File& file, Lock lock);
 
 // Allocates space without changing the file's size. EOPNOTSUPP where the filesystem cannot.
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes);

@@ -7,13 +7,19 @@
 
 namespace spw::store {
 
-Mailbox::Mailbox(size_t depth) { results_.reserve(depth); }
+Mailbox::Mailbox(size_t depth, Engine* sleeper) : sleeper_(sleeper) { results_.reserve(depth); }
 
 // Notifies under the lock, so that the waiter cannot destroy the mailbox between the two.
-void Mailbox::put(RawResult result) {
+void Mailbox::put(std::span<const RawResult> results) {
   std::lock_guard lock(mutex_);
-  results_.push_back(result);
+  results_.insert(results_.end(), results.begin(), results.end());
   changed_.notify_one();
+  if (sleeper_) sleeper_->wake();
+}
+
+bool Mailbox::is_empty() {
+  std::lock_guard lock(mutex_);
+  return results_.empty();
 }
 
 size_t Mailbox::take(std::span<RawResult> out) {

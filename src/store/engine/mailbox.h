@@ -14,8 +14,11 @@ namespace spw::store {
 
 class Mailbox {
  public:
-  explicit Mailbox(size_t depth);
-  void put(RawResult result);
+  // `sleeper`: what to wake as well when something comes; it outlives the mailbox. nullptr: nothing.
+  explicit Mailbox(size_t depth, Engine* sleeper = nullptr);
+  void put(RawResult result) { put(std::span(&result, 1)); }
+  void put(std::span<const RawResult> results);
+  bool is_empty();
   size_t take(std::span<RawResult> out);
   // As IoQueue's.
   void wait(uint64_t timeout_ns);
@@ -24,6 +27,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  Engine* sleeper_;
   std::vector<RawResult> results_;
   bool woken_ = false;
 };

@@ -75,9 +75,16 @@ uint64_t Progress::step_bytes() const {
     bytes = (done_bytes_ < aligned_end ? aligned_end : end) - done_bytes_;
   }
   if (op_ == Op::kWrite && request_->op == Op::kDiscard) bytes = std::min(bytes, kZerosBytes * kSegmentsMax);
-  if (fault_.shorten && bytes >= 2 * target_->alignment_bytes)
-    bytes = std::max(target_->alignment_bytes, round_down(bytes / 2, target_->alignment_bytes));
+  if (uint64_t piece = target_->piece_bytes; piece != 0 && op_ != Op::kDiscard)
+    bytes = std::min(bytes, piece - (request_->offset_bytes + done_bytes_) % piece);
   return bytes;
+}
+
+// The fault: half of the blocks.
+void Progress::shorten(uint64_t* bytes) {
+  if (fault_.shorten && *bytes >= 2 * target_->alignment_bytes)
+    *bytes = std::max(target_->alignment_bytes, round_down(*bytes / 2, target_->alignment_bytes));
+  fault_.shorten = false;
 }
 
 bool Progress::next(RawIo* io) {
@@ -89,8 +96,9 @@ bool Progress::next(RawIo* io) {
   io->op = op_;
   io->fd = target_->fd;
   io->offset_bytes = request_->offset_bytes + done_bytes_;
-  io->bytes = op_ == Op::kSync ? 0 : step_bytes();
-  fault_.shorten = false;
+  planned_bytes_ = op_ == Op::kSync ? 0 : step_bytes();
+  io->bytes = planned_bytes_;
+  shorten(&io->bytes);
   if (op_ == Op::kDiscard || op_ == Op::kSync) return true;
   if (io->bytes % target_->alignment_bytes != 0 || done_bytes_ % target_->alignment_bytes != 0)
     io->fd = target_->tail_fd;
@@ -179,9 +187,7 @@ void Progress::finish_failed_step(int error) {
 void Progress::continue_from(uint64_t done_bytes) {
   uint64_t aligned = round_down(done_bytes, target_->alignment_bytes);
   if (aligned <= done_bytes_) return retry_or_fail(EIO);
-  // A write that stops before the file's unaligned tail, as it has to, is no short transfer.
-  bool short_transfer = op_ == Op::kRead || aligned < round_down(write_end(), target_->alignment_bytes);
-  if (short_transfer) telemetry::count(Counter::store_retries);
+  if (done_bytes - done_bytes_ < planned_bytes_) telemetry::count(Counter::store_retries);
   done_bytes_ = aligned;
   retries_ = 0;
 }

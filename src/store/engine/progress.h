@@ -29,6 +29,8 @@ struct Target {
   int tail_fd = -1;  // for the unaligned end of a file; never O_DIRECT; may be fd
   uint64_t size_bytes = 0;
   uint64_t alignment_bytes = 0;
+  // No step of a read or write crosses a multiple of this (0: they may).
+  uint64_t piece_bytes = 0;
   // Nobody else sees the contents and they die with the process: writes may make the file longer, its end reads as zeros
   // wherever that is, and a sync is nothing.
   bool spill = false;
@@ -60,6 +62,7 @@ class Progress {
   void continue_from(uint64_t done_bytes);
   void retry_or_fail(int error);
   uint64_t step_bytes() const;
+  void shorten(uint64_t* bytes);
   void cut_segments(uint64_t bytes, RawIo* io);
   void point_to_zeros(uint64_t bytes, RawIo* io);
   void zero_behind(uint64_t done_bytes);
@@ -70,7 +73,8 @@ class Progress {
   uint64_t done_bytes_ = 0;
   Op op_ = Op::kRead;  // of the steps: a discard may turn into a write
   bool over_ = true;
-  unsigned retries_ = 0;  // since the last progress
+  uint64_t planned_bytes_ = 0;  // of the step that next() gave out, before a fault made it shorter
+  unsigned retries_ = 0;        // since the last progress
   int error_ = 0;
   Fault fault_;
   iovec cut_[kSegmentsMax];  // a step that does not move all segments; written by next()

@@ -19,7 +19,7 @@ void WorkerPool::run(std::span<const RawIo> ios, Mailbox& mailbox) {
     workers_.push_back(std::move(*worker));
   }
   if (workers_.empty()) {
-    for (const RawIo& io : ios) mailbox.put({io.slot, run_io(io)});
+    for (const RawIo& io : ios) mailbox.put({io.slot, run_(io)});
     return;
   }
   for (const RawIo& io : ios) tasks_.push_back({io, &mailbox});
@@ -34,7 +34,7 @@ void WorkerPool::work() {
     Task task = tasks_.front();
     tasks_.pop_front();
     lock.unlock();
-    task.mailbox->put({task.io.slot, run_io(task.io)});
+    task.mailbox->put({task.io.slot, run_(task.io)});
     lock.lock();
   }
 }

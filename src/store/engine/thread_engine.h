@@ -7,7 +7,9 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "platform/thread.h"
@@ -19,7 +21,8 @@ inline constexpr unsigned kWorkers = 16;
 
 class WorkerPool {
  public:
-  WorkerPool() = default;
+  // `run`: does one step. Called by several threads at a time.
+  explicit WorkerPool(std::function<int64_t(const RawIo&)> run = run_io) : run_(std::move(run)) {}
   ~WorkerPool();
   // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
   void run(std::span<const RawIo> ios, Mailbox& mailbox);
@@ -31,6 +34,7 @@ class WorkerPool {
   };
   void work();
 
+  const std::function<int64_t(const RawIo&)> run_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
