@@ -7,6 +7,8 @@
 #include "base/units.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/sparse_store.h"
+#include "store/uri.h"
 
 namespace spw::store {
 
@@ -38,11 +40,41 @@ Opened open_spill(const std::string& rest, const OpenOptions& options) {
   return as_store(FileStore::open_spill(rest, file_options(options)));
 }
 
+Result<Access> access_of(const Uri& uri, bool spill) {
+  const std::string* mode = uri.find("mode");
+  if (spill && mode)
+    return Status::sentence(EINVAL,
+                            uri.whole + ": what is spilled is gone with the program; leave mode away");
+  if (spill) return Access::kSpill;
+  if (!mode) return Access::kOpenOrCreate;
+  if (*mode == "create") return Access::kCreate;
+  if (*mode == "open") return Access::kOpen;
+  if (*mode == "read") return Access::kRead;
+  return Status::sentence(EINVAL, uri.whole + ": mode is create, open or read, not \"" + *mode + "\"");
+}
+
+Opened open_sparse(const std::string& rest, const OpenOptions& options) {
+  constexpr std::string_view kParameters[] = {"segment", "size", "mode"};
+  auto uri = parse_uri("sparse:", rest, kParameters);
+  if (!uri) return uri.status();
+  if (uri->path.empty()) return Status::sentence(EINVAL, uri->whole + ": it needs a directory, sparse:DIR");
+  auto segment = uri->size("segment");
+  if (!segment) return segment.status();
+  auto size = uri->size("size");
+  if (!size) return size.status();
+  auto access = access_of(*uri, options.spill);
+  if (!access) return access.status();
+  SparseOptions sparse{
+      *access, {segment->value_or(0), size->value_or(0)}, options.engine, options.direct, options.faults};
+  return as_store(SparseStore::open(uri->path, sparse));
+}
+
 struct Scheme {
   std::string_view prefix;
   Opened (*open)(const std::string& rest, const OpenOptions& options);
 };
-constexpr Scheme kSchemes[] = {{"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill}};
+constexpr Scheme kSchemes[] = {
+    {"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill}, {"sparse:", open_sparse}};
 
 bool is_directory(const std::string& path) {
   struct stat info{};
@@ -55,8 +87,8 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
   for (const Scheme& scheme : kSchemes)
     if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
   if (is_directory(uri)) return open_spill(uri, options);
-  return Status::sentence(EINVAL,
-                          "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR nor a directory");
+  return Status::sentence(
+      EINVAL, "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR, sparse:DIR nor a directory");
 }
 
 }  // namespace spw::store

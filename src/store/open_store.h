@@ -3,6 +3,9 @@
 //     memory:SIZE    in memory ("memory:512M")
 //     file:PATH      a whole existing file or block device; its contents are read and overwritten
 //     spill:DIR      a spill file in a directory; "DIR" alone, when it is a directory, means the same
+//     sparse:DIR?segment=SIZE&size=SIZE&mode=MODE
+//                    segment files in a directory, made as they are written to (sparse_store.h). MODE: create, open, read (only),
+//                    or none of them: open it, or create it where there is none. size is needed to create it
 //
 // Threads: any.
 #pragma once
@@ -19,6 +22,8 @@ namespace spw::store {
 struct OpenOptions {
   EngineKind engine = EngineKind::kAuto;
   bool direct = true;
+  // A place to put what dies with the process: sparse: then leaves nothing behind and takes no mode.
+  bool spill = false;
   FaultPlan* faults = nullptr;  // outlives the store
 };
 

@@ -119,6 +119,31 @@ TEST_P(DiskFull, a_discard_makes_room_again) {
   EXPECT_EQ(perform(transfer_of(Op::kWrite, kGiB, buffer)), 0);
 }
 
+TEST_P(DiskFull, a_sparse_store_keeps_what_it_has_and_takes_more_when_a_segment_is_given_back) {
+  constexpr uint64_t kSegment = 2 * kMiB;
+  store_.reset();
+  auto sparse = SparseStore::open(
+      mount_point_ + "/sparse",
+      {Access::kCreate, {kSegment, 2 * kFilesystemBytes}, GetParam().engine, true, nullptr});
+  ASSERT_TRUE(sparse) << sparse.status().message();
+  auto transfer = [&](Request request) { return (*sparse)->transfer(request).error(); };
+  uint64_t written = 0;
+  int error = 0;
+  for (; written < 2 * kFilesystemBytes / kMiB && error == 0; written += error == 0)
+    error = transfer(transfer_of(Op::kWrite, written * kMiB, Buffer(kMiB, written + 1)));
+  EXPECT_EQ(error, ENOSPC);
+  ASSERT_GT(written, 8u);
+  EXPECT_EQ((*sparse)->reserve(kSegment * 30, kSegment).error(), ENOSPC);
+  for (uint64_t block = 0; block < written; ++block) {
+    Buffer read(kMiB);
+    ASSERT_EQ(transfer(transfer_of(Op::kRead, block * kMiB, read)), 0);
+    EXPECT_EQ(read, Buffer(kMiB, block + 1));
+  }
+  EXPECT_EQ(transfer(discard_of(kSegment, 2 * kSegment)), 0);
+  EXPECT_EQ(transfer(transfer_of(Op::kWrite, written * kMiB, Buffer(kMiB, 77))), 0);
+  EXPECT_TRUE((*sparse)->reserve(kSegment, kMiB));
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, DiskFull,
                          ::testing::Values(Full{Filesystem::kTmpfs, EngineKind::kUring},
                                            Full{Filesystem::kTmpfs, EngineKind::kThreads},

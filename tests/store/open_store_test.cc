@@ -23,12 +23,24 @@ TEST(OpenStore, knows_every_scheme) {
     ASSERT_TRUE(spill) << spill.status().message();
     EXPECT_TRUE((*spill)->describe().starts_with("spill:" + directory)) << (*spill)->describe();
   }
+  {
+    auto sparse = open_store("sparse:" + directory + "/s?segment=1M&size=4M");
+    ASSERT_TRUE(sparse) << sparse.status().message();
+    EXPECT_EQ((*sparse)->size_bytes(), 4 * kMiB);
+    EXPECT_TRUE((*sparse)->describe().starts_with("sparse:" + directory + "/s (segments of 1.0 MiB, "))
+        << (*sparse)->describe();
+  }
+  EXPECT_TRUE(open_store("sparse:" + directory + "/s?mode=read"));
+  EXPECT_EQ(open_store("sparse:" + directory + "/s?mode=create&size=4M").status().error(), EEXIST);
+  EXPECT_TRUE(open_store("sparse:" + directory + "/s", {.spill = true})) << "spilling ignores what is there";
   std::filesystem::remove_all(directory);
 }
 
 TEST(OpenStore, says_what_it_cannot_make_of_a_name) {
   for (const char* uri :
-       {"", "memory:", "memory:much", "memory:0", "tape:/dev/st0", "/no/such/place", "/etc/passwd"}) {
+       {"", "memory:", "memory:much", "memory:0", "tape:/dev/st0", "/no/such/place", "/etc/passwd",
+        "sparse:", "sparse:/tmp?size=much", "sparse:/tmp?size=", "sparse:/tmp?size", "sparse:/tmp?sise=1G",
+        "sparse:/tmp?size=1G&size=2G", "sparse:/tmp?size=1G&mode=append", "sparse:/tmp?size=%4"}) {
     auto store = open_store(uri);
     ASSERT_FALSE(store) << uri;
     EXPECT_EQ(store.status().error(), EINVAL) << uri;

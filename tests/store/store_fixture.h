@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/sparse_store.h"
 #include "telemetry/counters.h"
 
 namespace spw::store {
@@ -74,7 +75,7 @@ inline Request sync_of() {
   return request;
 }
 
-enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill };
+enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill, kSparse, kSparseSpill };
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
 struct Case {
@@ -83,14 +84,15 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory", "file", "buffered_file", "spill"};
+  constexpr const char* kKinds[] = {"memory", "file", "buffered_file", "spill", "sparse", "sparse_spill"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
 
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
-  for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill})
+  for (Kind kind :
+       {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse, Kind::kSparseSpill})
     for (Way way : ways)
       if (kind != Kind::kMemory || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -116,15 +118,30 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     std::filesystem::remove_all(directory_);
   }
 
+  static EngineKind engine_of(Way way) {
+    return way == Way::kUring     ? EngineKind::kUring
+           : way == Way::kAio     ? EngineKind::kAio
+           : way == Way::kThreads ? EngineKind::kThreads
+                                  : EngineKind::kAuto;
+  }
+
   FileOptions options(Way way) {
     FileOptions options;
     options.direct = GetParam().kind != Kind::kBufferedFile;
     options.faults = &faults_;
-    options.engine = way == Way::kUring     ? EngineKind::kUring
-                     : way == Way::kAio     ? EngineKind::kAio
-                     : way == Way::kThreads ? EngineKind::kThreads
-                                            : EngineKind::kAuto;
+    options.engine = engine_of(way);
     return options;
+  }
+
+  // Segments so small that many requests of the tests cross them.
+  SparseOptions sparse_options(uint64_t bytes) {
+    bool spill = GetParam().kind == Kind::kSparseSpill;
+    constexpr uint64_t kSegmentBytes = 192 * kKiB;
+    return {spill ? Access::kSpill : Access::kOpenOrCreate,
+            {kSegmentBytes, bytes},
+            engine_of(GetParam().way),
+            true,
+            &faults_};
   }
 
   // Opens a fresh, empty store.
@@ -133,6 +150,8 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kMemory) return adopt(MemoryStore::create(bytes, &faults_));
     if (GetParam().kind == Kind::kSpill)
       return adopt(FileStore::open_spill(directory_, options(GetParam().way), bytes));
+    if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
+      return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     path_ = directory_ + "/data";
     platform::File file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600));
     ASSERT_TRUE(platform::set_file_size(file, bytes));
