@@ -178,6 +178,15 @@ void scan_target(Arguments& result, string_view triple) {
     refuse(result, "only x86-64 can be instrumented, not " + std::string(triple) + "; add -fno-spillway");
 }
 
+void choose_engine(Arguments& result, string_view name) {
+  if (name == "mapped")
+    result.engine = Engine::kMapped;
+  else if (name == "translated")
+    result.engine = Engine::kTranslated;
+  else
+    refuse(result, "-fspillway-engine=" + std::string(name) + " is none: mapped or translated");
+}
+
 // An option that takes no part in the order of inputs. False: not one of ours, keep it.
 bool take_own(Arguments& result, string_view argument) {
   if (argument == "-fno-spillway")
@@ -188,6 +197,8 @@ bool take_own(Arguments& result, string_view argument) {
     result.count_hits = true;
   else if (argument == "-fno-spillway-count")
     result.count_hits = false;
+  else if (auto engine = value_of(argument, "-fspillway-engine="))
+    choose_engine(result, *engine);
   else if (argument == "--spillway-help")
     result.help = true;
   else if (argument == "--spillway-version")

@@ -14,13 +14,18 @@ namespace spw::driver {
 
 enum class Lto { kNone, kFull, kThin };
 
+enum class Engine { kTranslated, kMapped };
+// What code is written for when nothing is said.
+inline constexpr Engine kEngineDefault = Engine::kTranslated;
+
 struct Arguments {
   std::vector<std::string> kept;
-  bool instrument = true;   // -fno-spillway takes it away
-  bool count_hits = false;  // -fspillway-count
-  bool help = false;        // --spillway-help
-  bool version = false;     // --spillway-version
-  bool cc1 = false;         // clang talking to itself: nothing is added
+  bool instrument = true;          // -fno-spillway takes it away
+  Engine engine = kEngineDefault;  // -fspillway-engine=
+  bool count_hits = false;         // -fspillway-count
+  bool help = false;               // --spillway-help
+  bool version = false;            // --spillway-version
+  bool cc1 = false;                // clang talking to itself: nothing is added
   bool has_input = false;
   bool stops_before_link = false;  // -c, -S, -E, ...
   bool relocatable = false;        // -r: links, but no libraries

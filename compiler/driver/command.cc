@@ -13,11 +13,19 @@ void append(Words& words, std::initializer_list<std::string> more) { words.inser
 
 bool is_lld(const std::string& linker) { return linker.find("lld") != std::string::npos; }
 
+void append_pass_option(Words& words, const std::string& option) {
+  append(words, {"-Xclang", "-mllvm", "-Xclang", option});
+}
+
 // Through -Xclang, because only the compiler proper loads the plugin: the assembler would not know its
 // options. -load makes the options known before they are read; -fpass-plugin alone comes too late.
 void append_compile_options(Words& words, const Arguments& arguments, const std::string& plugin) {
   append(words, {"-fpass-plugin=" + plugin, "-Xclang", "-load", "-Xclang", plugin});
-  if (arguments.count_hits) append(words, {"-Xclang", "-mllvm", "-Xclang", "-spw-count"});
+  append_pass_option(words,
+                     arguments.engine == Engine::kMapped ? "-spw-engine=mapped" : "-spw-engine=translated");
+  // The linker's plugin has no options: the modules tell it the engine.
+  if (arguments.lto != Lto::kNone) append_pass_option(words, "-spw-mark-engine");
+  if (arguments.count_hits) append_pass_option(words, "-spw-count");
 }
 
 void append_link_options(Words& words, const Arguments& arguments, const Places& places,
@@ -34,6 +42,8 @@ void append_link_options(Words& words, const Arguments& arguments, const Places&
 }  // namespace
 
 std::optional<std::string> conflict(const Arguments& arguments) {
+  if (arguments.count_hits && arguments.engine == Engine::kMapped)
+    return "-fspillway-count counts translations, and the mapped engine has none";
   if (arguments.lto == Lto::kNone) return std::nullopt;
   if (arguments.linker && !is_lld(*arguments.linker))
     return "with -flto the code is instrumented by the linker, which has to be lld, not " + *arguments.linker;
@@ -49,11 +59,9 @@ std::vector<std::string> clang_command(const Arguments& arguments, const Places&
     return command;
   }
   const std::string plugin = places.library_directory + "/spillway_pass.so";
-  if (arguments.lto == Lto::kNone) {
-    command.push_back("--start-no-unused-arguments");
-    append_compile_options(command, arguments, plugin);
-    command.push_back("--end-no-unused-arguments");
-  }
+  command.push_back("--start-no-unused-arguments");
+  append_compile_options(command, arguments, plugin);
+  command.push_back("--end-no-unused-arguments");
   // Behind "--" every word is an input.
   const auto inputs = std::find(arguments.kept.begin(), arguments.kept.end(), "--");
   command.insert(command.end(), arguments.kept.begin(), inputs);

@@ -5,6 +5,8 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/TargetParser/Triple.h"
 #include "pass/block_loops.h"
+#include "pass/eligible_functions.h"
+#include "pass/hints/mapped_module.h"
 #include "pass/masked_accesses.h"
 #include "pass/memory_intrinsics.h"
 #include "pass/options.h"
@@ -21,13 +23,6 @@ using namespace llvm;
 namespace {
 
 constexpr const char* kPassName = "spillway";
-constexpr const char* kPlainSection = ".text.spillway_plain";
-
-bool wants_instrumentation(const Function& function) {
-  return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
-         !function.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) &&
-         !function.hasFnAttribute(Attribute::Naked) && !function.getSection().starts_with(kPlainSection);
-}
 
 class FunctionInstrumenter {
  public:
@@ -179,7 +174,30 @@ class FunctionInstrumenter {
   SmallVector<IntrinsicInst*, 0> masked_;
 };
 
+void instrument_for_translated(Module& module, FunctionAnalysisManager& analyses) {
+  redirect_functions(module);
+  RuntimeSymbols symbols(module);
+  const UnmanagedPointers unmanaged(module);
+  for (Function* function : eligible_functions(module))
+    FunctionInstrumenter(*function, symbols, unmanaged).run(analyses);
+  symbols.require_version();
+}
+
+// With link-time optimisation the engine is chosen where a module is compiled and the code is written where it is linked:
+// this flag of the module tells the one to the other.
+constexpr const char* kEngineFlag = "spillway.engine";
+
+Engine engine_of(const Module& module) {
+  const auto* flag = mdconst::extract_or_null<ConstantInt>(module.getModuleFlag(kEngineFlag));
+  return flag ? static_cast<Engine>(flag->getZExtValue()) : opt_engine;
+}
+
 }  // namespace
+
+PreservedAnalyses MarkEnginePass::run(Module& module, ModuleAnalysisManager&) {
+  module.setModuleFlag(Module::Error, kEngineFlag, static_cast<uint32_t>(opt_engine.getValue()));
+  return PreservedAnalyses::all();
+}
 
 PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& module_analyses) {
   constexpr const char* kFlag = "spillway";
@@ -190,19 +208,11 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
-
-  redirect_functions(module);
-  RuntimeSymbols symbols(module);
-  const UnmanagedPointers unmanaged(module);
-  // The loader calls ifunc resolvers before thread-local storage exists.
-  SmallPtrSet<const Function*, 4> resolvers;
-  for (const GlobalIFunc& ifunc : module.ifuncs()) resolvers.insert(ifunc.getResolverFunction());
-  SmallVector<Function*, 0> functions;
-  for (Function& function : module)
-    if (wants_instrumentation(function) && !resolvers.contains(&function)) functions.push_back(&function);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-  for (Function* function : functions) FunctionInstrumenter(*function, symbols, unmanaged).run(analyses);
-  symbols.require_version();
+  if (engine_of(module) == Engine::kMapped)
+    instrument_for_mapped(module, analyses);
+  else
+    instrument_for_translated(module, analyses);
   return PreservedAnalyses::none();
 }
 

@@ -1,6 +1,6 @@
-// The pass: instruments a module for the translated engine.
+// The pass: instruments a module for one of the engines. The mapped one's part is hints/mapped_module.h.
 //
-// Order within a module: external functions are redirected, what is unmanaged is found, then every function is rewritten:
+// Order within a module, for the translated engine: external functions are redirected, what is unmanaged is found, then every function is rewritten:
 // byval arguments, loops, segments, memory intrinsics and masked accesses, and what is left one by one.
 // A module is instrumented once; the module flag "spillway" marks it.
 #pragma once
@@ -13,6 +13,13 @@ class InstrumentPass : public llvm::PassInfoMixin<InstrumentPass> {
  public:
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   // Also for functions marked optnone: without translations they would be wrong.
+  static bool isRequired() { return true; }
+};
+
+// Notes the engine in a module that is instrumented later, by the linker.
+class MarkEnginePass : public llvm::PassInfoMixin<MarkEnginePass> {
+ public:
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };
 

@@ -5,6 +5,13 @@ namespace spw::pass {
 using llvm::cl::desc;
 using llvm::cl::init;
 using llvm::cl::opt;
+using llvm::cl::values;
+
+opt<Engine> opt_engine("spw-engine", init(Engine::kTranslated), desc("The engine that code is written for"),
+                       values(clEnumValN(Engine::kTranslated, "translated", "addresses are translated"),
+                              clEnumValN(Engine::kMapped, "mapped", "residency hints are tested")));
+opt<bool> opt_mark_engine("spw-mark-engine", init(false),
+                          desc("Only note the engine in the module, for the linker to instrument"));
 
 opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
                              desc("Leave accesses alone that provably go to the stack, globals or code"));
@@ -17,5 +24,8 @@ opt<bool> opt_count_hits("spw-count", init(false),
 opt<unsigned> opt_inline_copy_bytes_max(
     "spw-inline-copy", init(128),
     desc("Largest memcpy, memmove or memset that is translated inline, in bytes"));
+
+opt<bool> opt_versions("spw-versions", init(true),
+                       desc("Keep a copy of a function without hints, run while everything fits in memory"));
 
 }  // namespace spw::pass

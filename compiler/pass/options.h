@@ -6,11 +6,23 @@
 
 namespace spw::pass {
 
+enum class Engine { kTranslated, kMapped };
+
+extern llvm::cl::opt<Engine> opt_engine;
+// At a compile step whose module is instrumented when it is linked.
+extern llvm::cl::opt<bool> opt_mark_engine;
+
+// Both engines.
 extern llvm::cl::opt<bool> opt_skip_unmanaged;
+
+// The translated engine.
 extern llvm::cl::opt<bool> opt_merge;
 extern llvm::cl::opt<bool> opt_block_loops;
 extern llvm::cl::opt<bool> opt_windows;
 extern llvm::cl::opt<bool> opt_count_hits;
 extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;
+
+// The mapped engine.
+extern llvm::cl::opt<bool> opt_versions;
 
 }  // namespace spw::pass

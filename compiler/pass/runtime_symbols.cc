@@ -8,19 +8,12 @@ namespace spw::pass {
 
 using namespace llvm;
 
-#define SPW_STRING_(x) #x
-#define SPW_STRING(x) SPW_STRING_(x)
-
-RuntimeSymbols::RuntimeSymbols(Module& module)
-    : module_(module),
-      pointer_(PointerType::getUnqual(module.getContext())),
-      word_(Type::getInt64Ty(module.getContext())) {}
-
-CallInst* RuntimeSymbols::call_preserve_most(IRBuilder<>& builder, const char* name, Type* result,
-                                             ArrayRef<Value*> arguments) {
+CallInst* call_preserve_most(IRBuilder<>& builder, const char* name, Type* result,
+                             ArrayRef<Value*> arguments) {
   SmallVector<Type*, 3> types;
   for (Value* argument : arguments) types.push_back(argument->getType());
-  FunctionCallee callee = module_.getOrInsertFunction(name, FunctionType::get(result, types, false));
+  Module& module = *builder.GetInsertBlock()->getModule();
+  FunctionCallee callee = module.getOrInsertFunction(name, FunctionType::get(result, types, false));
   if (auto* function = dyn_cast<Function>(callee.getCallee())) {
     function->setCallingConv(CallingConv::PreserveMost);
     function->setDoesNotThrow();
@@ -34,6 +27,20 @@ CallInst* RuntimeSymbols::call_preserve_most(IRBuilder<>& builder, const char* n
   call->addFnAttr(Attribute::Cold);
   return call;
 }
+
+void require_symbol(Module& module, const char* symbol, const char* holder_name) {
+  Constant* version = module.getOrInsertGlobal(symbol, Type::getInt8Ty(module.getContext()));
+  // A declaration that nothing refers to leaves no trace in the object, so a local pointer holds it;
+  // llvm.used, not llvm.compiler.used, or --gc-sections drops the pointer and the check with it.
+  auto* holder = new GlobalVariable(module, PointerType::getUnqual(module.getContext()), true,
+                                    GlobalValue::PrivateLinkage, version, holder_name);
+  appendToUsed(module, {holder});
+}
+
+RuntimeSymbols::RuntimeSymbols(Module& module)
+    : module_(module),
+      pointer_(PointerType::getUnqual(module.getContext())),
+      word_(Type::getInt64Ty(module.getContext())) {}
 
 CallInst* RuntimeSymbols::call_load(IRBuilder<>& builder, Value* address, uint64_t size_bytes) {
   return call_preserve_most(builder, "__spw_load_v1", pointer_, {address, builder.getInt64(size_bytes)});
@@ -88,13 +95,7 @@ Value* RuntimeSymbols::thread(IRBuilder<>& builder) {
 }
 
 void RuntimeSymbols::require_version() {
-  Constant* version =
-      module_.getOrInsertGlobal(SPW_STRING(SPW_ABI_VERSION_SYMBOL), Type::getInt8Ty(module_.getContext()));
-  // A declaration that nothing refers to leaves no trace in the object, so a local pointer holds it;
-  // llvm.used, not llvm.compiler.used, or --gc-sections drops the pointer and the check with it.
-  auto* holder =
-      new GlobalVariable(module_, pointer_, true, GlobalValue::PrivateLinkage, version, "spw.abi_version");
-  appendToUsed(module_, {holder});
+  require_symbol(module_, SPW_STRING(SPW_ABI_VERSION_SYMBOL), "spw.abi_version");
 }
 
 }  // namespace spw::pass

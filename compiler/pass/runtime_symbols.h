@@ -8,6 +8,16 @@
 
 namespace spw::pass {
 
+#define SPW_STRING_(x) #x
+#define SPW_STRING(x) SPW_STRING_(x)
+
+// What both engines call: declares `name` with the preserve_most convention and calls it, as a cold function.
+llvm::CallInst* call_preserve_most(llvm::IRBuilder<>& builder, const char* name, llvm::Type* result,
+                                   llvm::ArrayRef<llvm::Value*> arguments);
+
+// Makes the module refer to `symbol`, a char of the runtime, through a local pointer named `holder_name`.
+void require_symbol(llvm::Module& module, const char* symbol, const char* holder_name);
+
 class RuntimeSymbols {
  public:
   explicit RuntimeSymbols(llvm::Module& module);
@@ -39,8 +49,6 @@ class RuntimeSymbols {
  private:
   llvm::CallInst* call_c(llvm::IRBuilder<>& builder, const char* name, llvm::Value* to, llvm::Value* second,
                          llvm::Value* size);
-  llvm::CallInst* call_preserve_most(llvm::IRBuilder<>& builder, const char* name, llvm::Type* result,
-                                     llvm::ArrayRef<llvm::Value*> arguments);
 
   llvm::Module& module_;
   llvm::PointerType* pointer_;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """spillway-clang and spillway-clang++: what they add to a command line, what they refuse, and that their output runs.
 
-usage: driver_test.py DRIVER PLUGIN RUNTIME_OBJECTS...
+usage: driver_test.py DRIVER PLUGIN FAKE_HINTS_OBJECT RUNTIME_OBJECTS...
 
 The drivers find plugin and runtime beside themselves, so they are copied beside a runtime made of the fake one.
 """
@@ -29,7 +29,7 @@ PLAIN_ENDS_WITH = " 499500\n"
 
 
 class DriverTest(unittest.TestCase):
-    driver = plugin = ""
+    driver = plugin = hints = ""
     objects: list[str] = []
 
     @classmethod
@@ -47,7 +47,8 @@ class DriverTest(unittest.TestCase):
         (root / "p.cc").write_text("#include <new>\n" + PROGRAM)
         (root / "a.s").write_text(".text\n.globl seven\nseven: mov $7, %eax\nret\n")
         (root / "a.S").write_text(".text\n.globl eight\neight: mov $8, %eax\nret\n")
-        subprocess.run([cls.c, "-fno-spillway", "-shared", "-o", root / "lib/libspillway.so", *cls.objects], check=True)
+        for library, objects in [("libspillway.so", cls.objects), ("libhints.so", [cls.hints])]:
+            subprocess.run([cls.c, "-fno-spillway", "-shared", "-o", root / "lib" / library, *objects], check=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -137,9 +138,31 @@ class DriverTest(unittest.TestCase):
         self.compile("-O1", "-S", "p.c", "-o", "not.s")
         self.assertGreater((self.root / "counted.s").stat().st_size, (self.root / "not.s").stat().st_size)
 
+    def symbols(self, name):
+        return subprocess.run(["nm", self.root / name], capture_output=True, text=True, check=True).stdout
+
+    def test_engine_option_chooses_the_code(self):
+        self.compile("-O2", "-fspillway-engine=mapped", "-c", "p.c", "-o", "engine.o")
+        self.assertIn("__spw_hints_v1", self.symbols("engine.o"))
+        self.assertIn("__spw_hint_store_v1", self.symbols("engine.o"))
+        self.assertNotIn("__spw_malloc_v1", self.symbols("engine.o"))
+        self.compile("-O2", "-fspillway-engine=mapped", "-fspillway-engine=translated", "-c", "p.c", "-o", "engine.o")
+        self.assertNotIn("__spw_hint", self.symbols("engine.o"))
+        self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-engine=mapped", "p.c").stderr)
+
+    def test_link_time_optimisation_writes_for_the_engine_of_the_compile_step(self):
+        for kind in ["-flto", "-flto=thin"]:
+            hints = ["-L" + str(self.root / "lib"), "-lhints"]
+            for engine, symbol, libraries in [("mapped", "__spw_hints_v1", hints), ("translated", "__spw_abi_v2", [])]:
+                self.compile("-O2", kind, f"-fspillway-engine={engine}", "-c", "p.c", "-o", "marked.o")
+                self.compile("-O2", kind, "marked.o", "-o", "marked", *libraries)
+                self.assertIn(symbol, self.symbols("marked"))
+                self.assertTrue(self.output("marked").endswith(PLAIN_ENDS_WITH))
+
     def test_what_cannot_work_is_refused_with_one_line(self):
         for arguments in [["-static"], ["-m32"], ["-fsanitize=undefined,address"], ["--target=aarch64-linux-gnu"],
-                          ["-target", "riscv64"], ["-flto", "-fuse-ld=bfd"], ["-flto", "-fspillway-count"]]:
+                          ["-target", "riscv64"], ["-flto", "-fuse-ld=bfd"], ["-flto", "-fspillway-count"],
+                          ["-fspillway-engine=steam"], ["-fspillway-engine=mapped", "-fspillway-count"]]:
             done = self.run_driver(*arguments, "p.c")
             self.assertEqual(done.returncode, 1, arguments)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -168,7 +191,16 @@ class DriverTest(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0, extra)
             self.assertIn("__spw_abi_v2", done.stderr)
 
+    def test_hints_do_not_link_with_a_runtime_that_has_none(self):
+        self.compile("-O2", "-fspillway-engine=mapped", "-c", "p.c", "-o", "h.o")
+        other = str(self.root / "no_hints.o")
+        subprocess.run(["objcopy", "--redefine-sym", "__spw_hints_v1=__spw_hints_v2", self.hints, other], check=True)
+        for extra in [[], ["-Wl,--gc-sections"], ["-fuse-ld=lld", "-Wl,--gc-sections"]]:
+            done = self.run_driver("-fno-spillway", *extra, "h.o", other, "-o", "mismatch")
+            self.assertNotEqual(done.returncode, 0, extra)
+            self.assertIn("__spw_hints_v1", done.stderr)
+
 
 if __name__ == "__main__":
-    DriverTest.driver, DriverTest.plugin, *DriverTest.objects = sys.argv[1:]
+    DriverTest.driver, DriverTest.plugin, DriverTest.hints, *DriverTest.objects = sys.argv[1:]
     unittest.main(argv=sys.argv[:1])

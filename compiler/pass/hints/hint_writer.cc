@@ -1,0 +1,82 @@
+#include "pass/hints/hint_writer.h"
+
+#include "abi/hints.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "pass/runtime_symbols.h"
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+constexpr uint32_t kLikelyWeight = 1u << 20;
+
+}  // namespace
+
+HintWriter::HintWriter(Module& module)
+    : module_(module),
+      word_(Type::getInt64Ty(module.getContext())),
+      pointer_(PointerType::getUnqual(module.getContext())) {
+  MDBuilder metadata(module.getContext());
+  unlikely_ = metadata.createBranchWeights(1, kLikelyWeight);
+  MDNode* type =
+      metadata.createTBAAScalarTypeNode("hint", metadata.createTBAARoot("Spillway residency hints"));
+  table_type_ = metadata.createTBAAStructTagNode(type, type, 0);
+}
+
+LoadInst* HintWriter::load_table(IRBuilder<>& builder, Value* address) {
+  LoadInst* hint = builder.CreateAlignedLoad(builder.getInt8Ty(), address, Align(1), "spw.hint");
+  hint->setMetadata(LLVMContext::MD_tbaa, table_type_);
+  hint->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(module_.getContext(), {}));
+  return hint;
+}
+
+void HintWriter::test(Instruction& before, Value* address, bool is_store, Address kind) {
+  IRBuilder<> builder(&before);
+  if (kind == Address::kGuess) address = builder.CreateFreeze(address);
+  Value* bits = builder.CreatePtrToInt(address, word_);
+  if (kind == Address::kGuess)
+    bits = builder.CreateAnd(bits, builder.getInt64((uint64_t{1} << SPW_HINT_ADDRESS_BITS) - 1));
+  Value* piece = builder.CreateLShr(bits, SPW_HINT_SHIFT);
+  Value* place =
+      builder.CreateIntToPtr(builder.CreateAdd(piece, builder.getInt64(SPW_HINT_OFFSET)), pointer_);
+  Value* hint = load_table(builder, place);
+  Value* says_no = is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
+                            : builder.CreateICmpSLT(hint, builder.getInt8(0));
+  const DebugLoc where = before.getDebugLoc();
+  Instruction* end = SplitBlockAndInsertIfThen(says_no, before.getIterator(), false, unlikely_);
+  builder.SetInsertPoint(end);
+  builder.SetCurrentDebugLocation(where);
+  call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
+                     {address});
+}
+
+Value* HintWriter::switch_is_set(IRBuilder<>& builder) {
+  Value* place = ConstantExpr::getIntToPtr(builder.getInt64(SPW_HINT_SWITCH), pointer_);
+  LoadInst* state = load_table(builder, place);
+  // Or code generation takes it out of loops that store nothing.
+  state->setVolatile(true);
+  return builder.CreateICmpNE(state, builder.getInt8(0), "spw.hints_matter");
+}
+
+void HintWriter::call_c(IRBuilder<>& builder, const char* name, Value* address, Value* bytes, bool is_store) {
+  FunctionCallee callee = module_.getOrInsertFunction(
+      name, FunctionType::get(builder.getVoidTy(), {pointer_, word_, word_}, false));
+  builder.CreateCall(callee, {address, bytes, builder.getInt64(is_store)})->setDoesNotThrow();
+}
+
+void HintWriter::call_range(IRBuilder<>& builder, Value* address, Value* bytes, bool is_store) {
+  call_c(builder, "__spw_hint_range_v1", address, bytes, is_store);
+}
+
+void HintWriter::call_stream(IRBuilder<>& builder, Value* address, Value* bytes, bool is_store) {
+  call_c(builder, "__spw_hint_stream_v1", address, bytes, is_store);
+}
+
+void HintWriter::require_version() {
+  require_symbol(module_, SPW_STRING(SPW_HINTS_VERSION_SYMBOL), "spw.hints_version");
+}
+
+}  // namespace spw::pass

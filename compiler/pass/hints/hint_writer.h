@@ -1,0 +1,48 @@
+// Writes what abi/hints.h describes: tests of hint bytes, of the switch, and calls of the entry points.
+//
+// A test splits the block that it stands in; the call lies in a cold block of its own. No value but the address passes
+// through a test, so where it stands is free wherever its address is at hand. Test what is written last to first:
+// splitting a block then moves only what lies behind, and the whole stays linear.
+#pragma once
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace spw::pass {
+
+class HintWriter {
+ public:
+  explicit HintWriter(llvm::Module& module);
+
+  // kSure: the program touches the address, or one in the piece beside it, right after. kGuess: it may not; the address can be anything
+  // at all, and is cut to what has a hint byte.
+  enum class Address { kSure, kGuess };
+
+  // In front of `before`: "the hint says no: call".
+  void test(llvm::Instruction& before, llvm::Value* address, bool is_store, Address kind = Address::kSure);
+
+  // Whether hints matter now: an i1, read anew each time.
+  llvm::Value* switch_is_set(llvm::IRBuilder<>& builder);
+
+  // `bytes` is an i64.
+  void call_range(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes, bool is_store);
+  void call_stream(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes, bool is_store);
+
+  // For a branch whose first successor is hardly ever taken.
+  llvm::MDNode* unlikely() const { return unlikely_; }
+
+  void require_version();
+
+ private:
+  llvm::LoadInst* load_table(llvm::IRBuilder<>& builder, llvm::Value* address);
+  void call_c(llvm::IRBuilder<>& builder, const char* name, llvm::Value* address, llvm::Value* bytes,
+              bool is_store);
+
+  llvm::Module& module_;
+  llvm::IntegerType* word_;
+  llvm::PointerType* pointer_;
+  llvm::MDNode* unlikely_;
+  llvm::MDNode* table_type_;
+};
+
+}  // namespace spw::pass

@@ -1,0 +1,125 @@
+#include "pass/hints/mapped_module.h"
+
+#include "abi/hints.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "pass/access.h"
+#include "pass/eligible_functions.h"
+#include "pass/hints/hint_writer.h"
+#include "pass/hints/two_versions.h"
+#include "pass/options.h"
+#include "pass/unmanaged_pointers.h"
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+// A function without loops and with no more hints than this has only the hinted version: testing the switch costs as much.
+constexpr size_t kHintsWithoutVersionsMax = 2;
+// A memory intrinsic of more bytes has its last byte tested too.
+constexpr uint64_t kOneHintBytesMax = 64;
+
+class FunctionHints {
+ public:
+  FunctionHints(Function& function, HintWriter& writer, const UnmanagedPointers& unmanaged)
+      : function_(function), writer_(writer), unmanaged_(unmanaged) {}
+
+  void run(FunctionAnalysisManager& analyses) {
+    collect();
+    if (accesses_.empty() && ranges_.empty()) return;
+    std::optional<TwoVersions> versions;
+    if (wants_versions(analyses)) versions.emplace(function_);
+    for (const Range& range : reverse(ranges_)) hint_range(range);
+    for (const Access& access : reverse(accesses_))
+      writer_.test(*access.instruction, access.address(), access.is_store);
+    if (versions) versions->connect(writer_);
+    // It reads the hint table and may call.
+    function_.removeFnAttr(Attribute::Memory);
+    function_.removeFnAttr(Attribute::Speculatable);
+  }
+
+ private:
+  // What a memory intrinsic reads or writes.
+  struct Range {
+    Instruction* instruction;
+    Value* address;
+    Value* bytes;
+    bool is_store;
+  };
+
+  void collect() {
+    const DataLayout& layout = function_.getDataLayout();
+    for (Instruction& instruction : instructions(function_)) {
+      if (const auto access = access_of(instruction, layout)) {
+        if (!unmanaged_.contains(access->address())) accesses_.push_back(*access);
+      } else if (auto* memory = dyn_cast<MemIntrinsic>(&instruction)) {
+        add_range(*memory, memory->getRawDest(), memory->getLength(), true);
+        if (auto* transfer = dyn_cast<MemTransferInst>(memory))
+          add_range(*memory, transfer->getRawSource(), memory->getLength(), false);
+      }
+    }
+  }
+
+  void add_range(Instruction& instruction, Value* address, Value* bytes, bool is_store) {
+    if (address->getType()->getPointerAddressSpace() != 0 || unmanaged_.contains(address)) return;
+    if (auto* constant = dyn_cast<ConstantInt>(bytes); constant && constant->isZero()) return;
+    ranges_.push_back({&instruction, address, bytes, is_store});
+  }
+
+  bool wants_versions(FunctionAnalysisManager& analyses) const {
+    if (!opt_versions || !can_have_two_versions(function_)) return false;
+    return accesses_.size() + ranges_.size() > kHintsWithoutVersionsMax ||
+           !analyses.getResult<LoopAnalysis>(function_).empty();
+  }
+
+  void test_last(Instruction& before, const Range& range, HintWriter::Address kind) {
+    IRBuilder<> builder(&before);
+    Value* bytes = builder.CreateZExtOrTrunc(range.bytes, builder.getInt64Ty());
+    Value* last = builder.CreatePtrAdd(range.address, builder.CreateSub(bytes, builder.getInt64(1)));
+    writer_.test(before, last, range.is_store, kind);
+  }
+
+  void hint_range(const Range& range) {
+    Instruction& before = *range.instruction;
+    if (auto* constant = dyn_cast<ConstantInt>(range.bytes);
+        constant && constant->getZExtValue() < SPW_HINT_RANGE_BYTES_MIN) {
+      writer_.test(before, range.address, range.is_store);
+      if (constant->getZExtValue() > kOneHintBytesMax) test_last(before, range, HintWriter::Address::kSure);
+      return;
+    }
+    IRBuilder<> builder(&before);
+    Value* bytes = builder.CreateZExtOrTrunc(range.bytes, builder.getInt64Ty());
+    Value* is_long = builder.CreateICmpUGE(bytes, builder.getInt64(SPW_HINT_RANGE_BYTES_MIN));
+    Instruction* when_long = nullptr;
+    Instruction* when_short = nullptr;
+    SplitBlockAndInsertIfThenElse(is_long, before.getIterator(), &when_long, &when_short);
+    builder.SetInsertPoint(when_long);
+    builder.SetCurrentDebugLocation(before.getDebugLoc());
+    writer_.call_range(builder, range.address, bytes, range.is_store);
+    // A copy of no bytes may have any address.
+    writer_.test(*when_short, range.address, range.is_store, HintWriter::Address::kGuess);
+    test_last(*when_short, range, HintWriter::Address::kGuess);
+  }
+
+  Function& function_;
+  HintWriter& writer_;
+  const UnmanagedPointers& unmanaged_;
+  SmallVector<Access, 0> accesses_;
+  SmallVector<Range, 0> ranges_;
+};
+
+}  // namespace
+
+void instrument_for_mapped(Module& module, FunctionAnalysisManager& analyses) {
+  HintWriter writer(module);
+  const UnmanagedPointers unmanaged(module);
+  for (Function* function : eligible_functions(module))
+    FunctionHints(*function, writer, unmanaged).run(analyses);
+  writer.require_version();
+}
+
+}  // namespace spw::pass
