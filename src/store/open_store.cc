@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/nbd_store.h"
 #include "store/sparse_store.h"
 #include "store/uri.h"
 
@@ -69,12 +70,23 @@ Opened open_sparse(const std::string& rest, const OpenOptions& options) {
   return as_store(SparseStore::open(uri->path, sparse));
 }
 
+Opened open_nbd_address(Result<NbdAddress> address, const OpenOptions& options) {
+  if (!address) return address.status();
+  return as_store(NbdStore::open(*address, options.faults));
+}
+Opened open_nbd(const std::string& rest, const OpenOptions& options) {
+  return open_nbd_address(NbdAddress::parse("nbd:", rest), options);
+}
+Opened open_nbd_unix(const std::string& rest, const OpenOptions& options) {
+  return open_nbd_address(NbdAddress::parse("nbd+unix:", rest), options);
+}
+
 struct Scheme {
   std::string_view prefix;
   Opened (*open)(const std::string& rest, const OpenOptions& options);
 };
-constexpr Scheme kSchemes[] = {
-    {"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill}, {"sparse:", open_sparse}};
+constexpr Scheme kSchemes[] = {{"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill},
+                               {"sparse:", open_sparse}, {"nbd:", open_nbd},   {"nbd+unix:", open_nbd_unix}};
 
 bool is_directory(const std::string& path) {
   struct stat info{};
@@ -88,7 +100,9 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
     if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
   if (is_directory(uri)) return open_spill(uri, options);
   return Status::sentence(
-      EINVAL, "\"" + uri + "\" is neither memory:SIZE, file:PATH, spill:DIR, sparse:DIR nor a directory");
+      EINVAL,
+      "\"" + uri +
+          "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, sparse:DIR or nbd://HOST");
 }
 
 }  // namespace spw::store

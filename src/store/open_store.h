@@ -6,6 +6,9 @@
 //     sparse:DIR?segment=SIZE&size=SIZE&mode=MODE
 //                    segment files in a directory, made as they are written to (sparse_store.h). MODE: create, open, read (only),
 //                    or none of them: open it, or create it where there is none. size is needed to create it
+//     nbd://HOST[:PORT][/EXPORT]
+//     nbd+unix:///[EXPORT]?socket=PATH
+//                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N
 //
 // Threads: any.
 #pragma once

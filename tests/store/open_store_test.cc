@@ -40,7 +40,8 @@ TEST(OpenStore, says_what_it_cannot_make_of_a_name) {
   for (const char* uri :
        {"", "memory:", "memory:much", "memory:0", "tape:/dev/st0", "/no/such/place", "/etc/passwd",
         "sparse:", "sparse:/tmp?size=much", "sparse:/tmp?size=", "sparse:/tmp?size", "sparse:/tmp?sise=1G",
-        "sparse:/tmp?size=1G&size=2G", "sparse:/tmp?size=1G&mode=append", "sparse:/tmp?size=%4"}) {
+        "sparse:/tmp?size=1G&size=2G", "nbd:host", "nbd://", "nbd+unix:///x",
+        "sparse:/tmp?size=1G&mode=append", "sparse:/tmp?size=%4"}) {
     auto store = open_store(uri);
     ASSERT_FALSE(store) << uri;
     EXPECT_EQ(store.status().error(), EINVAL) << uri;

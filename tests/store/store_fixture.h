@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "nbd_server.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/open_store.h"
 #include "store/sparse_store.h"
 #include "telemetry/counters.h"
 
@@ -75,7 +77,7 @@ inline Request sync_of() {
   return request;
 }
 
-enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill, kSparse, kSparseSpill };
+enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill, kSparse, kSparseSpill, kNbd };
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
 struct Case {
@@ -84,17 +86,21 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory", "file", "buffered_file", "spill", "sparse", "sparse_spill"};
+  constexpr const char* kKinds[] = {"memory",       "file", "buffered_file", "spill", "sparse",
+                                    "sparse_spill", "nbd"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
 
+// Whether a store's queues may be any engine's; the others have one way of their own, which stands as kThreads.
+inline bool has_engines(Kind kind) { return kind != Kind::kMemory && kind != Kind::kNbd; }
+
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
-  for (Kind kind :
-       {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse, Kind::kSparseSpill})
+  for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
+                    Kind::kSparseSpill, Kind::kNbd})
     for (Way way : ways)
-      if (kind != Kind::kMemory || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
+      if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
 }
 
@@ -115,6 +121,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
   void TearDown() override {
     queue_.reset();
     store_.reset();
+    server_.reset();
     std::filesystem::remove_all(directory_);
   }
 
@@ -152,10 +159,20 @@ class StoreTest : public ::testing::TestWithParam<Case> {
       return adopt(FileStore::open_spill(directory_, options(GetParam().way), bytes));
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
+    if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);
     path_ = directory_ + "/data";
     platform::File file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600));
     ASSERT_TRUE(platform::set_file_size(file, bytes));
     adopt(FileStore::open(path_, options(GetParam().way)));
+  }
+
+  void open_nbd(uint64_t bytes) {
+    if (!NbdServer::missing().empty()) GTEST_SKIP() << NbdServer::missing();
+    store_.reset();
+    server_ = std::make_unique<NbdServer>(directory_ + "/socket");
+    ASSERT_TRUE(server_->start({"memory", std::to_string(bytes)}));
+    auto store = open_store(server_->uri(), {.faults = &faults_});
+    adopt(std::move(store));
   }
 
   template <class T>
@@ -186,6 +203,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     return perform(one)[0];
   }
 
+ public:
   // Submits all as room allows, and reaps each exactly once.
   static std::vector<int> drive(IoQueue& queue, const std::vector<Request*>& requests) {
     std::map<Request*, int> errors;
@@ -205,6 +223,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     return in_order;
   }
 
+ protected:
   uint64_t counted(telemetry::Counter counter) const {
     return telemetry::total(telemetry::read_totals(), counter) - telemetry::total(before_, counter);
   }
@@ -218,6 +237,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
   std::string directory_;
   std::string path_;
   FaultPlan faults_;
+  std::unique_ptr<NbdServer> server_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<IoQueue> queue_;
   telemetry::Totals before_{};

@@ -1,0 +1,99 @@
+#include "store/nbd_store.h"
+
+#include <algorithm>
+
+#include "platform/time.h"
+#include "store/engine/transfer_queue.h"
+#include "store/nbd/nbd_connection.h"
+
+namespace spw::store {
+
+namespace {
+
+class NbdEngine final : public Engine {
+ public:
+  NbdEngine(size_t depth, NbdStore& store) : store_(store), mailbox_(depth) {}
+  void issue(std::span<const RawIo> ios) override { store_.submit(ios, mailbox_); }
+  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
+  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
+  void wake() override { mailbox_.wake(); }
+
+ private:
+  NbdStore& store_;
+  Mailbox mailbox_;
+};
+
+uint64_t deadline_of(const NbdAddress& address) {
+  return platform::deadline_after(platform::monotonic_ns(), address.timeout_seconds * 1'000'000'000);
+}
+
+}  // namespace
+
+NbdStore::NbdStore() = default;
+NbdStore::~NbdStore() = default;
+
+bool NbdStore::is_read_only() const { return link_->facts().read_only; }
+
+Result<std::unique_ptr<NbdStore>> NbdStore::open(const NbdAddress& address, FaultPlan* faults) {
+  auto lib = Libnbd::load();
+  if (!lib) return lib.status();
+  std::unique_ptr<NbdStore> store(new NbdStore);
+  auto first = NbdHandle::connect(*lib, address, deadline_of(address));
+  if (!first) return first.status();
+  const NbdExport facts = first->facts();
+  store->link_ = std::make_unique<NbdLink>(*lib, address, facts);
+  // The handle outlives `lib`, whose place the link takes.
+  first->adopt(store->link_->lib());
+  NbdHandle handle = std::move(*first);
+  const size_t wanted = facts.multi_conn ? address.connections : 1;
+  while (true) {
+    auto connection = NbdConnection::start(*store->link_, std::move(handle));
+    if (!connection) return connection.status();
+    store->connections_.push_back(std::move(*connection));
+    if (store->connections_.size() == wanted) break;
+    // A server may have a limit of its own; one connection is enough to go on.
+    auto more = NbdHandle::connect(store->link_->lib(), address, deadline_of(address));
+    if (!more || !(more->facts() == facts)) break;
+    handle = std::move(*more);
+  }
+  store->target_.size_bytes = facts.size_bytes;
+  store->target_.alignment_bytes = std::max(kMmuPageBytes, facts.block_bytes_min);
+  store->target_.faults = faults;
+  return store;
+}
+
+std::string NbdStore::describe() const {
+  std::string lost = link_->loss_text();
+  if (!lost.empty()) return link_->address().text + " (" + lost + ")";
+  return link_->address().text + " (" + std::to_string(connections_.size()) +
+         (connections_.size() == 1 ? " connection" : " connections") +
+         (is_read_only() ? ", read-only)" : ")");
+}
+
+void NbdStore::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
+  // In shares of equal size, neighbours together.
+  size_t share = (ios.size() + connections_.size() - 1) / connections_.size();
+  for (size_t at = 0; at < ios.size(); at += share)
+    connections_[next_.fetch_add_relaxed(1) % connections_.size()]->submit(
+        ios.subspan(at, std::min(share, ios.size() - at)), mailbox);
+}
+
+Result<std::unique_ptr<IoQueue>> NbdStore::open_queue(size_t depth) {
+  auto engine = std::make_unique<NbdEngine>(depth, *this);
+  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
+}
+
+Status NbdStore::transfer(Request& request) {
+  Mailbox mailbox(1);
+  auto run = [&](const RawIo& io) {
+    RawResult result;
+    submit({&io, 1}, mailbox);
+    while (mailbox.take({&result, 1}) == 0) mailbox.wait(platform::kNoTimeout);
+    return result.result;
+  };
+  Progress progress;
+  int error = transfer_now(progress, request, target_, run);
+  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+}
+
+}  // namespace spw::store
