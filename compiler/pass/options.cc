@@ -27,5 +27,6 @@ opt<unsigned> opt_inline_copy_bytes_max(
 
 opt<bool> opt_versions("spw-versions", init(true),
                        desc("Keep a copy of a function without hints, run while everything fits in memory"));
+opt<bool> opt_polls("spw-polls", init(true), desc("Leave the copy without hints in loops, too"));
 
 }  // namespace spw::pass

@@ -24,5 +24,6 @@ extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;
 
 // The mapped engine.
 extern llvm::cl::opt<bool> opt_versions;
+extern llvm::cl::opt<bool> opt_polls;
 
 }  // namespace spw::pass

@@ -2,9 +2,11 @@
 
 #include "abi/hints.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "pass/access.h"
 #include "pass/eligible_functions.h"
 #include "pass/hints/hint_writer.h"
@@ -32,7 +34,7 @@ class FunctionHints {
     collect();
     if (accesses_.empty() && ranges_.empty()) return;
     std::optional<TwoVersions> versions;
-    if (wants_versions(analyses)) versions.emplace(function_);
+    if (wants_versions(analyses)) prepare_versions(analyses, versions);
     for (const Range& range : reverse(ranges_)) hint_range(range);
     for (const Access& access : reverse(accesses_))
       writer_.test(*access.instruction, access.address(), access.is_store);
@@ -74,6 +76,16 @@ class FunctionHints {
     if (!opt_versions || !can_have_two_versions(function_)) return false;
     return accesses_.size() + ranges_.size() > kHintsWithoutVersionsMax ||
            !analyses.getResult<LoopAnalysis>(function_).empty();
+  }
+
+  void prepare_versions(FunctionAnalysisManager& analyses, std::optional<TwoVersions>& versions) {
+    auto& loops = analyses.getResult<LoopAnalysis>(function_);
+    auto& tree = analyses.getResult<DominatorTreeAnalysis>(function_);
+    for (Loop* loop : loops) simplifyLoop(loop, &tree, &loops, nullptr, nullptr, nullptr, false);
+    TwoVersions::separate_entry(function_);
+    analyses.invalidate(function_, PreservedAnalyses::none());
+    versions.emplace(function_, analyses.getResult<LoopAnalysis>(function_),
+                     analyses.getResult<ScalarEvolutionAnalysis>(function_));
   }
 
   void test_last(Instruction& before, const Range& range, HintWriter::Address kind) {

@@ -1,15 +1,23 @@
 #include "pass/hints/two_versions.h"
 
+#include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/EHPersonalities.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/SSAUpdaterBulk.h"
+#include "pass/options.h"
 
 namespace spw::pass {
 
 using namespace llvm;
 
 namespace {
+
+// A loop that is cut reads the switch once in so many iterations: a mispredicted branch each time.
+constexpr uint64_t kChunkIterations = 4096;
+// A loop that surely ends sooner does not read it at all.
+constexpr unsigned kFewIterationsMax = 16;
 
 bool can_be_there_twice(const Instruction& instruction) {
   if (isa<IndirectBrInst, CallBrInst>(instruction) || instruction.getType()->isTokenTy()) return false;
@@ -18,16 +26,6 @@ bool can_be_there_twice(const Instruction& instruction) {
   if (call->cannotDuplicate() || call->isConvergent() || call->hasFnAttr(Attribute::ReturnsTwice))
     return false;
   return call->getIntrinsicID() != Intrinsic::localescape;
-}
-
-// The entry block keeps the static allocas, which hold their place in the frame there, and what stands before the last.
-BasicBlock* split_entry(Function& function) {
-  BasicBlock& entry = function.getEntryBlock();
-  auto place = entry.getFirstNonPHIOrDbgOrAlloca();
-  for (Instruction& instruction : make_early_inc_range(make_range(place, entry.end())))
-    if (auto* alloca = dyn_cast<AllocaInst>(&instruction); alloca && alloca->isStaticAlloca())
-      alloca->moveBefore(entry, place);
-  return entry.splitBasicBlock(place, "spw.hinted");
 }
 
 }  // namespace
@@ -44,19 +42,76 @@ bool can_have_two_versions(const Function& function) {
   return all_of(instructions(function), can_be_there_twice);
 }
 
-TwoVersions::TwoVersions(Function& function)
-    : entry_(&function.getEntryBlock()), hinted_(split_entry(function)) {
+// The entry block keeps the static allocas, which hold their place in the frame there, and what stands before them.
+void TwoVersions::separate_entry(Function& function) {
+  BasicBlock& entry = function.getEntryBlock();
+  const auto place = entry.getFirstNonPHIOrDbgOrAlloca();
+  for (Instruction& instruction : make_early_inc_range(make_range(place, entry.end())))
+    if (auto* alloca = dyn_cast<AllocaInst>(&instruction); alloca && alloca->isStaticAlloca())
+      alloca->moveBefore(entry, place);
+  entry.splitBasicBlock(place, "spw.hinted");
+}
+
+TwoVersions::TwoVersions(Function& function, LoopInfo& loops, ScalarEvolution& evolution)
+    : function_(function), entry_(&function.getEntryBlock()), hinted_(entry_->getUniqueSuccessor()) {
+  clone_body();
+  if (opt_polls) find_crossings(loops, evolution);
+}
+
+void TwoVersions::clone_body() {
   SmallVector<BasicBlock*, 0> body;
-  for (BasicBlock& block : function)
+  for (BasicBlock& block : function_)
     if (&block != entry_) body.push_back(&block);
   SmallVector<BasicBlock*, 0> copies;
   for (BasicBlock* block : body) {
-    BasicBlock* copy = CloneBasicBlock(block, plain_of_, ".plain", &function);
+    BasicBlock* copy = CloneBasicBlock(block, plain_of_, ".plain", &function_);
     copy->moveBefore(hinted_);
     plain_of_[block] = copy;
     copies.push_back(copy);
   }
   remapInstructionsInBlocks(copies, plain_of_);
+}
+
+void TwoVersions::find_crossings(LoopInfo& loops, ScalarEvolution& evolution) {
+  for (Loop* loop : loops.getLoopsInPreorder()) {
+    BasicBlock* header = loop->getHeader();
+    const unsigned most = evolution.getSmallConstantMaxTripCount(loop);
+    if (header->isEHPad() || (loop->isInnermost() && most != 0 && most <= kFewIterationsMax)) continue;
+    Crossing crossing;
+    crossing.from = cast<BasicBlock>(plain_of_[header]);
+    crossing.to = header;
+    for (PHINode& phi : header->phis()) {
+      crossing.to_phis.push_back(&phi);
+      crossing.from_phis.push_back(cast<PHINode>(plain_of_[&phi]));
+    }
+    if (const auto counted = CountedLoop::recognise(*loop)) crossing.counted = counted->in_copy(plain_of_);
+    crossings_[header] = std::move(crossing);
+  }
+}
+
+void TwoVersions::loop_is_cut(BasicBlock* header, const ChunkedLoop& cut) {
+  const auto crossing = crossings_.find(header);
+  if (crossing == crossings_.end()) return;
+  crossing->second.to = cut.dispatch;
+  crossing->second.to_phis = cut.phis;
+}
+
+void TwoVersions::cut_plain_loop(Crossing& crossing) {
+  const ChunkedLoop cut = ChunkedLoop::cut(*crossing.counted, [](IRBuilder<>& builder, const ChunkedLoop&) {
+    return builder.getInt64(kChunkIterations - 1);
+  });
+  crossing.from = cut.dispatch;
+  crossing.from_phis = cut.phis;
+}
+
+void TwoVersions::write_crossing(const Crossing& crossing, HintWriter& writer) {
+  BasicBlock* rest = crossing.from->splitBasicBlock(crossing.from->getFirstInsertionPt(), "spw.plain");
+  Instruction* end = crossing.from->getTerminator();
+  IRBuilder<> builder(end);
+  builder.CreateCondBr(writer.switch_is_set(builder), crossing.to, rest, writer.unlikely());
+  end->eraseFromParent();
+  for (auto [to, from] : zip_equal(crossing.to_phis, crossing.from_phis))
+    to->addIncoming(from, crossing.from);
 }
 
 void TwoVersions::connect(HintWriter& writer) {
@@ -65,6 +120,39 @@ void TwoVersions::connect(HintWriter& writer) {
   IRBuilder<> builder(end);
   builder.CreateCondBr(writer.switch_is_set(builder), hinted_, plain, writer.unlikely());
   end->eraseFromParent();
+  if (crossings_.empty()) return;
+  // Before any block is split: the loops know theirs by what they were.
+  for (auto& [header, crossing] : crossings_)
+    if (crossing.counted) cut_plain_loop(crossing);
+  for (const auto& [header, crossing] : crossings_) write_crossing(crossing, writer);
+  repair();
+}
+
+// A use in the hinted body that a crossing reaches round the definition gets the plain body's value there.
+void TwoVersions::repair() {
+  DominatorTree tree(function_);
+  SSAUpdaterBulk updater;
+  for (Instruction& instruction : instructions(function_)) {
+    const auto found = plain_of_.find(&instruction);
+    if (found == plain_of_.end()) continue;
+    SmallVector<Use*, 4> uses;
+    for (Use& use : instruction.uses())
+      if (!tree.dominates(&instruction, use)) uses.push_back(&use);
+    if (!uses.empty()) {
+      auto* plain = cast<Instruction>(found->second);
+      const unsigned variable = updater.AddVariable(instruction.getName(), instruction.getType());
+      updater.AddAvailableValue(variable, instruction.getParent(), &instruction);
+      updater.AddAvailableValue(variable, plain->getParent(), plain);
+      for (Use* use : uses) updater.AddUse(variable, use);
+    }
+    if (!instruction.isUsedByMetadata()) continue;
+    SmallVector<DbgVariableIntrinsic*, 1> calls;
+    SmallVector<DbgVariableRecord*, 4> records;
+    findDbgUsers(calls, &instruction, &records);
+    for (DbgVariableRecord* record : records)
+      if (!tree.dominates(&instruction, record->getInstruction())) record->setKillLocation();
+  }
+  updater.RewriteAllUses(&tree);
 }
 
 }  // namespace spw::pass

@@ -1,0 +1,52 @@
+// Innermost loops that end when a counter meets a bound: "counter += step; until (counter == bound)". What the optimiser makes
+// of countable loops, vector loops included. Such a loop can be cut into chunks without a change to its body: an outer loop
+// sets nearer bounds.
+//
+//     preheader ──> dispatch ──> header … latch ──(== end)──> done ──(== bound)──> exit
+//                      ▲                                        │
+//                      └────────────────────────────────────────┘
+//
+// Invariants: dispatch has one phi for each of the header's, in the same order, with the value that the header's is about to take.
+// The loop may have other exits; they are left alone.
+#pragma once
+
+#include <optional>
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
+
+namespace spw::pass {
+
+struct CountedLoop {
+  llvm::BasicBlock* preheader = nullptr;
+  llvm::BasicBlock* header = nullptr;
+  llvm::BasicBlock* latch = nullptr;
+  llvm::BasicBlock* exit = nullptr;  // of the latch
+  llvm::PHINode* counter = nullptr;  // an integer of 32 or 64 bits, or a pointer
+  llvm::Value* compared = nullptr;   // the counter or its next value
+  llvm::Value* bound = nullptr;      // invariant
+  int64_t step = 0;                  // in bytes for a pointer
+
+  static std::optional<CountedLoop> recognise(const llvm::Loop& loop);
+
+  // The same loop in a copy of the function's body.
+  CountedLoop in_copy(const llvm::ValueToValueMapTy& copies) const;
+
+  // How far the bound is, in units of the counter and as an i64, when the counter is `now` at the header. After the iteration
+  // at hand, distance / |step| more follow.
+  llvm::Value* distance(llvm::IRBuilder<>& builder, llvm::Value* now) const;
+};
+
+struct ChunkedLoop {
+  llvm::BasicBlock* dispatch = nullptr;
+  llvm::SmallVector<llvm::PHINode*, 8> phis;  // of dispatch, in the order of the header's
+
+  // Cuts `loop`. `iterations` gives, in dispatch, how many iterations at most follow the first of the next chunk, as an i64; it
+  // may split dispatch and returns with the builder at the end of what it wrote.
+  static ChunkedLoop cut(const CountedLoop& loop,
+                         llvm::function_ref<llvm::Value*(llvm::IRBuilder<>&, const ChunkedLoop&)> iterations);
+};
+
+}  // namespace spw::pass
