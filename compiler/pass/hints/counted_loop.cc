@@ -94,8 +94,7 @@ Value* CountedLoop::distance(IRBuilder<>& builder, Value* now) const {
   return builder.CreateZExt(distance, builder.getInt64Ty());
 }
 
-ChunkedLoop ChunkedLoop::cut(const CountedLoop& loop,
-                             function_ref<Value*(IRBuilder<>&, const ChunkedLoop&)> iterations) {
+ChunkedLoop ChunkedLoop::cut(const CountedLoop& loop, Chunk chunk) {
   LLVMContext& context = loop.header->getContext();
   Function* function = loop.header->getParent();
   ChunkedLoop result;
@@ -114,11 +113,9 @@ ChunkedLoop ChunkedLoop::cut(const CountedLoop& loop,
   }
   loop.preheader->getTerminator()->replaceSuccessorWith(loop.header, result.dispatch);
 
-  const uint64_t step = static_cast<uint64_t>(std::abs(loop.step));
   Value* left = loop.distance(builder, now);
   Value* from = first_compared(loop, builder, now);
-  Value* chunk = builder.CreateMul(iterations(builder, result), builder.getInt64(step));
-  Value* way = builder.CreateBinaryIntrinsic(Intrinsic::umin, left, chunk);
+  Value* way = chunk(builder, result, left);
   if (loop.step < 0) way = builder.CreateNeg(way);
   Value* end = from->getType()->isPointerTy()
                    ? builder.CreatePtrAdd(from, way)

@@ -34,8 +34,10 @@ struct CountedLoop {
   // The same loop in a copy of the function's body.
   CountedLoop in_copy(const llvm::ValueToValueMapTy& copies) const;
 
+  uint64_t stride() const { return static_cast<uint64_t>(std::abs(step)); }
+
   // How far the bound is, in units of the counter and as an i64, when the counter is `now` at the header. After the iteration
-  // at hand, distance / |step| more follow.
+  // at hand, distance / stride() more follow.
   llvm::Value* distance(llvm::IRBuilder<>& builder, llvm::Value* now) const;
 };
 
@@ -43,10 +45,10 @@ struct ChunkedLoop {
   llvm::BasicBlock* dispatch = nullptr;
   llvm::SmallVector<llvm::PHINode*, 8> phis;  // of dispatch, in the order of the header's
 
-  // Cuts `loop`. `iterations` gives, in dispatch, how many iterations at most follow the first of the next chunk, as an i64; it
-  // may split dispatch and returns with the builder at the end of what it wrote.
-  static ChunkedLoop cut(const CountedLoop& loop,
-                         llvm::function_ref<llvm::Value*(llvm::IRBuilder<>&, const ChunkedLoop&)> iterations);
+  // Cuts `loop`. `chunk` says in dispatch how far the next chunk goes, at most `left`: distances as of CountedLoop::distance. It may
+  // split dispatch and returns with the builder at the end of what it wrote.
+  using Chunk = llvm::function_ref<llvm::Value*(llvm::IRBuilder<>&, const ChunkedLoop&, llvm::Value* left)>;
+  static ChunkedLoop cut(const CountedLoop& loop, Chunk chunk);
 };
 
 }  // namespace spw::pass

@@ -12,6 +12,7 @@ using namespace llvm;
 namespace {
 
 constexpr uint32_t kLikelyWeight = 1u << 20;
+constexpr uint32_t kRatherLikelyWeight = 64;
 
 }  // namespace
 
@@ -21,6 +22,7 @@ HintWriter::HintWriter(Module& module)
       pointer_(PointerType::getUnqual(module.getContext())) {
   MDBuilder metadata(module.getContext());
   unlikely_ = metadata.createBranchWeights(1, kLikelyWeight);
+  rather_unlikely_ = metadata.createBranchWeights(1, kRatherLikelyWeight);
   MDNode* type =
       metadata.createTBAAScalarTypeNode("hint", metadata.createTBAARoot("Spillway residency hints"));
   table_type_ = metadata.createTBAAStructTagNode(type, type, 0);

@@ -30,6 +30,9 @@ class HintWriter {
 
   // For a branch whose first successor is hardly ever taken.
   llvm::MDNode* unlikely() const { return unlikely_; }
+  // For one whose first successor must not look too cold: where blocks are 2^13 times colder than the function's entry, the
+  // register allocator no longer knows loops from what is colder still, and spills in them.
+  llvm::MDNode* rather_unlikely() const { return rather_unlikely_; }
 
   void require_version();
 
@@ -42,6 +45,7 @@ class HintWriter {
   llvm::IntegerType* word_;
   llvm::PointerType* pointer_;
   llvm::MDNode* unlikely_;
+  llvm::MDNode* rather_unlikely_;
   llvm::MDNode* table_type_;
 };
 

@@ -5,6 +5,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/SSAUpdaterBulk.h"
 #include "pass/options.h"
 
@@ -26,6 +27,21 @@ bool can_be_there_twice(const Instruction& instruction) {
   if (call->cannotDuplicate() || call->isConvergent() || call->hasFnAttr(Attribute::ReturnsTwice))
     return false;
   return call->getIntrinsicID() != Intrinsic::localescape;
+}
+
+// What the vectoriser left for the iterations that fill no vector.
+bool is_remainder(const Loop& loop) {
+  if (!getBooleanLoopAttribute(&loop, "llvm.loop.isvectorized")) return false;
+  for (const BasicBlock* block : loop.blocks())
+    for (const Instruction& instruction : *block)
+      if (instruction.getType()->isVectorTy()) return false;
+  return true;
+}
+
+bool is_short(Loop& loop, ScalarEvolution& evolution) {
+  if (!loop.isInnermost()) return false;
+  const unsigned most = evolution.getSmallConstantMaxTripCount(&loop);
+  return (most != 0 && most <= kFewIterationsMax) || is_remainder(loop);
 }
 
 }  // namespace
@@ -75,8 +91,9 @@ void TwoVersions::clone_body() {
 void TwoVersions::find_crossings(LoopInfo& loops, ScalarEvolution& evolution) {
   for (Loop* loop : loops.getLoopsInPreorder()) {
     BasicBlock* header = loop->getHeader();
-    const unsigned most = evolution.getSmallConstantMaxTripCount(loop);
-    if (header->isEHPad() || (loop->isInnermost() && most != 0 && most <= kFewIterationsMax)) continue;
+    if (header->isEHPad() || is_short(*loop, evolution)) continue;
+    const auto counted = CountedLoop::recognise(*loop);
+    if (!counted && loop->isInnermost() && loop->getParentLoop()) continue;
     Crossing crossing;
     crossing.from = cast<BasicBlock>(plain_of_[header]);
     crossing.to = header;
@@ -84,7 +101,7 @@ void TwoVersions::find_crossings(LoopInfo& loops, ScalarEvolution& evolution) {
       crossing.to_phis.push_back(&phi);
       crossing.from_phis.push_back(cast<PHINode>(plain_of_[&phi]));
     }
-    if (const auto counted = CountedLoop::recognise(*loop)) crossing.counted = counted->in_copy(plain_of_);
+    if (counted) crossing.counted = counted->in_copy(plain_of_);
     crossings_[header] = std::move(crossing);
   }
 }
@@ -96,11 +113,24 @@ void TwoVersions::loop_is_cut(BasicBlock* header, const ChunkedLoop& cut) {
   crossing->second.to_phis = cut.phis;
 }
 
-void TwoVersions::cut_plain_loop(Crossing& crossing) {
-  const ChunkedLoop cut = ChunkedLoop::cut(*crossing.counted, [](IRBuilder<>& builder, const ChunkedLoop&) {
-    return builder.getInt64(kChunkIterations - 1);
-  });
-  crossing.from = cut.dispatch;
+// A loop of few iterations pays a comparison at its start and one at its end.
+void TwoVersions::cut_plain_loop(Crossing& crossing, HintWriter& writer) {
+  const uint64_t most = (kChunkIterations - 1) * crossing.counted->stride();
+  const auto chunk = [&](IRBuilder<>& builder, const ChunkedLoop& cut, Value* left) -> Value* {
+    LLVMContext& context = builder.getContext();
+    crossing.from = BasicBlock::Create(context, "spw.long", &function_, crossing.counted->header);
+    auto* go = BasicBlock::Create(context, "spw.go", &function_, crossing.counted->header);
+    builder.CreateCondBr(builder.CreateICmpUGT(left, builder.getInt64(most)), crossing.from, go,
+                         writer.unlikely());
+    builder.SetInsertPoint(crossing.from);
+    builder.CreateBr(go);
+    builder.SetInsertPoint(go);
+    PHINode* way = builder.CreatePHI(left->getType(), 2, "spw.way");
+    way->addIncoming(left, cut.dispatch);
+    way->addIncoming(builder.getInt64(most), crossing.from);
+    return way;
+  };
+  const ChunkedLoop cut = ChunkedLoop::cut(*crossing.counted, chunk);
   crossing.from_phis = cut.phis;
 }
 
@@ -118,12 +148,12 @@ void TwoVersions::connect(HintWriter& writer) {
   auto* plain = cast<BasicBlock>(plain_of_[hinted_]);
   Instruction* end = entry_->getTerminator();
   IRBuilder<> builder(end);
-  builder.CreateCondBr(writer.switch_is_set(builder), hinted_, plain, writer.unlikely());
+  builder.CreateCondBr(writer.switch_is_set(builder), hinted_, plain, writer.rather_unlikely());
   end->eraseFromParent();
   if (crossings_.empty()) return;
   // Before any block is split: the loops know theirs by what they were.
   for (auto& [header, crossing] : crossings_)
-    if (crossing.counted) cut_plain_loop(crossing);
+    if (crossing.counted) cut_plain_loop(crossing, writer);
   for (const auto& [header, crossing] : crossings_) write_crossing(crossing, writer);
   repair();
 }

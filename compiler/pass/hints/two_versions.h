@@ -1,9 +1,9 @@
 // Two versions of a function in one: the *plain* body as it was optimised, and the *hinted* one beside it, cold.
 //
 // Static allocas stay in the entry block, which both share. The entry block reads the switch (abi/hints.h) and enters one
-// of them; so does every loop of the plain body, which goes over to the same place of the hinted one: loops that can be cut into
-// chunks once a chunk, others at each iteration, and those of few iterations never. A loop that runs in the plain body
-// when the switch is set so gets hints soon, however long it runs.
+// of them; so do loops of the plain body, and go over to the same place of the hinted one. A long loop that counts to a bound does so once
+// a chunk, which costs its body nothing; others at each iteration, but for innermost ones within another loop (a search, a
+// walk along a chain), where it would cost too much: they wait for the next iteration outside.
 //
 // Use: separate_entry(), construct, let others write hints into `function` as it stands, connect(). In between the plain body is
 // unreachable, so analyses see only the hinted one. Who cuts a hinted loop says so (loop_is_cut).
@@ -49,7 +49,7 @@ class TwoVersions {
 
   void clone_body();
   void find_crossings(llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution);
-  static void cut_plain_loop(Crossing& crossing);
+  void cut_plain_loop(Crossing& crossing, HintWriter& writer);
   static void write_crossing(const Crossing& crossing, HintWriter& writer);
   void repair();
 
