@@ -13,4 +13,6 @@ uint64_t Request::bytes() const {
   return sum;
 }
 
+std::string Store::describe_at(uint64_t) const { return describe(); }
+
 }  // namespace spw::store

@@ -75,6 +75,10 @@ std::string SparseStore::describe() const {
   return text + (direct_ ? ", O_DIRECT)" : ", buffered)");
 }
 
+std::string SparseStore::describe_at(uint64_t offset_bytes) const {
+  return describe() + ", segment " + std::to_string(offset_bytes / shape().segment_bytes) + ",";
+}
+
 Result<std::unique_ptr<IoQueue>> SparseStore::open_queue(size_t depth) {
   auto files = create_engine(engine_chosen_here_ ? EngineKind::kAuto : engine_, depth, file_workers_);
   if (!files) return files.status();
@@ -86,7 +90,7 @@ Status SparseStore::transfer(Request& request) {
   Progress progress;
   int error = transfer_now(progress, request, target_,
                            [this](const RawIo& io) { return run_sparse_io(*segments_, io); });
-  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+  return error == 0 ? Status::ok() : transfer_failed(error, request, describe_at(request.offset_bytes));
 }
 
 Status SparseStore::reserve(uint64_t offset_bytes, uint64_t bytes) {

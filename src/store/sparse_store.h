@@ -37,6 +37,7 @@ class SparseStore final : public Store {
                                                    const SparseOptions& options);
 
   std::string describe() const override;
+  std::string describe_at(uint64_t offset_bytes) const override;
   uint64_t size_bytes() const override { return target_.size_bytes; }
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;

@@ -14,8 +14,8 @@
 namespace spw::cache {
 
 inline Status fill_error(BlockId block, const store::Store& store, uint64_t offset_bytes, int error) {
-  return Status(error, "cannot read block " + std::to_string(block.value) + " from " + store.describe() +
-                           " at offset " + std::to_string(offset_bytes));
+  return Status(error, "cannot read block " + std::to_string(block.value) + " from " +
+                           store.describe_at(offset_bytes) + " at offset " + std::to_string(offset_bytes));
 }
 
 class FillErrors {

@@ -137,9 +137,9 @@ void Partition::finish_writeback(IoOp& op, int error) {
 }
 
 void Partition::note_write_error(const IoOp& op, int error) {
-  write_error_ =
-      Status(error, "cannot write block " + std::to_string(op.first.value) + " to " + op.store->describe() +
-                        " at offset " + std::to_string(op.request.offset_bytes));
+  write_error_ = Status(error, "cannot write block " + std::to_string(op.first.value) + " to " +
+                                   op.store->describe_at(op.request.offset_bytes) + " at offset " +
+                                   std::to_string(op.request.offset_bytes));
   backoff_ns_ = backoff_ns_ == 0 ? kBackoffFirstNs : std::min(2 * backoff_ns_, kBackoffMaxNs);
   retry_at_ns_ = platform::monotonic_ns() + backoff_ns_;
   failed_write_sequence_ = std::max(failed_write_sequence_, op.sequence);

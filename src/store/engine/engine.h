@@ -31,7 +31,8 @@ struct RawIo {
 
 struct RawResult {
   uint32_t slot = 0;
-  int64_t result = 0;  // bytes moved, or a negative errno
+  int64_t result = 0;    // bytes moved, or a negative errno
+  bool lasting = false;  // an error that was retried already
 };
 
 class Engine {

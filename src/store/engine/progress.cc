@@ -35,8 +35,8 @@ void Progress::begin(const Request& request, const Target& target) {
   retries_ = 0;
   error_ = 0;
   fault_ = Fault{};
-  if (op_ == Op::kRead) telemetry::count(Counter::store_reads);
-  if (op_ == Op::kWrite) telemetry::count(Counter::store_writes);
+  if (op_ == Op::kRead && target.counts_requests) telemetry::count(Counter::store_reads);
+  if (op_ == Op::kWrite && target.counts_requests) telemetry::count(Counter::store_writes);
   if (int error = check()) return finish(error);
   if (target.faults) fault_ = target.faults->next(op_);
   bool nothing_to_do = op_ == Op::kSync ? target.spill : total_bytes_ == 0;
@@ -140,8 +140,9 @@ void Progress::point_to_zeros(uint64_t bytes, RawIo* io) {
   io->segment_count = count;
 }
 
-void Progress::finish_step(int64_t result) {
+void Progress::finish_step(int64_t result, bool lasting) {
   SPW_DCHECK(!over_);
+  if (result < 0 && lasting) return finish(static_cast<int>(-result));
   if (result < 0) return finish_failed_step(static_cast<int>(-result));
   switch (op_) {
     case Op::kRead:
@@ -211,7 +212,7 @@ void Progress::zero_behind(uint64_t done_bytes) {
 void Progress::finish(int error) {
   over_ = true;
   error_ = error;
-  if (error != 0) return;
+  if (error != 0 || !target_->counts_requests) return;
   if (request_->op == Op::kRead) telemetry::count(Counter::store_read_bytes, total_bytes_);
   if (request_->op == Op::kWrite) telemetry::count(Counter::store_write_bytes, total_bytes_);
 }

@@ -34,6 +34,8 @@ struct Target {
   // Nobody else sees the contents and they die with the process: writes may make the file longer, its end reads as zeros
   // wherever that is, and a sync is nothing.
   bool spill = false;
+  // Requests and their bytes are counted; not so where the stores that they go on to count them.
+  bool counts_requests = true;
   FaultPlan* faults = nullptr;
   SpaceReservations* space = nullptr;  // told about discards
 };
@@ -44,8 +46,9 @@ class Progress {
   void begin(const Request& request, const Target& target);
   // The next step, if the request is not over. `io` refers to this object and the request until finish_step().
   bool next(RawIo* io);
-  // The step's outcome: bytes moved, or a negative errno.
-  void finish_step(int64_t result);
+  // The step's outcome: bytes moved, or a negative errno. `lasting`: an error that was retried already.
+  void finish_step(int64_t result, bool lasting = false);
+  void finish_step(const RawResult& result) { finish_step(result.result, result.lasting); }
 
   // 0, or a positive errno, once the request is over.
   int error() const { return error_; }
@@ -80,7 +83,7 @@ class Progress {
   iovec cut_[kSegmentsMax];  // a step that does not move all segments; written by next()
 };
 
-// Does the whole request in the calling thread, its steps with `run` (RawIo -> result). 0, or a positive errno.
+// Does the whole request in the calling thread, its steps with `run` (RawIo -> result or RawResult). 0, or a positive errno.
 template <class Run>
 int transfer_now(Progress& progress, const Request& request, const Target& target, Run run) {
   progress.begin(request, target);

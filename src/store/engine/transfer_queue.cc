@@ -74,7 +74,7 @@ void TransferQueue::advance_harvested(size_t limit) {
   size_t count = engine_->harvest(std::span(results).first(std::min(limit, kResultsAtOnce)));
   at_engine_ -= count;
   for (size_t i = 0; i < count; ++i) {
-    slots_[results[i].slot].progress.finish_step(results[i].result);
+    slots_[results[i].slot].progress.finish_step(results[i]);
     step(results[i].slot);
   }
   if (!batch_.empty()) engine_->issue(batch_);
