@@ -2,13 +2,16 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/nbd_store.h"
 #include "store/sparse_store.h"
+#include "store/striped_store.h"
 #include "store/uri.h"
 
 namespace spw::store {
@@ -81,12 +84,46 @@ Opened open_nbd_unix(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbd+unix:", rest), options);
 }
 
+// A member's name, with what is written %2C a comma again; other escapes belong to the member.
+std::string with_commas(std::string name) {
+  for (size_t at = 0; (at = name.find("%2C", at)) != name.npos; ++at) name.replace(at, 3, ",");
+  return name;
+}
+
+Opened open_striped(const std::string& rest, const OpenOptions& options) {
+  auto refused = [&](const std::string& why) {
+    return Status::sentence(EINVAL, "striped:" + rest + ": " + why);
+  };
+  OpenOptions for_members = options;
+  for_members.faults = nullptr;  // they happen once, above the members
+  uint64_t chunk_bytes = kStripeChunkBytesDefault;
+  std::vector<std::unique_ptr<Store>> members;
+  for (size_t begin = 0; begin <= rest.size();) {
+    size_t end = std::min(rest.find(',', begin), rest.size());
+    std::string part = with_commas(rest.substr(begin, end - begin));
+    if (begin == 0 && part.starts_with("chunk=")) {
+      auto chunk = parse_size_bytes(std::string_view(part).substr(6));
+      if (!chunk) return refused("chunk has to be a size such as 256K");
+      chunk_bytes = *chunk;
+    } else if (members.size() == kStripedMembersMax) {
+      return refused("it can have " + std::to_string(kStripedMembersMax) + " members at most");
+    } else {
+      auto member = open_store(part, for_members);
+      if (!member) return member.status();
+      members.push_back(std::move(*member));
+    }
+    begin = end + 1;
+  }
+  return as_store(StripedStore::create(std::move(members), chunk_bytes, options.faults));
+}
+
 struct Scheme {
   std::string_view prefix;
   Opened (*open)(const std::string& rest, const OpenOptions& options);
 };
-constexpr Scheme kSchemes[] = {{"memory:", open_memory}, {"file:", open_file}, {"spill:", open_spill},
-                               {"sparse:", open_sparse}, {"nbd:", open_nbd},   {"nbd+unix:", open_nbd_unix}};
+constexpr Scheme kSchemes[] = {{"memory:", open_memory},  {"file:", open_file}, {"spill:", open_spill},
+                               {"sparse:", open_sparse},  {"nbd:", open_nbd},   {"nbd+unix:", open_nbd_unix},
+                               {"striped:", open_striped}};
 
 bool is_directory(const std::string& path) {
   struct stat info{};
@@ -99,10 +136,9 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
   for (const Scheme& scheme : kSchemes)
     if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
   if (is_directory(uri)) return open_spill(uri, options);
-  return Status::sentence(
-      EINVAL,
-      "\"" + uri +
-          "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, sparse:DIR or nbd://HOST");
+  return Status::sentence(EINVAL, "\"" + uri +
+                                      "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, "
+                                      "sparse:DIR, striped:URI,URI or nbd://HOST");
 }
 
 }  // namespace spw::store

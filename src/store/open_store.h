@@ -9,6 +9,8 @@
 //     nbd://HOST[:PORT][/EXPORT]
 //     nbd+unix:///[EXPORT]?socket=PATH
 //                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N
+//     striped:[chunk=SIZE,]URI,URI,...
+//                    two or more of these as one (striped_store.h); a comma inside of one is written %2C
 //
 // Threads: any.
 #pragma once

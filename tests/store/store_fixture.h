@@ -77,7 +77,17 @@ inline Request sync_of() {
   return request;
 }
 
-enum class Kind : uint8_t { kMemory, kFile, kBufferedFile, kSpill, kSparse, kSparseSpill, kNbd };
+enum class Kind : uint8_t {
+  kMemory,
+  kFile,
+  kBufferedFile,
+  kSpill,
+  kSparse,
+  kSparseSpill,
+  kNbd,
+  kStriped,
+  kMixed
+};
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
 struct Case {
@@ -87,18 +97,20 @@ struct Case {
 
 inline std::string name_of(const Case& c) {
   constexpr const char* kKinds[] = {"memory",       "file", "buffered_file", "spill", "sparse",
-                                    "sparse_spill", "nbd"};
+                                    "sparse_spill", "nbd",  "striped",       "mixed"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
 
 // Whether a store's queues may be any engine's; the others have one way of their own, which stands as kThreads.
-inline bool has_engines(Kind kind) { return kind != Kind::kMemory && kind != Kind::kNbd; }
+inline bool has_engines(Kind kind) {
+  return kind != Kind::kMemory && kind != Kind::kNbd && kind != Kind::kMixed;
+}
 
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
   for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
-                    Kind::kSparseSpill, Kind::kNbd})
+                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -160,10 +172,37 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);
-    path_ = directory_ + "/data";
-    platform::File file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600));
-    ASSERT_TRUE(platform::set_file_size(file, bytes));
+    if (GetParam().kind == Kind::kStriped || GetParam().kind == Kind::kMixed) return open_striped(bytes);
+    path_ = make_file("data", bytes);
     adopt(FileStore::open(path_, options(GetParam().way)));
+  }
+
+  // Four files, or members of four kinds, the same size altogether.
+  void open_striped(uint64_t bytes) {
+    constexpr int kMembers = 4;
+    store_.reset();
+    std::vector<std::string> members;
+    for (int i = 0; i < kMembers; ++i)
+      members.push_back("file:" + make_file(std::to_string(i), bytes / kMembers));
+    if (GetParam().kind == Kind::kMixed) {
+      members[1] = "memory:" + std::to_string(bytes / kMembers);
+      members[2] = "sparse:" + directory_ + "/sparse?segment=64K&size=" + std::to_string(bytes / kMembers);
+      if (NbdServer::missing().empty()) {
+        server_ = std::make_unique<NbdServer>(directory_ + "/socket");
+        ASSERT_TRUE(server_->start({"memory", std::to_string(bytes / kMembers)}));
+        members[3] = server_->uri();
+      }
+    }
+    std::string uri = "striped:chunk=64K";
+    for (const std::string& member : members) uri += "," + member;
+    adopt(open_store(uri, {.engine = engine_of(GetParam().way), .faults = &faults_}));
+  }
+
+  std::string make_file(const std::string& name, uint64_t bytes) {
+    std::string path = directory_ + "/" + name;
+    platform::File file(::open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600));
+    EXPECT_TRUE(platform::set_file_size(file, bytes));
+    return path;
   }
 
   void open_nbd(uint64_t bytes) {
@@ -171,8 +210,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     store_.reset();
     server_ = std::make_unique<NbdServer>(directory_ + "/socket");
     ASSERT_TRUE(server_->start({"memory", std::to_string(bytes)}));
-    auto store = open_store(server_->uri(), {.faults = &faults_});
-    adopt(std::move(store));
+    adopt(open_store(server_->uri(), {.faults = &faults_}));
   }
 
   template <class T>

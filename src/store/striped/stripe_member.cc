@@ -1,0 +1,82 @@
+#include "store/striped/stripe_member.h"
+
+#include <algorithm>
+
+#include "platform/time.h"
+
+namespace spw::store {
+
+Result<std::unique_ptr<StripeMember>> StripeMember::start(std::unique_ptr<Store> store) {
+  std::unique_ptr<StripeMember> member(new StripeMember);
+  member->store_ = std::move(store);
+  auto queue = member->store_->open_queue(kMemberDepth);
+  if (!queue) return queue.status();
+  member->queue_ = std::move(*queue);
+  auto thread = platform::Thread::start([made = member.get()] { made->work(); });
+  if (!thread) return thread.status();
+  member->thread_ = std::move(*thread);
+  return member;
+}
+
+StripeMember::~StripeMember() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  if (queue_) queue_->wake();
+  thread_.join();
+}
+
+void StripeMember::submit(std::unique_ptr<StripePart> part) {
+  {
+    std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(part));
+  }
+  queue_->wake();
+}
+
+void StripeMember::work() {
+  while (take_inbox()) {
+    submit_waiting();
+    if (!reap()) queue_->wait(platform::kNoTimeout);
+  }
+}
+
+// False when the member is no longer needed.
+bool StripeMember::take_inbox() {
+  std::lock_guard lock(mutex_);
+  for (auto& part : inbox_) waiting_.push_back(std::move(part));
+  inbox_.clear();
+  return !ending_;
+}
+
+void StripeMember::submit_waiting() {
+  Request* requests[kMemberDepth];
+  size_t count = 0;
+  const size_t room = queue_->depth() - queue_->in_flight();
+  for (; count < std::min(room, waiting_.size()); ++count) {
+    waiting_[count]->request.user = waiting_[count].get();
+    requests[count] = &waiting_[count]->request;
+  }
+  if (count == 0) return;
+  size_t taken = queue_->submit({requests, count});
+  for (; taken > 0; --taken) {
+    waiting_.front().release();  // reap() takes it back from its request
+    waiting_.pop_front();
+  }
+}
+
+// False when nothing was there.
+bool StripeMember::reap() {
+  constexpr size_t kAtOnce = 32;
+  Completion done[kAtOnce];
+  size_t count = queue_->reap(done);
+  for (size_t i = 0; i < count; ++i) {
+    std::unique_ptr<StripePart> part(static_cast<StripePart*>(done[i].request->user));
+    if (done[i].error != 0) note_failure();
+    part->over(*part, done[i].error);
+  }
+  return count > 0;
+}
+
+}  // namespace spw::store

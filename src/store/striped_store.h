@@ -1,0 +1,59 @@
+// Several stores as one: "striped:[chunk=SIZE,]URI,URI,...". Chunks of equal size lie on the members in turn (striped/stripes.h), so
+// that their devices, or servers, work at the same time: a request that touches several is split, and its parts are under way
+// together.
+//
+// Each member has a queue and a thread that serves it (striped/stripe_member.h), for all queues of this store; a transfer() that
+// concerns one member goes to it directly. A request fails with the error of a member that failed; describe_at() names that one.
+// Nothing is written down about the order: what is to be opened again needs the same members in the same order, and chunk.
+//
+// Size: that of the smallest member times their number, in whole chunks. Alignment: the largest member's. Requests are counted
+// where they reach the members.
+// Threads, lifetime: as every store. Limits: 2 to kStripedMembersMax members; chunk_bytes in [kMmuPageBytes, kGiB].
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "store/engine/progress.h"
+#include "store/store.h"
+#include "store/striped/stripes.h"
+
+namespace spw::store {
+
+class Mailbox;
+class StripeMember;
+struct StripePart;
+
+inline constexpr size_t kStripedMembersMax = 16;
+inline constexpr uint64_t kStripeChunkBytesDefault = 256 * kKiB;
+
+class StripedStore final : public Store {
+ public:
+  // `faults`: may be nullptr; outlives the store. Errors: EINVAL with a sentence.
+  static Result<std::unique_ptr<StripedStore>> create(std::vector<std::unique_ptr<Store>> members,
+                                                      uint64_t chunk_bytes = kStripeChunkBytesDefault,
+                                                      FaultPlan* faults = nullptr);
+  ~StripedStore() override;
+
+  std::string describe() const override;
+  std::string describe_at(uint64_t offset_bytes) const override;
+  uint64_t size_bytes() const override { return target_.size_bytes; }
+  uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
+  Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
+  Status transfer(Request& request) override;
+  Status reserve(uint64_t offset_bytes, uint64_t bytes) override;
+
+  // The step's parts, one or more for each member it concerns; for the store's engine.
+  std::vector<std::unique_ptr<StripePart>> split(const RawIo& io) const;
+  StripeMember& member(uint64_t index) { return *members_[index]; }
+
+ private:
+  StripedStore();
+  RawResult run(const RawIo& io);
+
+  std::vector<std::unique_ptr<StripeMember>> members_;
+  Stripes stripes_;
+  Target target_;
+};
+
+}  // namespace spw::store
