@@ -22,6 +22,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "cache/frame_pool/frame_source.h"
 #include "cache/partition_map.h"
 #include "platform/file.h"
 #include "store/store.h"
@@ -57,6 +58,8 @@ enum class Access : uint8_t {
 
 struct Pin {
   std::byte* data = nullptr;  // the block's first byte
+  bool was_clean = false;     // kWrite: this pin made the block dirty, which had been clean
+  bool was_miss = false;      // it was not cached
   FrameId frame = kNoFrame;
 };
 
@@ -87,13 +90,19 @@ class Client;
 // offset. The runtime's handler reports and ends the program; tests' handlers record.
 using IoErrorHandler = void (*)(void* context, const Status& status);
 
+// Whether the first use of a block that was read ahead for a client comes back as a pin. Where it does not (a thread that
+// serves page faults), streams are told by blocks left out of what is read ahead.
+enum class Uses : uint8_t { kSeen, kUnseen };
+
 class SharedCache {
  public:
+  // `frames`: where blocks are kept; nullptr: in a pool of the cache's own.
   static Result<std::unique_ptr<SharedCache>> create(const Options& options, BlockSource& source,
-                                                     IoErrorHandler on_error, void* error_context);
+                                                     IoErrorHandler on_error, void* error_context,
+                                                     std::unique_ptr<FrameSource> frames = nullptr);
   virtual ~SharedCache() = default;
 
-  virtual Result<Client*> open_client() = 0;
+  virtual Result<Client*> open_client(Uses uses = Uses::kSeen) = 0;
   virtual void close_client(Client* client) = 0;
 
   // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read
@@ -114,6 +123,13 @@ class SharedCache {
   // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on
   // storing to it without telling, should the range be handed out again.
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
+  // At most this many frames are in use from now on, as soon as make_room() has been called; at least kFramesMin of them
+  // and one partition's share each.
+  virtual void set_frame_limit(uint32_t frames) = 0;
+  virtual uint32_t frame_limit() const = 0;
+  // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit are
+  // free until `high_percent` are. Stops, without an error, where nothing can be evicted now.
+  virtual void make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty) and syncs these.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 

@@ -67,15 +67,19 @@ uint32_t choose_partitions(const Options& options) {
 }  // namespace
 
 Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options, BlockSource& source,
-                                                         IoErrorHandler on_error, void* error_context) {
+                                                         IoErrorHandler on_error, void* error_context,
+                                                         std::unique_ptr<FrameSource> frames) {
   if (Status status = check(options); !status) return status;
-  auto frames = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames);
-  if (!frames) return frames.status();
+  if (!frames) {
+    auto pool = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames);
+    if (!pool) return pool.status();
+    frames = std::move(*pool);
+  }
   const uint32_t partitions = choose_partitions(options);
   auto memory = BlockTable::map_memory(options.frame_count, partitions);
   if (!memory) return memory.status();
   auto cache = std::make_unique<SharedCacheParts>(
-      options, BlockTable(options.frame_count, partitions, std::move(*memory)), std::move(*frames), source,
+      options, BlockTable(options.frame_count, partitions, std::move(*memory)), std::move(frames), source,
       on_error, error_context);
   if (Status status = cache->open_partitions(); !status) return status;
   return std::unique_ptr<SharedCache>(std::move(cache));

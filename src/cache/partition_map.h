@@ -6,6 +6,7 @@
 // that a hash of the run turns: a contiguous range is spread evenly, and so is a stride of any number of groups.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -17,6 +18,12 @@ namespace spw::cache {
 
 inline constexpr unsigned kGroupShift = 6;
 inline constexpr uint64_t kGroupBlocks = uint64_t{1} << kGroupShift;
+
+// Blocks that one request reads or writes at most: neighbours within a group.
+inline constexpr uint64_t kRunBytesMax = uint64_t{1} << 20;
+constexpr uint32_t run_blocks_max(unsigned block_shift) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>(kRunBytesMax >> block_shift, 1, kGroupBlocks));
+}
 
 class PartitionMap {
  public:

@@ -11,6 +11,10 @@ constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
 constexpr uint64_t kLookAgainNs = 1'000'000;
 // A range longer than this share of the frames is found by going over all frames, which costs less a frame than a lookup.
 constexpr uint64_t kScanShare = 8;
+// Windows of fewer blocks are read ahead without a gap: the miss behind them comes soon enough.
+constexpr uint32_t kGapWindowMin = 8;
+// A partition's limit of frames is never lower.
+constexpr uint32_t kPartitionLimitMin = 16;
 }  // namespace
 
 // Calls visit(partition, first, count) for every piece: the parts of the range in each group, or for a long range the
@@ -52,6 +56,31 @@ void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
     (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
     return true;
   });
+}
+
+void SharedCacheParts::set_frame_limit(uint32_t frames) {
+  frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin, table_.frame_count());
+  for (const auto& partition : partitions_)
+    partition->set_limit(static_cast<uint32_t>(uint64_t{table_.frames_of(partition->id())} * frames /
+                                               table_.frame_count()));
+}
+
+uint32_t SharedCacheParts::frame_limit() const {
+  uint32_t sum = 0;
+  for (const auto& partition : partitions_) sum += partition->limit();
+  return sum;
+}
+
+void SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned high_percent) {
+  for (const auto& partition : partitions_) {
+    const uint64_t limit = partition->limit(), used = partition->used_frames();
+    if (used * 100 <= limit * (100 - low_percent)) continue;
+    client.request.wish = Wish::kTrim;
+    client.request.count = limit * (100 - high_percent) / 100;
+    do {
+      delegate_->execute(*partition, client.request);
+    } while (client.request.answer == Answer::kMore);
+  }
 }
 
 void SharedCacheParts::close_store(Client& client, store::Store& store) {
@@ -108,6 +137,17 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
 // Hands the plan to the partitions of its blocks, group by group, each in ascending order.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (plan.count == 0) return;
+  if (client.uses == Uses::kUnseen && plan.count >= kGapWindowMin) {
+    // The block in the middle stays out: the miss on it says that half of the window has been used.
+    const uint32_t half = plan.count / 2;
+    const auto beyond = static_cast<uint64_t>(plan.stride * (int64_t{half} + 1));
+    read_ahead_whole(client, {plan.first, plan.stride, half});
+    return read_ahead_whole(client, {BlockId(plan.first.value + beyond), plan.stride, plan.count - half - 1});
+  }
+  read_ahead_whole(client, plan);
+}
+
+void SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
   if (plan.stride < 0) {
     plan.first = BlockId(plan.first.value + static_cast<uint64_t>(plan.stride) * (plan.count - 1));
     plan.stride = -plan.stride;
@@ -122,6 +162,7 @@ void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
     request.block = plan.first;
     request.stride = plan.stride;
     request.count = piece;
+    request.uses_seen = client.uses == Uses::kSeen;
     delegate_->execute(partition_of(plan.first), request);
     plan.first = BlockId(plan.first.value + piece * stride);
     plan.count -= static_cast<uint32_t>(piece);

@@ -63,7 +63,7 @@ SharedCacheParts::~SharedCacheParts() {
   for (const auto& partition : partitions_) partition->drain();
 }
 
-Result<Client*> SharedCacheParts::open_client() {
+Result<Client*> SharedCacheParts::open_client(Uses uses) {
   std::lock_guard lock(clients_mutex_);
   auto idle = std::find_if(clients_.begin(), clients_.end(), [](const auto& c) { return !c->open; });
   if (idle == clients_.end()) {
@@ -73,12 +73,14 @@ Result<Client*> SharedCacheParts::open_client() {
                             table_.frame_count() / (2 * kAheadShare)});
     clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
+    if (frames_->needs_staging()) (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
     if (wants_touches_) {
       (*idle)->touches = std::make_unique<TouchRing[]>(partitions_.size());
       for (size_t p = 0; p < partitions_.size(); ++p) partitions_[p]->touches().add((*idle)->touches[p]);
     }
   }
   (*idle)->open = true;
+  (*idle)->uses = uses;
   return idle->get();
 }
 
@@ -91,7 +93,7 @@ void SharedCacheParts::close_client(Client* client) {
 void SharedCacheParts::mark_dirty(Client&, FrameId frame) {
   PinWord before = table_.word(frame).mark_dirty();
   SPW_DCHECK(before.refs() > 0);
-  if (!before.dirty()) count(Counter::bytes_dirtied, commons_.block_bytes());
+  if (!before.dirty()) note_dirtied({frame, before.block()});
 }
 
 void SharedCacheParts::unpin(Client& client, FrameId frame) {
@@ -115,25 +117,34 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
+  out->was_clean = out->was_miss = false;
   if (table_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
     out->data = commons_.data({out->frame, block});
     count(Counter::shared_hits);
-    if (access != Access::kRead) note_pinned(before, access);
+    if (access != Access::kRead) note_pinned(before, block, access, out);
     return Status::ok();
   }
   return pin_slowly(client, block, access, out);
 }
 
-void SharedCacheParts::note_pinned(PinWord before, Access access) {
-  if (access != Access::kRead && !before.dirty()) count(Counter::bytes_dirtied, commons_.block_bytes());
+void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access, Pin* out) {
+  if (access == Access::kRead || before.dirty()) return;
+  out->was_clean = true;
+  note_dirtied({out->frame, block});
+}
+
+// The caller holds the block and has just made it dirty.
+void SharedCacheParts::note_dirtied(Resident resident) {
+  count(Counter::bytes_dirtied, commons_.block_bytes());
+  if (commons_.placement.by_block) frames_->allow_stores(resident);
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   uint64_t deadline_ns = 0;
   Status status;
   for (;;) {
-    Step step = join_present(client, block, access, &out->frame, &status);
-    if (step == Step::kAgain) step = ask_owner(client, block, access, &out->frame, &status, &deadline_ns);
+    Step step = join_present(client, block, access, out, &status);
+    if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &deadline_ns);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {
       out->data = commons_.data({out->frame, block});
@@ -142,41 +153,59 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
   }
 }
 
-SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access,
-                                                   FrameId* frame, Status* status, uint64_t* deadline_ns) {
+SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access, Pin* out,
+                                                   Status* status, uint64_t* deadline_ns) {
   Partition& partition = partition_of(block);
   Request& request = client.request;
   request.wish = Wish::kPin;
   request.block = block;
   request.access = access;
   delegate_->execute(partition, request);
-  *frame = request.frame;
+  out->frame = request.frame;
   switch (request.answer) {
     case Answer::kPinned:
       count(Counter::shared_hits);
+      if (request.was_clean) {
+        out->was_clean = true;
+        note_dirtied({out->frame, block});
+      }
       if (request.was_ahead) note_ahead_used(client, block, access);
       return Step::kPinned;
+    case Answer::kReady:
+      out->was_miss = true;
+      count(Counter::shared_misses);
+      return Step::kPinned;
     case Answer::kFill:
-      count(Counter::shared_misses);
-      if (access != Access::kOverwrite) read_ahead(client, client.streams.on_miss(block));
-      return fill(client, block, *frame, access, status);
+      out->was_miss = true;
+      note_miss(client, block, access);
+      return fill(client, block, out->frame, access, status);
     case Answer::kFilled: {
-      count(Counter::shared_misses);
-      if (access != Access::kOverwrite) read_ahead(client, client.streams.on_miss(block));
-      Step step = await_filled(client, block, *frame, access, status);
+      out->was_miss = true;
+      note_miss(client, block, access);
+      Step step = await_filled(client, block, access, out, status);
       if (step == Step::kError) on_error_(error_context_, *status);
       return step;
     }
     case Answer::kJoined:
       count(Counter::shared_waits);
-      return await_filled(client, block, *frame, access, status);
+      return await_filled(client, block, access, out, status);
     case Answer::kFailed:
-      *status = errors_.get(*frame);
+      *status = errors_.get(out->frame);
       return *status ? Step::kAgain : Step::kError;
     default:
       *status = wait_for_frame(partition, request, deadline_ns);
       return *status ? Step::kAgain : Step::kError;
   }
+}
+
+// A miss of a client whose uses are not seen may be the block left out of its stream's window.
+void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
+  count(Counter::shared_misses);
+  if (access == Access::kOverwrite) return;
+  ReadPlan plan;
+  if (client.uses == Uses::kUnseen) plan = client.streams.on_ahead_use(block);
+  if (plan.count == 0) plan = client.streams.on_miss(block);
+  read_ahead(client, plan);
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
@@ -186,16 +215,16 @@ void SharedCacheParts::note_ahead_used(Client& client, BlockId block, Access acc
 }
 
 // The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: ask the owner.
-SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId block, Access access,
-                                                      FrameId* frame, Status* status) {
-  *frame = table_.find(block);
-  if (*frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = table_.word(*frame);
+SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId block, Access access, Pin* out,
+                                                      Status* status) {
+  out->frame = table_.find(block);
+  if (out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = table_.word(out->frame);
   PinWord word = pin_word.load_acquire();
   while (word.holds(block)) {
     if (word.state() == FrameState::kResident) {
       if (!pin_word.cas_acquire(word, word.pinned(access != Access::kRead))) continue;
-      note_pinned(word, access);
+      note_pinned(word, block, access, out);
       count(Counter::shared_hits);
       if (word.ahead()) {
         partition_of(block).ahead_used();
@@ -206,15 +235,16 @@ SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId bl
     if (word.state() != FrameState::kFilling) return Step::kAgain;
     if (!pin_word.cas_acquire(word, word.joined())) continue;
     count(Counter::shared_waits);
-    return await_filled(client, block, *frame, access, status);
+    return await_filled(client, block, access, out, status);
   }
   return Step::kAgain;
 }
 
 // This client has a reference to a frame that someone else fills.
-SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId block, FrameId frame,
-                                                      Access access, Status* status) {
+SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId block, Access access, Pin* out,
+                                                      Status* status) {
   Partition& partition = partition_of(block);
+  const FrameId frame = out->frame;
   AtomicPinWord& pin_word = table_.word(frame);
   wait_while_filling(client, pin_word, partition);
   PinWord word = pin_word.load_acquire();
@@ -226,7 +256,7 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   uint64_t flags = PinWord::kReferenced | (access != Access::kRead ? PinWord::kDirty : 0);
   while (!pin_word.cas_acquire(word, word.with(flags).without(PinWord::kAhead))) {
   }
-  note_pinned(word, access);
+  note_pinned(word, block, access, out);
   if (word.ahead()) {
     partition.ahead_used();
     note_ahead_used(client, block, access);
@@ -264,17 +294,18 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 
 // ---- Fills ----
 
-Status SharedCacheParts::transfer_in(Resident resident, Access access) {
+Status SharedCacheParts::transfer_in(Client& client, Resident resident, Access access) {
   Backing backing = blocks_.locate_for_fill(resident.block);
   if (backing.store == nullptr)
     return Status::sentence(EFAULT,
                             "block " + std::to_string(resident.block.value) + " belongs to no region");
+  const bool writable = access != Access::kRead;
   if (access == Access::kOverwrite) {
-    frames_->install(resident, Contents::kArbitrary);
+    frames_->install({&resident, 1}, Contents::kArbitrary, nullptr, writable);
     return Status::ok();
   }
   if (!backing.has_contents) {
-    frames_->install(resident, Contents::kZeros);
+    frames_->install({&resident, 1}, Contents::kZeros, nullptr, writable);
     count(Counter::zero_fills);
     return Status::ok();
   }
@@ -282,17 +313,17 @@ Status SharedCacheParts::transfer_in(Resident resident, Access access) {
   request.op = store::Op::kRead;
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
-  request.segments[0] = {frames_->fill_address(resident), commons_.block_bytes()};
+  request.segments[0] = {frames_->fill_address(resident, client.staging, 0), commons_.block_bytes()};
   if (Status moved = backing.store->transfer(request); !moved)
     return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
-  frames_->install(resident, Contents::kFilled);
+  frames_->install({&resident, 1}, Contents::kFilled, client.staging, writable);
   count(Counter::fills);
   return Status::ok();
 }
 
 SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, FrameId frame, Access access,
                                               Status* status) {
-  *status = transfer_in({frame, block}, access);
+  *status = transfer_in(client, {frame, block}, access);
   if (!*status) errors_.put(frame, *status);
   bool for_write = access != Access::kRead;
   uint64_t flags = PinWord::kReferenced | (for_write && *status ? PinWord::kDirty : 0);

@@ -28,7 +28,7 @@ class SharedCacheParts final : public SharedCache {
   // Second step of construction: the policies, by name.
   Status open_partitions();
 
-  Result<Client*> open_client() override;
+  Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
   void unpin(Client& client, FrameId frame) override;
@@ -38,6 +38,9 @@ class SharedCacheParts final : public SharedCache {
   void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
+  void set_frame_limit(uint32_t frames) override;
+  uint32_t frame_limit() const override;
+  void make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return table_.map(); }
@@ -60,19 +63,22 @@ class SharedCacheParts final : public SharedCache {
 
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[table_.partition_of(block).value]; }
-  Step join_present(Client& client, BlockId block, Access access, FrameId* frame, Status* status);
-  Step ask_owner(Client& client, BlockId block, Access access, FrameId* frame, Status* status,
+  Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
+  Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status,
                  uint64_t* deadline_ns);
   void note_ahead_used(Client& client, BlockId block, Access access);
-  Step await_filled(Client& client, BlockId block, FrameId frame, Access access, Status* status);
+  Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
-  Status transfer_in(Resident resident, Access access);
+  Status transfer_in(Client& client, Resident resident, Access access);
   void wait_while_filling(Client& client, AtomicPinWord& word, Partition& partition);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
-  void note_pinned(PinWord before, Access access);
+  void note_pinned(PinWord before, BlockId block, Access access, Pin* out);
+  void note_dirtied(Resident resident);
+  void note_miss(Client& client, BlockId block, Access access);
   void unpin_and_tell(Client& client, FrameId frame);
   Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
   void read_ahead(Client& client, ReadPlan plan);
+  void read_ahead_whole(Client& client, ReadPlan plan);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
   std::vector<store::Store*> stores_of(BlockId first, uint64_t count);
   template <class Visit>

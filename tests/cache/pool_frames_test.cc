@@ -20,10 +20,15 @@ std::byte* data(const PoolFrames& pool, uint32_t frame) {
   return pool.placement().base + (uint64_t{frame} << kShift);
 }
 
+void install_zeros(PoolFrames& pool, uint32_t frame) {
+  Resident resident{FrameId(frame), BlockId(1)};
+  pool.install({&resident, 1}, Contents::kZeros, nullptr, false);
+}
+
 TEST(PoolFrames, frames_lie_side_by_side_and_are_aligned) {
   auto pool = make_pool(false);
   EXPECT_FALSE(pool->placement().by_block);
-  EXPECT_EQ(pool->fill_address({FrameId(5), BlockId(99)}), data(*pool, 5));
+  EXPECT_EQ(pool->fill_address({FrameId(5), BlockId(99)}, nullptr, 0), data(*pool, 5));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(pool->placement().base) % (2 * kMiB), 0u);
 }
 
@@ -31,7 +36,7 @@ TEST(PoolFrames, zeros_replace_what_a_frame_held) {
   auto pool = make_pool(false);
   Resident resident{FrameId(7), BlockId(1)};
   for (int round = 0; round < 2; ++round) {
-    pool->install(resident, Contents::kZeros);
+    pool->install({&resident, 1}, Contents::kZeros, nullptr, false);
     for (size_t i = 0; i < 4096; ++i) ASSERT_EQ(data(*pool, 7)[i], std::byte{0});
     std::memset(data(*pool, 7), 0xAB, 4096);
   }
@@ -40,25 +45,25 @@ TEST(PoolFrames, zeros_replace_what_a_frame_held) {
 TEST(PoolFrames, a_failed_fill_does_not_count_as_zeros) {
   auto pool = make_pool(false);
   Resident resident{FrameId(7), BlockId(1)};
-  std::memset(pool->fill_address(resident), 0xAB, 4096);  // and then the read failed
-  pool->install(resident, Contents::kZeros);
+  std::memset(pool->fill_address(resident, nullptr, 0), 0xAB, 4096);  // and then the read failed
+  pool->install({&resident, 1}, Contents::kZeros, nullptr, false);
   for (size_t i = 0; i < 4096; ++i) ASSERT_EQ(data(*pool, 7)[i], std::byte{0});
 }
 
 TEST(PoolFrames, memory_comes_with_use) {
   auto pool = make_pool(false);
   EXPECT_EQ(pool->used_pieces(), 0u);
-  pool->install({FrameId(0), BlockId(1)}, Contents::kZeros);
-  pool->install({FrameId(511), BlockId(1)}, Contents::kZeros);
+  install_zeros(*pool, 0);
+  install_zeros(*pool, 511);
   EXPECT_EQ(pool->used_pieces(), 1u);
-  pool->install({FrameId(512), BlockId(1)}, Contents::kZeros);
+  install_zeros(*pool, 512);
   EXPECT_EQ(pool->used_pieces(), 2u);
   EXPECT_EQ(pool->huge_pieces(), 0u);
 }
 
 TEST(PoolFrames, pieces_become_huge_pages_where_the_kernel_can) {
   auto pool = make_pool(true);
-  pool->install({FrameId(300), BlockId(1)}, Contents::kZeros);
+  install_zeros(*pool, 300);
   if (pool->huge_pieces() == 0) GTEST_SKIP() << "this kernel makes no huge pages of a memory file";
   EXPECT_EQ(pool->huge_pieces(), 1u);
 }

@@ -26,6 +26,8 @@
 //   filling                         refs + 1                    C,O  CAS acquire
 //   filling                         waiters                     C    CAS relaxed (the futex orders)
 //   filling                         resident, waiters cleared   F    CAS release: pairs with the acquire of every pin
+//                                   (ahead cleared where uses
+//                                   will not be seen)
 //   filling                         failed, waiters cleared     F    CAS release: pairs with the acquire of who waited
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen
@@ -156,9 +158,9 @@ class AtomicPinWord {
   PinWord end_writing() { return PinWord(bits_.fetch_and_acq_rel(~PinWord::kWriting)); }
 
   // F: ends a fill. True when somebody sleeps on the word and has to be woken.
-  bool end_filling(FrameState state, uint64_t flags) {
+  bool end_filling(FrameState state, uint64_t flags, uint64_t cleared = 0) {
     PinWord word = load_relaxed();
-    while (!cas_release(word, word.in_state(state).without(PinWord::kWaiters).with(flags))) {
+    while (!cas_release(word, word.in_state(state).without(PinWord::kWaiters | cleared).with(flags))) {
     }
     return word.waiters();
   }

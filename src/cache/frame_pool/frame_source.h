@@ -1,14 +1,18 @@
 // Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h); the
-// mapped engine keeps each block at its own address, where a fill is installed and a victim released.
+// mapped engine keeps each block at its own address, where a fill is installed and a victim released
+// (front/mapped/mapped_frames.h).
 //
 // Life of a frame: [fill_address -> (contents arrive there)] -> install -> pinned data at placement() ->
 //   [begin_writeback -> end_writeback]* -> release. fill_address only when contents are read from a store; a fill that
 //   fails ends in release without an install.
-// Threads: fill_address and install are called by the one thread that fills the frame; the others by the owner of the
-//   frame's partition. Different frames: at the same time.
-// Ordering: the caller orders install before every pin (pin word: end_filling release / try_pin acquire) and the last unpin
-//   before release.
-// Limits: memory handed out is block_bytes long and block_bytes aligned; never more than frame_count blocks in all.
+// Staging: a source whose frames cannot be read into in place hands out buffers; contents are read into one and
+//   installed from there. A client that fills owns one for a block, an asynchronous read one for a run of blocks.
+// Threads: fill_address and install are called by the one thread that fills the frames, take_staging and give_back by any;
+//   the others by the owner of the frame's partition. Different frames: at the same time.
+// Ordering: the caller orders install before every pin (pin word: end_filling release / try_pin acquire), the last unpin
+//   before release, and release before the frame's next fill.
+// Limits: memory handed out is block_bytes long and block_bytes aligned (staging: page aligned); never more than frame_count
+//   blocks in all.
 #pragma once
 
 #include <cstddef>
@@ -38,21 +42,38 @@ class FrameSource {
     std::byte* base = nullptr;
     bool by_block = false;
   };
+  enum class Staging : uint8_t { kBlock, kRun };
 
   virtual ~FrameSource() = default;
   virtual Placement placement() const = 0;
-  virtual std::byte* fill_address(Resident resident) = 0;
-  virtual void install(Resident resident, Contents contents) = 0;
-  // Where the writeback reads from. Until end_writeback, clients' stores may go on, but each block that is stored to
-  // after begin_writeback is marked dirty again by whoever stores.
-  virtual const std::byte* begin_writeback(Resident resident) = 0;
+
+  // Whether fills need staging, and a buffer of it; nullptr: all are in use. kBlock ones are never all in use.
+  virtual bool needs_staging() const { return false; }
+  virtual std::byte* take_staging(Staging) { return nullptr; }
+  virtual void give_back(Staging, std::byte*) {}
+
+  // Where the contents of run[index] go; `staging`: what the filler holds, or nullptr.
+  virtual std::byte* fill_address(Resident resident, std::byte* staging, size_t index) = 0;
+  // Neighbouring blocks, in order. `writable`: they count as dirty from now on; else a store to them has to be noticed.
+  virtual void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
+                       bool writable) = 0;
+  // Before the writeback reads them: neighbouring blocks, in order. Until end_writeback, clients' stores may go on, but
+  // each block that is stored to after begin_writeback is marked dirty again by whoever stores.
+  virtual void begin_writeback(std::span<const Resident> run) = 0;
   virtual void end_writeback(Resident resident) = 0;
   // The victims' contents are not needed any more; their words are free already.
   virtual void release(std::span<const Resident> victims) = 0;
-  // The memory file behind the frames, where frame f stands at f << block_shift; nullptr: there is none.
-  virtual const platform::File* file() const { return nullptr; }
   // Victims that are best released in one call.
   virtual size_t release_batch_max() const = 0;
+
+  // A block that clients hold and that was clean is dirty now: its holders may store to it.
+  virtual void allow_stores(Resident) {}
+  // The policy took the block's referenced bit away: its next use has to be noticed. Only if notes_uses().
+  virtual void watch_for_use(Resident) {}
+  virtual bool notes_uses() const { return false; }
+
+  // The memory file behind the frames, where frame f stands at f << block_shift; nullptr: there is none.
+  virtual const platform::File* file() const { return nullptr; }
 };
 
 }  // namespace spw::cache

@@ -36,16 +36,18 @@ PoolFrames::PoolFrames(platform::File file, platform::Mapping mapping, uint32_t 
       piece_used_(std::make_unique<Atomic<uint8_t>[]>((mapping_.bytes() >> kPieceShift) + 1)),
       frame_used_(std::make_unique<Atomic<uint8_t>[]>(frame_count)) {}
 
-std::byte* PoolFrames::fill_address(Resident resident) {
+std::byte* PoolFrames::fill_address(Resident resident, std::byte*, size_t) {
   use(resident.frame);
   return address_of(resident.frame);
 }
 
-void PoolFrames::install(Resident resident, Contents contents) {
+void PoolFrames::install(std::span<const Resident> run, Contents contents, const std::byte*, bool) {
   if (contents == Contents::kFilled) return;
-  bool zero_already = use(resident.frame);
-  if (contents == Contents::kZeros && !zero_already)
-    std::memset(address_of(resident.frame), 0, uint64_t{1} << block_shift_);
+  for (const Resident& resident : run) {
+    bool zero_already = use(resident.frame);
+    if (contents == Contents::kZeros && !zero_already)
+      std::memset(address_of(resident.frame), 0, uint64_t{1} << block_shift_);
+  }
 }
 
 bool PoolFrames::use(FrameId frame) {

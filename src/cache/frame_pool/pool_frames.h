@@ -27,9 +27,10 @@ class PoolFrames final : public FrameSource {
   static Result<std::unique_ptr<PoolFrames>> create(uint32_t frame_count, unsigned block_shift, bool huge);
 
   Placement placement() const override { return {mapping_.data(), false}; }
-  std::byte* fill_address(Resident resident) override;
-  void install(Resident resident, Contents contents) override;
-  const std::byte* begin_writeback(Resident resident) override { return address_of(resident.frame); }
+  std::byte* fill_address(Resident resident, std::byte* staging, size_t index) override;
+  void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
+               bool writable) override;
+  void begin_writeback(std::span<const Resident>) override {}
   void end_writeback(Resident) override {}
   void release(std::span<const Resident>) override {}
   size_t release_batch_max() const override { return 1; }

@@ -28,16 +28,19 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
       first_frame_(commons.table.first_frame(id).value),
       frame_count_(commons.table.frames_of(id)),
       reserve_high_(reserve_high_of(frame_count_, commons.options)),
-      run_blocks_max_(static_cast<uint32_t>(
-          std::clamp<uint64_t>(kRunBytesMax >> commons.options.block_shift, 1, kGroupBlocks))),
+      run_blocks_max_(run_blocks_max(commons.options.block_shift)),
       ahead_max_(frame_count_ / kAheadShare),
+      evict_batch_(static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1,
+                                                            std::max(reserve_high_ / 4, 1u)))),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),
       reserve_(kReserveSlack * reserve_high_),
       io_(commons.options.queue_depth),
+      limit_(frame_count_),
       free_count_(frame_count_) {
   free_.reserve(frame_count_);
+  victims_.reserve(std::max<size_t>(evict_batch_, kGroupBlocks));
 }
 
 bool Partition::serve(Request& request) {
@@ -66,6 +69,9 @@ bool Partition::serve(Request& request) {
     case Wish::kCloseStore:
       serve_close_store(request);
       return true;
+    case Wish::kTrim:
+      serve_trim(request);
+      return true;
   }
   return true;
 }
@@ -92,9 +98,10 @@ void Partition::describe_wait(Request& request) {
 }
 
 bool Partition::serve_pin(Request& request) {
-  request.was_ahead = false;
+  request.was_ahead = request.was_clean = false;
   FrameId present = commons_.table.find(request.block);
   if (present != kNoFrame && pin_present(request, present)) return true;
+  if (commons_.placement.by_block && serve_zero_run(request)) return true;
   uint32_t frame = take_frame();
   if (frame == kNone) {
     request.answer = Answer::kNoFrame;
@@ -118,6 +125,7 @@ bool Partition::pin_present(Request& request, FrameId frame) {
         if (!pin_word.cas_acquire(word, word.pinned(request.access != Access::kRead))) continue;
         if (word.ahead()) ahead_used();
         request.was_ahead = word.ahead();
+        request.was_clean = request.access != Access::kRead && !word.dirty();
         request.answer = Answer::kPinned;
         return true;
       case FrameState::kFilling:
@@ -142,6 +150,7 @@ void Partition::drop_failed(FrameId frame) {
   if (was.state() != FrameState::kFailed || !pin_word.try_free_failed()) return;
   commons_.errors.drop(frame);
   remove(local(frame), was);
+  release_victims();
   free_.push_back(local(frame));
   free_count_.fetch_add_relaxed(1);
   progress_.advance();
@@ -150,14 +159,14 @@ void Partition::drop_failed(FrameId frame) {
 // ---- Frames ----
 
 uint32_t Partition::take_frame() {
+  const uint32_t used = used_frames(), limit = limit_.load_relaxed();
+  if (used >= limit && evict_some(used - limit + evict_batch_) <= used - limit) return kNone;
   uint32_t frame;
   if (!free_.empty()) {
     frame = free_.back();
     free_.pop_back();
-  } else if (fresh_ < frame_count_) {
-    frame = fresh_++;
   } else {
-    return evict_one();
+    frame = fresh_++;
   }
   free_count_.fetch_sub_relaxed(1);
   peak_.store_relaxed(std::max(peak_.load_relaxed(), frame_count_ - free_count_.load_relaxed()));
@@ -176,8 +185,13 @@ void Partition::remove(uint32_t frame, PinWord was) {
   policy_->on_remove(frame);
   on_offer_[frame] = 0;
   if (was.ahead()) ahead_used();
-  Resident victim{global(frame), was.block()};
-  commons_.frames.release({&victim, 1});
+  victims_.push_back({global(frame), was.block()});
+}
+
+// Before any frame of theirs is filled again, and before the owner lets go.
+void Partition::release_victims() {
+  commons_.frames.release(victims_);
+  victims_.clear();
 }
 
 FrameProbe::Verdict Partition::probe(uint32_t frame) {
@@ -185,6 +199,7 @@ FrameProbe::Verdict Partition::probe(uint32_t frame) {
   if (on_offer_[frame] || !seen.is_droppable()) return Verdict::kBusy;
   if (!seen.referenced()) return Verdict::kEvictable;
   word(frame).clear_referenced();
+  if (commons_.frames.notes_uses()) commons_.frames.watch_for_use({global(frame), seen.block()});
   return Verdict::kReferenced;
 }
 
@@ -210,6 +225,29 @@ uint32_t Partition::evict_one() {
     policy_->on_keep(frame);
   }
   return kNone;
+}
+
+// Evicts up to `wanted` blocks, whose memory is released together; says how many frames that made free.
+uint32_t Partition::evict_some(uint32_t wanted) {
+  uint32_t evicted = 0;
+  while (evicted < wanted) {
+    uint32_t frame = evict_one();
+    if (frame == kNone) break;
+    free_.push_back(frame);
+    ++evicted;
+  }
+  release_victims();
+  free_count_.fetch_add_relaxed(evicted);
+  return evicted;
+}
+
+// In steps, so that misses are served in between.
+void Partition::serve_trim(Request& request) {
+  const uint32_t used = used_frames();
+  const auto target = static_cast<uint32_t>(request.count);
+  const uint32_t wanted = used > target ? std::min(used - target, evict_batch_) : 0;
+  const uint32_t evicted = wanted > 0 ? evict_some(wanted) : 0;
+  request.answer = evicted == evict_batch_ ? Answer::kMore : Answer::kDone;
 }
 
 void Partition::learn_touches() {

@@ -83,8 +83,16 @@ class Partition final : private FrameProbe {
   TouchRings& touches() { return touches_; }
   Progress& progress() { return progress_; }
   void ahead_used() { ahead_unused_.fetch_sub_relaxed(1); }
-  uint32_t free_frames() const { return free_count_.load_relaxed(); }
+  // Frames that a miss may take without an eviction.
+  uint32_t free_frames() const {
+    const uint32_t used = used_frames(), limit = limit_.load_relaxed();
+    return used < limit ? limit - used : 0;
+  }
+  uint32_t used_frames() const { return frame_count_ - free_count_.load_relaxed(); }
   uint32_t peak_frames() const { return peak_.load_relaxed(); }
+  // Frames that may be in use; the owner keeps to it from its next miss on.
+  uint32_t limit() const { return limit_.load_relaxed(); }
+  void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
   uint64_t metadata_bytes() const;
   void check_invariants();
 
@@ -99,11 +107,14 @@ class Partition final : private FrameProbe {
 
   // partition.cc: pins, frames, eviction
   bool serve_pin(Request& request);
+  void serve_trim(Request& request);
   bool pin_present(Request& request, FrameId frame);
   bool start_owner_fill(Request& request);
   void drop_failed(FrameId frame);
   uint32_t take_frame();
   uint32_t evict_one();
+  uint32_t evict_some(uint32_t wanted);
+  void release_victims();
   void refill_reserve();
   void learn_touches();
   void insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead);
@@ -111,9 +122,15 @@ class Partition final : private FrameProbe {
   void describe_wait(Request& request);
   void serve_close_store(Request& request);
 
+  // zero_run.cc
+  bool serve_zero_run(Request& request);
+  bool is_zero_and_new(BlockId block) const;
+
   // readahead.cc
   void serve_prefetch(Request& request);
   bool may_read_ahead() const;
+  bool take_run_staging(IoOp& op);
+  void give_run_staging_back(IoOp& op);
   void finish_fill(IoOp& op, int error);
 
   // writeback/writeback.cc
@@ -124,6 +141,8 @@ class Partition final : private FrameProbe {
   void issue_run(IoOp& op, const Run& run);
   void submit_writebacks();
   void finish_writeback(IoOp& op, int error);
+  void settle_written(uint32_t frame);
+  void leave_zeros_out(Run& run);
   bool may_write_now() const;
   void note_write_error(const IoOp& op, int error);
 
@@ -141,12 +160,14 @@ class Partition final : private FrameProbe {
   const uint32_t reserve_high_;
   const uint32_t run_blocks_max_;
   const uint32_t ahead_max_;
+  const uint32_t evict_batch_;
   std::unique_ptr<Policy> policy_;
   const bool wants_touches_;
   TouchRings touches_;
   std::vector<uint32_t> free_;     // dropped frames
   uint32_t fresh_ = 0;             // frames from here on were never used
   std::vector<uint8_t> on_offer_;  // one a frame
+  std::vector<Resident> victims_;  // out of the table, their memory not released yet; empty between requests
   Reserve reserve_;
   uint32_t in_writing_ = 0;
   PartitionIo io_;
@@ -161,6 +182,7 @@ class Partition final : private FrameProbe {
 
   Progress progress_;
   Atomic<uint32_t> ahead_unused_;
+  Atomic<uint32_t> limit_;
   Atomic<uint32_t> free_count_;
   Atomic<uint32_t> peak_;
 };

@@ -31,6 +31,8 @@ IoOp* PartitionIo::take() {
   op->request.user = op;
   op->count = 0;
   op->answer_when_done = nullptr;
+  op->staging = nullptr;
+  op->uses_seen = true;
   return op;
 }
 

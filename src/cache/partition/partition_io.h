@@ -19,7 +19,6 @@
 
 namespace spw::cache {
 
-inline constexpr uint64_t kRunBytesMax = uint64_t{1} << 20;
 static_assert(kGroupBlocks <= store::kSegmentsMax);
 
 struct Request;
@@ -34,6 +33,8 @@ struct IoOp {
   BlockId first;
   FrameId frames[kGroupBlocks];
   Request* answer_when_done = nullptr;  // kFill: whose demand it is
+  std::byte* staging = nullptr;         // of a fill, where the frame source needs it
+  bool uses_seen = true;                // kAhead: the first use of each block will be noticed
 
   BlockId block(uint32_t i) const { return first + i; }
   // Appends the memory of one more block; memory that continues the last segment lengthens it.

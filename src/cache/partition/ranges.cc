@@ -44,6 +44,7 @@ bool Partition::visit_range(Request& request, Visit visit) {
 
 void Partition::serve_discard(Request& request) {
   bool done = visit_range(request, [&](uint32_t frame, PinWord seen) { return discard_frame(frame, seen); });
+  release_victims();
   if (done) return;
   request.answer = Answer::kBlocked;
   describe_wait(request);

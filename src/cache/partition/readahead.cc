@@ -1,4 +1,6 @@
 // Fills through the owner's queues: read-ahead, and the demand fills of the dedicated mode.
+#include <utility>
+
 #include "base/check.h"
 #include "cache/partition/partition.h"
 #include "platform/futex.h"
@@ -8,6 +10,16 @@ namespace spw::cache {
 
 using telemetry::count;
 using telemetry::Counter;
+
+bool Partition::take_run_staging(IoOp& op) {
+  if (!commons_.frames.needs_staging()) return true;
+  op.staging = commons_.frames.take_staging(FrameSource::Staging::kRun);
+  return op.staging != nullptr;
+}
+
+void Partition::give_run_staging_back(IoOp& op) {
+  if (op.staging) commons_.frames.give_back(FrameSource::Staging::kRun, std::exchange(op.staging, nullptr));
+}
 
 bool Partition::may_read_ahead() const { return ahead_unused_.load_relaxed() < ahead_max_; }
 
@@ -37,7 +49,12 @@ void Partition::serve_prefetch(Request& request) {
     if (!run) {
       run = io_.take();
       if (!run) break;
+      if (!take_run_staging(*run)) {
+        io_.put_back(std::exchange(run, nullptr));
+        break;
+      }
       run->kind = IoOp::Kind::kAhead;
+      run->uses_seen = request.uses_seen;
       run->store = backing.store;
       run->first = block;
       run->request.op = store::Op::kRead;
@@ -47,10 +64,12 @@ void Partition::serve_prefetch(Request& request) {
     if (frame == kNone) break;
     insert(frame, block, 0, true);
     ahead_unused_.fetch_add_relaxed(1);
+    run->append_segment(commons_.frames.fill_address({global(frame), block}, run->staging, run->count),
+                        commons_.block_bytes());
     run->frames[run->count++] = global(frame);
-    run->append_segment(commons_.frames.fill_address({global(frame), block}), commons_.block_bytes());
   }
   if (run && run->count == 0) {
+    give_run_staging_back(*run);
     io_.put_back(run);
     run = nullptr;
   }
@@ -66,6 +85,10 @@ bool Partition::start_owner_fill(Request& request) {
   if (backing.store == nullptr || !backing.has_contents) return false;
   IoOp* op = io_.take();
   if (!op) return false;
+  if (!take_run_staging(*op)) {
+    io_.put_back(op);
+    return false;
+  }
   op->kind = IoOp::Kind::kFill;
   op->store = backing.store;
   op->first = request.block;
@@ -73,7 +96,8 @@ bool Partition::start_owner_fill(Request& request) {
   op->frames[0] = request.frame;
   op->request.op = store::Op::kRead;
   op->request.offset_bytes = backing.offset_bytes;
-  op->append_segment(commons_.frames.fill_address({request.frame, request.block}), commons_.block_bytes());
+  op->append_segment(commons_.frames.fill_address({request.frame, request.block}, op->staging, 0),
+                     commons_.block_bytes());
   op->answer_when_done = &request;
   io_.start(op);
   io_.submit();
@@ -81,20 +105,28 @@ bool Partition::start_owner_fill(Request& request) {
 }
 
 void Partition::finish_fill(IoOp& op, int error) {
-  bool demanded = op.kind == IoOp::Kind::kFill;
+  const bool demanded = op.kind == IoOp::Kind::kFill, seen = op.uses_seen;
+  if (error == 0) {
+    Resident run[kGroupBlocks];
+    for (uint32_t i = 0; i < op.count; ++i) run[i] = {op.frames[i], op.block(i)};
+    commons_.frames.install({run, op.count}, Contents::kFilled, op.staging, false);
+    if (!demanded && seen && commons_.frames.notes_uses())
+      for (uint32_t i = 0; i < op.count; ++i) commons_.frames.watch_for_use(run[i]);
+    count(demanded ? Counter::fills : Counter::readahead_fills, op.count);
+  }
   for (uint32_t i = 0; i < op.count; ++i) {
     AtomicPinWord& pin_word = commons_.table.word(op.frames[i]);
-    if (error == 0) {
-      commons_.frames.install({op.frames[i], op.block(i)}, Contents::kFilled);
-      count(demanded ? Counter::fills : Counter::readahead_fills);
-    } else if (demanded) {
+    if (error != 0 && demanded) {
       commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
     }
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
-    if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0))
+    const uint64_t cleared = seen || error != 0 ? 0 : PinWord::kAhead;
+    if (cleared != 0) ahead_used();
+    if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0, cleared))
       platform::futex_wake_all(pin_word.futex_half());
     if (error != 0) drop_failed(op.frames[i]);
   }
+  give_run_staging_back(op);
   if (op.answer_when_done) {
     op.answer_when_done->answer = Answer::kFilled;
     answered_late_.push_back(op.answer_when_done);

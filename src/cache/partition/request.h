@@ -23,12 +23,14 @@ enum class Wish : uint8_t {
   kDiscard,     // [block, block + count), from cursor
   kFlush,       // the same
   kCloseStore,  // store
+  kTrim,        // count: evict until no more frames than that are in use
 };
 
 enum class Answer : uint8_t {
   kDone,
   kPinned,   // frame has a reference for the client
   kFill,     // so it has, and the client must fill it
+  kReady,    // so it has, and the owner has filled it with zeros
   kFilled,   // so it has, and the owner filled it for the client, or failed to
   kJoined,   // so it has, and someone else fills it
   kFailed,   // its fill failed a moment ago: see FillErrors
@@ -53,11 +55,13 @@ struct alignas(64) Request {
   FrameId frame = kNoFrame;
   Wish wish = Wish::kPin;
   Access access = Access::kRead;
+  bool uses_seen = true;  // kPrefetch
 
   // The answer (frame and cursor too).
   alignas(64) Atomic<uint32_t> state;
   Answer answer = Answer::kDone;
   bool was_ahead = false;  // kPinned: the first use of a block read ahead
+  bool was_clean = false;  // kPinned for write: the block became dirty
   bool more_than_one_queue = false;
   uint32_t progress = 0;            // snapshot, for kNoFrame, kBlocked and kReap
   store::IoQueue* queue = nullptr;  // to wait in, if any

@@ -1,5 +1,6 @@
 // Write-behind: a dirty frame is written together with the dirty neighbours of its group, as one request in address order.
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "base/check.h"
@@ -16,6 +17,12 @@ namespace {
 
 constexpr uint64_t kBackoffFirstNs = 10'000'000;
 constexpr uint64_t kBackoffMaxNs = 1'000'000'000;
+
+bool is_all_zero(const std::byte* data, uint64_t bytes) {
+  uint64_t first;
+  std::memcpy(&first, data, sizeof first);
+  return first == 0 && std::memcmp(data, data + sizeof first, bytes - sizeof first) == 0;
+}
 
 }  // namespace
 
@@ -60,6 +67,15 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
   }
   while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false, pinned_too)) {
   }
+  Resident residents[kGroupBlocks];
+  for (uint32_t i = 0; i < run.count(); ++i)
+    residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
+  commons_.frames.begin_writeback({residents, run.count()});
+  if (commons_.placement.by_block) leave_zeros_out(run);
+  if (run.count() == 0) {
+    io_.put_back(op);
+    return Started::kYes;
+  }
   issue_run(*op, run);
   return Started::kYes;
 }
@@ -89,6 +105,28 @@ bool Partition::extend_run(Run& run, bool forward, bool pinned_too) {
   return true;
 }
 
+// Blocks at the ends of the run that are new to the store and all zero need not be written: they are clean as they are. The
+// run is protected from unnoticed stores already, so one that comes now makes its block dirty again.
+void Partition::leave_zeros_out(Run& run) {
+  auto left_out = [&](uint32_t place) {
+    const FrameId frame = run.frames[place];
+    const BlockId block(run.group_first + place);
+    if (commons_.blocks.locate_for_fill(block).has_contents ||
+        !is_all_zero(commons_.data({frame, block}), commons_.block_bytes()))
+      return false;
+    commons_.frames.end_writeback({frame, block});
+    commons_.table.word(frame).end_writing();
+    settle_written(local(frame));
+    count(Counter::zeros_left_out);
+    return true;
+  };
+  while (run.count() > 0 && left_out(run.end - 1)) --run.end;
+  while (run.count() > 0 && left_out(run.begin)) {
+    ++run.begin;
+    run.first.offset_bytes += commons_.block_bytes();
+  }
+}
+
 void Partition::issue_run(IoOp& op, const Run& run) {
   op.kind = IoOp::Kind::kWriteback;
   op.store = run.first.store;
@@ -98,8 +136,7 @@ void Partition::issue_run(IoOp& op, const Run& run) {
   op.request.offset_bytes = run.first.offset_bytes;
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
-    const std::byte* data = commons_.frames.begin_writeback({op.frames[i], op.block(i)});
-    op.append_segment(const_cast<std::byte*>(data), commons_.block_bytes());
+    op.append_segment(commons_.data({op.frames[i], op.block(i)}), commons_.block_bytes());
   }
   if (noted_store_ != op.store) commons_.written_stores.add(noted_store_ = op.store);
   io_.start(&op);
@@ -125,14 +162,19 @@ void Partition::finish_writeback(IoOp& op, int error) {
     } else {
       word(frame).end_writing_dirty();
     }
-    if (!on_offer_[frame]) continue;
-    --in_writing_;
-    if (word(frame).load_relaxed().is_evictable() && !reserve_.full()) {
-      reserve_.push(frame);
-    } else {
-      on_offer_[frame] = 0;
-      policy_->on_keep(frame);
-    }
+    settle_written(frame);
+  }
+}
+
+// A candidate whose write has ended is a clean one, or was used meanwhile.
+void Partition::settle_written(uint32_t frame) {
+  if (!on_offer_[frame]) return;
+  --in_writing_;
+  if (word(frame).load_relaxed().is_evictable() && !reserve_.full()) {
+    reserve_.push(frame);
+  } else {
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
   }
 }
 

@@ -1,0 +1,151 @@
+#include "platform/userfault.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/units.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+
+namespace spw::platform {
+
+namespace {
+
+constexpr uint64_t kFeatures = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID;
+constexpr size_t kEventsMax = 64;
+constexpr size_t kRangesMax = 512;  // of one process_madvise; the kernel's limit is 1024
+
+uint64_t number(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
+int open_descriptor(FaultScope* scope) {
+  int fd = -1;
+  if (*scope == FaultScope::kAll) {
+    fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+    if (fd >= 0) return fd;
+    File device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+    if (device.is_open()) fd = ::ioctl(device.fd(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) return fd;
+  }
+  *scope = FaultScope::kUserOnly;
+  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+}
+
+}  // namespace
+
+Result<UserFault> UserFault::open(FaultScope scope_wanted) {
+  UserFault opened;
+  opened.scope_ = scope_wanted;
+  int fd = open_descriptor(&opened.scope_);
+  if (fd < 0) return Status(errno, "userfaultfd is not allowed here");
+  opened.file_ = File(fd);
+  uffdio_api api{UFFD_API, kFeatures, 0};
+  if (::ioctl(fd, UFFDIO_API, &api) != 0)
+    return Status::sentence(ENOTSUP, "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");
+  return opened;
+}
+
+Status UserFault::register_range(void* address, uint64_t bytes) const {
+  uffdio_register wish{{number(address), bytes}, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP, 0};
+  if (::ioctl(fd(), UFFDIO_REGISTER, &wish) != 0)
+    return Status(errno, "cannot register " + format_size(bytes) + " with userfaultfd");
+  return {};
+}
+
+size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
+  uffd_msg messages[kEventsMax];
+  for (;;) {
+    ssize_t got = ::read(fd(), messages, std::min(events.size(), kEventsMax) * sizeof(uffd_msg));
+    if (got > 0) {
+      size_t count = 0;
+      for (size_t i = 0; i < static_cast<size_t>(got) / sizeof(uffd_msg); ++i) {
+        if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
+        const auto& fault = messages[i].arg.pagefault;
+        events[count++] = {round_down(fault.address, kMmuPageBytes), fault.feat.ptid,
+                           (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0, (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
+      }
+      if (count > 0) return count;
+      continue;
+    }
+    pollfd waits[2] = {{fd(), POLLIN, 0}, {wake_fd, POLLIN, 0}};
+    if (::poll(waits, 2, -1) > 0 && waits[1].revents != 0) return 0;
+  }
+}
+
+Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool is_protected) const {
+  uint64_t done = 0;
+  while (done < bytes) {
+    uffdio_copy wish{number(address) + done, number(source) + done, bytes - done,
+                     is_protected ? uint64_t{UFFDIO_COPY_MODE_WP} : 0, 0};
+    if (::ioctl(fd(), UFFDIO_COPY, &wish) == 0) return {};
+    if (wish.copy > 0) done += static_cast<uint64_t>(wish.copy);
+    if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot put a block in its place");
+  }
+  return {};
+}
+
+Status UserFault::write_protect(void* address, uint64_t bytes, bool is_protected) const {
+  uffdio_writeprotect wish{{number(address), bytes}, is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0};
+  while (::ioctl(fd(), UFFDIO_WRITEPROTECT, &wish) != 0)
+    if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot change a block's protection");
+  return {};
+}
+
+void UserFault::wake(void* address, uint64_t bytes) const {
+  uffdio_range range{number(address), bytes};
+  (void)::ioctl(fd(), UFFDIO_WAKE, &range);
+}
+
+RangeReleaser::RangeReleaser() : process_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {
+  // Dropping a process's own pages this way came with Linux 6.13; asked of a page of our own.
+  if (!process_.is_open()) return;
+  void* page = ::mmap(nullptr, kMmuPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  iovec probe{page, kMmuPageBytes};
+  vectored_ = ::syscall(SYS_process_madvise, process_.fd(), &probe, 1ul, MADV_DONTNEED, 0u) ==
+              static_cast<long>(kMmuPageBytes);
+  ::munmap(page, kMmuPageBytes);
+}
+
+void RangeReleaser::release(std::span<const iovec> ranges) const {
+  iovec merged[kRangesMax];
+  while (!ranges.empty()) {
+    size_t count = 0, taken = 0;
+    uint64_t bytes = 0;
+    for (; taken < ranges.size(); ++taken) {
+      const iovec& next = ranges[taken];
+      bytes += next.iov_len;
+      if (count > 0 && static_cast<std::byte*>(merged[count - 1].iov_base) + merged[count - 1].iov_len == next.iov_base) {
+        merged[count - 1].iov_len += next.iov_len;
+        continue;
+      }
+      if (count == kRangesMax) {
+        bytes -= next.iov_len;
+        break;
+      }
+      merged[count++] = next;
+    }
+    ranges = ranges.subspan(taken);
+    if (vectored_ && count > 1 &&
+        ::syscall(SYS_process_madvise, process_.fd(), merged, count, MADV_DONTNEED, 0u) == static_cast<long>(bytes))
+      continue;
+    // One by one; doing some of them twice is harmless, since nobody may install anything there meanwhile.
+    for (size_t i = 0; i < count; ++i)
+      SPW_CHECK(::madvise(merged[i].iov_base, merged[i].iov_len, MADV_DONTNEED) == 0);
+  }
+}
+
+}  // namespace spw::platform

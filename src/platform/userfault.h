@@ -1,0 +1,72 @@
+// userfaultfd: faults of a range of addresses, handed to this process to serve.
+//
+// A missing fault is an access to a page that is not there; a write-protect fault is a store to a page that
+// write_protect() or copy(.., kProtected) made read-only. Both leave the faulting thread asleep until its page is copied in,
+// made writable, or woken.
+// Threads: any, at the same time; one event is read by one of them. Ordering: what a thread wrote to the source before
+// copy() is seen by whoever reads the pages afterwards (the kernel orders the page table).
+// Lifetime: the ranges are unregistered when the descriptor closes; threads asleep then fault again, on plain memory.
+// Limits: addresses and sizes are multiples of the MMU page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "platform/file.h"
+
+namespace spw::platform {
+
+struct FaultEvent {
+  uintptr_t address = 0;  // page aligned
+  uint32_t thread = 0;    // the kernel's id of the faulting thread
+  bool is_store = false;
+  bool is_protected = false;  // a write-protect fault, else a missing one
+};
+
+enum class FaultScope : uint8_t {
+  kAll,       // faults of system calls too
+  kUserOnly,  // system calls that meet a missing page fail with EFAULT (unprivileged_userfaultfd = 0)
+};
+
+class UserFault {
+ public:
+  UserFault() = default;
+  // Takes faults of system calls too where the kernel lets us (or /dev/userfaultfd does). EPERM, ENOSYS where it is forbidden;
+  // ENOTSUP where write protection is missing. `scope_wanted`: kUserOnly does not try for more (for tests).
+  static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll);
+
+  FaultScope scope() const { return scope_; }
+  int fd() const { return file_.fd(); }
+
+  Status register_range(void* address, uint64_t bytes) const;
+
+  // Sleeps until there are events and takes up to events.size() of them; 0 once `wake_fd` is readable.
+  size_t wait_events(std::span<FaultEvent> events, int wake_fd) const;
+
+  // Fills missing pages from `source`, all or, with an error, a part of them. EEXIST: some were not missing.
+  Status copy(void* address, const void* source, uint64_t bytes, bool is_protected) const;
+  // Makes pages that are there read-only; or writable again, which wakes those who wait to store to them.
+  Status write_protect(void* address, uint64_t bytes, bool is_protected) const;
+  void wake(void* address, uint64_t bytes) const;
+
+ private:
+  File file_;
+  FaultScope scope_ = FaultScope::kAll;
+};
+
+// Gives the memory of many ranges of this process back with as few calls as the kernel allows.
+class RangeReleaser {
+ public:
+  RangeReleaser();
+  // Private memory: the pages are gone afterwards. Merges neighbours that follow each other in `ranges`.
+  void release(std::span<const iovec> ranges) const;
+  bool is_vectored() const { return vectored_; }
+
+ private:
+  File process_;
+  bool vectored_ = false;
+};
+
+}  // namespace spw::platform
