@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/units.h"
+#include "platform/raw_calls.h"
 
 namespace spw::platform {
 
@@ -124,12 +125,12 @@ Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {
 }
 
 int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
-  ssize_t result = ::preadv(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  ssize_t result = raw::preadv(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
   return result < 0 ? -errno : result;
 }
 
 int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
-  ssize_t result = ::pwritev(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  ssize_t result = raw::pwritev(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
   return result < 0 ? -errno : result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "platform/proc_text.h"
+#include "platform/raw_calls.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -63,27 +64,27 @@ int flag_of(Advice advice) {
 // An unused range of `bytes` whose start has the alignment: reserves more, and gives back what sticks out.
 Result<Mapping> reserve_aligned(uint64_t bytes, uint64_t alignment_bytes) {
   uint64_t slack = alignment_bytes > kMmuPageBytes ? alignment_bytes : 0;
-  void* got = ::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* got = raw::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return failed("reserve", bytes);
   auto start = reinterpret_cast<uintptr_t>(got);
   uintptr_t aligned = round_up(start, alignment_bytes);
-  if (aligned > start) ::munmap(got, aligned - start);
+  if (aligned > start) raw::munmap(got, aligned - start);
   uintptr_t end = start + bytes + slack;
-  if (end > aligned + bytes) ::munmap(reinterpret_cast<void*>(aligned + bytes), end - (aligned + bytes));
+  if (end > aligned + bytes) raw::munmap(reinterpret_cast<void*>(aligned + bytes), end - (aligned + bytes));
   return Mapping(reinterpret_cast<void*>(aligned), bytes);
 }
 
 }  // namespace
 
 Mapping::~Mapping() {
-  if (base_) ::munmap(base_, bytes_);
+  if (base_) raw::munmap(base_, bytes_);
 }
 
 Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes) {
   if (address == 0) return reserve_aligned(bytes, kMmuPageBytes);
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   void* wanted = reinterpret_cast<void*>(address);
-  void* got = ::mmap(wanted, bytes, PROT_NONE, kFlags, -1, 0);
+  void* got = raw::mmap(wanted, bytes, PROT_NONE, kFlags, -1, 0);
   if (got == MAP_FAILED) return failed("reserve", bytes);
   Mapping mapping(got, bytes);
   // Before Linux 4.17 the address is only a hint.
@@ -117,23 +118,23 @@ Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes
 
 Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                    Protection protection) {
-  void* got = ::mmap(address, bytes, flags_of(protection), MAP_SHARED | MAP_FIXED, file.fd(),
+  void* got = raw::mmap(address, bytes, flags_of(protection), MAP_SHARED | MAP_FIXED, file.fd(),
                      static_cast<off_t>(offset_bytes));
   return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
 }
 
 Status release_at(void* address, uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  void* got = ::mmap(address, bytes, PROT_NONE, kFlags, -1, 0);
+  void* got = raw::mmap(address, bytes, PROT_NONE, kFlags, -1, 0);
   return got == MAP_FAILED ? failed("release", bytes) : Status::ok();
 }
 
 Status protect(void* address, uint64_t bytes, Protection protection) {
-  return ::mprotect(address, bytes, flags_of(protection)) == 0 ? Status::ok() : failed("protect", bytes);
+  return raw::mprotect(address, bytes, flags_of(protection)) == 0 ? Status::ok() : failed("protect", bytes);
 }
 
 Status advise(void* address, uint64_t bytes, Advice advice) {
-  return ::madvise(address, bytes, flag_of(advice)) == 0 ? Status::ok() : failed("advise on", bytes);
+  return raw::madvise(address, bytes, flag_of(advice)) == 0 ? Status::ok() : failed("advise on", bytes);
 }
 
 Result<ProcessMemory> process_memory() {

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "platform/raw_calls.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -112,12 +113,12 @@ void UserFault::wake(void* address, uint64_t bytes) const {
 RangeReleaser::RangeReleaser() : process_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {
   // Dropping a process's own pages this way came with Linux 6.13; asked of a page of our own.
   if (!process_.is_open()) return;
-  void* page = ::mmap(nullptr, kMmuPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* page = raw::mmap(nullptr, kMmuPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
   iovec probe{page, kMmuPageBytes};
   vectored_ = ::syscall(SYS_process_madvise, process_.fd(), &probe, 1ul, MADV_DONTNEED, 0u) ==
               static_cast<long>(kMmuPageBytes);
-  ::munmap(page, kMmuPageBytes);
+  raw::munmap(page, kMmuPageBytes);
 }
 
 void RangeReleaser::release(std::span<const iovec> ranges) const {
@@ -144,7 +145,7 @@ void RangeReleaser::release(std::span<const iovec> ranges) const {
       continue;
     // One by one; doing some of them twice is harmless, since nobody may install anything there meanwhile.
     for (size_t i = 0; i < count; ++i)
-      SPW_CHECK(::madvise(merged[i].iov_base, merged[i].iov_len, MADV_DONTNEED) == 0);
+      SPW_CHECK(raw::madvise(merged[i].iov_base, merged[i].iov_len, MADV_DONTNEED) == 0);
   }
 }
 

@@ -1,19 +1,18 @@
 // The shared cache as regions and the heap see it: by block range, with the calling thread's client, and with whatever the
-// translated engine still holds of a range taken into account.
+// engine still holds of a range taken into account.
 //
 // Threads: any. Lifetime: shorter than the cache's and the engine's.
 #pragma once
 
 #include "cache/cache.h"
-#include "front/translate/engine.h"
 #include "region/cache_ranges.h"
+#include "region/engine.h"
 
 namespace spw::runtime {
 
 class CacheAdapter final : public region::CacheRanges {
  public:
-  CacheAdapter(cache::SharedCache& cache, front::TranslatedEngine& engine, unsigned block_shift)
-      : cache_(cache), engine_(engine), block_shift_(block_shift) {}
+  CacheAdapter(cache::SharedCache& cache, region::Engine& engine) : cache_(cache), engine_(engine) {}
 
   void discard(BlockId first, uint64_t count) override;
   Status sync(BlockId first, uint64_t count) override;
@@ -22,8 +21,7 @@ class CacheAdapter final : public region::CacheRanges {
 
  private:
   cache::SharedCache& cache_;
-  front::TranslatedEngine& engine_;
-  const unsigned block_shift_;
+  region::Engine& engine_;
 };
 
 }  // namespace spw::runtime

@@ -1,23 +1,35 @@
 #include "runtime/memory_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "base/units.h"
+#include "cache/partition_map.h"
 
 namespace spw::runtime {
 
-Result<uint32_t> plan_frames(const Options& options) {
+Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
+  MemoryPlan plan;
+  uint64_t fixed_bytes = kFixedBytes;
+  if (engine == Engine::kMapped) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
+    const uint64_t run_bytes = uint64_t{cache::run_blocks_max(shift)} << shift;
+    plan.staging_runs = static_cast<uint32_t>(
+        std::clamp(options.memory_bytes / kStagingShare / run_bytes, kStagingRunsMin, kStagingRunsMax));
+    fixed_bytes += plan.staging_runs * run_bytes;
+  }
   uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
-  uint64_t for_frames = options.memory_bytes > kFixedBytes ? options.memory_bytes - kFixedBytes : 0;
+  uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kFramesMin) {
     return Status::sentence(
         EINVAL, "a cap of " + format_size(options.memory_bytes) + " is too small for blocks of " +
                     format_size(options.block_bytes) + ": raise --memory to at least " +
-                    format_size(round_up(kFixedBytes + kFramesMin * per_frame, kMiB)) + " or lower --block");
+                    format_size(round_up(fixed_bytes + kFramesMin * per_frame, kMiB)) + " or lower --block");
   }
-  return static_cast<uint32_t>(frames);
+  plan.frames = static_cast<uint32_t>(frames);
+  return plan;
 }
 
 }  // namespace spw::runtime

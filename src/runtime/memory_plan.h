@@ -1,6 +1,6 @@
-// How the cap is divided: frames, and what comes with each of them.
+// How the cap is divided: frames, what comes with each of them, and the mapped engine's staging buffers.
 //
-//   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes)
+//   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
 //
 // kTablesPerFrameBytes covers the cache's words and tables and the SATC entries of as many threads as there are
 // processors; runtime_test checks it against what these parts say they use. Pure.
@@ -15,8 +15,17 @@ namespace spw::runtime {
 
 inline constexpr uint64_t kFixedBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kTablesPerFrameBytes = 96;
+// Staging takes this share of the cap, within bounds.
+inline constexpr uint64_t kStagingShare = 64;
+inline constexpr uint64_t kStagingRunsMin = 2;
+inline constexpr uint64_t kStagingRunsMax = 64;
+
+struct MemoryPlan {
+  uint32_t frames = 0;
+  uint32_t staging_runs = 0;  // mapped engine only
+};
 
 // EINVAL, with one line for the user, when the cap does not hold kFramesMin frames.
-Result<uint32_t> plan_frames(const Options& options);
+Result<MemoryPlan> plan_memory(const Options& options, Engine engine);
 
 }  // namespace spw::runtime

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kPrefix = "SPILLWAY_";
 // Variables that belong to other parts: the compiler drivers, and the test hooks of runtime.cc.
 constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG", "SPILLWAY_TEST_FAULTS",
-                                                 "SPILLWAY_TEST_FRAME_WAIT_MS"};
+                                                 "SPILLWAY_TEST_FRAME_WAIT_MS", "SPILLWAY_TEST_USERFAULT"};
 // A name that differs in more letters, or in half of them, is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
 // Fewer letters are the beginning of too much.
@@ -37,9 +37,23 @@ constexpr Accepts one_of(std::string_view choices) { return {ValueKind::kChoice,
 constexpr Accepts directory() { return {ValueKind::kDirectory, 0, 0, {}}; }
 constexpr Accepts report_target() { return {ValueKind::kReportTarget, 0, 0, {}}; }
 
+constexpr Accepts patterns() { return {ValueKind::kPatterns, 0, 0, {}}; }
+
+// A member's name as it is written on a command line.
+template <size_t N>
+struct FlagName {
+  char text[N] = {};
+  constexpr explicit FlagName(const char (&name)[N]) {
+    for (size_t i = 0; i < N; ++i) text[i] = name[i] == '_' ? '-' : name[i];
+  }
+};
+#define SPW_OPTION(name, ...) constexpr FlagName kFlag_##name(#name);
+#include "runtime/options.inc"
+#undef SPW_OPTION
+
 constexpr auto kInfos = std::to_array<OptionInfo>({
 #define SPW_OPTION(name, member, accepts, fallback, example, help, doc) \
-  {OptionId::name, #name, accepts, fallback, example, help, doc},
+  {OptionId::name, kFlag_##name.text, accepts, fallback, example, help, doc},
 #include "runtime/options.inc"
 #undef SPW_OPTION
 });
@@ -105,6 +119,8 @@ bool assign(std::string& member, const Accepts& accepts, std::string_view text) 
   if (accepts.kind == ValueKind::kChoice) {
     if (!parse_choice(accepts, text)) return false;
     member = text;
+  } else if (accepts.kind == ValueKind::kPatterns) {
+    member = text == "none" ? std::string_view() : text;
   } else {
     member = absolute_path(text);
   }
@@ -190,10 +206,12 @@ Status finish_options(Options& options, const char* const* environment, uint64_t
     std::string_view temporary = find_variable(environment, "TMPDIR");
     options.store = absolute_path(temporary.empty() ? "/tmp" : temporary);
   }
-  if (options.engine == Engine::kMapped)
-    return refused("SPILLWAY_ENGINE", "mapped",
-                   "the mapped engine is not part of this version; accepted: auto, translated, such as "
-                   "SPILLWAY_ENGINE=auto");
+  if (!was_set("map-files")) options.map_files = kMapFilesByProgram;
+  if (options.high_percent < options.low_percent)
+    return refused("SPILLWAY_HIGH_WATERMARK", std::to_string(options.high_percent),
+                   "less than SPILLWAY_LOW_WATERMARK, which is " + std::to_string(options.low_percent) +
+                       "; accepted: a number from that to 50, such as SPILLWAY_HIGH_WATERMARK=" +
+                       std::to_string(options.low_percent));
   if (options.memory_bytes < kFramesMin * options.block_bytes)
     return refused("SPILLWAY_MEMORY", format_size(options.memory_bytes),
                    "too little for blocks of " + format_size(options.block_bytes) + "; accepted: at least " +
@@ -213,7 +231,8 @@ std::span<const OptionInfo> option_infos() { return kInfos; }
 
 std::string environment_variable(std::string_view option_name) {
   std::string variable(kPrefix);
-  for (char c : option_name) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char c : option_name)
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return variable;
 }
 
@@ -233,6 +252,8 @@ std::string accepted_values(const Accepts& accepts) {
     }
     case ValueKind::kDirectory:
       return "a directory";
+    case ValueKind::kPatterns:
+      return "path patterns parted by colons";
     case ValueKind::kReportTarget:
       return "off, text or the name of a file";
   }

@@ -4,7 +4,7 @@
 //
 // Invariants of Options that parse_environment() returned:
 //   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
-//   quota_bytes <= memory_bytes;  engine != kMapped;  store and stats_file are absolute paths (stats_file may
+//   quota_bytes <= memory_bytes;  low_percent <= high_percent;  store and stats_file are absolute paths (stats_file may
 //   be empty)
 // Errors: EINVAL, whose message() is one complete line for the user: which variable, its value, what is
 // accepted and an example. Whether the store's directory exists and can be written is for the one who opens
@@ -27,6 +27,9 @@ inline constexpr uint64_t kFramesMin = 256;
 
 // The enumerators stand in the order of the choices in options.inc.
 enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
+// Options::map_files when it was not set.
+inline constexpr std::string_view kMapFilesByProgram = "(by program)";
+
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
@@ -48,6 +51,13 @@ struct Options {
   DelegationChoice delegation = DelegationChoice::kAuto;
   IoChoice io = IoChoice::kAuto;
   uint64_t readahead_blocks = 0;
+  // The mapped engine's.
+  uint64_t pollers = 0;
+  uint64_t fillers = 0;
+  uint64_t evictors = 0;
+  uint64_t low_percent = 0;
+  uint64_t high_percent = 0;
+  std::string map_files;
   StatsTarget stats;
 };
 
@@ -57,7 +67,7 @@ enum class OptionId : unsigned {
 #undef SPW_OPTION
 };
 
-enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kDirectory, kReportTarget };
+enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kDirectory, kPatterns, kReportTarget };
 
 // What a value may be. `least` and `most` bound sizes and counts; `choices` are parted by '|'.
 struct Accepts {
@@ -80,7 +90,7 @@ struct OptionInfo {
 // In the order of options.inc.
 std::span<const OptionInfo> option_infos();
 
-// "memory" -> "SPILLWAY_MEMORY".
+// "map-files" -> "SPILLWAY_MAP_FILES".
 std::string environment_variable(std::string_view option_name);
 // "a size from 8.0 MiB to 16.0 TiB", "one of auto, translated, mapped".
 std::string accepted_values(const Accepts& accepts);

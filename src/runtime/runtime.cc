@@ -10,10 +10,13 @@
 
 #include "abi/abi.h"
 #include "base/check.h"
+#include "base/in_runtime.h"
+#include "front/mapped/engine.h"
+#include "front/translate/engine.h"
 #include "platform/machine.h"
 #include "platform/time.h"
+#include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
-#include "runtime/memory_plan.h"
 #include "runtime/store_check.h"
 #include "store/fault_plan.h"
 
@@ -79,22 +82,14 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
 
 }  // namespace
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options) {
-  std::unique_ptr<Runtime> runtime(new Runtime(options));
+Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine engine) {
+  std::unique_ptr<Runtime> runtime(new Runtime(options, engine));
   Status status = runtime->build();
   if (!status) return status;
   return runtime;
 }
 
-Status Runtime::build() {
-  started_ns_ = platform::monotonic_ns();
-  Result<uint32_t> frames = plan_frames(options_);
-  if (!frames) return frames.status();
-
-  Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
-  if (!space) return space.status();
-  managed_space_ = std::move(*space);
-
+Status Runtime::open_spill_store() {
   if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
     return Status::sentence(EINVAL, refusal_line(options_.store, place));
   store::FileOptions file_options;
@@ -109,26 +104,25 @@ Status Runtime::build() {
       store::FileStore::open_spill(options_.store, file_options);
   if (!spill) return spill.status();
   spill_ = std::move(*spill);
+  return {};
+}
 
-  cache::Options for_cache = cache_options(options_, *frames);
-  uint64_t space_bytes =
+Status Runtime::build() {
+  started_ns_ = platform::monotonic_ns();
+  Result<MemoryPlan> plan = plan_memory(options_, kind_);
+  if (!plan) return plan.status();
+  if (Status status = open_spill_store(); !status) return status;
+
+  const cache::Options for_cache = cache_options(options_, plan->frames);
+  const uint64_t space_bytes =
       round_down(std::min<uint64_t>(SPW_MANAGED_BYTES, spill_->size_bytes()), region::kChunkBytes);
   auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes, *spill_);
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
 
-  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr);
-  if (!cache) return cache.status();
-  cache_ = std::move(*cache);
-
-  front::EngineOptions for_engine;
-  for_engine.block_shift = for_cache.block_shift;
-  // A thread that only starts and joins the others counts too.
-  for_engine.expected_threads = platform::cpu_count() + 1;
-  for_engine.frames = cache_->frames_file();
-  engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
-
-  adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_, for_cache.block_shift);
+  Status status = kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan) : build_translated(for_cache);
+  if (!status) return status;
+  adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
   regions_->attach(adapter_.get());
 
   auto heap = heap::Heap::create(*regions_, space_bytes);
@@ -137,18 +131,57 @@ Status Runtime::build() {
   return {};
 }
 
+Status Runtime::build_translated(const cache::Options& for_cache) {
+  Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
+  if (!space) return space.status();
+  managed_space_ = std::move(*space);
+  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr);
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
+  front::EngineOptions for_engine;
+  for_engine.block_shift = for_cache.block_shift;
+  // A thread that only starts and joins the others counts too.
+  for_engine.expected_threads = platform::cpu_count() + 1;
+  for_engine.frames = cache_->frames_file();
+  engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
+  return {};
+}
+
+Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan) {
+  front::MappedOptions for_engine;
+  for_engine.block_shift = for_cache.block_shift;
+  for_engine.space_bytes = space_bytes;
+  for_engine.scope = wanted_fault_scope();
+  for_engine.staging_runs_max = plan.staging_runs;
+  for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
+  for_engine.room = {static_cast<unsigned>(options_.evictors), static_cast<unsigned>(options_.low_percent),
+                     static_cast<unsigned>(options_.high_percent)};
+  for_engine.fatal = &end_on_error;
+  auto engine = front::MappedEngine::create(for_engine);
+  if (!engine) return engine.status();
+  kernel_reaches_ = (*engine)->scope() == platform::FaultScope::kAll;
+  auto frames = (*engine)->make_frames();
+  if (!frames) return frames.status();
+  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
+  front::MappedEngine& mapped = **engine;
+  engine_ = std::move(*engine);
+  return mapped.start(*cache_, *regions_);
+}
+
 telemetry::Facts Runtime::facts() const {
   telemetry::Facts facts;
   facts.program = program_invocation_name;
   facts.process = static_cast<uint64_t>(::getpid());
-  facts.engine = "translated";
+  facts.engine = engine_->name();
   facts.store = spill_->describe();
   facts.block_bytes = options_.block_bytes;
   facts.memory_cap_bytes = options_.memory_bytes;
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
   facts.metadata_bytes =
-      cache_->metadata_bytes() + engine_->satc_bytes() + regions_->metadata_bytes() + heap_->metadata_bytes();
+      cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() + heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
   return facts;
@@ -156,6 +189,7 @@ telemetry::Facts Runtime::facts() const {
 
 void Runtime::finish() {
   if (forked_) return;
+  InRuntime guard;
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());
   if (options_.stats.kind == StatsKind::kOff) return;

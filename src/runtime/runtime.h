@@ -1,6 +1,6 @@
 // The runtime: builds the concrete parts in order, connects them, and takes them down. The only place that knows them all.
 //
-// Construction order: managed space reserved -> spill store -> regions -> cache -> translated engine -> heap -> C entry points.
+// Construction order: spill store -> regions -> managed space, cache and engine, of either kind -> heap -> C entry points.
 // Threads: create() once; the accessors any. Lifetime: never destroyed (threads may still run at exit); finish() is called
 // as the process ends.
 // Fork: forked() in the child; from then on managed memory is out of reach there.
@@ -11,10 +11,11 @@
 
 #include "base/status.h"
 #include "cache/cache.h"
-#include "front/translate/engine.h"
 #include "heap/heap.h"
 #include "platform/memory.h"
+#include "region/engine.h"
 #include "region/region_map.h"
+#include "runtime/memory_plan.h"
 #include "runtime/cache_adapter.h"
 #include "runtime/options.h"
 #include "store/file_store.h"
@@ -24,8 +25,8 @@ namespace spw::runtime {
 
 class Runtime {
  public:
-  // Errors: EINVAL and friends with one line for the user.
-  static Result<std::unique_ptr<Runtime>> create(const Options& options);
+  // `engine`: kTranslated or kMapped. Errors: EINVAL and friends with one line for the user.
+  static Result<std::unique_ptr<Runtime>> create(const Options& options, Engine engine);
 
   // Shared file mappings reach their files; the report is written if one was asked for.
   void finish();
@@ -33,23 +34,31 @@ class Runtime {
   void unlock_after_fork();
   void forked();
 
-  front::TranslatedEngine& engine() { return *engine_; }
+  region::Engine& engine() { return *engine_; }
+  // Whether managed memory is at its own addresses, and whether system calls may use it there.
+  bool is_in_place() const { return kind_ == Engine::kMapped; }
+  bool kernel_reaches() const { return kernel_reaches_; }
   region::RegionMap& regions() { return *regions_; }
   heap::Heap& heap() { return *heap_; }
   telemetry::Facts facts() const;
 
  private:
-  explicit Runtime(const Options& options) : options_(options) {}
+  Runtime(const Options& options, Engine engine) : options_(options), kind_(engine) {}
   Status build();
+  Status open_spill_store();
+  Status build_translated(const cache::Options& for_cache);
+  Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
 
   const Options options_;
+  const Engine kind_;
+  bool kernel_reaches_ = false;
   uint64_t started_ns_ = 0;
   platform::Mapping managed_space_;
   std::unique_ptr<store::FaultPlan> faults_;
   std::unique_ptr<store::Store> spill_;
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<cache::SharedCache> cache_;
-  std::unique_ptr<front::TranslatedEngine> engine_;
+  std::unique_ptr<region::Engine> engine_;
   std::unique_ptr<CacheAdapter> adapter_;
   std::unique_ptr<heap::Heap> heap_;
   bool forked_ = false;

@@ -1,13 +1,20 @@
 #include "runtime/startup.h"
 
+#include <fnmatch.h>
+#include <limits.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic.h"
 #include "base/check.h"
+#include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
+#include "front/mapped/hint_table.h"
+#include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
 
@@ -19,6 +26,7 @@ Atomic<Runtime*> g_runtime{nullptr};
 pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 thread_local bool t_making = false;
 Options* g_options = nullptr;
+const LoadedCode* g_code = nullptr;
 
 void read_options() {
   std::vector<std::string> warnings;
@@ -28,9 +36,9 @@ void read_options() {
   g_options = new Options(std::move(*options));
 }
 
-bool admit_foreign(uintptr_t address, bool is_store) {
+bool admit_fault(uintptr_t address, bool is_store) {
   Runtime* runtime = g_runtime.load_acquire();
-  return runtime && runtime->engine().admit_foreign(address, is_store);
+  return runtime && runtime->engine().admit_fault(address, is_store);
 }
 
 void before_fork() {
@@ -40,15 +48,18 @@ void after_fork_in_parent() {
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
 }
 void after_fork_in_child() {
+  interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
 }
 
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
-  auto made = Runtime::create(*g_options);
+  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
+  if (!engine) fatal(kExitUsage, engine.status().message());
+  auto made = Runtime::create(*g_options, *engine);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
-  if (Status status = install_fault_handler(&admit_foreign); !status) fatal(kExitUsage, status.message());
+  if (Status status = install_fault_handler(&admit_fault); !status) fatal(kExitUsage, status.message());
   return runtime;
 }
 
@@ -56,6 +67,23 @@ Result<std::unique_ptr<store::Store>> open_file_store(int fd, bool) {
   Result<std::unique_ptr<store::FileStore>> opened = store::FileStore::open_descriptor(fd, "a mapped file");
   if (!opened) return opened.status();
   return std::unique_ptr<store::Store>(std::move(*opened));
+}
+
+// Patterns are of the whole path, parted by colons.
+bool maps_file(int fd) {
+  if (g_options->map_files == kMapFilesByProgram) return g_code->has_hints || g_code->has_translations;
+  char path[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t bytes = ::readlink(link.c_str(), path, sizeof path - 1);
+  if (bytes <= 0) return false;
+  path[bytes] = '\0';
+  std::string_view rest = g_options->map_files;
+  while (!rest.empty()) {
+    const size_t colon = rest.find(':');
+    if (::fnmatch(std::string(rest.substr(0, colon)).c_str(), path, 0) == 0) return true;
+    rest = colon == rest.npos ? std::string_view() : rest.substr(colon + 1);
+  }
+  return false;
 }
 
 void connect(Runtime& runtime) {
@@ -66,11 +94,20 @@ void connect(Runtime& runtime) {
   context.threshold_bytes = g_options->threshold_bytes;
   context.quota_bytes = g_options->quota_bytes;
   context.open_file_store = &open_file_store;
+  context.in_place = runtime.is_in_place();
+  context.kernel_reaches = runtime.kernel_reaches();
+  if (runtime.is_in_place()) context.maps_file = &maps_file;
   interpose::set_context(&context);
 }
 
 __attribute__((constructor)) void library_loaded() {
   read_options();
+  if (Status status = front::HintTable::map(); !status) fatal(kExitUsage, status.message());
+  g_code = new LoadedCode(loaded_code());
+  // Where the mapped engine is certain, every allocation of the process may be managed; the engine is made by the first that is.
+  const bool unmodified = !g_code->has_hints && !g_code->has_translations;
+  if (g_options->engine == Engine::kMapped || (g_options->engine == Engine::kAuto && (g_code->has_hints || unmodified)))
+    interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });
 }

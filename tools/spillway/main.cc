@@ -62,6 +62,8 @@ const char* value_word(runtime::ValueKind kind) {
       return "NAME";
     case runtime::ValueKind::kDirectory:
       return "DIRECTORY";
+    case runtime::ValueKind::kPatterns:
+      return "PATTERNS";
     case runtime::ValueKind::kReportTarget:
       return "off|text|FILE";
   }

@@ -14,6 +14,9 @@ using telemetry::Counter;
 
 namespace {
 
+// Frames are running short when less than this share of them is free.
+constexpr uint32_t kShortShare = 16;
+
 uint32_t reserve_high_of(uint32_t frames, const Options& options) {
   uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
   uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
@@ -160,6 +163,7 @@ void Partition::drop_failed(FrameId frame) {
 
 uint32_t Partition::take_frame() {
   const uint32_t used = used_frames(), limit = limit_.load_relaxed();
+  if (limit - used <= limit / kShortShare || used > limit) commons_.frames.running_short();
   if (used >= limit && evict_some(used - limit + evict_batch_) <= used - limit) return kNone;
   uint32_t frame;
   if (!free_.empty()) {

@@ -123,6 +123,11 @@ class Partition final : private FrameProbe {
   void serve_close_store(Request& request);
 
   // zero_run.cc
+  struct ZeroRun {
+    uint64_t begin;
+    uint64_t end;
+  };
+  ZeroRun plan_zero_run(BlockId demanded) const;
   bool serve_zero_run(Request& request);
   bool is_zero_and_new(BlockId block) const;
 

@@ -25,18 +25,33 @@ bool Partition::is_zero_and_new(BlockId block) const {
   return backing.store != nullptr && !backing.has_contents && commons_.table.find(block) == kNoFrame;
 }
 
-bool Partition::serve_zero_run(Request& request) {
+// The never-written blocks around the demanded one. Without plenty only those behind it, and only where its neighbour
+// before it is cached: the program seems to write its way through.
+Partition::ZeroRun Partition::plan_zero_run(BlockId demanded) const {
   const uint32_t free = free_frames();
-  if (free <= limit() / kPlentifulShare || !is_zero_and_new(request.block)) return false;
-  const uint64_t group_first = group_of(request.block) << kGroupShift;
-  const uint64_t length_max = std::min<uint64_t>(run_blocks_max_, free);
-  uint64_t begin = request.block.value, end = begin + 1;
+  const bool plenty = free > limit() / kPlentifulShare;
+  const uint64_t group_first = group_of(demanded) << kGroupShift;
+  uint64_t begin = demanded.value, end = begin + 1;
+  if (!plenty && (begin == 0 || commons_.table.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
+  const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, free) : evict_batch_;
   while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
-  while (begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1))) --begin;
+  while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1))) --begin;
+  return {begin, end};
+}
 
+bool Partition::serve_zero_run(Request& request) {
+  if (!is_zero_and_new(request.block)) return false;
+  auto [begin, end] = plan_zero_run(request.block);
+  if (end - begin == 1) return false;
   Resident run[kGroupBlocks];
   for (uint64_t block = begin; block < end; ++block) {
     const uint32_t frame = take_frame();
+    if (frame == kNone) {
+      // Nothing more can be evicted now; the demanded block comes first where that can happen.
+      if (block == begin) return false;
+      end = block;
+      break;
+    }
     const bool demanded = block == request.block.value;
     insert(frame, BlockId(block), demanded ? 1 : 0, false);
     run[block - begin] = {global(frame), BlockId(block)};

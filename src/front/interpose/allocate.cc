@@ -59,6 +59,47 @@ void* native_allocate_aligned(size_t alignment, size_t bytes) {
   return counted(real().memalign(alignment, bytes));
 }
 
+namespace {
+
+// Known before there is a context, so that a process that never needs one makes none.
+Atomic<uint64_t> process_threshold_bytes{UINT64_MAX};
+Atomic<uint64_t> process_quota_bytes{UINT64_MAX};
+
+bool process_wants_managed(size_t bytes) {
+  return (bytes >= process_threshold_bytes.load_relaxed() ||
+          native_bytes() + bytes > process_quota_bytes.load_relaxed()) &&
+         !InRuntime::here();
+}
+
+}  // namespace
+
+void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes) {
+  process_quota_bytes.store_relaxed(quota_bytes);
+  process_threshold_bytes.store_relaxed(threshold_bytes);
+}
+
+bool whole_process_maps(size_t bytes) {
+  return bytes >= process_threshold_bytes.load_relaxed() && !InRuntime::here();
+}
+
+void* process_allocate(size_t bytes, size_t alignment) {
+  if (process_wants_managed(bytes)) [[unlikely]]
+    return allocate(bytes, alignment);
+  return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
+                                          : native_allocate_aligned(alignment, bytes);
+}
+
+void* process_allocate_zeroed(size_t count, size_t bytes) {
+  size_t total;
+  if (!__builtin_mul_overflow(count, bytes, &total) && process_wants_managed(total)) [[unlikely]]
+    return allocate_zeroed(count, bytes);
+  return native_allocate_zeroed(count, bytes);
+}
+
+void* process_reallocate(void* object, size_t bytes) {
+  return reallocate(object, bytes, process_wants_managed(bytes));
+}
+
 void* allocate(size_t bytes, size_t alignment) {
   const InterposeContext* c = allocation_context();
   if (goes_managed(c, bytes)) return managed(*c, bytes, alignment).address;

@@ -1,12 +1,13 @@
 // Allocation: what goes to managed space, and freeing whatever came from anywhere.
 //
 // An allocation of instrumented code is managed when it is at least the threshold or when the native bytes that are
-// live exceed the quota; all others are libc's. Foreign code's allocations (native_*, behind the exported names) are always
-// libc's, and counted. free and realloc take both kinds from anyone.
+// live exceed the quota; all others are libc's. Foreign code's allocations (process_*, behind the exported names) are libc's
+// too, and counted, unless the whole process is managed. free and realloc take both kinds from anyone.
 // Threads: any. Errors: as libc: nullptr and ENOMEM or EINVAL.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace spw::interpose {
@@ -17,6 +18,16 @@ void* allocate_zeroed(size_t count, size_t bytes);
 void* reallocate(void* object, size_t bytes, bool managed_wanted);
 void release(void* object);
 size_t usable_bytes(void* object);
+
+// Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else libc's.
+void* process_allocate(size_t bytes, size_t alignment);
+void* process_allocate_zeroed(size_t count, size_t bytes);
+void* process_reallocate(void* object, size_t bytes);
+// From now on the allocations and mappings of all code are managed by the same rules; called before there are threads.
+// Where managed memory is at its own addresses any code can use it. UINT64_MAX, UINT64_MAX: no more (a forked child).
+void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes);
+// Whether an mmap of that many bytes by any code may be managed.
+bool whole_process_maps(size_t bytes);
 
 // libc's, counted against the quota.
 void* native_allocate(size_t bytes);

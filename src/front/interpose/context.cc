@@ -5,7 +5,8 @@ namespace spw::interpose {
 namespace detail {
 
 Atomic<const InterposeContext*> context{nullptr};
-constinit thread_local unsigned in_runtime_depth = 0;
+Atomic<bool> in_place{false};
+Atomic<bool> kernel_reaches{false};
 
 namespace {
 Atomic<void (*)()> initialiser{nullptr};
@@ -23,7 +24,11 @@ const InterposeContext* initialise() {
 
 }  // namespace detail
 
-void set_context(const InterposeContext* context) { detail::context.store_release(context); }
+void set_context(const InterposeContext* context) {
+  detail::in_place.store_relaxed(context != nullptr && context->in_place);
+  detail::kernel_reaches.store_relaxed(context != nullptr && context->kernel_reaches);
+  detail::context.store_release(context);
+}
 void set_initialiser(void (*ensure_initialised)()) { detail::initialiser.store_release(ensure_initialised); }
 
 }  // namespace spw::interpose

@@ -14,6 +14,7 @@
 
 #include "abi/managed.h"
 #include "base/atomic.h"
+#include "base/in_runtime.h"
 #include "heap/heap.h"
 #include "region/managed_access.h"
 #include "region/region_map.h"
@@ -26,7 +27,10 @@ struct InterposeContext {
   region::ManagedAccess* access = nullptr;
   uint64_t threshold_bytes = 64 * kKiB;  // allocations of at least this size are managed
   uint64_t quota_bytes = UINT64_MAX;  // when more native bytes than this are live, all new ones are managed
-  bool map_files = true;              // mmap of regular files from instrumented code is managed
+  bool in_place = false;        // managed memory is at its own addresses (mapped engine)
+  bool kernel_reaches = false;  // and system calls may use it
+  // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
+  bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.
   Result<std::unique_ptr<store::Store>> (*open_file_store)(int fd, bool writable) = nullptr;
 };
@@ -38,7 +42,8 @@ void set_initialiser(void (*ensure_initialised)());
 
 namespace detail {
 extern Atomic<const InterposeContext*> context;
-extern constinit thread_local unsigned in_runtime_depth __attribute__((tls_model("initial-exec")));
+extern Atomic<bool> in_place;
+extern Atomic<bool> kernel_reaches;
 const InterposeContext* initialise();
 }  // namespace detail
 
@@ -46,25 +51,27 @@ const InterposeContext* initialise();
 inline const InterposeContext* context() { return detail::context.load_acquire(); }
 // For allocations: the context, initialising first if need be; nullptr inside the runtime.
 inline const InterposeContext* allocation_context() {
-  if (detail::in_runtime_depth != 0) [[unlikely]]
+  if (InRuntime::here()) [[unlikely]]
     return nullptr;
   const InterposeContext* c = context();
   return c != nullptr ? c : detail::initialise();
 }
 
 using spw::is_managed;
-template <class... More>
-bool any_managed(More*... pointers) {
-  return (is_managed(pointers) || ...);
-}
 
-// While one lives, this thread's redirected allocations are native: for callbacks of the program that the runtime makes.
-class InRuntime {
- public:
-  InRuntime() { ++detail::in_runtime_depth; }
-  ~InRuntime() { --detail::in_runtime_depth; }
-  InRuntime(const InRuntime&) = delete;
-  InRuntime& operator=(const InRuntime&) = delete;
-};
+// Managed, and its bytes are not at its address: this code has to go through ManagedAccess.
+inline bool is_elsewhere(const void* p) { return is_managed(p) && !detail::in_place.load_relaxed(); }
+template <class... More>
+bool any_elsewhere(More*... pointers) {
+  return (is_elsewhere(pointers) || ...);
+}
+// Managed, and a system call that is given it would fail.
+inline bool kernel_cannot_reach(const void* p) {
+  return is_managed(p) && !detail::kernel_reaches.load_relaxed();
+}
+template <class... More>
+bool kernel_cannot_reach_any(More*... pointers) {
+  return (kernel_cannot_reach(pointers) || ...);
+}
 
 }  // namespace spw::interpose

@@ -17,7 +17,7 @@ class Cursor {
  public:
   // `bytes`: how many may be walked at most; kUnknownLength for strings.
   Cursor(const void* start, size_t bytes, cache::Access how) : left_(bytes), how_(how) {
-    if (is_managed(start)) {
+    if (is_elsewhere(start)) {
       address_ = reinterpret_cast<uintptr_t>(start);
     } else {
       data_ = static_cast<std::byte*>(const_cast<void*>(start));
@@ -69,7 +69,7 @@ class Cursor {
 class Piece {
  public:
   Piece(const void* start, size_t bytes, cache::Access how) {
-    if (!is_managed(start)) {
+    if (!is_elsewhere(start)) {
       data_ = static_cast<std::byte*>(const_cast<void*>(start));
       return;
     }
@@ -90,7 +90,7 @@ class Piece {
 
 // Bytes before `end` that surely lie in one block with the byte before it.
 inline size_t bytes_before_in_block(const void* end) {
-  if (!is_managed(end) && !is_managed(static_cast<const char*>(end) - 1)) return kUnknownLength;
+  if (!is_elsewhere(end) && !is_elsewhere(static_cast<const char*>(end) - 1)) return kUnknownLength;
   size_t offset = reinterpret_cast<uintptr_t>(end) & (SPW_GRANULE_BYTES - 1);
   return offset == 0 ? SPW_GRANULE_BYTES : offset;
 }

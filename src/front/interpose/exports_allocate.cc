@@ -1,6 +1,8 @@
 // The allocation functions under their ordinary names: for code that was not recompiled, and for what may get a managed
-// pointer from anywhere. What this code allocates stays libc's; it is counted, so that the quota sees every native byte.
+// pointer from anywhere. What this code allocates stays libc's, counted so that the quota sees every native byte, unless the
+// engine manages the whole process (allocate.h).
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <new>
@@ -35,14 +37,14 @@ bool from_bootstrap(const void* object) {
 }  // namespace
 
 SPW_ENTRY void* malloc(size_t bytes) {
-  return resolving() ? bootstrap_allocate(bytes) : native_allocate(bytes);
+  return resolving() ? bootstrap_allocate(bytes) : process_allocate(bytes, alignof(max_align_t));
 }
 SPW_ENTRY void* calloc(size_t count, size_t bytes) {
-  return resolving() ? bootstrap_allocate(count * bytes) : native_allocate_zeroed(count, bytes);
+  return resolving() ? bootstrap_allocate(count * bytes) : process_allocate_zeroed(count, bytes);
 }
 SPW_ENTRY void* realloc(void* object, size_t bytes) {
   if (!from_bootstrap(object)) [[likely]]
-    return reallocate(object, bytes, false);
+    return process_reallocate(object, bytes);
   void* moved = native_allocate(bytes);
   size_t held = static_cast<size_t>(bootstrap + kBootstrapBytes - static_cast<char*>(object));
   if (moved != nullptr) memcpy(moved, object, bytes < held ? bytes : held);
@@ -59,18 +61,18 @@ SPW_ENTRY void free(void* object) {
     release(object);
 }
 SPW_ENTRY size_t malloc_usable_size(void* object) { return object == nullptr ? 0 : usable_bytes(object); }
-SPW_ENTRY void* memalign(size_t alignment, size_t bytes) { return native_allocate_aligned(alignment, bytes); }
+SPW_ENTRY void* memalign(size_t alignment, size_t bytes) { return process_allocate(bytes, alignment); }
 SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) {
-  return native_allocate_aligned(alignment, bytes);
+  return process_allocate(bytes, alignment);
 }
-SPW_ENTRY void* valloc(size_t bytes) { return native_allocate_aligned(spw::kMmuPageBytes, bytes); }
+SPW_ENTRY void* valloc(size_t bytes) { return process_allocate(bytes, spw::kMmuPageBytes); }
 SPW_ENTRY void* pvalloc(size_t bytes) {
-  return native_allocate_aligned(spw::kMmuPageBytes, spw::round_up(bytes, spw::kMmuPageBytes));
+  return process_allocate(spw::round_up(bytes, spw::kMmuPageBytes), spw::kMmuPageBytes);
 }
 SPW_ENTRY int posix_memalign(void** object, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) != 0 || !spw::is_power_of_two(alignment)) return EINVAL;
   int saved_errno = errno;
-  void* got = native_allocate_aligned(alignment, bytes);
+  void* got = process_allocate(bytes, alignment);
   errno = saved_errno;
   if (got == nullptr) return ENOMEM;
   *object = got;

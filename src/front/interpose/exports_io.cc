@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/mapping.h"
@@ -12,6 +13,13 @@
 
 using namespace spw::interpose;
 
+SPW_ENTRY void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  if (!whole_process_maps(bytes)) return real().mmap(address, bytes, protection, flags, fd, offset);
+  return map(address, bytes, protection, flags, fd, offset);
+}
+SPW_ENTRY void* mmap64(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  return mmap(address, bytes, protection, flags, fd, offset);
+}
 SPW_ENTRY int munmap(void* address, size_t bytes) noexcept { return unmap(address, bytes); }
 SPW_ENTRY void* mremap(void* address, size_t old_bytes, size_t new_bytes, int flags, ...) noexcept {
   va_list more;
@@ -106,10 +114,10 @@ SPW_ENTRY size_t fwrite(const void* buffer, size_t bytes, size_t count, FILE* fi
 }
 // A call on a managed buffer takes the FILE's lock all the same: it is one more than needed, and harmless.
 SPW_ENTRY size_t fread_unlocked(void* buffer, size_t bytes, size_t count, FILE* file) {
-  return is_managed(buffer) ? read_file(buffer, bytes, count, file)
+  return kernel_cannot_reach(buffer) ? read_file(buffer, bytes, count, file)
                             : real().fread_unlocked(buffer, bytes, count, file);
 }
 SPW_ENTRY size_t fwrite_unlocked(const void* buffer, size_t bytes, size_t count, FILE* file) {
-  return is_managed(buffer) ? write_file(buffer, bytes, count, file)
+  return kernel_cannot_reach(buffer) ? write_file(buffer, bytes, count, file)
                             : real().fwrite_unlocked(buffer, bytes, count, file);
 }

@@ -135,11 +135,11 @@ SPW_ENTRY int futimens(int fd, const timespec* times) noexcept {
 
 // Results that the caller gave the room for are the caller's address, not the copy's.
 SPW_ENTRY char* getcwd(char* out, size_t bytes) noexcept {
-  if (!is_managed(out)) return real().getcwd(out, bytes);
+  if (!kernel_cannot_reach(out)) return real().getcwd(out, bytes);
   return real().getcwd(Native(out, bytes), bytes) == nullptr ? nullptr : out;
 }
 SPW_ENTRY char* realpath(const char* path, char* out) noexcept {
-  if (!is_managed(out)) return real().realpath(Text(path), out);
+  if (!kernel_cannot_reach(out)) return real().realpath(Text(path), out);
   return real().realpath(Text(path), Native(out, PATH_MAX)) == nullptr ? nullptr : out;
 }
 SPW_ENTRY int mkstemp(char* pattern) { return real().mkstemp(Native(pattern, string_length(pattern) + 1)); }
@@ -159,5 +159,5 @@ SPW_ENTRY FILE* freopen(const char* path, const char* mode, FILE* file) {
 }
 // libc would read and write through this buffer with system calls of its own: it keeps its own where it may not.
 SPW_ENTRY int setvbuf(FILE* file, char* buffer, int mode, size_t bytes) noexcept {
-  return real().setvbuf(file, is_managed(buffer) ? nullptr : buffer, mode, bytes);
+  return real().setvbuf(file, kernel_cannot_reach(buffer) ? nullptr : buffer, mode, bytes);
 }

@@ -27,6 +27,9 @@ MappedFiles& mapped_files() {
   return *files;
 }
 
+// Some range has had its access rights changed: those of a range that is handed out anew have to be put back.
+Atomic<bool> protected_once{false};
+
 uintptr_t number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -63,7 +66,7 @@ struct FileRequest {
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
 bool can_map_file(const InterposeContext& c, int protection, int flags, int fd, off_t offset,
                   FileRequest* request) {
-  if (!c.map_files || c.open_file_store == nullptr || offset < 0 || offset % kMmuPageBytes != 0) return false;
+  if (c.open_file_store == nullptr || (c.maps_file && !c.maps_file(fd)) || offset < 0 || offset % kMmuPageBytes != 0) return false;
   int mode = fcntl(fd, F_GETFL);
   if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY || (mode & O_PATH) != 0) return false;
   request->shared = is_shared(flags);
@@ -222,6 +225,8 @@ int unmap(void* address, size_t bytes) {
     return kind != Kind::kSharedFile || sync_range(*c, from, to).is_ok();
   });
   if (!synced) return static_cast<int>(fail(EIO));  // still mapped: nothing is lost
+  if (c->in_place && protected_once.load_relaxed())
+    (void)real().mprotect(pointer(begin), end - begin, PROT_READ | PROT_WRITE);
   c->heap->mappings().unmap(begin, end - begin);
   mapped_files().remove(begin, end - begin);
   return 0;
@@ -300,6 +305,10 @@ int advise_mapping(void* address, size_t bytes, int advice) {
 int protect_mapping(void* address, size_t bytes, int protection) {
   if (!is_managed(address)) return real().mprotect(address, bytes, protection);
   if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
+  if (const InterposeContext* c = context(); c != nullptr && c->in_place) {
+    protected_once.store_relaxed(true);
+    return real().mprotect(address, bytes, protection);
+  }
   return (protection & PROT_EXEC) != 0 ? static_cast<int>(fail(EACCES)) : 0;
 }
 

@@ -43,7 +43,7 @@ void copy_backward(void* to, const void* from, size_t bytes) {
 }  // namespace
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (!any_managed(to, from)) {
+  if (!any_elsewhere(to, from)) {
     memcpy(to, from, bytes);
     return;
   }
@@ -52,7 +52,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 }
 
 void move_bytes(void* to, const void* from, size_t bytes) {
-  if (!any_managed(to, from)) {
+  if (!any_elsewhere(to, from)) {
     memmove(to, from, bytes);
     return;
   }
@@ -127,7 +127,7 @@ SPW_ENTRY void* __spw_memmove_v1(void* to, const void* from, size_t bytes) {
   return to;
 }
 SPW_ENTRY void* __spw_memset_v1(void* to, int value, size_t bytes) {
-  if (!is_managed(to)) return memset(to, value, bytes);
+  if (!is_elsewhere(to)) return memset(to, value, bytes);
   fill_bytes(to, value, bytes);
   return to;
 }
@@ -136,23 +136,23 @@ SPW_ENTRY void* __spw_mempcpy_v1(void* to, const void* from, size_t bytes) {
   return static_cast<char*>(to) + bytes;
 }
 SPW_ENTRY int __spw_memcmp_v1(const void* a, const void* b, size_t bytes) {
-  return any_managed(a, b) ? compare_bytes(a, b, bytes) : memcmp(a, b, bytes);
+  return any_elsewhere(a, b) ? compare_bytes(a, b, bytes) : memcmp(a, b, bytes);
 }
 SPW_ENTRY int __spw_bcmp_v1(const void* a, const void* b, size_t bytes) {
-  return any_managed(a, b) ? compare_bytes(a, b, bytes) : memcmp(a, b, bytes);
+  return any_elsewhere(a, b) ? compare_bytes(a, b, bytes) : memcmp(a, b, bytes);
 }
 SPW_ENTRY void* __spw_memchr_v1(const void* start, int value, size_t bytes) {
-  return is_managed(start) ? find_byte(start, value, bytes) : const_cast<void*>(memchr(start, value, bytes));
+  return is_elsewhere(start) ? find_byte(start, value, bytes) : const_cast<void*>(memchr(start, value, bytes));
 }
 SPW_ENTRY void* __spw_memrchr_v1(const void* start, int value, size_t bytes) {
-  return is_managed(start) ? find_last_byte(start, value, bytes)
+  return is_elsewhere(start) ? find_last_byte(start, value, bytes)
                            : const_cast<void*>(memrchr(start, value, bytes));
 }
 SPW_ENTRY void* __spw_rawmemchr_v1(const void* start, int value) {
-  return is_managed(start) ? find_byte(start, value, kUnknownLength)
+  return is_elsewhere(start) ? find_byte(start, value, kUnknownLength)
                            : const_cast<void*>(rawmemchr(start, value));
 }
 SPW_ENTRY void* __spw_memmem_v1(const void* in, size_t in_bytes, const void* what, size_t what_bytes) {
-  if (!any_managed(in, what)) return memmem(in, in_bytes, what, what_bytes);
+  if (!any_elsewhere(in, what)) return memmem(in, in_bytes, what, what_bytes);
   return find_sequence(in, in_bytes, what, what_bytes);
 }

@@ -18,9 +18,9 @@ namespace {
 constexpr size_t kControlBytesMax = 16 * 1024;
 
 bool all_plain(const msghdr& m) {
-  if (any_managed(m.msg_name, m.msg_control, static_cast<void*>(m.msg_iov))) return false;
+  if (kernel_cannot_reach_any(m.msg_name, m.msg_control, static_cast<void*>(m.msg_iov))) return false;
   return std::none_of(m.msg_iov, m.msg_iov + m.msg_iovlen,
-                      [](const iovec& p) { return p.iov_len > 0 && is_managed(p.iov_base); });
+                      [](const iovec& p) { return p.iov_len > 0 && kernel_cannot_reach(p.iov_base); });
 }
 
 // A native message that stands for `original`: one piece, a bounce buffer, and native address and control data.
@@ -111,13 +111,13 @@ class NativeMessage {
 // One call, whatever the socket: a stream's may come short, and a message must not be cut.
 ssize_t receive_message(int fd, msghdr* message, int flags) {
   msghdr original = load_value(message);
-  if (!is_managed(message) && all_plain(original)) return real().recvmsg(fd, message, flags);
+  if (!kernel_cannot_reach(message) && all_plain(original)) return real().recvmsg(fd, message, flags);
   return receive_slowly(fd, original, message, flags);
 }
 
 ssize_t send_message(int fd, const msghdr* message, int flags) {
   msghdr original = load_value(message);
-  if (!is_managed(message) && all_plain(original)) return real().sendmsg(fd, message, flags);
+  if (!kernel_cannot_reach(message) && all_plain(original)) return real().sendmsg(fd, message, flags);
   return send_slowly(fd, original, flags);
 }
 

@@ -60,7 +60,7 @@ class Native {
 
   Native(T* argument, size_t count, size_t each)
       : argument_(argument), bytes_(count * each), native_(argument) {
-    if (!is_managed(argument)) return;
+    if (!kernel_cannot_reach(argument)) return;
     copied_ = true;
     void* copy = bytes_ <= kInlineBytes ? inline_ : real().malloc(bytes_);
     native_ = static_cast<T*>(copy);

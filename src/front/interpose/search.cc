@@ -82,7 +82,7 @@ char* find_in_string(const char* in, const void* what, size_t what_bytes) {
   if (what_bytes == 0) return begin;
   Matcher matcher(what, what_bytes);
   if (!matcher.ready()) return nullptr;
-  Cursor walk(in, is_managed(in) ? kUnknownLength : strlen(in), cache::Access::kRead);
+  Cursor walk(in, is_elsewhere(in) ? kUnknownLength : strlen(in), cache::Access::kRead);
   for (size_t passed = 0; size_t step = walk.available(); passed += step) {
     size_t length = strnlen(walk.chars(), step);
     size_t end = matcher.feed(reinterpret_cast<const unsigned char*>(walk.data()), length);

@@ -218,12 +218,12 @@ void sort(char* base, size_t count, size_t bytes, Order order) {
 using namespace spw::interpose;
 
 SPW_ENTRY void __spw_qsort_v1(void* base, size_t count, size_t bytes, Comparator compare) {
-  if (!is_managed(base)) return qsort(base, count, bytes, compare);
+  if (!is_elsewhere(base)) return qsort(base, count, bytes, compare);
   sort(static_cast<char*>(base), count, bytes, {call_without_context, reinterpret_cast<void*>(compare)});
 }
 SPW_ENTRY void __spw_qsort_r_v1(void* base, size_t count, size_t bytes, ContextComparator compare,
                                 void* context) {
-  if (!is_managed(base)) return qsort_r(base, count, bytes, compare, context);
+  if (!is_elsewhere(base)) return qsort_r(base, count, bytes, compare, context);
   sort(static_cast<char*>(base), count, bytes, {compare, context});
 }
 // The comparator is instrumented code: it takes managed pointers as they are.

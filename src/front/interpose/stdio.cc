@@ -49,7 +49,7 @@ size_t in_pieces(size_t total, MovePiece move_piece) {
 }  // namespace
 
 size_t read_file(void* buffer, size_t bytes, size_t count, FILE* file) {
-  if (!is_managed(buffer) || bytes == 0 || count == 0) return real().fread(buffer, bytes, count, file);
+  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0) return real().fread(buffer, bytes, count, file);
   FileLock lock(file);
   return in_pieces(bytes * count,
                    [&](std::byte* data, size_t wanted, size_t done) {
@@ -61,7 +61,7 @@ size_t read_file(void* buffer, size_t bytes, size_t count, FILE* file) {
 }
 
 size_t write_file(const void* buffer, size_t bytes, size_t count, FILE* file) {
-  if (!is_managed(buffer) || bytes == 0 || count == 0) return real().fwrite(buffer, bytes, count, file);
+  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0) return real().fwrite(buffer, bytes, count, file);
   FileLock lock(file);
   return in_pieces(bytes * count,
                    [&](std::byte* data, size_t wanted, size_t done) {
@@ -125,21 +125,21 @@ SPW_ENTRY size_t __spw_fwrite_v1(const void* buffer, size_t bytes, size_t count,
   return write_file(buffer, bytes, count, file);
 }
 SPW_ENTRY char* __spw_fgets_v1(char* buffer, int bytes, FILE* file) {
-  if (!is_managed(buffer) || bytes <= 0) return fgets(buffer, bytes, file);
+  if (!kernel_cannot_reach(buffer) || bytes <= 0) return fgets(buffer, bytes, file);
   return read_line_into(buffer, static_cast<size_t>(bytes), file);
 }
 SPW_ENTRY int __spw_fputs_v1(const char* text, FILE* file) {
-  if (!is_managed(text)) return fputs(text, file);
+  if (!kernel_cannot_reach(text)) return fputs(text, file);
   size_t length = string_length(text);
   return write_file(text, 1, length, file) == length ? 1 : EOF;
 }
 SPW_ENTRY int __spw_puts_v1(const char* text) {
-  if (!is_managed(text)) return puts(text);
+  if (!kernel_cannot_reach(text)) return puts(text);
   FileLock lock(stdout);
   return __spw_fputs_v1(text, stdout) == EOF || putc_unlocked('\n', stdout) == EOF ? EOF : 1;
 }
 SPW_ENTRY ssize_t __spw_getdelim_v1(char** line, size_t* bytes, int delimiter, FILE* file) {
-  bool plain = !any_managed(static_cast<void*>(line), static_cast<void*>(bytes)) && !is_managed(*line);
+  bool plain = !kernel_cannot_reach_any(static_cast<void*>(line), static_cast<void*>(bytes)) && !kernel_cannot_reach(*line);
   return plain ? getdelim(line, bytes, delimiter, file)
                : read_line_by_way_of_native(line, bytes, delimiter, file);
 }

@@ -13,7 +13,7 @@ namespace spw::interpose {
 using cache::Access;
 
 size_t string_length(const char* text, size_t bytes_max) {
-  if (!is_managed(text)) return bytes_max == kUnknownLength ? strlen(text) : strnlen(text, bytes_max);
+  if (!is_elsewhere(text)) return bytes_max == kUnknownLength ? strlen(text) : strnlen(text, bytes_max);
   Cursor walk(text, bytes_max, Access::kRead);
   size_t passed = 0;
   while (size_t step = walk.available()) {
@@ -28,7 +28,7 @@ size_t string_length(const char* text, size_t bytes_max) {
 size_t string_length(const char* text) { return string_length(text, kUnknownLength); }
 
 NativeString::NativeString(const char* text) : text_(text) {
-  if (!is_managed(text)) return;
+  if (!kernel_cannot_reach(text)) return;
   size_t bytes = string_length(text) + 1;
   text_ = copy_ = static_cast<char*>(real().malloc(bytes));
   if (copy_ != nullptr) copy_bytes(copy_, text, bytes);
@@ -46,7 +46,7 @@ int compare_strings(const char* a, const char* b, size_t bytes_max, Order order)
     step = std::min(step, right.available());
     if (step == 0) return 0;
     if (int result = order(left.chars(), right.chars(), step)) return result;
-    const Cursor& managed = is_managed(a) ? left : right;
+    const Cursor& managed = is_elsewhere(a) ? left : right;
     if (strnlen(managed.chars(), step) < step) return 0;
     left.advance(step);
     right.advance(step);
@@ -106,48 +106,48 @@ SPW_ENTRY size_t __spw_strnlen_v1(const char* text, size_t bytes_max) {
   return string_length(text, bytes_max);
 }
 SPW_ENTRY int __spw_strcmp_v1(const char* a, const char* b) {
-  return any_managed(a, b) ? compare_strings(a, b, kUnknownLength, strncmp) : strcmp(a, b);
+  return any_elsewhere(a, b) ? compare_strings(a, b, kUnknownLength, strncmp) : strcmp(a, b);
 }
 SPW_ENTRY int __spw_strncmp_v1(const char* a, const char* b, size_t bytes_max) {
-  return any_managed(a, b) ? compare_strings(a, b, bytes_max, strncmp) : strncmp(a, b, bytes_max);
+  return any_elsewhere(a, b) ? compare_strings(a, b, bytes_max, strncmp) : strncmp(a, b, bytes_max);
 }
 SPW_ENTRY int __spw_strcasecmp_v1(const char* a, const char* b) {
-  return any_managed(a, b) ? compare_strings(a, b, kUnknownLength, strncasecmp) : strcasecmp(a, b);
+  return any_elsewhere(a, b) ? compare_strings(a, b, kUnknownLength, strncasecmp) : strcasecmp(a, b);
 }
 SPW_ENTRY int __spw_strncasecmp_v1(const char* a, const char* b, size_t bytes_max) {
-  return any_managed(a, b) ? compare_strings(a, b, bytes_max, strncasecmp) : strncasecmp(a, b, bytes_max);
+  return any_elsewhere(a, b) ? compare_strings(a, b, bytes_max, strncasecmp) : strncasecmp(a, b, bytes_max);
 }
 SPW_ENTRY char* __spw_strchr_v1(const char* text, int value) {
-  return is_managed(text) ? find_char(text, value, false) : const_cast<char*>(strchr(text, value));
+  return is_elsewhere(text) ? find_char(text, value, false) : const_cast<char*>(strchr(text, value));
 }
 SPW_ENTRY char* __spw_strchrnul_v1(const char* text, int value) {
-  return is_managed(text) ? find_char(text, value, true) : const_cast<char*>(strchrnul(text, value));
+  return is_elsewhere(text) ? find_char(text, value, true) : const_cast<char*>(strchrnul(text, value));
 }
 SPW_ENTRY char* __spw_strrchr_v1(const char* text, int value) {
-  return is_managed(text) ? find_last_char(text, value) : const_cast<char*>(strrchr(text, value));
+  return is_elsewhere(text) ? find_last_char(text, value) : const_cast<char*>(strrchr(text, value));
 }
 SPW_ENTRY char* __spw_strstr_v1(const char* text, const char* what) {
-  if (!any_managed(text, what)) return const_cast<char*>(strstr(text, what));
+  if (!any_elsewhere(text, what)) return const_cast<char*>(strstr(text, what));
   return find_in_string(text, what, string_length(what));
 }
 SPW_ENTRY char* __spw_stpcpy_v1(char* to, const char* from) {
-  return any_managed(to, from) ? copy_string(to, from) : stpcpy(to, from);
+  return any_elsewhere(to, from) ? copy_string(to, from) : stpcpy(to, from);
 }
 SPW_ENTRY char* __spw_strcpy_v1(char* to, const char* from) {
-  if (!any_managed(to, from)) return strcpy(to, from);
+  if (!any_elsewhere(to, from)) return strcpy(to, from);
   copy_string(to, from);
   return to;
 }
 SPW_ENTRY char* __spw_strncpy_v1(char* to, const char* from, size_t bytes) {
-  if (!any_managed(to, from)) return strncpy(to, from, bytes);
+  if (!any_elsewhere(to, from)) return strncpy(to, from, bytes);
   size_t length = string_length(from, bytes);
   copy_bytes(to, from, length);
   fill_bytes(to + length, 0, bytes - length);
   return to;
 }
 SPW_ENTRY char* __spw_strcat_v1(char* to, const char* from) {
-  return any_managed(to, from) ? append(to, from, kUnknownLength) : strcat(to, from);
+  return any_elsewhere(to, from) ? append(to, from, kUnknownLength) : strcat(to, from);
 }
 SPW_ENTRY char* __spw_strncat_v1(char* to, const char* from, size_t bytes_max) {
-  return any_managed(to, from) ? append(to, from, bytes_max) : strncat(to, from, bytes_max);
+  return any_elsewhere(to, from) ? append(to, from, bytes_max) : strncat(to, from, bytes_max);
 }

@@ -94,9 +94,9 @@ ssize_t pwrite_scattered(int fd, const Scatter& from, off_t offset) {
 
 iovec piece_of(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
 
-bool any_managed(const iovec* list, size_t count) {
+bool kernel_cannot_reach_any(const iovec* list, size_t count) {
   return std::any_of(list, list + count,
-                     [](const iovec& p) { return p.iov_len > 0 && is_managed(p.iov_base); });
+                     [](const iovec& p) { return p.iov_len > 0 && kernel_cannot_reach(p.iov_base); });
 }
 
 // The common shape of the four vectored calls. The list may itself be managed.
@@ -105,38 +105,38 @@ template <class Plain, class Managed>
   iovec copy[IOV_MAX];  // 16 KiB of stack, which is why plain calls do not come here
   auto n = static_cast<size_t>(count);
   copy_bytes(copy, list, n * sizeof(iovec));
-  return any_managed(copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
+  return kernel_cannot_reach_any(copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
 }
 
 template <class Plain, class Managed>
 ssize_t vectored(const iovec* list, int count, Plain plain, Managed managed) {
   if (count < 0 || count > IOV_MAX) return fail(EINVAL);
-  if (!is_managed(list) && !any_managed(list, static_cast<size_t>(count))) return plain(list, count);
+  if (!kernel_cannot_reach(list) && !kernel_cannot_reach_any(list, static_cast<size_t>(count))) return plain(list, count);
   return vectored_slowly(list, count, plain, managed);
 }
 
 }  // namespace
 
 ssize_t read_fd(int fd, void* buffer, size_t bytes) {
-  if (!is_managed(buffer)) return real().read(fd, buffer, bytes);
+  if (!kernel_cannot_reach(buffer)) return real().read(fd, buffer, bytes);
   iovec piece = piece_of(buffer, bytes);
   return read_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
-  if (!is_managed(buffer)) return real().write(fd, buffer, bytes);
+  if (!kernel_cannot_reach(buffer)) return real().write(fd, buffer, bytes);
   iovec piece = piece_of(buffer, bytes);
   return write_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
-  if (!is_managed(buffer)) return real().pread(fd, buffer, bytes, offset);
+  if (!kernel_cannot_reach(buffer)) return real().pread(fd, buffer, bytes, offset);
   iovec piece = piece_of(buffer, bytes);
   return pread_scattered(fd, Scatter({&piece, 1}), offset);
 }
 
 ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
-  if (!is_managed(buffer)) return real().pwrite(fd, buffer, bytes, offset);
+  if (!kernel_cannot_reach(buffer)) return real().pwrite(fd, buffer, bytes, offset);
   iovec piece = piece_of(buffer, bytes);
   return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
 }
@@ -182,7 +182,7 @@ ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int fl
 }
 
 ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, socklen_t* from_bytes) {
-  if (!any_managed(static_cast<const void*>(buffer), static_cast<const void*>(from),
+  if (!kernel_cannot_reach_any(static_cast<const void*>(buffer), static_cast<const void*>(from),
                    static_cast<const void*>(from_bytes)))
     return real().recvfrom(fd, buffer, bytes, flags, from, from_bytes);
   sockaddr_storage address;
@@ -207,7 +207,7 @@ ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, s
 }
 
 ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const sockaddr* to, socklen_t to_bytes) {
-  if (!any_managed(buffer, static_cast<const void*>(to)))
+  if (!kernel_cannot_reach_any(buffer, static_cast<const void*>(to)))
     return real().sendto(fd, buffer, bytes, flags, to, to_bytes);
   sockaddr_storage address;
   if (to != nullptr && to_bytes > sizeof(address)) return fail(EINVAL);
@@ -222,7 +222,7 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
 }
 
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
-  if (!is_managed(buffer)) return real().getrandom(buffer, bytes, flags);
+  if (!kernel_cannot_reach(buffer)) return real().getrandom(buffer, bytes, flags);
   iovec piece = piece_of(buffer, bytes);
   auto call = [&](std::byte* data, size_t n, size_t) { return real().getrandom(data, n, flags); };
   return fill(Scatter({&piece, 1}), false, call, [] { return true; });

@@ -92,7 +92,7 @@ void TranslatedEngine::close(Translator* translator) {
   budget_.release(shape);
 }
 
-bool TranslatedEngine::admit_foreign(uintptr_t address, bool store) {
+bool TranslatedEngine::admit_fault(uintptr_t address, bool store) {
   if (!aliases_ || forked_) return false;
   telemetry::count(telemetry::Counter::foreign_faults);
   Status status = aliases_->admit(translator().client(), address, store);
@@ -100,8 +100,11 @@ bool TranslatedEngine::admit_foreign(uintptr_t address, bool store) {
   return true;
 }
 
-void TranslatedEngine::withdraw_foreign(uintptr_t address, uint64_t bytes) {
-  if (aliases_ && !forked_) aliases_->withdraw(translator().client(), address, bytes);
+void TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
+  const unsigned shift = config_.block_shift;
+  if (aliases_ && !forked_)
+    aliases_->withdraw(translator().client(), SPW_MANAGED_BASE + (first.value << shift), blocks << shift);
+  translator().drop(first, blocks);
 }
 
 void TranslatedEngine::forked() {

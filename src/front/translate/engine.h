@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "front/translate/alias_table.h"
 #include "front/translate/translator.h"
-#include "region/managed_access.h"
+#include "region/engine.h"
 
 namespace spw::front {
 
@@ -26,7 +26,7 @@ struct EngineOptions {
   const platform::File* frames = nullptr;  // the frame pool's memory file; none: foreign code is not served
 };
 
-class TranslatedEngine final : public region::ManagedAccess {
+class TranslatedEngine final : public region::Engine {
  public:
   TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options, void (*fatal)(const Status&));
   ~TranslatedEngine() override;
@@ -35,23 +35,22 @@ class TranslatedEngine final : public region::ManagedAccess {
   void unpin(const region::Window& window) override;
   bool copy_few(void* to, const void* from, size_t bytes) override;
 
-  // A window that stays until release(), whatever is translated meanwhile; data is nullptr when this thread holds
-  // kWindowsPerThread or all threads kHeldWindowsMax already.
-  region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access);
-  // False: no such window is held.
-  bool release(const region::Window& window);
+  const char* name() const override { return "translated"; }
+  cache::Client& client() override { return translator().client(); }
+  // All threads together hold kHeldWindowsMax.
+  region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  bool release(const region::Window& window) override;
+  // Takes the blocks out of this thread's SATC, and back what foreign code was given of them.
+  void withdraw(BlockId first, uint64_t count) override;
+  // A fault in code that was not recompiled: makes the block accessible there. False: not served.
+  bool admit_fault(uintptr_t address, bool is_store) override;
+  void forked() override;
+  uint64_t metadata_bytes() const override { return satc_bytes_.load_relaxed(); }
 
   // This thread's translator, registering the thread if need be.
   Translator& translator();
-  // A fault at `address`, which is managed, in code that was not recompiled: makes it accessible. False: not served.
-  bool admit_foreign(uintptr_t address, bool store);
-  // The range is about to be given back: no mapping of it may outlive it.
-  void withdraw_foreign(uintptr_t address, uint64_t bytes);
-  // Called in a forked child, by the only thread there is.
-  void forked();
   // Flushes this thread's SATC, as at its end. For tests and for shutdown.
   void end_thread();
-  uint64_t satc_bytes() const { return satc_bytes_.load_relaxed(); }
   const PinBudget& budget() const { return budget_; }
 
  private:

@@ -1,0 +1,283 @@
+#include "front/mapped/engine.h"
+
+#include <algorithm>
+
+#include "abi/managed.h"
+#include "base/check.h"
+#include "base/in_runtime.h"
+#include "base/units.h"
+#include "telemetry/counters.h"
+
+namespace spw::front {
+
+using cache::Access;
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+// The entry points are C functions without a context: they find the engine here. Written once at start.
+Atomic<MappedEngine*> g_engine{nullptr};
+
+// All threads together; each is a block that cannot be evicted.
+constexpr uint32_t kHeldWindowsMax = 16;
+
+Access access_of(bool is_store) { return is_store ? Access::kWrite : Access::kRead; }
+
+}  // namespace
+
+struct MappedEngine::Thread {
+  cache::Client* client = nullptr;
+  unsigned held_windows = 0;
+};
+
+namespace {
+thread_local void* t_thread = nullptr;
+}  // namespace
+
+Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
+  std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
+  auto faults = platform::UserFault::open(options.scope);
+  if (!faults) return faults.status();
+  engine->faults_ = std::move(*faults);
+  auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
+  if (!space) return space.status();
+  engine->space_ = std::move(*space);
+  std::byte* base = engine->space_.data();
+  const uint64_t bytes = options.space_bytes;
+  for (Status status : {platform::protect(base, bytes, platform::Protection::kReadWrite),
+                        platform::advise(base, bytes, platform::Advice::kDontFork),
+                        engine->faults_.register_range(base, bytes)})
+    if (!status) return status;
+  // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
+  (void)platform::advise(base, bytes, platform::Advice::kNoHugePage);
+  auto hints = HintTable::create(options.block_shift, bytes);
+  if (!hints) return hints.status();
+  engine->hints_ = std::move(*hints);
+  return engine;
+}
+
+MappedEngine::~MappedEngine() {
+  if (room_) room_->stop();
+  if (server_) server_->stop();
+  if (!cache_) return;
+  g_engine.store_release(nullptr);
+  for (cache::Client* client : worker_clients_) cache_->close_client(client);
+  if (t_thread) thread_ended(std::exchange(t_thread, nullptr));
+  pthread_key_delete(key_);
+}
+
+Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames() {
+  auto frames = MappedFrames::create(space_.data(), faults_, hints_,
+                                     {options_.block_shift, options_.staging_runs_max, options_.fatal});
+  if (!frames) return frames.status();
+  frames_ = frames->get();
+  return std::unique_ptr<cache::FrameSource>(std::move(*frames));
+}
+
+Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions) {
+  cache_ = &cache;
+  regions_ = &regions;
+  SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
+  for (unsigned i = 0; i < options_.faults.workers; ++i) {
+    auto client = cache.open_client(cache::Uses::kUnseen);
+    if (!client) return client.status();
+    worker_clients_.push_back(*client);
+  }
+  SPW_CHECK(g_engine.load_relaxed() == nullptr);
+  g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
+  server_ = std::make_unique<FaultServer>(
+      faults_, options_.faults,
+      [this](unsigned worker, const platform::FaultEvent& event) { serve(worker, event); });
+  if (Status status = server_->start(); !status) return status;
+  room_ = std::make_unique<RoomKeeper>(cache, options_.room);
+  return room_->start();
+}
+
+uint64_t MappedEngine::metadata_bytes() const {
+  // One hint byte a piece, one fault-table entry a page: as much as the live range can make the kernel hold.
+  constexpr uint64_t kBytesPerPage = 1 + 8;
+  return regions_->live_bytes() / kMmuPageBytes * kBytesPerPage;
+}
+
+// ---- Threads ----
+
+MappedEngine::Thread& MappedEngine::this_thread() {
+  if (t_thread) [[likely]]
+    return *static_cast<Thread*>(t_thread);
+  return register_thread();
+}
+
+MappedEngine::Thread& MappedEngine::register_thread() {
+  InRuntime guard;
+  check_not_forked();
+  auto client = cache_->open_client(cache::Uses::kSeen);
+  if (!client) options_.fatal(client.status());
+  auto* thread = new Thread{*client, 0};
+  t_thread = thread;
+  pthread_setspecific(key_, thread);
+  return *thread;
+}
+
+void MappedEngine::thread_ended(void* thread) {
+  InRuntime guard;
+  t_thread = nullptr;
+  if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_)
+    engine->cache_->close_client(static_cast<Thread*>(thread)->client);
+  delete static_cast<Thread*>(thread);
+}
+
+void MappedEngine::check_not_forked() const {
+  if (forked_)
+    options_.fatal(Status::sentence(
+        ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+}
+
+cache::Client& MappedEngine::client() { return *this_thread().client; }
+
+// ---- Faults ----
+
+BlockId MappedEngine::block_of(uintptr_t address) const {
+  return BlockId((address - SPW_MANAGED_BASE) >> options_.block_shift);
+}
+
+bool MappedEngine::is_live(BlockId block) const { return regions_->locate_for_fill(block).store != nullptr; }
+
+void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
+  count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
+  const BlockId block = block_of(event.address);
+  if (!is_live(block)) return refuse(event.address, platform::Protection::kNone);
+  if (event.is_store && regions_->kind_at(event.address) == region::Kind::kReadOnlyFile)
+    return refuse(event.address, platform::Protection::kRead);
+  cache::Client& client = *worker_clients_[worker];
+  cache::Pin pin;
+  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
+  if (pin.was_miss) count(Counter::fault_misses);
+  // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
+  // a protected page may be one that a writeback protected after the block had become dirty again.
+  if (event.is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
+  if (!event.is_protected && !pin.was_miss)
+    faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
+  cache_->unpin(client, pin.frame);
+}
+
+void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
+  void* address = reinterpret_cast<void*>(page);
+  {
+    std::lock_guard lock(refused_mutex_);
+    refused_pages_.push_back(page);
+    SPW_CHECK(platform::protect(address, kMmuPageBytes, left).is_ok());
+  }
+  faults_.wake(address, kMmuPageBytes);
+}
+
+bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
+  check_not_forked();
+  InRuntime guard;
+  const uintptr_t page = round_down(address, kMmuPageBytes);
+  if (!is_live(block_of(address)) || (is_store && regions_->kind_at(address) == region::Kind::kReadOnlyFile))
+    return false;
+  std::lock_guard lock(refused_mutex_);
+  auto refused = std::find(refused_pages_.begin(), refused_pages_.end(), page);
+  if (refused == refused_pages_.end()) return false;
+  refused_pages_.erase(refused);
+  return platform::protect(reinterpret_cast<void*>(page), kMmuPageBytes, platform::Protection::kReadWrite).is_ok();
+}
+
+// ---- Hints ----
+
+void MappedEngine::hint(uintptr_t address, bool is_store) {
+  if (!is_managed(address) || InRuntime::here()) return;
+  InRuntime guard;
+  count(Counter::hint_calls);
+  const BlockId block = block_of(address);
+  // What is nobody's, or not to be stored to, faults, and the fault says so.
+  if (!is_live(block) || (is_store && regions_->kind_at(address) == region::Kind::kReadOnlyFile)) return;
+  cache::Client& client = *this_thread().client;
+  cache::Pin pin;
+  if (!cache_->pin(client, block, access_of(is_store), &pin)) return;  // has been reported
+  if (pin.was_miss)
+    count(Counter::hint_misses);
+  else
+    hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  cache_->unpin(client, pin.frame);
+}
+
+void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {
+  // More than this is left to faults and read-ahead: what is brought in first might be evicted before it is used.
+  constexpr uint64_t kHintedBytesMax = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0) return;
+  const uintptr_t end = address + std::min(bytes, kHintedBytesMax);
+  for (uintptr_t at = address; at < end; at = round_down(at, kMmuPageBytes) + kMmuPageBytes)
+    if (HintTable::wants_call(at, is_store)) hint(at, is_store);
+}
+
+void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
+  // A stream's first blocks; its misses keep it going.
+  constexpr uint64_t kAheadBytes = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0 || InRuntime::here()) return;
+  InRuntime guard;
+  const uint64_t length = std::min(bytes, kAheadBytes);
+  const BlockId first = block_of(address);
+  cache_->prefetch(*this_thread().client, first, block_of(address + length - 1).value - first.value + 1);
+}
+
+// ---- Windows ----
+
+region::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access access) {
+  InRuntime guard;
+  const uint64_t block_bytes = uint64_t{1} << options_.block_shift;
+  const size_t bytes = std::min<size_t>(max_bytes, block_bytes - address % block_bytes);
+  if (access == Access::kOverwrite && bytes < block_bytes) access = Access::kWrite;
+  cache::Pin pin;
+  if (Status status = cache_->pin(*this_thread().client, block_of(address), access, &pin); !status)
+    options_.fatal(status);
+  return {reinterpret_cast<std::byte*>(address), bytes, pin.frame};
+}
+
+void MappedEngine::unpin(const region::Window& window) { cache_->unpin(*this_thread().client, window.frame); }
+
+region::Window MappedEngine::hold(uintptr_t address, size_t max_bytes, Access access) {
+  Thread& thread = this_thread();
+  if (thread.held_windows == region::kWindowsPerThread) return {};
+  if (held_windows_.fetch_add_relaxed(1) >= kHeldWindowsMax) {
+    held_windows_.fetch_sub_relaxed(1);
+    return {};
+  }
+  ++thread.held_windows;
+  return pin(address, max_bytes, access);
+}
+
+bool MappedEngine::release(const region::Window& window) {
+  Thread& thread = this_thread();
+  if (thread.held_windows == 0) return false;
+  unpin(window);
+  --thread.held_windows;
+  held_windows_.fetch_sub_relaxed(1);
+  return true;
+}
+
+}  // namespace spw::front
+
+// The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
+extern "C" {
+
+__attribute__((visibility("hidden"))) void spw_hint_load(uintptr_t address) {
+  if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint(address, false);
+}
+
+__attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
+  if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint(address, true);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes, uint64_t is_store) {
+  if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint_range(address, bytes, is_store != 0);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes, uint64_t) {
+  if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint_stream(address, bytes);
+}
+
+__attribute__((visibility("default"))) extern const char SPW_HINTS_VERSION_SYMBOL;
+const char SPW_HINTS_VERSION_SYMBOL = 1;
+}

@@ -1,0 +1,101 @@
+// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not resident
+// comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
+//
+// Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects cache and
+//   regions and starts the threads. Faults before start() wait for it.
+// Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it.
+// A fault is served by the workers of FaultServer, a hint in the thread that asks. Both pin the block for the moment
+//   (so that it cannot go while its pages and hints are set) and unpin it: nothing holds blocks in memory but windows.
+// Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
+//   the program gets the SIGSEGV that it would get from the kernel. Should the address be handed out later, admit_fault()
+//   gives the rights back.
+// Fork: managed space is not inherited; a child that touches it stops with a message.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/atomic.h"
+#include "front/mapped/fault_server.h"
+#include "front/mapped/hint_table.h"
+#include "front/mapped/mapped_frames.h"
+#include "front/mapped/room_keeper.h"
+#include "platform/memory.h"
+#include "platform/userfault.h"
+#include "region/engine.h"
+#include "region/region_map.h"
+
+namespace spw::front {
+
+struct MappedOptions {
+  unsigned block_shift = 12;
+  uint64_t space_bytes = 0;
+  platform::FaultScope scope = platform::FaultScope::kAll;
+  uint32_t staging_runs_max = 16;
+  FaultServer::Options faults;
+  RoomKeeper::Options room;
+  void (*fatal)(const Status&) = nullptr;
+};
+
+class MappedEngine final : public region::Engine {
+ public:
+  // EPERM and ENOSYS where userfaultfd is not allowed. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
+  static Result<std::unique_ptr<MappedEngine>> create(const MappedOptions& options);
+  ~MappedEngine() override;
+
+  Result<std::unique_ptr<cache::FrameSource>> make_frames();
+  Status start(cache::SharedCache& cache, region::RegionMap& regions);
+
+  // Brings the block at `address` in, if it is managed.
+  void hint(uintptr_t address, bool is_store);
+  void hint_range(uintptr_t address, uint64_t bytes, bool is_store);
+  void hint_stream(uintptr_t address, uint64_t bytes);
+
+  platform::FaultScope scope() const { return faults_.scope(); }
+
+  region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  void unpin(const region::Window& window) override;
+
+  const char* name() const override { return "mapped"; }
+  cache::Client& client() override;
+  region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  bool release(const region::Window& window) override;
+  void withdraw(BlockId, uint64_t) override {}
+  bool admit_fault(uintptr_t address, bool is_store) override;
+  void forked() override { forked_ = true; }
+  uint64_t metadata_bytes() const override;
+
+ private:
+  struct Thread;
+  explicit MappedEngine(const MappedOptions& options) : options_(options) {}
+
+  BlockId block_of(uintptr_t address) const;
+  Thread& this_thread();
+  Thread& register_thread();
+  static void thread_ended(void* thread);
+  void serve(unsigned worker, const platform::FaultEvent& event);
+  void refuse(uintptr_t page, platform::Protection left);
+  bool is_live(BlockId block) const;
+  void check_not_forked() const;
+
+  const MappedOptions options_;
+  platform::UserFault faults_;
+  platform::Mapping space_;
+  HintTable hints_;
+  MappedFrames* frames_ = nullptr;
+  cache::SharedCache* cache_ = nullptr;
+  region::RegionMap* regions_ = nullptr;
+  std::vector<cache::Client*> worker_clients_;
+  std::unique_ptr<FaultServer> server_;
+  std::unique_ptr<RoomKeeper> room_;
+  pthread_key_t key_{};
+  Atomic<uint32_t> held_windows_{0};
+  std::mutex refused_mutex_;
+  std::vector<uintptr_t> refused_pages_;
+  bool forked_ = false;
+};
+
+}  // namespace spw::front

@@ -1,0 +1,71 @@
+// Serves the page faults of managed space: takes events from userfaultfd and brings the blocks in.
+//
+// Stages, one pool of threads (leader and followers): up to `pollers` of them wait for events at a time; whoever got some puts
+// them in a queue from which all fill, and somebody else polls. The hand-over is saved where it gains nothing: while one
+// thread of the program faults alone it is asleep until it is served, so its poller serves it and polls on. Threads are
+// started as they are needed, up to `workers`. A batch that finds few idle workers is taken in pieces.
+// Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); RoomKeeper runs it ahead of need.
+//
+// Threads: start() and stop() by one. The workers never touch managed memory. Lifetime: stopped before what it uses goes.
+// Limits: kQueueMax events queued: a thread of the program has one at most, so more wait in the kernel.
+// (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "platform/thread.h"
+#include "platform/userfault.h"
+#include "platform/wake_fd.h"
+
+namespace spw::front {
+
+class FaultServer {
+ public:
+  struct Options {
+    unsigned pollers = 1;
+    unsigned workers = 16;
+  };
+  // Called for each event, by a worker; one worker passes its own `worker` each time, below Options::workers.
+  using Serve = std::function<void(unsigned worker, const platform::FaultEvent& event)>;
+
+  FaultServer(const platform::UserFault& faults, const Options& options, Serve serve);
+  ~FaultServer() { stop(); }
+
+  Status start();
+  void stop();
+  unsigned workers_started();
+
+ private:
+  static constexpr size_t kQueueMax = 256;
+  static constexpr size_t kPollBatch = 16;
+  // A thread that faulted this many times in a row is the only one.
+  static constexpr unsigned kAloneAfter = 8;
+
+  Status start_worker();
+  void work(unsigned worker);
+  void poll(std::unique_lock<std::mutex>& lock);
+  void serve_some(std::unique_lock<std::mutex>& lock, unsigned worker);
+  bool is_alone(const platform::FaultEvent& event);
+  void call_others(size_t events);
+
+  const platform::UserFault& faults_;
+  const Options options_;
+  const Serve serve_;
+  platform::WakeFd stop_event_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable idle_workers_;
+  std::vector<platform::Thread> threads_;
+  platform::FaultEvent queue_[kQueueMax];
+  size_t queued_ = 0;
+  unsigned polling_ = 0;
+  unsigned idle_ = 0;
+  uint32_t last_thread_ = 0;
+  unsigned in_a_row_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace spw::front

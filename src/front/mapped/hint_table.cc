@@ -1,0 +1,62 @@
+#include "front/mapped/hint_table.h"
+
+#include <bit>
+#include <cstring>
+
+#include "abi/abi.h"
+#include "base/units.h"
+
+namespace spw::front {
+
+namespace {
+constexpr unsigned kExtentShift = std::countr_zero(kHugePageBytes);
+constexpr uintptr_t kExtentPieces = kHugePageBytes >> SPW_HINT_SHIFT;
+}  // namespace
+
+Status HintTable::map() {
+  static platform::Mapping table;
+  auto range = platform::reserve_range(SPW_HINT_OFFSET, SPW_HINT_TABLE_BYTES);
+  if (!range) return range.status();
+  if (Status status = platform::protect(range->data(), range->bytes(), platform::Protection::kReadWrite); !status)
+    return status;
+  table = std::move(*range);
+  (void)platform::advise(table.data(), table.bytes(), platform::Advice::kDontDump);
+  return {};
+}
+
+Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) {
+  HintTable table;
+  table.block_shift_ = block_shift;
+  auto ready = platform::map_anonymous(round_up((space_bytes >> kExtentShift) + 1, kMmuPageBytes));
+  if (!ready) return ready.status();
+  table.ready_ = std::move(*ready);
+  return table;
+}
+
+uintptr_t HintTable::address_of(BlockId block) const { return SPW_MANAGED_BASE + (block.value << block_shift_); }
+
+// Two threads may do so at once; the one that is late may undo the other's hints, which costs calls.
+void HintTable::prepare_extent(uintptr_t address) {
+  auto& ready = reinterpret_cast<Atomic<uint8_t>*>(ready_.data())[(address - SPW_MANAGED_BASE) >> kExtentShift];
+  if (ready.load_relaxed() != 0) return;
+  ready.store_relaxed(1);
+  Byte* first = &byte_at(round_down(address, kHugePageBytes));
+  for (uintptr_t i = 0; i < kExtentPieces; ++i) first[i].store_relaxed(static_cast<int8_t>(Hint::kUnseen));
+}
+
+void HintTable::set(BlockId block, Hint hint) {
+  const uintptr_t address = address_of(block);
+  prepare_extent(address);
+  Byte* first = &byte_at(address);
+  const uintptr_t pieces = uintptr_t{1} << (block_shift_ - SPW_HINT_SHIFT);
+  for (uintptr_t i = 0; i < pieces; ++i) first[i].store_relaxed(static_cast<int8_t>(hint));
+}
+
+void HintTable::clear_dirty(BlockId block) {
+  if (byte_at(address_of(block)).load_relaxed() == static_cast<int8_t>(Hint::kGo)) set(block, Hint::kClean);
+}
+
+bool HintTable::is_on() { return byte_at(0).load_relaxed() != 0; }
+void HintTable::switch_on(bool on) { byte_at(0).store_relaxed(on ? 1 : 0); }
+
+}  // namespace spw::front

@@ -1,0 +1,74 @@
+// Frames of the mapped engine: each block lies at its own address. A fill is copied there from staging, which also puts the
+// page in place; a victim's pages are given back to the kernel.
+//
+// Invariants
+//   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
+//   pin word clean, not being written => its pages are write-protected, so that no store goes unnoticed
+//   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
+// Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and they are protected before they
+//   are read for the writeback. A store before the protection is in what is written; one after it faults, and whoever serves
+//   the fault makes the block dirty again before the store goes on. Eviction takes clean blocks alone; a store that comes
+//   between the eviction's CAS and the release faults too, and waits until the block has been read anew.
+// Threads, ordering: see FrameSource; the kernel orders page-table changes.
+// Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program through
+//   `fatal`: without memory there is nothing to go on with.
+#pragma once
+
+#include "cache/frame_pool/frame_source.h"
+#include "cache/partition_map.h"
+#include "front/mapped/hint_table.h"
+#include "front/mapped/staging.h"
+#include "platform/userfault.h"
+
+namespace spw::front {
+
+struct MappedFramesOptions {
+  unsigned block_shift = 12;
+  uint32_t runs_max = 16;
+  void (*fatal)(const Status&) = nullptr;
+};
+
+class MappedFrames final : public cache::FrameSource {
+ public:
+  // `base`: the address of block 0, whose range is registered with `faults`. Both outlive this, and so do the hints.
+  static Result<std::unique_ptr<MappedFrames>> create(std::byte* base, const platform::UserFault& faults,
+                                                      HintTable& hints, const MappedFramesOptions& options);
+
+  Placement placement() const override { return {base_, true}; }
+  bool needs_staging() const override { return true; }
+  std::byte* take_staging(cache::FrameSource::Staging kind) override { return staging_.take(kind); }
+  void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override { staging_.give_back(kind, buffer); }
+  std::byte* fill_address(cache::Resident, std::byte* staging, size_t index) override {
+    return staging + (index << options_.block_shift);
+  }
+  void install(std::span<const cache::Resident> run, cache::Contents contents, const std::byte* staging,
+               bool writable) override;
+  void begin_writeback(std::span<const cache::Resident> run) override;
+  void end_writeback(cache::Resident) override {}
+  void release(std::span<const cache::Resident> victims) override;
+  size_t release_batch_max() const override;
+  void allow_stores(cache::Resident resident) override;
+  void watch_for_use(cache::Resident resident) override;
+  bool notes_uses() const override { return true; }
+  void running_short() override;
+
+ private:
+  MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
+               const MappedFramesOptions& options, platform::Mapping zeros);
+
+  uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
+  std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
+  void must(const Status& status) const {
+    if (!status) options_.fatal(status);
+  }
+
+  std::byte* const base_;
+  const platform::UserFault& faults_;
+  HintTable& hints_;
+  const MappedFramesOptions options_;
+  front::Staging staging_;
+  platform::Mapping zeros_;  // a run's length
+  platform::RangeReleaser releaser_;
+};
+
+}  // namespace spw::front

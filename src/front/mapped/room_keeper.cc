@@ -1,0 +1,52 @@
+#include "front/mapped/room_keeper.h"
+
+#include <chrono>
+
+#include "base/in_runtime.h"
+#include "front/mapped/hint_table.h"
+
+namespace spw::front {
+
+Status RoomKeeper::start() {
+  const unsigned count = options_.evictors > 0 ? options_.evictors : 1;
+  for (unsigned i = 0; i < count; ++i) {
+    auto client = cache_.open_client(cache::Uses::kUnseen);
+    if (!client) return client.status();
+    auto thread = platform::Thread::start([this, client = *client, i] { keep(*client, i == 0); });
+    if (!thread) return thread.status();
+    threads_.push_back(std::move(*thread));
+  }
+  return {};
+}
+
+void RoomKeeper::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  for (platform::Thread& thread : threads_) thread.join();
+}
+
+void RoomKeeper::keep(cache::Client& client, bool watches_hints) {
+  InRuntime guard;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    if (options_.evictors > 0) cache_.make_room(client, options_.low_percent, options_.high_percent);
+    if (watches_hints) watch_hints();
+    lock.lock();
+    wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
+  }
+  cache_.close_client(&client);
+}
+
+void RoomKeeper::watch_hints() {
+  if (!HintTable::is_on()) return;
+  calm_looks_ = cache_.free_frames() > cache_.frame_limit() / kCalmShare ? calm_looks_ + 1 : 0;
+  if (calm_looks_ < kCalmLooks) return;
+  calm_looks_ = 0;
+  HintTable::switch_on(false);
+}
+
+}  // namespace spw::front

@@ -1,0 +1,38 @@
+// Staging buffers: where the contents of blocks are read to before they are installed at their own address.
+//
+// Invariant: run buffers in use <= runs_max. Threads: any. Lifetime: outlives every buffer it handed out.
+// Limits: runs_max buffers for runs; buffers for single blocks as many as are asked for (one a thread).
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "cache/frame_pool/frame_source.h"
+#include "platform/memory.h"
+
+namespace spw::front {
+
+class Staging {
+ public:
+  using Kind = cache::FrameSource::Staging;
+
+  Staging(uint64_t block_bytes, uint64_t run_bytes, uint32_t runs_max)
+      : bytes_{block_bytes, run_bytes}, left_{UINT32_MAX, runs_max} {}
+
+  // nullptr: all are in use, or there is no memory.
+  std::byte* take(Kind kind);
+  void give_back(Kind kind, std::byte* buffer);
+  uint64_t mapped_bytes() const;
+
+ private:
+  static size_t index(Kind kind) { return static_cast<size_t>(kind); }
+
+  mutable std::mutex mutex_;
+  const uint64_t bytes_[2];
+  uint32_t left_[2];  // that may still be made
+  std::vector<std::byte*> idle_[2];
+  std::vector<platform::Mapping> memory_;
+};
+
+}  // namespace spw::front

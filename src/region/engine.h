@@ -1,0 +1,30 @@
+// What the runtime needs of either engine: access to managed memory for those who do not go through it by themselves, and
+// the calling thread's door to the cache. front/translate and front/mapped implement it.
+//
+// Threads: any. Lifetime: one engine a process, until its end.
+#pragma once
+
+#include "region/managed_access.h"
+
+namespace spw::region {
+
+class Engine : public ManagedAccess {
+ public:
+  virtual const char* name() const = 0;
+  // The calling thread's, opened at its first use.
+  virtual cache::Client& client() = 0;
+  // A window that stays until release(); data is nullptr when this thread holds kWindowsPerThread, or all threads too many.
+  virtual Window hold(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
+  // False: no such window is held.
+  virtual bool release(const Window& window) = 0;
+  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
+  virtual void withdraw(BlockId first, uint64_t count) = 0;
+  // SIGSEGV at `address`, which is managed. True: the access may be tried again.
+  virtual bool admit_fault(uintptr_t address, bool is_store) = 0;
+  // Called in a forked child, by the only thread there is: from now on every access reports and stops.
+  virtual void forked() = 0;
+  // What it uses beside the frames: translation caches, staging, hints.
+  virtual uint64_t metadata_bytes() const = 0;
+};
+
+}  // namespace spw::region

@@ -1,0 +1,31 @@
+// Which engine a process runs: what its code was compiled for, what the user asked for, and what the machine allows.
+//
+//   --engine     code compiled with hints, or none at all     code compiled with translations only
+//   mapped       mapped                                       mapped: translations find every address where it is
+//   translated   translated: pages are aliased on faults      translated
+//   auto         mapped                                       translated
+//
+// Where userfaultfd is forbidden, auto is translated if any code was compiled for Spillway, and an error otherwise.
+// Threads: at the start of the process, one.
+#pragma once
+
+#include "base/status.h"
+#include "platform/userfault.h"
+#include "runtime/options.h"
+
+namespace spw::runtime {
+
+// What the modules that are loaded now were compiled for.
+struct LoadedCode {
+  bool has_hints = false;
+  bool has_translations = false;
+};
+LoadedCode loaded_code();
+
+// kTranslated or kMapped. EPERM when the engine that is needed cannot run here; the message says how to mend it.
+Result<Engine> choose_engine(Engine wanted, const LoadedCode& code);
+
+// For tests and doctors: SPILLWAY_TEST_USERFAULT=user takes user-mode faults only, =none pretends there is no userfaultfd.
+platform::FaultScope wanted_fault_scope();
+
+}  // namespace spw::runtime
