@@ -113,11 +113,16 @@ TEST(Options, a_bad_choice_lists_the_choices) {
   EXPECT_FALSE(parse({"SPILLWAY_ENGINE=Auto"}).options.is_ok());
 }
 
-TEST(Options, the_mapped_engine_is_refused_by_name) {
-  EXPECT_EQ(error_line({"SPILLWAY_ENGINE=mapped"}),
-            "SPILLWAY_ENGINE=mapped: the mapped engine is not part of this version; accepted: auto, "
-            "translated, such as "
-            "SPILLWAY_ENGINE=auto");
+TEST(Options, the_high_watermark_is_not_below_the_low_one) {
+  EXPECT_EQ(error_line({"SPILLWAY_LOW_WATERMARK=5", "SPILLWAY_HIGH_WATERMARK=4"}),
+            "SPILLWAY_HIGH_WATERMARK=4: less than SPILLWAY_LOW_WATERMARK, which is 5; accepted: a number from that to 50, "
+            "such as SPILLWAY_HIGH_WATERMARK=5");
+}
+
+TEST(Options, files_to_map_are_patterns_as_they_are_written) {
+  EXPECT_EQ(parse({}).options->map_files, kMapFilesByProgram);
+  EXPECT_EQ(parse({"SPILLWAY_MAP_FILES=*.idx:/data/*"}).options->map_files, "*.idx:/data/*");
+  EXPECT_EQ(parse({"SPILLWAY_MAP_FILES=none"}).options->map_files, "");
 }
 
 TEST(Options, memory_must_hold_enough_blocks) {

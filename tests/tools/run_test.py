@@ -1,5 +1,6 @@
 """`spillway run`: every bad input gets its line and exit code 2; a good one becomes the program."""
 import os
+import shutil
 import signal
 import subprocess
 
@@ -32,9 +33,6 @@ class RefusesBadValues(tool_case.ToolCase):
         self.refused_value("delegation", "yes", "one of auto, combining, dedicated")
         self.refused_value("io", "aio", "one of auto, io_uring, libaio, threads")
 
-    def test_mapped_engine(self):
-        self.expect_refused("SPILLWAY_ENGINE=mapped: the mapped engine is not part of this version", "run",
-                            "--engine", "mapped", "--", self.program)
 
     def test_values_that_do_not_fit_together(self):
         self.expect_refused("SPILLWAY_MEMORY=64.0 MiB: too little for blocks of 2.0 MiB; accepted: at least 512.0 MiB",
@@ -103,20 +101,23 @@ class RefusesBadPrograms(tool_case.ToolCase):
         text.write_text("hello\n")
         self.expect_refused(f"{text}: it may not be executed", "run", text)
         text.chmod(0o755)
-        self.expect_refused(f"{text}: it is no ELF file, so it is no recompiled program", "run", text)
+        self.expect_refused(f"{text}: it is no ELF file, so Spillway cannot run it", "run", text)
         text.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(200))
         self.expect_refused(f"{text}: it is made for another processor than x86-64", "run", text)
 
     def test_unmodified_programs(self):
-        line = self.expect_refused("ls: it is not recompiled for Spillway. ", "run", "--", "ls", "-l")
-        self.assertIn("unmodified programs come with the mapped engine", line)
+        self.expect_refused("ls: it is not recompiled, which --engine=translated needs", "run", "--engine", "translated", "--",
+                            "ls", "-l")
 
-    def test_scripts(self):
-        script = self.folder / "script"
-        script.write_text("#!/bin/sh -e\ntrue\n")
-        script.chmod(0o755)
-        line = self.expect_refused(f"{script}: it is a script (#!/bin/sh -e), not a recompiled program", "run", script)
-        self.assertIn("unmodified programs come with the mapped engine", line)
+    def test_programs_that_nothing_can_be_loaded_into(self):
+        program = self.folder / "sealed"
+        shutil.copy("/bin/true", program)
+        program.chmod(0o4755)
+        self.expect_refused(f"{program}: it runs with rights of its own", "run", program)
+        source = self.folder / "static.c"
+        source.write_text("int main(void) { return 0; }\n")
+        subprocess.run(["cc", "-static", source, "-o", self.folder / "static"], check=True)
+        self.expect_refused(f"{self.folder}/static: it is linked statically", "run", self.folder / "static")
 
     def test_another_version(self):
         other = self.programs / "marked_by_other_version"
@@ -132,7 +133,7 @@ class RefusesBadPrograms(tool_case.ToolCase):
         huge_sections = bytearray(whole)
         huge_sections[40:48] = b"\xff" * 8  # e_shoff
         broken.write_bytes(huge_sections)
-        self.expect_refused(f"{broken}: it is not recompiled", "run", broken)
+        self.assertEqual(self.call("run", broken).returncode, 0)  # sections are not what it is loaded by
 
 
 class BecomesTheProgram(tool_case.ToolCase):
@@ -177,8 +178,13 @@ class BecomesTheProgram(tool_case.ToolCase):
         done = self.expect_done("run", "--store", "/dev/shm", "--", self.program)
         self.assertIn("/dev/shm is a tmpfs, which is memory itself", done.stderr)
 
-    def test_unmodified_programs_start_with_no_check(self):
-        self.assertEqual(self.expect_done("run", "--no-check", "--", "echo", "hello").stdout, "hello\n")
+    def test_unmodified_programs_and_scripts_get_the_library(self):
+        self.assertEqual(self.expect_done("run", "--", "/bin/echo", "hello").stdout, "hello\n")
+        script = self.folder / "script"
+        script.write_text("#!/bin/sh -e\necho $LD_PRELOAD\n")
+        script.chmod(0o755)
+        done = self.expect_done("run", script, env={"LD_PRELOAD": ""})
+        self.assertTrue(done.stdout.endswith("/lib/libspillway.so\n"), done.stdout)
 
     def test_nothing_is_left_in_the_store(self):
         self.expect_done("run", "--store", self.folder, "--", self.program)

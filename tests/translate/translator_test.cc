@@ -28,7 +28,7 @@ class EvictAtOnce final : public cache::SharedCache {
   explicit EvictAtOnce(uint32_t partitions, uint32_t frames) : map_(partitions), frames_(frames) {
     for (uint32_t i = frames; i-- > 0;) free_.push_back(i);
   }
-  Result<cache::Client*> open_client() override { return &client_; }
+  Result<cache::Client*> open_client(cache::Uses) override { return &client_; }
   void close_client(cache::Client*) override {}
   Status pin(cache::Client&, BlockId block, cache::Access access, cache::Pin* out) override {
     auto [it, inserted] = where_.try_emplace(block.value, 0);
@@ -47,7 +47,8 @@ class EvictAtOnce final : public cache::SharedCache {
     Frame& frame = frames_[it->second];
     if (frame.refs++ == 0) peak = std::max(peak, ++pinned);
     if (access != cache::Access::kRead) frame.dirty = true;
-    *out = {frame.bytes.data(), FrameId(it->second)};
+    out->data = frame.bytes.data();
+    out->frame = FrameId(it->second);
     return {};
   }
   void mark_dirty(cache::Client&, FrameId frame) override { frames_[frame.value].dirty = true; }
@@ -61,6 +62,9 @@ class EvictAtOnce final : public cache::SharedCache {
     where_.erase(frame.block);
     free_.push_back(id.value);
   }
+  void set_frame_limit(uint32_t) override {}
+  uint32_t frame_limit() const override { return frame_count(); }
+  void make_room(cache::Client&, unsigned, unsigned) override {}
   void prefetch(cache::Client&, BlockId, uint64_t) override {}
   void discard(cache::Client&, BlockId, uint64_t) override {}
   Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }
@@ -104,7 +108,7 @@ class TranslatorTest : public testing::Test {
   void make(const SatcShape& shape, PinBudget* budget = nullptr) {
     shape_ = shape;
     TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die, budget};
-    client_ = *cache_.open_client();
+    client_ = *cache_.open_client(cache::Uses::kSeen);
     translator_ = std::make_unique<Translator>(config, *client_, shape, thread_);
   }
   void TearDown() override {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/io_uring.h>
-#include <linux/userfaultfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -17,6 +16,7 @@
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "platform/proc_text.h"
+#include "platform/userfault.h"
 #include "runtime/store_check.h"
 
 namespace spw::tool {
@@ -143,10 +143,15 @@ Finding huge_pages() {
 
 Finding userfaultfd() {
   Finding f = fine("userfaultfd", "userfaultfd", "available");
-  int error = try_descriptor_call(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
-  if (error == 0) return f;
-  return with_note(f, std::strerror(error), "nothing in this version; the mapped engine will need it",
-                   "in a container, a seccomp profile that allows userfaultfd");
+  auto opened = platform::UserFault::open();
+  if (opened && opened->scope() == platform::FaultScope::kAll) return f;
+  if (opened)
+    return with_note(f, "user mode only",
+                     "system calls go through buffers in the interposed library functions; those made in other ways fail with "
+                     "EFAULT on data that is not in memory",
+                     "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd");
+  return with_note(f, opened.status().message(), "unmodified programs cannot run; recompiled ones are translated",
+                   "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
 }
 
 Finding memory() {

@@ -5,9 +5,16 @@
 
 namespace spw::tool {
 
-enum class ProgramKind { kRecompiled, kUnmodified, kScript, kForeign };
+enum class ProgramKind {
+  kRecompiled,
+  kUnmodified,  // runs with the mapped engine preloaded
+  kScript,      // so does its interpreter
+  kSealed,      // unmodified, and nothing can be preloaded into it
+  kForeign,
+};
 
-// `detail`: the "#!" line of a script, the ABI symbol of a recompiled program if it has one, why a file is foreign.
+// `detail`: the interpreter of a script, the version symbol of a recompiled program if it has one, why a file is sealed or
+// foreign.
 struct ProgramFacts {
   ProgramKind kind = ProgramKind::kForeign;
   std::string detail;
@@ -16,8 +23,10 @@ struct ProgramFacts {
 // Where execvp would find `name`: itself when it has a slash, else the first executable of that name in PATH; "" if nowhere.
 std::string find_program(const std::string& name);
 
-// Reads the file at `path`. Recompiled: a 64-bit ELF file of this processor that needs libspillway.so or that names an
-// ABI version symbol in a symbol table. Never trusts a length or an offset in the file.
+// Reads the file at `path`. Recompiled: a 64-bit ELF file of this processor that needs libspillway.so or that names a
+// version symbol of either kind of code in a symbol table. Never trusts a length or an offset in the file.
+// Sealed: without a dynamic loader, or with rights of its own (set-user-ID, set-group-ID, file capabilities), for which the
+// loader ignores preloaded libraries.
 ProgramFacts inspect_program(const std::string& path);
 
 }  // namespace spw::tool

@@ -7,9 +7,11 @@
 #include <filesystem>
 
 #include "abi/abi.h"
+#include "abi/hints.h"
 #include "base/units.h"
 #include "commands.h"
 #include "messages.h"
+#include "platform/userfault.h"
 #include "program.h"
 #include "runtime/options.h"
 #include "runtime/store_check.h"
@@ -18,15 +20,54 @@ namespace spw::tool {
 
 namespace {
 
-constexpr const char* kUnmodified =
-    "Programs have to be recompiled with spillway-clang or spillway-clang++; unmodified programs come with "
-    "the mapped engine, "
-    "which is not part of this version";
+constexpr const char* kRecompile = "recompile it with spillway-clang or spillway-clang++";
+#define SPW_TEXT_OF(symbol) #symbol
+#define SPW_TEXT(symbol) SPW_TEXT_OF(symbol)
+constexpr const char* kHintsSymbol = SPW_TEXT(SPW_HINTS_VERSION_SYMBOL);
+
 constexpr const char* kNoCheckHint =
     "--no-check starts it all the same, for programs that load or start recompiled ones";
 
-// One line that says why the program cannot run; "" if it can. `path` is where the program was found.
-std::string program_refusal(const RunArguments& arguments, std::string* path) {
+// What is found out about the program to run.
+struct Found {
+  std::string path;
+  bool is_preloaded = false;  // libspillway.so goes into it
+};
+
+// The library that belongs to this tool: beside it in a build, or where both are installed.
+std::string preloaded_library() {
+  std::error_code error;
+  const auto tool = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto library = tool.parent_path().parent_path() / "lib" / "libspillway.so";
+  return std::filesystem::exists(library, error) ? library.string() : "";
+}
+
+// An unmodified program, or the interpreter of a script, needs the mapped engine.
+std::string unmodified_refusal(const std::string& name, const runtime::Options& options) {
+  if (options.engine == runtime::Engine::kTranslated)
+    return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}", name, kRecompile);
+  if (preloaded_library().empty())
+    return fmt::format("{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole", name);
+  if (Status status = platform::UserFault::open().status(); !status)
+    return fmt::format(
+        "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
+        "with userfaultfd), or {}",
+        name, status.message(), kRecompile);
+  return "";
+}
+
+// The one of a script decides for it: "#!/usr/bin/env python3" starts a program that is preloaded as well.
+ProgramFacts look_through_scripts(const std::string& path) {
+  constexpr int kScriptDepthMax = 4;
+  ProgramFacts facts = inspect_program(path);
+  for (int depth = 0; facts.kind == ProgramKind::kScript && depth < kScriptDepthMax; ++depth)
+    facts = inspect_program(facts.detail);
+  return facts;
+}
+
+// One line that says why the program cannot run; "" if it can.
+std::string program_refusal(const RunArguments& arguments, const runtime::Options& options, Found* found) {
+  std::string* path = &found->path;
   if (arguments.program.empty()) return "no program is named; such as: spillway run --memory 4G -- ./prog";
   const std::string& name = arguments.program.front();
   *path = find_program(name);
@@ -36,24 +77,26 @@ std::string program_refusal(const RunArguments& arguments, std::string* path) {
     return fmt::format("{}: it is a directory, not a program", name);
   if (::access(path->c_str(), X_OK) != 0)
     return fmt::format("{}: it may not be executed; chmod +x makes it so", name);
+  const ProgramFacts facts = look_through_scripts(*path);
+  found->is_preloaded = facts.kind == ProgramKind::kUnmodified;
   if (!arguments.check_program) return "";
-  const ProgramFacts facts = inspect_program(*path);
   switch (facts.kind) {
-    case ProgramKind::kScript:
-      return fmt::format("{}: it is a script ({}), not a recompiled program. {}. {}", name, facts.detail,
-                         kUnmodified, kNoCheckHint);
     case ProgramKind::kUnmodified:
-      return fmt::format("{}: it is not recompiled for Spillway. {}. {}", name, kUnmodified, kNoCheckHint);
+      return unmodified_refusal(name, options);
+    case ProgramKind::kSealed:
+      return fmt::format("{}: {}, so nothing can be loaded into it; {}. {}", name, facts.detail, kRecompile, kNoCheckHint);
+    case ProgramKind::kScript:
     case ProgramKind::kForeign:
-      return fmt::format("{}: {}, so it is no recompiled program", name, facts.detail);
+      return fmt::format("{}: {}, so Spillway cannot run it", name,
+                         facts.kind == ProgramKind::kScript ? "its interpreter is a script of a script" : facts.detail);
     case ProgramKind::kRecompiled:
       break;
   }
-  const std::string own = fmt::format("__spw_abi_v{}", SPW_ABI_VERSION);
-  if (!facts.detail.empty() && facts.detail != own)
+  const std::string own[] = {fmt::format("__spw_abi_v{}", SPW_ABI_VERSION), kHintsSymbol};
+  if (!facts.detail.empty() && facts.detail != own[0] && facts.detail != own[1])
     return fmt::format(
-        "{}: it was recompiled with another version of Spillway ({}, this one has {}); recompile it", name,
-        facts.detail, own);
+        "{}: it was recompiled with another version of Spillway ({}, this one has {} and {}); recompile it", name,
+        facts.detail, own[0], own[1]);
   return "";
 }
 
@@ -92,6 +135,13 @@ std::string take_values(const RunArguments& arguments) {
   return "";
 }
 
+// For the program and, as children inherit it, for what it starts.
+void preload() {
+  std::string value = preloaded_library();
+  if (const char* others = std::getenv("LD_PRELOAD"); others && *others) value += std::string(":") + others;
+  ::setenv("LD_PRELOAD", value.c_str(), 1);
+}
+
 }  // namespace
 
 int run_program(const RunArguments& arguments) {
@@ -99,15 +149,16 @@ int run_program(const RunArguments& arguments) {
   std::vector<std::string> warnings;  // the program's runtime prints them
   auto options = runtime::options_of_process(&warnings);
   if (!options) return refuse(options.status().message());
-  std::string path;
+  Found found;
   for (const std::string& line :
-       {program_refusal(arguments, &path), store_refusal(*options), stats_refusal(*options)})
+       {program_refusal(arguments, *options, &found), store_refusal(*options), stats_refusal(*options)})
     if (!line.empty()) return refuse(line);
+  if (found.is_preloaded) preload();
 
   std::vector<char*> argv;
   for (const std::string& word : arguments.program) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  ::execv(path.c_str(), argv.data());
+  ::execv(found.path.c_str(), argv.data());
   return refuse(fmt::format("{}: it cannot be started: {}", arguments.program.front(), std::strerror(errno)));
 }
 
