@@ -55,7 +55,10 @@ class NbdServer {
     std::filesystem::remove(pid_file(), error);
   }
   // Neither answers nor ends, until go_on().
-  void stop() { ::kill(child_, SIGSTOP); }
+  void stop() {
+    ::kill(child_, SIGSTOP);
+    ::waitpid(child_, nullptr, WUNTRACED);
+  }
   void go_on() { ::kill(child_, SIGCONT); }
 
   std::string uri(const std::string& parameters = "") const {
