@@ -5,12 +5,14 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/in_runtime.h"
 
 namespace spw::platform {
 
 namespace {
 
 void* run_body(void* body) {
+  InRuntime guard;
   std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(body));
   (*own)();
   return nullptr;

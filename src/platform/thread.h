@@ -1,4 +1,5 @@
-// A thread of the runtime's own: it gets none of the program's signals, and one that cannot be started is a Status.
+// A thread of the runtime's own: it gets none of the program's signals, is inside the runtime from its first instruction
+// (base/in_runtime.h), and one that cannot be started is a Status.
 //
 // Threads: a Thread object belongs to one thread at a time. Lifetime: the destructor joins.
 #pragma once

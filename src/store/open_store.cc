@@ -37,6 +37,10 @@ Opened open_memory(const std::string& rest, const OpenOptions& options) {
 }
 
 Opened open_file(const std::string& rest, const OpenOptions& options) {
+  struct stat info{};
+  if (options.spill && ::stat(rest.c_str(), &info) == 0 && !S_ISBLK(info.st_mode))
+    return Status::sentence(
+        EINVAL, "file:" + rest + ": to spill would overwrite this file; name its directory instead");
   return as_store(FileStore::open(rest, file_options(options)));
 }
 
@@ -75,7 +79,11 @@ Opened open_sparse(const std::string& rest, const OpenOptions& options) {
 
 Opened open_nbd_address(Result<NbdAddress> address, const OpenOptions& options) {
   if (!address) return address.status();
-  return as_store(NbdStore::open(*address, options.faults));
+  auto store = NbdStore::open(*address, options.faults);
+  if (store && options.spill && (*store)->is_read_only())
+    return Status::sentence(EROFS,
+                            address->text + ": the export is read-only, so nothing can be spilled there");
+  return as_store(std::move(store));
 }
 Opened open_nbd(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbd:", rest), options);
