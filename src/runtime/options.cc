@@ -34,7 +34,7 @@ constexpr Accepts power_of_two_size(uint64_t least, uint64_t most) {
 }
 constexpr Accepts count(uint64_t least, uint64_t most) { return {ValueKind::kCount, least, most, {}}; }
 constexpr Accepts one_of(std::string_view choices) { return {ValueKind::kChoice, 0, 0, choices}; }
-constexpr Accepts directory() { return {ValueKind::kDirectory, 0, 0, {}}; }
+constexpr Accepts store_place() { return {ValueKind::kStore, 0, 0, {}}; }
 constexpr Accepts report_target() { return {ValueKind::kReportTarget, 0, 0, {}}; }
 
 constexpr Accepts patterns() { return {ValueKind::kPatterns, 0, 0, {}}; }
@@ -122,7 +122,7 @@ bool assign(std::string& member, const Accepts& accepts, std::string_view text) 
   } else if (accepts.kind == ValueKind::kPatterns) {
     member = text == "none" ? std::string_view() : text;
   } else {
-    member = absolute_path(text);
+    member = is_store_name(text) ? std::string(text) : absolute_path(text);
   }
   return true;
 }
@@ -250,14 +250,19 @@ std::string accepted_values(const Accepts& accepts) {
         text += (text.empty() ? "one of " : ", ") + std::string(choice);
       return text;
     }
-    case ValueKind::kDirectory:
-      return "a directory";
+    case ValueKind::kStore:
+      return "a directory, or the name of a store";
     case ValueKind::kPatterns:
       return "path patterns parted by colons";
     case ValueKind::kReportTarget:
       return "off, text or the name of a file";
   }
   return {};
+}
+
+bool is_store_name(std::string_view store) {
+  size_t scheme = store.find_first_not_of("abcdefghijklmnopqrstuvwxyz+");
+  return scheme != 0 && scheme != store.npos && store[scheme] == ':';
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {

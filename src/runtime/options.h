@@ -4,8 +4,8 @@
 //
 // Invariants of Options that parse_environment() returned:
 //   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
-//   quota_bytes <= memory_bytes;  low_percent <= high_percent;  store and stats_file are absolute paths (stats_file may
-//   be empty)
+//   quota_bytes <= memory_bytes;  low_percent <= high_percent;  store, where it is a directory, and stats_file are absolute
+//   paths (stats_file may be empty)
 // Errors: EINVAL, whose message() is one complete line for the user: which variable, its value, what is
 // accepted and an example. Whether the store's directory exists and can be written is for the one who opens
 // it to say. Threads: pure functions of their arguments (and of the working directory, for relative paths).
@@ -67,7 +67,7 @@ enum class OptionId : unsigned {
 #undef SPW_OPTION
 };
 
-enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kDirectory, kPatterns, kReportTarget };
+enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kStore, kPatterns, kReportTarget };
 
 // What a value may be. `least` and `most` bound sizes and counts; `choices` are parted by '|'.
 struct Accepts {
@@ -92,6 +92,8 @@ std::span<const OptionInfo> option_infos();
 
 // "map-files" -> "SPILLWAY_MAP_FILES".
 std::string environment_variable(std::string_view option_name);
+// Whether a value of --store names a store ("sparse:/mnt/a?size=64G", store/open_store.h) and not a directory.
+bool is_store_name(std::string_view store);
 // "a size from 8.0 MiB to 16.0 TiB", "one of auto, translated, mapped".
 std::string accepted_values(const Accepts& accepts);
 // The candidate that `word` most likely meant, as a slip of the finger or as its beginning; "" when none is near. Both

@@ -18,7 +18,7 @@
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/store_check.h"
-#include "store/fault_plan.h"
+#include "store/open_store.h"
 
 namespace spw::runtime {
 
@@ -92,18 +92,30 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine 
 Status Runtime::open_spill_store() {
   if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
     return Status::sentence(EINVAL, refusal_line(options_.store, place));
-  store::FileOptions file_options;
-  file_options.engine = engine_kind(options_.io);
+  store::OpenOptions for_store;
+  for_store.engine = engine_kind(options_.io);
+  for_store.spill = true;
   if (const char* spec = std::getenv(kFaultsVariable)) {
     Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
     if (!plan) return plan.status();
     faults_ = std::move(*plan);
-    file_options.faults = faults_.get();
+    for_store.faults = faults_.get();
   }
-  Result<std::unique_ptr<store::FileStore>> spill =
-      store::FileStore::open_spill(options_.store, file_options);
-  if (!spill) return spill.status();
+  const bool named = is_store_name(options_.store);
+  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
+  if (!spill)
+    return named ? Status::sentence(EINVAL, spill.status().message() + "; --store can name another one")
+                 : spill.status();
   spill_ = std::move(*spill);
+  auto refused = [&](const std::string& why) {
+    return Status::sentence(EINVAL, "the store " + spill_->describe() + ": " + why);
+  };
+  if (spill_->alignment_bytes() > options_.block_bytes)
+    return refused("it takes only blocks of at least " + format_size(spill_->alignment_bytes()) +
+                   "; set --block");
+  if (spill_->size_bytes() < kStoreFreeBytesMin)
+    return refused("it has " + format_size(spill_->size_bytes()) + ", and at least " +
+                   format_size(kStoreFreeBytesMin) + " are needed; name another one with --store");
   return {};
 }
 

@@ -18,7 +18,8 @@
 #include "runtime/memory_plan.h"
 #include "runtime/cache_adapter.h"
 #include "runtime/options.h"
-#include "store/file_store.h"
+#include "store/fault_plan.h"
+#include "store/store.h"
 #include "telemetry/report.h"
 
 namespace spw::runtime {

@@ -17,6 +17,7 @@
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
+#include "store/file_store.h"
 
 namespace spw::runtime {
 

@@ -8,11 +8,14 @@
 
 #include "base/units.h"
 #include "platform/file.h"
+#include "runtime/options.h"
 
 namespace spw::runtime {
 
 StoreFacts check_store(const std::string& directory) {
   StoreFacts facts;
+  facts.named = is_store_name(directory);
+  if (facts.named) return facts;
   std::error_code error;
   const auto kind = std::filesystem::status(directory, error).type();
   if (kind == std::filesystem::file_type::not_found) {

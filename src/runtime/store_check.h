@@ -15,6 +15,7 @@ inline constexpr uint64_t kStoreFreeBytesMin = uint64_t{64} << 20;
 struct StoreFacts {
   std::string refusal;  // one clause that says why the directory cannot be used; "" if it can
   uint64_t free_bytes = 0;
+  bool named = false;      // no directory but the name of a store, which is not looked at here
   bool is_memory = false;  // a tmpfs or ramfs
   bool direct = false;     // transfers can go around the page cache
 };

@@ -100,6 +100,7 @@ Finding libaio() {
 
 std::vector<Finding> store_findings(const std::string& directory) {
   const runtime::StoreFacts facts = runtime::check_store(directory);
+  if (facts.named) return {fine("store", "store " + directory, "opened when a program starts")};
   const std::string free = format_size(facts.free_bytes) + " free";
   Finding usable = essential(fine("store", "store " + directory, free));
   if (!facts.refusal.empty())

@@ -60,8 +60,8 @@ const char* value_word(runtime::ValueKind kind) {
       return "COUNT";
     case runtime::ValueKind::kChoice:
       return "NAME";
-    case runtime::ValueKind::kDirectory:
-      return "DIRECTORY";
+    case runtime::ValueKind::kStore:
+      return "DIRECTORY|STORE";
     case runtime::ValueKind::kPatterns:
       return "PATTERNS";
     case runtime::ValueKind::kReportTarget:

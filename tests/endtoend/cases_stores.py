@@ -1,0 +1,102 @@
+"""Programs that spill to stores other than a directory: several files, several stores at once, servers, and servers that die."""
+import contextlib
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, expect, start
+
+MIB_TO_FILL = 96
+
+
+@contextlib.contextmanager
+def _server(kit: Kit, *arguments: str):
+    """nbdkit, and the name of its export."""
+    if not shutil.which("nbdkit"):
+        raise Skipped("nbdkit is not installed")
+    # A socket's path is 107 bytes at most, which a build's may use up.
+    with tempfile.TemporaryDirectory(prefix="spw_nbd.") as place, subprocess.Popen(
+            ["nbdkit", "-f", "-U", f"{place}/nbd", "-P", f"{place}/nbd.pid", *arguments], stderr=subprocess.DEVNULL) as server:
+        pid_file = pathlib.Path(place) / "nbd.pid"
+        try:
+            deadline = time.monotonic() + TIME_LIMIT_S
+            while not pid_file.exists():
+                expect(server.poll() is None and time.monotonic() < deadline, "nbdkit does not start")
+                time.sleep(0.01)
+            yield server, f"nbd+unix:///?socket={place}/nbd&timeout=5"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                server.kill()
+
+
+def _fills(kit: Kit, store: str, *configs: Config) -> None:
+    for config in configs:
+        run = kit.run(kit.compile("spill.cc", *config.flags), "fill_by_threads", MIB_TO_FILL,
+                      env=config.environment() | {"SPILLWAY_STORE": store, "SPILLWAY_STATS": str(kit.place / "report.json")})
+        expect((run.code, run.output, run.errors) == (0, "wrong 0\n", ""), f"{store} with {config}: {run.last_words()}")
+        expect('"store_writes"' in (kit.place / "report.json").read_text(), "nothing was counted")
+
+
+def a_sparse_store_holds_what_is_spilled_and_leaves_nothing(kit: Kit) -> None:
+    _fills(kit, f"sparse:{kit.store}?size=1G&segment=8M", SMALL, UNOPTIMISED, MEDIUM)
+    expect(not list(kit.store.iterdir()), f"left behind: {list(kit.store.iterdir())}")
+
+
+def directories_and_sparse_stores_are_striped(kit: Kit) -> None:
+    other = kit.place / "other"
+    other.mkdir()
+    _fills(kit, f"striped:chunk=64K,{kit.store},sparse:{other}?size=1G&segment=16M,{kit.place}", SMALL, MEDIUM)
+
+
+def an_nbd_server_holds_what_is_spilled(kit: Kit) -> None:
+    with _server(kit, "memory", "512M") as (_, store):
+        _fills(kit, store, SMALL, MEDIUM)
+
+
+def a_striped_store_of_a_server_and_a_directory(kit: Kit) -> None:
+    with _server(kit, "memory", "256M") as (_, store):
+        _fills(kit, f"striped:{store},{kit.store}", SMALL)
+
+
+def _one_line(kit: Kit, process: subprocess.Popen, code: int, *parts: str) -> None:
+    output, errors = process.communicate(timeout=TIME_LIMIT_S)
+    expect(process.returncode == code and errors.count("\n") == 1 and errors.startswith("spillway: "),
+           f"exit code {process.returncode}: {output}{errors}")
+    for part in parts:
+        expect(part in errors, f"{part!r} is not in {errors}")
+
+
+def a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
+    for config in (SMALL, UNOPTIMISED):
+        with _server(kit, "memory", "512M") as (server, store):
+            with start(kit, kit.compile("spill.cc", *config.flags), "fill_when_told", 400,
+                       env=config.environment() | {"SPILLWAY_STORE": store}) as process:
+                expect(process.stdout.readline() == "look\n", "the program did not start")
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                time.sleep(0.3)
+                server.send_signal(signal.SIGKILL)
+                _one_line(kit, process, EXIT_FAILURE, "nbd+unix:///?socket=", "the connection broke",
+                          "see that the server runs, then start the program again")
+
+
+def _refused(kit: Kit, store: str, *parts: str) -> None:
+    with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": store}) as process:
+        _one_line(kit, process, EXIT_USAGE, "--store", *parts)
+
+
+def stores_that_cannot_be_used_are_refused_with_one_line(kit: Kit) -> None:
+    file = kit.place / "file"
+    file.write_bytes(b"precious")
+    _refused(kit, f"file:{file}", "would overwrite this file")
+    expect(file.read_bytes() == b"precious", "the file was touched")
+    _refused(kit, "nbd+unix:///?socket=/nowhere", "cannot be connected to", "see that the server runs there")
+    _refused(kit, "tape:/dev/st0", "tape:/dev/st0")
+    _refused(kit, f"sparse:{kit.store}?size=1M", "it has 1.0 MiB, and at least 64.0 MiB are needed")
+    _refused(kit, f"sparse:{kit.place}/none?size=1G", f"{kit.place}/none", "No such file or directory")
+    _refused(kit, f"striped:{kit.store}", "has 2 to 16 members")
+    with _server(kit, "-r", "memory", "128M") as (_, store):
+        _refused(kit, store, "the export is read-only")
