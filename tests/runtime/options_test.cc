@@ -51,6 +51,18 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_TRUE(parsed.warnings.empty());
 }
 
+TEST(Options, a_store_is_a_directory_or_the_name_of_a_store) {
+  for (const char* name : {"sparse:/a?size=1G", "striped:/a,/b", "nbd://host/x", "nbd+unix:///?socket=/s"}) {
+    EXPECT_TRUE(is_store_name(name)) << name;
+    const std::string variable = "SPILLWAY_STORE=" + std::string(name);
+    Parsed parsed = parse({variable.c_str()});
+    ASSERT_TRUE(parsed.options.is_ok());
+    EXPECT_EQ((*parsed.options).store, name);
+  }
+  for (const char* name : {"/a:b", "a/b:c", ":x", "", "a", "../x:y"})
+    EXPECT_FALSE(is_store_name(name)) << name;
+}
+
 TEST(Options, every_option_is_read_from_its_variable) {
   Parsed parsed = parse({"SPILLWAY_MEMORY=1G", "SPILLWAY_STORE=/mnt/nvme", "SPILLWAY_BLOCK=64K",
                          "SPILLWAY_ENGINE=translated", "SPILLWAY_POLICY=clock", "SPILLWAY_THRESHOLD=1M",
@@ -115,7 +127,8 @@ TEST(Options, a_bad_choice_lists_the_choices) {
 
 TEST(Options, the_high_watermark_is_not_below_the_low_one) {
   EXPECT_EQ(error_line({"SPILLWAY_LOW_WATERMARK=5", "SPILLWAY_HIGH_WATERMARK=4"}),
-            "SPILLWAY_HIGH_WATERMARK=4: less than SPILLWAY_LOW_WATERMARK, which is 5; accepted: a number from that to 50, "
+            "SPILLWAY_HIGH_WATERMARK=4: less than SPILLWAY_LOW_WATERMARK, which is 5; accepted: a number "
+            "from that to 50, "
             "such as SPILLWAY_HIGH_WATERMARK=5");
 }
 
