@@ -75,7 +75,7 @@ static void* keep_turning(void* unused) {
   const struct timespec pause = {0, kTurnNs};
   for (;;) {
     nanosleep(&pause, NULL);
-    turn_over();
+    if (atomic_load(&calls)) turn_over(); /* or a short program may end without a call */
   }
   return unused;
 }
