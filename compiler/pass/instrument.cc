@@ -3,6 +3,7 @@
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/TargetParser/Triple.h"
 #include "pass/block_loops.h"
 #include "pass/eligible_functions.h"
@@ -213,6 +214,7 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     instrument_for_mapped(module, analyses);
   else
     instrument_for_translated(module, analyses);
+  if (opt_verify && verifyModule(module, &errs())) report_fatal_error("spillway: invalid code was written");
   return PreservedAnalyses::none();
 }
 

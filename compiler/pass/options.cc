@@ -15,6 +15,7 @@ opt<bool> opt_mark_engine("spw-mark-engine", init(false),
 
 opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
                              desc("Leave accesses alone that provably go to the stack, globals or code"));
+opt<bool> opt_verify("spw-verify", init(false), desc("Stop if the code written is not valid"));
 opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each other in a block together"));
 opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),
@@ -28,5 +29,16 @@ opt<unsigned> opt_inline_copy_bytes_max(
 opt<bool> opt_versions("spw-versions", init(true),
                        desc("Keep a copy of a function without hints, run while everything fits in memory"));
 opt<bool> opt_polls("spw-polls", init(true), desc("Leave the copy without hints in loops, too"));
+opt<bool> opt_hint_hoist("spw-hint-hoist", init(true),
+                         desc("Test hints of addresses that do not change in a loop before it"));
+opt<bool> opt_hint_merge("spw-hint-merge", init(true),
+                         desc("One hint for accesses near each other in a block"));
+opt<bool> opt_hint_dominated("spw-hint-dominated", init(true),
+                             desc("No hint where one that dominates it stands for it"));
+opt<bool> opt_hint_block_wise("spw-hint-block-wise", init(true),
+                              desc("Test hints of moving addresses where they enter a piece"));
+opt<bool> opt_hint_chunks("spw-hint-chunks", init(true),
+                          desc("Run vector loops in chunks that stay within pieces"));
+opt<bool> opt_hint_streams("spw-hint-streams", init(true), desc("Announce long streams to the runtime"));
 
 }  // namespace spw::pass

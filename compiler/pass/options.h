@@ -14,6 +14,7 @@ extern llvm::cl::opt<bool> opt_mark_engine;
 
 // Both engines.
 extern llvm::cl::opt<bool> opt_skip_unmanaged;
+extern llvm::cl::opt<bool> opt_verify;
 
 // The translated engine.
 extern llvm::cl::opt<bool> opt_merge;
@@ -25,5 +26,11 @@ extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;
 // The mapped engine.
 extern llvm::cl::opt<bool> opt_versions;
 extern llvm::cl::opt<bool> opt_polls;
+extern llvm::cl::opt<bool> opt_hint_hoist;
+extern llvm::cl::opt<bool> opt_hint_merge;
+extern llvm::cl::opt<bool> opt_hint_dominated;
+extern llvm::cl::opt<bool> opt_hint_block_wise;
+extern llvm::cl::opt<bool> opt_hint_chunks;
+extern llvm::cl::opt<bool> opt_hint_streams;
 
 }  // namespace spw::pass

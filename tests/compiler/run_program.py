@@ -45,9 +45,8 @@ def main() -> int:
     mode = ["--driver-mode=g++"] if arguments.source.endswith(".cc") else []
     common = [arguments.clang, *mode, *clang_flags, "-Wno-everything", "-o"]
     plugin = [f"-fpass-plugin={arguments.plugin}", "-Xclang", "-load", "-Xclang", arguments.plugin]
-    for flag in flags:
-        if flag.startswith("-spw"):
-            plugin += ["-Xclang", "-mllvm", "-Xclang", flag]
+    for flag in ["-spw-verify", *(flag for flag in flags if flag.startswith("-spw"))]:
+        plugin += ["-Xclang", "-mllvm", "-Xclang", flag]
     run([*common, base + ".plain", arguments.source])
     run([*common, base + ".spw.o", "-c", *plugin, arguments.source])
     run([*common, base + ".spw", base + ".spw.o", *arguments.runtime, "-lpthread"])

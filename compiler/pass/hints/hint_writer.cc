@@ -55,6 +55,27 @@ void HintWriter::test(Instruction& before, Value* address, bool is_store, Addres
                      {address});
 }
 
+void HintWriter::test_at_piece_entry(Instruction& before, Value* lead, int64_t stride_bytes, bool is_store) {
+  IRBuilder<> builder(&before);
+  const uint64_t stride = static_cast<uint64_t>(std::abs(stride_bytes));
+  const uint64_t last_entry = SPW_HINT_PIECE_BYTES - stride;
+  const bool is_power = isPowerOf2_64(stride);
+  // With a power of two, one instruction tests the bits that tell one entry from another.
+  Value* offset = builder.CreateAnd(builder.CreatePtrToInt(lead, word_),
+                                    builder.getInt64(is_power ? last_entry : SPW_HINT_PIECE_BYTES - 1));
+  Value* enters;
+  if (stride_bytes > 0)
+    enters = is_power ? builder.CreateICmpEQ(offset, builder.getInt64(0))
+                      : builder.CreateICmpULT(offset, builder.getInt64(stride));
+  else
+    enters = is_power ? builder.CreateICmpEQ(offset, builder.getInt64(last_entry))
+                      : builder.CreateICmpUGE(offset, builder.getInt64(last_entry));
+  MDNode* weights = MDBuilder(module_.getContext())
+                        .createBranchWeights(1, static_cast<uint32_t>(SPW_HINT_PIECE_BYTES / stride));
+  Instruction* end = SplitBlockAndInsertIfThen(enters, before.getIterator(), false, weights);
+  test(*end, lead, is_store);
+}
+
 Value* HintWriter::switch_is_set(IRBuilder<>& builder) {
   Value* place = ConstantExpr::getIntToPtr(builder.getInt64(SPW_HINT_SWITCH), pointer_);
   LoadInst* state = load_table(builder, place);

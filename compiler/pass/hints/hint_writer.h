@@ -21,6 +21,10 @@ class HintWriter {
   // In front of `before`: "the hint says no: call".
   void test(llvm::Instruction& before, llvm::Value* address, bool is_store, Address kind = Address::kSure);
 
+  // The same, if `lead` has just entered a piece: it moves by `stride_bytes`, less than a piece, from one execution of `before` to the
+  // next.
+  void test_at_piece_entry(llvm::Instruction& before, llvm::Value* lead, int64_t stride_bytes, bool is_store);
+
   // Whether hints matter now: an i1, read anew each time.
   llvm::Value* switch_is_set(llvm::IRBuilder<>& builder);
 

@@ -9,7 +9,9 @@
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "pass/access.h"
 #include "pass/eligible_functions.h"
+#include "pass/hints/hint_plan.h"
 #include "pass/hints/hint_writer.h"
+#include "pass/hints/stream_loops.h"
 #include "pass/hints/two_versions.h"
 #include "pass/options.h"
 #include "pass/unmanaged_pointers.h"
@@ -35,9 +37,7 @@ class FunctionHints {
     if (accesses_.empty() && ranges_.empty()) return;
     std::optional<TwoVersions> versions;
     if (wants_versions(analyses)) prepare_versions(analyses, versions);
-    for (const Range& range : reverse(ranges_)) hint_range(range);
-    for (const Access& access : reverse(accesses_))
-      writer_.test(*access.instruction, access.address(), access.is_store);
+    write_hints(analyses, versions ? &*versions : nullptr);
     if (versions) versions->connect(writer_);
     // It reads the hint table and may call.
     function_.removeFnAttr(Attribute::Memory);
@@ -87,6 +87,27 @@ class FunctionHints {
     versions.emplace(function_, analyses.getResult<LoopAnalysis>(function_),
                      analyses.getResult<ScalarEvolutionAnalysis>(function_));
   }
+
+  void write_hints(FunctionAnalysisManager& analyses, TwoVersions* versions) {
+    HintPlan plan;
+    if (is_optimised()) {
+      plan = plan_hints(accesses_, analyses.getResult<LoopAnalysis>(function_),
+                        analyses.getResult<DominatorTreeAnalysis>(function_),
+                        analyses.getResult<ScalarEvolutionAnalysis>(function_));
+    } else {
+      for (const Access& access : accesses_)
+        plan.hints.push_back({access.instruction, access.address(), access.is_store});
+    }
+    for (PlannedLoop& loop : plan.loops) find_first_addresses(loop);
+    for (const PlannedLoop& loop : plan.loops)
+      if (loop.is_cut) cut_loop(loop, writer_, versions);
+    for (const PlannedLoop& loop : plan.loops) write_streams(loop, writer_);
+    for (const Range& range : reverse(ranges_)) hint_range(range);
+    for (const PlannedHint& hint : reverse(plan.hints))
+      writer_.test(*hint.before, hint.address, hint.is_store, hint.kind);
+  }
+
+  bool is_optimised() const { return !function_.hasOptNone(); }
 
   void test_last(Instruction& before, const Range& range, HintWriter::Address kind) {
     IRBuilder<> builder(&before);

@@ -1,0 +1,240 @@
+#include "pass/hints/hint_plan.h"
+
+#include <numeric>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "pass/options.h"
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+// Two addresses so near are in one piece more often than not.
+constexpr int64_t kNearBytes = 2048;
+// A longer stride enters a new piece too often to ask whether it does.
+constexpr int64_t kStrideBytesMax = 512;
+constexpr size_t kStreamsMax = 8;
+// How many hints on one base are compared with the next.
+constexpr size_t kCompareMax = 8;
+constexpr unsigned kComputeDepthMax = 8;
+// A loop that surely has as many iterations is cut even if it has no vectors.
+constexpr unsigned kLongIterationsMin = 128;
+
+struct BaseOffset {
+  const SCEV* base;
+  int64_t offset;
+};
+
+// Takes the constant out of a sum, also out of the start of a sum that moves.
+BaseOffset split(const SCEV* address, ScalarEvolution& evolution) {
+  if (const auto* steps = dyn_cast<SCEVAddRecExpr>(address); steps && steps->isAffine()) {
+    const BaseOffset start = split(steps->getStart(), evolution);
+    if (start.offset == 0) return {address, 0};
+    return {evolution.getAddRecExpr(start.base, steps->getStepRecurrence(evolution), steps->getLoop(),
+                                    SCEV::FlagAnyWrap),
+            start.offset};
+  }
+  if (const auto* sum = dyn_cast<SCEVAddExpr>(address))
+    if (const auto* constant = dyn_cast<SCEVConstant>(sum->getOperand(0));
+        constant && constant->getAPInt().getSignificantBits() <= 48) {
+      SmallVector<const SCEV*, 4> rest(drop_begin(sum->operands()));
+      return {evolution.getAddExpr(rest), constant->getAPInt().getSExtValue()};
+    }
+  return {address, 0};
+}
+
+class Planner {
+ public:
+  Planner(LoopInfo& loops, DominatorTree& tree, ScalarEvolution& evolution)
+      : loops_(loops), tree_(tree), evolution_(evolution) {}
+
+  HintPlan plan(ArrayRef<Access> accesses) {
+    for (const Access& access : accesses) {
+      if (!tree_.isReachableFromEntry(access.instruction->getParent())) continue;
+      PlannedHint hint;
+      hint.before = access.instruction;
+      hint.address = access.address();
+      hint.is_store = access.is_store;
+      hint.high_bytes = access.may_cross ? static_cast<int64_t>(access.size_bytes) - 1 : 0;
+      if (opt_hint_hoist) hoist(hint);
+      hints_.push_back(hint);
+    }
+    if (opt_hint_merge || opt_hint_dominated) merge();
+    HintPlan plan;
+    for (PlannedHint& hint : hints_)
+      if (!opt_hint_block_wise || !add_stream(hint)) plan.hints.push_back(hint);
+    for (auto& [loop, planned] : streams_) {
+      choose_cut(planned);
+      plan.loops.push_back(std::move(planned));
+    }
+    return plan;
+  }
+
+ private:
+  bool is_in_every_iteration(const Instruction& place, const Loop& loop) const {
+    return loop.getLoopLatch() && tree_.dominates(place.getParent(), loop.getLoopLatch());
+  }
+
+  void hoist(PlannedHint& hint) const {
+    for (;;) {
+      Loop* loop = loops_.getLoopFor(hint.before->getParent());
+      if (!loop || !loop->getLoopPreheader() || !loop->isLoopInvariant(hint.address) ||
+          !is_in_every_iteration(*hint.before, *loop))
+        return;
+      hint.before = loop->getLoopPreheader()->getTerminator();
+      hint.kind = HintWriter::Address::kGuess;
+    }
+  }
+
+  bool comes_first(const PlannedHint& first, const PlannedHint& second) const {
+    return first.before == second.before || tree_.dominates(first.before, second.before);
+  }
+
+  // Blocks before those they dominate, instructions in their order, hints at one place in the order of their accesses.
+  void sort_by_dominance() {
+    tree_.updateDFSNumbers();
+    const auto block_number = [&](const Instruction* place) {
+      const auto* node = tree_.getNode(place->getParent());
+      return node ? node->getDFSNumIn() : ~0u;
+    };
+    SmallVector<size_t, 0> order(hints_.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](size_t a, size_t b) {
+      const Instruction* first = hints_[a].before;
+      const Instruction* second = hints_[b].before;
+      if (first == second) return a < b;
+      if (first->getParent() == second->getParent()) return first->comesBefore(second);
+      return block_number(first) < block_number(second);
+    });
+    SmallVector<PlannedHint, 0> sorted;
+    for (const size_t index : order) sorted.push_back(hints_[index]);
+    hints_ = std::move(sorted);
+  }
+
+  void merge() {
+    sort_by_dominance();
+    struct Kept {
+      size_t index;
+      int64_t offset;
+    };
+    DenseMap<const SCEV*, SmallVector<Kept, 2>> by_base;
+    SmallVector<PlannedHint, 0> kept_hints;
+    for (const PlannedHint& hint : hints_) {
+      const auto [base, offset] = split(evolution_.getSCEV(hint.address), evolution_);
+      SmallVector<Kept, 2>& list = by_base[base];
+      const bool is_covered = any_of(
+          list, [&](const Kept& kept) { return covers(kept_hints[kept.index], hint, offset - kept.offset); });
+      if (is_covered) continue;
+      if (list.size() == kCompareMax) list.erase(list.begin());
+      list.push_back({kept_hints.size(), offset});
+      kept_hints.push_back(hint);
+    }
+    hints_ = std::move(kept_hints);
+  }
+
+  // Whether `first` can stand for `second`, which lies `distance` bytes further; then it does.
+  bool covers(PlannedHint& first, const PlannedHint& second, int64_t distance) const {
+    if (std::abs(distance) >= kNearBytes || !comes_first(first, second)) return false;
+    const bool same_block = first.before->getParent() == second.before->getParent();
+    if (!(same_block ? opt_hint_merge : opt_hint_dominated)) return false;
+    if (second.is_store && !first.is_store) {
+      if (!same_block) return false;
+      first.is_store = true;
+    }
+    if (loops_.getLoopFor(first.before->getParent()) == loops_.getLoopFor(second.before->getParent())) {
+      first.low_bytes = std::min(first.low_bytes, distance + second.low_bytes);
+      first.high_bytes = std::max(first.high_bytes, distance + second.high_bytes);
+    }
+    return true;
+  }
+
+  bool add_stream(PlannedHint& hint) {
+    Loop* loop = loops_.getLoopFor(hint.before->getParent());
+    if (!loop || !loop->getLoopPreheader() || !is_in_every_iteration(*hint.before, *loop)) return false;
+    const auto* steps = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(hint.address));
+    if (!steps || steps->getLoop() != loop || !steps->isAffine()) return false;
+    const auto* stride = dyn_cast<SCEVConstant>(steps->getStepRecurrence(evolution_));
+    if (!stride || stride->isZero() || stride->getAPInt().abs().ugt(kStrideBytesMax)) return false;
+    if (!can_compute(hint.address, *loop)) return false;
+    hint.stride_bytes = stride->getAPInt().getSExtValue();
+    hint.continues = continues(steps->getStart(), *loop);
+    PlannedLoop& planned = streams_[loop];
+    if (!planned.loop) {
+      planned.loop = loop;
+      planned.counted = CountedLoop::recognise(*loop);
+      planned.before = loop->getLoopPreheader()->getTerminator();
+      for (PHINode& phi : loop->getHeader()->phis())
+        planned.entry_values.push_back(phi.getIncomingValueForBlock(loop->getLoopPreheader()));
+      if (planned.counted)
+        planned.first_count = planned.counted->counter->getIncomingValueForBlock(loop->getLoopPreheader());
+    }
+    planned.streams.push_back(hint);
+    return true;
+  }
+
+  // A pointer that the loop around this one carries along.
+  bool continues(const SCEV* start, const Loop& loop) const {
+    const Loop* parent = loop.getParentLoop();
+    const auto* unknown = dyn_cast<SCEVUnknown>(split(start, evolution_).base);
+    const auto* phi = unknown ? dyn_cast<PHINode>(unknown->getValue()) : nullptr;
+    return parent && phi && parent->contains(phi);
+  }
+
+  void choose_cut(PlannedLoop& planned) const {
+    const auto has_vectors = [](const Loop& loop) {
+      for (const BasicBlock* block : loop.blocks())
+        for (const Instruction& instruction : *block)
+          if (instruction.getType()->isVectorTy()) return true;
+      return false;
+    };
+    planned.is_cut = opt_hint_chunks && planned.counted && planned.streams.size() <= kStreamsMax &&
+                     (has_vectors(*planned.loop) ||
+                      evolution_.getSmallConstantTripCount(planned.loop) >= kLongIterationsMin);
+  }
+
+  LoopInfo& loops_;
+  DominatorTree& tree_;
+  ScalarEvolution& evolution_;
+  SmallVector<PlannedHint, 0> hints_;
+  MapVector<Loop*, PlannedLoop> streams_;
+};
+
+bool can_compute_within(Value* value, const Loop& loop, unsigned depth) {
+  if (loop.isLoopInvariant(value)) return true;
+  auto* instruction = cast<Instruction>(value);
+  if (isa<PHINode>(instruction)) return instruction->getParent() == loop.getHeader();
+  return depth < kComputeDepthMax && !instruction->mayReadOrWriteMemory() &&
+         isSafeToSpeculativelyExecute(instruction) &&
+         all_of(
+             instruction->operands(),
+             [&](Use& operand) { return can_compute_within(operand, loop, depth + 1); });
+}
+
+}  // namespace
+
+HintPlan plan_hints(ArrayRef<Access> accesses, LoopInfo& loops, DominatorTree& tree,
+                    ScalarEvolution& evolution) {
+  return Planner(loops, tree, evolution).plan(accesses);
+}
+
+bool can_compute(Value* address, const Loop& loop) { return can_compute_within(address, loop, 0); }
+
+Value* compute(Value* address, const Loop& loop, ValueToValueMapTy& known, IRBuilder<>& builder) {
+  if (const auto found = known.find(address); found != known.end()) return found->second;
+  if (loop.isLoopInvariant(address)) return address;
+  auto* instruction = cast<Instruction>(address);
+  Instruction* copy = instruction->clone();
+  for (Use& operand : copy->operands()) operand.set(compute(operand, loop, known, builder));
+  copy->dropUBImplyingAttrsAndMetadata();
+  copy->dropPoisonGeneratingFlags();
+  builder.Insert(copy);
+  known[address] = copy;
+  return copy;
+}
+
+}  // namespace spw::pass
