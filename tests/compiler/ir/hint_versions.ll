@@ -1,0 +1,130 @@
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-polls=0 -S %s | %filecheck %s --check-prefix=NOPOLL
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s --check-prefix=ONE
+; Two versions of a function, and where the plain one goes over to the hinted one.
+target triple = "x86_64-pc-linux-gnu"
+
+; A loop without a bound asks at each iteration. What the hinted loop's other blocks use comes from both versions.
+define i64 @chase(ptr %p, i64 %k) {
+; CHECK-LABEL: define i64 @chase
+; CHECK: entry:
+; CHECK-NEXT: %slot = alloca i64
+; CHECK-NEXT: [[SWITCH:%.*]] = load volatile i8, ptr inttoptr (i64 2147450880 to ptr)
+; CHECK-NEXT: [[SET:%.*]] = icmp ne i8 [[SWITCH]], 0
+; CHECK-NEXT: br i1 [[SET]], label %[[HINTED:.*]], label %[[PLAIN:.*]], !prof
+; CHECK: [[PLAIN]]:
+; CHECK: [[X_PLAIN:%.*]] = mul i64 %k, 3
+; CHECK: loop.plain:
+; CHECK: [[NODE_PLAIN:%.*]] = phi ptr
+; CHECK: load volatile i8
+; CHECK: br i1 {{.*}}, label %loop, label %[[REST:.*]], !prof
+; CHECK: [[REST]]:
+; CHECK-NOT: __spw_hint
+; CHECK: ret i64
+; CHECK: [[HINTED]]:
+; CHECK: [[X:%.*]] = mul i64 %k, 3
+; CHECK: loop:
+; CHECK-DAG: [[BOTH:%.*]] = phi i64 [ [[X_PLAIN]], %loop.plain ], {{.*}}[ [[X]], %[[HINTED]] ]
+; CHECK-DAG: phi ptr [ %p, %[[HINTED]] ], {{.*}}[ [[NODE_PLAIN]], %loop.plain ]
+; CHECK: @__spw_hint_load_v1
+; CHECK: icmp eq i64 {{.*}}, [[BOTH]]
+; CHECK: ret i64
+; NOPOLL-LABEL: define i64 @chase
+; NOPOLL-COUNT-1: load volatile i8
+; NOPOLL-NOT: load volatile i8
+; NOPOLL: ret i64
+; ONE-LABEL: define i64 @chase
+; ONE-NOT: load volatile i8
+; ONE: ret i64
+entry:
+  %slot = alloca i64
+  %x = mul i64 %k, 3
+  br label %loop
+loop:
+  %node = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %next = load ptr, ptr %node
+  %q = getelementptr i8, ptr %next, i64 8000
+  %v = load i64, ptr %q
+  %c = icmp eq i64 %v, %x
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 %v
+}
+
+; A loop that counts to a bound asks once a chunk, and goes over to the start of the hinted one's chunk.
+define <2 x i64> @counted(ptr %p, i64 %n) {
+; CHECK-LABEL: define <2 x i64> @counted
+; CHECK: icmp ugt i64 {{.*}}, 8190
+; CHECK: br i1 {{.*}}, label %[[LONG:.*]], label %{{.*}}, !prof
+; CHECK: [[LONG]]:
+; CHECK: load volatile i8
+; CHECK: br i1 {{.*}}, label %[[DISPATCH:.*]], label
+; CHECK: loop.plain:
+; CHECK-NOT: load volatile
+; CHECK: [[DISPATCH]]:
+; CHECK: phi i64 {{.*}}%[[LONG]] ]
+; CHECK: ret <2 x i64>
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi <2 x i64> [ zeroinitializer, %entry ], [ %t, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %i
+  %v = load <2 x i64>, ptr %q, align 8
+  %t = add <2 x i64> %s, %v
+  %i.next = add i64 %i, 2
+  %c = icmp eq i64 %i.next, %n
+  br i1 %c, label %done, label %loop
+done:
+  ret <2 x i64> %t
+}
+
+; Bodies that cannot be there twice, or were not to be optimised, have hints only.
+define i64 @returns_twice(ptr %p) {
+; CHECK-LABEL: define i64 @returns_twice
+; CHECK-NOT: load volatile
+; CHECK: @__spw_hint_load_v1
+; CHECK-NOT: load volatile
+; CHECK: ret i64
+entry:
+  %j = call i32 @setjmp(ptr %p)
+  br label %loop
+loop:
+  %node = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %next = load ptr, ptr %node
+  %c = icmp eq ptr %next, null
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 1
+}
+define i64 @address_taken(ptr %p, i64 %i) {
+; CHECK-LABEL: define i64 @address_taken
+; CHECK-NOT: load volatile
+; CHECK: @__spw_hint_load_v1
+; CHECK-NOT: load volatile
+; CHECK: unreachable
+  %l = load ptr, ptr %p
+  indirectbr ptr %l, [label %a, label %a]
+a:
+  %v = load ptr, ptr %l
+  indirectbr ptr %v, [label %a, label %b]
+b:
+  unreachable
+}
+define i64 @not_optimised(ptr %p) noinline optnone {
+; CHECK-LABEL: define i64 @not_optimised
+; CHECK-NOT: load volatile
+; CHECK-COUNT-2: call preserve_mostcc void @__spw_hint_load_v1
+; CHECK: ret i64
+entry:
+  br label %loop
+loop:
+  %node = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %next = load ptr, ptr %node
+  %again = load ptr, ptr %node
+  %c = icmp eq ptr %next, %again
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 1
+}
+declare i32 @setjmp(ptr) returns_twice
