@@ -27,6 +27,20 @@ constexpr size_t kHintsWithoutVersionsMax = 2;
 // A memory intrinsic of more bytes has its last byte tested too.
 constexpr uint64_t kOneHintBytesMax = 64;
 
+// Functions of the C library that read or write as many bytes at a pointer as an argument says. (Most calls of memcpy,
+// memmove and memset are intrinsics.)
+struct MemoryFunction {
+  const char* name;
+  unsigned pointer;
+  unsigned bytes;
+  bool is_store;
+};
+constexpr MemoryFunction kMemoryFunctions[] = {
+    {"memcmp", 0, 2, false}, {"memcmp", 1, 2, false},  {"bcmp", 0, 2, false},   {"bcmp", 1, 2, false},
+    {"memcpy", 0, 2, true},  {"memcpy", 1, 2, false},  {"memmove", 0, 2, true}, {"memmove", 1, 2, false},
+    {"mempcpy", 0, 2, true}, {"mempcpy", 1, 2, false}, {"memset", 0, 2, true},
+};
+
 class FunctionHints {
  public:
   FunctionHints(Function& function, HintWriter& writer, const UnmanagedPointers& unmanaged)
@@ -62,7 +76,21 @@ class FunctionHints {
         add_range(*memory, memory->getRawDest(), memory->getLength(), true);
         if (auto* transfer = dyn_cast<MemTransferInst>(memory))
           add_range(*memory, transfer->getRawSource(), memory->getLength(), false);
+      } else if (auto* call = dyn_cast<CallInst>(&instruction)) {
+        add_memory_function(*call);
       }
+    }
+  }
+
+  void add_memory_function(CallInst& call) {
+    const Function* callee = call.getCalledFunction();
+    if (!callee || !callee->isDeclaration() || callee->isIntrinsic() || call.arg_size() != 3) return;
+    for (const MemoryFunction& known : kMemoryFunctions) {
+      if (callee->getName() != known.name) continue;
+      Value* pointer = call.getArgOperand(known.pointer);
+      Value* bytes = call.getArgOperand(known.bytes);
+      if (pointer->getType()->isPointerTy() && bytes->getType()->isIntegerTy(64))
+        add_range(call, pointer, bytes, known.is_store);
     }
   }
 

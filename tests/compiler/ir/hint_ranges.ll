@@ -49,3 +49,21 @@ define void @none(ptr %to) {
   call void @llvm.memset.p0.i64(ptr %to, i8 1, i64 0, i1 false)
   ret void
 }
+
+; Functions of the C library; not those of the module that only have their name.
+define i32 @compare(ptr %a, ptr %b, i64 %n) {
+; CHECK-LABEL: define i32 @compare
+; CHECK: call void @__spw_hint_range_v1(ptr %b, i64 %n, i64 0)
+; CHECK: call void @__spw_hint_range_v1(ptr %a, i64 %n, i64 0)
+; CHECK: call i32 @memcmp
+; CHECK: call i32 @bcmp
+; CHECK-NOT: __spw
+; CHECK: ret i32
+  %c = call i32 @memcmp(ptr %a, ptr %b, i64 %n)
+  %d = call i32 @bcmp(ptr %a, ptr %b, i64 %n)
+  ret i32 %c
+}
+declare i32 @memcmp(ptr, ptr, i64)
+define i32 @bcmp(ptr %a, ptr %b, i64 %n) {
+  ret i32 0
+}
