@@ -56,6 +56,17 @@ Result<SegmentDirectory> SegmentDirectory::open(const std::string& path, Access 
   return directory;
 }
 
+Result<Shape> SegmentDirectory::shape_of(const std::string& path) {
+  SegmentDirectory directory;
+  directory.path_ = path;
+  auto file = platform::open_file(path + kMetadataName, O_RDONLY);
+  if (file.status().error() == ENOENT) return directory.refused(ENOENT, "there is none");
+  if (!file) return file.status();
+  directory.metadata_ = std::move(*file);
+  if (Status status = directory.read_metadata(); !status) return status;
+  return directory.shape_;
+}
+
 Status SegmentDirectory::prepare(Shape wanted) {
   bool may_create = access_ == Access::kCreate || access_ == Access::kOpenOrCreate;
   std::error_code error;
@@ -117,6 +128,17 @@ Status SegmentDirectory::open_metadata(Shape wanted) {
   if (!file) return file.status();
   metadata_ = std::move(*file);
   if (Status status = lock(); !status) return status;
+  if (Status status = read_metadata(); !status) return status;
+  if ((wanted.segment_bytes != 0 && wanted.segment_bytes != shape_.segment_bytes) ||
+      (wanted.size_bytes != 0 && wanted.size_bytes != shape_.size_bytes))
+    return refused(EINVAL, "it was made with segment=" + std::to_string(shape_.segment_bytes) +
+                               " and size=" + std::to_string(shape_.size_bytes) +
+                               ", which is not what is asked for; leave both away to use it as it is");
+  return check_segment_files();
+}
+
+// Into shape_.
+Status SegmentDirectory::read_metadata() {
   constexpr size_t kTextBytesMax = 256;
   char text[kTextBytesMax + 1] = {};
   iovec segment{text, kTextBytesMax};
@@ -132,12 +154,7 @@ Status SegmentDirectory::open_metadata(Shape wanted) {
   if (fields != 3 || text_of(shape_) != text || !fault_of(shape_).empty())
     return refused(EUCLEAN, "its file " + std::string(kMetadataName + 1) +
                                 " is damaged; restore it, or remove the directory");
-  if ((wanted.segment_bytes != 0 && wanted.segment_bytes != shape_.segment_bytes) ||
-      (wanted.size_bytes != 0 && wanted.size_bytes != shape_.size_bytes))
-    return refused(EINVAL, "it was made with segment=" + std::to_string(shape_.segment_bytes) +
-                               " and size=" + std::to_string(shape_.size_bytes) +
-                               ", which is not what is asked for; leave both away to use it as it is");
-  return check_segment_files();
+  return Status::ok();
 }
 
 Status SegmentDirectory::lock() const {

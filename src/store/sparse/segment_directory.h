@@ -48,6 +48,8 @@ class SegmentDirectory {
   // Errors, each a sentence with what to do: EINVAL for a shape that cannot be or is not that of the store there; ENOENT, EEXIST;
   // EBUSY while another has it; EUCLEAN for a metadata file or a segment that is damaged; else what the system said.
   static Result<SegmentDirectory> open(const std::string& path, Access access, Shape wanted);
+  // What the store in `path` was made with; nothing is locked, so it may be in use. Errors as open()'s.
+  static Result<Shape> shape_of(const std::string& path);
   SegmentDirectory() = default;
 
   const Shape& shape() const { return shape_; }
@@ -62,6 +64,7 @@ class SegmentDirectory {
   Status prepare(Shape wanted);
   Status create_metadata(Shape wanted) const;
   Status open_metadata(Shape wanted);
+  Status read_metadata();
   Status lock() const;
   Status check_segment_files() const;
   Status refused(int error, const std::string& why) const;
