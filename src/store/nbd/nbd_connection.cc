@@ -58,6 +58,7 @@ void NbdConnection::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
       auto step = std::make_unique<Step>();
       step->io = io;
       step->mailbox = &mailbox;
+      step->connection = this;
       inbox_.push_back(std::move(step));
     }
   }
@@ -173,6 +174,7 @@ int NbdConnection::answered(void* of_step, int* error) {
   Step& step = *static_cast<Step*>(of_step);
   if (*error != 0 && step.error == 0) step.error = *error;
   SPW_DCHECK(step.commands_left > 0);
+  step.connection->last_heard_ns_ = platform::monotonic_ns();
   --step.commands_left;
   return 1;
 }
@@ -195,7 +197,7 @@ void NbdConnection::finish_answered() {
     finish(*step, static_cast<int64_t>(bytes));
     return true;
   };
-  if (std::erase_if(sent_, is_over) > 0) last_heard_ns_ = platform::monotonic_ns();
+  std::erase_if(sent_, is_over);
 }
 
 void NbdConnection::finish(Step& step, int64_t result) { step.mailbox->put({step.io.slot, result}); }

@@ -10,7 +10,7 @@
 //
 // Threads: submit() any; everything else is the connection's own thread. Lifetime: destroyed with nothing submitted and
 // unfinished; the destructor joins the thread, which says goodbye to the server for kNbdGoodbyeNs at most.
-// Limits: kNbdStepsMax steps are sent at a time, the others wait.
+// Limits: kNbdStepsMax steps are sent at a time, the others wait; their buffers take kNbdStepsMax * kNbdGatherBytesMax at most.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@
 
 namespace spw::store {
 
-inline constexpr size_t kNbdStepsMax = 64;
+inline constexpr size_t kNbdStepsMax = 16;
 inline constexpr unsigned kNbdConnectAttemptsMax = 8;
 inline constexpr uint64_t kNbdGoodbyeNs = 500'000'000;
 // Steps of up to so many bytes in several segments are gathered into one command.
@@ -43,6 +43,7 @@ class NbdConnection {
   struct Step {
     RawIo io;
     Mailbox* mailbox = nullptr;
+    NbdConnection* connection = nullptr;
     unsigned commands_left = 0;  // sent and not answered
     int error = 0;               // the first of its commands'
     uint64_t flush_upto = 0;     // what a flush reaches
@@ -72,7 +73,7 @@ class NbdConnection {
   std::deque<std::unique_ptr<Step>> waiting_;  // not sent
   std::vector<std::unique_ptr<Step>> sent_;
   size_t answers_ = 0;          // since the last look
-  uint64_t last_heard_ns_ = 0;  // or since when there is something to hear
+  uint64_t last_heard_ns_ = 0;  // the last answer, or since when there is one to hear
   std::string how_broken_;
   int broken_error_ = 0;
 
