@@ -102,8 +102,8 @@ void connect(Runtime& runtime) {
 }
 
 __attribute__((constructor)) void library_loaded() {
-  read_options();
   if (Status status = front::HintTable::map(); !status) fatal(kExitUsage, status.message());
+  read_options();
   g_code = new LoadedCode(loaded_code());
   // Where the mapped engine is certain, every allocation of the process may be managed; the engine is made by the first that is.
   const bool unmodified = !g_code->has_hints && !g_code->has_translations;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs that know nothing of Spillway, run on a tiny cap and compared with native runs: endtoend_test.py BUILD CASE.
+"""Programs that know nothing of Spillway, run on a tiny cap and compared with native runs: endtoend_test.py BUILD ENGINE CASE.
 
---list-program prints the cases, --list-slow the long ones. A case is a function of a cases_*.py file, named after a behaviour.
+--list-program ENGINE prints the cases, --list-slow the long ones. A case is a function of a cases_*.py file, named after a behaviour.
 Exit status 77 with a reason: skipped, as something is missing.
 """
 import importlib
@@ -20,14 +20,16 @@ SLOW_CASES = {name for module in MODULES for name in getattr(module, "SLOW", ())
 
 def main() -> int:
     if sys.argv[1] in ("--list-program", "--list-slow"):
-        print(";".join(name for name in CASES if (name in SLOW_CASES) == (sys.argv[1] == "--list-slow")))
+        engine = sys.argv[2]
+        print(";".join(name for name in CASES if (name in SLOW_CASES) == (sys.argv[1] == "--list-slow")
+                       and engine in getattr(sys.modules[CASES[name].__module__], "ENGINES", kit.ENGINES)))
         return 0
-    build, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    build, engine, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
     parent = build / "tests" / "endtoend"
     parent.mkdir(parents=True, exist_ok=True)
     place = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}.", dir=parent))
     try:
-        CASES[name](kit.Kit(build, place))
+        CASES[name](kit.Kit(build, place, engine))
     except kit.Skipped as reason:
         print(f"skipped: {reason}")
         return 77

@@ -11,6 +11,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 TIME_LIMIT_S = 90
+ENGINES = ("translated", "mapped", "unmodified")
 # How the runtime ends a program that cannot go on (src/runtime/fatal.h).
 EXIT_USAGE, EXIT_FAILURE = 2, 74
 
@@ -67,10 +68,12 @@ class Run:
 
 
 class Kit:
-    """`place`: this case's own directory, empty at first, on the disk that holds the build."""
+    """`place`: this case's own directory, empty at first, on the disk that holds the build. `engine`: how programs are made and
+    run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones."""
 
-    def __init__(self, build: pathlib.Path, place: pathlib.Path):
+    def __init__(self, build: pathlib.Path, place: pathlib.Path, engine: str):
         self.build = build
+        self.engine = engine
         self.place = place
         self.store = place / "store"
         self.store.mkdir()
@@ -87,6 +90,10 @@ class Kit:
                 suffix: str = "") -> pathlib.Path:
         """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later cases while it is fresh."""
         path = HERE / "programs" / source
+        if self.engine == "unmodified":
+            spillway = False
+        if spillway:
+            flags = (*flags, f"-fspillway-engine={self.engine}")
         words = ["spillway" if spillway else "native", *flags, *(file.name for file in inputs)]
         target = self.made / ("_".join([path.stem, *words]).replace("/", "_").replace("=", "_") + suffix)
         depends = [path, *inputs, *(HERE / "programs").glob("*.h")]
@@ -108,6 +115,8 @@ class Kit:
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+        if self.engine == "unmodified" and "SPILLWAY_MEMORY" in more:
+            kept["LD_PRELOAD"] = str(self.build / "lib" / "libspillway.so")
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
 
     def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,

@@ -67,7 +67,13 @@ bool Partition::discard_frame(uint32_t frame, PinWord seen) {
   }
   // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and reads
   // as zeros from now on. When the range has no home any more, its writeback finds none and drops it.
-  std::memset(commons_.data({global(frame), seen.block()}), 0, commons_.block_bytes());
+  // Where blocks are at their own address it is made dirty first, since a store to a clean one would wait for the owner.
+  const Resident resident{global(frame), seen.block()};
+  if (commons_.placement.by_block) {
+    (void)word(frame).mark_dirty();
+    commons_.frames.allow_stores(resident);
+  }
+  std::memset(commons_.data(resident), 0, commons_.block_bytes());
   return true;
 }
 

@@ -26,6 +26,7 @@ bool goes_managed(const InterposeContext* c, size_t bytes) {
 }
 
 heap::Heap::Allocation managed(const InterposeContext& c, size_t bytes, size_t alignment) {
+  InRuntime guard;
   auto got = c.heap->allocate(bytes, alignment);
   if (got.address == nullptr) errno = ENOMEM;
   return got;
@@ -45,7 +46,10 @@ void* reallocate_managed(void* object, size_t bytes) {
     errno = ENOMEM;
     return nullptr;
   }
-  if (c->heap->resize_in_place(object, bytes)) return object;
+  {
+    InRuntime guard;
+    if (c->heap->resize_in_place(object, bytes)) return object;
+  }
   void* target =
       goes_managed(c, bytes) ? managed(*c, bytes, heap::kAlignmentMin).address : native_allocate(bytes);
   return move_object(object, c->heap->usable_bytes(object), target, bytes);
@@ -146,6 +150,7 @@ void release(void* object) {
     count_native_bytes(-static_cast<int64_t>(real().malloc_usable_size(object)));
     real().free(object);
   } else if (const InterposeContext* c = context()) {
+    InRuntime guard;
     c->heap->free(object);
   }  // else a forked child, which keeps what it cannot touch
   errno = saved_errno;

@@ -197,6 +197,7 @@ void* move_mapping(const InterposeContext& c, const Mapping& from, uintptr_t beg
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
   const InterposeContext* c = allocation_context();
+  InRuntime guard;
   if (c != nullptr && is_managed(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
     return map_fixed(*c, address, bytes, flags);
   if (c != nullptr && bytes > 0 && wants_managed(*c, bytes, protection, flags)) {
@@ -217,6 +218,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
 
 int unmap(void* address, size_t bytes) {
   if (!is_managed(address)) return real().munmap(address, bytes);
+  InRuntime guard;
   if (number(address) % kMmuPageBytes != 0 || bytes == 0) return static_cast<int>(fail(EINVAL));
   const InterposeContext* c = context();
   if (c == nullptr) return 0;
@@ -234,6 +236,7 @@ int unmap(void* address, size_t bytes) {
 
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address) {
   if (!is_managed(address)) return real().mremap(address, old_bytes, new_bytes, flags, new_address);
+  InRuntime guard;
   const InterposeContext* c = context();
   uintptr_t begin = number(address);
   old_bytes = round_up(old_bytes, kMmuPageBytes);
@@ -263,6 +266,7 @@ void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* 
 
 int sync_mapping(void* address, size_t bytes, int flags) {
   if (!is_managed(address)) return real().msync(address, bytes, flags);
+  InRuntime guard;
   const InterposeContext* c = context();
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
   bool both = (flags & MS_SYNC) != 0 && (flags & MS_ASYNC) != 0;
@@ -277,6 +281,7 @@ int sync_mapping(void* address, size_t bytes, int flags) {
 
 int advise_mapping(void* address, size_t bytes, int advice) {
   if (!is_managed(address)) return real().madvise(address, bytes, advice);
+  InRuntime guard;
   const InterposeContext* c = context();
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
   if (c == nullptr || begin % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));

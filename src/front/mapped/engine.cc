@@ -48,7 +48,9 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   for (Status status : {platform::protect(base, bytes, platform::Protection::kReadWrite),
                         platform::advise(base, bytes, platform::Advice::kDontFork),
                         engine->faults_.register_range(base, bytes)})
-    if (!status) return status;
+    if (!status)
+      return Status(status.error(), std::string(status.context()) +
+                                        " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
   // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
   (void)platform::advise(base, bytes, platform::Advice::kNoHugePage);
   auto hints = HintTable::create(options.block_shift, bytes);

@@ -14,9 +14,12 @@ Status FaultServer::start() {
   auto event = platform::WakeFd::create();
   if (!event) return event.status();
   stop_event_ = std::move(*event);
-  threads_.reserve(options_.workers);
-  std::lock_guard lock(mutex_);
-  return start_worker();
+  for (unsigned worker = 0; worker < options_.workers; ++worker) {
+    auto thread = platform::Thread::start([this, worker] { work(worker); });
+    if (!thread) return thread.status();
+    threads_.push_back(std::move(*thread));
+  }
+  return {};
 }
 
 void FaultServer::stop() {
@@ -28,19 +31,6 @@ void FaultServer::stop() {
     idle_workers_.notify_all();
   }
   for (platform::Thread& thread : threads_) thread.join();
-}
-
-unsigned FaultServer::workers_started() {
-  std::lock_guard lock(mutex_);
-  return static_cast<unsigned>(threads_.size());
-}
-
-Status FaultServer::start_worker() {
-  const auto worker = static_cast<unsigned>(threads_.size());
-  auto thread = platform::Thread::start([this, worker] { work(worker); });
-  if (!thread) return thread.status();
-  threads_.push_back(std::move(*thread));
-  return {};
 }
 
 void FaultServer::work(unsigned worker) {
@@ -84,12 +74,7 @@ bool FaultServer::is_alone(const platform::FaultEvent& event) {
 void FaultServer::call_others(size_t events) {
   in_a_row_ = events > 1 ? 0 : in_a_row_;
   const size_t wanted = std::min<size_t>(events, options_.workers - 1);
-  for (size_t called = 0; called < wanted; ++called) {
-    if (called < idle_)
-      idle_workers_.notify_one();
-    else if (threads_.size() >= options_.workers || !start_worker())
-      return;  // those there are will come round
-  }
+  for (size_t called = 0; called < wanted; ++called) idle_workers_.notify_one();
 }
 
 void FaultServer::serve_some(std::unique_lock<std::mutex>& lock, unsigned worker) {

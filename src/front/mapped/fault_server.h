@@ -2,8 +2,10 @@
 //
 // Stages, one pool of threads (leader and followers): up to `pollers` of them wait for events at a time; whoever got some puts
 // them in a queue from which all fill, and somebody else polls. The hand-over is saved where it gains nothing: while one
-// thread of the program faults alone it is asleep until it is served, so its poller serves it and polls on. Threads are
-// started as they are needed, up to `workers`. A batch that finds few idle workers is taken in pieces.
+// thread of the program faults alone it is asleep until it is served, so its poller serves it and polls on. A batch that
+// finds few idle workers is taken in pieces.
+// All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
+// ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
 // Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); RoomKeeper runs it ahead of need.
 //
 // Threads: start() and stop() by one. The workers never touch managed memory. Lifetime: stopped before what it uses goes.
@@ -36,7 +38,6 @@ class FaultServer {
 
   Status start();
   void stop();
-  unsigned workers_started();
 
  private:
   static constexpr size_t kQueueMax = 256;
@@ -44,7 +45,6 @@ class FaultServer {
   // A thread that faulted this many times in a row is the only one.
   static constexpr unsigned kAloneAfter = 8;
 
-  Status start_worker();
   void work(unsigned worker);
   void poll(std::unique_lock<std::mutex>& lock);
   void serve_some(std::unique_lock<std::mutex>& lock, unsigned worker);
@@ -56,9 +56,10 @@ class FaultServer {
   const Serve serve_;
   platform::WakeFd stop_event_;
 
+  std::vector<platform::Thread> threads_;
+
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_workers_;
-  std::vector<platform::Thread> threads_;
   platform::FaultEvent queue_[kQueueMax];
   size_t queued_ = 0;
   unsigned polling_ = 0;

@@ -17,7 +17,7 @@ Status HintTable::map() {
   static platform::Mapping table;
   auto range = platform::reserve_range(SPW_HINT_OFFSET, SPW_HINT_TABLE_BYTES);
   if (!range) return range.status();
-  if (Status status = platform::protect(range->data(), range->bytes(), platform::Protection::kReadWrite); !status)
+  if (Status status = platform::protect(range->data(), range->bytes(), platform::Protection::kRead); !status)
     return status;
   table = std::move(*range);
   (void)platform::advise(table.data(), table.bytes(), platform::Advice::kDontDump);
@@ -25,6 +25,12 @@ Status HintTable::map() {
 }
 
 Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) {
+  // The rest stays read-only: writable memory counts against limits.
+  std::byte* first = reinterpret_cast<std::byte*>(&byte_at(SPW_MANAGED_BASE));
+  for (Status status : {platform::protect(reinterpret_cast<void*>(SPW_HINT_SWITCH), kMmuPageBytes,
+                                          platform::Protection::kReadWrite),
+                        platform::protect(first, space_bytes >> SPW_HINT_SHIFT, platform::Protection::kReadWrite)})
+    if (!status) return status;
   HintTable table;
   table.block_shift_ = block_shift;
   auto ready = platform::map_anonymous(round_up((space_bytes >> kExtentShift) + 1, kMmuPageBytes));
