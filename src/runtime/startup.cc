@@ -13,11 +13,12 @@
 #include "base/check.h"
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
-#include "front/mapped/hint_table.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
 #include "store/file_store.h"
+
+extern "C" int __spw_hint_table_error;  // of libspillway_first.so
 
 namespace spw::runtime {
 
@@ -50,6 +51,7 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
+  interpose::note_forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
 }
 
@@ -102,7 +104,8 @@ void connect(Runtime& runtime) {
 }
 
 __attribute__((constructor)) void library_loaded() {
-  if (Status status = front::HintTable::map(); !status) fatal(kExitUsage, status.message());
+  if (__spw_hint_table_error != 0)
+    fatal(kExitUsage, Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address").message());
   read_options();
   g_code = new LoadedCode(loaded_code());
   // Where the mapped engine is certain, every allocation of the process may be managed; the engine is made by the first that is.

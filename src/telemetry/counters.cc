@@ -1,6 +1,10 @@
 #include "telemetry/counters.h"
 
+#include <pthread.h>
+
 #include <mutex>
+
+#include "base/check.h"
 
 namespace spw::telemetry {
 
@@ -53,14 +57,20 @@ void give_back_node(Node* node) {
 // Trivially destructible, so it stays readable while other thread-local destructors run.
 thread_local Node* t_node = nullptr;
 
-struct ThreadEnd {
-  bool armed = false;
-  ~ThreadEnd() {
-    if (t_node) give_back_node(t_node);
-    t_node = nullptr;
-  }
-};
-thread_local ThreadEnd t_end;
+// A key's destructor instead of a C++ one, whose registration takes the dynamic loader's lock: a thread that serves faults
+// must not wait for it, since whoever has it may be waiting for a fault to be served.
+void thread_ended(void* node) {
+  t_node = nullptr;
+  give_back_node(static_cast<Node*>(node));
+}
+pthread_key_t end_key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    SPW_CHECK(pthread_key_create(&made, &thread_ended) == 0);
+    return made;
+  }();
+  return key;
+}
 
 }  // namespace
 
@@ -69,7 +79,7 @@ std::span<const CounterInfo, kCounterCount> counter_infos() { return kInfos; }
 CounterBlock& thread_counters() {
   if (!t_node) [[unlikely]] {
     t_node = take_node();
-    t_end.armed = true;
+    pthread_setspecific(end_key(), t_node);
   }
   return t_node->block;
 }

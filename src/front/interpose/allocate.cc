@@ -149,7 +149,7 @@ void release(void* object) {
   if (!is_managed(object)) {
     count_native_bytes(-static_cast<int64_t>(real().malloc_usable_size(object)));
     real().free(object);
-  } else if (const InterposeContext* c = context()) {
+  } else if (const InterposeContext* c = context(); c != nullptr && !detail::forked.load_relaxed()) {
     InRuntime guard;
     c->heap->free(object);
   }  // else a forked child, which keeps what it cannot touch

@@ -6,6 +6,7 @@ namespace detail {
 
 Atomic<const InterposeContext*> context{nullptr};
 Atomic<bool> in_place{false};
+Atomic<bool> forked{false};
 Atomic<bool> kernel_reaches{false};
 
 namespace {
@@ -29,6 +30,7 @@ void set_context(const InterposeContext* context) {
   detail::kernel_reaches.store_relaxed(context != nullptr && context->kernel_reaches);
   detail::context.store_release(context);
 }
+void note_forked() { detail::forked.store_relaxed(true); }
 void set_initialiser(void (*ensure_initialised)()) { detail::initialiser.store_release(ensure_initialised); }
 
 }  // namespace spw::interpose

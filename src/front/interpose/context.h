@@ -37,12 +37,15 @@ struct InterposeContext {
 
 // nullptr takes the context away (in a forked child).
 void set_context(const InterposeContext* context);
+// In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
+void note_forked();
 // Called, once, by the first redirected allocation that finds no context. It sets the context, or leaves things native.
 void set_initialiser(void (*ensure_initialised)());
 
 namespace detail {
 extern Atomic<const InterposeContext*> context;
 extern Atomic<bool> in_place;
+extern Atomic<bool> forked;
 extern Atomic<bool> kernel_reaches;
 const InterposeContext* initialise();
 }  // namespace detail

@@ -135,6 +135,13 @@ void MappedEngine::check_not_forked() const {
         ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
 }
 
+// The descriptor is one for the parent's address space: nothing that the child does may reach it.
+void MappedEngine::forked() {
+  forked_ = true;
+  t_thread = nullptr;
+  faults_ = platform::UserFault();
+}
+
 cache::Client& MappedEngine::client() { return *this_thread().client; }
 
 // ---- Faults ----
@@ -191,6 +198,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
 void MappedEngine::hint(uintptr_t address, bool is_store) {
   if (!is_managed(address) || InRuntime::here()) return;
   InRuntime guard;
+  check_not_forked();
   count(Counter::hint_calls);
   const BlockId block = block_of(address);
   // What is nobody's, or not to be stored to, faults, and the fault says so.

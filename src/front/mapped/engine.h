@@ -65,7 +65,7 @@ class MappedEngine final : public region::Engine {
   bool release(const region::Window& window) override;
   void withdraw(BlockId, uint64_t) override {}
   bool admit_fault(uintptr_t address, bool is_store) override;
-  void forked() override { forked_ = true; }
+  void forked() override;
   uint64_t metadata_bytes() const override;
 
  private:

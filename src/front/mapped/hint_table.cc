@@ -13,17 +13,6 @@ constexpr unsigned kExtentShift = std::countr_zero(kHugePageBytes);
 constexpr uintptr_t kExtentPieces = kHugePageBytes >> SPW_HINT_SHIFT;
 }  // namespace
 
-Status HintTable::map() {
-  static platform::Mapping table;
-  auto range = platform::reserve_range(SPW_HINT_OFFSET, SPW_HINT_TABLE_BYTES);
-  if (!range) return range.status();
-  if (Status status = platform::protect(range->data(), range->bytes(), platform::Protection::kRead); !status)
-    return status;
-  table = std::move(*range);
-  (void)platform::advise(table.data(), table.bytes(), platform::Advice::kDontDump);
-  return {};
-}
-
 Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) {
   // The rest stays read-only: writable memory counts against limits.
   std::byte* first = reinterpret_cast<std::byte*>(&byte_at(SPW_MANAGED_BASE));

@@ -3,8 +3,8 @@
 //
 // Blocks of managed space are kUnseen until they come in. The kernel gives zeros, which mean "go on", so each extent of
 // 2 MiB is set to kUnseen when the first block of it comes in; before that its accesses fault.
-// Threads: any. Ordering: none; a hint that is late or lost costs a call or a fault (abi/hints.h). Lifetime: map() once, for
-// the life of the process.
+// Threads: any. Ordering: none; a hint that is late or lost costs a call or a fault (abi/hints.h). Lifetime: the table is
+// mapped by first/first.cc, for the life of the process.
 // Limits: one byte for each 4 KiB of managed space that was touched, beside one for each 2 MiB.
 #pragma once
 
@@ -26,10 +26,7 @@ class HintTable {
     kClean = SPW_HINT_CLEAN,
   };
 
-  // Gives the table its addresses: all zeros, so all hints and the switch say "go on". Needed by every process that may run
-  // code compiled with hints.
-  static Status map();
-
+  // Makes the parts that hold managed space's hints writable.
   static Result<HintTable> create(unsigned block_shift, uint64_t space_bytes);
 
   void set(BlockId block, Hint hint);
