@@ -27,7 +27,8 @@ def fork_and_exec_work_twice_over(kit: Kit) -> None:
 def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED):
         program = kit.compile("processes.cc", *config.flags)
-        for how in range(5):
+        # A child of an engine that manages the whole process allocates natively, which works: how 2 is not stopped.
+        for how in range(5) if kit.engine == "translated" else (0, 1, 3, 4):
             run = kit.run(program, "touch_in_a_child", how, env=config.environment())
             lines = run.output.splitlines()
             where = f"{how} with {config}: {run.last_words()}"

@@ -116,7 +116,7 @@ class Kit:
     def environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
         if self.engine == "unmodified" and "SPILLWAY_MEMORY" in more:
-            kept["LD_PRELOAD"] = str(self.build / "lib" / "libspillway.so")
+            kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
 
     def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,
