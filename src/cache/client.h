@@ -19,7 +19,7 @@ class Client {
   Request request;
   StreamDetector streams;
   std::unique_ptr<TouchRing[]> touches;  // one a partition, if the policy wants touches
-  std::byte* staging = nullptr;          // for its fills, if the frame source needs it; kept when it is closed
+  std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
   bool open = false;
 };

@@ -61,8 +61,8 @@ void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
 void SharedCacheParts::set_frame_limit(uint32_t frames) {
   frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin, table_.frame_count());
   for (const auto& partition : partitions_)
-    partition->set_limit(static_cast<uint32_t>(uint64_t{table_.frames_of(partition->id())} * frames /
-                                               table_.frame_count()));
+    partition->set_limit(
+        static_cast<uint32_t>(uint64_t{table_.frames_of(partition->id())} * frames / table_.frame_count()));
 }
 
 uint32_t SharedCacheParts::frame_limit() const {

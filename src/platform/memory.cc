@@ -64,7 +64,8 @@ int flag_of(Advice advice) {
 // An unused range of `bytes` whose start has the alignment: reserves more, and gives back what sticks out.
 Result<Mapping> reserve_aligned(uint64_t bytes, uint64_t alignment_bytes) {
   uint64_t slack = alignment_bytes > kMmuPageBytes ? alignment_bytes : 0;
-  void* got = raw::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* got =
+      raw::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return failed("reserve", bytes);
   auto start = reinterpret_cast<uintptr_t>(got);
   uintptr_t aligned = round_up(start, alignment_bytes);
@@ -119,7 +120,7 @@ Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes
 Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                    Protection protection) {
   void* got = raw::mmap(address, bytes, flags_of(protection), MAP_SHARED | MAP_FIXED, file.fd(),
-                     static_cast<off_t>(offset_bytes));
+                        static_cast<off_t>(offset_bytes));
   return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
 }
 

@@ -17,7 +17,9 @@ namespace spw::platform::raw {
 inline void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
   return reinterpret_cast<void*>(::syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
 }
-inline int munmap(void* address, size_t bytes) { return static_cast<int>(::syscall(SYS_munmap, address, bytes)); }
+inline int munmap(void* address, size_t bytes) {
+  return static_cast<int>(::syscall(SYS_munmap, address, bytes));
+}
 inline int mprotect(void* address, size_t bytes, int protection) {
   return static_cast<int>(::syscall(SYS_mprotect, address, bytes, protection));
 }

@@ -55,7 +55,8 @@ Result<UserFault> UserFault::open(FaultScope scope_wanted) {
   opened.file_ = File(fd);
   uffdio_api api{UFFD_API, kFeatures, 0};
   if (::ioctl(fd, UFFDIO_API, &api) != 0)
-    return Status::sentence(ENOTSUP, "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");
+    return Status::sentence(ENOTSUP,
+                            "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");
   return opened;
 }
 
@@ -76,7 +77,8 @@ size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
         if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
         const auto& fault = messages[i].arg.pagefault;
         events[count++] = {round_down(fault.address, kMmuPageBytes), fault.feat.ptid,
-                           (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0, (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
+                           (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                           (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
       }
       if (count > 0) return count;
       continue;
@@ -99,7 +101,8 @@ Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool i
 }
 
 Status UserFault::write_protect(void* address, uint64_t bytes, bool is_protected) const {
-  uffdio_writeprotect wish{{number(address), bytes}, is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0};
+  uffdio_writeprotect wish{{number(address), bytes},
+                           is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0};
   while (::ioctl(fd(), UFFDIO_WRITEPROTECT, &wish) != 0)
     if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot change a block's protection");
   return {};
@@ -129,7 +132,8 @@ void RangeReleaser::release(std::span<const iovec> ranges) const {
     for (; taken < ranges.size(); ++taken) {
       const iovec& next = ranges[taken];
       bytes += next.iov_len;
-      if (count > 0 && static_cast<std::byte*>(merged[count - 1].iov_base) + merged[count - 1].iov_len == next.iov_base) {
+      if (count > 0 &&
+          static_cast<std::byte*>(merged[count - 1].iov_base) + merged[count - 1].iov_len == next.iov_base) {
         merged[count - 1].iov_len += next.iov_len;
         continue;
       }
@@ -141,7 +145,8 @@ void RangeReleaser::release(std::span<const iovec> ranges) const {
     }
     ranges = ranges.subspan(taken);
     if (vectored_ && count > 1 &&
-        ::syscall(SYS_process_madvise, process_.fd(), merged, count, MADV_DONTNEED, 0u) == static_cast<long>(bytes))
+        ::syscall(SYS_process_madvise, process_.fd(), merged, count, MADV_DONTNEED, 0u) ==
+            static_cast<long>(bytes))
       continue;
     // One by one; doing some of them twice is harmless, since nobody may install anything there meanwhile.
     for (size_t i = 0; i < count; ++i)

@@ -17,7 +17,7 @@ constexpr std::string_view kTranslationsSymbol = "__spw_abi_v";
 
 // What of a module's dynamic section names its undefined symbols.
 struct Symbols {
-  const ElfW(Sym)* table = nullptr;
+  const ElfW(Sym) * table = nullptr;
   const char* names = nullptr;
   size_t count = 0;
 };
@@ -32,7 +32,8 @@ Symbols symbols_of(const dl_phdr_info& module) {
       const auto* at = reinterpret_cast<const void*>(entry->d_un.d_ptr);
       if (entry->d_tag == DT_SYMTAB) symbols.table = static_cast<const ElfW(Sym)*>(at);
       if (entry->d_tag == DT_STRTAB) symbols.names = static_cast<const char*>(at);
-      if (entry->d_tag == DT_GNU_HASH && symbols.count == 0) symbols.count = static_cast<const uint32_t*>(at)[1];
+      if (entry->d_tag == DT_GNU_HASH && symbols.count == 0)
+        symbols.count = static_cast<const uint32_t*>(at)[1];
       if (entry->d_tag == DT_HASH) symbols.count = static_cast<const uint32_t*>(at)[1];
     }
   }
@@ -70,22 +71,25 @@ LoadedCode loaded_code() {
 
 platform::FaultScope wanted_fault_scope() {
   const char* test = std::getenv(kUserfaultVariable);
-  return test && std::string_view(test) == "user" ? platform::FaultScope::kUserOnly : platform::FaultScope::kAll;
+  return test && std::string_view(test) == "user" ? platform::FaultScope::kUserOnly
+                                                  : platform::FaultScope::kAll;
 }
 
 Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {
   const bool translatable = code.has_hints || code.has_translations;
   if (wanted == Engine::kTranslated && !translatable)
-    return Status::sentence(EINVAL,
-                            "--engine=translated runs recompiled programs only; leave it out, or recompile with spillway-clang");
+    return Status::sentence(
+        EINVAL,
+        "--engine=translated runs recompiled programs only; leave it out, or recompile with spillway-clang");
   if (wanted == Engine::kTranslated) return wanted;
   if (wanted == Engine::kAuto && code.has_translations && !code.has_hints) return Engine::kTranslated;
   Status status = try_userfault();
   if (status) return Engine::kMapped;
   if (wanted == Engine::kAuto && translatable) return Engine::kTranslated;
-  return Status::sentence(EPERM, "the mapped engine is needed and " + status.message() +
-                                     "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
-                                     "with userfaultfd), or recompile the program with spillway-clang");
+  return Status::sentence(
+      EPERM, "the mapped engine is needed and " + status.message() +
+                 "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
+                 "with userfaultfd), or recompile the program with spillway-clang");
 }
 
 }  // namespace spw::runtime

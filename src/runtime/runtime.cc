@@ -132,7 +132,8 @@ Status Runtime::build() {
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
 
-  Status status = kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan) : build_translated(for_cache);
+  Status status =
+      kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan) : build_translated(for_cache);
   if (!status) return status;
   adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
   regions_->attach(adapter_.get());
@@ -174,7 +175,8 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   kernel_reaches_ = (*engine)->scope() == platform::FaultScope::kAll;
   auto frames = (*engine)->make_frames();
   if (!frames) return frames.status();
-  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
+  auto cache =
+      cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
   if (!cache) return cache.status();
   cache_ = std::move(*cache);
   front::MappedEngine& mapped = **engine;
@@ -192,8 +194,8 @@ telemetry::Facts Runtime::facts() const {
   facts.memory_cap_bytes = options_.memory_bytes;
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
-  facts.metadata_bytes =
-      cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() + heap_->metadata_bytes();
+  facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
+                         heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
   return facts;

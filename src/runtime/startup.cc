@@ -105,12 +105,15 @@ void connect(Runtime& runtime) {
 
 __attribute__((constructor)) void library_loaded() {
   if (__spw_hint_table_error != 0)
-    fatal(kExitUsage, Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address").message());
+    fatal(kExitUsage,
+          Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
+              .message());
   read_options();
   g_code = new LoadedCode(loaded_code());
   // Where the mapped engine is certain, every allocation of the process may be managed; the engine is made by the first that is.
   const bool unmodified = !g_code->has_hints && !g_code->has_translations;
-  if (g_options->engine == Engine::kMapped || (g_options->engine == Engine::kAuto && (g_code->has_hints || unmodified)))
+  if (g_options->engine == Engine::kMapped ||
+      (g_options->engine == Engine::kAuto && (g_code->has_hints || unmodified)))
     interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });

@@ -148,11 +148,13 @@ Finding userfaultfd() {
   if (opened && opened->scope() == platform::FaultScope::kAll) return f;
   if (opened)
     return with_note(f, "user mode only",
-                     "system calls go through buffers in the interposed library functions; those made in other ways fail with "
+                     "system calls go through buffers in the interposed library functions; those made in "
+                     "other ways fail with "
                      "EFAULT on data that is not in memory",
                      "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd");
-  return with_note(f, opened.status().message(), "unmodified programs cannot run; recompiled ones are translated",
-                   "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
+  return with_note(
+      f, opened.status().message(), "unmodified programs cannot run; recompiled ones are translated",
+      "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
 }
 
 Finding memory() {

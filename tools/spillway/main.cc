@@ -71,7 +71,8 @@ const char* value_word(runtime::ValueKind kind) {
 }
 
 void add_run(CLI::App& app, Arguments& arguments) {
-  CLI::App* run = app.add_subcommand("run", "run a program, recompiled or as it is, on more data than fits in memory");
+  CLI::App* run =
+      app.add_subcommand("run", "run a program, recompiled or as it is, on more data than fits in memory");
   run->footer(kRunHelpEnd);
   for (const runtime::OptionInfo& info : runtime::option_infos()) {
     const std::string name(info.name);
@@ -81,7 +82,8 @@ void add_run(CLI::App& app, Arguments& arguments) {
   }
   run->add_option("PROGRAM", arguments.run.program,
                   "the program and its arguments; -- before it is optional");
-  run->add_flag("--no-check", arguments.no_check, "start the program even if it cannot be examined or preloaded");
+  run->add_flag("--no-check", arguments.no_check,
+                "start the program even if it cannot be examined or preloaded");
 }
 
 void add_others(CLI::App& app, Arguments& arguments) {

@@ -45,12 +45,16 @@ std::string preloaded_library() {
 // An unmodified program, or the interpreter of a script, needs the mapped engine.
 std::string unmodified_refusal(const std::string& name, const runtime::Options& options) {
   if (options.engine == runtime::Engine::kTranslated)
-    return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}", name, kRecompile);
+    return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}",
+                       name, kRecompile);
   if (preloaded_library().empty())
-    return fmt::format("{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole", name);
+    return fmt::format(
+        "{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole",
+        name);
   if (Status status = platform::UserFault::open().status(); !status)
     return fmt::format(
-        "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
+        "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a "
+        "seccomp profile "
         "with userfaultfd), or {}",
         name, status.message(), kRecompile);
   return "";
@@ -84,19 +88,21 @@ std::string program_refusal(const RunArguments& arguments, const runtime::Option
     case ProgramKind::kUnmodified:
       return unmodified_refusal(name, options);
     case ProgramKind::kSealed:
-      return fmt::format("{}: {}, so nothing can be loaded into it; {}. {}", name, facts.detail, kRecompile, kNoCheckHint);
+      return fmt::format("{}: {}, so nothing can be loaded into it; {}. {}", name, facts.detail, kRecompile,
+                         kNoCheckHint);
     case ProgramKind::kScript:
     case ProgramKind::kForeign:
-      return fmt::format("{}: {}, so Spillway cannot run it", name,
-                         facts.kind == ProgramKind::kScript ? "its interpreter is a script of a script" : facts.detail);
+      return fmt::format(
+          "{}: {}, so Spillway cannot run it", name,
+          facts.kind == ProgramKind::kScript ? "its interpreter is a script of a script" : facts.detail);
     case ProgramKind::kRecompiled:
       break;
   }
   const std::string own[] = {fmt::format("__spw_abi_v{}", SPW_ABI_VERSION), kHintsSymbol};
   if (!facts.detail.empty() && facts.detail != own[0] && facts.detail != own[1])
     return fmt::format(
-        "{}: it was recompiled with another version of Spillway ({}, this one has {} and {}); recompile it", name,
-        facts.detail, own[0], own[1]);
+        "{}: it was recompiled with another version of Spillway ({}, this one has {} and {}); recompile it",
+        name, facts.detail, own[0], own[1]);
   return "";
 }
 

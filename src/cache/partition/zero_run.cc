@@ -35,7 +35,8 @@ Partition::ZeroRun Partition::plan_zero_run(BlockId demanded) const {
   if (!plenty && (begin == 0 || commons_.table.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
   const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, free) : evict_batch_;
   while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
-  while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1))) --begin;
+  while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1)))
+    --begin;
   return {begin, end};
 }
 

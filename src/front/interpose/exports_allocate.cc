@@ -62,9 +62,7 @@ SPW_ENTRY void free(void* object) {
 }
 SPW_ENTRY size_t malloc_usable_size(void* object) { return object == nullptr ? 0 : usable_bytes(object); }
 SPW_ENTRY void* memalign(size_t alignment, size_t bytes) { return process_allocate(bytes, alignment); }
-SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) {
-  return process_allocate(bytes, alignment);
-}
+SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) { return process_allocate(bytes, alignment); }
 SPW_ENTRY void* valloc(size_t bytes) { return process_allocate(bytes, spw::kMmuPageBytes); }
 SPW_ENTRY void* pvalloc(size_t bytes) {
   return process_allocate(spw::round_up(bytes, spw::kMmuPageBytes), spw::kMmuPageBytes);

@@ -17,7 +17,8 @@ SPW_ENTRY void* mmap(void* address, size_t bytes, int protection, int flags, int
   if (!whole_process_maps(bytes)) return real().mmap(address, bytes, protection, flags, fd, offset);
   return map(address, bytes, protection, flags, fd, offset);
 }
-SPW_ENTRY void* mmap64(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+SPW_ENTRY void* mmap64(void* address, size_t bytes, int protection, int flags, int fd,
+                       off_t offset) noexcept {
   return mmap(address, bytes, protection, flags, fd, offset);
 }
 SPW_ENTRY int munmap(void* address, size_t bytes) noexcept { return unmap(address, bytes); }
@@ -115,9 +116,9 @@ SPW_ENTRY size_t fwrite(const void* buffer, size_t bytes, size_t count, FILE* fi
 // A call on a managed buffer takes the FILE's lock all the same: it is one more than needed, and harmless.
 SPW_ENTRY size_t fread_unlocked(void* buffer, size_t bytes, size_t count, FILE* file) {
   return kernel_cannot_reach(buffer) ? read_file(buffer, bytes, count, file)
-                            : real().fread_unlocked(buffer, bytes, count, file);
+                                     : real().fread_unlocked(buffer, bytes, count, file);
 }
 SPW_ENTRY size_t fwrite_unlocked(const void* buffer, size_t bytes, size_t count, FILE* file) {
   return kernel_cannot_reach(buffer) ? write_file(buffer, bytes, count, file)
-                            : real().fwrite_unlocked(buffer, bytes, count, file);
+                                     : real().fwrite_unlocked(buffer, bytes, count, file);
 }

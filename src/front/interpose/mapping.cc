@@ -66,7 +66,9 @@ struct FileRequest {
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
 bool can_map_file(const InterposeContext& c, int protection, int flags, int fd, off_t offset,
                   FileRequest* request) {
-  if (c.open_file_store == nullptr || (c.maps_file && !c.maps_file(fd)) || offset < 0 || offset % kMmuPageBytes != 0) return false;
+  if (c.open_file_store == nullptr || (c.maps_file && !c.maps_file(fd)) || offset < 0 ||
+      offset % kMmuPageBytes != 0)
+    return false;
   int mode = fcntl(fd, F_GETFL);
   if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY || (mode & O_PATH) != 0) return false;
   request->shared = is_shared(flags);

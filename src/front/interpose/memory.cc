@@ -142,15 +142,16 @@ SPW_ENTRY int __spw_bcmp_v1(const void* a, const void* b, size_t bytes) {
   return any_elsewhere(a, b) ? compare_bytes(a, b, bytes) : memcmp(a, b, bytes);
 }
 SPW_ENTRY void* __spw_memchr_v1(const void* start, int value, size_t bytes) {
-  return is_elsewhere(start) ? find_byte(start, value, bytes) : const_cast<void*>(memchr(start, value, bytes));
+  return is_elsewhere(start) ? find_byte(start, value, bytes)
+                             : const_cast<void*>(memchr(start, value, bytes));
 }
 SPW_ENTRY void* __spw_memrchr_v1(const void* start, int value, size_t bytes) {
   return is_elsewhere(start) ? find_last_byte(start, value, bytes)
-                           : const_cast<void*>(memrchr(start, value, bytes));
+                             : const_cast<void*>(memrchr(start, value, bytes));
 }
 SPW_ENTRY void* __spw_rawmemchr_v1(const void* start, int value) {
   return is_elsewhere(start) ? find_byte(start, value, kUnknownLength)
-                           : const_cast<void*>(rawmemchr(start, value));
+                             : const_cast<void*>(rawmemchr(start, value));
 }
 SPW_ENTRY void* __spw_memmem_v1(const void* in, size_t in_bytes, const void* what, size_t what_bytes) {
   if (!any_elsewhere(in, what)) return memmem(in, in_bytes, what, what_bytes);

@@ -5,7 +5,8 @@ namespace spw::interpose {
 TextList::TextList(char* const* list) : list_(list) {
   if (list == nullptr) return;
   bool managed = kernel_cannot_reach(list);
-  for (; load_value(list + count_) != nullptr; ++count_) managed |= kernel_cannot_reach(load_value(list + count_));
+  for (; load_value(list + count_) != nullptr; ++count_)
+    managed |= kernel_cannot_reach(load_value(list + count_));
   if (!managed) return;
   list_ = copy_ = static_cast<char**>(real().calloc(count_ + 1, sizeof(char*)));
   for (size_t i = 0; copy_ != nullptr && i < count_; ++i) {

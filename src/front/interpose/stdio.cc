@@ -49,7 +49,8 @@ size_t in_pieces(size_t total, MovePiece move_piece) {
 }  // namespace
 
 size_t read_file(void* buffer, size_t bytes, size_t count, FILE* file) {
-  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0) return real().fread(buffer, bytes, count, file);
+  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0)
+    return real().fread(buffer, bytes, count, file);
   FileLock lock(file);
   return in_pieces(bytes * count,
                    [&](std::byte* data, size_t wanted, size_t done) {
@@ -61,7 +62,8 @@ size_t read_file(void* buffer, size_t bytes, size_t count, FILE* file) {
 }
 
 size_t write_file(const void* buffer, size_t bytes, size_t count, FILE* file) {
-  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0) return real().fwrite(buffer, bytes, count, file);
+  if (!kernel_cannot_reach(buffer) || bytes == 0 || count == 0)
+    return real().fwrite(buffer, bytes, count, file);
   FileLock lock(file);
   return in_pieces(bytes * count,
                    [&](std::byte* data, size_t wanted, size_t done) {
@@ -139,7 +141,8 @@ SPW_ENTRY int __spw_puts_v1(const char* text) {
   return __spw_fputs_v1(text, stdout) == EOF || putc_unlocked('\n', stdout) == EOF ? EOF : 1;
 }
 SPW_ENTRY ssize_t __spw_getdelim_v1(char** line, size_t* bytes, int delimiter, FILE* file) {
-  bool plain = !kernel_cannot_reach_any(static_cast<void*>(line), static_cast<void*>(bytes)) && !kernel_cannot_reach(*line);
+  bool plain = !kernel_cannot_reach_any(static_cast<void*>(line), static_cast<void*>(bytes)) &&
+               !kernel_cannot_reach(*line);
   return plain ? getdelim(line, bytes, delimiter, file)
                : read_line_by_way_of_native(line, bytes, delimiter, file);
 }

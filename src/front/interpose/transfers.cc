@@ -111,7 +111,8 @@ template <class Plain, class Managed>
 template <class Plain, class Managed>
 ssize_t vectored(const iovec* list, int count, Plain plain, Managed managed) {
   if (count < 0 || count > IOV_MAX) return fail(EINVAL);
-  if (!kernel_cannot_reach(list) && !kernel_cannot_reach_any(list, static_cast<size_t>(count))) return plain(list, count);
+  if (!kernel_cannot_reach(list) && !kernel_cannot_reach_any(list, static_cast<size_t>(count)))
+    return plain(list, count);
   return vectored_slowly(list, count, plain, managed);
 }
 
@@ -183,7 +184,7 @@ ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int fl
 
 ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, socklen_t* from_bytes) {
   if (!kernel_cannot_reach_any(static_cast<const void*>(buffer), static_cast<const void*>(from),
-                   static_cast<const void*>(from_bytes)))
+                               static_cast<const void*>(from_bytes)))
     return real().recvfrom(fd, buffer, bytes, flags, from, from_bytes);
   sockaddr_storage address;
   socklen_t address_bytes = sizeof(address), room = from_bytes == nullptr ? 0 : load_value(from_bytes);

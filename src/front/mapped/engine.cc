@@ -190,7 +190,8 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
   auto refused = std::find(refused_pages_.begin(), refused_pages_.end(), page);
   if (refused == refused_pages_.end()) return false;
   refused_pages_.erase(refused);
-  return platform::protect(reinterpret_cast<void*>(page), kMmuPageBytes, platform::Protection::kReadWrite).is_ok();
+  return platform::protect(reinterpret_cast<void*>(page), kMmuPageBytes, platform::Protection::kReadWrite)
+      .is_ok();
 }
 
 // ---- Hints ----
@@ -280,11 +281,13 @@ __attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
   if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint(address, true);
 }
 
-__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes, uint64_t is_store) {
+__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes,
+                                                                uint64_t is_store) {
   if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint_range(address, bytes, is_store != 0);
 }
 
-__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes, uint64_t) {
+__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes,
+                                                                 uint64_t) {
   if (auto* engine = spw::front::g_engine.load_acquire()) engine->hint_stream(address, bytes);
 }
 

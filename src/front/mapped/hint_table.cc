@@ -16,9 +16,10 @@ constexpr uintptr_t kExtentPieces = kHugePageBytes >> SPW_HINT_SHIFT;
 Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) {
   // The rest stays read-only: writable memory counts against limits.
   std::byte* first = reinterpret_cast<std::byte*>(&byte_at(SPW_MANAGED_BASE));
-  for (Status status : {platform::protect(reinterpret_cast<void*>(SPW_HINT_SWITCH), kMmuPageBytes,
-                                          platform::Protection::kReadWrite),
-                        platform::protect(first, space_bytes >> SPW_HINT_SHIFT, platform::Protection::kReadWrite)})
+  for (Status status :
+       {platform::protect(reinterpret_cast<void*>(SPW_HINT_SWITCH), kMmuPageBytes,
+                          platform::Protection::kReadWrite),
+        platform::protect(first, space_bytes >> SPW_HINT_SHIFT, platform::Protection::kReadWrite)})
     if (!status) return status;
   HintTable table;
   table.block_shift_ = block_shift;
@@ -28,11 +29,14 @@ Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) 
   return table;
 }
 
-uintptr_t HintTable::address_of(BlockId block) const { return SPW_MANAGED_BASE + (block.value << block_shift_); }
+uintptr_t HintTable::address_of(BlockId block) const {
+  return SPW_MANAGED_BASE + (block.value << block_shift_);
+}
 
 // Two threads may do so at once; the one that is late may undo the other's hints, which costs calls.
 void HintTable::prepare_extent(uintptr_t address) {
-  auto& ready = reinterpret_cast<Atomic<uint8_t>*>(ready_.data())[(address - SPW_MANAGED_BASE) >> kExtentShift];
+  auto& ready =
+      reinterpret_cast<Atomic<uint8_t>*>(ready_.data())[(address - SPW_MANAGED_BASE) >> kExtentShift];
   if (ready.load_relaxed() != 0) return;
   ready.store_relaxed(1);
   Byte* first = &byte_at(round_down(address, kHugePageBytes));

@@ -15,12 +15,15 @@ namespace {
 constexpr uint64_t kReleaseBatchBytes = 512 * kKiB;
 constexpr uint64_t kReleaseBatchMax = 128;
 
-uint64_t run_bytes(unsigned block_shift) { return uint64_t{cache::run_blocks_max(block_shift)} << block_shift; }
+uint64_t run_bytes(unsigned block_shift) {
+  return uint64_t{cache::run_blocks_max(block_shift)} << block_shift;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, const platform::UserFault& faults,
-                                                           HintTable& hints, const MappedFramesOptions& options) {
+                                                           HintTable& hints,
+                                                           const MappedFramesOptions& options) {
   auto zeros = platform::map_anonymous(run_bytes(options.block_shift));
   if (!zeros) return zeros.status();
   // Never written: every page of it is the kernel's one page of zeros, which stays in the processor's cache.
@@ -37,7 +40,8 @@ MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, H
       staging_(block_bytes(), run_bytes(options.block_shift), options.runs_max),
       zeros_(std::move(zeros)) {}
 
-void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging, bool writable) {
+void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
+                           bool writable) {
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
   must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
   for (const Resident& resident : run)

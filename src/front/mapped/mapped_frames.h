@@ -37,7 +37,9 @@ class MappedFrames final : public cache::FrameSource {
   Placement placement() const override { return {base_, true}; }
   bool needs_staging() const override { return true; }
   std::byte* take_staging(cache::FrameSource::Staging kind) override { return staging_.take(kind); }
-  void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override { staging_.give_back(kind, buffer); }
+  void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override {
+    staging_.give_back(kind, buffer);
+  }
   std::byte* fill_address(cache::Resident, std::byte* staging, size_t index) override {
     return staging + (index << options_.block_shift);
   }

@@ -1,0 +1,37 @@
+"""What only the mapped engine can get wrong: faults that race, the cap, system calls that may not fault."""
+import json
+
+from kit import ENGINES, Kit, MIB, SMALL, expect
+
+ENGINES = ENGINES[1:]
+USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
+
+
+def many_threads_fault_on_one_block_at_a_time(kit: Kit) -> None:
+    kit.same_as_native("races.cc", "one_block", 12, configs=(SMALL,))
+
+
+def stores_that_race_with_evictions_are_not_lost(kit: Kit) -> None:
+    kit.same_as_native("races.cc", "stores", 300_000, configs=(SMALL,))
+
+
+def mappings_go_while_faults_are_served(kit: Kit) -> None:
+    kit.same_as_native("races.cc", "unmap", 60, configs=(SMALL,))
+
+
+def system_calls_get_their_buffers_where_they_may_not_fault(kit: Kit) -> None:
+    for part in ("descriptors", "stdio", "streams"):
+        kit.same_as_native("files.cc", part, configs=(SMALL,), env=USER_FAULTS_ONLY)
+
+
+def resident_memory_keeps_to_the_cap(kit: Kit) -> None:
+    """Frames, tables and queues lie within the cap; the program's own code, stacks and libraries come on top."""
+    own_bytes = 24 * MIB
+    for cap_mib in (16, 64):
+        report = kit.place / f"report{cap_mib}.json"
+        program = kit.compile("spill.cc", "-O2")
+        run = kit.run(program, "scatter", 200, env=SMALL.environment() | {
+            "SPILLWAY_MEMORY": f"{cap_mib}M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "2M", "SPILLWAY_STATS": str(report)})
+        expect(run.code == 0, run.last_words())
+        peak = json.loads(report.read_text())["facts"]["resident_peak_bytes"]
+        expect(peak <= cap_mib * MIB + own_bytes, f"{peak / MIB:.1f} MiB resident at a cap of {cap_mib} MiB")

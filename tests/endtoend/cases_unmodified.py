@@ -1,0 +1,73 @@
+"""Programs from Debian's packages, as they are, on more data than the cap: the same results as without a cap."""
+import json
+import os
+import pathlib
+import random
+import shutil
+
+from kit import ENGINES, Kit, MIB, Skipped, expect
+
+ENGINES = ENGINES[2:]
+# A few times the cap, which is large enough for what the programs keep natively.
+CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
+
+NUMPY = """
+import numpy
+numbers = numpy.arange(6_000_000, dtype=numpy.float64)
+squares = numbers * numbers
+print(squares.sum(), numbers[::4099].sum(), (squares - numbers).max())
+rows = squares[:4_000_000].reshape(2000, 2000)
+print(rows.sum(axis=0)[::199], numpy.sort(rows[::-1].ravel())[::800_000])
+"""
+
+SQL = """
+PRAGMA cache_size=-200000;
+CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT, size INTEGER);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
+  INSERT INTO words SELECT i, printf('%08x-%s', (i * 7919) % 1000003, hex(zeroblob(40))), i % 101 FROM n;
+CREATE INDEX by_word ON words(word);
+SELECT size, count(*), min(word), max(word) FROM words GROUP BY size ORDER BY size LIMIT 12;
+SELECT count(*) FROM words a JOIN words b ON a.word = b.word AND a.id % 1000 = 0;
+"""
+
+
+def _program(name: str, *more: str) -> pathlib.Path:
+    found = next((path for path in (*more, shutil.which(name)) if path and os.path.exists(path)), None)
+    if not found:
+        raise Skipped(f"there is no {name} here")
+    return pathlib.Path(found)
+
+
+def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes: int, stdin: str = "") -> None:
+    """The run under the cap prints what the other does, had more data than the cap, and kept to the cap."""
+    free = kit.run(program, *arguments, stdin=stdin)
+    expect(free.code == 0, f"without a cap: {free.last_words()}")
+    report = kit.place / "report.json"
+    capped = kit.run(program, *arguments, stdin=stdin, env=CAP | {"SPILLWAY_STATS": str(report)})
+    expect(capped.code == 0, f"with the cap: {capped.last_words()}")
+    expect(capped.output == free.output, f"with the cap\n{capped.output[-800:]}\nwithout\n{free.output[-800:]}")
+    counters = json.loads(report.read_text())["counters"]
+    expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0, f"{counters}")
+
+
+def numpy_works_on_more_than_the_cap(kit: Kit) -> None:
+    python = _program("python3", "/usr/bin/python3")
+    if kit.run(python, "-c", "import numpy").code != 0:
+        raise Skipped(f"{python} has no numpy")
+    script = kit.place / "script.py"
+    script.write_text(NUMPY)
+    _same_without_a_cap(kit, python, script, least_bytes=64 * MIB)
+
+
+def sqlite_in_memory_works_on_more_than_the_cap(kit: Kit) -> None:
+    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=SQL, least_bytes=32 * MIB)
+
+
+def sort_works_on_more_than_the_cap(kit: Kit) -> None:
+    lines = kit.place / "lines"
+    source = random.Random(4)
+    with open(lines, "w") as file:
+        for _ in range(600_000):
+            file.write(f"{source.getrandbits(96):024x} {source.getrandbits(64):016x}\n")
+    # With a buffer of its own that holds all of it, it neither merges files nor knows of the cap.
+    _same_without_a_cap(kit, _program("sort"), "--buffer-size=96M", "--parallel=2", lines, least_bytes=64 * MIB)
