@@ -201,6 +201,7 @@ Status finish_options(Options& options, const char* const* environment, uint64_t
     return !find_variable(environment, environment_variable(name)).empty();
   };
   if (!was_set("memory")) options.memory_bytes = memory_available_bytes / 4 * 3;
+  if (options.memory_is_auto) options.memory_bytes = memory_available_bytes;
   if (!was_set("quota")) options.quota_bytes = options.memory_bytes / 8;
   if (!was_set("store")) {
     std::string_view temporary = find_variable(environment, "TMPDIR");
@@ -280,6 +281,8 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
 }
 
 Status set_option(Options& options, const OptionInfo& info, std::string_view source, std::string_view value) {
+  if (info.id == OptionId::memory) options.memory_is_auto = value == "auto";
+  if (info.id == OptionId::memory && options.memory_is_auto) return Status::ok();
   if (assign_member(options, info, value)) return Status::ok();
   return refused(source, value,
                  "accepted: " + accepted_values(info.accepts) + ", such as " + std::string(source) + "=" +

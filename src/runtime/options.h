@@ -40,7 +40,8 @@ struct StatsTarget {
 };
 
 struct Options {
-  uint64_t memory_bytes = 0;
+  uint64_t memory_bytes = 0;   // with memory_is_auto: the most that the cap may become
+  bool memory_is_auto = false;
   std::string store;
   uint64_t block_bytes = 0;
   Engine engine = Engine::kAuto;

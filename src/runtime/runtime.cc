@@ -121,7 +121,9 @@ Status Runtime::open_spill_store() {
 
 Status Runtime::build() {
   started_ns_ = platform::monotonic_ns();
-  Result<MemoryPlan> plan = plan_memory(options_, kind_);
+  Options planned = options_;
+  if (options_.memory_is_auto && kind_ == Engine::kTranslated) planned.memory_bytes = options_.memory_bytes / 4 * 3;
+  Result<MemoryPlan> plan = plan_memory(planned, kind_);
   if (!plan) return plan.status();
   if (Status status = open_spill_store(); !status) return status;
 
@@ -181,7 +183,12 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   cache_ = std::move(*cache);
   front::MappedEngine& mapped = **engine;
   engine_ = std::move(*engine);
-  return mapped.start(*cache_, *regions_);
+  if (Status status = mapped.start(*cache_, *regions_); !status) return status;
+  if (!options_.memory_is_auto) return {};
+  // It begins with what a fixed cap would be.
+  cache_->set_frame_limit(plan.frames / 4 * 3);
+  memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, options_.block_bytes);
+  return memory_adapter_->start();
 }
 
 telemetry::Facts Runtime::facts() const {

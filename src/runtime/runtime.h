@@ -16,6 +16,7 @@
 #include "region/engine.h"
 #include "region/region_map.h"
 #include "runtime/cache_adapter.h"
+#include "runtime/memory_adapter.h"
 #include "runtime/memory_plan.h"
 #include "runtime/options.h"
 #include "store/fault_plan.h"
@@ -62,6 +63,7 @@ class Runtime {
   std::unique_ptr<region::Engine> engine_;
   std::unique_ptr<CacheAdapter> adapter_;
   std::unique_ptr<heap::Heap> heap_;
+  std::unique_ptr<MemoryAdapter> memory_adapter_;
   bool forked_ = false;
 };
 

@@ -1,0 +1,107 @@
+#include "runtime/memory_adapter.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/in_runtime.h"
+#include "platform/machine.h"
+#include "platform/memory.h"
+#include "telemetry/counters.h"
+
+namespace spw::runtime {
+
+double AdaptiveLimit::mean_change(uint64_t Sample::* field) const {
+  if (samples_ < 2) return 0;
+  return (static_cast<double>(history_[samples_ - 1].*field) - static_cast<double>(history_[0].*field)) /
+         (samples_ - 1);
+}
+
+uint32_t AdaptiveLimit::bounded(double frames, uint32_t limit) const {
+  const double least = static_cast<double>(frames_max_ / kLimitShareMin);
+  const auto wanted = static_cast<uint32_t>(std::clamp(frames, least, static_cast<double>(frames_max_)));
+  const uint32_t step = wanted > limit ? wanted - limit : limit - wanted;
+  return step >= limit / kStepShare ? wanted : limit;
+}
+
+uint32_t AdaptiveLimit::next(const Sample& sample, uint32_t limit) {
+  if (samples_ == kHistory + 1) std::copy(history_ + 1, history_ + samples_--, history_);
+  history_[samples_++] = sample;
+  const double used = static_cast<double>(sample.used_frames);
+  const double growth = std::max(mean_change(&Sample::used_frames), 0.0) * kHorizon;
+  const double spare = (static_cast<double>(sample.available_bytes) - static_cast<double>(reserve_bytes_)) /
+                       static_cast<double>(frame_bytes_);
+  // Others take memory too: what is available falls by more than what this process uses of it.
+  const double others = std::max(-mean_change(&Sample::available_bytes) / static_cast<double>(frame_bytes_) -
+                                     std::max(mean_change(&Sample::used_frames), 0.0),
+                                 0.0) *
+                        kHorizon;
+  if (spare - others < 0) return bounded(used + (spare - others), limit);
+  if (growth > spare - others) return std::min(limit, bounded(used + spare - others, limit));
+  const double free = static_cast<double>(limit) - used;
+  const double demand = std::max(growth, mean_change(&Sample::misses) * kHorizon);
+  if (demand > free && spare > demand - free)
+    return bounded(static_cast<double>(limit) + std::min(demand - free, (spare - others) / 2), limit);
+  return limit;
+}
+
+namespace {
+
+uint64_t machine_bytes() {
+  auto total = platform::memory_total_bytes();
+  return std::min(total ? *total : UINT64_MAX, platform::cgroup_memory_limit_bytes().value_or(UINT64_MAX));
+}
+
+// Of the machine, or what this process leaves of its control group's limit.
+uint64_t available_bytes() {
+  auto machine = platform::memory_available_bytes();
+  uint64_t available = machine ? *machine : UINT64_MAX;
+  auto limit = platform::cgroup_memory_limit_bytes();
+  auto own = platform::process_memory();
+  if (limit && own)
+    available = std::min(available, *limit > own->resident_bytes ? *limit - own->resident_bytes : 0);
+  return available;
+}
+
+}  // namespace
+
+MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, uint64_t frame_bytes)
+    : cache_(cache), rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
+
+Status MemoryAdapter::start() {
+  auto client = cache_.open_client(cache::Uses::kUnseen);
+  if (!client) return client.status();
+  auto thread = platform::Thread::start([this, client = *client] { adapt(*client); });
+  if (!thread) return thread.status();
+  thread_ = std::move(*thread);
+  return {};
+}
+
+void MemoryAdapter::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+void MemoryAdapter::adapt(cache::Client& client) {
+  InRuntime guard;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, std::chrono::nanoseconds(kPeriodNs), [this] { return stopping_; })) {
+    lock.unlock();
+    const uint32_t limit = cache_.frame_limit();
+    const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
+    const uint32_t next =
+        rule_.next({limit - std::min(cache_.free_frames(), limit), misses, available_bytes()}, limit);
+    if (next != limit) {
+      cache_.set_frame_limit(next);
+      cache_.make_room(client, 0, 0);
+      telemetry::count(telemetry::Counter::limit_changes);
+    }
+    lock.lock();
+  }
+  cache_.close_client(&client);
+}
+
+}  // namespace spw::runtime

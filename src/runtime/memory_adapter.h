@@ -1,0 +1,74 @@
+// --memory auto: the cap follows what the machine has free.
+//
+// Every period the adapter notes the frames in use, the misses and what memory is available, and keeps the last kHistory
+// (N) of them. From the mean change it predicts the next kHorizon (M) periods:
+//   available memory is below the reserve, or predicted to fall below it   => the limit shrinks by what is lacking
+//   the free frames are predicted to be used up, and much is available     => the limit grows by what is predicted, at most by
+//                                                                             half of what is available above the reserve
+// A change smaller than kStepShare of the limit is not worth its cost. (UMap, section 3.1.1: N = 5, M = 10.)
+// Threads: AdaptiveLimit none, it is pure; MemoryAdapter has one of its own. Limits: between kLimitShareMin of the frames and
+// all of them, which the tables are made for.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "cache/cache.h"
+#include "platform/thread.h"
+
+namespace spw::runtime {
+
+class AdaptiveLimit {
+ public:
+  static constexpr unsigned kHistory = 5;
+  static constexpr unsigned kHorizon = 10;
+  static constexpr uint32_t kStepShare = 64;
+  static constexpr uint32_t kLimitShareMin = 16;
+  // Left to others: this share of the machine's memory.
+  static constexpr uint64_t kReserveShare = 16;
+
+  struct Sample {
+    uint64_t used_frames = 0;
+    uint64_t misses = 0;  // since the start
+    uint64_t available_bytes = 0;
+  };
+
+  AdaptiveLimit(uint32_t frames_max, uint64_t frame_bytes, uint64_t machine_bytes)
+      : frames_max_(frames_max), frame_bytes_(frame_bytes), reserve_bytes_(machine_bytes / kReserveShare) {}
+
+  // The limit that holds from now on, given the one that does.
+  uint32_t next(const Sample& sample, uint32_t limit);
+
+ private:
+  double mean_change(uint64_t Sample::* field) const;
+  uint32_t bounded(double frames, uint32_t limit) const;
+
+  const uint32_t frames_max_;
+  const uint64_t frame_bytes_;
+  const uint64_t reserve_bytes_;
+  Sample history_[kHistory + 1];
+  unsigned samples_ = 0;  // in history_, oldest first
+};
+
+class MemoryAdapter {
+ public:
+  MemoryAdapter(cache::SharedCache& cache, uint64_t frame_bytes);
+  ~MemoryAdapter() { stop(); }
+
+  Status start();
+  void stop();
+
+ private:
+  static constexpr uint64_t kPeriodNs = 500'000'000;
+  void adapt(cache::Client& client);
+
+  cache::SharedCache& cache_;
+  AdaptiveLimit rule_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  platform::Thread thread_;
+};
+
+}  // namespace spw::runtime
