@@ -76,20 +76,21 @@ platform::FaultScope wanted_fault_scope() {
 }
 
 Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {
-  const bool translatable = code.has_hints || code.has_translations;
-  if (wanted == Engine::kTranslated && !translatable)
+  if (wanted == Engine::kTranslated && !code.has_translations)
     return Status::sentence(
         EINVAL,
-        "--engine=translated runs recompiled programs only; leave it out, or recompile with spillway-clang");
+        "--engine=translated runs programs that were compiled for it; leave it out, or recompile "
+        "with spillway-clang -fspillway-engine=translated");
   if (wanted == Engine::kTranslated) return wanted;
   if (wanted == Engine::kAuto && code.has_translations && !code.has_hints) return Engine::kTranslated;
   Status status = try_userfault();
   if (status) return Engine::kMapped;
-  if (wanted == Engine::kAuto && translatable) return Engine::kTranslated;
+  if (wanted == Engine::kAuto && code.has_translations) return Engine::kTranslated;
   return Status::sentence(
       EPERM, "the mapped engine is needed and " + status.message() +
                  "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
-                 "with userfaultfd), or recompile the program with spillway-clang");
+                 "with userfaultfd), or recompile the program with spillway-clang "
+                 "-fspillway-engine=translated");
 }
 
 }  // namespace spw::runtime

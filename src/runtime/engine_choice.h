@@ -1,11 +1,11 @@
 // Which engine a process runs: what its code was compiled for, what the user asked for, and what the machine allows.
 //
-//   --engine     code compiled with hints, or none at all     code compiled with translations only
+//   --engine     code compiled with hints, or none at all     code compiled with translations
 //   mapped       mapped                                       mapped: translations find every address where it is
-//   translated   translated: pages are aliased on faults      translated
-//   auto         mapped                                       translated
+//   translated   refused                                      translated
+//   auto         mapped                                       translated, or mapped if there is code with hints too
 //
-// Where userfaultfd is forbidden, auto is translated if any code was compiled for Spillway, and an error otherwise.
+// Where userfaultfd is forbidden, mapped is refused, and auto is translated if any code has translations.
 // Threads: at the start of the process, one.
 #pragma once
 

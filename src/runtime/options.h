@@ -40,7 +40,7 @@ struct StatsTarget {
 };
 
 struct Options {
-  uint64_t memory_bytes = 0;   // with memory_is_auto: the most that the cap may become
+  uint64_t memory_bytes = 0;  // with memory_is_auto: the most that the cap may become
   bool memory_is_auto = false;
   std::string store;
   uint64_t block_bytes = 0;

@@ -122,7 +122,8 @@ Status Runtime::open_spill_store() {
 Status Runtime::build() {
   started_ns_ = platform::monotonic_ns();
   Options planned = options_;
-  if (options_.memory_is_auto && kind_ == Engine::kTranslated) planned.memory_bytes = options_.memory_bytes / 4 * 3;
+  if (options_.memory_is_auto && kind_ == Engine::kTranslated)
+    planned.memory_bytes = options_.memory_bytes / 4 * 3;
   Result<MemoryPlan> plan = plan_memory(planned, kind_);
   if (!plan) return plan.status();
   if (Status status = open_spill_store(); !status) return status;

@@ -110,10 +110,10 @@ __attribute__((constructor)) void library_loaded() {
               .message());
   read_options();
   g_code = new LoadedCode(loaded_code());
-  // Where the mapped engine is certain, every allocation of the process may be managed; the engine is made by the first that is.
-  const bool unmodified = !g_code->has_hints && !g_code->has_translations;
-  if (g_options->engine == Engine::kMapped ||
-      (g_options->engine == Engine::kAuto && (g_code->has_hints || unmodified)))
+  // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
+  // that is.
+  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
+  if (!engine || *engine == Engine::kMapped)
     interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });
