@@ -104,12 +104,13 @@ void connect(Runtime& runtime) {
 }
 
 __attribute__((constructor)) void library_loaded() {
-  if (__spw_hint_table_error != 0)
+  read_options();
+  g_code = new LoadedCode(loaded_code());
+  // Something else may have the addresses (the address sanitizer has): only code with hints cannot do without.
+  if (__spw_hint_table_error != 0 && g_code->has_hints)
     fatal(kExitUsage,
           Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
               .message());
-  read_options();
-  g_code = new LoadedCode(loaded_code());
   // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
   // that is.
   Result<Engine> engine = choose_engine(g_options->engine, *g_code);

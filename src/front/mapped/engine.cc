@@ -63,9 +63,9 @@ MappedEngine::~MappedEngine() {
   if (room_) room_->stop();
   if (server_) server_->stop();
   if (!cache_) return;
+  if (t_thread) thread_ended(t_thread);
   g_engine.store_release(nullptr);
   for (cache::Client* client : worker_clients_) cache_->close_client(client);
-  if (t_thread) thread_ended(std::exchange(t_thread, nullptr));
   pthread_key_delete(key_);
 }
 

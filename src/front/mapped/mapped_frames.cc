@@ -43,9 +43,10 @@ MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, H
 void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                            bool writable) {
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
-  must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
+  // Before the pages, so that who waits for them does not ask again.
   for (const Resident& resident : run)
     hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
 }
 
 void MappedFrames::begin_writeback(std::span<const Resident> run) {
@@ -71,8 +72,8 @@ size_t MappedFrames::release_batch_max() const {
 }
 
 void MappedFrames::allow_stores(Resident resident) {
-  must(faults_.write_protect(address_of(resident.block), block_bytes(), false));
   hints_.set(resident.block, HintTable::Hint::kGo);
+  must(faults_.write_protect(address_of(resident.block), block_bytes(), false));
 }
 
 void MappedFrames::watch_for_use(Resident resident) { hints_.set(resident.block, HintTable::Hint::kUnseen); }

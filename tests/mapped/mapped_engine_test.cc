@@ -1,0 +1,251 @@
+#include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "abi/abi.h"
+#include "base/check.h"
+#include "base/units.h"
+#include "front/mapped/engine.h"
+#include "region/cache_ranges.h"
+#include "store/memory_store.h"
+#include "telemetry/counters.h"
+
+namespace spw::front {
+namespace {
+
+using telemetry::Counter;
+
+constexpr unsigned kShift = 12;
+constexpr uint64_t kSpaceBytes = 64 * kMiB;
+constexpr uint32_t kFrames = 1024;
+constexpr uintptr_t kFirst = SPW_MANAGED_BASE + region::kFirstBytes;
+
+void fail(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::abort();
+}
+void fail_io(void*, const Status& status) { fail(status); }
+
+uint64_t counted(Counter counter) { return telemetry::total(telemetry::read_totals(), counter); }
+
+// What runtime/ does, with a store in memory. Every test has the whole engine to itself: managed space is one a process.
+class MappedEngineTest : public testing::Test {
+ protected:
+  class Ranges final : public region::CacheRanges {
+   public:
+    Ranges(cache::SharedCache& cache, MappedEngine& engine) : cache_(cache), engine_(engine) {}
+    void discard(BlockId first, uint64_t count) override { cache_.discard(engine_.client(), first, count); }
+    Status sync(BlockId first, uint64_t count) override {
+      return cache_.sync(engine_.client(), first, count);
+    }
+    void prefetch(BlockId first, uint64_t count) override { cache_.prefetch(engine_.client(), first, count); }
+    void forget(store::Store& store) override { cache_.close_store(engine_.client(), store); }
+
+   private:
+    cache::SharedCache& cache_;
+    MappedEngine& engine_;
+  };
+
+  void SetUp() override {
+    if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
+    store_ = std::move(*store::MemoryStore::create(kSpaceBytes, nullptr));
+    regions_ = std::move(*region::RegionMap::create(kShift, kSpaceBytes, *store_));
+    MappedOptions options;
+    options.block_shift = kShift;
+    options.space_bytes = kSpaceBytes;
+    options.faults.workers = 4;
+    options.room.evictors = 0;
+    options.fatal = &fail;
+    engine_ = std::move(*MappedEngine::create(options));
+    cache::Options for_cache;
+    for_cache.frame_count = kFrames;
+    for_cache.block_shift = kShift;
+    cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
+                                                   std::move(*engine_->make_frames())));
+    SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
+    ranges_ = std::make_unique<Ranges>(*cache_, *engine_);
+    regions_->attach(ranges_.get());
+  }
+  void TearDown() override {
+    if (!engine_) return;
+    regions_->attach(nullptr);
+    HintTable::switch_on(false);
+    cache_->check_invariants();
+    engine_.reset();
+    cache_.reset();
+  }
+
+  std::byte* add(uint64_t bytes) {
+    regions_->add_anonymous(kFirst, bytes);
+    return reinterpret_cast<std::byte*>(kFirst);
+  }
+  static int hint(const void* p) {
+    return *reinterpret_cast<const volatile int8_t*>((reinterpret_cast<uintptr_t>(p) >> SPW_HINT_SHIFT) +
+                                                     SPW_HINT_OFFSET);
+  }
+  static bool is_resident(std::byte* p) {
+    unsigned char there = 0;
+    SPW_CHECK(mincore(p, 4096, &there) == 0);
+    return (there & 1) != 0;
+  }
+  // Goes through so much memory that what was there before is evicted.
+  static void push_out(std::byte* base, uint64_t from_block) {
+    for (uint64_t i = 0; i < 2 * kFrames; ++i) base[(from_block + i) << kShift] = std::byte{1};
+  }
+
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<region::RegionMap> regions_;
+  std::unique_ptr<MappedEngine> engine_;
+  std::unique_ptr<cache::SharedCache> cache_;
+  std::unique_ptr<Ranges> ranges_;
+};
+
+TEST_F(MappedEngineTest, a_first_touch_brings_the_neighbours_that_were_never_written) {
+  std::byte* base = add(8 * kMiB);
+  const uint64_t before = counted(Counter::missing_faults);
+  for (uint64_t block = 0; block < 64; ++block) EXPECT_EQ(base[block << kShift], std::byte{0});
+  EXPECT_EQ(counted(Counter::missing_faults) - before, 1u);
+  EXPECT_EQ(hint(base), 0);
+}
+
+TEST_F(MappedEngineTest, what_was_stored_comes_back_after_an_eviction) {
+  std::byte* base = add(32 * kMiB);
+  for (uint64_t block = 0; block < 8; ++block)
+    std::memset(base + (block << kShift), static_cast<int>(block + 1), 4096);
+  push_out(base, 64);
+  EXPECT_FALSE(is_resident(base));
+  EXPECT_LT(hint(base), 0);
+  for (uint64_t block = 0; block < 8; ++block) {
+    EXPECT_EQ(base[block << kShift], static_cast<std::byte>(block + 1));
+    EXPECT_EQ(base[(block << kShift) + 4095], static_cast<std::byte>(block + 1));
+  }
+}
+
+TEST_F(MappedEngineTest, the_first_store_to_a_clean_block_is_noticed_and_later_ones_are_not) {
+  std::byte* base = add(32 * kMiB);
+  base[0] = std::byte{1};
+  push_out(base, 64);
+  EXPECT_EQ(base[0], std::byte{1});
+  EXPECT_EQ(hint(base), SPW_HINT_CLEAN);
+  const uint64_t before = counted(Counter::protect_faults);
+  base[1] = std::byte{2};
+  base[2] = std::byte{3};
+  EXPECT_EQ(counted(Counter::protect_faults) - before, 1u);
+  EXPECT_EQ(hint(base), 0);
+  push_out(base, 64);
+  EXPECT_EQ(base[2], std::byte{3});
+}
+
+TEST_F(MappedEngineTest, hints_bring_blocks_in_without_a_fault) {
+  std::byte* base = add(32 * kMiB);
+  base[5] = std::byte{9};
+  push_out(base, 64);
+  const uint64_t faults = counted(Counter::missing_faults) + counted(Counter::protect_faults);
+  const uint64_t misses = counted(Counter::hint_misses);
+  engine_->hint(reinterpret_cast<uintptr_t>(base), false);
+  EXPECT_EQ(base[5], std::byte{9});
+  EXPECT_EQ(hint(base), SPW_HINT_CLEAN);
+  engine_->hint(reinterpret_cast<uintptr_t>(base), true);
+  base[5] = std::byte{10};
+  EXPECT_EQ(hint(base), 0);
+  EXPECT_EQ(counted(Counter::missing_faults) + counted(Counter::protect_faults), faults);
+  EXPECT_EQ(counted(Counter::hint_misses) - misses, 1u);
+}
+
+TEST_F(MappedEngineTest, hints_take_any_address) {
+  add(kMiB);
+  for (uintptr_t address : {uintptr_t{0}, uintptr_t{1}, SPW_MANAGED_BASE, kFirst + 40 * kMiB,
+                            reinterpret_cast<uintptr_t>(this), (uintptr_t{1} << SPW_HINT_ADDRESS_BITS) - 1})
+    for (bool is_store : {false, true}) {
+      engine_->hint(address, is_store);
+      engine_->hint_range(address, 3 * 4096, is_store);
+      engine_->hint_stream(address, kMiB);
+    }
+}
+
+TEST_F(MappedEngineTest, a_freed_range_reads_as_zeros_when_it_is_handed_out_again) {
+  std::byte* base = add(kMiB);
+  std::memset(base, 7, kMiB);
+  regions_->remove(kFirst, kMiB);
+  EXPECT_FALSE(is_resident(base));
+  EXPECT_EQ(add(kMiB)[12345], std::byte{0});
+}
+
+TEST_F(MappedEngineTest, a_range_of_zeros_is_not_written) {
+  std::byte* base = add(32 * kMiB);
+  const uint64_t before = counted(Counter::zeros_left_out), written = counted(Counter::writebacks);
+  for (uint64_t i = 0; i < 4 * kFrames; ++i) (void)*static_cast<volatile std::byte*>(base + (i << kShift));
+  EXPECT_GT(counted(Counter::evictions), 0u);
+  EXPECT_GT(counted(Counter::zeros_left_out), before);
+  EXPECT_EQ(counted(Counter::writebacks), written);
+}
+
+TEST_F(MappedEngineTest, running_short_switches_hints_on) {
+  std::byte* base = add(32 * kMiB);
+  EXPECT_FALSE(HintTable::is_on());
+  push_out(base, 0);
+  EXPECT_TRUE(HintTable::is_on());
+}
+
+TEST_F(MappedEngineTest, a_lower_limit_gives_memory_back) {
+  std::byte* base = add(32 * kMiB);
+  push_out(base, 0);
+  cache_->set_frame_limit(kFrames / 2);
+  cache_->make_room(engine_->client(), 0, 0);
+  cache_->make_room(engine_->client(), 0, 0);
+  uint64_t resident = 0;
+  for (uint64_t i = 0; i < 2 * kFrames; ++i) resident += is_resident(base + (i << kShift));
+  EXPECT_LE(resident, kFrames / 2);
+}
+
+sigjmp_buf g_faulted;
+void note_fault(int) { siglongjmp(g_faulted, 1); }
+
+TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys) {
+  add(kMiB);
+  const uintptr_t address = kFirst + 20 * kMiB;
+  auto* byte = reinterpret_cast<volatile char*>(address);
+  struct sigaction action{}, before;
+  action.sa_handler = &note_fault;
+  sigaction(SIGSEGV, &action, &before);
+  volatile bool faulted = false;
+  if (sigsetjmp(g_faulted, 1) == 0)
+    *byte = 1;
+  else
+    faulted = true;
+  sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_TRUE(faulted);
+  EXPECT_FALSE(engine_->admit_fault(address, true));
+  regions_->add_anonymous(address, kMiB);
+  EXPECT_TRUE(engine_->admit_fault(address, true));
+  *byte = 2;
+  EXPECT_EQ(*byte, 2);
+}
+
+TEST_F(MappedEngineTest, many_threads_count_right_in_shared_blocks) {
+  std::byte* base = add(32 * kMiB);
+  constexpr uint64_t kBlocksUsed = 3 * kFrames;
+  constexpr int kThreads = 4, kRounds = 3;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([=] {
+      for (int round = 0; round < kRounds; ++round)
+        for (uint64_t i = 0; i < kBlocksUsed; ++i) {
+          auto* word = reinterpret_cast<uint32_t*>(base + ((i * 7 % kBlocksUsed) << kShift)) + t * 16;
+          *word += static_cast<uint32_t>(i) + 1;
+        }
+    });
+  for (auto& thread : threads) thread.join();
+  for (uint64_t i = 0; i < kBlocksUsed; ++i)
+    for (int t = 0; t < kThreads; ++t)
+      ASSERT_EQ(reinterpret_cast<uint32_t*>(base + ((i * 7 % kBlocksUsed) << kShift))[t * 16],
+                kRounds * (i + 1));
+}
+
+}  // namespace
+}  // namespace spw::front
