@@ -65,4 +65,14 @@ class Json {
   std::string body_;
 };
 
+// When the program began, nearly.
+inline const double process_start_s = now_s();
+
+// Says, on a line of its own and at once, when the part that is measured began: so that something is known of
+// a run that is stopped.
+inline void print_timed_from() {
+  Json().add("timed_from_s", now_s() - process_start_s).print();
+  std::fflush(stdout);
+}
+
 }  // namespace examples

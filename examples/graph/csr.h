@@ -18,15 +18,24 @@
 
 namespace examples {
 
+// Its arrays belong to `storage`: ordinary ones, or a file mapped into memory.
 struct Graph {
   uint64_t vertices = 0;
   uint64_t half_edges = 0;
-  std::unique_ptr<uint64_t[]> offsets;
-  std::unique_ptr<Vertex[]> neighbours;
+  uint64_t* offsets = nullptr;
+  Vertex* neighbours = nullptr;
+  std::vector<std::shared_ptr<void>> storage;
+
+  template <class Element>
+  Element* allocate(uint64_t count) {
+    const std::shared_ptr<Element[]> array(new Element[count]);
+    storage.push_back(std::shared_ptr<void>(array, array.get()));
+    return array.get();
+  }
 
   uint64_t degree(uint64_t v) const { return offsets[v + 1] - offsets[v]; }
-  const Vertex* begin(uint64_t v) const { return neighbours.get() + offsets[v]; }
-  const Vertex* end(uint64_t v) const { return neighbours.get() + offsets[v + 1]; }
+  const Vertex* begin(uint64_t v) const { return neighbours + offsets[v]; }
+  const Vertex* end(uint64_t v) const { return neighbours + offsets[v + 1]; }
 };
 
 // Builds in two passes over the generator and one over the half edges. The half edges are first partitioned
@@ -83,7 +92,7 @@ class GraphBuilder {
         ++next_in_range_[static_cast<size_t>(thread)][v >> range_shift_];
       }
     });
-    graph_.offsets.reset(new uint64_t[vertices + 1]);
+    graph_.offsets = graph_.allocate<uint64_t>(vertices + 1);
     uint64_t next = 0;
     for (uint64_t v = 0; v < vertices; ++v) {
       graph_.offsets[v] = next;
@@ -111,12 +120,12 @@ class GraphBuilder {
   // A range's half edges and its rows are the same stretch [offsets[first vertex], offsets[last vertex + 1]).
   void fill_rows() {
     Progress progress("rows", graph_.half_edges, progress_on_);
-    graph_.neighbours.reset(new Vertex[graph_.half_edges]);
+    graph_.neighbours = graph_.allocate<Vertex>(graph_.half_edges);
 #pragma omp parallel for schedule(dynamic, 1)
     for (uint64_t range = 0; range < ranges_; ++range) {
       const uint64_t first = range << range_shift_;
       const uint64_t last = std::min(graph_.vertices, (range + 1) << range_shift_);
-      std::vector<uint64_t> next(graph_.offsets.get() + first, graph_.offsets.get() + last);
+      std::vector<uint64_t> next(graph_.offsets + first, graph_.offsets + last);
       for (uint64_t i = graph_.offsets[first]; i < graph_.offsets[last]; ++i) {
         const Edge edge = by_range_[i];
         graph_.neighbours[next[edge.from - first]++] = edge.to;

@@ -1,4 +1,4 @@
-// Random reads of a file mapped into memory.
+// Random reads, and a sort in place, of a file mapped into memory.
 #pragma once
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <parallel/algorithm>
 #include <string>
 #include <vector>
 
@@ -47,26 +48,90 @@ inline uint64_t sum_checked_at_random(const uint64_t* data, uint64_t count, uint
   return sum;
 }
 
+// A file of words, mapped shared. Ends the program where that fails.
+class MappedWords {
+ public:
+  MappedWords(const std::string& path, bool writable) {
+    const int file = open(path.c_str(), writable ? O_RDWR : O_RDONLY);
+    struct stat status;
+    if (file < 0 || fstat(file, &status) != 0) fail("cannot open " + path);
+    bytes_ = static_cast<uint64_t>(status.st_size);
+    address_ = mmap(nullptr, bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+    if (address_ == MAP_FAILED) fail("cannot map " + path);
+    close(file);
+  }
+  ~MappedWords() { munmap(address_, bytes_); }
+  MappedWords(const MappedWords&) = delete;
+  MappedWords& operator=(const MappedWords&) = delete;
+
+  void expect_random_access() {
+    if (madvise(address_, bytes_, MADV_RANDOM) != 0) fail("cannot advise the kernel about a mapping");
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t count() const { return bytes_ / sizeof(uint64_t); }
+  uint64_t* data() const { return static_cast<uint64_t*>(address_); }
+
+ private:
+  uint64_t bytes_ = 0;
+  void* address_ = nullptr;
+};
+
 // `madvise_random`: tell the kernel that reads will be random. Rounds read different places. Sets settings.bytes.
 inline Measured file_read(Settings& settings, const std::string& path, bool madvise_random) {
-  const int file = open(path.c_str(), O_RDONLY);
-  struct stat status;
-  if (file < 0 || fstat(file, &status) != 0) fail("cannot read " + path);
-  const auto bytes = static_cast<uint64_t>(status.st_size);
-  settings.bytes = bytes;
-  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-  if (mapped == MAP_FAILED) fail("cannot map " + path);
-  if (madvise_random && madvise(mapped, bytes, MADV_RANDOM) != 0)
-    fail("cannot advise the kernel about " + path);
+  MappedWords words(path, false);
+  settings.bytes = words.bytes();
+  if (madvise_random) words.expect_random_access();
   uint64_t round = 0;
   const auto prepare = [&] { ++round; };
-  const Measured measured = measure(settings, settings.ops, prepare, [&](int thread) {
+  return measure(settings, settings.ops, prepare, [&](int thread) {
     const Share share(settings.ops, thread, settings.threads);
-    return sum_checked_at_random(static_cast<const uint64_t*>(mapped), bytes / sizeof(uint64_t),
-                                 share.end - share.begin, round << 32 | static_cast<uint64_t>(thread));
+    return sum_checked_at_random(words.data(), words.count(), share.end - share.begin,
+                                 round << 32 | static_cast<uint64_t>(thread));
   });
-  munmap(mapped, bytes);
-  close(file);
+}
+
+struct SumAndOrder {
+  uint64_t sum = 0;
+  uint64_t unordered = 0;
+};
+
+inline SumAndOrder sum_and_order(const uint64_t* data, uint64_t count) {
+  uint64_t sum = 0;
+  uint64_t unordered = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum, unordered)
+  for (uint64_t i = 0; i < count; ++i) {
+    sum += mix(data[i]);
+    if (i > 0 && data[i] < data[i - 1]) ++unordered;
+  }
+  return {sum, unordered};
+}
+
+// libstdc++'s parallel quicksort, which needs no second array. Sets settings.bytes, rounds and warmups; checks order
+// and, against the generator of the file, that no word was lost.
+inline Measured file_sort(Settings& settings, const std::string& path) {
+  MappedWords words(path, true);
+  settings.bytes = words.bytes();
+  settings.rounds = 1;
+  settings.warmups = 0;
+  const uint64_t count = words.count();
+  omp_set_num_threads(settings.threads);
+  Measured measured;
+  measured.ops = count;
+  print_timed_from();
+  const double processor_start_s = processor_s();
+  const double start_s = now_s();
+  __gnu_parallel::sort(
+      words.data(), words.data() + count,
+      __gnu_parallel::quicksort_tag(static_cast<__gnu_parallel::_ThreadIndex>(settings.threads)));
+  measured.round_s.push_back(now_s() - start_s);
+  measured.processor_s = processor_s() - processor_start_s;
+  const SumAndOrder result = sum_and_order(words.data(), count);
+  uint64_t expected = 0;
+#pragma omp parallel for schedule(static) reduction(+ : expected)
+  for (uint64_t i = 0; i < count; ++i) expected += mix(random_at(1, i));
+  if (result.unordered != 0 || result.sum != expected) fail("the file was sorted wrongly");
+  measured.checksum = result.sum;
   return measured;
 }
 

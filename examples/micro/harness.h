@@ -1,5 +1,5 @@
-// How a micro benchmark is timed: rounds of one kernel by a fixed team of threads, the first of them to warm
-// up, preparation outside the clock.
+// How a micro benchmark is timed: rounds of one kernel by a fixed team of threads, after some to warm up,
+// preparation outside the clock. When the first timed round begins is printed at once.
 #pragma once
 
 #include <omp.h>
@@ -15,7 +15,8 @@ namespace examples {
 struct Settings {
   uint64_t bytes = 0;  // of the data
   uint64_t ops = 0;    // for kernels that can do any number
-  int rounds = 0;      // timed, after one that is not
+  int rounds = 0;      // timed
+  int warmups = 1;     // rounds before them that are not
   int threads = 0;
 };
 
@@ -24,6 +25,12 @@ struct Measured {
   double processor_s = 0;  // over all timed rounds
   uint64_t ops = 0;        // of one round
   uint64_t checksum = 0;   // of one round; the same for the same settings, whoever compiled the program
+
+  double total_s() const {
+    double total = 0;
+    for (const double seconds : round_s) total += seconds;
+    return total;
+  }
 
   double median_s() const {
     std::vector<double> sorted = round_s;
@@ -46,8 +53,9 @@ template <class Prepare, class Kernel>
 Measured measure(const Settings& settings, uint64_t ops, Prepare prepare, Kernel kernel) {
   Measured measured;
   measured.ops = ops;
-  for (int round = 0; round <= settings.rounds; ++round) {
+  for (int round = -settings.warmups; round < settings.rounds; ++round) {
     prepare();
+    if (round == 0) print_timed_from();
     uint64_t checksum = 0;
     const double processor_start_s = processor_s();
     const double start_s = now_s();
@@ -55,7 +63,7 @@ Measured measure(const Settings& settings, uint64_t ops, Prepare prepare, Kernel
     checksum += kernel(omp_get_thread_num());
     const double seconds = now_s() - start_s;
     measured.checksum = checksum;
-    if (round == 0) continue;
+    if (round < 0) continue;
     measured.round_s.push_back(seconds);
     measured.processor_s += processor_s() - processor_start_s;
   }

@@ -1,11 +1,13 @@
 // micro: one kernel after another, timed, each alone on its data.
 //
-//   micro KERNEL [--bytes B] [--ops N] [--rounds R] [--threads T]
-//   micro file-read --file FILE [--advice none|random] [--ops N] [--rounds R] [--threads T]
+//   micro KERNEL [--bytes B] [--ops N] [--rounds R] [--warmups W] [--threads T]
+//   micro file-read --file FILE [--advice none|random] [--ops N] [--rounds R] [--warmups W] [--threads T]
+//   micro file-sort --file FILE [--threads T]
 //   micro file-make --file FILE --bytes B
 //
-// KERNEL: sum random-read random-update chase sort-words sort-records join-probe map-find. Prints JSON:
-// `seconds` is the median of the timed rounds, `ops` and `checksum` are those of one round.
+// KERNEL: sum random-read random-update chase stencil sort-words sort-records radix-sort hash-join join-probe
+// map-find. Prints JSON: `seconds` is the median of the timed rounds and `total_s` their sum, `ops` and
+// `checksum` are those of one round. file-sort sorts the file's own words, in place and once.
 
 #include <cstdio>
 #include <functional>
@@ -18,6 +20,9 @@
 #include "micro/arrays.h"
 #include "micro/file.h"
 #include "micro/harness.h"
+#include "micro/join.h"
+#include "micro/radix.h"
+#include "micro/stencil.h"
 
 namespace {
 
@@ -26,10 +31,17 @@ using examples::Settings;
 
 const std::map<std::string, std::function<Measured(const Settings&)>>& kernels() {
   static const std::map<std::string, std::function<Measured(const Settings&)>> all = {
-      {"sum", examples::sequential_sum},          {"random-read", examples::random_read},
-      {"random-update", examples::random_update}, {"chase", examples::chase},
-      {"sort-words", examples::sort_words},       {"sort-records", examples::sort_records},
-      {"join-probe", examples::join_probe},       {"map-find", examples::map_find},
+      {"sum", examples::sequential_sum},
+      {"random-read", examples::random_read},
+      {"random-update", examples::random_update},
+      {"chase", examples::chase},
+      {"sort-words", examples::sort_words},
+      {"sort-records", examples::sort_records},
+      {"radix-sort", examples::radix_sort},
+      {"hash-join", examples::hash_join},
+      {"join-probe", examples::join_probe},
+      {"map-find", examples::map_find},
+      {"stencil", examples::stencil},
   };
   return all;
 }
@@ -39,6 +51,7 @@ void print(const std::string& name, const Settings& settings, const Measured& me
   examples::Json()
       .add("name", name)
       .add("seconds", measured.median_s())
+      .add("total_s", measured.total_s())
       .add("ops", measured.ops)
       .add("rounds", settings.rounds)
       .add("threads", settings.threads)
@@ -57,6 +70,7 @@ int main(int argc, char** argv) {
   settings.bytes = options.number("bytes", 256 << 20);
   settings.ops = options.number("ops", 10000000);
   settings.rounds = static_cast<int>(options.number("rounds", 3));
+  settings.warmups = static_cast<int>(options.number("warmups", 1));
   settings.threads = static_cast<int>(options.number("threads", 1));
   const std::string file = options.text("file", "");
   const std::string advice = options.text("advice", "none");
@@ -70,6 +84,9 @@ int main(int argc, char** argv) {
     examples::make_word_file(file, settings.bytes);
   } else if (name == "file-read") {
     const Measured measured = examples::file_read(settings, file, advice == "random");
+    print(name, settings, measured);
+  } else if (name == "file-sort") {
+    const Measured measured = examples::file_sort(settings, file);
     print(name, settings, measured);
   } else if (kernels().count(name) != 0) {
     print(name, settings, kernels().at(name)(settings));

@@ -112,6 +112,7 @@ int main(int argc, char** argv) {
   if (mode != "one-call" && mode != "shuffle") examples::fail("--mode is one-call or shuffle");
 
   const double processor_start_s = examples::processor_s();
+  double sort_processor_s = 0;
   std::unique_ptr<Record[]> records(new Record[count]);
   uint64_t expected = 0;
   Check result;
@@ -127,12 +128,14 @@ int main(int argc, char** argv) {
                 expected = check(records.get(), count, "checksum", progress_on).checksum;
               }));
   seconds.add("sort", timed([&] {
+                const double before_s = examples::processor_s();
                 Progress progress("sort", 0, progress_on && mode == "one-call");
                 if (mode == "one-call") {
                   examples::sort_one_call(records.get(), count);
                 } else {
                   records = examples::sort_shuffle(std::move(records), count, progress_on);
                 }
+                sort_processor_s = examples::processor_s() - before_s;
               }));
   seconds.add("validate", timed([&] { result = check(records.get(), count, "validate", progress_on); }));
   if (!output.empty()) {
@@ -151,6 +154,7 @@ int main(int argc, char** argv) {
       .add("records", count)
       .add("threads", omp_get_max_threads())
       .add("seconds", seconds)
+      .add("processor", examples::Json().add("sort", sort_processor_s))
       .add("processor_s", examples::processor_s() - processor_start_s)
       .add_hex("checksum", result.checksum)
       .add("unordered", result.unordered)
