@@ -14,23 +14,19 @@ stopped, and counts as "more than" its time limit. Programs check their own resu
 """
 import argparse
 import dataclasses
-import json
-import os
 import pathlib
 import statistics
 import sys
 import time
 
-from harness import cgroup, fio, machine, process, swap, table, workspace
-from harness.programs import Programs
+from harness import cgroup, fio, kernels, machine, peers, process, reads, swap, workspace
+from harness.programs import ALLOWANCE_BYTES, Programs
+from harness.report import Report, Row
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "BENCHMARKS.md"
-DOCS_BEGIN, DOCS_END = "<!-- first-light:begin -->\n", "<!-- first-light:end -->\n"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-ALLOWANCE_BYTES = 64 * MIB
 RECORD_BYTES = 100
-PAGE_CLUSTERS = (0, 3)
 SPILL_TARGETS = {"one-call": 1.0, "shuffle": 2.0}  # times faster than on swap, at least
 RUN_LIMIT_S = 900  # of any run but a peer's on swap: something hangs
 
@@ -63,81 +59,28 @@ PROBE_SCALE = 16  # of the full run, for choosing the kernel's settings
 
 
 @dataclasses.dataclass
-class Row:
-    section: str
-    name: str
-    spillway: float = 0
-    peer: float = 0
-    unit: str = "s"
-    ratio: float = 0  # smaller is better where `at_most`, larger where not
-    at_most: bool = True
-    target: float = 0  # 0: none
-    peer_is_lower_bound: bool = False
-    note: str = ""
-    failed: bool = False
-    details: dict = dataclasses.field(default_factory=dict)
-
-    def met(self) -> str:
-        if self.failed:
-            return "failed"
-        if self.target == 0:
-            return ""
-        return "yes" if (self.ratio <= self.target if self.at_most else self.ratio >= self.target) else "no"
-
-
-@dataclasses.dataclass
-class Bench:
-    programs: Programs
-    sizes: Sizes
-    store: pathlib.Path
-    peer_limit_s: float
-    block: str
-    rows: list = dataclasses.field(default_factory=list)
-    skipped: list = dataclasses.field(default_factory=list)
+class Bench(Report):
+    programs: Programs = None
+    sizes: Sizes = None
+    peer_limit_s: float = 0
+    block: str = ""
     peaks: list = dataclasses.field(default_factory=list)  # (name, cap, peak)
-
-    def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    def skip(self, what: str, why: str) -> None:
-        self.skipped.append({"what": what, "why": why})
-        self.say(f"skipped: {what}: {why}")
-
-    def failure(self, section: str, name: str, why: str) -> None:
-        self.rows.append(Row(section, name, note=why, failed=True))
-        self.say(f"FAILED: {name}: {why}")
-
-    def add(self, row: Row) -> None:
-        self.rows.append(row)
-        self.say(f"{row.section}: {row.name}: ratio {row.ratio:.2f}")
-
-    def limit(self, cap_bytes: int) -> int | None:
-        return cap_bytes + ALLOWANCE_BYTES if self.programs.grouped else None
 
 
 # --- in memory -------------------------------------------------------------------------------------------------------
 
-@dataclasses.dataclass(frozen=True)
-class InMemory:
-    name: str
-    program: str
-    arguments: tuple
-    data_bytes: int
-    target: float = 0
-
-
-def in_memory_cases(scale: int) -> list[InMemory]:
+def in_memory_cases(scale: int) -> list[kernels.Case]:
     def micro(name, kernel, data_bytes, operations=0, rounds=3, threads=1, target=0):
         data_bytes //= scale
         arguments = (kernel, "--bytes", data_bytes, "--rounds", rounds, "--threads", threads)
         if operations:
             arguments += ("--ops", operations // scale)
-        return InMemory(name, "micro", arguments, data_bytes, target)
+        return kernels.Case(name, "micro", arguments, data_bytes, target)
 
     def terasort(mode, target):
         records = 10_000_000 // scale
         arguments = ("--records", records, "--mode", mode, "--progress", "off")
-        return InMemory(f"TeraSort, {mode}", "terasort", arguments, 2 * RECORD_BYTES * records, target)
+        return kernels.Case(f"TeraSort, {mode}", "terasort", arguments, 2 * RECORD_BYTES * records, target, ("sort",))
 
     return [
         micro("sequential sum", "sum", 2 * GIB, rounds=5, target=1.5),
@@ -156,37 +99,24 @@ def in_memory_cases(scale: int) -> list[InMemory]:
     ]
 
 
-def kernel_s(report: dict) -> float:
-    """The time of the part that is compared: a micro benchmark's kernel, a program's sorting."""
-    seconds = report["seconds"]
-    return seconds["sort"] if isinstance(seconds, dict) else seconds
-
-
 def in_memory(bench: Bench) -> None:
+    variants = {
+        "native": lambda case: bench.programs.native(case.program, *case.arguments, time_limit_s=RUN_LIMIT_S),
+        "spillway": lambda case: bench.programs.spillway(2 * case.data_bytes + 256 * MIB, case.program, *case.arguments,
+                                                         time_limit_s=RUN_LIMIT_S)[0],
+    }
     for case in in_memory_cases(bench.sizes.in_memory_scale):
-        times: dict[str, list[float]] = {"native": [], "spillway": []}
-        checksums = set()
-        processor_ratios = []
-        for _ in range(bench.sizes.repetitions):
-            native = bench.programs.native(case.program, *case.arguments, time_limit_s=RUN_LIMIT_S)
-            recompiled, _ = bench.programs.spillway(2 * case.data_bytes + 256 * MIB, case.program, *case.arguments,
-                                                    time_limit_s=RUN_LIMIT_S)
-            failed = next((r for r in (native, recompiled) if not r.ok), None)
-            if failed:
-                break
-            for variant, result in (("native", native), ("spillway", recompiled)):
-                times[variant].append(kernel_s(result.report))
-                checksums.add(result.report["checksum"])
-            processor_ratios.append(recompiled.report["processor_s"] / native.report["processor_s"])
-        if failed:
-            bench.failure("in memory", case.name, failed.why_failed())
-        elif len(checksums) != 1:
-            bench.failure("in memory", case.name, f"different results: {sorted(checksums)}")
-        else:
-            spillway_s, native_s = (statistics.median(times[v]) for v in ("spillway", "native"))
-            processor = statistics.median(processor_ratios)
-            bench.add(Row("in memory", case.name, spillway_s, native_s, ratio=spillway_s / native_s, target=case.target,
-                          note=f"processor {processor:.2f}", details={**times, "processor_ratio": processor}))
+        try:
+            times = kernels.compare(case, variants, bench.sizes.repetitions)
+        except kernels.Failed as failed:
+            bench.failure("in memory", case.name, str(failed))
+            continue
+        phase = case.phases[0] if case.phases else ""
+        ours, native = times["spillway", phase], times["native", phase]
+        processor = ours.processor / native.processor
+        bench.add(Row("in memory", case.name, ours.wall, native.wall, ratio=ours.wall / native.wall, target=case.target,
+                      note=f"processor {processor:.2f}",
+                      details={"native": native.wall_s, "spillway": ours.wall_s, "processor_ratio": processor}))
 
 
 # --- four times as much data as memory -------------------------------------------------------------------------------
@@ -195,30 +125,15 @@ def terasort_arguments(records: int, mode: str) -> tuple:
     return ("--records", records, "--mode", mode, "--progress", "off")
 
 
-def swap_bytes(records: int) -> int:
-    return 2 * RECORD_BYTES * records + 256 * MIB
-
-
-def best_page_cluster(bench: Bench, mode: str) -> int:
-    """The setting with which the native program swaps best, found on a small instance of the same shape."""
-    probe = dataclasses.replace(bench.sizes, scale=PROBE_SCALE)
-    took = {}
-    with swap.swap_file(bench.store, swap_bytes(probe.spill_records)):
-        for cluster in PAGE_CLUSTERS:
-            with swap.setting(swap.PAGE_CLUSTER, str(cluster)):
-                result = bench.programs.native("terasort", *terasort_arguments(probe.spill_records, mode),
-                                               limit_bytes=probe.spill_cap_bytes, time_limit_s=bench.peer_limit_s / 4)
-                took[cluster] = result.seconds if result.ok else float("inf")
-    return min(took, key=took.get)
+def terasort_job(sizes: Sizes, mode: str, limit_bytes: int | None) -> peers.Job:
+    return peers.Job("terasort", terasort_arguments(sizes.spill_records, mode),
+                     2 * RECORD_BYTES * sizes.spill_records + 256 * MIB, limit_bytes)
 
 
 def run_on_swap(bench: Bench, mode: str, time_limit_s: float) -> tuple[process.Result, int]:
-    cluster = best_page_cluster(bench, mode)
-    with swap.setting(swap.PAGE_CLUSTER, str(cluster)), \
-            swap.swap_file(bench.store, swap_bytes(bench.sizes.spill_records)):
-        result = bench.programs.native("terasort", *terasort_arguments(bench.sizes.spill_records, mode),
-                                       limit_bytes=bench.limit(bench.sizes.spill_cap_bytes), time_limit_s=time_limit_s)
-    return result, cluster
+    probe = dataclasses.replace(bench.sizes, scale=PROBE_SCALE)
+    return peers.on_swap(bench.programs, terasort_job(bench.sizes, mode, bench.programs.limit(bench.sizes.spill_cap_bytes)),
+                         terasort_job(probe, mode, probe.spill_cap_bytes), time_limit_s)
 
 
 def details_of(result: process.Result, counters: dict | None = None) -> dict:
@@ -237,7 +152,7 @@ def terasort_beyond_memory(bench: Bench, mode: str) -> None:
     for _ in range(bench.sizes.spill_repetitions):
         result, counters = bench.programs.spillway(
             cap_bytes, "terasort", *terasort_arguments(bench.sizes.spill_records, mode), block=bench.block,
-            limit_bytes=bench.limit(cap_bytes), time_limit_s=RUN_LIMIT_S)
+            limit_bytes=bench.programs.limit(cap_bytes), time_limit_s=RUN_LIMIT_S)
         if not result.ok:
             bench.failure("terasort", name, result.why_failed())
             return
@@ -263,21 +178,8 @@ def terasort_beyond_memory(bench: Bench, mode: str) -> None:
 
 # --- random reads of a file ------------------------------------------------------------------------------------------
 
-@dataclasses.dataclass(frozen=True)
-class Rate:
-    reads_per_s: float  # from the disk
-    processor_us: float  # a read from the disk
-
-
-def disk_rate(result: process.Result, resident_share: float) -> Rate:
-    """Places are uniform, so this share of the operations of a warmed-up round is answered from memory."""
-    report = result.report
-    missing = 1 - resident_share
-    return Rate(report["ops"] / report["seconds"] * missing, report["processor_ns_per_op"] / missing / 1000)
-
-
 def random_reads(bench: Bench) -> None:
-    file = bench.store / "words"
+    file = bench.programs.store / "words"
     file_bytes = bench.sizes.file_bytes
     cap_bytes = file_bytes // 10 // (64 * KIB) * (64 * KIB)
     made = bench.programs.native("micro", "file-make", "--file", file, "--bytes", file_bytes)
@@ -291,55 +193,31 @@ def random_reads(bench: Bench) -> None:
 
 def random_reads_by(bench: Bench, file: pathlib.Path, cap_bytes: int, threads: int, operations: int) -> None:
     name = f"random 8-byte reads of a file, {threads} thread{'s' if threads > 1 else ''}"
-    limit_bytes = bench.limit(cap_bytes)
-    arguments = ("file-read", "--file", file, "--threads", threads, "--ops", operations, "--rounds", 1)
-    rates: dict[str, list[Rate]] = {"spillway": [], "mmap": []}
-    device, engine = [], ""
-    for _ in range(bench.sizes.repetitions):
-        if fio.why_not() is None:
-            rate, engine = fio.random_reads_per_s(file, 4 * KIB, threads, bench.sizes.fio_s)
-            device.append(rate)
-        drop_page_cache(file)
-        result, counters = bench.programs.spillway(cap_bytes, "micro", *arguments, limit_bytes=limit_bytes,
-                                                   time_limit_s=RUN_LIMIT_S)
-        if not result.ok:
-            bench.failure("random reads", name, result.why_failed())
-            return
+    job = reads.Reads(file, bench.sizes.file_bytes, cap_bytes, bench.programs.limit(cap_bytes), threads, operations,
+                      bench.sizes.fio_s, RUN_LIMIT_S)
+    try:
+        measured = job.measure(bench.programs, {"spillway": "spillway"}, bench.sizes.repetitions)
+    except reads.Failed as failed:
+        bench.failure("random reads", name, str(failed))
+        return
+    for result in measured.results["spillway"]:
         bench.peaks.append((name, cap_bytes, result.usage.peak_program_bytes))
-        rates["spillway"].append(disk_rate(result, cap_bytes / bench.sizes.file_bytes))
-        drop_page_cache(file)
-        if limit_bytes is not None:
-            result = bench.programs.native("micro", *arguments, "--advice", "random", limit_bytes=limit_bytes,
-                                           time_limit_s=RUN_LIMIT_S)
-            if not result.ok:
-                bench.failure("random reads", f"{name}: mmap", result.why_failed())
-                return
-            rates["mmap"].append(disk_rate(result, limit_bytes / bench.sizes.file_bytes))
-    ours = median_rate(rates["spillway"])
-    details = {"counters": counters, "fio_engine": engine, "processor_us_per_miss": ours.processor_us}
-    if device:
-        fio_rate = statistics.median(device)
-        bench.add(Row("random reads", f"{name}: fio", ours.reads_per_s, fio_rate, "reads/s",
-                      ours.reads_per_s / fio_rate, at_most=False, target=0.9, note=engine, details=details))
+    ours, peer, mmap = (measured.rate(side) for side in ("spillway", "fio", "mmap"))
+    engine = measured.fio_engine
+    details = {"counters": measured.counters["spillway"], "fio_engine": engine,
+               "processor_us_per_miss": ours.processor_us}
+    if peer:
+        bench.add(Row("random reads", f"{name}: fio", ours.reads_per_s, peer.reads_per_s, "reads/s",
+                      ours.reads_per_s / peer.reads_per_s, at_most=False, target=0.9, note=engine, details=details))
     else:
         bench.skip(f"{name}: fio", fio.why_not())
-    if rates["mmap"]:
-        mmap = median_rate(rates["mmap"])
+    if mmap:
         bench.add(Row("random reads", f"{name}: mmap", ours.reads_per_s, mmap.reads_per_s, "reads/s",
                       ours.reads_per_s / mmap.reads_per_s, at_most=False, note="MADV_RANDOM", details=details))
         bench.add(Row("random reads", f"{name}: processor time a miss, mmap", ours.processor_us, mmap.processor_us,
                       "us", ours.processor_us / mmap.processor_us))
     else:
         bench.skip(f"{name}: mmap", "memory cannot be limited")
-
-
-def median_rate(rates: list[Rate]) -> Rate:
-    return Rate(statistics.median(r.reads_per_s for r in rates), statistics.median(r.processor_us for r in rates))
-
-
-def drop_page_cache(file: pathlib.Path) -> None:
-    with open(file, "rb") as opened:
-        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 # --- all of it -------------------------------------------------------------------------------------------------------
@@ -358,32 +236,6 @@ SECTIONS = {
     "terasort": lambda bench: [terasort_beyond_memory(bench, mode) for mode in ("one-call", "shuffle")],
     "random-reads": random_reads,
 }
-
-
-def shown(value: float, unit: str) -> str:
-    if value == 0:
-        return ""
-    return table.seconds(value) if unit == "s" else f"{value:,.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
-
-
-def markdown(rows: list[Row], about: dict, skipped: list) -> str:
-    cells = []
-    for row in rows:
-        more = "> " if row.peer_is_lower_bound else ""
-        target = f"{'≤' if row.at_most else '≥'} {row.target:g}" if row.target else ""
-        cells.append([row.section, row.name, shown(row.spillway, row.unit), more + shown(row.peer, row.unit),
-                      f"{more}{row.ratio:.2f}" if row.ratio else "", target, row.met(), row.note])
-    lines = [f"{key}: {value}  " for key, value in about.items()]
-    heads = ["section", "what", "Spillway", "peer", "ratio", "target", "met", "note"]
-    lines += ["", table.table(heads, cells)]
-    lines += ["", *(f"Skipped: {skip['what']}: {skip['why']}  " for skip in skipped)] if skipped else []
-    return "\n".join(lines) + "\n"
-
-
-def update_docs(text: str) -> None:
-    before, rest = DOCS.read_text().split(DOCS_BEGIN)
-    _, after = rest.split(DOCS_END)
-    DOCS.write_text(before + DOCS_BEGIN + text + DOCS_END + after)
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -413,7 +265,8 @@ def main(arguments: list[str]) -> int:
         if reason:
             sys.exit(f"first-light: {reason}")
         workspace.need_space(store, 4 * sizes.spill_records * RECORD_BYTES + 2 * GIB)
-        bench = Bench(programs, sizes, store, options.peer_limit or (20 if options.quick else 240), options.block)
+        bench = Bench("first-light", programs=programs, sizes=sizes, block=options.block,
+                      peer_limit_s=options.peer_limit or (20 if options.quick else 240))
         if not grouped:
             bench.skip("memory limits", cgroup.why_not())
         about = machine.describe(ROOT, store) | {"scale": "1/16" if options.quick else "1"}
@@ -421,13 +274,8 @@ def main(arguments: list[str]) -> int:
             SECTIONS[name](bench)
         memory(bench)
     about["took_s"] = round(time.monotonic() - start)
-    text = markdown(bench.rows, about, bench.skipped)
-    rows = [dataclasses.asdict(row) | {"met": row.met()} for row in bench.rows]
-    report = {"bench": "first-light", "about": about, "rows": rows, "skipped": bench.skipped}
-    (results / "first-light.json").write_text(json.dumps(report, indent=1) + "\n")
-    (results / "first-light.md").write_text(text)
+    text = bench.write(results, about)
     if options.update_docs:
-        update_docs(text)
+        bench.update_docs(DOCS, text)
     print(text)
-    bench.say(f"written: {results}/first-light.json and .md")
-    return 1 if any(row.failed for row in bench.rows) else 0
+    return 1 if bench.failed() else 0

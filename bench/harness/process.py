@@ -30,6 +30,7 @@ class Result:
     usage: cgroup.Usage
     disk_read_bytes: int  # by anyone on the machine, during the run
     disk_write_bytes: int
+    disk_samples: list[tuple[float, int]] = dataclasses.field(default_factory=list)  # (seconds, bytes both ways so far)
 
     @property
     def ok(self) -> bool:
@@ -43,6 +44,21 @@ class Result:
             return json.loads(lines[-1]) if lines else {}
         except json.JSONDecodeError:
             return {}
+
+    @property
+    def timed_from_s(self) -> float:
+        """When the measured part began, if the program said so on its first line; otherwise all of it is measured."""
+        lines = self.output.strip().splitlines()
+        try:
+            return json.loads(lines[0])["timed_from_s"]
+        except (IndexError, KeyError, TypeError, json.JSONDecodeError):
+            return 0
+
+    def disk_bytes_between(self, begin_s: float, end_s: float) -> int:
+        """Bytes read and written meanwhile, as exactly as the samples are dense."""
+        before = max((total for at, total in self.disk_samples if at <= begin_s), default=0)
+        until = max((total for at, total in self.disk_samples if at <= end_s), default=0)
+        return until - before
 
     def why_failed(self) -> str:
         if self.timed_out:
@@ -75,15 +91,18 @@ def _before_exec(group: cgroup.MemoryGroup | None) -> None:
         group.enter()
 
 
-def _wait(child: subprocess.Popen, group: cgroup.MemoryGroup | None, time_limit_s: float | None):
-    """(status, rusage, timed out). Samples memory meanwhile."""
+def _wait(child: subprocess.Popen, group: cgroup.MemoryGroup | None, disk: Disk, time_limit_s: float | None):
+    """(status, rusage, timed out, disk samples). Samples memory and disk meanwhile."""
     start = time.monotonic()
+    disk_before = sum(disk.read_write_bytes())
+    samples = []
     timed_out = False
     while True:
         process_id, status, rusage = os.wait4(child.pid, os.WNOHANG)
+        samples.append((time.monotonic() - start, sum(disk.read_write_bytes()) - disk_before))
         if process_id != 0:
             child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, rusage, timed_out
+            return child.returncode, rusage, timed_out, samples
         if group is not None:
             group.sample()
         if time_limit_s is not None and not timed_out and time.monotonic() - start > time_limit_s:
@@ -114,7 +133,7 @@ def run(command: list, directory: pathlib.Path, *, limit_bytes: int | None = Non
                                  stderr=None if show_progress else errors, start_new_session=True,
                                  env={**os.environ, **(environment or {})}, preexec_fn=lambda: _before_exec(group))
         stack.callback(_end, child)
-        status, rusage, timed_out = _wait(child, group, time_limit_s)
+        status, rusage, timed_out, samples = _wait(child, group, disk, time_limit_s)
         seconds = time.monotonic() - start
         read_after, written_after = disk.read_write_bytes()
         output.seek(0)
@@ -122,4 +141,5 @@ def run(command: list, directory: pathlib.Path, *, limit_bytes: int | None = Non
         return Result(seconds=seconds, processor_s=rusage.ru_utime + rusage.ru_stime, timed_out=timed_out,
                       exit_status=status, output=output.read(), errors=errors.read(),
                       usage=group.finish() if group else cgroup.Usage(peak_program_bytes=rusage.ru_maxrss * 1024),
-                      disk_read_bytes=read_after - read_before, disk_write_bytes=written_after - written_before)
+                      disk_read_bytes=read_after - read_before, disk_write_bytes=written_after - written_before,
+                      disk_samples=samples)

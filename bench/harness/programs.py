@@ -1,4 +1,4 @@
-"""The example programs in both builds, and how to start them."""
+"""The example programs in their builds (`native`, `spillway`, `mapped`), and how to start them."""
 import json
 import pathlib
 import sys
@@ -7,6 +7,7 @@ from . import process
 
 # OpenMP's threads spin while they wait, which would be counted as their program's processor time.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+ALLOWANCE_BYTES = 64 << 20  # on top of a cap, for code, stacks and small allocations
 
 
 class Programs:
@@ -18,8 +19,8 @@ class Programs:
         self.grouped = grouped
         self.spillway_command = build / "bin" / "spillway"
 
-    def path(self, variant: str, name: str) -> pathlib.Path:
-        path = self.build / "examples" / variant / name
+    def path(self, build: str, name: str) -> pathlib.Path:
+        path = self.build / "examples" / build / name
         if not path.exists():
             sys.exit(f"{path} is missing: ./dev build makes it")
         return path
@@ -30,17 +31,27 @@ class Programs:
                 return f"{needed} was not built"
         return None
 
-    def native(self, name: str, *arguments, **options) -> process.Result:
-        return process.run([self.path("native", name), *arguments], self.store, grouped=self.grouped,
-                           environment=ENVIRONMENT, **options)
+    def limit(self, cap_bytes: int) -> int | None:
+        """Of the control group in which either side of a comparison runs; None where there can be no such group."""
+        return cap_bytes + ALLOWANCE_BYTES if self.grouped else None
 
-    def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "4K", **options
-                 ) -> tuple[process.Result, dict]:
-        """The result, and the runtime's counters."""
+    def file_arrays(self) -> dict:
+        """The environment in which a native program's large arrays are mapped files in the store's directory."""
+        return {"LD_PRELOAD": str(self.build / "bench" / "file_arrays.so"), "SPILLWAY_BENCH_ARRAYS": str(self.store)}
+
+    def native(self, name: str, *arguments, environment: dict | None = None, **options) -> process.Result:
+        return process.run([self.path("native", name), *arguments], self.store, grouped=self.grouped,
+                           environment=ENVIRONMENT | (environment or {}), **options)
+
+    def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "4K", build: str = "spillway",
+                 map_files: pathlib.Path | None = None, **options) -> tuple[process.Result, dict]:
+        """The result, and the runtime's counters. build `native`: an unmodified program, whose mappings of
+        `map_files` are managed too, as those of recompiled programs are."""
         stats_file = self.store / "stats.json"
         stats_file.unlink(missing_ok=True)
         command = [self.spillway_command, "run", "--memory", memory_bytes, "--store", self.store, "--block", block,
-                   f"--stats={stats_file}", "--", self.path("spillway", name), *arguments]
+                   f"--stats={stats_file}", *(["--map-files", map_files] if map_files and build == "native" else []), "--",
+                   self.path(build, name), *arguments]
         result = process.run(command, self.store, grouped=self.grouped, environment=ENVIRONMENT, **options)
         try:
             stats = json.loads(stats_file.read_text())

@@ -1,0 +1,311 @@
+"""The sections of bench/mapped.py whose data is larger than memory."""
+import dataclasses
+import pathlib
+
+from harness import cgroup, fio, peers, process, reads, swap
+from harness.programs import Programs
+from harness.report import Report, Row
+
+MIB, GIB = 1 << 20, 1 << 30
+THREADS = 2
+BUILDS = {"recompiled": "mapped", "unmodified": "native"}  # variant to the build that runs under Spillway
+RECORD_BYTES = 100
+EDGE_FACTOR = 16
+MEMORY_SHARE = 4  # one part of so many of the data fits
+PROBE_SCALE = 16  # of a case, for choosing the kernel's settings
+RUN_LIMIT_S = 600  # of our own runs: something hangs
+CAP_BYTES_MIN = 32 * MIB
+PEER_LIMIT_S_MIN = 10
+SWAP_PATIENCE, MMAP_PATIENCE = 4, 2  # a peer is stopped after so many times our own, better, time
+FAULT_SHARE_TARGET = 0.02
+UMAP_THREADS = (1, 2, 8, 32)
+UMAP_TARGET_LEAST, UMAP_TARGET_MEAN = 1.22, 1.9  # what its paper reports over mmap: from, to
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    program: str
+    arguments: tuple
+    data_bytes: int
+    cap_bytes: int
+    phase: str = ""  # of the program's report; "": what the program names as its measured part, or all of it
+    block: str = ""  # "": as the command line says
+    read_percent: int = 0  # where access is sequential: of its disk traffic, about
+    in_mean: bool = True
+
+
+@dataclasses.dataclass
+class Bench(Report):
+    programs: Programs = None
+    scale: int = 1
+    repetitions: int = 0  # 0: as many as a section likes
+    peer_limit_s: float = 0
+    block: str = ""
+    long: bool = False
+    only_case: str = ""
+    runs: dict = dataclasses.field(default_factory=dict)  # our own, by (case, variant): used by two sections
+
+    def graph_file(self, scale: int) -> pathlib.Path:
+        """An R-MAT graph, built once."""
+        file = self.programs.store / f"graph-{scale}"
+        if not file.exists():
+            made = self.programs.native("graph", "--scale", scale, "--edge-factor", EDGE_FACTOR, "--save", file, "--run",
+                                        "bfs", "--verify", "no", "--progress", "off")
+            if not made.ok:
+                raise RuntimeError(f"making the graph: {made.why_failed()}")
+        reads.drop_page_cache(file)
+        return file
+
+    def ours(self, case: Case, variant: str) -> tuple[process.Result, dict]:
+        if (case.name, variant) not in self.runs:
+            self.runs[case.name, variant] = self.programs.spillway(
+                case.cap_bytes, case.program, *case.arguments, build=BUILDS[variant], block=case.block or self.block,
+                limit_bytes=self.programs.limit(case.cap_bytes), time_limit_s=RUN_LIMIT_S)
+        return self.runs[case.name, variant]
+
+
+def graph_bytes_while_built(scale: int) -> int:
+    return (EDGE_FACTOR * 24 + 32) << scale
+
+
+def graph_bytes(scale: int) -> int:
+    """Rows and their offsets, and what PageRank adds."""
+    return (EDGE_FACTOR * 8 + 8 + 8) << scale
+
+
+def cap_of(data_bytes: int) -> int:
+    return max(CAP_BYTES_MIN, data_bytes // MEMORY_SHARE // (64 << 10) * (64 << 10))
+
+
+def cases(bench: Bench, scale: int) -> list[Case]:
+    def terasort(mode):
+        records = 40_000_000 // scale
+        arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
+        return Case(f"TeraSort by {mode}", "terasort", arguments, 2 * RECORD_BYTES * records,
+                    max(CAP_BYTES_MIN, GIB // scale))
+
+    def micro(name, kernel, rounds=1, operations=0, **more):
+        data_bytes = GIB // scale
+        arguments = (kernel, "--bytes", data_bytes, "--rounds", rounds, "--warmups", 0, "--threads", THREADS)
+        if operations:
+            arguments += ("--ops", max(1000, operations // scale))
+        return Case(name, "micro", arguments, data_bytes, cap_of(data_bytes), **more)
+
+    def pagerank():
+        graph_scale = 22 - (scale - 1).bit_length()
+        arguments = ("--graph", bench.graph_file(graph_scale), "--run", "pagerank", "--sweeps", 5, "--verify", "no",
+                     "--progress", "off", "--threads", THREADS)
+        data_bytes = graph_bytes(graph_scale)
+        return Case("PageRank", "graph", arguments, data_bytes, cap_of(data_bytes), phase="pagerank")
+
+    def wanted(name):
+        return bench.only_case.lower() in name.lower()
+
+    makers = {
+        "TeraSort by shuffle": lambda: terasort("shuffle"),
+        "TeraSort by one-call": lambda: terasort("one-call"),
+        "radix sort": lambda: micro("radix sort", "radix-sort", read_percent=66),
+        "stencil": lambda: micro("stencil", "stencil", rounds=4, read_percent=50),
+        "hash join": lambda: micro("hash join", "hash-join"),
+        "PageRank": pagerank,
+        "random updates": lambda: micro("random updates", "random-update", operations=150_000, block="4K", in_mean=False),
+    }
+    if not bench.long:
+        del makers["TeraSort by one-call"]
+    return [make() for name, make in makers.items() if wanted(name)]
+
+
+def measured_s(case: Case, result: process.Result) -> float:
+    """Of the measured part; of a run that was stopped, as much of it as there was."""
+    if not result.ok:
+        return result.seconds - result.timed_from_s if result.timed_from_s else 0
+    if case.phase:
+        return result.report["seconds"][case.phase]
+    return result.report.get("total_s", result.seconds)
+
+
+def details_of(result: process.Result, counters: dict | None = None) -> dict:
+    return {"seconds": result.seconds, "processor_s": result.processor_s, "report": result.report,
+            "peak_program_bytes": result.usage.peak_program_bytes, "peak_total_bytes": result.usage.peak_total_bytes,
+            "disk_read_bytes": result.disk_read_bytes, "disk_write_bytes": result.disk_write_bytes,
+            "timed_out": result.timed_out, "counters": counters}
+
+
+# --- against swap and mapped files -----------------------------------------------------------------------------------
+
+def peer_job(case: Case, limit_bytes: int | None) -> peers.Job:
+    return peers.Job(case.program, case.arguments, case.data_bytes + 256 * MIB, limit_bytes)
+
+
+def run_peers(bench: Bench, case: Case, ours_s: float) -> dict[str, tuple[process.Result, str]]:
+    """By name, with a note on how they ran."""
+    found = {}
+    if not bench.programs.grouped:
+        bench.skip(f"{case.name}: peers", cgroup.why_not())
+        return found
+    job = peer_job(case, bench.programs.limit(case.cap_bytes))
+    if swap.why_not():
+        bench.skip(f"{case.name}: swap", swap.why_not())
+    else:
+        probe_case = next(c for c in cases(bench, bench.scale * PROBE_SCALE) if c.name == case.name)
+        limit_s = min(bench.peer_limit_s, max(PEER_LIMIT_S_MIN, SWAP_PATIENCE * ours_s))
+        result, cluster = peers.on_swap(bench.programs, job, peer_job(probe_case, probe_case.cap_bytes), limit_s)
+        found["swap"] = result, f"page-cluster {cluster}"
+    limit_s = min(bench.peer_limit_s, max(PEER_LIMIT_S_MIN, MMAP_PATIENCE * ours_s))
+    found["mmap"] = peers.on_mapped_files(bench.programs, job, limit_s), "arrays in mapped files"
+    return found
+
+
+def out_of_core(bench: Bench) -> None:
+    against_swap: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
+    for case in cases(bench, bench.scale):
+        runs = {variant: bench.ours(case, variant) for variant in BUILDS}
+        failed = [f"{variant}: {result.why_failed()}" for variant, (result, _) in runs.items() if not result.ok]
+        for why in failed:
+            bench.failure("out of core", case.name, why)
+        runs = {variant: run for variant, run in runs.items() if run[0].ok}
+        if not runs:
+            continue
+        found = run_peers(bench, case, min(result.seconds for result, _ in runs.values()))
+        for variant, run in runs.items():
+            for peer, (result, note) in found.items():
+                row = row_against(bench, case, variant, run, peer, result, note)
+                if row and peer == "swap" and case.in_mean:
+                    against_swap[variant].append(row)
+            if case.read_percent:
+                bandwidth_row(bench, case, variant, run[0])
+    for variant, rows in against_swap.items():
+        bench.add_mean("out of core", f"geometric mean against swap, {variant}", rows, 3.0)
+
+
+def row_against(bench: Bench, case: Case, variant: str, run: tuple, peer: str, result: process.Result, note: str
+                ) -> Row | None:
+    name = f"{case.name}, {variant}: {peer}"
+    ours_s, peer_s = measured_s(case, run[0]), measured_s(case, result)
+    if case.program == "terasort":  # all of it is measured
+        peer_s = result.seconds
+    if not result.ok and not result.timed_out:
+        bench.failure("out of core", name, result.why_failed())
+    elif peer_s == 0:
+        bench.skip(name, f"stopped after {result.seconds:.0f} s, before its measured part began")
+    elif result.ok and result.report.get("checksum") != run[0].report.get("checksum"):
+        bench.failure("out of core", name, f"different results: {result.report} and {run[0].report}")
+    else:
+        row = Row("out of core", name, ours_s, peer_s, ratio=peer_s / ours_s, at_most=False,
+                  target=1.0 if peer == "mmap" else 0, peer_is_lower_bound=result.timed_out, note=note,
+                  details={"spillway": details_of(*run), "peer": details_of(result)})
+        bench.add(row)
+        return row
+    return None
+
+
+def bandwidth_row(bench: Bench, case: Case, variant: str, result: process.Result) -> None:
+    name = f"{case.name}, {variant}: the disk's bandwidth"
+    if fio.why_not():
+        bench.skip(name, fio.why_not())
+        return
+    file = bench.programs.store / "sequential"
+    device = fio.sequential_bytes_per_s(file, case.data_bytes, case.read_percent, 4 if bench.scale == 1 else 1)
+    file.unlink()
+    seconds = measured_s(case, result)
+    rate = result.disk_bytes_between(result.timed_from_s, result.timed_from_s + seconds) / seconds
+    bench.add(Row("out of core", name, rate / MIB, device / MIB, "MiB/s", rate / device, False, 0.7,
+                  note=f"{case.read_percent} % reads"))
+
+
+# --- hints or faults -------------------------------------------------------------------------------------------------
+
+def hints(bench: Bench) -> None:
+    words = bench.programs.store / "words"
+    words_bytes = GIB // bench.scale
+    bench.programs.native("micro", "file-make", "--file", words, "--bytes", words_bytes)
+    arguments = ("file-read", "--file", words, "--ops", 100_000 // bench.scale, "--rounds", 1, "--threads", THREADS)
+    file_read = Case("random reads of a file", "micro", arguments, words_bytes, cap_of(words_bytes), block="4K")
+    total = {"fault_misses": 0, "hint_misses": 0, "readahead_fills": 0}
+    for case in [*cases(bench, bench.scale), *([file_read] if not bench.only_case else [])]:
+        result, counters = bench.ours(case, "recompiled")
+        if not result.ok or not counters:
+            bench.failure("hints", case.name, result.why_failed() if not result.ok else "no statistics were written")
+            continue
+        for name in total:
+            total[name] += counters[name]
+        hints_row(bench, case.name, counters)
+    words.unlink()
+    hints_row(bench, "all of them", total)
+
+
+def hints_row(bench: Bench, name: str, counters: dict) -> None:
+    blocks = counters["fault_misses"] + counters["hint_misses"] + counters["readahead_fills"]
+    share = counters["fault_misses"] / max(1, blocks)
+    bench.add(Row("hints", f"{name}: blocks that came in by a fault", counters["fault_misses"], blocks, "blocks",
+                  share, target=FAULT_SHARE_TARGET, details=counters))
+
+
+# --- UMap's own claim ------------------------------------------------------------------------------------------------
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    name: str
+    program: str
+    arguments: tuple
+    file: pathlib.Path
+    data_bytes: int
+    phase: str  # "": total_s
+
+
+def umap_claim(bench: Bench) -> None:
+    if not bench.programs.grouped:
+        bench.skip("umap-claim", cgroup.why_not())
+        return
+    words = bench.programs.store / "to-sort"
+    graph_scale = 22 - (bench.scale - 1).bit_length()
+    graph = bench.graph_file(graph_scale)
+    claims = [
+        Claim("sort", "micro", ("file-sort", "--file", words), words, GIB // bench.scale, ""),
+        Claim("BFS", "graph", ("--graph", graph, "--load", "map", "--run", "bfs", "--verify", "no", "--progress", "off"),
+              graph, graph_bytes(graph_scale), "bfs"),
+    ]
+    rows: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
+    for claim in claims:
+        for threads in UMAP_THREADS:
+            for variant, row in umap_rows(bench, claim, threads).items():
+                rows[variant].append(row)
+    words.unlink(missing_ok=True)
+    for variant in BUILDS:
+        bench.add_mean("UMap's claim", f"geometric mean against mmap, {variant}", rows[variant], UMAP_TARGET_MEAN)
+
+
+def prepare(bench: Bench, claim: Claim) -> None:
+    """The file as it was before any run, and nothing of it in the page cache."""
+    if claim.program == "micro":
+        bench.programs.native("micro", "file-make", "--file", claim.file, "--bytes", claim.data_bytes)
+    reads.drop_page_cache(claim.file)
+
+
+def umap_rows(bench: Bench, claim: Claim, threads: int) -> dict[str, Row]:
+    cap_bytes = cap_of(claim.data_bytes)
+    limit_bytes = bench.programs.limit(cap_bytes)
+    arguments = (*claim.arguments, "--threads", threads)
+    prepare(bench, claim)
+    peer = bench.programs.native(claim.program, *arguments, limit_bytes=limit_bytes, time_limit_s=bench.peer_limit_s)
+    name = f"{claim.name}, {threads} thread{'s' if threads > 1 else ''}"
+    if not peer.ok and not peer.timed_out:
+        bench.failure("UMap's claim", f"{name}: mmap", peer.why_failed())
+        return {}
+    case = Case(claim.name, claim.program, arguments, claim.data_bytes, cap_bytes, phase=claim.phase)
+    rows = {}
+    for variant, build in BUILDS.items():
+        prepare(bench, claim)
+        result, counters = bench.programs.spillway(cap_bytes, claim.program, *arguments, build=build, block=bench.block,
+                                                   map_files=claim.file, limit_bytes=limit_bytes,
+                                                   time_limit_s=RUN_LIMIT_S)
+        if not result.ok:
+            bench.failure("UMap's claim", f"{name}, {variant}", result.why_failed())
+            continue
+        ours_s, peer_s = measured_s(case, result), measured_s(case, peer)
+        rows[variant] = Row("UMap's claim", f"{name}, {variant}: mmap", ours_s, peer_s, ratio=peer_s / ours_s,
+                            at_most=False, target=UMAP_TARGET_LEAST, peer_is_lower_bound=peer.timed_out,
+                            details={"spillway": details_of(result, counters), "peer": details_of(peer)})
+        bench.add(rows[variant])
+    return rows

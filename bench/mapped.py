@@ -1,0 +1,206 @@
+"""What the mapped engine has to reach, measured in one run. `./dev bench mapped`, or see --help.
+
+Five sections:
+
+  in-memory    programs whose data fits: recompiled, and unmodified under `spillway run`, against native
+  fills        random 4 KiB reads of a mapped file, a tenth of it in memory, against fio and the kernel's mmap
+  out-of-core  programs on four times their memory, against swap and against arrays in mapped files
+  hints        the share of blocks that came in by a page fault although the program was recompiled
+  umap-claim   sorting and searching a mapped file by 1 to 32 threads, against the kernel's mmap
+
+"recompiled" is code of -fspillway-engine=mapped, "unmodified" the native program itself. The rules are those of
+first_light.py: both sides by turns, in control groups with the same limit, the same threads and data; results are compared;
+a peer that takes too long is stopped and counts as "more than". Disk sections run once unless --repetitions says otherwise.
+"""
+import argparse
+import pathlib
+import sys
+import time
+
+import beyond_memory
+from harness import cgroup, fio, kernels, machine, reads, workspace
+from harness.programs import Programs
+from harness.report import Report, Row
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs" / "BENCHMARKS.md"
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+THREADS = 2
+RECORD_BYTES = 100
+RUN_LIMIT_S = 300  # of any run but a peer's: something hangs
+BUILDS = beyond_memory.BUILDS
+MEAN_TARGETS = {"recompiled": 1.05, "unmodified": 1.02}
+WORST_TARGETS = {"recompiled": 1.20, "unmodified": 0}
+FILE_SHARE = 10  # one part of so many of the file fits
+FIO_S = 5
+
+
+# --- in memory -------------------------------------------------------------------------------------------------------
+
+def in_memory_cases(scale: int) -> list[kernels.Case]:
+    def micro(name, kernel, data_bytes, operations=0, rounds=3):
+        arguments = (kernel, "--bytes", data_bytes // scale, "--rounds", rounds, "--threads", THREADS)
+        if operations:
+            arguments += ("--ops", operations // scale)
+        return kernels.Case(name, "micro", arguments, data_bytes // scale)
+
+    def terasort(mode):
+        records = 4_000_000 // scale
+        arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
+        return kernels.Case(f"TeraSort by {mode}", "terasort", arguments, 2 * RECORD_BYTES * records, phases=("sort",))
+
+    graph_scale = 20 - (scale - 1).bit_length()
+    graph = ("--scale", graph_scale, "--sweeps", 10, "--verify", "no", "--progress", "off", "--threads", THREADS)
+    return [
+        micro("sequential sum", "sum", GIB, rounds=9),
+        micro("random reads", "random-read", 512 * MIB, 20_000_000),
+        micro("random updates", "random-update", 512 * MIB, 20_000_000),
+        micro("pointer chase", "chase", 256 * MIB, 4_000_000),
+        micro("stencil", "stencil", 512 * MIB, rounds=9),
+        micro("hash join", "hash-join", 512 * MIB),
+        micro("std::sort of 8-byte words", "sort-words", 64 * MIB, rounds=2),
+        terasort("one-call"),
+        terasort("shuffle"),
+        kernels.Case("", "graph", graph, beyond_memory.graph_bytes_while_built(graph_scale),
+                     phases=("pagerank", "bfs", "components")),
+    ]
+
+
+def run_in_memory(bench: Report, build: str, case: kernels.Case):
+    return bench.programs.spillway(2 * case.data_bytes + 256 * MIB, case.program, *case.arguments, build=build,
+                                   time_limit_s=RUN_LIMIT_S)[0]
+
+
+def in_memory(bench: Report) -> None:
+    variants = {"native": lambda case: bench.programs.native(case.program, *case.arguments, time_limit_s=RUN_LIMIT_S)}
+    for variant, build in BUILDS.items():
+        variants[variant] = lambda case, build=build: run_in_memory(bench, build, case)
+    rows: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
+    processor_rows: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
+    for case in in_memory_cases(bench.scale):
+        try:
+            times = kernels.compare(case, variants, bench.repetitions or 3)
+        except kernels.Failed as failed:
+            bench.failure("in memory", case.name or case.program, str(failed))
+            continue
+        for phase in case.phases or ("",):
+            native = times["native", phase]
+            for variant in BUILDS:
+                ours = times[variant, phase]
+                processor = ours.processor / native.processor
+                name = f"{case.name or phase}, {variant}"
+                row = Row("in memory", name, ours.wall, native.wall, ratio=ours.wall / native.wall,
+                          target=WORST_TARGETS[variant], note=f"processor {processor:.2f}",
+                          details={"native": vars(native), "spillway": vars(ours), "processor_ratio": processor})
+                bench.add(row)
+                rows[variant].append(row)
+                processor_rows[variant].append(Row("", "", ratio=processor))
+    for variant in BUILDS:
+        bench.add_mean("in memory", f"geometric mean, {variant}", rows[variant], MEAN_TARGETS[variant])
+        bench.add_mean("in memory", f"geometric mean of processor time, {variant}", processor_rows[variant],
+                       MEAN_TARGETS[variant])
+
+
+# --- random fills ----------------------------------------------------------------------------------------------------
+
+def fills(bench: Report) -> None:
+    file = bench.programs.store / "words"
+    file_bytes = 4 * GIB // bench.scale
+    cap_bytes = max(beyond_memory.CAP_BYTES_MIN, file_bytes // FILE_SHARE // (64 * KIB) * (64 * KIB))
+    made = bench.programs.native("micro", "file-make", "--file", file, "--bytes", file_bytes)
+    if not made.ok:
+        bench.failure("fills", "making the file", made.why_failed())
+        return
+    if fio.why_not():
+        bench.skip("fills: fio", fio.why_not())
+    measured = {}
+    for threads, operations in ((1, 150_000), (2, 250_000), (16, 600_000)):
+        job = reads.Reads(file, file_bytes, cap_bytes, bench.programs.limit(cap_bytes), threads, operations // bench.scale,
+                          min(FIO_S, 1 + FIO_S // bench.scale), RUN_LIMIT_S)
+        try:
+            measured[threads] = job.measure(bench.programs, BUILDS, bench.repetitions or 1)
+        except reads.Failed as failed:
+            bench.failure("fills", f"{threads} threads", str(failed))
+            continue
+        fills_rows(bench, threads, measured[threads])
+    file.unlink()
+    if {2, 16} <= measured.keys():
+        for variant in BUILDS:
+            many, few = (measured[threads].rate(variant).processor_us for threads in (16, 2))
+            bench.add(Row("fills", f"processor time a fill, 16 threads against 2, {variant}", many, few, "us", many / few,
+                          target=1.0))
+
+
+def fills_rows(bench: Report, threads: int, measured: reads.Measured) -> None:
+    peer, mmap = measured.rate("fio"), measured.rate("mmap")
+    for variant in BUILDS:
+        ours = measured.rate(variant)
+        name = f"{threads} thread{'s' if threads > 1 else ''}, {variant}"
+        details = {"counters": measured.counters[variant], "rates": [vars(rate) for rate in measured.rates[variant]]}
+        if peer:
+            bench.add(Row("fills", f"{name}: fio", ours.reads_per_s, peer.reads_per_s, "reads/s",
+                          ours.reads_per_s / peer.reads_per_s, False, 0.9, note=measured.fio_engine, details=details))
+            bench.add(Row("fills", f"{name}: processor time, fio", ours.processor_us, peer.processor_us, "us",
+                          ours.processor_us / peer.processor_us, target=2.0, note=measured.fio_engine))
+        if mmap:
+            bench.add(Row("fills", f"{name}: mmap", ours.reads_per_s, mmap.reads_per_s, "reads/s",
+                          ours.reads_per_s / mmap.reads_per_s, False, note="MADV_RANDOM"))
+            bench.add(Row("fills", f"{name}: processor time, mmap", ours.processor_us, mmap.processor_us, "us",
+                          ours.processor_us / mmap.processor_us, target=1.0 if threads == 16 else 0))
+    if not mmap:
+        bench.skip(f"fills, {threads} threads: mmap", "memory cannot be limited")
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+
+SECTIONS = {"in-memory": in_memory, "fills": fills, "out-of-core": beyond_memory.out_of_core,
+            "hints": beyond_memory.hints, "umap-claim": beyond_memory.umap_claim}
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/run mapped", description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
+    parser.add_argument("--results", type=pathlib.Path, help="directory for mapped.json and mapped.md [the build's bench/]")
+    parser.add_argument("--scale", type=int, default=1, metavar="N", help="1/N of the data: for trying it out [1]")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="this section only (may be repeated)")
+    parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="[3 in memory, 1 with the disk]")
+    parser.add_argument("--peer-limit", type=float, metavar="SECONDS", default=120,
+                        help="stop a peer after this long, if not after some times our own time [120]")
+    parser.add_argument("--block", default="64K", help="block size of out-of-core, hints and umap-claim [64K]")
+    parser.add_argument("--long", action="store_true", help="out-of-core: TeraSort by one call, too")
+    parser.add_argument("--case", metavar="TEXT", default="", help="out-of-core and hints: only cases with this in their name")
+    parser.add_argument("--update-docs", action="store_true", help=f"put the table into {DOCS.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    if options.scale < 1 or options.scale & (options.scale - 1):
+        parser.error("--scale is a power of two")
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    options = parse_arguments(arguments)
+    workspace.stop_on_signals()
+    results = options.results or options.build / "bench"
+    results.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with workspace.workspace(options.store or options.build / "bench") as store:
+        grouped = cgroup.why_not() is None
+        programs = Programs(options.build.resolve(), store, grouped)
+        reason = programs.why_not_spillway()
+        if reason:
+            sys.exit(f"mapped: {reason}")
+        workspace.need_space(store, (18 * GIB) // options.scale + GIB)
+        bench = beyond_memory.Bench("mapped", programs=programs, scale=options.scale, repetitions=options.repetitions,
+                                    peer_limit_s=options.peer_limit, block=options.block, long=options.long,
+                                    only_case=options.case)
+        if not grouped:
+            bench.skip("memory limits", cgroup.why_not())
+        about = machine.describe(ROOT, store) | {"scale": f"1/{options.scale}", "threads": THREADS}
+        for name in options.only or SECTIONS:
+            SECTIONS[name](bench)
+    about["took_s"] = round(time.monotonic() - start)
+    text = bench.write(results, about)
+    if options.update_docs:
+        bench.update_docs(DOCS, text)
+    print(text)
+    return 1 if bench.failed() else 0

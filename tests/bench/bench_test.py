@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The benchmark scripts: bench_test.py BUILD CASE. A case is a function below, named after a behaviour."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from harness import cgroup, kernels, process  # noqa: E402
+from harness.report import Report, Row  # noqa: E402
+
+
+class Wrong(Exception):
+    pass
+
+
+def expect(condition: bool, what: str) -> None:
+    if not condition:
+        raise Wrong(what)
+
+
+def finished(output: str, **more) -> process.Result:
+    return process.Result(seconds=1, processor_s=1, timed_out=False, exit_status=0, output=output, errors="",
+                          usage=cgroup.Usage(), disk_read_bytes=0, disk_write_bytes=0, **more)
+
+
+def docs_change_between_a_benchmarks_own_marks_only(directory: pathlib.Path) -> None:
+    page = directory / "page.md"
+    page.write_text("a\n<!-- one:begin -->\nold\n<!-- one:end -->\n<!-- two:begin -->\nkept\n<!-- two:end -->\nb\n")
+    Report("one").update_docs(page, "new\n")
+    expected = "a\n<!-- one:begin -->\nnew\n<!-- one:end -->\n<!-- two:begin -->\nkept\n<!-- two:end -->\nb\n"
+    expect(page.read_text() == expected, page.read_text())
+
+
+def lower_bound_below_its_target_is_neither_met_nor_missed(_: pathlib.Path) -> None:
+    def met(ratio, bound):
+        return Row("s", "n", ratio=ratio, at_most=False, target=3, peer_is_lower_bound=bound).met()
+
+    expect([met(2, True), met(2, False), met(3, True), met(3, False)] == ["unknown", "no", "yes", "yes"], "verdicts")
+
+
+def mean_of_a_lower_bound_is_one(_: pathlib.Path) -> None:
+    report = Report("x")
+    report.add_mean("s", "mean", [Row("s", "a", ratio=2, at_most=False),
+                                  Row("s", "b", ratio=8, at_most=False, peer_is_lower_bound=True)], 3)
+    mean = report.rows[0]
+    expect(abs(mean.ratio - 4) < 1e-9 and mean.peer_is_lower_bound and not mean.at_most, str(mean))
+
+
+def programs_with_different_results_are_not_compared(_: pathlib.Path) -> None:
+    def printing(checksum):
+        return lambda case: finished(json.dumps({"seconds": 1, "processor_s": 1, "rounds": 1, "checksum": checksum}))
+
+    case = kernels.Case("x", "micro", (), 0)
+    kernels.compare(case, {"a": printing("1"), "b": printing("1")}, 2)
+    try:
+        kernels.compare(case, {"a": printing("1"), "b": printing("2")}, 1)
+    except kernels.Failed:
+        return
+    raise Wrong("different checksums were compared")
+
+
+def disk_bytes_are_those_of_the_measured_part(_: pathlib.Path) -> None:
+    result = finished('{"timed_from_s": 1.5}\n{"total_s": 1}\n', disk_samples=[(0, 0), (1, 10), (2, 30), (3, 60)])
+    expect(result.timed_from_s == 1.5, "when the measured part began")
+    expect(result.report == {"total_s": 1}, "the last line is the report")
+    expect(result.disk_bytes_between(1.5, 2.5) == 20, str(result.disk_bytes_between(1.5, 2.5)))
+
+
+def run_mapped(directory: pathlib.Path, *arguments) -> list[dict]:
+    """The rows of a run on a sixty-fourth of the data."""
+    run = subprocess.run([ROOT / "bench" / "run", "mapped", "--build", BUILD, "--results", directory, "--store",
+                          BUILD / "bench", "--scale", "64", *arguments], capture_output=True, text=True, check=False)
+    expect(run.returncode == 0, run.stdout + run.stderr)
+    return json.loads((directory / "mapped.json").read_text())["rows"]
+
+
+def mapped_benchmark_measures_every_kernel_in_memory(directory: pathlib.Path) -> None:
+    rows = run_mapped(directory, "--only", "in-memory", "--repetitions", "1")
+    names = {row["name"] for row in rows}
+    for kernel in ("sequential sum", "stencil", "hash join", "TeraSort by shuffle", "pagerank", "bfs", "geometric mean"):
+        for variant in ("recompiled", "unmodified"):
+            expect(f"{kernel}, {variant}" in names, f"no row {kernel}, {variant} in {names}")
+    expect(all(row["ratio"] > 0 for row in rows), "a ratio is missing")
+
+
+def mapped_benchmark_counts_faults_beyond_memory(directory: pathlib.Path) -> None:
+    rows = run_mapped(directory, "--only", "hints")
+    expect(len(rows) >= 8, f"{len(rows)} rows")
+    expect(any(row["name"].startswith("PageRank") for row in rows), "no PageRank")
+    expect(all(row["peer"] > 0 for row in rows), f"nothing came in: {rows}")
+
+
+def main() -> int:
+    case = globals()[sys.argv[2]]
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            case(pathlib.Path(directory))
+        except Wrong as wrong:
+            print(f"FAILED: {wrong}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
