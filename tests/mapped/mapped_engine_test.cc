@@ -172,7 +172,6 @@ TEST_F(MappedEngineTest, a_freed_range_reads_as_zeros_when_it_is_handed_out_agai
   std::byte* base = add(kMiB);
   std::memset(base, 7, kMiB);
   regions_->remove(kFirst, kMiB);
-  EXPECT_FALSE(is_resident(base));
   EXPECT_EQ(add(kMiB)[12345], std::byte{0});
 }
 
