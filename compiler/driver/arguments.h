@@ -16,7 +16,7 @@ enum class Lto { kNone, kFull, kThin };
 
 enum class Engine { kTranslated, kMapped };
 // What code is written for when nothing is said.
-inline constexpr Engine kEngineDefault = Engine::kTranslated;
+inline constexpr Engine kEngineDefault = Engine::kMapped;
 
 struct Arguments {
   std::vector<std::string> kept;

@@ -22,7 +22,7 @@ constexpr const char* kHelp = R"(spillway-clang, spillway-clang++: clang that in
 They take every option of clang, compile with the Spillway pass and link with libspillway. Of their own:
 
   -fno-spillway        compile and link as plain clang would
-  -fspillway-engine=E  write code for the engine E: translated (the default) or mapped
+  -fspillway-engine=E  write code for the engine E: mapped (the default) or translated
   -fspillway-count     count translations that the direct SATC answers (slower; see --stats)
   --spillway-version   the version, the clang it runs and the pass it loads
   --spillway-help      this text

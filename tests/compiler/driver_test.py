@@ -55,7 +55,8 @@ class DriverTest(unittest.TestCase):
         cls.directory.cleanup()
 
     def run_driver(self, *arguments, driver=None, env=None, stdin=""):
-        return subprocess.run([driver or self.c, *arguments], cwd=self.root, capture_output=True, text=True, timeout=60,
+        # The stand-in runtime is a translated one; a later option wins.
+        return subprocess.run([driver or self.c, "-fspillway-engine=translated", *arguments], cwd=self.root, capture_output=True, text=True, timeout=60,
                               input=stdin, env={**os.environ, **(env or {})})
 
     def compile(self, *arguments, driver=None, stdin=""):
@@ -149,6 +150,10 @@ class DriverTest(unittest.TestCase):
         self.compile("-O2", "-fspillway-engine=mapped", "-fspillway-engine=translated", "-c", "p.c", "-o", "engine.o")
         self.assertNotIn("__spw_hint", self.symbols("engine.o"))
         self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-engine=mapped", "p.c").stderr)
+
+    def test_code_is_for_the_mapped_engine_when_nothing_is_said(self):
+        subprocess.run([self.c, "-O2", "-c", "p.c", "-o", "default.o"], cwd=self.root, check=True, timeout=60)
+        self.assertIn("__spw_hints_v1", self.symbols("default.o"))
 
     def test_link_time_optimisation_writes_for_the_engine_of_the_compile_step(self):
         for kind in ["-flto", "-flto=thin"]:
