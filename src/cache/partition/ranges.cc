@@ -81,6 +81,9 @@ bool Partition::discard_frame(uint32_t frame, PinWord seen) {
 void Partition::serve_flush(Request& request) {
   if (request.sequence == 0) request.sequence = std::min(io_.oldest_sequence(), io_.next_sequence());
   bool done = visit_range(request, [&](uint32_t frame, PinWord seen) {
+    // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents were
+    // there, which is before the fill has ended and the frame counts as dirty.
+    if (seen.state() == FrameState::kFilling && commons_.placement.by_block) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
     return start_writeback(frame, true) != Started::kNoOperation;
