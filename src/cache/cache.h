@@ -130,7 +130,9 @@ class SharedCache {
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit are
   // free until `high_percent` are. Stops, without an error, where nothing can be evicted now.
   virtual void make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;
-  // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty) and syncs these.
+  // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty); they stay cached.
+  virtual Status flush(Client& client, BlockId first, uint64_t count) = 0;
+  // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 
   virtual PartitionMap partition_map() const = 0;

@@ -106,13 +106,19 @@ std::vector<store::Store*> SharedCacheParts::stores_of(BlockId first, uint64_t c
   return stores;
 }
 
-Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {
-  if (count == 0) return Status::ok();
+Status SharedCacheParts::flush(Client& client, BlockId first, uint64_t count) {
   Status result;
+  if (count == 0) return result;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     result = run_to_end(client, partition, Wish::kFlush, piece, blocks);
     return result.is_ok();
   });
+  return result;
+}
+
+Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {
+  if (count == 0) return Status::ok();
+  Status result = flush(client, first, count);
   if (!result) return result;
   for (store::Store* store : stores_of(first, count)) {
     store::Request request;
@@ -128,7 +134,7 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   count = std::min<uint64_t>(count, table_.frame_count() / kAheadShare);
   while (count > 0) {
     auto piece = static_cast<uint32_t>(std::min(count, kGroupBlocks));
-    read_ahead(client, {first, 1, piece});
+    read_ahead_whole(client, {first, 1, piece});
     first = first + piece;
     count -= piece;
   }

@@ -18,7 +18,9 @@ class CacheRanges {
   // Drops the range without a write. When it returns, no fill or writeback of the range is in flight, and the next
   // access to a block of it sees what BlockSource says then, even where a SATC still held the block.
   virtual void discard(BlockId first, uint64_t count) = 0;
-  // Writes what is dirty in the range and syncs its stores.
+  // Writes what is dirty in the range.
+  virtual Status flush(BlockId first, uint64_t count) = 0;
+  // flush(), and syncs the range's stores.
   virtual Status sync(BlockId first, uint64_t count) = 0;
   virtual void prefetch(BlockId first, uint64_t count) = 0;
   // No block of `store` is cached any more and it is about to be destroyed: close what is open on it.

@@ -10,6 +10,11 @@ void CacheAdapter::discard(BlockId first, uint64_t count) {
   cache_.discard(engine_.client(), first, count);
 }
 
+Status CacheAdapter::flush(BlockId first, uint64_t count) {
+  InRuntime guard;
+  return cache_.flush(engine_.client(), first, count);
+}
+
 Status CacheAdapter::sync(BlockId first, uint64_t count) {
   InRuntime guard;
   return cache_.sync(engine_.client(), first, count);

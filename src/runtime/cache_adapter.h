@@ -15,6 +15,7 @@ class CacheAdapter final : public region::CacheRanges {
   CacheAdapter(cache::SharedCache& cache, region::Engine& engine) : cache_(cache), engine_(engine) {}
 
   void discard(BlockId first, uint64_t count) override;
+  Status flush(BlockId first, uint64_t count) override;
   Status sync(BlockId first, uint64_t count) override;
   void prefetch(BlockId first, uint64_t count) override;
   void forget(store::Store& store) override;

@@ -173,6 +173,7 @@ class FakeManagedSpace : public region::CacheRanges {
     ++discards;
     access.discard((SPW_MANAGED_BASE >> 12) + first.value, count);
   }
+  Status flush(BlockId first, uint64_t count) override { return sync(first, count); }
   Status sync(BlockId first, uint64_t count) override {
     access.sync((SPW_MANAGED_BASE >> 12) + first.value, count);
     ++syncs;

@@ -84,6 +84,11 @@ class RecordedRanges : public region::CacheRanges {
     std::lock_guard lock(mutex_);
     discards.push_back({first.value, count});
   }
+  Status flush(BlockId first, uint64_t count) override {
+    std::lock_guard lock(mutex_);
+    flushes.push_back({first.value, count});
+    return Status::ok();
+  }
   Status sync(BlockId first, uint64_t count) override {
     std::lock_guard lock(mutex_);
     syncs.push_back({first.value, count});
@@ -97,7 +102,7 @@ class RecordedRanges : public region::CacheRanges {
     std::lock_guard lock(mutex_);
     forgotten.push_back(&store);
   }
-  std::vector<Call> discards, syncs, prefetches;
+  std::vector<Call> discards, flushes, syncs, prefetches;
   std::vector<store::Store*> forgotten;
 
  private:

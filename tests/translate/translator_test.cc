@@ -67,6 +67,7 @@ class EvictAtOnce final : public cache::SharedCache {
   void make_room(cache::Client&, unsigned, unsigned) override {}
   void prefetch(cache::Client&, BlockId, uint64_t) override {}
   void discard(cache::Client&, BlockId, uint64_t) override {}
+  Status flush(cache::Client&, BlockId, uint64_t) override { return {}; }
   Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }
   cache::PartitionMap partition_map() const override { return map_; }
   uint32_t frames_per_partition() const override {
