@@ -22,9 +22,9 @@ uint64_t Mappings::unit_bytes(Kind kind) const {
   return kind == Kind::kAnonymous ? regions_.block_bytes() : region::kChunkBytes;
 }
 
-uintptr_t Mappings::map_anonymous(uint64_t bytes) {
+uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
   uint64_t unit = unit_bytes(Kind::kAnonymous), mapped = round_up(bytes, kMmuPageBytes);
-  uintptr_t address = ranges_.take(round_up(bytes, unit), unit);
+  uintptr_t address = ranges_.take(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return 0;
   regions_.add_anonymous(address, round_up(bytes, unit));
   std::lock_guard lock(mutex_);
@@ -33,16 +33,18 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes) {
   return address;
 }
 
-uintptr_t Mappings::take_for_file(uint64_t bytes) {
+uintptr_t Mappings::take_for_file(uint64_t bytes, uint64_t alignment) {
   std::lock_guard lock(mutex_);
-  if (bytes > file_top_ || !ranges_.take_at(file_top_ - bytes, bytes)) return 0;
-  return file_top_ -= bytes;
+  if (bytes > file_top_) return 0;
+  const uintptr_t address = round_down(file_top_ - bytes, alignment);
+  if (!ranges_.take_at(address, bytes)) return 0;
+  return file_top_ = address;
 }
 
-Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file) {
+Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
-  uintptr_t address = take_for_file(round_up(bytes, unit));
+  uintptr_t address = take_for_file(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return Status::sentence(ENOMEM, "no managed addresses left for a file mapping");
   if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;

@@ -34,10 +34,11 @@ class Mappings {
   // `end`: of the space that `ranges` manages.
   Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges, uintptr_t end);
 
+  // `alignment`: a power of two; less than the unit of the reservation counts as that.
   // 0: no room.
-  uintptr_t map_anonymous(uint64_t bytes);
+  uintptr_t map_anonymous(uint64_t bytes, uint64_t alignment = 0);
   // ENOMEM, ENFILE.
-  Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file);
+  Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment = 0);
   // The mapping that holds `address`, or the first one behind it that begins before `end`.
   Mapping find(uintptr_t address, uintptr_t end) const;
   // Drops the pages of [address, address + bytes) wherever they are mapped. Shared files are written first by the caller.
@@ -63,7 +64,7 @@ class Mappings {
   void unmap_within(uintptr_t begin, uintptr_t end, region::Kind kind);
   void drop_pages(uintptr_t unit, uint64_t bytes, region::Kind kind);
   void give_back(uintptr_t address, uint64_t bytes, region::Kind kind);
-  uintptr_t take_for_file(uint64_t bytes);
+  uintptr_t take_for_file(uint64_t bytes, uint64_t alignment);
 
   region::RegionMap& regions_;
   RangeAllocator& ranges_;

@@ -1,6 +1,7 @@
 #include "region/region_map.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "abi/abi.h"
@@ -30,10 +31,11 @@ Result<std::unique_ptr<RegionMap>> RegionMap::create(unsigned block_shift, uint6
 }
 
 Status RegionMap::allocate(uint64_t space_bytes) {
-  uint64_t blocks = round_up(space_bytes, kChunkBytes) >> block_shift_;
-  if (Status s = live_.allocate(memory_, blocks); !s) return s;
-  if (Status s = written_.allocate(memory_, blocks); !s) return s;
+  blocks_ = round_up(space_bytes, kChunkBytes) >> block_shift_;
+  if (Status s = live_.allocate(memory_, blocks_); !s) return s;
+  if (Status s = written_.allocate(memory_, blocks_); !s) return s;
   if (Status s = chunk_file_.allocate(round_up(space_bytes, kChunkBytes) / kChunkBytes); !s) return s;
+  if (Status s = chunk_fill_.allocate(chunk_file_.count()); !s) return s;
   return files_.allocate(kFileRegionsMax + 1);
 }
 
@@ -193,7 +195,15 @@ Status RegionMap::sync(uintptr_t address, uint64_t bytes) {
   return ranges_->sync(block_of(address), blocks_of(bytes));
 }
 
-Status RegionMap::sync_shared_files() {
+Status RegionMap::flush(uintptr_t address, uint64_t bytes) {
+  if (ranges_ == nullptr || bytes == 0) return Status::ok();
+  return ranges_->flush(block_of(address), blocks_of(bytes));
+}
+
+Status RegionMap::flush_shared_files() { return write_shared_files(&CacheRanges::flush); }
+Status RegionMap::sync_shared_files() { return write_shared_files(&CacheRanges::sync); }
+
+Status RegionMap::write_shared_files(WriteRange write) {
   struct Range {
     BlockId first;
     uint64_t count;
@@ -222,7 +232,7 @@ Status RegionMap::sync_shared_files() {
   Status first_failure;
   for (const Range& range : ranges) {
     if (ranges_ == nullptr) break;
-    if (Status s = ranges_->sync(range.first, range.count); !s && first_failure) first_failure = s;
+    if (Status s = (ranges_->*write)(range.first, range.count); !s && first_failure) first_failure = s;
   }
   return first_failure;
 }
@@ -231,9 +241,57 @@ void RegionMap::prefetch(uintptr_t address, uint64_t bytes) {
   if (ranges_ != nullptr && bytes > 0) ranges_->prefetch(block_of(address), blocks_of(bytes));
 }
 
+// Keeps the bits `keep` of every chunk's entry and sets `value` in the others.
+void RegionMap::change_fill(uintptr_t address, uint64_t bytes, uint16_t keep, uint16_t value) {
+  if (bytes == 0) return;
+  std::lock_guard lock(mutex_);
+  const uint64_t first = (address - SPW_MANAGED_BASE) / kChunkBytes;
+  const uint64_t last = (address + bytes - 1 - SPW_MANAGED_BASE) / kChunkBytes;
+  for (uint64_t chunk = first; chunk <= last; ++chunk) {
+    Atomic<uint16_t>& entry = chunk_fill_[chunk];
+    const auto changed = static_cast<uint16_t>((entry.load_relaxed() & keep) | value);
+    if (entry.load_relaxed() != changed) entry.store_relaxed(changed);  // an entry left alone takes no memory
+  }
+}
+
+namespace {
+unsigned fill_shift(uint64_t fill_bytes) {
+  SPW_CHECK(fill_bytes <= kFillBytesMax && (fill_bytes == 0 || is_power_of_two(fill_bytes)));
+  return fill_bytes == 0 ? 0 : static_cast<unsigned>(std::countr_zero(fill_bytes));
+}
+}  // namespace
+
+void RegionMap::set_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes) {
+  change_fill(address, bytes, 0, static_cast<uint16_t>(fill_shift(fill_bytes)));
+}
+
+void RegionMap::advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes) {
+  change_fill(address, bytes, 0xff, static_cast<uint16_t>(fill_shift(fill_bytes) << 8));
+}
+
+RegionMap::Blocks RegionMap::fill_of(BlockId block) const {
+  const unsigned entry = chunk_fill_[chunk_of(block)].load_relaxed();  // only a hint
+  const unsigned shift = entry >> 8 != 0 ? entry >> 8 : entry;
+  if (shift <= block_shift_) [[likely]]
+    return {block, 1};
+  const uint64_t count = uint64_t{1} << (shift - block_shift_);
+  BlockId first(block.value & ~(count - 1));
+  return {first, std::min(count, blocks_ - first.value)};
+}
+
+bool RegionMap::is_live(uintptr_t address, uint64_t bytes) const {
+  const uint64_t space = blocks_ << block_shift_;
+  if (address < SPW_MANAGED_BASE || address - SPW_MANAGED_BASE >= space) return false;
+  if (bytes > space - (address - SPW_MANAGED_BASE)) return false;
+  if (bytes == 0) return true;
+  const uint64_t first = (address - SPW_MANAGED_BASE) >> block_shift_;
+  const uint64_t count = ((address + bytes - 1 - SPW_MANAGED_BASE) >> block_shift_) - first + 1;
+  return live_.count_set(first, count) == count;
+}
+
 Kind RegionMap::kind_at(uintptr_t address) const {
   BlockId block((address - SPW_MANAGED_BASE) >> block_shift_);
-  if (!live_.test(block.value)) return Kind::kNone;
+  if (block.value >= blocks_ || !live_.test(block.value)) return Kind::kNone;
   FileRegion* file = file_of(block);
   return file == nullptr ? Kind::kAnonymous : file->kind.load_relaxed();
 }
@@ -247,7 +305,8 @@ FileMapping RegionMap::mapping_at(uintptr_t address) {
 }
 
 cache::Backing RegionMap::locate_for_fill(BlockId block) {
-  if (!live_.test(block.value)) return {};
+  // Read-ahead of what is mapped at the end of the space asks for blocks behind it.
+  if (block.value >= blocks_ || !live_.test(block.value)) return {};
   FileRegion* file = file_of(block);
   bool spilled = written_.test(block.value);
   if (file == nullptr || spilled) return {&spill_, spill_offset(block), spilled};

@@ -42,6 +42,7 @@ inline constexpr uint64_t kChunkBytes = uint64_t{1} << kMaxBlockShift;
 // Managed addresses below this are never handed out (granule 0 stands for "nothing" in the SATC).
 inline constexpr uint64_t kFirstBytes = kChunkBytes;
 inline constexpr uint32_t kFileRegionsMax = 65535;
+inline constexpr uint64_t kFillBytesMax = 8 * kMiB;
 
 enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile };
 
@@ -75,12 +76,27 @@ class RegionMap final : public cache::BlockSource {
   // The range, which is anonymous, stays live and is as if never written.
   void discard(uintptr_t address, uint64_t bytes);
 
-  // Writes the range's dirty blocks and syncs their stores.
+  // Writes the range's dirty blocks; sync() syncs their stores, too.
+  Status flush(uintptr_t address, uint64_t bytes);
   Status sync(uintptr_t address, uint64_t bytes);
   // Every shared file region. The first failure is returned, all are tried.
+  Status flush_shared_files();
   Status sync_shared_files();
   void prefetch(uintptr_t address, uint64_t bytes);
 
+  // The unit of fills: a miss on a block brings the aligned piece of so many bytes that it lies in along, as far as it is live.
+  // A power of two up to kFillBytesMax; not above the block: the block alone. Kept for each chunk that the range touches.
+  void set_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
+  // Stands in for it, until it is 0 again. (Advice that comes and goes.)
+  void advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
+  struct Blocks {
+    BlockId first;
+    uint64_t count = 0;
+  };
+  Blocks fill_of(BlockId block) const;
+
+  // Whether [address, address + bytes) lies in managed space and every block of it is live.
+  bool is_live(uintptr_t address, uint64_t bytes) const;
   Kind kind_at(uintptr_t address) const;
   // The file region's backing at a managed address: to map the same bytes elsewhere.
   FileMapping mapping_at(uintptr_t address);
@@ -102,6 +118,7 @@ class RegionMap final : public cache::BlockSource {
 
  private:
   struct FileRegion;
+  using WriteRange = Status (CacheRanges::*)(BlockId first, uint64_t count);
 
   explicit RegionMap(unsigned block_shift, store::Store& spill)
       : block_shift_(block_shift), spill_(spill), holes_(spill) {}
@@ -116,16 +133,21 @@ class RegionMap final : public cache::BlockSource {
   uint64_t make_live(BlockId first, uint64_t count);  // how many were not
   void set_chunks(BlockId first, uint64_t count, uint32_t slot);
   void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
+  Status write_shared_files(WriteRange write);
+  void change_fill(uintptr_t address, uint64_t bytes, uint16_t keep, uint16_t value);
   void forget_written(BlockId first, uint64_t count);
   std::shared_ptr<store::Store> retire(FileRegion& file);
 
   const unsigned block_shift_;
+  uint64_t blocks_ = 0;  // of the space
   store::Store& spill_;
   CacheRanges* ranges_ = nullptr;
   NativeMemory memory_;
   SparseBits live_;
   SparseBits written_;
   SparseArray<Atomic<uint32_t>> chunk_file_;  // slot of the chunk's file region, or 0
+  // By chunk: log2 of the unit of fills, in the upper byte that of an advised one; 0: none.
+  SparseArray<Atomic<uint16_t>> chunk_fill_;
   Atomic<uint64_t> live_bytes_{0};
 
   std::mutex mutex_;  // guards what follows, and every change of what stands above

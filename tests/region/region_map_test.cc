@@ -257,5 +257,45 @@ TEST(HoleList, random_adds_and_cancels_discard_exactly_what_is_pending) {
   EXPECT_EQ(holes.pending_bytes(), 0u);
 }
 
+TEST_F(RegionMapTest, blocks_behind_the_space_belong_to_nobody) {
+  EXPECT_EQ(map->locate_for_fill(block(64 * kGiB)).store, nullptr);
+  EXPECT_EQ(map->kind_at(at(64 * kGiB)), Kind::kNone);
+  EXPECT_FALSE(map->is_live(at(64 * kGiB - kBlock), 2 * kBlock));
+}
+
+TEST_F(RegionMapTest, a_range_is_live_when_all_of_it_is) {
+  map->add_anonymous(at(kChunkBytes), 4 * kBlock);
+  EXPECT_TRUE(map->is_live(at(kChunkBytes) + 5, 4 * kBlock - 5));
+  EXPECT_FALSE(map->is_live(at(kChunkBytes) + 5, 4 * kBlock));
+  EXPECT_FALSE(map->is_live(at(kChunkBytes) - 1, 1));
+  EXPECT_FALSE(map->is_live(at(0) - kBlock, kBlock));
+  EXPECT_FALSE(map->is_live(at(kChunkBytes), UINT64_MAX));
+}
+
+TEST_F(RegionMapTest, a_miss_fills_its_aligned_piece_and_advice_stands_in_for_it) {
+  const uintptr_t begin = at(16 * kMiB);
+  map->set_fill_bytes(begin, 16 * kMiB, 8 * kMiB);
+  auto fill = map->fill_of(block(25 * kMiB));
+  EXPECT_EQ(fill.first, block(24 * kMiB));
+  EXPECT_EQ(fill.count, 8 * kMiB / kBlock);
+  EXPECT_EQ(map->fill_of(block(33 * kMiB)).count, 1u);
+  map->advise_fill_bytes(begin, 2 * kMiB, kBlock);
+  EXPECT_EQ(map->fill_of(block(16 * kMiB)).count, 1u);
+  EXPECT_EQ(map->fill_of(block(18 * kMiB)).count, 8 * kMiB / kBlock);
+  map->advise_fill_bytes(begin, 2 * kMiB, 0);
+  EXPECT_EQ(map->fill_of(block(16 * kMiB)).count, 8 * kMiB / kBlock);
+  map->set_fill_bytes(begin, 16 * kMiB, 0);
+  EXPECT_EQ(map->fill_of(block(16 * kMiB)).count, 1u);
+}
+
+TEST_F(RegionMapTest, shared_files_are_flushed_without_a_sync) {
+  auto file = map->adopt(std::make_unique<FakeStore>(4 * kMiB));
+  ASSERT_TRUE(map->add_file(at(kGiB), 4 * kMiB, {file, 0, Kind::kSharedFile}));
+  ASSERT_TRUE(map->flush_shared_files());
+  EXPECT_EQ(ranges.flushes.size(), 1u);
+  EXPECT_TRUE(ranges.syncs.empty());
+  map->remove(at(kGiB), 4 * kMiB);
+}
+
 }  // namespace
 }  // namespace spw::region

@@ -168,6 +168,13 @@ void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
   if (!event.is_protected && !pin.was_miss)
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
+  if (pin.was_miss) bring_rest(client, block);
+}
+
+// The block was missed: what its region fills together with it, without waiting.
+void MappedEngine::bring_rest(cache::Client& client, BlockId block) {
+  const auto fill = regions_->fill_of(block);
+  if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }
 
 void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
@@ -212,6 +219,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   else
     hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
+  if (pin.was_miss) bring_rest(client, block);
 }
 
 void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {

@@ -79,6 +79,7 @@ class MappedEngine final : public region::Engine {
   void serve(unsigned worker, const platform::FaultEvent& event);
   void refuse(uintptr_t page, platform::Protection left);
   bool is_live(BlockId block) const;
+  void bring_rest(cache::Client& client, BlockId block);
   void check_not_forked() const;
 
   const MappedOptions options_;
