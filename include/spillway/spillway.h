@@ -1,12 +1,19 @@
 /* Spillway's public C API: for programs that want to say more than a load or a store says. Nothing here is needed:
  * a program recompiled with spillway-clang runs without it. Link with -lspillway (the compiler driver does).
  *
+ * Two engines (docs, spillway-regions(7)): in the mapped one a managed address is memory that any code can use. In the translated
+ * one it is a name, which recompiled code and libc's functions understand and other code pays a fault for; spw_pin_range() and
+ * spw_set_memory_limit() are -ENOTSUP there, and a region's block size has no effect.
+ *
  * What will hurt you
  *   - A pointer from spw_pin() is good until its spw_unpin(), in the thread that pinned it, and only for the bytes returned:
  *     the neighbour of a block in address space is not its neighbour in memory.
  *   - A thread holds at most SPW_PINS_PER_THREAD pins, all threads together 16. Holding them for long takes memory from everybody.
+ *   - A region that is gone (spw_unmap) is gone for every thread: nobody may use it meanwhile.
+ *   - What is stored to a shared region reaches its store when it is evicted, flushed, unmapped, or the program ends by exit(); a
+ *     program that is killed loses what had not.
  *   - In a forked child no call but spw_version() and spw_is_managed() works.
- * Errors: functions that can fail return a negative errno; bad arguments are -EINVAL.
+ * Errors: functions that can fail return 0 or a negative errno; bad arguments are -EINVAL; spw_error_message() says more.
  * Threads: every function may be called from any thread at any time. */
 #ifndef SPILLWAY_SPILLWAY_H
 #define SPILLWAY_SPILLWAY_H
@@ -45,8 +52,126 @@ struct spw_pinned {
 int spw_pin(const void* address, size_t bytes, enum spw_access access, struct spw_pinned* pin);
 int spw_unpin(const struct spw_pinned* pin);
 
-/* Asks for [address, address + bytes) to be brought in, without waiting. Does nothing for unmanaged memory. */
+/* One line about the last call that failed in this thread; "" when none has. Good until the thread's next call. */
+const char* spw_error_message(void);
+
+/* ---- Options ---- */
+
+/* Sets an option of `spillway run` ("memory", "4G"; dashes or underscores) for this process, over what the environment says.
+ * Before managed memory is first used: -EBUSY afterwards. An allocation of at least `threshold` bytes is a first use, so set options
+ * at the start of main(). -EINVAL for an unknown name, a value it does not take, or one that does not go with the others. */
+int spw_set_option(const char* name, const char* value);
+
+/* The cap in bytes, and a new one, at most that of the start; when it returns, what is above it has been evicted. -EINVAL when it is
+ * too small or too large, -EBUSY when pinned ranges would be more than half of it. Mapped engine only. */
+uint64_t spw_memory_limit(void);
+int spw_set_memory_limit(uint64_t bytes);
+
+/* ---- Regions (UMap, section 3) ---- */
+
+enum spw_map_flags {
+  SPW_MAP_SHARED = 1,    /* what is stored goes to the store */
+  SPW_MAP_PRIVATE = 2,   /* what is stored is this process's own, and is spilled like any other memory */
+  SPW_MAP_READ_ONLY = 4, /* a store to it ends in SIGSEGV */
+  SPW_MAP_CREATE = 8     /* file:PATH only: made, and lengthened (sparsely) up to offset + length, if need be */
+};
+
+/* The unit of a region's fills, in bytes: a power of two. */
+#define SPW_BLOCK_BYTES_MIN 4096
+#define SPW_BLOCK_BYTES_MAX (8u << 20)
+
+/* Maps bytes [offset, offset + length) of `store`, and puts where they are into *address.
+ *   store        its URI: file:PATH, sparse:DIR?size=..&segment=.., striped:URI,URI, nbd://HOST/EXPORT, memory:SIZE (spillway(1));
+ *                NULL: anonymous memory, all zeros, spilled where everything is
+ *   offset       a multiple of 4096 (and of the store's alignment); of anonymous memory 0
+ *   length       0: up to the store's end. A range that ends behind it is -EINVAL
+ *   flags        exactly one of the first three, and SPW_MAP_CREATE where it applies; of anonymous memory 0
+ *   block_bytes  a hint, 0 for none: a miss brings in the whole aligned piece of this size, the block in demand first. What is dirty
+ *                and what is evicted is still told by the block of the option `block` (UMap, section 6.2)
+ * -EINVAL, -ENOMEM (no address space), -ENFILE (65535 regions), or what opening the store said. */
+int spw_map(const char* store, uint64_t offset, size_t length, unsigned flags, size_t block_bytes, void** address);
+
+/* A store of your own. Callbacks return the bytes moved, which may be fewer than asked (0 from read: the end, behind which there
+ * are zeros), or a negative errno. They are called by many threads at a time, for different bytes, and must not touch managed
+ * memory but `buffer`, nor call this API, nor throw: they run inside the runtime, where malloc() is libc's own. */
+struct spw_store {
+  size_t size; /* sizeof(struct spw_store) */
+  void* context;
+  uint64_t bytes; /* of the store; asked for once, when it is mapped */
+  int64_t (*read)(void* context, void* buffer, size_t bytes, uint64_t offset);
+  int64_t (*write)(void* context, const void* buffer, size_t bytes, uint64_t offset); /* NULL: it is not writable */
+  int (*sync)(void* context); /* makes all writes durable, 0 or a negative errno; NULL: they are */
+};
+
+/* As spw_map(), of a store of your own. *store is copied; its context lives until spw_unmap() has returned. */
+int spw_map_store(const struct spw_store* store, uint64_t offset, size_t length, unsigned flags, size_t block_bytes,
+                  void** address);
+
+/* Writes and syncs a shared region, unpins what is pinned of it, and gives its addresses back. `address` is what spw_map() said
+ * (-EINVAL otherwise). When the write fails, its error is returned and the region stays, so nothing is lost: try again, or drop it
+ * with spw_unmap_unsaved(). */
+int spw_unmap(void* address);
+int spw_unmap_unsaved(void* address);
+
+/* ---- Ranges. Any managed memory, allocated or mapped; -EINVAL when a byte of it is not. Blocks at the edges count whole. ---- */
+
+/* Writes what is dirty to its stores and keeps it in memory; spw_sync() makes it durable, too. */
+int spw_flush(const void* address, size_t bytes);
+int spw_sync(const void* address, size_t bytes);
+/* spw_flush() of all shared regions and shared file mappings. The first error is returned, all are tried. */
+int spw_flush_all(void);
+
+struct spw_range {
+  const void* address;
+  size_t bytes;
+};
+
+/* Asks for [address, address + bytes) to be brought in, without waiting; may do less than asked, and at most a quarter of the memory
+ * at a time. Does nothing for what is not managed. */
 int spw_prefetch(const void* address, size_t bytes);
+/* The same for ranges that have nothing to do with one another (UMap's irregular prefetch). */
+int spw_prefetch_ranges(const struct spw_range* ranges, size_t count);
+
+/* Brings the range in and keeps it in memory until spw_unpin_range() with the same bounds (hybrid caching: pin what you know is hot, the
+ * rest is replaced). All pinned ranges together may take half of the memory; -ENOMEM beyond, and nothing is pinned.
+ * Mapped engine only (-ENOTSUP). */
+int spw_pin_range(const void* address, size_t bytes);
+int spw_unpin_range(const void* address, size_t bytes);
+
+enum spw_advice {
+  SPW_NORMAL = 0,     /* the region's own block size again */
+  SPW_SEQUENTIAL = 1, /* misses bring in 1 MiB */
+  SPW_RANDOM = 2,     /* misses bring in their block alone */
+  SPW_WILLNEED = 3,   /* spw_prefetch() */
+  /* Anonymous memory: what whole blocks hold is dropped without a write, they read as zeros; nobody may use them meanwhile. Of a
+   * region on a store: dirty blocks are written now, so that their eviction will cost nothing. */
+  SPW_DONTNEED = 4
+};
+
+/* The first three work in steps of 2 MiB of address space, rounded outwards. */
+int spw_advise(const void* address, size_t bytes, enum spw_advice advice);
+
+/* ---- Statistics ---- */
+
+/* Counts since the start, of all threads. New members come at the end. */
+struct spw_statistics {
+  size_t size; /* in: sizeof(struct spw_statistics); out: how many bytes of it were written */
+  uint64_t memory_limit_bytes;
+  uint64_t block_bytes;
+  uint64_t managed_bytes; /* mapped or allocated in managed space now */
+  uint64_t cached_bytes;  /* of them in memory now */
+  uint64_t pinned_bytes;  /* by spw_pin_range(); twice what is pinned twice */
+  uint64_t misses;        /* blocks brought in because somebody waited for them */
+  uint64_t faults;        /* page faults on managed memory (mapped engine) */
+  uint64_t fills;         /* blocks read from stores: on demand, ... */
+  uint64_t ahead_fills;   /* ... and ahead of need */
+  uint64_t zero_fills;    /* blocks that had never been written */
+  uint64_t evictions;
+  uint64_t writebacks; /* blocks written to stores */
+  uint64_t read_bytes;
+  uint64_t written_bytes;
+};
+int spw_get_statistics(struct spw_statistics* statistics);
 
 #ifdef __cplusplus
 }

@@ -306,16 +306,20 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
   return options;
 }
 
-Result<Options> options_of_process(std::vector<std::string>* warnings) {
+Result<Options> options_of_process(std::vector<std::string>* warnings, std::span<const std::string> first) {
+  std::vector<const char*> environment;
+  for (const std::string& entry : first) environment.push_back(entry.c_str());
+  for (const char* const* entry = ::environ; *entry; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
   auto available = platform::memory_available_bytes();
   auto limit = platform::cgroup_memory_limit_bytes();
-  if (!available && !limit && find_variable(::environ, "SPILLWAY_MEMORY").empty())
+  if (!available && !limit && find_variable(environment.data(), "SPILLWAY_MEMORY").empty())
     return Status(
         EINVAL,
         "SPILLWAY_MEMORY is not set and this machine does not say how much memory is available; set it, "
         "such as SPILLWAY_MEMORY=4G");
   const uint64_t machine_bytes = available ? *available : UINT64_MAX;
-  return parse_environment(::environ, std::min(machine_bytes, limit.value_or(UINT64_MAX)), warnings);
+  return parse_environment(environment.data(), std::min(machine_bytes, limit.value_or(UINT64_MAX)), warnings);
 }
 
 }  // namespace spw::runtime

@@ -140,6 +140,10 @@ Status Runtime::build() {
   if (!status) return status;
   adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
   regions_->attach(adapter_.get());
+  const uint32_t limit_min =
+      options_.memory_is_auto ? cache_->frame_count() / AdaptiveLimit::kLimitShareMin : UINT32_MAX;
+  pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);
+  memory_limit_bytes_.store_relaxed(options_.memory_bytes);
 
   auto heap = heap::Heap::create(*regions_, space_bytes);
   if (!heap) return heap.status();
@@ -190,6 +194,36 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   cache_->set_frame_limit(plan.frames / 4 * 3);
   memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, options_.block_bytes);
   return memory_adapter_->start();
+}
+
+uint64_t Runtime::memory_limit_bytes() const {
+  if (!options_.memory_is_auto) return memory_limit_bytes_.load_relaxed();
+  return options_.memory_bytes -
+         uint64_t{cache_->frame_count() - cache_->frame_limit()} * options_.block_bytes;
+}
+
+Status Runtime::set_memory_limit(uint64_t bytes) {
+  if (kind_ != Engine::kMapped)
+    return Status::sentence(ENOTSUP, "the translated engine keeps the cap that it started with");
+  if (options_.memory_is_auto)
+    return Status::sentence(ENOTSUP, "with the option memory=auto the cap follows the machine");
+  if (bytes > options_.memory_bytes)
+    return Status::sentence(
+        EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
+  InRuntime guard;
+  std::lock_guard lock(limit_mutex_);
+  // Tables and staging stay, so all that goes is frames.
+  const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
+  if (gone + kFramesMin > cache_->frame_count())
+    return Status::sentence(
+        EINVAL,
+        "the cap cannot be below " +
+            format_size(options_.memory_bytes - (cache_->frame_count() - kFramesMin) * options_.block_bytes));
+  const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
+  if (Status status = pinned_->change_limit(frames); !status) return status;
+  memory_limit_bytes_.store_relaxed(bytes);
+  cache_->make_room(engine_->client(), 0, 0);
+  return {};
 }
 
 telemetry::Facts Runtime::facts() const {

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "base/atomic.h"
 #include "base/status.h"
 #include "cache/cache.h"
 #include "heap/heap.h"
@@ -19,6 +21,7 @@
 #include "runtime/memory_adapter.h"
 #include "runtime/memory_plan.h"
 #include "runtime/options.h"
+#include "runtime/pinned_ranges.h"
 #include "store/fault_plan.h"
 #include "store/store.h"
 #include "telemetry/report.h"
@@ -42,6 +45,14 @@ class Runtime {
   bool kernel_reaches() const { return kernel_reaches_; }
   region::RegionMap& regions() { return *regions_; }
   heap::Heap& heap() { return *heap_; }
+  PinnedRanges& pinned() { return *pinned_; }
+  const cache::SharedCache& cache() const { return *cache_; }
+  uint64_t block_bytes() const { return options_.block_bytes; }
+
+  // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL
+  // outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less.
+  uint64_t memory_limit_bytes() const;
+  Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;
 
  private:
@@ -62,8 +73,11 @@ class Runtime {
   std::unique_ptr<cache::SharedCache> cache_;
   std::unique_ptr<region::Engine> engine_;
   std::unique_ptr<CacheAdapter> adapter_;
+  std::unique_ptr<PinnedRanges> pinned_;
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;
+  std::mutex limit_mutex_;
+  Atomic<uint64_t> memory_limit_bytes_{0};
   bool forked_ = false;
 };
 

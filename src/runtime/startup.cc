@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,20 @@ void connect(Runtime& runtime) {
   interpose::set_context(&context);
 }
 
+// With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
+// that is.
+void manage_process() {
+  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
+  if (!engine || *engine == Engine::kMapped)
+    interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
+}
+
+const OptionInfo* find_option(std::string_view name) {
+  for (const OptionInfo& info : option_infos())
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
 __attribute__((constructor)) void library_loaded() {
   read_options();
   g_code = new LoadedCode(loaded_code());
@@ -111,11 +126,7 @@ __attribute__((constructor)) void library_loaded() {
     fatal(kExitUsage,
           Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
               .message());
-  // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
-  // that is.
-  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
-  if (!engine || *engine == Engine::kMapped)
-    interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
+  manage_process();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });
 }
@@ -127,6 +138,38 @@ __attribute__((destructor)) void process_ends() {
 }  // namespace
 
 Runtime* current_runtime() { return g_runtime.load_acquire(); }
+
+Status override_option(std::string_view name, std::string_view value) {
+  static std::vector<std::string>* set =
+      new std::vector<std::string>;  // "SPILLWAY_BLOCK=64K", the latest first
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  const OptionInfo* info = find_option(plain);
+  if (!info) {
+    std::string known;
+    for (const OptionInfo& each : option_infos())
+      known += (known.empty() ? "" : ", ") + std::string(each.name);
+    return Status::sentence(EINVAL, "\"" + plain + "\" is no option; there are " + known);
+  }
+  Options scratch;
+  if (Status status = set_option(scratch, *info, plain, value); !status) return status;
+  pthread_mutex_lock(&g_making);
+  Status status = Status::sentence(EBUSY, "options are set before managed memory is used");
+  if (!g_runtime.load_relaxed() && g_options) {
+    set->insert(set->begin(), environment_variable(plain) + "=" + std::string(value));
+    std::vector<std::string> told_already;
+    Result<Options> options = options_of_process(&told_already, *set);
+    status = options.status();
+    if (options) {
+      *g_options = std::move(*options);
+      manage_process();
+    } else {
+      set->erase(set->begin());
+    }
+  }
+  pthread_mutex_unlock(&g_making);
+  return status;
+}
 
 Runtime* ensure_runtime() {
   if (Runtime* runtime = g_runtime.load_acquire()) return runtime;  // pairs with the release below

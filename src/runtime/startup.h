@@ -6,12 +6,17 @@
 // Threads: any.
 #pragma once
 
+#include <string_view>
+
 #include "runtime/runtime.h"
 
 namespace spw::runtime {
 
 // The runtime, made now if need be; nullptr while it is being made by this very thread.
 Runtime* ensure_runtime();
+// An option as if its variable had been set, over what the environment says. EBUSY once there is a runtime; EINVAL when there
+// is no such option or it does not take the value, or the options together cannot be.
+Status override_option(std::string_view name, std::string_view value);
 // The runtime if there is one.
 Runtime* current_runtime();
 
