@@ -28,7 +28,10 @@ constinit thread_local bool finding_here __attribute__((tls_model("initial-exec"
 
 template <class Function>
 void find(Function& function, const char* name) {
-  function = reinterpret_cast<Function>(dlsym(kScope, name));
+  void* found = dlsym(kScope, name);
+  // Libc stands before this library where only another library needs it; then nothing is interposed for the program.
+  if (!found) found = dlsym(RTLD_DEFAULT, name);
+  function = reinterpret_cast<Function>(found);
   SPW_CHECK(function != nullptr);
 }
 
