@@ -40,6 +40,9 @@ class MappedEngineTest : public testing::Test {
    public:
     Ranges(cache::SharedCache& cache, MappedEngine& engine) : cache_(cache), engine_(engine) {}
     void discard(BlockId first, uint64_t count) override { cache_.discard(engine_.client(), first, count); }
+    Status flush(BlockId first, uint64_t count) override {
+      return cache_.flush(engine_.client(), first, count);
+    }
     Status sync(BlockId first, uint64_t count) override {
       return cache_.sync(engine_.client(), first, count);
     }
