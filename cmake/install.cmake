@@ -2,6 +2,10 @@
 # The drivers look for the runtime and the pass in ../lib beside themselves, so bin and lib keep their places.
 install(TARGETS spillway_tool RUNTIME DESTINATION bin)
 install(TARGETS spillway LIBRARY DESTINATION lib)
+if(TARGET umap)
+  install(TARGETS umap umap_static LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+  install(DIRECTORY compat/umap/umap DESTINATION include)
+endif()
 if(SPW_BUILD_COMPILER)
   install(TARGETS spillway-clang RUNTIME DESTINATION bin)
   install(CODE [[file(CREATE_LINK spillway-clang $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/spillway-clang++ SYMBOLIC)]])

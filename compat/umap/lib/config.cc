@@ -79,8 +79,9 @@ void read_thresholds(Reader& reader, Config* config) {
                        "at most the high one, " + std::to_string(high_percent));
   config->high_water_percent = static_cast<int>(high_percent);
   config->low_water_percent = static_cast<int>(low_percent);
-  reader.pass_on("low_watermark", 100 - high_percent);
+  // In this order, since the low one may never be above the high one.
   reader.pass_on("high_watermark", 100 - low_percent);
+  reader.pass_on("low_watermark", 100 - high_percent);
 }
 
 }  // namespace
@@ -108,10 +109,15 @@ Config read_config(const char* const* environment) {
   return config;
 }
 
-const Config& config() {
-  static const Config* read =
-      new Config(read_config(::environ));  // never destroyed: threads may outlive main()
+namespace {
+Config& own_config() {
+  static Config* read = new Config(read_config(::environ));  // never destroyed: threads may outlive main()
   return *read;
 }
+}  // namespace
+
+const Config& config() { return own_config(); }
+
+void config_warning(std::string line) { own_config().warnings.push_back(std::move(line)); }
 
 }  // namespace Umap

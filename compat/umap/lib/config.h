@@ -38,5 +38,7 @@ Config read_config(const char* const* environment);
 
 // This process's, read at the first call.
 const Config& config();
+// Told with the others, when the first mapping is made. Before that, by one thread.
+void config_warning(std::string line);
 
 }  // namespace Umap
