@@ -25,6 +25,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if (g_previous.sa_handler != SIG_DFL) return g_previous.sa_handler(signal);
   // The default action, with the fault's own address in the core: restore it and let the instruction fault again.
   ::sigaction(signal, &g_previous, nullptr);
+  // One that was sent by hand belongs to no instruction.
+  if (info->si_code <= 0) ::raise(signal);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {

@@ -37,6 +37,11 @@ def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Ki
             expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
 
 
+def a_segmentation_fault_sent_by_hand_ends_the_program(kit: Kit) -> None:
+    run = kit.run(kit.compile("processes.cc", *SMALL.flags), "raise_segv", env=SMALL.environment())
+    expect(run.code == -signal.SIGSEGV, run.last_words())
+
+
 def signals_end_programs_as_they_always_do(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED, MEDIUM):
         program = kit.compile("processes.cc", *config.flags)

@@ -160,6 +160,15 @@ int touch_in_a_child(long how) {
   return 0;
 }
 
+// As a debugger's or a watchdog's signal would end it.
+int raise_segv(long) {
+  Work work;
+  work.print();
+  std::fflush(stdout);
+  raise(SIGSEGV);
+  return 50;
+}
+
 // Works until a signal ends it, at a random place.
 int work_for_ever(long) {
   Work work;
@@ -186,6 +195,7 @@ const Part kParts[] = {{"spawn", spawn},
                        {"vfork", vfork_and_exec},
                        {"fork_twice", fork_twice_and_exec},
                        {"touch_in_a_child", touch_in_a_child},
+                       {"raise_segv", raise_segv},
                        {"work_for_ever", work_for_ever},
                        {"work_until_told", work_until_told}};
 
