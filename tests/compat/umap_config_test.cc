@@ -35,8 +35,9 @@ TEST(UmapConfig, variables_stand_for_options) {
                                      {"fillers", "8"},
                                      {"evictors", "2"},
                                      {"readahead", "0"},
-                                     {"low_watermark", "5"},
-                                     {"high_watermark", "30"}}));
+                                     // First the high one: the low one is never above it.
+                                     {"high_watermark", "30"},
+                                     {"low_watermark", "5"}}));
 }
 
 TEST(UmapConfig, a_value_that_cannot_be_is_told_and_not_used) {
