@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+extern "C" int __spw_hint_table_error;  // of libspillway_first.so
+
 namespace spw::runtime {
 
 namespace {
@@ -56,6 +58,9 @@ int look_at_module(dl_phdr_info* module, size_t, void* result) {
 }
 
 Status try_userfault() {
+  // The address sanitizer's shadow, for one, lies there.
+  if (__spw_hint_table_error != 0)
+    return Status(__spw_hint_table_error, "something else has the addresses of its hint table");
   if (const char* test = std::getenv(kUserfaultVariable); test && std::string_view(test) == "none")
     return Status(EPERM, "userfaultfd is not allowed here");
   return platform::UserFault::open(wanted_fault_scope()).status();
@@ -87,7 +92,7 @@ Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {
   if (status) return Engine::kMapped;
   if (wanted == Engine::kAuto && code.has_translations) return Engine::kTranslated;
   return Status::sentence(
-      EPERM, "the mapped engine is needed and " + status.message() +
+      EPERM, "the mapped engine is needed, but " + status.message() +
                  "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
                  "with userfaultfd), or recompile the program with spillway-clang "
                  "-fspillway-engine=translated");
