@@ -3,6 +3,9 @@ import json
 
 from kit import Config, EXIT_FAILURE, Kit, Run, SMALL, UNOPTIMISED, expect
 
+# What a store does is the same for every kind of mapped program.
+ENGINES = ("translated", "mapped")
+
 FAULTS_MAX = 40
 MIB_IN_ALL = 12
 # How far apart the Ns are: one configuration sees them all.

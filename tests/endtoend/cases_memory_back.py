@@ -6,6 +6,9 @@ import subprocess
 
 from kit import Kit, MEDIUM, MIB, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
 
+# What a store does is the same for every kind of mapped program.
+ENGINES = ("translated", "mapped")
+
 LOOKS = 10
 ARRAY_BYTES_MAX = 12 * MIB
 # Space is reserved in chunks of 16 MiB, and given back in batches of 64 MiB at most.

@@ -9,6 +9,9 @@ import time
 
 from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, expect, start
 
+# What a store does is the same for every kind of mapped program.
+ENGINES = ("translated", "mapped")
+
 MIB_TO_FILL = 96
 
 
