@@ -43,7 +43,8 @@ void append_link_options(Words& words, const Arguments& arguments, const Places&
 
 std::optional<std::string> conflict(const Arguments& arguments) {
   if (arguments.count_hits && arguments.engine == Engine::kMapped)
-    return "-fspillway-count counts translations, which the mapped engine does not make; add -fspillway-engine=translated";
+    return "-fspillway-count counts translations, which the mapped engine does not make; add "
+           "-fspillway-engine=translated";
   if (arguments.lto == Lto::kNone) return std::nullopt;
   if (arguments.linker && !is_lld(*arguments.linker))
     return "with -flto the code is instrumented by the linker, which has to be lld, not " + *arguments.linker;

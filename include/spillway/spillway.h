@@ -73,7 +73,7 @@ enum spw_map_flags {
   SPW_MAP_SHARED = 1,    /* what is stored goes to the store */
   SPW_MAP_PRIVATE = 2,   /* what is stored is this process's own, and is spilled like any other memory */
   SPW_MAP_READ_ONLY = 4, /* a store to it ends in SIGSEGV */
-  SPW_MAP_CREATE = 8     /* file:PATH only: made, and lengthened (sparsely) up to offset + length, if need be */
+  SPW_MAP_CREATE = 8 /* file:PATH only: made, and lengthened (sparsely) up to offset + length, if need be */
 };
 
 /* The unit of a region's fills, in bytes: a power of two. */
@@ -89,7 +89,8 @@ enum spw_map_flags {
  *   block_bytes  a hint, 0 for none: a miss brings in the whole aligned piece of this size, the block in demand first. What is dirty
  *                and what is evicted is still told by the block of the option `block` (UMap, section 6.2)
  * -EINVAL, -ENOMEM (no address space), -ENFILE (65535 regions), or what opening the store said. */
-int spw_map(const char* store, uint64_t offset, size_t length, unsigned flags, size_t block_bytes, void** address);
+int spw_map(const char* store, uint64_t offset, size_t length, unsigned flags, size_t block_bytes,
+            void** address);
 
 /* A store of your own. Callbacks return the bytes moved, which may be fewer than asked (0 from read: the end, behind which there
  * are zeros), or a negative errno. They are called by many threads at a time, for different bytes, and must not touch managed
@@ -99,13 +100,14 @@ struct spw_store {
   void* context;
   uint64_t bytes; /* of the store; asked for once, when it is mapped */
   int64_t (*read)(void* context, void* buffer, size_t bytes, uint64_t offset);
-  int64_t (*write)(void* context, const void* buffer, size_t bytes, uint64_t offset); /* NULL: it is not writable */
-  int (*sync)(void* context); /* makes all writes durable, 0 or a negative errno; NULL: they are */
+  int64_t (*write)(void* context, const void* buffer, size_t bytes,
+                   uint64_t offset); /* NULL: it is not writable */
+  int (*sync)(void* context);        /* makes all writes durable, 0 or a negative errno; NULL: they are */
 };
 
 /* As spw_map(), of a store of your own. *store is copied; its context lives until spw_unmap() has returned. */
-int spw_map_store(const struct spw_store* store, uint64_t offset, size_t length, unsigned flags, size_t block_bytes,
-                  void** address);
+int spw_map_store(const struct spw_store* store, uint64_t offset, size_t length, unsigned flags,
+                  size_t block_bytes, void** address);
 
 /* Writes and syncs a shared region, unpins what is pinned of it, and gives its addresses back. `address` is what spw_map() said
  * (-EINVAL otherwise). When the write fails, its error is returned and the region stays, so nothing is lost: try again, or drop it

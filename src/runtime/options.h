@@ -112,6 +112,7 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
 
 // parse_environment() of this process's environment and what memory this machine has for it now: the smaller of what is
 // available and the control group's limit. `first`: "NAME=value" strings that win over the environment's.
-Result<Options> options_of_process(std::vector<std::string>* warnings, std::span<const std::string> first = {});
+Result<Options> options_of_process(std::vector<std::string>* warnings,
+                                   std::span<const std::string> first = {});
 
 }  // namespace spw::runtime
