@@ -15,6 +15,7 @@
 // Lifetime: clients are closed before the cache is destroyed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -145,6 +146,11 @@ class SharedCache {
   virtual const platform::File* frames_file() const { return nullptr; }
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
+  // Of frame_limit(); the two counts are read one after the other, so this is about right.
+  uint32_t used_frames() const {
+    const uint32_t limit = frame_limit();
+    return limit - std::min(free_frames(), limit);
+  }
   // Whether a miss in this partition finds a frame without evicting. A hint: one relaxed load.
   virtual bool has_free_frames(PartitionId partition) const = 0;
   virtual uint32_t peak_frames() const = 0;

@@ -4,9 +4,18 @@
 // Threads: any. Lifetime: one engine a process, until its end.
 #pragma once
 
+#include <cerrno>
+
+#include "base/status.h"
 #include "region/managed_access.h"
 
 namespace spw::region {
+
+// What either engine ends a forked child with.
+inline Status touched_in_child() {
+  return Status::sentence(
+      ECHILD, "a forked child touched managed memory, which only its parent has; call exec first");
+}
 
 class Engine : public ManagedAccess {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/in_runtime.h"
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "telemetry/counters.h"
@@ -86,14 +85,12 @@ void MemoryAdapter::stop() {
 }
 
 void MemoryAdapter::adapt(cache::Client& client) {
-  InRuntime guard;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::nanoseconds(kPeriodNs), [this] { return stopping_; })) {
     lock.unlock();
     const uint32_t limit = cache_.frame_limit();
     const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
-    const uint32_t next =
-        rule_.next({limit - std::min(cache_.free_frames(), limit), misses, available_bytes()}, limit);
+    const uint32_t next = rule_.next({cache_.used_frames(), misses, available_bytes()}, limit);
     if (next != limit) {
       cache_.set_frame_limit(next);
       cache_.make_room(client, 0, 0);

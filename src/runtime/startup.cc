@@ -30,6 +30,7 @@ pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 thread_local bool t_making = false;
 Options* g_options = nullptr;
 const LoadedCode* g_code = nullptr;
+const Result<Engine>* g_choice = nullptr;  // of the engine, for g_options as they are
 
 void read_options() {
   std::vector<std::string> warnings;
@@ -58,9 +59,8 @@ void after_fork_in_child() {
 
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
-  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
-  if (!engine) fatal(kExitUsage, engine.status().message());
-  auto made = Runtime::create(*g_options, *engine);
+  if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
+  auto made = Runtime::create(*g_options, **g_choice);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
   if (Status status = install_fault_handler(&admit_fault); !status) fatal(kExitUsage, status.message());
@@ -107,8 +107,8 @@ void connect(Runtime& runtime) {
 // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
 // that is.
 void manage_process() {
-  Result<Engine> engine = choose_engine(g_options->engine, *g_code);
-  if (!engine || *engine == Engine::kMapped)
+  g_choice = new Result<Engine>(choose_engine(g_options->engine, *g_code));
+  if (!*g_choice || **g_choice == Engine::kMapped)
     interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
 }
 

@@ -130,9 +130,7 @@ void MappedEngine::thread_ended(void* thread) {
 }
 
 void MappedEngine::check_not_forked() const {
-  if (forked_)
-    options_.fatal(Status::sentence(
-        ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+  if (forked_) options_.fatal(region::touched_in_child());
 }
 
 // The descriptor is one for the parent's address space: nothing that the child does may reach it.
@@ -152,12 +150,19 @@ BlockId MappedEngine::block_of(uintptr_t address) const {
 
 bool MappedEngine::is_live(BlockId block) const { return regions_->locate_for_fill(block).store != nullptr; }
 
+bool MappedEngine::may_store(uintptr_t address) const {
+  return regions_->kind_at(address) != region::Kind::kReadOnlyFile;
+}
+
+bool MappedEngine::may_access(uintptr_t address, bool is_store) const {
+  return is_live(block_of(address)) && (!is_store || may_store(address));
+}
+
 void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
   const BlockId block = block_of(event.address);
   if (!is_live(block)) return refuse(event.address, platform::Protection::kNone);
-  if (event.is_store && regions_->kind_at(event.address) == region::Kind::kReadOnlyFile)
-    return refuse(event.address, platform::Protection::kRead);
+  if (event.is_store && !may_store(event.address)) return refuse(event.address, platform::Protection::kRead);
   cache::Client& client = *worker_clients_[worker];
   cache::Pin pin;
   if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
@@ -191,8 +196,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
   check_not_forked();
   InRuntime guard;
   const uintptr_t page = round_down(address, kMmuPageBytes);
-  if (!is_live(block_of(address)) || (is_store && regions_->kind_at(address) == region::Kind::kReadOnlyFile))
-    return false;
+  if (!may_access(address, is_store)) return false;
   std::lock_guard lock(refused_mutex_);
   auto refused = std::find(refused_pages_.begin(), refused_pages_.end(), page);
   if (refused == refused_pages_.end()) return false;
@@ -210,7 +214,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   count(Counter::hint_calls);
   const BlockId block = block_of(address);
   // What is nobody's, or not to be stored to, faults, and the fault says so.
-  if (!is_live(block) || (is_store && regions_->kind_at(address) == region::Kind::kReadOnlyFile)) return;
+  if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
   cache::Pin pin;
   if (!cache_->pin(client, block, access_of(is_store), &pin)) return;  // has been reported

@@ -79,6 +79,8 @@ class MappedEngine final : public region::Engine {
   void serve(unsigned worker, const platform::FaultEvent& event);
   void refuse(uintptr_t page, platform::Protection left);
   bool is_live(BlockId block) const;
+  bool may_store(uintptr_t address) const;
+  bool may_access(uintptr_t address, bool is_store) const;
   void bring_rest(cache::Client& client, BlockId block);
   void check_not_forked() const;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/in_runtime.h"
 
 namespace spw::front {
 
@@ -34,7 +33,6 @@ void FaultServer::stop() {
 }
 
 void FaultServer::work(unsigned worker) {
-  InRuntime guard;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (queued_ > 0) {

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "base/in_runtime.h"
 #include "front/mapped/hint_table.h"
 
 namespace spw::front {
@@ -29,7 +28,6 @@ void RoomKeeper::stop() {
 }
 
 void RoomKeeper::keep(cache::Client& client, bool watches_hints) {
-  InRuntime guard;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();

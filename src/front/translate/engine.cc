@@ -59,9 +59,7 @@ Translator& TranslatedEngine::translator() {
 }
 
 Translator& TranslatedEngine::register_thread() {
-  if (forked_)
-    config_.fatal(Status::sentence(
-        ECHILD, "a forked child touched managed memory, which only its parent has; call exec first"));
+  if (forked_) config_.fatal(region::touched_in_child());
   Result<SatcShape> shape = budget_.acquire();
   if (!shape) config_.fatal(shape.status());
   Result<cache::Client*> client = config_.cache->open_client();
