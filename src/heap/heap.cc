@@ -44,10 +44,10 @@ Heap::Allocation Heap::allocate(uint64_t bytes, uint64_t alignment) {
     result = {small.address, small.zeroed};
   } else {
     uint64_t reserved = large_bytes(bytes);
-    uintptr_t address = ranges_.take(reserved, std::max(alignment, regions_.block_bytes()));
+    uintptr_t address = ranges_.take(reserved + gap_bytes(), std::max(alignment, regions_.block_bytes()));
     if (address == 0) return {};
     if (!pages_.set_large(address, reserved)) {
-      ranges_.give(address, reserved);
+      ranges_.give(address, reserved + gap_bytes());
       return {};
     }
     regions_.add_anonymous(address, reserved);
@@ -71,7 +71,7 @@ void Heap::free(void* object) {
   PageMap::Large large = large_at(object);
   pages_.clear(address);
   regions_.remove(large.address, large.bytes);
-  ranges_.give(large.address, large.bytes);
+  ranges_.give(large.address, large.bytes + gap_bytes());
 }
 
 uint64_t Heap::usable_bytes(const void* object) const {
@@ -91,13 +91,13 @@ bool Heap::resize_in_place(void* object, uint64_t bytes) {
   if (bytes > SPW_MANAGED_BYTES || bytes <= slabs_.object_bytes_max()) return false;
   uint64_t wanted = large_bytes(bytes);
   if (wanted > large.bytes) {
-    if (!ranges_.take_at(address + large.bytes, wanted - large.bytes)) return false;
+    if (!ranges_.take_at(address + large.bytes + gap_bytes(), wanted - large.bytes)) return false;
     regions_.add_anonymous(address + large.bytes, wanted - large.bytes);
   }
   pages_.set_large(address, wanted);
   if (wanted < large.bytes) {
     regions_.remove(address + wanted, large.bytes - wanted);
-    ranges_.give(address + wanted, large.bytes - wanted);
+    ranges_.give(address + wanted + gap_bytes(), large.bytes - wanted);
   }
   return true;
 }
