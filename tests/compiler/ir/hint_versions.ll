@@ -128,3 +128,26 @@ done:
   ret i64 1
 }
 declare i32 @setjmp(ptr) returns_twice
+
+; OpenMP's runtime functions are convergent, which means nothing where threads do not run in step.
+define void @barrier(ptr %p) {
+; CHECK-LABEL: define void @barrier
+; CHECK: load volatile i8
+; CHECK: .plain:
+; CHECK: call void @__kmpc_barrier
+; CHECK: call void @__kmpc_barrier
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %p, i64 %i
+  store i64 %i, ptr %at
+  call void @__kmpc_barrier() #0
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 100
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+declare void @__kmpc_barrier() #0
+attributes #0 = { convergent nounwind }
