@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -21,7 +22,7 @@ namespace {
 using telemetry::Counter;
 
 constexpr unsigned kShift = 12;
-constexpr uint64_t kSpaceBytes = 64 * kMiB;
+constexpr uint64_t kSpaceBytes = kGiB;
 constexpr uint32_t kFrames = 1024;
 constexpr uintptr_t kFirst = SPW_MANAGED_BASE + region::kFirstBytes;
 
@@ -33,13 +34,35 @@ void fail_io(void*, const Status& status) { fail(status); }
 
 uint64_t counted(Counter counter) { return telemetry::total(telemetry::read_totals(), counter); }
 
+sigjmp_buf g_faulted;
+void note_fault(int) { siglongjmp(g_faulted, 1); }
+
+// Whether a store to `address` ends in SIGSEGV.
+bool faults(uintptr_t address) {
+  struct sigaction action{}, before;
+  action.sa_handler = &note_fault;
+  sigaction(SIGSEGV, &action, &before);
+  volatile bool faulted = false;
+  if (sigsetjmp(g_faulted, 1) == 0)
+    *reinterpret_cast<volatile char*>(address) = 1;
+  else
+    faulted = true;
+  sigaction(SIGSEGV, &before, nullptr);
+  return faulted;
+}
+
 // What runtime/ does, with a store in memory. Every test has the whole engine to itself: managed space is one a process.
 class MappedEngineTest : public testing::Test {
  protected:
   class Ranges final : public region::CacheRanges {
    public:
     Ranges(cache::SharedCache& cache, MappedEngine& engine) : cache_(cache), engine_(engine) {}
-    void discard(BlockId first, uint64_t count) override { cache_.discard(engine_.client(), first, count); }
+    void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
+      engine_.grow(first, count, live_bytes, has_contents);
+    }
+    void discard(BlockId first, uint64_t count) override {
+      if (!engine_.withdraw(first, count)) cache_.discard(engine_.client(), first, count);
+    }
     Status flush(BlockId first, uint64_t count) override {
       return cache_.flush(engine_.client(), first, count);
     }
@@ -54,20 +77,24 @@ class MappedEngineTest : public testing::Test {
     MappedEngine& engine_;
   };
 
+  virtual bool watches_at_once() const { return true; }
+  virtual unsigned block_shift() const { return kShift; }
+
   void SetUp() override {
     if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
     store_ = std::move(*store::MemoryStore::create(kSpaceBytes, nullptr));
-    regions_ = std::move(*region::RegionMap::create(kShift, kSpaceBytes, *store_));
+    regions_ = std::move(*region::RegionMap::create(block_shift(), kSpaceBytes, *store_));
     MappedOptions options;
-    options.block_shift = kShift;
+    options.block_shift = block_shift();
     options.space_bytes = kSpaceBytes;
     options.faults.workers = 4;
     options.room.evictors = 0;
+    options.watches_at_once = watches_at_once();
     options.fatal = &fail;
     engine_ = std::move(*MappedEngine::create(options));
     cache::Options for_cache;
     for_cache.frame_count = kFrames;
-    for_cache.block_shift = kShift;
+    for_cache.block_shift = block_shift();
     cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
                                                    std::move(*engine_->make_frames())));
     SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
@@ -178,6 +205,24 @@ TEST_F(MappedEngineTest, a_freed_range_reads_as_zeros_when_it_is_handed_out_agai
   EXPECT_EQ(add(kMiB)[12345], std::byte{0});
 }
 
+// As when the thread that served its fault has not let go of it yet.
+TEST_F(MappedEngineTest, a_block_that_was_held_while_it_was_freed_takes_stores_when_it_is_handed_out_again) {
+  std::byte* base = add(32 * kMiB);
+  base[0] = std::byte{1};
+  const BlockId block(region::kFirstBytes >> kShift);
+  cache::Client& client = engine_->client();
+  cache::Pin pin;
+  ASSERT_TRUE(cache_->pin(client, block, cache::Access::kRead, &pin));
+  regions_->remove(kFirst, 4096);
+  cache_->unpin(client, pin.frame);
+  ASSERT_TRUE(cache_->flush(client, block, 1));
+  regions_->add_anonymous(kFirst, 4096);
+  EXPECT_EQ(base[0], std::byte{0});
+  base[0] = std::byte{7};
+  push_out(base, 64);
+  EXPECT_EQ(base[0], std::byte{7});
+}
+
 TEST_F(MappedEngineTest, a_range_of_zeros_is_not_written) {
   std::byte* base = add(32 * kMiB);
   const uint64_t before = counted(Counter::zeros_left_out), written = counted(Counter::writebacks);
@@ -205,23 +250,11 @@ TEST_F(MappedEngineTest, a_lower_limit_gives_memory_back) {
   EXPECT_LE(resident, kFrames / 2);
 }
 
-sigjmp_buf g_faulted;
-void note_fault(int) { siglongjmp(g_faulted, 1); }
-
 TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys) {
   add(kMiB);
   const uintptr_t address = kFirst + 20 * kMiB;
   auto* byte = reinterpret_cast<volatile char*>(address);
-  struct sigaction action{}, before;
-  action.sa_handler = &note_fault;
-  sigaction(SIGSEGV, &action, &before);
-  volatile bool faulted = false;
-  if (sigsetjmp(g_faulted, 1) == 0)
-    *byte = 1;
-  else
-    faulted = true;
-  sigaction(SIGSEGV, &before, nullptr);
-  EXPECT_TRUE(faulted);
+  EXPECT_TRUE(faults(address));
   EXPECT_FALSE(engine_->admit_fault(address, true));
   regions_->add_anonymous(address, kMiB);
   EXPECT_TRUE(engine_->admit_fault(address, true));
@@ -247,6 +280,121 @@ TEST_F(MappedEngineTest, many_threads_count_right_in_shared_blocks) {
     for (int t = 0; t < kThreads; ++t)
       ASSERT_EQ(reinterpret_cast<uint32_t*>(base + ((i * 7 % kBlocksUsed) << kShift))[t * 16],
                 kRounds * (i + 1));
+}
+
+// From here on: managed space is the kernel's as long as all of it fits.
+class UnwatchedTest : public MappedEngineTest {
+ protected:
+  bool watches_at_once() const override { return false; }
+  // More than fits.
+  void outgrow() { regions_->add_anonymous(kFirst + 512 * kMiB, uint64_t{kFrames} << block_shift()); }
+};
+
+TEST_F(UnwatchedTest, what_fits_is_left_to_the_kernel) {
+  const uint64_t faults_before = counted(Counter::missing_faults), fills = counted(Counter::zero_fills);
+  std::byte* base = add(kMiB);
+  std::memset(base, 3, kMiB);
+  EXPECT_FALSE(engine_->is_watching());
+  EXPECT_EQ(counted(Counter::missing_faults), faults_before);
+  EXPECT_EQ(counted(Counter::zero_fills), fills);
+  EXPECT_TRUE(faults(kFirst + kMiB));
+  regions_->remove(kFirst, kMiB);
+  EXPECT_TRUE(faults(kFirst));
+  EXPECT_EQ(add(kMiB)[4096], std::byte{0});
+}
+
+TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits) {
+  std::byte* base = add(2 * kMiB);
+  const uint64_t adopted = counted(Counter::adoptions);
+  for (uint64_t block = 0; block < 512; block += 3) base[block << kShift] = static_cast<std::byte>(block);
+  outgrow();
+  EXPECT_TRUE(engine_->is_watching());
+  EXPECT_EQ(counted(Counter::adoptions) - adopted, 171u);
+  cache_->check_invariants();
+  for (uint64_t block = 0; block < 512; ++block)
+    ASSERT_EQ(base[block << kShift], block % 3 == 0 ? static_cast<std::byte>(block) : std::byte{0});
+  regions_->add_anonymous(kFirst + 64 * kMiB, 32 * kMiB);
+  push_out(base + 64 * kMiB, 0);
+  EXPECT_FALSE(is_resident(base));
+  for (uint64_t block = 0; block < 512; block += 3)
+    ASSERT_EQ(base[block << kShift], static_cast<std::byte>(block));
+}
+
+TEST_F(UnwatchedTest, what_was_freed_before_is_dropped_and_can_be_had_again) {
+  std::byte* base = add(kMiB);
+  std::memset(base, 1, kMiB);
+  regions_->remove(kFirst + 64 * 4096, kMiB - 64 * 4096);
+  engine_->watch();
+  EXPECT_EQ(add(kMiB)[100 * 4096], std::byte{0});
+  EXPECT_EQ(base[4096], std::byte{1});
+  base[100 * 4096] = std::byte{2};
+}
+
+TEST_F(UnwatchedTest, a_range_that_the_program_discards_reads_as_zeros) {
+  std::byte* base = add(kMiB);
+  std::memset(base, 1, kMiB);
+  regions_->discard(kFirst, 4096);
+  EXPECT_EQ(base[0], std::byte{0});
+  EXPECT_EQ(base[4096], std::byte{1});
+  engine_->watch();
+  regions_->discard(kFirst + 4096, 4096);
+  EXPECT_EQ(base[4096], std::byte{0});
+  EXPECT_EQ(base[8192], std::byte{1});
+}
+
+TEST_F(UnwatchedTest, threads_that_store_and_free_meanwhile_notice_nothing) {
+  std::byte* base = add(3 * kMiB);
+  constexpr uint64_t kWords = 2 * kMiB / sizeof(uint64_t);
+  auto* words = reinterpret_cast<uint64_t*>(base);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> rounds{0};
+  std::thread counter([&] {
+    for (uint64_t i = 0; !stop; ++i) {
+      words[i * 513 % kWords] += 1;
+      rounds = i + 1;
+    }
+  });
+  std::thread freer([&] {
+    constexpr uintptr_t kOwn = kFirst + 16 * kMiB;
+    while (!stop) {
+      regions_->add_anonymous(kOwn, 64 * 4096);
+      auto* own = reinterpret_cast<volatile char*>(kOwn);
+      for (int page = 0; page < 64; ++page) {
+        ASSERT_EQ(own[page * 4096], 0);
+        own[page * 4096] = 1;
+      }
+      regions_->remove(kOwn, 64 * 4096);
+    }
+  });
+  while (rounds < 100'000) std::this_thread::yield();
+  outgrow();
+  const uint64_t then = rounds;
+  while (rounds < then + 100'000) std::this_thread::yield();
+  stop = true;
+  counter.join();
+  freer.join();
+  EXPECT_TRUE(engine_->is_watching());
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < kWords; ++i) sum += words[i];
+  EXPECT_EQ(sum, rounds);
+}
+
+class UnwatchedLargeBlocksTest : public UnwatchedTest {
+ protected:
+  unsigned block_shift() const override { return 16; }
+};
+
+TEST_F(UnwatchedLargeBlocksTest, a_block_that_is_there_in_part_becomes_whole) {
+  std::byte* base = add(kMiB);
+  for (uint64_t page = 0; page < 16; page += 5) base[page * 4096] = static_cast<std::byte>(page + 1);
+  base[kMiB - 1] = std::byte{9};
+  const uint64_t adopted = counted(Counter::adoptions), misses = counted(Counter::fault_misses);
+  engine_->watch();
+  EXPECT_EQ(counted(Counter::adoptions) - adopted, 2u);
+  for (uint64_t page = 0; page < 16; ++page)
+    EXPECT_EQ(base[page * 4096], page % 5 == 0 ? static_cast<std::byte>(page + 1) : std::byte{0});
+  EXPECT_EQ(base[kMiB - 1], std::byte{9});
+  EXPECT_EQ(counted(Counter::fault_misses), misses);
 }
 
 }  // namespace

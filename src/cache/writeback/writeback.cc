@@ -51,7 +51,11 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
   BlockId block = word(frame).load_relaxed().block();
   Backing backing = commons_.blocks.locate_for_writeback(block);
   if (backing.store == nullptr) {
-    // The block's range was freed while a pin still held it: nobody wants its contents.
+    // The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the range
+    // may be handed out again, so that stores to it have to be noticed.
+    const Resident resident{global(frame), block};
+    commons_.frames.begin_writeback({&resident, 1});
+    commons_.frames.end_writeback(resident);
     word(frame).end_writing();
     io_.put_back(op);
     return Started::kNo;
