@@ -161,7 +161,7 @@ struct spw_statistics {
   uint64_t memory_limit_bytes;
   uint64_t block_bytes;
   uint64_t managed_bytes; /* mapped or allocated in managed space now */
-  uint64_t cached_bytes;  /* of them in memory now */
+  uint64_t cached_bytes;  /* of them in memory now; all that may be, while all fit (mapped engine) */
   uint64_t pinned_bytes;  /* by spw_pin_range(); twice what is pinned twice */
   uint64_t misses;        /* blocks brought in because somebody waited for them */
   uint64_t faults;        /* page faults on managed memory (mapped engine) */

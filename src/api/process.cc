@@ -37,7 +37,8 @@ SPW_PUBLIC int spw_get_statistics(struct spw_statistics* statistics) {
   now.memory_limit_bytes = call->memory_limit_bytes();
   now.block_bytes = call->block_bytes();
   now.managed_bytes = call->regions().live_bytes();
-  now.cached_bytes = uint64_t{cache.used_frames()} * now.block_bytes;
+  now.cached_bytes =
+      call->engine().is_watching() ? uint64_t{cache.used_frames()} * now.block_bytes : now.managed_bytes;
   now.pinned_bytes = call->pinned().blocks() * now.block_bytes;
   now.misses = count(Counter::shared_misses);
   now.faults = count(Counter::missing_faults) + count(Counter::protect_faults);

@@ -120,6 +120,9 @@ class SharedCache {
   virtual void unpin(Client& client, FrameId frame) = 0;
   // Asks for [first, first + count) to be brought in, without waiting; may do less than asked, never pins.
   virtual void prefetch(Client& client, BlockId first, uint64_t count) = 0;
+  // Where blocks lie at their own addresses: these have been written there without the cache, in which they are resident and
+  // dirty from now on. None of them is cached.
+  virtual void adopt(Client& client, BlockId first, uint64_t count) = 0;
   // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
   // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on
   // storing to it without telling, should the range be handed out again.

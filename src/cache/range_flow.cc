@@ -13,6 +13,8 @@ constexpr uint64_t kLookAgainNs = 1'000'000;
 constexpr uint64_t kScanShare = 8;
 // Windows of fewer blocks are read ahead without a gap: the miss behind them comes soon enough.
 constexpr uint32_t kGapWindowMin = 8;
+// Never-written groups that come along with one that is touched, at most: 2 MiB of the smallest blocks.
+constexpr uint64_t kZeroGroupsAheadMax = 8;
 // A partition's limit of frames is never lower.
 constexpr uint32_t kPartitionLimitMin = 16;
 }  // namespace
@@ -48,6 +50,15 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
     if (request.answer == Answer::kDone) return wish == Wish::kFlush ? request.status : Status::ok();
     if (request.answer == Answer::kBlocked)
       delegate_->await_progress(partition, request, request.queue ? kAnnouncedWaitNs : kLookAgainNs);
+  }
+}
+
+void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
+  while (count > 0) {
+    const uint64_t piece = std::min(kGroupBlocks - (first.value & (kGroupBlocks - 1)), count);
+    (void)run_to_end(client, partition_of(first), Wish::kAdopt, first, piece);
+    first = first + piece;
+    count -= piece;
   }
 }
 
@@ -172,6 +183,22 @@ void SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
     delegate_->execute(partition_of(plan.first), request);
     plan.first = BlockId(plan.first.value + piece * stride);
     plan.count -= static_cast<uint32_t>(piece);
+  }
+}
+
+// A never-written group has just been filled. As many more behind it as there are cached ones right before it.
+void SharedCacheParts::zeros_ahead(Client& client, BlockId block) {
+  const uint64_t group = group_of(block);
+  const auto first_of = [](uint64_t group) { return BlockId(group << kGroupShift); };
+  uint64_t before = 0;
+  while (before < std::min(group, kZeroGroupsAheadMax) &&
+         table_.find(first_of(group - before - 1)) != kNoFrame)
+    ++before;
+  for (uint64_t ahead = 1; ahead <= before; ++ahead) {
+    Request& request = client.request;
+    request.wish = Wish::kZerosAhead;
+    request.block = first_of(group + ahead);
+    delegate_->execute(partition_of(request.block), request);
   }
 }
 

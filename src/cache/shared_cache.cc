@@ -174,6 +174,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
     case Answer::kReady:
       out->was_miss = true;
       count(Counter::shared_misses);
+      zeros_ahead(client, block);
       return Step::kPinned;
     case Answer::kFill:
       out->was_miss = true;

@@ -37,6 +37,7 @@ class SharedCacheParts final : public SharedCache {
   void pin_is_next(BlockId block) const override { table_.prefetch_word(block); }
   void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
+  void adopt(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;
   uint32_t frame_limit() const override;
@@ -80,6 +81,7 @@ class SharedCacheParts final : public SharedCache {
   Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
   void read_ahead(Client& client, ReadPlan plan);
   void read_ahead_whole(Client& client, ReadPlan plan);
+  void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
   std::vector<store::Store*> stores_of(BlockId first, uint64_t count);
   template <class Visit>

@@ -32,6 +32,14 @@ constexpr size_t kRangesMax = 512;  // of one process_madvise; the kernel's limi
 
 uint64_t number(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
+// The kernel takes ranges within one of its areas only, and those stay divided where access rights once differed.
+template <class Call>
+Status in_halves(uint64_t bytes, Call call) {
+  const uint64_t half = round_up(bytes / 2, kMmuPageBytes);
+  if (Status status = call(uint64_t{0}, half); !status) return status;
+  return call(half, bytes - half);
+}
+
 int open_descriptor(FaultScope* scope) {
   int fd = -1;
   if (*scope == FaultScope::kAll) {
@@ -67,6 +75,13 @@ Status UserFault::register_range(void* address, uint64_t bytes) const {
   return {};
 }
 
+Status UserFault::unregister_range(void* address, uint64_t bytes) const {
+  uffdio_range range{number(address), bytes};
+  if (::ioctl(fd(), UFFDIO_UNREGISTER, &range) != 0)
+    return Status(errno, "cannot take " + format_size(bytes) + " back from userfaultfd");
+  return {};
+}
+
 size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
   uffd_msg messages[kEventsMax];
   for (;;) {
@@ -95,6 +110,11 @@ Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool i
                      is_protected ? uint64_t{UFFDIO_COPY_MODE_WP} : 0, 0};
     if (::ioctl(fd(), UFFDIO_COPY, &wish) == 0) return {};
     if (wish.copy > 0) done += static_cast<uint64_t>(wish.copy);
+    if (errno == ENOENT && bytes - done > kMmuPageBytes)
+      return in_halves(bytes - done, [&](uint64_t from, uint64_t length) {
+        return copy(static_cast<std::byte*>(address) + done + from,
+                    static_cast<const std::byte*>(source) + done + from, length, is_protected);
+      });
     if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot put a block in its place");
   }
   return {};
@@ -103,8 +123,13 @@ Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool i
 Status UserFault::write_protect(void* address, uint64_t bytes, bool is_protected) const {
   uffdio_writeprotect wish{{number(address), bytes},
                            is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0};
-  while (::ioctl(fd(), UFFDIO_WRITEPROTECT, &wish) != 0)
+  while (::ioctl(fd(), UFFDIO_WRITEPROTECT, &wish) != 0) {
+    if (errno == ENOENT && bytes > kMmuPageBytes)
+      return in_halves(bytes, [&](uint64_t from, uint64_t length) {
+        return write_protect(static_cast<std::byte*>(address) + from, length, is_protected);
+      });
     if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot change a block's protection");
+  }
   return {};
 }
 

@@ -41,6 +41,7 @@ class UserFault {
   int fd() const { return file_.fd(); }
 
   Status register_range(void* address, uint64_t bytes) const;
+  Status unregister_range(void* address, uint64_t bytes) const;
 
   // Sleeps until there are events and takes up to events.size() of them; 0 once `wake_fd` is readable.
   size_t wait_events(std::span<FaultEvent> events, int wake_fd) const;

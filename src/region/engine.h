@@ -26,8 +26,15 @@ class Engine : public ManagedAccess {
   virtual Window hold(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   // False: no such window is held.
   virtual bool release(const Window& window) = 0;
-  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
-  virtual void withdraw(BlockId first, uint64_t count) = 0;
+  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards. True: the
+  // cache has none of it, and it is discarded already.
+  virtual bool withdraw(BlockId first, uint64_t count) = 0;
+  // While all managed memory fits an engine may leave it to the kernel, without the cache. watch() ends that for good: before
+  // anybody uses the cache by himself, or lowers its limit. Others have nothing to do as long as it is not watching.
+  virtual void watch() {}
+  virtual bool is_watching() const { return true; }
+  // CacheRanges::grow
+  virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
   // SIGSEGV at `address`, which is managed. True: the access may be tried again.
   virtual bool admit_fault(uintptr_t address, bool is_store) = 0;
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.

@@ -79,7 +79,12 @@ std::shared_ptr<store::Store> RegionMap::adopt(std::unique_ptr<store::Store> sto
 
 void RegionMap::add_anonymous(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
+  grow(block_of(address), blocks_of(bytes), false);
   make_live(block_of(address), blocks_of(bytes));
+}
+
+void RegionMap::grow(BlockId first, uint64_t count, bool has_contents) {
+  if (ranges_ != nullptr) ranges_->grow(first, count, live_bytes() + (count << block_shift_), has_contents);
 }
 
 void RegionMap::make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count) {
@@ -106,6 +111,7 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
     files_[file->slot] = file;
   }
   BlockId first = block_of(address);
+  grow(first, blocks_of(bytes), true);
   file->keeps = std::move(mapping.store);
   file->store.store_relaxed(file->keeps.get());
   file->kind.store_relaxed(mapping.kind);
@@ -125,6 +131,7 @@ void RegionMap::extend(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   BlockId first = block_of(address);
   FileRegion* file = first.value == 0 ? nullptr : file_of(BlockId(first.value - 1));
+  grow(first, blocks_of(bytes), file != nullptr);
   if (file == nullptr) {
     make_live(first, blocks_of(bytes));
     return;

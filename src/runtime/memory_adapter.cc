@@ -63,8 +63,8 @@ uint64_t available_bytes() {
 
 }  // namespace
 
-MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, uint64_t frame_bytes)
-    : cache_(cache), rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
+MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes)
+    : cache_(cache), engine_(engine), rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
 
 Status MemoryAdapter::start() {
   auto client = cache_.open_client(cache::Uses::kUnseen);
@@ -92,6 +92,7 @@ void MemoryAdapter::adapt(cache::Client& client) {
     const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
     const uint32_t next = rule_.next({cache_.used_frames(), misses, available_bytes()}, limit);
     if (next != limit) {
+      if (next < limit) engine_.watch();
       cache_.set_frame_limit(next);
       cache_.make_room(client, 0, 0);
       telemetry::count(telemetry::Counter::limit_changes);

@@ -16,6 +16,7 @@
 
 #include "cache/cache.h"
 #include "platform/thread.h"
+#include "region/engine.h"
 
 namespace spw::runtime {
 
@@ -53,7 +54,7 @@ class AdaptiveLimit {
 
 class MemoryAdapter {
  public:
-  MemoryAdapter(cache::SharedCache& cache, uint64_t frame_bytes);
+  MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes);
   ~MemoryAdapter() { stop(); }
 
   Status start();
@@ -64,6 +65,7 @@ class MemoryAdapter {
   void adapt(cache::Client& client);
 
   cache::SharedCache& cache_;
+  region::Engine& engine_;
   AdaptiveLimit rule_;
   std::mutex mutex_;
   std::condition_variable wake_;

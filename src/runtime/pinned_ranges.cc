@@ -64,6 +64,7 @@ void PinnedRanges::release(BlockId first, const Range& range) {
 
 Status PinnedRanges::pin(BlockId first, uint64_t count) {
   InRuntime guard;
+  engine_.watch();
   if (Status status = charge(first, count); !status) return status;
   cache::Client& client = engine_.client();
   Range range{count, {}};

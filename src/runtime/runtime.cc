@@ -192,7 +192,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   if (!options_.memory_is_auto) return {};
   // It begins with what a fixed cap would be.
   cache_->set_frame_limit(plan.frames / 4 * 3);
-  memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, options_.block_bytes);
+  memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, *engine_, options_.block_bytes);
   return memory_adapter_->start();
 }
 
@@ -211,6 +211,7 @@ Status Runtime::set_memory_limit(uint64_t bytes) {
     return Status::sentence(
         EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
   InRuntime guard;
+  engine_->watch();
   std::lock_guard lock(limit_mutex_);
   // Tables and staging stay, so all that goes is frames.
   const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
@@ -236,6 +237,7 @@ telemetry::Facts Runtime::facts() const {
   facts.memory_cap_bytes = options_.memory_bytes;
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
+  facts.watched = engine_->is_watching();
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;

@@ -89,7 +89,7 @@ def mapped_benchmark_measures_every_kernel_in_memory(directory: pathlib.Path) ->
 
 
 def mapped_benchmark_counts_faults_beyond_memory(directory: pathlib.Path) -> None:
-    rows = run_mapped(directory, "--only", "hints")
+    rows = run_mapped(directory, "--only", "hints", "--scale", "16")  # the smallest at which nothing fits
     expect(len(rows) >= 8, f"{len(rows)} rows")
     expect(any(row["name"].startswith("PageRank") for row in rows), "no PageRank")
     expect(all(row["peer"] > 0 for row in rows), f"nothing came in: {rows}")

@@ -66,6 +66,7 @@ class EvictAtOnce final : public cache::SharedCache {
   uint32_t frame_limit() const override { return frame_count(); }
   void make_room(cache::Client&, unsigned, unsigned) override {}
   void prefetch(cache::Client&, BlockId, uint64_t) override {}
+  void adopt(cache::Client&, BlockId, uint64_t) override {}
   void discard(cache::Client&, BlockId, uint64_t) override {}
   Status flush(cache::Client&, BlockId, uint64_t) override { return {}; }
   Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }

@@ -28,6 +28,7 @@ enum class Contents : uint8_t {
   kFilled,     // they are at fill_address
   kZeros,      // none yet: all zeros
   kArbitrary,  // the client overwrites all of them
+  kInPlace,    // they are at the block's own address already
 };
 
 struct Resident {

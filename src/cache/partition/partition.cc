@@ -63,6 +63,12 @@ bool Partition::serve(Request& request) {
     case Wish::kPrefetch:
       serve_prefetch(request);
       return true;
+    case Wish::kZerosAhead:
+      serve_zeros_ahead(request);
+      return true;
+    case Wish::kAdopt:
+      serve_adopt(request);
+      return true;
     case Wish::kDiscard:
       serve_discard(request);
       return true;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/block_table/block_table.h"
@@ -122,13 +123,17 @@ class Partition final : private FrameProbe {
   void describe_wait(Request& request);
   void serve_close_store(Request& request);
 
-  // zero_run.cc
-  struct ZeroRun {
+  // in_place.cc
+  struct BlockRun {
     uint64_t begin;
     uint64_t end;
   };
-  ZeroRun plan_zero_run(BlockId demanded) const;
+  BlockRun plan_zero_run(BlockId demanded) const;
+  uint64_t install_dirty(BlockRun run, Contents contents, std::optional<BlockId> demanded);
   bool serve_zero_run(Request& request);
+  void serve_zeros_ahead(Request& request);
+  void serve_adopt(Request& request);
+  bool has_plenty() const;
   bool is_zero_and_new(BlockId block) const;
 
   // readahead.cc

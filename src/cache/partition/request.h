@@ -20,6 +20,8 @@ enum class Wish : uint8_t {
   kDropFailed,  // frame: its fill failed and its last reference is gone
   kReap,        // finish what the queues have completed
   kPrefetch,    // block, stride, count: blocks of this partition
+  kZerosAhead,  // block: it and those behind it, where nothing was ever written
+  kAdopt,       // [block, block + count), from cursor: are at their addresses already
   kDiscard,     // [block, block + count), from cursor
   kFlush,       // the same
   kCloseStore,  // store
@@ -35,7 +37,7 @@ enum class Answer : uint8_t {
   kJoined,   // so it has, and someone else fills it
   kFailed,   // its fill failed a moment ago: see FillErrors
   kNoFrame,  // none can be had before something finishes; `status` says what went wrong last, if anything
-  kMore,     // kDiscard, kFlush: a step is done; ask again
+  kMore,     // kAdopt, kDiscard, kFlush: a step is done; ask again
   kBlocked,  // the same, but not before something has finished
 };
 

@@ -43,17 +43,12 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
   if (!space) return space.status();
   engine->space_ = std::move(*space);
-  std::byte* base = engine->space_.data();
-  const uint64_t bytes = options.space_bytes;
-  for (Status status : {platform::protect(base, bytes, platform::Protection::kReadWrite),
-                        platform::advise(base, bytes, platform::Advice::kDontFork),
-                        engine->faults_.register_range(base, bytes)})
-    if (!status)
-      return Status(status.error(), std::string(status.context()) +
-                                        " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
+  if (Status status = engine->try_registration(); !status)
+    return Status(status.error(), std::string(status.context()) +
+                                      " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
   // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
-  (void)platform::advise(base, bytes, platform::Advice::kNoHugePage);
-  auto hints = HintTable::create(options.block_shift, bytes);
+  (void)platform::advise(engine->space_.data(), options.space_bytes, platform::Advice::kNoHugePage);
+  auto hints = HintTable::create(options.block_shift, options.space_bytes);
   if (!hints) return hints.status();
   engine->hints_ = std::move(*hints);
   return engine;
@@ -93,13 +88,88 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
       [this](unsigned worker, const platform::FaultEvent& event) { serve(worker, event); });
   if (Status status = server_->start(); !status) return status;
   room_ = std::make_unique<RoomKeeper>(cache, options_.room);
-  return room_->start();
+  if (Status status = room_->start(); !status) return status;
+  // System calls that had begun before would meet missing pages, which only faults of their own bring in.
+  bool at_once = options_.watches_at_once || faults_.scope() != platform::FaultScope::kAll;
+  if (!at_once) {
+    if (auto adoption = Adoption::open())
+      adoption_.emplace(std::move(*adoption));
+    else
+      at_once = true;
+  }
+  if (at_once) watch();
+  return {};
 }
 
 uint64_t MappedEngine::metadata_bytes() const {
   // One hint byte a piece, one fault-table entry a page: as much as the live range can make the kernel hold.
   constexpr uint64_t kBytesPerPage = 1 + 8;
   return regions_->live_bytes() / kMmuPageBytes * kBytesPerPage;
+}
+
+// ---- Watching ----
+
+// What watch() will do later is tried now, when an error can still be told.
+Status MappedEngine::try_registration() {
+  std::byte* base = space_.data();
+  const uint64_t bytes = options_.space_bytes;
+  if (Status s = platform::protect(base, bytes, platform::Protection::kReadWrite); !s) return s;
+  if (Status s = platform::advise(base, bytes, platform::Advice::kDontFork); !s) return s;
+  if (Status s = faults_.register_range(base, bytes); !s) return s;
+  if (Status s = faults_.unregister_range(base, bytes); !s) return s;
+  return platform::protect(base, bytes, platform::Protection::kNone);
+}
+
+void MappedEngine::watch() {
+  if (watching_.load_acquire()) return;
+  check_not_forked();
+  InRuntime guard;
+  std::unique_lock lock(watch_mutex_);
+  if (watching_.load_relaxed()) return;
+  if (Status status = start_watching(); !status) options_.fatal(status);
+  watching_.store_release(true);  // pairs with the acquire before every use of the cache
+}
+
+Status MappedEngine::start_watching() {
+  std::byte* base = space_.data();
+  if (Status s = faults_.register_range(base, options_.space_bytes); !s) return s;
+  if (Status s = platform::protect(base, options_.space_bytes, platform::Protection::kReadWrite); !s)
+    return s;
+  const uint64_t used = used_bytes_.load_relaxed();
+  if (used == 0) return {};
+  return adoption_->adopt_all({base, used, options_.block_shift}, faults_, *regions_, *cache_,
+                              *this_thread().client);
+}
+
+void MappedEngine::grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  if (watching_.load_acquire() || grow_unwatched(first, count, live_bytes, has_contents)) return;
+  watch();
+}
+
+bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  std::shared_lock lock(watch_mutex_);
+  if (watching_.load_relaxed()) return true;
+  const uint64_t fitting_bytes =
+      (uint64_t{cache_->frame_limit()} << options_.block_shift) / kFittingShare * kFittingParts;
+  if (has_contents || live_bytes > fitting_bytes) return false;
+  // Too many pieces for the kernel (vm.max_map_count) is a reason, too.
+  const uint64_t bytes = count << options_.block_shift;
+  if (!platform::protect(address_of(first), bytes, platform::Protection::kReadWrite)) return false;
+  const uint64_t end = (first.value << options_.block_shift) + bytes;
+  used_bytes_.store_relaxed(std::max(used_bytes_.load_relaxed(), end));  // under the region map's lock
+  return true;
+}
+
+bool MappedEngine::withdraw(BlockId first, uint64_t count) {
+  if (watching_.load_acquire()) return false;
+  std::shared_lock lock(watch_mutex_);
+  if (watching_.load_relaxed()) return false;
+  std::byte* address = address_of(first);
+  const uint64_t bytes = count << options_.block_shift;
+  if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
+  // Where that fails (vm.max_map_count) it stays accessible, like memory on libc's free lists.
+  if (!is_live(first)) (void)platform::protect(address, bytes, platform::Protection::kNone);
+  return true;
 }
 
 // ---- Threads ----
@@ -159,6 +229,7 @@ bool MappedEngine::may_access(uintptr_t address, bool is_store) const {
 }
 
 void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
+  if (!watching_.load_acquire()) watch();  // waits for who is about it
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
   const BlockId block = block_of(event.address);
   if (!is_live(block)) return refuse(event.address, platform::Protection::kNone);
@@ -208,7 +279,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
 // ---- Hints ----
 
 void MappedEngine::hint(uintptr_t address, bool is_store) {
-  if (!is_managed(address) || InRuntime::here()) return;
+  if (!is_managed(address) || InRuntime::here() || !is_watching()) return;
   InRuntime guard;
   check_not_forked();
   count(Counter::hint_calls);
@@ -238,7 +309,7 @@ void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) 
 void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
   // A stream's first blocks; its misses keep it going.
   constexpr uint64_t kAheadBytes = 1 * kMiB;
-  if (!is_managed(address) || bytes == 0 || InRuntime::here()) return;
+  if (!is_managed(address) || bytes == 0 || InRuntime::here() || !is_watching()) return;
   InRuntime guard;
   const uint64_t length = std::min(bytes, kAheadBytes);
   const BlockId first = block_of(address);
@@ -249,6 +320,7 @@ void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
 
 region::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access access) {
   InRuntime guard;
+  watch();
   const uint64_t block_bytes = uint64_t{1} << options_.block_shift;
   const size_t bytes = std::min<size_t>(max_bytes, block_bytes - address % block_bytes);
   if (access == Access::kOverwrite && bytes < block_bytes) access = Access::kWrite;

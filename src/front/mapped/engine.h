@@ -1,6 +1,11 @@
 // The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not resident
 // comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
 //
+// Watching: as long as all managed memory fits (kFittingShare of the frames) and nothing of it comes from a store, the kernel has it
+//   alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch() ends that for good:
+//   it registers the range, makes all of it accessible (what is missing faults from then on) and takes what is there into the
+//   cache (adoption.h). Why nothing is missed: from the registration on a page comes to be there only through the runtime; who
+//   would do so waits in serve() or returns from hint() until all is adopted.
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects cache and
 //   regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it.
@@ -16,9 +21,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <vector>
 
 #include "base/atomic.h"
+#include "front/mapped/adoption.h"
 #include "front/mapped/fault_server.h"
 #include "front/mapped/hint_table.h"
 #include "front/mapped/mapped_frames.h"
@@ -35,6 +43,7 @@ struct MappedOptions {
   uint64_t space_bytes = 0;
   platform::FaultScope scope = platform::FaultScope::kAll;
   uint32_t staging_runs_max = 16;
+  bool watches_at_once = false;
   FaultServer::Options faults;
   RoomKeeper::Options room;
   void (*fatal)(const Status&) = nullptr;
@@ -63,7 +72,10 @@ class MappedEngine final : public region::Engine {
   cache::Client& client() override;
   region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
   bool release(const region::Window& window) override;
-  void withdraw(BlockId, uint64_t) override {}
+  bool withdraw(BlockId first, uint64_t count) override;
+  void watch() override;
+  bool is_watching() const override { return watching_.load_acquire(); }
+  void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   bool admit_fault(uintptr_t address, bool is_store) override;
   void forked() override;
   uint64_t metadata_bytes() const override;
@@ -72,7 +84,14 @@ class MappedEngine final : public region::Engine {
   struct Thread;
   explicit MappedEngine(const MappedOptions& options) : options_(options) {}
 
+  // More than this share of the frames: it will not fit much longer.
+  static constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
+
   BlockId block_of(uintptr_t address) const;
+  std::byte* address_of(BlockId block) const { return space_.data() + (block.value << options_.block_shift); }
+  Status try_registration();
+  Status start_watching();
+  bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
   Thread& this_thread();
   Thread& register_thread();
   static void thread_ended(void* thread);
@@ -96,6 +115,12 @@ class MappedEngine final : public region::Engine {
   std::unique_ptr<RoomKeeper> room_;
   pthread_key_t key_{};
   Atomic<uint32_t> held_windows_{0};
+  // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by watch(). Taken after the region map's.
+  std::shared_mutex watch_mutex_;
+  Atomic<bool> watching_{false};
+  std::optional<Adoption>
+      adoption_;  // none: the page map cannot be read, so the space is watched from the start
+  Atomic<uint64_t> used_bytes_{0};  // from the start of the space; nothing behind was ever live
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
   bool forked_ = false;

@@ -46,6 +46,7 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
   // Before the pages, so that who waits for them does not ask again.
   for (const Resident& resident : run)
     hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  if (contents == Contents::kInPlace) return;
   must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
 }
 

@@ -98,11 +98,12 @@ bool TranslatedEngine::admit_fault(uintptr_t address, bool store) {
   return true;
 }
 
-void TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
+bool TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
   const unsigned shift = config_.block_shift;
   if (aliases_ && !forked_)
     aliases_->withdraw(translator().client(), SPW_MANAGED_BASE + (first.value << shift), blocks << shift);
   translator().drop(first, blocks);
+  return false;
 }
 
 void TranslatedEngine::forked() {

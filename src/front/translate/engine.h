@@ -41,7 +41,7 @@ class TranslatedEngine final : public region::Engine {
   region::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
   bool release(const region::Window& window) override;
   // Takes the blocks out of this thread's SATC, and back what foreign code was given of them.
-  void withdraw(BlockId first, uint64_t count) override;
+  bool withdraw(BlockId first, uint64_t count) override;
   // A fault in code that was not recompiled: makes the block accessible there. False: not served.
   bool admit_fault(uintptr_t address, bool is_store) override;
   void forked() override;

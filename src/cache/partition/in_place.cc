@@ -1,0 +1,98 @@
+// Blocks that are dirty from the start, where blocks lie at their own addresses: runs of zeros, and what was there before.
+// Where each block lies at its own address, a miss costs a trip through the kernel, so a block that was never
+// written is given to the program together with its never-written neighbours, while frames are plentiful. They are
+// writable at once, so they count as dirty; what is still all zero when its turn to be written comes is left out.
+// A program that writes its way through faults less and less often: the groups behind a run that follows groups which are
+// cached come along (SharedCacheParts::zeros_ahead).
+#include <algorithm>
+#include <optional>
+
+#include "cache/partition/partition.h"
+#include "platform/futex.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+// Frames are plentiful while more than this share of them is free.
+constexpr uint32_t kPlentifulShare = 8;
+
+}  // namespace
+
+// Not cached, live, and nothing was ever written to it.
+bool Partition::is_zero_and_new(BlockId block) const {
+  Backing backing = commons_.blocks.locate_for_fill(block);
+  return backing.store != nullptr && !backing.has_contents && commons_.table.find(block) == kNoFrame;
+}
+
+bool Partition::has_plenty() const { return free_frames() > limit() / kPlentifulShare; }
+
+// The never-written blocks around the demanded one. Without plenty only those behind it, and only where its neighbour
+// before it is cached: the program seems to write its way through.
+Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
+  const bool plenty = has_plenty();
+  const uint64_t group_first = group_of(demanded) << kGroupShift;
+  uint64_t begin = demanded.value, end = begin + 1;
+  if (!plenty && (begin == 0 || commons_.table.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
+  const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, free_frames()) : evict_batch_;
+  while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
+  while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1)))
+    --begin;
+  return {begin, end};
+}
+
+// Takes frames for the run, whose blocks are dirty from the start; `demanded`, if it is one of them, gets a reference. How
+// many it got frames for.
+uint64_t Partition::install_dirty(BlockRun zeros, Contents contents, std::optional<BlockId> demanded) {
+  Resident run[kGroupBlocks];
+  size_t length = 0;
+  for (uint64_t block = zeros.begin; block < zeros.end; ++block) {
+    const uint32_t frame = take_frame();
+    if (frame == kNone) break;
+    insert(frame, BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
+    run[length++] = {global(frame), BlockId(block)};
+  }
+  if (length == 0) return 0;
+  commons_.frames.install({run, length}, contents, nullptr, true);
+  for (const Resident& resident : std::span(run, length)) {
+    AtomicPinWord& pin_word = commons_.table.word(resident.frame);
+    if (pin_word.end_filling(FrameState::kResident, PinWord::kDirty | PinWord::kReferenced))
+      platform::futex_wake_all(pin_word.futex_half());
+  }
+  count(contents == Contents::kZeros ? Counter::zero_fills : Counter::adoptions, length);
+  count(Counter::bytes_dirtied, length * commons_.block_bytes());
+  return length;
+}
+
+bool Partition::serve_zero_run(Request& request) {
+  if (!is_zero_and_new(request.block)) return false;
+  const BlockRun zeros = plan_zero_run(request.block);
+  if (zeros.end - zeros.begin == 1) return false;
+  const uint64_t length = install_dirty(zeros, Contents::kZeros, request.block);
+  // Nothing more can be evicted now, and the run ends before the demanded block: it comes first where that can happen.
+  if (zeros.begin + length <= request.block.value) return false;
+  request.frame = commons_.table.find(request.block);
+  request.answer = Answer::kReady;
+  return true;
+}
+
+void Partition::serve_zeros_ahead(Request& request) {
+  request.answer = Answer::kDone;
+  const BlockId first = request.block;
+  if (!commons_.placement.by_block || !has_plenty() || !is_zero_and_new(first)) return;
+  install_dirty(plan_zero_run(first), Contents::kZeros, std::nullopt);
+}
+
+void Partition::serve_adopt(Request& request) {
+  const uint64_t begin = request.block.value;
+  request.cursor +=
+      install_dirty({begin + request.cursor, begin + request.count}, Contents::kInPlace, std::nullopt);
+  request.answer = request.cursor == request.count ? Answer::kDone : Answer::kBlocked;
+  if (request.answer == Answer::kBlocked) describe_wait(request);
+}
+
+}  // namespace spw::cache

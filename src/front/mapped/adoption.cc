@@ -1,0 +1,101 @@
+#include "front/mapped/adoption.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/units.h"
+#include "platform/memory.h"
+
+namespace spw::front {
+
+namespace {
+
+// Looked at in one step: whole groups of the largest blocks, or less at the end of the space.
+constexpr uint64_t kStepBytes = cache::kGroupBlocks << kMaxBlockShift;
+constexpr uint64_t kStepPages = kStepBytes / kMmuPageBytes;
+
+struct Step {
+  const Adoption::Space& space;
+  const platform::UserFault& faults;
+  const std::byte* zeros;  // a block
+  std::byte* first;        // of the step
+  std::span<const bool> present;
+
+  uint64_t pages_per_block() const { return (uint64_t{1} << space.block_shift) / kMmuPageBytes; }
+  BlockId block_of(uint64_t page) const {
+    const auto offset = static_cast<uint64_t>(first - space.base) + page * kMmuPageBytes;
+    return BlockId(offset >> space.block_shift);
+  }
+
+  // Puts zeros where pages of the block that begins at `page` are missing.
+  Status complete(uint64_t page) const {
+    const uint64_t end = page + pages_per_block();
+    while (page < end) {
+      uint64_t run = page;
+      while (run < end && present[run] == present[page]) ++run;
+      if (!present[page]) {
+        std::byte* address = first + page * kMmuPageBytes;
+        if (Status s = faults.copy(address, zeros, (run - page) * kMmuPageBytes, false); !s) return s;
+      }
+      page = run;
+    }
+    return {};
+  }
+};
+
+// The blocks of one step, run by run.
+Status adopt_step(const Step& step, const region::RegionMap& regions, cache::SharedCache& cache,
+                  cache::Client& client) {
+  const uint64_t stride = step.pages_per_block();
+  BlockId run_first;
+  uint64_t run_length = 0;
+  const auto end_run = [&] {
+    if (run_length > 0) cache.adopt(client, run_first, run_length);
+    run_length = 0;
+  };
+  for (uint64_t page = 0; page < step.present.size(); page += stride) {
+    const auto here = step.present.subspan(page, stride);
+    const BlockId block = step.block_of(page);
+    std::byte* address = step.first + page * kMmuPageBytes;
+    const bool is_live = regions.is_live(reinterpret_cast<uintptr_t>(address), 1);
+    if (!is_live || std::find(here.begin(), here.end(), true) == here.end()) {
+      end_run();
+      if (is_live || std::find(here.begin(), here.end(), true) == here.end()) continue;
+      if (Status s = platform::advise(address, stride * kMmuPageBytes, platform::Advice::kDontNeed); !s) return s;
+      continue;
+    }
+    if (Status s = step.complete(page); !s) return s;
+    if (run_length++ == 0) run_first = block;
+  }
+  end_run();
+  return {};
+}
+
+}  // namespace
+
+Result<Adoption> Adoption::open() {
+  auto pages = platform::ResidentPages::open();
+  if (!pages) return pages.status();
+  Adoption adoption;
+  adoption.pages_ = std::move(*pages);
+  return adoption;
+}
+
+Status Adoption::adopt_all(const Space& space, const platform::UserFault& faults,
+                           const region::RegionMap& regions, cache::SharedCache& cache,
+                           cache::Client& client) {
+  auto zeros = platform::map_anonymous(uint64_t{1} << space.block_shift);
+  if (!zeros) return zeros.status();
+  auto present = platform::map_anonymous(kStepPages);
+  if (!present) return present.status();
+  for (uint64_t offset = 0; offset < space.bytes; offset += kStepBytes) {
+    const uint64_t pages = std::min(kStepBytes, space.bytes - offset) / kMmuPageBytes;
+    const std::span<bool> found(reinterpret_cast<bool*>(present->data()), pages);
+    if (Status s = pages_.read(space.base + offset, found); !s) return s;
+    const Step step{space, faults, zeros->data(), space.base + offset, found};
+    if (Status s = adopt_step(step, regions, cache, client); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace spw::front

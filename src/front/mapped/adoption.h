@@ -1,0 +1,39 @@
+// Takes memory that the program filled before managed space was watched into the cache.
+//
+// When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. adopt_all() then goes
+// over the process's page map: what is present and live becomes a resident, dirty block of the cache (of a block that is
+// there in part, the rest is filled with zeros first), and what is present and dead is dropped.
+//
+// Threads: one, while no other brings blocks in, evicts what is not adopted yet, or adds to the live range. Ranges may be removed
+// meanwhile (RegionMap::remove: not live first, discarded then): dead pages go here, and the discard finds nothing.
+// Lifetime: opened at start, since /proc may be gone later. Errors: ENOENT, EACCES at open where /proc is missing or closed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cache/cache.h"
+#include "platform/resident_pages.h"
+#include "platform/userfault.h"
+#include "region/region_map.h"
+
+namespace spw::front {
+
+class Adoption {
+ public:
+  Adoption() = default;
+  static Result<Adoption> open();
+
+  struct Space {
+    std::byte* base;  // of block 0
+    uint64_t bytes;   // nothing behind was ever live
+    unsigned block_shift;
+  };
+  Status adopt_all(const Space& space, const platform::UserFault& faults, const region::RegionMap& regions,
+                   cache::SharedCache& cache, cache::Client& client);
+
+ private:
+  platform::ResidentPages pages_;
+};
+
+}  // namespace spw::front
