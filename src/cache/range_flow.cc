@@ -151,21 +151,30 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   }
 }
 
-// Hands the plan to the partitions of its blocks, group by group, each in ascending order.
+// Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, or enough is
+// read ahead) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (plan.count == 0) return;
+  uint32_t done;
   if (client.uses == Uses::kUnseen && plan.count >= kGapWindowMin) {
     // The block in the middle stays out: the miss on it says that half of the window has been used.
     const uint32_t half = plan.count / 2;
     const auto beyond = static_cast<uint64_t>(plan.stride * (int64_t{half} + 1));
-    read_ahead_whole(client, {plan.first, plan.stride, half});
-    return read_ahead_whole(client, {BlockId(plan.first.value + beyond), plan.stride, plan.count - half - 1});
+    done = read_ahead_whole(client, {plan.first, plan.stride, half});
+    if (done == half)
+      done += 1 + read_ahead_whole(client,
+                                   {BlockId(plan.first.value + beyond), plan.stride, plan.count - half - 1});
+  } else {
+    done = read_ahead_whole(client, plan);
   }
-  read_ahead_whole(client, plan);
+  if (done < plan.count) client.streams.fell_short(plan, done);
 }
 
-void SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
-  if (plan.stride < 0) {
+// Group by group, each in ascending order. How many blocks of the plan could be asked for; of a descending one, all or none.
+uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
+  const bool descends = plan.stride < 0;
+  const uint32_t wanted = plan.count;
+  if (descends) {
     plan.first = BlockId(plan.first.value + static_cast<uint64_t>(plan.stride) * (plan.count - 1));
     plan.stride = -plan.stride;
   }
@@ -181,9 +190,12 @@ void SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
     request.count = piece;
     request.uses_seen = client.uses == Uses::kSeen;
     delegate_->execute(partition_of(plan.first), request);
+    plan.count -= static_cast<uint32_t>(request.cursor);
+    if (request.cursor < piece) break;
     plan.first = BlockId(plan.first.value + piece * stride);
-    plan.count -= static_cast<uint32_t>(piece);
   }
+  if (descends) return plan.count > 0 ? 0 : wanted;
+  return wanted - plan.count;
 }
 
 // A never-written group has just been filled. As many more behind it as there are cached ones right before it.

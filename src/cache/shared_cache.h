@@ -80,7 +80,7 @@ class SharedCacheParts final : public SharedCache {
   void unpin_and_tell(Client& client, FrameId frame);
   Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
   void read_ahead(Client& client, ReadPlan plan);
-  void read_ahead_whole(Client& client, ReadPlan plan);
+  uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
   std::vector<store::Store*> stores_of(BlockId first, uint64_t count);

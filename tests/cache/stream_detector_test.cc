@@ -12,10 +12,16 @@ namespace {
 // Plays accesses against a memory that holds what was planned: tells which accesses still missed.
 class Player {
  public:
-  explicit Player(uint32_t window_max) : detector_(window_max) {}
+  // `plan_max`: no more blocks of a plan can be asked for.
+  explicit Player(uint32_t window_max, uint32_t plan_max = UINT32_MAX)
+      : detector_(window_max), plan_max_(plan_max) {}
   void use(uint64_t block) {
     ReadPlan plan = ahead_.contains(block) ? detector_.on_ahead_use(BlockId(block)) : miss(block);
     ahead_.erase(block);
+    if (plan.count > plan_max_) {
+      detector_.fell_short(plan, plan_max_);
+      plan.count = plan_max_;
+    }
     for (uint32_t i = 0; i < plan.count; ++i)
       ahead_.insert(plan.first.value + static_cast<uint64_t>(plan.stride) * i);
     planned_ += plan.count;
@@ -31,6 +37,7 @@ class Player {
     return detector_.on_miss(BlockId(block));
   }
   StreamDetector detector_;
+  const uint32_t plan_max_;
   std::set<uint64_t> ahead_;
   uint64_t misses_ = 0;
   uint64_t planned_ = 0;
@@ -72,6 +79,16 @@ TEST(StreamDetector, large_windows_end_where_a_group_ends) {
     }
     EXPECT_GT(edge, 5u);
   }
+}
+
+TEST(StreamDetector, what_could_not_be_asked_for_is_asked_for_again) {
+  Player player(64, 5);
+  for (uint64_t block = 0; block < 1000; ++block) player.use(block);
+  EXPECT_LE(player.misses(), 3u);
+  Player never(64, 0);
+  for (uint64_t block = 0; block < 100; ++block) never.use(block);
+  EXPECT_EQ(never.misses(), 100u);
+  EXPECT_EQ(never.planned(), 0u);
 }
 
 TEST(StreamDetector, backward_streams_are_followed_down_to_zero) {

@@ -31,7 +31,8 @@ void Partition::serve_prefetch(Request& request) {
     if (run) io_.start(run);
     run = nullptr;
   };
-  for (uint64_t i = 0; i < request.count && may_read_ahead(); ++i) {
+  uint64_t i = 0;
+  for (; i < request.count && may_read_ahead(); ++i) {
     BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
     if (commons_.table.find(block) != kNoFrame) {
       end_run();
@@ -68,6 +69,7 @@ void Partition::serve_prefetch(Request& request) {
                         commons_.block_bytes());
     run->frames[run->count++] = global(frame);
   }
+  request.cursor = i;
   if (run && run->count == 0) {
     give_run_staging_back(*run);
     io_.put_back(run);

@@ -19,7 +19,7 @@ enum class Wish : uint8_t {
   kPin,         // block, access
   kDropFailed,  // frame: its fill failed and its last reference is gone
   kReap,        // finish what the queues have completed
-  kPrefetch,    // block, stride, count: blocks of this partition
+  kPrefetch,    // block, stride, count: blocks of this partition; cursor: how many of them could be asked for
   kZerosAhead,  // block: it and those behind it, where nothing was ever written
   kAdopt,       // [block, block + count), from cursor: are at their addresses already
   kDiscard,     // [block, block + count), from cursor

@@ -77,6 +77,14 @@ ReadPlan StreamDetector::on_miss(BlockId block_id) {
   return {};
 }
 
+void StreamDetector::fell_short(const ReadPlan& plan, uint32_t done) {
+  const auto first = static_cast<int64_t>(plan.first.value);
+  const int64_t frontier = first + (int64_t{plan.count} - 1) * plan.stride;
+  for (Stream& stream : streams_)
+    if (stream.window > 0 && stream.stride == plan.stride && stream.frontier == frontier)
+      stream.frontier = first + (int64_t{done} - 1) * plan.stride;
+}
+
 ReadPlan StreamDetector::on_ahead_use(BlockId block_id) {
   auto block = static_cast<int64_t>(block_id.value);
   for (Stream& stream : streams_)

@@ -27,6 +27,8 @@ class StreamDetector {
   explicit StreamDetector(uint32_t window_max = 0) : window_max_(window_max) {}
   ReadPlan on_miss(BlockId block);
   ReadPlan on_ahead_use(BlockId block);
+  // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes nearer.
+  void fell_short(const ReadPlan& plan, uint32_t done);
 
  private:
   static constexpr uint32_t kStreams = 8;
