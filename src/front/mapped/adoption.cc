@@ -61,7 +61,8 @@ Status adopt_step(const Step& step, const region::RegionMap& regions, cache::Sha
     if (!is_live || std::find(here.begin(), here.end(), true) == here.end()) {
       end_run();
       if (is_live || std::find(here.begin(), here.end(), true) == here.end()) continue;
-      if (Status s = platform::advise(address, stride * kMmuPageBytes, platform::Advice::kDontNeed); !s) return s;
+      if (Status s = platform::advise(address, stride * kMmuPageBytes, platform::Advice::kDontNeed); !s)
+        return s;
       continue;
     }
     if (Status s = step.complete(page); !s) return s;

@@ -60,7 +60,7 @@ MappedEngine::~MappedEngine() {
   if (!cache_) return;
   if (t_thread) thread_ended(t_thread);
   g_engine.store_release(nullptr);
-  for (cache::Client* client : worker_clients_) cache_->close_client(client);
+  for (FaultClient& fault_client : fault_clients_) cache_->close_client(fault_client.client);
   pthread_key_delete(key_);
 }
 
@@ -76,16 +76,16 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   cache_ = &cache;
   regions_ = &regions;
   SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
-  for (unsigned i = 0; i < options_.faults.workers; ++i) {
+  fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
+  for (FaultClient& fault_client : fault_clients_) {
     auto client = cache.open_client(cache::Uses::kUnseen);
     if (!client) return client.status();
-    worker_clients_.push_back(*client);
+    fault_client.client = *client;
   }
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
-  server_ = std::make_unique<FaultServer>(
-      faults_, options_.faults,
-      [this](unsigned worker, const platform::FaultEvent& event) { serve(worker, event); });
+  server_ = std::make_unique<FaultServer>(faults_, options_.faults,
+                                          [this](const platform::FaultEvent& event) { serve(event); });
   if (Status status = server_->start(); !status) return status;
   room_ = std::make_unique<RoomKeeper>(cache, options_.room);
   if (Status status = room_->start(); !status) return status;
@@ -228,13 +228,24 @@ bool MappedEngine::may_access(uintptr_t address, bool is_store) const {
   return is_live(block_of(address)) && (!is_store || may_store(address));
 }
 
-void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
+// There are as many as workers, so one is idle.
+MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
+  for (size_t i = thread % fault_clients_.size();; i = (i + 1) % fault_clients_.size())
+    if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
+}
+
+void MappedEngine::serve(const platform::FaultEvent& event) {
   if (!watching_.load_acquire()) watch();  // waits for who is about it
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
-  const BlockId block = block_of(event.address);
-  if (!is_live(block)) return refuse(event.address, platform::Protection::kNone);
+  if (!is_live(block_of(event.address))) return refuse(event.address, platform::Protection::kNone);
   if (event.is_store && !may_store(event.address)) return refuse(event.address, platform::Protection::kRead);
-  cache::Client& client = *worker_clients_[worker];
+  FaultClient& fault_client = take_fault_client(event.thread);
+  bring_in(*fault_client.client, event);
+  fault_client.busy.store_release(false);
+}
+
+void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
+  const BlockId block = block_of(event.address);
   cache::Pin pin;
   if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
   if (pin.was_miss) count(Counter::fault_misses);
@@ -245,6 +256,26 @@ void MappedEngine::serve(unsigned worker, const platform::FaultEvent& event) {
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) bring_rest(client, block);
+  if (event.is_protected) allow_stores_ahead(client, block);
+}
+
+// A program that stores its way through clean blocks faults at each: as many of those behind one that are there take stores as
+// right before it are dirty. It costs a write of what is not stored to after all.
+void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
+  uint64_t before = 0;
+  while (before < std::min(block.value, kStoresAheadMax) &&
+         hints_.get(BlockId(block.value - before - 1)) == HintTable::Hint::kGo)
+    ++before;
+  for (uint64_t ahead = 1; ahead <= before; ++ahead) {
+    const BlockId next = block + ahead;
+    if (hints_.get(next) != HintTable::Hint::kClean || !is_live(next) ||
+        !may_store(reinterpret_cast<uintptr_t>(address_of(next))))
+      return;
+    cache::Pin pin;
+    if (!cache_->pin(client, next, Access::kWrite, &pin)) return;  // has been reported
+    cache_->unpin(client, pin.frame);
+    if (pin.was_miss) return;
+  }
 }
 
 // The block was missed: what its region fills together with it, without waiting.

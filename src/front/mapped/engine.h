@@ -14,6 +14,7 @@
 // Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
 //   the program gets the SIGSEGV that it would get from the kernel. Should the address be handed out later, admit_fault()
 //   gives the rights back.
+// Lifetime: a process's; ends before its cache, when no transfer is in flight.
 // Fork: managed space is not inherited; a child that touches it stops with a message.
 #pragma once
 
@@ -82,8 +83,13 @@ class MappedEngine final : public region::Engine {
 
  private:
   struct Thread;
+  struct FaultClient {
+    cache::Client* client = nullptr;
+    Atomic<bool> busy{false};
+  };
   explicit MappedEngine(const MappedOptions& options) : options_(options) {}
 
+  static constexpr uint64_t kStoresAheadMax = 32;
   // More than this share of the frames: it will not fit much longer.
   static constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
 
@@ -95,11 +101,14 @@ class MappedEngine final : public region::Engine {
   Thread& this_thread();
   Thread& register_thread();
   static void thread_ended(void* thread);
-  void serve(unsigned worker, const platform::FaultEvent& event);
+  void serve(const platform::FaultEvent& event);
+  void bring_in(cache::Client& client, const platform::FaultEvent& event);
+  FaultClient& take_fault_client(uint32_t thread);
   void refuse(uintptr_t page, platform::Protection left);
   bool is_live(BlockId block) const;
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;
+  void allow_stores_ahead(cache::Client& client, BlockId block);
   void bring_rest(cache::Client& client, BlockId block);
   void check_not_forked() const;
 
@@ -110,7 +119,8 @@ class MappedEngine final : public region::Engine {
   MappedFrames* frames_ = nullptr;
   cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;
-  std::vector<cache::Client*> worker_clients_;
+  // One for each worker. A thread's faults are served with the same one where that is idle, so that its streams are found.
+  std::vector<FaultClient> fault_clients_;
   std::unique_ptr<FaultServer> server_;
   std::unique_ptr<RoomKeeper> room_;
   pthread_key_t key_{};

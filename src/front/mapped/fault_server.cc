@@ -14,7 +14,7 @@ Status FaultServer::start() {
   if (!event) return event.status();
   stop_event_ = std::move(*event);
   for (unsigned worker = 0; worker < options_.workers; ++worker) {
-    auto thread = platform::Thread::start([this, worker] { work(worker); });
+    auto thread = platform::Thread::start([this] { work(); });
     if (!thread) return thread.status();
     threads_.push_back(std::move(*thread));
   }
@@ -32,11 +32,11 @@ void FaultServer::stop() {
   for (platform::Thread& thread : threads_) thread.join();
 }
 
-void FaultServer::work(unsigned worker) {
+void FaultServer::work() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (queued_ > 0) {
-      serve_some(lock, worker);
+      serve_some(lock);
     } else if (polling_ < options_.pollers) {
       poll(lock);
     } else {
@@ -75,7 +75,7 @@ void FaultServer::call_others(size_t events) {
   for (size_t called = 0; called < wanted; ++called) idle_workers_.notify_one();
 }
 
-void FaultServer::serve_some(std::unique_lock<std::mutex>& lock, unsigned worker) {
+void FaultServer::serve_some(std::unique_lock<std::mutex>& lock) {
   platform::FaultEvent mine[kPollBatch];
   const size_t share = std::clamp<size_t>(queued_ / (idle_ + 1), 1, kPollBatch);
   const size_t count = std::min(share, queued_);
@@ -83,7 +83,7 @@ void FaultServer::serve_some(std::unique_lock<std::mutex>& lock, unsigned worker
   std::copy(queue_ + count, queue_ + queued_, queue_);
   queued_ -= count;
   lock.unlock();
-  for (size_t i = 0; i < count; ++i) serve_(worker, mine[i]);
+  for (size_t i = 0; i < count; ++i) serve_(mine[i]);
   lock.lock();
 }
 

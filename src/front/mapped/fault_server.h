@@ -30,8 +30,8 @@ class FaultServer {
     unsigned pollers = 1;
     unsigned workers = 16;
   };
-  // Called for each event, by a worker; one worker passes its own `worker` each time, below Options::workers.
-  using Serve = std::function<void(unsigned worker, const platform::FaultEvent& event)>;
+  // Called for each event, by a worker.
+  using Serve = std::function<void(const platform::FaultEvent& event)>;
 
   FaultServer(const platform::UserFault& faults, const Options& options, Serve serve);
   ~FaultServer() { stop(); }
@@ -45,9 +45,9 @@ class FaultServer {
   // A thread that faulted this many times in a row is the only one.
   static constexpr unsigned kAloneAfter = 8;
 
-  void work(unsigned worker);
+  void work();
   void poll(std::unique_lock<std::mutex>& lock);
-  void serve_some(std::unique_lock<std::mutex>& lock, unsigned worker);
+  void serve_some(std::unique_lock<std::mutex>& lock);
   bool is_alone(const platform::FaultEvent& event);
   void call_others(size_t events);
 

@@ -30,6 +30,8 @@ class HintTable {
   static Result<HintTable> create(unsigned block_shift, uint64_t space_bytes);
 
   void set(BlockId block, Hint hint);
+  // Of the block's first piece.
+  Hint get(BlockId block) const { return static_cast<Hint>(byte_at(address_of(block)).load_relaxed()); }
   // A block that was dirty is clean now.
   void clear_dirty(BlockId block);
 
