@@ -255,7 +255,7 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   if (!event.is_protected && !pin.was_miss)
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
-  if (pin.was_miss) bring_rest(client, block);
+  if (pin.was_miss) after_miss(client, block);
   if (event.is_protected) allow_stores_ahead(client, block);
 }
 
@@ -278,8 +278,9 @@ void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
   }
 }
 
-// The block was missed: what its region fills together with it, without waiting.
-void MappedEngine::bring_rest(cache::Client& client, BlockId block) {
+// What its region fills together with the block, without waiting.
+void MappedEngine::after_miss(cache::Client& client, BlockId block) {
+  if (regions_->locate_for_fill(block).has_contents) room_->note_read_miss();
   const auto fill = regions_->fill_of(block);
   if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }
@@ -325,7 +326,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   else
     hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
-  if (pin.was_miss) bring_rest(client, block);
+  if (pin.was_miss) after_miss(client, block);
 }
 
 void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {

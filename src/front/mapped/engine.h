@@ -109,7 +109,7 @@ class MappedEngine final : public region::Engine {
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;
   void allow_stores_ahead(cache::Client& client, BlockId block);
-  void bring_rest(cache::Client& client, BlockId block);
+  void after_miss(cache::Client& client, BlockId block);
   void check_not_forked() const;
 
   const MappedOptions options_;

@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "front/mapped/hint_table.h"
-
 namespace spw::front {
 
 Status RoomKeeper::start() {
@@ -41,7 +39,10 @@ void RoomKeeper::keep(cache::Client& client, bool watches_hints) {
 
 void RoomKeeper::watch_hints() {
   if (!HintTable::is_on()) return;
-  calm_looks_ = cache_.free_frames() > cache_.frame_limit() / kCalmShare ? calm_looks_ + 1 : 0;
+  const bool read_lately = read_lately_.load_relaxed();
+  read_lately_.store_relaxed(false);
+  calm_looks_ =
+      !read_lately && cache_.free_frames() > cache_.frame_limit() / kCalmShare ? calm_looks_ + 1 : 0;
   if (calm_looks_ < kCalmLooks) return;
   calm_looks_ = 0;
   HintTable::switch_on(false);
