@@ -79,7 +79,7 @@ def in_memory(bench: Report) -> None:
     processor_rows: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
     for case in in_memory_cases(bench.scale):
         try:
-            times = kernels.compare(case, variants, bench.repetitions or 3)
+            times = kernels.compare(case, variants, bench.repetitions or 5)
         except kernels.Failed as failed:
             bench.failure("in memory", case.name or case.program, str(failed))
             continue
@@ -87,9 +87,9 @@ def in_memory(bench: Report) -> None:
             native = times["native", phase]
             for variant in BUILDS:
                 ours = times[variant, phase]
-                processor = ours.processor / native.processor
+                processor = ours.processor_ratio(native)
                 name = f"{case.name or phase}, {variant}"
-                row = Row("in memory", name, ours.wall, native.wall, ratio=ours.wall / native.wall,
+                row = Row("in memory", name, ours.wall, native.wall, ratio=ours.wall_ratio(native),
                           target=WORST_TARGETS[variant], note=f"processor {processor:.2f}",
                           details={"native": vars(native), "spillway": vars(ours), "processor_ratio": processor})
                 bench.add(row)
@@ -164,7 +164,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--results", type=pathlib.Path, help="directory for mapped.json and mapped.md [the build's bench/]")
     parser.add_argument("--scale", type=int, default=1, metavar="N", help="1/N of the data: for trying it out [1]")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="this section only (may be repeated)")
-    parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="[3 in memory, 1 with the disk]")
+    parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="[5 in memory, 1 with the disk]")
     parser.add_argument("--peer-limit", type=float, metavar="SECONDS", default=120,
                         help="stop a peer after this long, if not after some times our own time [120]")
     parser.add_argument("--block", default="64K", help="block size of out-of-core, hints and umap-claim [64K]")

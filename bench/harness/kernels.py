@@ -28,6 +28,13 @@ class Times:
     def processor(self) -> float:
         return statistics.median(self.processor_s)
 
+    def wall_ratio(self, other: "Times") -> float:
+        """Turn by turn, so that what changes from turn to turn is on both sides."""
+        return statistics.median(mine / theirs for mine, theirs in zip(self.wall_s, other.wall_s, strict=True))
+
+    def processor_ratio(self, other: "Times") -> float:
+        return statistics.median(mine / theirs for mine, theirs in zip(self.processor_s, other.processor_s, strict=True))
+
 
 class Failed(Exception):
     pass

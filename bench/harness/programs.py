@@ -7,7 +7,7 @@ from . import process
 
 # OpenMP's threads spin while they wait, which would be counted as their program's processor time.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
-ALLOWANCE_BYTES = 64 << 20  # on top of a cap, for code, stacks and small allocations
+ALLOWANCE_BYTES = 32 << 20  # on top of a cap, for code, stacks and small allocations
 
 
 class Programs:
