@@ -35,3 +35,24 @@ def resident_memory_keeps_to_the_cap(kit: Kit) -> None:
         expect(run.code == 0, run.last_words())
         peak = json.loads(report.read_text())["facts"]["resident_peak_bytes"]
         expect(peak <= cap_mib * MIB + own_bytes, f"{peak / MIB:.1f} MiB resident at a cap of {cap_mib} MiB")
+
+
+def _facts_and_counters(kit: Kit, name: str, program: str, *arguments, memory: str) -> tuple[dict, dict]:
+    report = kit.place / f"{name}.json"
+    run = kit.run(kit.compile(program, "-O2"), *arguments, env=SMALL.environment() | {
+        "SPILLWAY_MEMORY": memory, "SPILLWAY_STATS": str(report)})
+    expect(run.code == 0, run.last_words())
+    found = json.loads(report.read_text())
+    return found["facts"], found["counters"]
+
+
+def memory_is_the_kernels_until_it_outgrows_the_cap(kit: Kit) -> None:
+    facts, counters = _facts_and_counters(kit, "fits", "containers.cc", "vectors", memory="1G")
+    expect(not facts["watched"] and counters["missing_faults"] == 0, f"it fits: {facts} {counters}")
+    facts, counters = _facts_and_counters(kit, "outgrows", "containers.cc", "vectors", memory="8M")
+    expect(facts["watched"] and counters["adoptions"] > 0 and counters["evictions"] > 0, f"{facts} {counters}")
+
+
+def the_cap_may_follow_the_machine(kit: Kit) -> None:
+    facts, _ = _facts_and_counters(kit, "auto", "containers.cc", "vectors", memory="auto")
+    expect(facts["memory_cap_bytes"] >= 64 * MIB, f"{facts}")
