@@ -98,6 +98,12 @@ class RegionMap final : public cache::BlockSource {
   // Whether [address, address + bytes) lies in managed space and every block of it is live.
   bool is_live(uintptr_t address, uint64_t bytes) const;
   Kind kind_at(uintptr_t address) const;
+  // Calls visit(first block, count) for the live runs of [first, first + count), as they are at about this time.
+  template <class Visit>
+  void for_each_live_run(BlockId first, uint64_t count, Visit visit) const {
+    live_.for_each_run(first.value, count,
+                       [&](uint64_t run, uint64_t blocks) { visit(BlockId(run), blocks); });
+  }
   // The file region's backing at a managed address: to map the same bytes elsewhere.
   FileMapping mapping_at(uintptr_t address);
 
