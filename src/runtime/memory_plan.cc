@@ -12,14 +12,17 @@ namespace spw::runtime {
 Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
   MemoryPlan plan;
   uint64_t fixed_bytes = kFixedBytes;
+  const uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
   if (engine == Engine::kMapped) {
     const auto shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
     const uint64_t run_bytes = uint64_t{cache::run_blocks_max(shift)} << shift;
-    plan.staging_runs = static_cast<uint32_t>(
-        std::clamp(options.memory_bytes / kStagingShare / run_bytes, kStagingRunsMin, kStagingRunsMax));
+    // What read-ahead gets must not make a cap too small.
+    const uint64_t least_bytes = kFixedBytes + kFramesMin * per_frame;
+    const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;
+    plan.staging_runs = static_cast<uint32_t>(std::min(
+        {options.memory_bytes / kStagingShare / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
     fixed_bytes += plan.staging_runs * run_bytes;
   }
-  uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kFramesMin) {

@@ -15,9 +15,8 @@ namespace spw::runtime {
 
 inline constexpr uint64_t kFixedBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kTablesPerFrameBytes = 96;
-// Staging takes this share of the cap, within bounds.
+// Staging takes this share of the cap, within bounds; none of a very small one, and nothing is read ahead then.
 inline constexpr uint64_t kStagingShare = 16;
-inline constexpr uint64_t kStagingRunsMin = 0;  // so little memory: nothing is read ahead
 inline constexpr uint64_t kStagingRunsMax = 64;
 
 struct MemoryPlan {
