@@ -115,6 +115,8 @@ class SharedCache {
   virtual void pin_is_near(BlockId) const {}
   virtual void pin_is_next(BlockId) const {}
   virtual void unpin_is_near(FrameId) const {}
+  // Marks the block dirty, as a pin for kWrite would, if it is there and costs nothing; else does nothing and says false.
+  virtual bool dirty_resident(Client&, BlockId) { return false; }
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
   virtual void unpin(Client& client, FrameId frame) = 0;

@@ -53,12 +53,21 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
   }
 }
 
+// Waits for frames no longer than a pin would.
 void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
+  uint64_t deadline_ns = 0;
   while (count > 0) {
     const uint64_t piece = std::min(kGroupBlocks - (first.value & (kGroupBlocks - 1)), count);
-    (void)run_to_end(client, partition_of(first), Wish::kAdopt, first, piece);
-    first = first + piece;
-    count -= piece;
+    Request& request = client.request;
+    request.wish = Wish::kAdopt;
+    request.block = first;
+    request.count = piece;
+    request.cursor = 0;
+    Partition& partition = partition_of(first);
+    delegate_->execute(partition, request);
+    if (request.answer == Answer::kBlocked && !wait_for_frame(partition, request, &deadline_ns)) return;
+    first = first + request.cursor;
+    count -= request.cursor;
   }
 }
 
@@ -201,7 +210,7 @@ uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
 // A never-written group has just been filled. As many more behind it as there are cached ones right before it.
 void SharedCacheParts::zeros_ahead(Client& client, BlockId block) {
   const uint64_t group = group_of(block);
-  const auto first_of = [](uint64_t group) { return BlockId(group << kGroupShift); };
+  const auto first_of = [](uint64_t g) { return BlockId(g << kGroupShift); };
   uint64_t before = 0;
   while (before < std::min(group, kZeroGroupsAheadMax) &&
          table_.find(first_of(group - before - 1)) != kNoFrame)

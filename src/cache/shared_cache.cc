@@ -127,6 +127,15 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
   return pin_slowly(client, block, access, out);
 }
 
+bool SharedCacheParts::dirty_resident(Client& client, BlockId block) {
+  FrameId frame;
+  PinWord before;
+  if (!table_.try_pin(block, true, &frame, &before)) return false;
+  if (!before.dirty()) note_dirtied({frame, block});
+  unpin(client, frame);
+  return true;
+}
+
 void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access, Pin* out) {
   if (access == Access::kRead || before.dirty()) return;
   out->was_clean = true;

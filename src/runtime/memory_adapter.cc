@@ -64,7 +64,10 @@ uint64_t available_bytes() {
 }  // namespace
 
 MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes)
-    : cache_(cache), engine_(engine), rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
+    : cache_(cache),
+      engine_(engine),
+      frame_bytes_(frame_bytes),
+      rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
 
 Status MemoryAdapter::start() {
   auto client = cache_.open_client(cache::Uses::kUnseen);
@@ -84,13 +87,20 @@ void MemoryAdapter::stop() {
   thread_.join();
 }
 
+// While the kernel has the program's memory alone, what it holds counts.
+uint64_t MemoryAdapter::used_frames() const {
+  if (engine_.is_watching()) return cache_.used_frames();
+  auto own = platform::process_memory();
+  return own ? own->resident_anonymous_bytes / frame_bytes_ : cache_.frame_limit();
+}
+
 void MemoryAdapter::adapt(cache::Client& client) {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::nanoseconds(kPeriodNs), [this] { return stopping_; })) {
     lock.unlock();
     const uint32_t limit = cache_.frame_limit();
     const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
-    const uint32_t next = rule_.next({cache_.used_frames(), misses, available_bytes()}, limit);
+    const uint32_t next = rule_.next({used_frames(), misses, available_bytes()}, limit);
     if (next != limit) {
       if (next < limit) engine_.watch();
       cache_.set_frame_limit(next);

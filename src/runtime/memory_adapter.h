@@ -63,9 +63,11 @@ class MemoryAdapter {
  private:
   static constexpr uint64_t kPeriodNs = 500'000'000;
   void adapt(cache::Client& client);
+  uint64_t used_frames() const;
 
   cache::SharedCache& cache_;
   region::Engine& engine_;
+  const uint64_t frame_bytes_;
   AdaptiveLimit rule_;
   std::mutex mutex_;
   std::condition_variable wake_;

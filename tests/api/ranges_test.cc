@@ -1,9 +1,13 @@
 // What can be said about ranges of managed memory, over a memory of a quarter of the data.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "region_kit.h"
 
@@ -166,10 +170,13 @@ TEST_F(RangesTest, advice_changes_how_much_a_miss_brings_in) {
   make_file();
   uint64_t* words = map(SPW_MAP_READ_ONLY, 0, 0, 64 * 1024);
   // One block in each 64 KiB, far apart and in no order.
+  std::vector<size_t> pieces(128);
+  std::iota(pieces.begin(), pieces.end(), size_t{0});
+  std::shuffle(pieces.begin(), pieces.end(), std::mt19937_64(1));
   auto ahead_of = [&](size_t first) {
     const uint64_t before = statistics().ahead_fills;
-    for (size_t piece = 0; piece < 128; ++piece) {
-      const size_t i = (first + piece * 77 % 128 * 64 * 1024) / 8;
+    for (size_t piece : pieces) {
+      const size_t i = (first + piece * 64 * 1024) / 8;
       EXPECT_EQ(words[i], word_of(i));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

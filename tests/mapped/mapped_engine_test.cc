@@ -79,6 +79,7 @@ class MappedEngineTest : public testing::Test {
 
   virtual bool watches_at_once() const { return true; }
   virtual unsigned block_shift() const { return kShift; }
+  virtual uint32_t frames() const { return kFrames; }
 
   void SetUp() override {
     if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
@@ -93,7 +94,7 @@ class MappedEngineTest : public testing::Test {
     options.fatal = &fail;
     engine_ = std::move(*MappedEngine::create(options));
     cache::Options for_cache;
-    for_cache.frame_count = kFrames;
+    for_cache.frame_count = frames();
     for_cache.block_shift = block_shift();
     cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
                                                    std::move(*engine_->make_frames())));
@@ -316,6 +317,8 @@ TEST_F(MappedEngineTest, many_threads_count_right_in_shared_blocks) {
 class UnwatchedTest : public MappedEngineTest {
  protected:
   bool watches_at_once() const override { return false; }
+
+ public:
   // More than fits.
   void outgrow() { regions_->add_anonymous(kFirst + 512 * kMiB, uint64_t{kFrames} << block_shift()); }
 };
@@ -407,6 +410,52 @@ TEST_F(UnwatchedTest, threads_that_store_and_free_meanwhile_notice_nothing) {
   uint64_t sum = 0;
   for (uint64_t i = 0; i < kWords; ++i) sum += words[i];
   EXPECT_EQ(sum, rounds);
+}
+
+TEST_F(UnwatchedTest, access_rights_that_the_program_chose_stay) {
+  std::byte* base = add(kMiB);
+  std::memset(base, 1, kMiB);
+  ASSERT_EQ(mprotect(base + 4 * 4096, 4096, PROT_READ), 0);
+  outgrow();
+  EXPECT_TRUE(engine_->is_watching());
+  EXPECT_TRUE(faults(kFirst + 4 * 4096));
+  EXPECT_EQ(base[4 * 4096], std::byte{1});
+  base[3 * 4096] = base[5 * 4096] = std::byte{2};
+}
+
+// A coroutine's, say, on memory of malloc.
+TEST_F(UnwatchedTest, a_thread_whose_stack_is_managed_may_ask_for_more_than_fits) {
+  std::byte* stack = add(kMiB);
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, stack, kMiB), 0);
+  pthread_t thread;
+  auto body = [](void* test) -> void* {
+    static_cast<UnwatchedTest*>(test)->outgrow();
+    return test;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, this), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  EXPECT_TRUE(engine_->is_watching());
+}
+
+class UnwatchedManyTest : public UnwatchedTest {
+ protected:
+  uint32_t frames() const override { return 32768; }
+};
+
+TEST_F(UnwatchedManyTest, many_pieces_are_a_reason_to_watch_although_they_fit) {
+  constexpr uint64_t kPieces = 20'000;
+  auto* base = reinterpret_cast<std::byte*>(kFirst);
+  uint64_t added = 0;
+  for (; added < kPieces && !engine_->is_watching(); ++added) {
+    regions_->add_anonymous(kFirst + 8192 * added, 4096);
+    base[8192 * added] = std::byte{1};
+  }
+  EXPECT_TRUE(engine_->is_watching());
+  EXPECT_GT(added, 10'000u);
+  for (uint64_t i = 0; i < added; ++i) ASSERT_EQ(base[8192 * i], std::byte{1});
 }
 
 class UnwatchedLargeBlocksTest : public UnwatchedTest {

@@ -43,9 +43,8 @@ struct Step {
   }
 };
 
-// The blocks of one step, run by run.
-Status adopt_step(const Step& step, const region::RegionMap& regions, cache::SharedCache& cache,
-                  cache::Client& client) {
+// The step's blocks that are there at least in part, run by run.
+Status adopt_step(const Step& step, cache::SharedCache& cache, cache::Client& client) {
   const uint64_t stride = step.pages_per_block();
   BlockId run_first;
   uint64_t run_length = 0;
@@ -55,18 +54,12 @@ Status adopt_step(const Step& step, const region::RegionMap& regions, cache::Sha
   };
   for (uint64_t page = 0; page < step.present.size(); page += stride) {
     const auto here = step.present.subspan(page, stride);
-    const BlockId block = step.block_of(page);
-    std::byte* address = step.first + page * kMmuPageBytes;
-    const bool is_live = regions.is_live(reinterpret_cast<uintptr_t>(address), 1);
-    if (!is_live || std::find(here.begin(), here.end(), true) == here.end()) {
+    if (std::find(here.begin(), here.end(), true) == here.end()) {
       end_run();
-      if (is_live || std::find(here.begin(), here.end(), true) == here.end()) continue;
-      if (Status s = platform::advise(address, stride * kMmuPageBytes, platform::Advice::kDontNeed); !s)
-        return s;
       continue;
     }
     if (Status s = step.complete(page); !s) return s;
-    if (run_length++ == 0) run_first = block;
+    if (run_length++ == 0) run_first = step.block_of(page);
   }
   end_run();
   return {};
@@ -89,14 +82,30 @@ Status Adoption::adopt_all(const Space& space, const platform::UserFault& faults
   if (!zeros) return zeros.status();
   auto present = platform::map_anonymous(kStepPages);
   if (!present) return present.status();
-  for (uint64_t offset = 0; offset < space.bytes; offset += kStepBytes) {
-    const uint64_t pages = std::min(kStepBytes, space.bytes - offset) / kMmuPageBytes;
-    const std::span<bool> found(reinterpret_cast<bool*>(present->data()), pages);
-    if (Status s = pages_.read(space.base + offset, found); !s) return s;
-    const Step step{space, faults, zeros->data(), space.base + offset, found};
-    if (Status s = adopt_step(step, regions, cache, client); !s) return s;
-  }
-  return {};
+  Status status;
+  const auto open_dead = [&](uint64_t begin, uint64_t end) {
+    if (begin == end || !status) return;
+    status = platform::advise(space.base + begin, end - begin, platform::Advice::kDontNeed);
+    if (status) status = platform::protect(space.base + begin, end - begin, platform::Protection::kReadWrite);
+  };
+  const auto adopt_live = [&](uint64_t begin, uint64_t end) {
+    for (; begin < end && status; begin += kStepBytes) {
+      const uint64_t pages = std::min(kStepBytes, end - begin) / kMmuPageBytes;
+      const std::span<bool> found(reinterpret_cast<bool*>(present->data()), pages);
+      status = pages_.read(space.base + begin, found);
+      if (status)
+        status = adopt_step({space, faults, zeros->data(), space.base + begin, found}, cache, client);
+    }
+  };
+  uint64_t at = 0;
+  regions.for_each_live_run(BlockId(0), space.bytes >> space.block_shift, [&](BlockId first, uint64_t count) {
+    const uint64_t begin = first.value << space.block_shift, end = begin + (count << space.block_shift);
+    open_dead(at, begin);
+    adopt_live(begin, end);
+    at = end;
+  });
+  open_dead(at, space.bytes);
+  return status;
 }
 
 }  // namespace spw::front

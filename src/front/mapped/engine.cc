@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/in_runtime.h"
 #include "base/units.h"
+#include "platform/futex.h"
 #include "telemetry/counters.h"
 
 namespace spw::front {
@@ -55,6 +56,9 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
 }
 
 MappedEngine::~MappedEngine() {
+  uint32_t was = kNotWatched;
+  if (watch_.cas_strong_acq_rel(was, kNeverWatched)) platform::futex_wake_all(watch_);
+  watcher_.join();
   if (room_) room_->stop();
   if (server_) server_->stop();
   if (!cache_) return;
@@ -97,7 +101,15 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
     else
       at_once = true;
   }
-  if (at_once) watch();
+  if (at_once) {
+    start_watching(nullptr);
+    return {};
+  }
+  auto client = cache.open_client(cache::Uses::kUnseen);
+  if (!client) return client.status();
+  auto watcher = platform::Thread::start([this, client = *client] { watch_when_wanted(*client); });
+  if (!watcher) return watcher.status();
+  watcher_ = std::move(*watcher);
   return {};
 }
 
@@ -121,54 +133,67 @@ Status MappedEngine::try_registration() {
 }
 
 void MappedEngine::watch() {
-  if (watching_.load_acquire()) return;
+  if (is_watching()) return;
   check_not_forked();
-  InRuntime guard;
-  std::unique_lock lock(watch_mutex_);
-  if (watching_.load_relaxed()) return;
-  if (Status status = start_watching(); !status) options_.fatal(status);
-  watching_.store_release(true);  // pairs with the acquire before every use of the cache
+  uint32_t was = kNotWatched;
+  if (watch_.cas_strong_acq_rel(was, kWatchWanted)) platform::futex_wake_all(watch_);
+  while (!is_watching()) platform::futex_wait(watch_, kWatchWanted);
 }
 
-Status MappedEngine::start_watching() {
+// In a thread of its own, since the caller's stack may be managed, and a signal handler of the program may run on it: either
+// may fault meanwhile and is served when all is adopted.
+void MappedEngine::watch_when_wanted(cache::Client& client) {
+  while (watch_.load_acquire() == kNotWatched) platform::futex_wait(watch_, kNotWatched);
+  if (watch_.load_acquire() == kWatchWanted) start_watching(&client);
+  cache_->close_client(&client);
+}
+
+void MappedEngine::start_watching(cache::Client* client) {
+  std::unique_lock lock(watch_mutex_);
   std::byte* base = space_.data();
-  if (Status s = faults_.register_range(base, options_.space_bytes); !s) return s;
-  if (Status s = platform::protect(base, options_.space_bytes, platform::Protection::kReadWrite); !s)
-    return s;
   const uint64_t used = used_bytes_.load_relaxed();
-  if (used == 0) return {};
-  return adoption_->adopt_all({base, used, options_.block_shift}, faults_, *regions_, *cache_,
-                              *this_thread().client);
+  Status status = faults_.register_range(base, options_.space_bytes);
+  if (status)
+    status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
+  if (status && used > 0)
+    status = adoption_->adopt_all({base, used, options_.block_shift}, faults_, *regions_, *cache_, *client);
+  if (!status) options_.fatal(status);
+  watch_.store_release(kWatched);  // pairs with the acquire before every use of the cache
+  platform::futex_wake_all(watch_);
 }
 
 void MappedEngine::grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
-  if (watching_.load_acquire() || grow_unwatched(first, count, live_bytes, has_contents)) return;
+  if (is_watching() || grow_unwatched(first, count, live_bytes, has_contents)) return;
   watch();
 }
 
 bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  check_not_forked();
   std::shared_lock lock(watch_mutex_);
-  if (watching_.load_relaxed()) return true;
+  if (is_watching()) return true;
   const uint64_t fitting_bytes =
       (uint64_t{cache_->frame_limit()} << options_.block_shift) / kFittingShare * kFittingParts;
-  if (has_contents || live_bytes > fitting_bytes) return false;
-  // Too many pieces for the kernel (vm.max_map_count) is a reason, too.
+  if (has_contents || live_bytes > fitting_bytes || pieces_.load_relaxed() >= kPiecesMax) return false;
   const uint64_t bytes = count << options_.block_shift;
   if (!platform::protect(address_of(first), bytes, platform::Protection::kReadWrite)) return false;
   const uint64_t end = (first.value << options_.block_shift) + bytes;
   used_bytes_.store_relaxed(std::max(used_bytes_.load_relaxed(), end));  // under the region map's lock
+  pieces_.fetch_add_relaxed(1);
   return true;
 }
 
 bool MappedEngine::withdraw(BlockId first, uint64_t count) {
-  if (watching_.load_acquire()) return false;
+  if (is_watching()) return false;
+  check_not_forked();
   std::shared_lock lock(watch_mutex_);
-  if (watching_.load_relaxed()) return false;
+  if (is_watching()) return false;
   std::byte* address = address_of(first);
   const uint64_t bytes = count << options_.block_shift;
   if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
+  if (is_live(first)) return true;
   // Where that fails (vm.max_map_count) it stays accessible, like memory on libc's free lists.
-  if (!is_live(first)) (void)platform::protect(address, bytes, platform::Protection::kNone);
+  (void)platform::protect(address, bytes, platform::Protection::kNone);
+  if (pieces_.load_relaxed() > 0) pieces_.fetch_sub_relaxed(1);
   return true;
 }
 
@@ -235,7 +260,7 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
 }
 
 void MappedEngine::serve(const platform::FaultEvent& event) {
-  if (!watching_.load_acquire()) watch();  // waits for who is about it
+  if (!is_watching()) watch();  // waits for who is about it
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
   if (!is_live(block_of(event.address))) return refuse(event.address, platform::Protection::kNone);
   if (event.is_store && !may_store(event.address)) return refuse(event.address, platform::Protection::kRead);
@@ -263,18 +288,15 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
 // right before it are dirty. It costs a write of what is not stored to after all.
 void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
   uint64_t before = 0;
-  while (before < std::min(block.value, kStoresAheadMax) &&
+  while (before < std::min(block.value, kStoresAheadBytesMax >> options_.block_shift) &&
          hints_.get(BlockId(block.value - before - 1)) == HintTable::Hint::kGo)
     ++before;
   for (uint64_t ahead = 1; ahead <= before; ++ahead) {
     const BlockId next = block + ahead;
-    if (hints_.get(next) != HintTable::Hint::kClean || !is_live(next) ||
-        !may_store(reinterpret_cast<uintptr_t>(address_of(next))))
-      return;
-    cache::Pin pin;
-    if (!cache_->pin(client, next, Access::kWrite, &pin)) return;  // has been reported
-    cache_->unpin(client, pin.frame);
-    if (pin.was_miss) return;
+    const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(address_of(next)));
+    // A shared file gets what was stored, and nothing else.
+    if (kind != region::Kind::kAnonymous && kind != region::Kind::kPrivateFile) return;
+    if (hints_.get(next) != HintTable::Hint::kClean || !cache_->dirty_resident(client, next)) return;
   }
 }
 

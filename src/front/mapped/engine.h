@@ -75,7 +75,7 @@ class MappedEngine final : public region::Engine {
   bool release(const region::Window& window) override;
   bool withdraw(BlockId first, uint64_t count) override;
   void watch() override;
-  bool is_watching() const override { return watching_.load_acquire(); }
+  bool is_watching() const override { return watch_.load_acquire() == kWatched; }
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   bool admit_fault(uintptr_t address, bool is_store) override;
   void forked() override;
@@ -89,14 +89,20 @@ class MappedEngine final : public region::Engine {
   };
   explicit MappedEngine(const MappedOptions& options) : options_(options) {}
 
-  static constexpr uint64_t kStoresAheadMax = 32;
+  // What watch_ says; threads sleep on it.
+  static constexpr uint32_t kNotWatched = 0, kWatchWanted = 1, kWatched = 2, kNeverWatched = 3;
+  static constexpr uint64_t kStoresAheadBytesMax = 2 * kMiB;
+  // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a process
+  // has 65530 of them (vm.max_map_count).
+  static constexpr uint64_t kPiecesMax = 16384;
   // More than this share of the frames: it will not fit much longer.
   static constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
 
   BlockId block_of(uintptr_t address) const;
   std::byte* address_of(BlockId block) const { return space_.data() + (block.value << options_.block_shift); }
   Status try_registration();
-  Status start_watching();
+  void watch_when_wanted(cache::Client& client);
+  void start_watching(cache::Client* client);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
   Thread& this_thread();
   Thread& register_thread();
@@ -125,9 +131,12 @@ class MappedEngine final : public region::Engine {
   std::unique_ptr<RoomKeeper> room_;
   pthread_key_t key_{};
   Atomic<uint32_t> held_windows_{0};
-  // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by watch(). Taken after the region map's.
+  Atomic<uint32_t> watch_{kNotWatched};
+  platform::Thread watcher_;
+  // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by start_watching(). Taken after the
+  // region map's.
   std::shared_mutex watch_mutex_;
-  Atomic<bool> watching_{false};
+  Atomic<uint64_t> pieces_{0};
   std::optional<Adoption>
       adoption_;  // none: the page map cannot be read, so the space is watched from the start
   Atomic<uint64_t> used_bytes_{0};  // from the start of the space; nothing behind was ever live
