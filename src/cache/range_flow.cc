@@ -28,6 +28,11 @@ void SharedCacheParts::for_each_piece(BlockId first, uint64_t count, Visit visit
       if (!visit(*partition, first, count)) return;
     return;
   }
+  for_each_group_piece(first, count, visit);
+}
+
+template <class Visit>
+void SharedCacheParts::for_each_group_piece(BlockId first, uint64_t count, Visit visit) {
   while (count > 0) {
     uint64_t in_group = kGroupBlocks - (first.value & (kGroupBlocks - 1));
     uint64_t piece = std::min(in_group, count);
@@ -56,19 +61,18 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
 // Waits for frames no longer than a pin would.
 void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
   uint64_t deadline_ns = 0;
-  while (count > 0) {
-    const uint64_t piece = std::min(kGroupBlocks - (first.value & (kGroupBlocks - 1)), count);
+  for_each_group_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     Request& request = client.request;
     request.wish = Wish::kAdopt;
-    request.block = first;
-    request.count = piece;
+    request.block = piece;
+    request.count = blocks;
     request.cursor = 0;
-    Partition& partition = partition_of(first);
-    delegate_->execute(partition, request);
-    if (request.answer == Answer::kBlocked && !wait_for_frame(partition, request, &deadline_ns)) return;
-    first = first + request.cursor;
-    count -= request.cursor;
-  }
+    for (;;) {
+      delegate_->execute(partition, request);
+      if (request.answer == Answer::kDone) return true;
+      if (!wait_for_frame(partition, request, &deadline_ns)) return false;
+    }
+  });
 }
 
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {

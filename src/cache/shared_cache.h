@@ -87,6 +87,8 @@ class SharedCacheParts final : public SharedCache {
   std::vector<store::Store*> stores_of(BlockId first, uint64_t count);
   template <class Visit>
   void for_each_piece(BlockId first, uint64_t count, Visit visit);
+  template <class Visit>
+  void for_each_group_piece(BlockId first, uint64_t count, Visit visit);
 
   BlockTable table_;
   bool wants_touches_ = false;  // the policy does; read at the end of every use, so beside the table

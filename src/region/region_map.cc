@@ -57,7 +57,8 @@ uint64_t RegionMap::file_offset(const FileRegion& file, BlockId block) const {
   return file.offset_bytes.load_relaxed() + ((block.value - file.first_block.load_relaxed()) << block_shift_);
 }
 
-uint64_t RegionMap::make_live(BlockId first, uint64_t count) {
+uint64_t RegionMap::make_live(BlockId first, uint64_t count, bool has_contents) {
+  if (ranges_ != nullptr) ranges_->grow(first, count, live_bytes() + (count << block_shift_), has_contents);
   holes_.cancel(spill_offset(first), count << block_shift_);
   uint64_t added = count - live_.count_set(first.value, count);
   live_.set_range(first.value, count);
@@ -79,12 +80,7 @@ std::shared_ptr<store::Store> RegionMap::adopt(std::unique_ptr<store::Store> sto
 
 void RegionMap::add_anonymous(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  grow(block_of(address), blocks_of(bytes), false);
-  make_live(block_of(address), blocks_of(bytes));
-}
-
-void RegionMap::grow(BlockId first, uint64_t count, bool has_contents) {
-  if (ranges_ != nullptr) ranges_->grow(first, count, live_bytes() + (count << block_shift_), has_contents);
+  make_live(block_of(address), blocks_of(bytes), false);
 }
 
 void RegionMap::make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count) {
@@ -93,7 +89,7 @@ void RegionMap::make_file_blocks_live(FileRegion& file, BlockId first, uint64_t 
   if (begin < end) file_blocks_left = round_up(end - begin, block_bytes()) >> block_shift_;
   count = std::min(count, file_blocks_left);
   if (count == 0) return;
-  file.live_blocks += make_live(first, count);
+  file.live_blocks += make_live(first, count, true);
 }
 
 Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mapping) {
@@ -111,7 +107,6 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
     files_[file->slot] = file;
   }
   BlockId first = block_of(address);
-  grow(first, blocks_of(bytes), true);
   file->keeps = std::move(mapping.store);
   file->store.store_relaxed(file->keeps.get());
   file->kind.store_relaxed(mapping.kind);
@@ -131,9 +126,8 @@ void RegionMap::extend(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   BlockId first = block_of(address);
   FileRegion* file = first.value == 0 ? nullptr : file_of(BlockId(first.value - 1));
-  grow(first, blocks_of(bytes), file != nullptr);
   if (file == nullptr) {
-    make_live(first, blocks_of(bytes));
+    make_live(first, blocks_of(bytes), false);
     return;
   }
   set_chunks(first, blocks_of(bytes), file->slot);

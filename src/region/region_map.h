@@ -136,8 +136,7 @@ class RegionMap final : public cache::BlockSource {
   uint64_t chunk_of(BlockId block) const { return block.value >> (kMaxBlockShift - block_shift_); }
   FileRegion* file_of(BlockId block) const;
   uint64_t file_offset(const FileRegion& file, BlockId block) const;
-  void grow(BlockId first, uint64_t count, bool has_contents);
-  uint64_t make_live(BlockId first, uint64_t count);  // how many were not
+  uint64_t make_live(BlockId first, uint64_t count, bool has_contents);  // how many were not
   void set_chunks(BlockId first, uint64_t count, uint32_t slot);
   void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
   Status write_shared_files(WriteRange write);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cache/client_thread.h"
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "telemetry/counters.h"
@@ -70,9 +71,7 @@ MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, 
       rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
 
 Status MemoryAdapter::start() {
-  auto client = cache_.open_client(cache::Uses::kUnseen);
-  if (!client) return client.status();
-  auto thread = platform::Thread::start([this, client = *client] { adapt(*client); });
+  auto thread = cache::start_client_thread(cache_, [this](cache::Client& client) { adapt(client); });
   if (!thread) return thread.status();
   thread_ = std::move(*thread);
   return {};
@@ -109,7 +108,6 @@ void MemoryAdapter::adapt(cache::Client& client) {
     }
     lock.lock();
   }
-  cache_.close_client(&client);
 }
 
 }  // namespace spw::runtime

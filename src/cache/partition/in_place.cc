@@ -1,7 +1,7 @@
-// Blocks that are dirty from the start, where blocks lie at their own addresses: runs of zeros, and what was there before.
-// Where each block lies at its own address, a miss costs a trip through the kernel, so a block that was never
-// written is given to the program together with its never-written neighbours, while frames are plentiful. They are
-// writable at once, so they count as dirty; what is still all zero when its turn to be written comes is left out.
+// Where each block lies at its own address: blocks that are dirty from the start, which are runs of zeros, and what was there
+// before the cache was (adopt). A miss costs a trip through the kernel, so a block that was never written is given to the
+// program together with its never-written neighbours, while frames are plentiful. They are writable at once, so they count as
+// dirty; what is still all zero when its turn to be written comes is left out.
 // A program that writes its way through faults less and less often: the groups behind a run that follows groups which are
 // cached come along (SharedCacheParts::zeros_ahead).
 #include <algorithm>
@@ -47,10 +47,10 @@ Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
 
 // Takes frames for the run, whose blocks are dirty from the start; `demanded`, if it is one of them, gets a reference. How
 // many it got frames for.
-uint64_t Partition::install_dirty(BlockRun zeros, Contents contents, std::optional<BlockId> demanded) {
+uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optional<BlockId> demanded) {
   Resident run[kGroupBlocks];
   size_t length = 0;
-  for (uint64_t block = zeros.begin; block < zeros.end; ++block) {
+  for (uint64_t block = wanted.begin; block < wanted.end; ++block) {
     const uint32_t frame = take_frame();
     if (frame == kNone) break;
     insert(frame, BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
@@ -83,7 +83,7 @@ bool Partition::serve_zero_run(Request& request) {
 void Partition::serve_zeros_ahead(Request& request) {
   request.answer = Answer::kDone;
   const BlockId first = request.block;
-  if (!commons_.placement.by_block || !has_plenty() || !is_zero_and_new(first)) return;
+  if (!has_plenty() || !is_zero_and_new(first)) return;
   install_dirty(plan_zero_run(first), Contents::kZeros, std::nullopt);
 }
 

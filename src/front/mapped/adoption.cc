@@ -1,7 +1,7 @@
 #include "front/mapped/adoption.h"
 
 #include <algorithm>
-#include <memory>
+#include <span>
 
 #include "base/units.h"
 #include "platform/memory.h"
@@ -15,16 +15,15 @@ constexpr uint64_t kStepBytes = cache::kGroupBlocks << kMaxBlockShift;
 constexpr uint64_t kStepPages = kStepBytes / kMmuPageBytes;
 
 struct Step {
-  const Adoption::Space& space;
-  const platform::UserFault& faults;
+  const Adoption& all;
   const std::byte* zeros;  // a block
   std::byte* first;        // of the step
   std::span<const bool> present;
 
-  uint64_t pages_per_block() const { return (uint64_t{1} << space.block_shift) / kMmuPageBytes; }
+  uint64_t pages_per_block() const { return (uint64_t{1} << all.block_shift) / kMmuPageBytes; }
   BlockId block_of(uint64_t page) const {
-    const auto offset = static_cast<uint64_t>(first - space.base) + page * kMmuPageBytes;
-    return BlockId(offset >> space.block_shift);
+    const auto offset = static_cast<uint64_t>(first - all.base) + page * kMmuPageBytes;
+    return BlockId(offset >> all.block_shift);
   }
 
   // Puts zeros where pages of the block that begins at `page` are missing.
@@ -35,7 +34,7 @@ struct Step {
       while (run < end && present[run] == present[page]) ++run;
       if (!present[page]) {
         std::byte* address = first + page * kMmuPageBytes;
-        if (Status s = faults.copy(address, zeros, (run - page) * kMmuPageBytes, false); !s) return s;
+        if (Status s = all.faults.copy(address, zeros, (run - page) * kMmuPageBytes, false); !s) return s;
       }
       page = run;
     }
@@ -44,12 +43,12 @@ struct Step {
 };
 
 // The step's blocks that are there at least in part, run by run.
-Status adopt_step(const Step& step, cache::SharedCache& cache, cache::Client& client) {
+Status adopt_step(const Step& step) {
   const uint64_t stride = step.pages_per_block();
   BlockId run_first;
   uint64_t run_length = 0;
   const auto end_run = [&] {
-    if (run_length > 0) cache.adopt(client, run_first, run_length);
+    if (run_length > 0) step.all.cache.adopt(step.all.client, run_first, run_length);
     run_length = 0;
   };
   for (uint64_t page = 0; page < step.present.size(); page += stride) {
@@ -67,44 +66,33 @@ Status adopt_step(const Step& step, cache::SharedCache& cache, cache::Client& cl
 
 }  // namespace
 
-Result<Adoption> Adoption::open() {
-  auto pages = platform::ResidentPages::open();
-  if (!pages) return pages.status();
-  Adoption adoption;
-  adoption.pages_ = std::move(*pages);
-  return adoption;
-}
-
-Status Adoption::adopt_all(const Space& space, const platform::UserFault& faults,
-                           const region::RegionMap& regions, cache::SharedCache& cache,
-                           cache::Client& client) {
-  auto zeros = platform::map_anonymous(uint64_t{1} << space.block_shift);
+Status Adoption::run() const {
+  auto zeros = platform::map_anonymous(uint64_t{1} << block_shift);
   if (!zeros) return zeros.status();
   auto present = platform::map_anonymous(kStepPages);
   if (!present) return present.status();
   Status status;
   const auto open_dead = [&](uint64_t begin, uint64_t end) {
     if (begin == end || !status) return;
-    status = platform::advise(space.base + begin, end - begin, platform::Advice::kDontNeed);
-    if (status) status = platform::protect(space.base + begin, end - begin, platform::Protection::kReadWrite);
+    status = platform::advise(base + begin, end - begin, platform::Advice::kDontNeed);
+    if (status) status = platform::protect(base + begin, end - begin, platform::Protection::kReadWrite);
   };
   const auto adopt_live = [&](uint64_t begin, uint64_t end) {
     for (; begin < end && status; begin += kStepBytes) {
-      const uint64_t pages = std::min(kStepBytes, end - begin) / kMmuPageBytes;
-      const std::span<bool> found(reinterpret_cast<bool*>(present->data()), pages);
-      status = pages_.read(space.base + begin, found);
-      if (status)
-        status = adopt_step({space, faults, zeros->data(), space.base + begin, found}, cache, client);
+      const uint64_t count = std::min(kStepBytes, end - begin) / kMmuPageBytes;
+      const std::span<bool> found(reinterpret_cast<bool*>(present->data()), count);
+      status = pages.read(base + begin, found);
+      if (status) status = adopt_step({*this, zeros->data(), base + begin, found});
     }
   };
   uint64_t at = 0;
-  regions.for_each_live_run(BlockId(0), space.bytes >> space.block_shift, [&](BlockId first, uint64_t count) {
-    const uint64_t begin = first.value << space.block_shift, end = begin + (count << space.block_shift);
+  regions.for_each_live_run(BlockId(0), used_bytes >> block_shift, [&](BlockId first, uint64_t count) {
+    const uint64_t begin = first.value << block_shift, end = begin + (count << block_shift);
     open_dead(at, begin);
     adopt_live(begin, end);
     at = end;
   });
-  open_dead(at, space.bytes);
+  open_dead(at, used_bytes);
   return status;
 }
 

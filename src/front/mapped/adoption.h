@@ -1,17 +1,16 @@
 // Takes memory that the program filled before managed space was watched into the cache.
 //
-// When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. adopt_all() then goes
+// When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. run() then goes
 // over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a block that
 // is there in part, the rest is filled with zeros first). Live ranges keep the access rights they have, which the program may
 // have chosen; what is dead is dropped and made accessible, so that it faults.
 //
 // Threads: one, while no other brings blocks in, evicts what is not adopted yet, or adds to the live range. Ranges may be removed
 // meanwhile (RegionMap::remove: not live first, discarded then): dead pages go here, and the discard finds nothing.
-// Lifetime: opened at start, since /proc may be gone later. Errors: ENOENT, EACCES at open where /proc is missing or closed.
+// Errors: of reading the page map, and of the kernel's memory calls.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "cache/cache.h"
 #include "platform/resident_pages.h"
@@ -20,21 +19,17 @@
 
 namespace spw::front {
 
-class Adoption {
- public:
-  Adoption() = default;
-  static Result<Adoption> open();
+struct Adoption {
+  std::byte* base;      // of block 0
+  uint64_t used_bytes;  // nothing behind was ever live
+  unsigned block_shift;
+  const platform::ResidentPages& pages;
+  const platform::UserFault& faults;
+  const region::RegionMap& regions;
+  cache::SharedCache& cache;
+  cache::Client& client;
 
-  struct Space {
-    std::byte* base;  // of block 0
-    uint64_t bytes;   // nothing behind was ever live
-    unsigned block_shift;
-  };
-  Status adopt_all(const Space& space, const platform::UserFault& faults, const region::RegionMap& regions,
-                   cache::SharedCache& cache, cache::Client& client);
-
- private:
-  platform::ResidentPages pages_;
+  Status run() const;
 };
 
 }  // namespace spw::front

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/in_runtime.h"
 #include "base/units.h"
+#include "cache/client_thread.h"
 #include "platform/futex.h"
 #include "telemetry/counters.h"
 
@@ -96,8 +97,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   // System calls that had begun before would meet missing pages, which only faults of their own bring in.
   bool at_once = options_.watches_at_once || faults_.scope() != platform::FaultScope::kAll;
   if (!at_once) {
-    if (auto adoption = Adoption::open())
-      adoption_.emplace(std::move(*adoption));
+    if (auto pages = platform::ResidentPages::open())
+      resident_pages_ = std::move(*pages);
     else
       at_once = true;
   }
@@ -105,9 +106,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
     start_watching(nullptr);
     return {};
   }
-  auto client = cache.open_client(cache::Uses::kUnseen);
-  if (!client) return client.status();
-  auto watcher = platform::Thread::start([this, client = *client] { watch_when_wanted(*client); });
+  auto watcher =
+      cache::start_client_thread(cache, [this](cache::Client& client) { watch_when_wanted(client); });
   if (!watcher) return watcher.status();
   watcher_ = std::move(*watcher);
   return {};
@@ -145,7 +145,6 @@ void MappedEngine::watch() {
 void MappedEngine::watch_when_wanted(cache::Client& client) {
   while (watch_.load_acquire() == kNotWatched) platform::futex_wait(watch_, kNotWatched);
   if (watch_.load_acquire() == kWatchWanted) start_watching(&client);
-  cache_->close_client(&client);
 }
 
 void MappedEngine::start_watching(cache::Client* client) {
@@ -156,7 +155,8 @@ void MappedEngine::start_watching(cache::Client* client) {
   if (status)
     status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
   if (status && used > 0)
-    status = adoption_->adopt_all({base, used, options_.block_shift}, faults_, *regions_, *cache_, *client);
+    status = Adoption{base, used, options_.block_shift, resident_pages_, faults_, *regions_, *cache_, *client}
+                 .run();
   if (!status) options_.fatal(status);
   watch_.store_release(kWatched);  // pairs with the acquire before every use of the cache
   platform::futex_wake_all(watch_);
@@ -175,7 +175,7 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
       (uint64_t{cache_->frame_limit()} << options_.block_shift) / kFittingShare * kFittingParts;
   if (has_contents || live_bytes > fitting_bytes || pieces_.load_relaxed() >= kPiecesMax) return false;
   const uint64_t bytes = count << options_.block_shift;
-  if (!platform::protect(address_of(first), bytes, platform::Protection::kReadWrite)) return false;
+  if (!platform::protect(frames_->address_of(first), bytes, platform::Protection::kReadWrite)) return false;
   const uint64_t end = (first.value << options_.block_shift) + bytes;
   used_bytes_.store_relaxed(std::max(used_bytes_.load_relaxed(), end));  // under the region map's lock
   pieces_.fetch_add_relaxed(1);
@@ -187,13 +187,13 @@ bool MappedEngine::withdraw(BlockId first, uint64_t count) {
   check_not_forked();
   std::shared_lock lock(watch_mutex_);
   if (is_watching()) return false;
-  std::byte* address = address_of(first);
+  std::byte* address = frames_->address_of(first);
   const uint64_t bytes = count << options_.block_shift;
   if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
   if (is_live(first)) return true;
   // Where that fails (vm.max_map_count) it stays accessible, like memory on libc's free lists.
   (void)platform::protect(address, bytes, platform::Protection::kNone);
-  if (pieces_.load_relaxed() > 0) pieces_.fetch_sub_relaxed(1);
+  pieces_.fetch_sub_relaxed(1);
   return true;
 }
 
@@ -293,7 +293,7 @@ void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
     ++before;
   for (uint64_t ahead = 1; ahead <= before; ++ahead) {
     const BlockId next = block + ahead;
-    const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(address_of(next)));
+    const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(next)));
     // A shared file gets what was stored, and nothing else.
     if (kind != region::Kind::kAnonymous && kind != region::Kind::kPrivateFile) return;
     if (hints_.get(next) != HintTable::Hint::kClean || !cache_->dirty_resident(client, next)) return;

@@ -22,7 +22,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <shared_mutex>
 #include <vector>
 
@@ -94,12 +93,11 @@ class MappedEngine final : public region::Engine {
   static constexpr uint64_t kStoresAheadBytesMax = 2 * kMiB;
   // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a process
   // has 65530 of them (vm.max_map_count).
-  static constexpr uint64_t kPiecesMax = 16384;
+  static constexpr int64_t kPiecesMax = 16384;
   // More than this share of the frames: it will not fit much longer.
   static constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
 
   BlockId block_of(uintptr_t address) const;
-  std::byte* address_of(BlockId block) const { return space_.data() + (block.value << options_.block_shift); }
   Status try_registration();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
@@ -136,10 +134,9 @@ class MappedEngine final : public region::Engine {
   // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by start_watching(). Taken after the
   // region map's.
   std::shared_mutex watch_mutex_;
-  Atomic<uint64_t> pieces_{0};
-  std::optional<Adoption>
-      adoption_;  // none: the page map cannot be read, so the space is watched from the start
-  Atomic<uint64_t> used_bytes_{0};  // from the start of the space; nothing behind was ever live
+  Atomic<int64_t> pieces_{0};
+  platform::ResidentPages resident_pages_;  // where it cannot be read the space is watched from the start
+  Atomic<uint64_t> used_bytes_{0};          // from the start of the space; nothing behind was ever live
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
   bool forked_ = false;

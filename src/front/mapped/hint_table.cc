@@ -56,6 +56,9 @@ void HintTable::clear_dirty(BlockId block) {
 }
 
 bool HintTable::is_on() { return byte_at(0).load_relaxed() != 0; }
-void HintTable::switch_on(bool on) { byte_at(0).store_relaxed(on ? 1 : 0); }
+void HintTable::switch_on(bool on) {
+  // All code reads that byte: its line stays shared where nothing changes.
+  if (is_on() != on) byte_at(0).store_relaxed(on ? 1 : 0);
+}
 
 }  // namespace spw::front

@@ -79,8 +79,6 @@ void MappedFrames::allow_stores(Resident resident) {
 
 void MappedFrames::watch_for_use(Resident resident) { hints_.set(resident.block, HintTable::Hint::kUnseen); }
 
-void MappedFrames::running_short() {
-  if (!HintTable::is_on()) HintTable::switch_on(true);
-}
+void MappedFrames::running_short() { HintTable::switch_on(true); }
 
 }  // namespace spw::front

@@ -54,12 +54,13 @@ class MappedFrames final : public cache::FrameSource {
   bool notes_uses() const override { return true; }
   void running_short() override;
 
+  std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
+
  private:
   MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
                const MappedFramesOptions& options, platform::Mapping zeros);
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
-  std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
   void must(const Status& status) const {
     if (!status) options_.fatal(status);
   }

@@ -2,14 +2,15 @@
 
 #include <chrono>
 
+#include "cache/client_thread.h"
+
 namespace spw::front {
 
 Status RoomKeeper::start() {
   const unsigned count = options_.evictors > 0 ? options_.evictors : 1;
   for (unsigned i = 0; i < count; ++i) {
-    auto client = cache_.open_client(cache::Uses::kUnseen);
-    if (!client) return client.status();
-    auto thread = platform::Thread::start([this, client = *client, i] { keep(*client, i == 0); });
+    auto thread =
+        cache::start_client_thread(cache_, [this, i](cache::Client& client) { keep(client, i == 0); });
     if (!thread) return thread.status();
     threads_.push_back(std::move(*thread));
   }
@@ -34,7 +35,6 @@ void RoomKeeper::keep(cache::Client& client, bool watches_hints) {
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
   }
-  cache_.close_client(&client);
 }
 
 void RoomKeeper::watch_hints() {

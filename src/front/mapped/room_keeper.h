@@ -35,7 +35,7 @@ class RoomKeeper {
   // A miss read its block from a store: hints save the next one a fault, however much memory is free.
   void note_read_miss() {
     if (!read_lately_.load_relaxed()) read_lately_.store_relaxed(true);
-    if (!HintTable::is_on()) HintTable::switch_on(true);
+    HintTable::switch_on(true);
   }
 
  private:
