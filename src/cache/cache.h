@@ -78,7 +78,7 @@ struct Options {
   uint64_t readahead_bytes_max = 4 << 20;
   bool huge_frames = true;
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
-  uint32_t reserve_blocks_max = 256;
+  uint32_t reserve_blocks_max = 1024;
   uint64_t reserve_bytes_max = 8 << 20;
   // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error.
   uint64_t frame_wait_ns_max = 30'000'000'000;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cache/eviction/clock.h"
+#include "cache/eviction/clock2q.h"
 #include "cache/eviction/lru.h"
 
 namespace spw::cache {
@@ -21,6 +22,7 @@ struct Entry {
 
 constexpr Entry kPolicies[] = {
     {"clock", make<ClockPolicy>},
+    {"clock2q+", make<Clock2qPolicy>},
     {"lru", make<LruPolicy>},
 };
 

@@ -34,7 +34,7 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
       run_blocks_max_(run_blocks_max(commons.options.block_shift)),
       ahead_max_(frame_count_ / kAheadShare),
       evict_batch_(static_cast<uint32_t>(
-          std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(reserve_high_ / 4, 1u)))),
+          std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(reserve_high_, 1u)))),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),

@@ -1,0 +1,108 @@
+#include "cache/eviction/clock2q.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spw::cache {
+
+using Verdict = FrameProbe::Verdict;
+
+Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
+    : frame_count_(frame_count),
+      probation_max_(std::max(frame_count / kProbationShare, 1u)),
+      window_(probation_max_ / kWindowShare),
+      lists_(frame_count, kLists),
+      ghosts_(frame_count),
+      list_(frame_count),
+      fingerprints_(frame_count) {}
+
+void Clock2qPolicy::put(List list, uint32_t frame) {
+  take(frame);
+  lists_.move_to_front(list, frame);
+  list_[frame] = list;
+  ++size_[list];
+}
+
+void Clock2qPolicy::take(uint32_t frame) {
+  if (!lists_.contains(frame)) return;
+  --size_[list_[frame]];
+  lists_.unlink(frame);
+}
+
+void Clock2qPolicy::on_insert(uint32_t frame, BlockId block) {
+  fingerprints_[frame] = Ghosts::of(block);
+  put(!is_full_ || ghosts_.came_back(fingerprints_[frame]) ? kMain : kNew, frame);
+}
+
+void Clock2qPolicy::on_remove(uint32_t frame) {
+  const bool was_on_offer = !lists_.contains(frame);
+  if (was_on_offer && list_[frame] != kMain) ghosts_.left(fingerprints_[frame]);
+  take(frame);
+}
+
+// What is over the window's share becomes old, its uses so far forgotten.
+void Clock2qPolicy::age(FrameProbe& frames) {
+  for (uint32_t i = 0; i < kAgedAtOnce && size_[kNew] > window_; ++i) {
+    const uint32_t frame = lists_.back(kNew);
+    frames.probe(frame);
+    put(kOld, frame);
+  }
+}
+
+uint32_t Clock2qPolicy::candidate_on_probation(FrameProbe& frames) {
+  for (uint32_t looks = size_[kOld]; looks > 0; --looks) {
+    const uint32_t frame = lists_.back(kOld);
+    const Verdict verdict = frames.probe(frame);
+    if (verdict == Verdict::kEvictable) return frame;
+    put(verdict == Verdict::kReferenced ? kMain : kOld, frame);
+  }
+  return kNoCandidate;
+}
+
+uint32_t Clock2qPolicy::candidate_of_main(FrameProbe& frames) {
+  for (uint64_t looks = 2 * uint64_t{size_[kMain]}; looks > 0; --looks) {
+    const uint32_t frame = lists_.back(kMain);
+    if (frames.probe(frame) == Verdict::kEvictable) return frame;
+    put(kMain, frame);
+  }
+  return kNoCandidate;
+}
+
+uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
+  is_full_ = true;
+  age(frames);
+  const bool probation_first = size_[kNew] + size_[kOld] > probation_max_;
+  uint32_t frame = probation_first ? candidate_on_probation(frames) : candidate_of_main(frames);
+  if (frame == kNoCandidate)
+    frame = probation_first ? candidate_of_main(frames) : candidate_on_probation(frames);
+  // Only the window is left.
+  for (uint32_t looks = size_[kNew]; frame == kNoCandidate && looks > 0; --looks) {
+    const uint32_t newest = lists_.back(kNew);
+    if (frames.probe(newest) != Verdict::kBusy)
+      frame = newest;
+    else
+      put(kNew, newest);
+  }
+  if (frame != kNoCandidate) take(frame);
+  return frame;
+}
+
+uint64_t Clock2qPolicy::metadata_bytes() const {
+  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + list_.capacity() +
+         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+}
+
+void Clock2qPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {
+  uint32_t expected[kLists] = {};
+  for (uint32_t frame = 0; frame < frame_count_; ++frame) {
+    SPW_CHECK(lists_.contains(frame) == (may_be_offered[frame] != 0));
+    if (lists_.contains(frame)) ++expected[list_[frame]];
+  }
+  for (uint32_t list = 0; list < kLists; ++list) {
+    SPW_CHECK(size_[list] == expected[list]);
+    SPW_CHECK(lists_.check_invariants(list) == expected[list]);
+  }
+}
+
+}  // namespace spw::cache

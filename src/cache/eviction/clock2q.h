@@ -1,0 +1,65 @@
+// Clock2Q+: a new block has to show that it is needed before it may displace one that did. Scans, of which each block is used many
+// times within a moment and then never, leave the others alone.
+//
+//     new --kWindow newer--> old --used meanwhile----------> main ⟲ CLOCK, second chance
+//                                --not used--> evicted, a ghost --came back--^
+//
+// `new` is the correlation window: uses of a block soon after the first say nothing about the next (one walk along it), so they are
+// forgotten when it goes over to `old`. Candidates come from `old` while new and old together are more than their share,
+// else from `main`. Where uses are not seen (page faults of unmodified programs), ghosts alone tell who is needed.
+//
+// From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it: one bit of use and a CLOCK instead of LRU lists, the window.
+// Invariants: a frame is in one of the lists <=> it holds a block and is not on offer; list_[f] says in which it is or was
+//             size_[l] = frames in list l
+// Threads: none (policy.h). Memory: 21 bytes a frame. All operations take constant time but next_candidate(), which looks at
+// each frame twice at most.
+#pragma once
+
+#include <vector>
+
+#include "cache/eviction/frame_lists.h"
+#include "cache/eviction/ghosts.h"
+#include "cache/eviction/policy.h"
+
+namespace spw::cache {
+
+class Clock2qPolicy final : public Policy {
+ public:
+  explicit Clock2qPolicy(uint32_t frame_count);
+
+  const char* name() const override { return "clock2q+"; }
+  void on_insert(uint32_t frame, BlockId block) override;
+  void on_remove(uint32_t frame) override;
+  void on_keep(uint32_t frame) override { put(static_cast<List>(list_[frame]), frame); }
+  void on_touch(uint32_t) override {}
+  bool wants_touches() const override { return false; }
+  uint32_t next_candidate(FrameProbe& frames) override;
+  uint64_t metadata_bytes() const override;
+  void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
+
+ private:
+  enum List : uint8_t { kNew, kOld, kMain, kLists };
+  // Of the frames, new and old ones together; of those, new ones.
+  static constexpr uint32_t kProbationShare = 10;
+  static constexpr uint32_t kWindowShare = 2;
+  // Frames that go from new to old each time a candidate is wanted: more than come, so the window shrinks to its share.
+  static constexpr uint32_t kAgedAtOnce = 4;
+
+  void put(List list, uint32_t frame);
+  void take(uint32_t frame);
+  void age(FrameProbe& frames);
+  uint32_t candidate_on_probation(FrameProbe& frames);
+  uint32_t candidate_of_main(FrameProbe& frames);
+
+  const uint32_t frame_count_;
+  const uint32_t probation_max_;
+  const uint32_t window_;
+  FrameLists lists_;
+  Ghosts ghosts_;
+  std::vector<uint8_t> list_;
+  std::vector<Ghosts::Fingerprint> fingerprints_;
+  uint32_t size_[kLists] = {};
+  bool is_full_ = false;
+};
+
+}  // namespace spw::cache
