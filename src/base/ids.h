@@ -36,6 +36,7 @@ using PartitionId = Id<struct PartitionIdTag, uint32_t>;
 
 inline constexpr unsigned kBlockIdBits = 34;
 inline constexpr FrameId kNoFrame{UINT32_MAX};
+inline constexpr BlockId kNoBlock{UINT64_MAX};
 
 }  // namespace spw
 

@@ -92,7 +92,7 @@ class Client;
 using IoErrorHandler = void (*)(void* context, const Status& status);
 
 // Whether the first use of a block that was read ahead for a client comes back as a pin. Where it does not (a thread that
-// serves page faults), streams are told by blocks left out of what is read ahead.
+// serves page faults), streams are told by the uses of one marked block in each window (partition/parking.cc).
 enum class Uses : uint8_t { kSeen, kUnseen };
 
 class SharedCache {

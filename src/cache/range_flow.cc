@@ -11,8 +11,8 @@ constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
 constexpr uint64_t kLookAgainNs = 1'000'000;
 // A range longer than this share of the frames is found by going over all frames, which costs less a frame than a lookup.
 constexpr uint64_t kScanShare = 8;
-// Windows of fewer blocks are read ahead without a gap: the miss behind them comes soon enough.
-constexpr uint32_t kGapWindowMin = 8;
+// Windows of fewer blocks are read ahead without a marker: the miss behind them comes soon enough.
+constexpr uint32_t kMarkedWindowMin = 8;
 // Never-written groups that come along with one that is touched, at most: 2 MiB of the smallest blocks.
 constexpr uint64_t kZeroGroupsAheadMax = 8;
 // A partition's limit of frames is never lower.
@@ -168,18 +168,11 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
 // read ahead) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (plan.count == 0) return;
-  uint32_t done;
-  if (client.uses == Uses::kUnseen && plan.count >= kGapWindowMin) {
-    // The block in the middle stays out: the miss on it says that half of the window has been used.
-    const uint32_t half = plan.count / 2;
-    const auto beyond = static_cast<uint64_t>(plan.stride * (int64_t{half} + 1));
-    done = read_ahead_whole(client, {plan.first, plan.stride, half});
-    if (done == half)
-      done += 1 + read_ahead_whole(client,
-                                   {BlockId(plan.first.value + beyond), plan.stride, plan.count - half - 1});
-  } else {
-    done = read_ahead_whole(client, plan);
-  }
+  const bool is_marked = client.uses == Uses::kUnseen && plan.count >= kMarkedWindowMin;
+  const auto to_middle = static_cast<uint64_t>(plan.stride * int64_t{plan.count / 2});
+  client.request.marker = is_marked ? BlockId(plan.first.value + to_middle) : kNoBlock;
+  const uint32_t done = read_ahead_whole(client, plan);
+  client.request.marker = kNoBlock;
   if (done < plan.count) client.streams.fell_short(plan, done);
 }
 

@@ -208,14 +208,10 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
   }
 }
 
-// A miss of a client whose uses are not seen may be the block left out of its stream's window.
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
   count(Counter::shared_misses);
   if (access == Access::kOverwrite) return;
-  ReadPlan plan;
-  if (client.uses == Uses::kUnseen) plan = client.streams.on_ahead_use(block);
-  if (plan.count == 0) plan = client.streams.on_miss(block);
-  read_ahead(client, plan);
+  read_ahead(client, client.streams.on_miss(block));
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
@@ -256,7 +252,7 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   Partition& partition = partition_of(block);
   const FrameId frame = out->frame;
   AtomicPinWord& pin_word = table_.word(frame);
-  wait_while_filling(client, pin_word, partition);
+  wait_while_filling(client, frame, partition);
   PinWord word = pin_word.load_acquire();
   if (word.state() == FrameState::kFailed) {
     *status = errors_.get(frame);
@@ -274,14 +270,22 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   return Step::kPinned;
 }
 
-void SharedCacheParts::wait_while_filling(Client& client, AtomicPinWord& pin_word, Partition& partition) {
+void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partition& partition) {
+  AtomicPinWord& pin_word = table_.word(frame);
   for (int i = 0; i < kFillSpinsMax; ++i) {
-    if (pin_word.load_acquire().state() != FrameState::kFilling) return;
+    const PinWord word = pin_word.load_acquire();
+    if (word.state() != FrameState::kFilling) return;
+    if (word.parked()) break;
     platform::spin_pause();
   }
   PinWord word = pin_word.load_acquire();
   while (word.state() == FrameState::kFilling) {
-    if (word.ahead() && !delegate_->owners_run_by_themselves()) {
+    if (word.parked()) {
+      client.request.wish = Wish::kUnpark;
+      client.request.frame = frame;
+      delegate_->execute(partition, client.request);
+      word = pin_word.load_acquire();
+    } else if (word.ahead() && !delegate_->owners_run_by_themselves()) {
       // Filled through the partition's queue: somebody has to look there.
       client.request.wish = Wish::kReap;
       delegate_->execute(partition, client.request);

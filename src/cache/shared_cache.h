@@ -73,7 +73,7 @@ class SharedCacheParts final : public SharedCache {
   Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
   Status transfer_in(Client& client, Resident resident, Access access);
-  void wait_while_filling(Client& client, AtomicPinWord& word, Partition& partition);
+  void wait_while_filling(Client& client, FrameId frame, Partition& partition);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
   void note_pinned(PinWord before, BlockId block, Access access, Pin* out);
   void note_dirtied(Resident resident);

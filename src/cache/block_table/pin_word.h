@@ -2,10 +2,10 @@
 // operations. Identity, reference count and state stand in one word so that a client takes them in one step: whoever
 // counts a reference has thereby checked that the frame holds the block it meant.
 //
-//      63                               30 29  28 27 25  24     23       22      21     20    19          0
-//     +-----------------------------------+------+-----+-----+-------+---------+-----+-------+------------+
-//     |             block (34)            |state | 0   |dirty|writing|reference|ahead|waiters|  refs (20) |
-//     +-----------------------------------+------+-----+-----+-------+---------+-----+-------+------------+
+//      63                            30 29  28 27 26   25    24     23       22      21     20    19       0
+//     +--------------------------------+------+-----+------+-----+-------+---------+-----+-------+---------+
+//     |            block (34)          |state | 0   |parked|dirty|writing|reference|ahead|waiters|refs (20)|
+//     +--------------------------------+------+-----+------+-----+-------+---------+-----+-------+---------+
 //
 //   refs        pins not yet unpinned, waiting pins of a filling frame included
 //   waiters     a client sleeps on the word's low half until the state is no longer `filling`
@@ -13,11 +13,13 @@
 //   referenced  used since the policy last looked (CLOCK's bit)
 //   writing     a writeback reads the frame; it is not evicted, and no second writeback of it begins
 //   dirty       holds bytes its store has not
+//   parked      while filling: the contents are at hand, and the owner installs them when somebody asks
 //
 // Invariants:  state = free => all other bits are 0
 //              a frame is in the block table <=> state != free
 //              refs > 0 => dirty is not cleared, the state does not become free
 //              writing => state = resident
+//              parked => state = filling
 //
 // Transitions. C: any client; F: who fills the frame (the client that missed, or the owner); O: the partition's owner.
 //
@@ -25,7 +27,9 @@
 //   free                            filling, block, refs 0|1    O    store release (before the slot is published)
 //   filling                         refs + 1                    C,O  CAS acquire
 //   filling                         waiters                     C    CAS relaxed (the futex orders)
-//   filling                         resident, waiters cleared   F    CAS release: pairs with the acquire of every pin
+//   filling, ahead                  parked                      O    fetch_or relaxed (the owner alone reads the contents)
+//   filling                         resident, waiters and       F    CAS release: pairs with the acquire of every pin
+//                                   parked cleared
 //                                   (ahead cleared where uses
 //                                   will not be seen)
 //   filling                         failed, waiters cleared     F    CAS release: pairs with the acquire of who waited
@@ -67,6 +71,7 @@ class PinWord {
   static constexpr uint64_t kReferenced = uint64_t{1} << 22;
   static constexpr uint64_t kWriting = uint64_t{1} << 23;
   static constexpr uint64_t kDirty = uint64_t{1} << 24;
+  static constexpr uint64_t kParked = uint64_t{1} << 25;
   static constexpr unsigned kStateShift = 28;
   static constexpr uint64_t kStateMask = uint64_t{3} << kStateShift;
   static constexpr unsigned kBlockShift = 30;
@@ -90,6 +95,7 @@ class PinWord {
   constexpr bool referenced() const { return bits_ & kReferenced; }
   constexpr bool writing() const { return bits_ & kWriting; }
   constexpr bool dirty() const { return bits_ & kDirty; }
+  constexpr bool parked() const { return bits_ & kParked; }
 
   // True of a word a client may pin in one step: `block`, resident, not ahead.
   constexpr bool is_hit(BlockId block) const {
@@ -155,12 +161,15 @@ class AtomicPinWord {
   PinWord unpin() { return PinWord(bits_.fetch_sub_acq_rel(1)); }
   PinWord mark_dirty() { return PinWord(bits_.fetch_or_relaxed(PinWord::kDirty)); }
   PinWord clear_referenced() { return PinWord(bits_.fetch_and_relaxed(~PinWord::kReferenced)); }
+  // The word as it was: who has joined by then may wait, and nobody else would end that.
+  PinWord park() { return PinWord(bits_.fetch_or_relaxed(PinWord::kParked)); }
   PinWord end_writing() { return PinWord(bits_.fetch_and_acq_rel(~PinWord::kWriting)); }
 
   // F: ends a fill. True when somebody sleeps on the word and has to be woken.
   bool end_filling(FrameState state, uint64_t flags, uint64_t cleared = 0) {
     PinWord word = load_relaxed();
-    while (!cas_release(word, word.in_state(state).without(PinWord::kWaiters | cleared).with(flags))) {
+    while (!cas_release(
+        word, word.in_state(state).without(PinWord::kWaiters | PinWord::kParked | cleared).with(flags))) {
     }
     return word.waiters();
   }

@@ -72,8 +72,6 @@ class FrameSource {
   // The policy took the block's referenced bit away: its next use has to be noticed. Only if notes_uses().
   virtual void watch_for_use(Resident) {}
   virtual bool notes_uses() const { return false; }
-  // Few frames are free: soon every miss evicts.
-  virtual void running_short() {}
 
   // The memory file behind the frames, where frame f stands at f << block_shift; nullptr: there is none.
   virtual const platform::File* file() const { return nullptr; }

@@ -14,13 +14,21 @@ using telemetry::Counter;
 
 namespace {
 
-// Frames are running short when less than this share of them is free.
-constexpr uint32_t kShortShare = 16;
+// Of parked blocks' contents, beside their frames; and of a partition's frames, at most.
+constexpr uint64_t kParkedBytesMax = 64 << 10;
+constexpr uint32_t kParkedShare = 64;
 
 uint32_t reserve_high_of(uint32_t frames, const Options& options) {
   uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
   uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
   return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
+}
+
+// Nothing else notices parked blocks than a fault at their own address.
+uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
+  if (!commons.placement.by_block) return 0;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(kParkedBytesMax >> commons.options.block_shift, frames / kParkedShare));
 }
 
 }  // namespace
@@ -35,6 +43,7 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
       ahead_max_(frame_count_ / kAheadShare),
       evict_batch_(static_cast<uint32_t>(
           std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(reserve_high_, 1u)))),
+      parked_max_(parked_max_of(frame_count_, commons)),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),
@@ -59,6 +68,10 @@ bool Partition::serve(Request& request) {
     case Wish::kReap:
       request.answer = Answer::kDone;
       describe_wait(request);
+      return true;
+    case Wish::kUnpark:
+      unpark(request.frame, true);
+      request.answer = Answer::kDone;
       return true;
     case Wish::kPrefetch:
       serve_prefetch(request);
@@ -169,7 +182,6 @@ void Partition::drop_failed(FrameId frame) {
 
 uint32_t Partition::take_frame() {
   const uint32_t used = used_frames(), limit = limit_.load_relaxed();
-  if (limit - used <= limit / kShortShare || used > limit) commons_.frames.running_short();
   if (used >= limit && evict_some(used - limit + evict_batch_) <= used - limit) return kNone;
   uint32_t frame;
   if (!free_.empty()) {
@@ -333,12 +345,14 @@ void Partition::check_invariants() {
     is_free[frame] = 1;
   }
   std::vector<uint8_t> may_be_offered(frame_count_);
-  uint32_t ahead = 0, writing_on_offer = 0;
+  uint32_t ahead = 0, writing_on_offer = 0, parked = 0;
   for (uint32_t frame = 0; frame < frame_count_; ++frame) {
     PinWord seen = word(frame).load_acquire();
     bool unused = is_free[frame] || frame >= fresh_;
     SPW_CHECK(unused == (seen.state() == FrameState::kFree));
     SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
+    SPW_CHECK(!seen.parked() || seen.state() == FrameState::kFilling);
+    parked += seen.parked();
     SPW_CHECK(!(unused && on_offer_[frame]));
     may_be_offered[frame] = !unused && !on_offer_[frame];
     ahead += seen.ahead();
@@ -347,6 +361,7 @@ void Partition::check_invariants() {
   SPW_CHECK(free_count_.load_relaxed() == free_.size() + (frame_count_ - fresh_));
   SPW_CHECK(ahead_unused_.load_relaxed() == ahead);
   SPW_CHECK(in_writing_ == writing_on_offer);
+  SPW_CHECK(parked_.size() == parked);
   policy_->check_invariants(may_be_offered);
 }
 

@@ -141,7 +141,16 @@ class Partition final : private FrameProbe {
   bool may_read_ahead() const;
   bool take_run_staging(IoOp& op);
   void give_run_staging_back(IoOp& op);
+  void install_run(IoOp& op);
   void finish_fill(IoOp& op, int error);
+
+  // parking.cc
+  struct Parked {
+    Resident resident;
+    std::byte* contents;
+  };
+  bool park(Resident resident, const std::byte* contents);
+  void unpark(FrameId frame, bool wanted);
 
   // writeback/writeback.cc
   struct Run;
@@ -171,6 +180,7 @@ class Partition final : private FrameProbe {
   const uint32_t run_blocks_max_;
   const uint32_t ahead_max_;
   const uint32_t evict_batch_;
+  const uint32_t parked_max_;
   std::unique_ptr<Policy> policy_;
   const bool wants_touches_;
   TouchRings touches_;
@@ -180,6 +190,7 @@ class Partition final : private FrameProbe {
   std::vector<Resident> victims_;  // out of the table, their memory not released yet; empty between requests
   Reserve reserve_;
   uint32_t in_writing_ = 0;
+  std::vector<Parked> parked_;
   PartitionIo io_;
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   std::vector<Request*> answered_late_;

@@ -35,6 +35,7 @@ struct IoOp {
   Request* answer_when_done = nullptr;  // kFill: whose demand it is
   std::byte* staging = nullptr;         // of a fill, where the frame source needs it
   bool uses_seen = true;                // kAhead: the first use of each block will be noticed
+  uint32_t marker = kGroupBlocks;       // kAhead: this block of them is to be parked
 
   BlockId block(uint32_t i) const { return first + i; }
   // Appends the memory of one more block; memory that continues the last segment lengthens it.

@@ -34,6 +34,10 @@ bool Partition::visit_range(Request& request, Visit visit) {
       frame = static_cast<uint32_t>(request.cursor);
     }
     PinWord seen = word(frame).load_acquire();
+    if (seen.parked() && seen.block().value - request.block.value < request.count) {
+      unpark(global(frame), false);
+      seen = word(frame).load_acquire();
+    }
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
       continue;
     if (!visit(frame, seen)) return false;

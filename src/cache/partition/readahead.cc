@@ -1,4 +1,5 @@
 // Fills through the owner's queues: read-ahead, and the demand fills of the dedicated mode.
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -67,6 +68,7 @@ void Partition::serve_prefetch(Request& request) {
     ahead_unused_.fetch_add_relaxed(1);
     run->append_segment(commons_.frames.fill_address({global(frame), block}, run->staging, run->count),
                         commons_.block_bytes());
+    if (block == request.marker) run->marker = run->count;
     run->frames[run->count++] = global(frame);
   }
   request.cursor = i;
@@ -106,20 +108,37 @@ bool Partition::start_owner_fill(Request& request) {
   return true;
 }
 
+// Puts the run's contents in place, but those of a block that is to be parked and for which there is room.
+void Partition::install_run(IoOp& op) {
+  const bool demanded = op.kind == IoOp::Kind::kFill;
+  Resident run[kGroupBlocks];
+  for (uint32_t i = 0; i < op.count; ++i) run[i] = {op.frames[i], op.block(i)};
+  const auto install = [&](uint32_t begin, uint32_t end) {
+    if (begin == end) return;
+    const std::byte* contents = commons_.frames.fill_address(run[begin], op.staging, begin);
+    commons_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, false);
+  };
+  if (op.marker < op.count &&
+      !park(run[op.marker], commons_.frames.fill_address(run[op.marker], op.staging, op.marker)))
+    op.marker = op.count;
+  install(0, std::min(op.marker, op.count));
+  if (op.marker < op.count) install(op.marker + 1, op.count);
+  if (!demanded && op.uses_seen && commons_.frames.notes_uses())
+    for (uint32_t i = 0; i < op.count; ++i) commons_.frames.watch_for_use(run[i]);
+  count(demanded ? Counter::fills : Counter::readahead_fills, op.count);
+}
+
 void Partition::finish_fill(IoOp& op, int error) {
   const bool demanded = op.kind == IoOp::Kind::kFill, seen = op.uses_seen;
-  if (error == 0) {
-    Resident run[kGroupBlocks];
-    for (uint32_t i = 0; i < op.count; ++i) run[i] = {op.frames[i], op.block(i)};
-    commons_.frames.install({run, op.count}, Contents::kFilled, op.staging, false);
-    if (!demanded && seen && commons_.frames.notes_uses())
-      for (uint32_t i = 0; i < op.count; ++i) commons_.frames.watch_for_use(run[i]);
-    count(demanded ? Counter::fills : Counter::readahead_fills, op.count);
-  }
+  if (error == 0) install_run(op);
   for (uint32_t i = 0; i < op.count; ++i) {
     AtomicPinWord& pin_word = commons_.table.word(op.frames[i]);
     if (error != 0 && demanded) {
       commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
+    }
+    if (error == 0 && i == op.marker) {
+      if (pin_word.park().refs() > 0) unpark(op.frames[i], true);
+      continue;
     }
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
     const uint64_t cleared = seen || error != 0 ? 0 : PinWord::kAhead;

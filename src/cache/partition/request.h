@@ -19,7 +19,8 @@ enum class Wish : uint8_t {
   kPin,         // block, access
   kDropFailed,  // frame: its fill failed and its last reference is gone
   kReap,        // finish what the queues have completed
-  kPrefetch,    // block, stride, count: blocks of this partition; cursor: how many of them could be asked for
+  kUnpark,      // frame, which may not be parked any more
+  kPrefetch,  // block, stride, count: blocks of this partition; marker; cursor: how many of them could be asked for
   kZerosAhead,  // block: it and those behind it, where nothing was ever written
   kAdopt,       // [block, block + count), from cursor: are at their addresses already
   kDiscard,     // [block, block + count), from cursor
@@ -55,6 +56,7 @@ struct alignas(64) Request {
   uint64_t cursor = 0;
   store::Store* store = nullptr;
   FrameId frame = kNoFrame;
+  BlockId marker = kNoBlock;  // kPrefetch: to be parked
   Wish wish = Wish::kPin;
   Access access = Access::kRead;
   bool uses_seen = true;  // kPrefetch
