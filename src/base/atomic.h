@@ -19,6 +19,7 @@ class Atomic {
   void store_relaxed(T v) { value_.store(v, std::memory_order_relaxed); }
   void store_release(T v) { value_.store(v, std::memory_order_release); }
   void store_seq_cst(T v) { value_.store(v, std::memory_order_seq_cst); }
+  T exchange_relaxed(T v) { return value_.exchange(v, std::memory_order_relaxed); }
   T exchange_acquire(T v) { return value_.exchange(v, std::memory_order_acquire); }
   T exchange_acq_rel(T v) { return value_.exchange(v, std::memory_order_acq_rel); }
   T fetch_add_relaxed(T v) { return value_.fetch_add(v, std::memory_order_relaxed); }

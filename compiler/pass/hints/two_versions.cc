@@ -16,7 +16,7 @@ using namespace llvm;
 namespace {
 
 // A loop that is cut reads the switch once in so many iterations: a mispredicted branch each time.
-constexpr uint64_t kChunkIterations = 4096;
+constexpr uint64_t kChunkIterations = 512;
 // A loop that surely ends sooner does not read it at all.
 constexpr unsigned kFewIterationsMax = 16;
 

@@ -92,7 +92,7 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   server_ = std::make_unique<FaultServer>(faults_, options_.faults,
                                           [this](const platform::FaultEvent& event) { serve(event); });
   if (Status status = server_->start(); !status) return status;
-  room_ = std::make_unique<RoomKeeper>(cache, options_.room);
+  room_ = std::make_unique<RoomKeeper>(cache, hint_switch_, options_.room);
   if (Status status = room_->start(); !status) return status;
   // System calls that had begun before would meet missing pages, which only faults of their own bring in.
   bool at_once = options_.watches_at_once || faults_.scope() != platform::FaultScope::kAll;
@@ -280,7 +280,10 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   if (!event.is_protected && !pin.was_miss)
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
-  if (pin.was_miss) after_miss(client, block);
+  if (pin.was_miss)
+    after_miss(client, block);
+  else if (pin.was_clean)
+    hint_switch_.note_trip();
   if (event.is_protected) allow_stores_ahead(client, block);
 }
 
@@ -302,7 +305,7 @@ void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
 
 // What its region fills together with the block, without waiting.
 void MappedEngine::after_miss(cache::Client& client, BlockId block) {
-  if (regions_->locate_for_fill(block).has_contents) room_->note_read_miss();
+  if (regions_->locate_for_fill(block).has_contents) hint_switch_.note_trip();
   const auto fill = regions_->fill_of(block);
   if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }
@@ -343,12 +346,15 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   cache::Client& client = *this_thread().client;
   cache::Pin pin;
   if (!cache_->pin(client, block, access_of(is_store), &pin)) return;  // has been reported
-  if (pin.was_miss)
-    count(Counter::hint_misses);
-  else
-    hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  if (!pin.was_miss) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
-  if (pin.was_miss) after_miss(client, block);
+  if (pin.was_miss) {
+    count(Counter::hint_misses);
+    after_miss(client, block);
+  } else if (pin.was_clean) {
+    hint_switch_.note_trip();
+    allow_stores_ahead(client, block);
+  }
 }
 
 void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {

@@ -28,6 +28,7 @@
 #include "base/atomic.h"
 #include "front/mapped/adoption.h"
 #include "front/mapped/fault_server.h"
+#include "front/mapped/hint_switch.h"
 #include "front/mapped/hint_table.h"
 #include "front/mapped/mapped_frames.h"
 #include "front/mapped/room_keeper.h"
@@ -120,6 +121,7 @@ class MappedEngine final : public region::Engine {
   platform::UserFault faults_;
   platform::Mapping space_;
   HintTable hints_;
+  HintSwitch hint_switch_;
   MappedFrames* frames_ = nullptr;
   cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;

@@ -79,6 +79,4 @@ void MappedFrames::allow_stores(Resident resident) {
 
 void MappedFrames::watch_for_use(Resident resident) { hints_.set(resident.block, HintTable::Hint::kUnseen); }
 
-void MappedFrames::running_short() { HintTable::switch_on(true); }
-
 }  // namespace spw::front

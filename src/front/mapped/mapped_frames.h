@@ -52,7 +52,6 @@ class MappedFrames final : public cache::FrameSource {
   void allow_stores(cache::Resident resident) override;
   void watch_for_use(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
-  void running_short() override;
 
   std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
 

@@ -3,8 +3,18 @@
 #include <chrono>
 
 #include "cache/client_thread.h"
+#include "telemetry/counters.h"
 
 namespace spw::front {
+
+namespace {
+
+uint64_t blocks_brought_in() {
+  const telemetry::Totals totals = telemetry::read_totals();
+  return total(totals, telemetry::Counter::fills) + total(totals, telemetry::Counter::readahead_fills);
+}
+
+}  // namespace
 
 Status RoomKeeper::start() {
   const unsigned count = options_.evictors > 0 ? options_.evictors : 1;
@@ -26,26 +36,15 @@ void RoomKeeper::stop() {
   for (platform::Thread& thread : threads_) thread.join();
 }
 
-void RoomKeeper::keep(cache::Client& client, bool watches_hints) {
+void RoomKeeper::keep(cache::Client& client, bool looks_at_hints) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
     if (options_.evictors > 0) cache_.make_room(client, options_.low_percent, options_.high_percent);
-    if (watches_hints) watch_hints();
+    if (looks_at_hints && !hint_switch_.is_idle()) hint_switch_.look(blocks_brought_in());
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
   }
-}
-
-void RoomKeeper::watch_hints() {
-  if (!HintTable::is_on()) return;
-  const bool read_lately = read_lately_.load_relaxed();
-  read_lately_.store_relaxed(false);
-  calm_looks_ =
-      !read_lately && cache_.free_frames() > cache_.frame_limit() / kCalmShare ? calm_looks_ + 1 : 0;
-  if (calm_looks_ < kCalmLooks) return;
-  calm_looks_ = 0;
-  HintTable::switch_on(false);
 }
 
 }  // namespace spw::front

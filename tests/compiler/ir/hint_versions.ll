@@ -54,7 +54,7 @@ done:
 ; A loop that counts to a bound asks once a chunk, and goes over to the start of the hinted one's chunk.
 define <2 x i64> @counted(ptr %p, i64 %n) {
 ; CHECK-LABEL: define <2 x i64> @counted
-; CHECK: icmp ugt i64 {{.*}}, 8190
+; CHECK: icmp ugt i64 {{.*}}, 1022
 ; CHECK: br i1 {{.*}}, label %[[LONG:.*]], label %{{.*}}, !prof
 ; CHECK: [[LONG]]:
 ; CHECK: load volatile i8
