@@ -84,6 +84,23 @@ TEST_P(Readahead, discard_takes_blocks_in_flight_too) {
   EXPECT_EQ(f.cache().free_frames(), 1024u);
 }
 
+TEST_P(Readahead, a_stream_leaves_what_is_needed_all_the_time_in_memory) {
+  Options made = options(1024);
+  made.policy = "clock2q+";
+  CacheFixture f(made);
+  constexpr uint64_t kNeeded = 600, kStream = 1000;
+  for (uint64_t b = 0; b < 20'000; ++b) f.blocks().set_contents(BlockId(b), true);
+  Rng rng(3);
+  uint64_t misses_of_needed = 0;
+  for (uint64_t b = kStream; b < 19'000; ++b) {
+    CounterDelta delta;
+    f.read(rng.below(kNeeded));
+    if (b > 9000) misses_of_needed += delta(Counter::shared_misses);
+    f.read(b);
+  }
+  EXPECT_LE(misses_of_needed, 10u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, Readahead, testing::Values(Delegation::kCombining, Delegation::kDedicated),
                          delegation_name);
 

@@ -15,6 +15,7 @@ Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
       lists_(frame_count, kLists),
       ghosts_(frame_count),
       list_(frame_count),
+      is_unused_(frame_count),
       fingerprints_(frame_count) {}
 
 void Clock2qPolicy::put(List list, uint32_t frame) {
@@ -41,12 +42,13 @@ void Clock2qPolicy::on_remove(uint32_t frame) {
   take(frame);
 }
 
-// What is over the window's share becomes old, its uses so far forgotten.
+// What is over the window's share becomes old, its uses so far forgotten. Not what is held: a use that lasts is the same use.
 void Clock2qPolicy::age(FrameProbe& frames) {
   for (uint32_t i = 0; i < kAgedAtOnce && size_[kNew] > window_; ++i) {
     const uint32_t frame = lists_.back(kNew);
-    frames.probe(frame);
-    put(kOld, frame);
+    const Verdict verdict = frames.probe(frame);
+    is_unused_[frame] = verdict == Verdict::kEvictable;
+    put(verdict == Verdict::kBusy ? kNew : kOld, frame);
   }
 }
 
@@ -55,7 +57,9 @@ uint32_t Clock2qPolicy::candidate_on_probation(FrameProbe& frames) {
     const uint32_t frame = lists_.back(kOld);
     const Verdict verdict = frames.probe(frame);
     if (verdict == Verdict::kEvictable) return frame;
-    put(verdict == Verdict::kReferenced ? kMain : kOld, frame);
+    const bool was_used = verdict == Verdict::kReferenced;
+    put(was_used && !is_unused_[frame] ? kMain : kOld, frame);
+    if (was_used) is_unused_[frame] = false;
   }
   return kNoCandidate;
 }
@@ -90,7 +94,7 @@ uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
 
 uint64_t Clock2qPolicy::metadata_bytes() const {
   return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + list_.capacity() +
-         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+         is_unused_.capacity() / 8 + fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
 }
 
 void Clock2qPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {

@@ -5,7 +5,9 @@
 //                                --not used--> evicted, a ghost --came back--^
 //
 // `new` is the correlation window: uses of a block soon after the first say nothing about the next (one walk along it), so they are
-// forgotten when it goes over to `old`. Candidates come from `old` while new and old together are more than their share,
+// forgotten when it goes over to `old`, where it does not go while it is held. One that was read ahead may have no use by then; its
+// first one in `old` tells no more than a miss, and gives it another round there. Until the first candidate is wanted all go to
+// `main`: nothing needs to be displaced. Candidates come from `old` while new and old together are more than their share,
 // else from `main`. Where uses are not seen (page faults of unmodified programs), ghosts alone tell who is needed.
 //
 // From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it: one bit of use and a CLOCK instead of LRU lists, the window.
@@ -57,6 +59,7 @@ class Clock2qPolicy final : public Policy {
   FrameLists lists_;
   Ghosts ghosts_;
   std::vector<uint8_t> list_;
+  std::vector<bool> is_unused_;  // of those in or from `old`: not used yet
   std::vector<Ghosts::Fingerprint> fingerprints_;
   uint32_t size_[kLists] = {};
   bool is_full_ = false;
