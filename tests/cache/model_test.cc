@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "cache_fixture.h"
+#include "policies.h"
 
 extern "C" const char* __tsan_default_suppressions() {
   return "race:spw::cache::Partition::submit_writebacks\n";  // as in stress_test.cc
@@ -115,7 +116,7 @@ std::string case_name(const testing::TestParamInfo<Model::ParamType>& info) {
   auto [c, policy] = info.param;
   return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
          std::to_string(c.frames) + "_frames_shift_" + std::to_string(c.block_shift) + "_" +
-         std::to_string(c.threads) + "_threads_" + policy;
+         std::to_string(c.threads) + "_threads_" + policy_case_name(policy);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Model,
@@ -128,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Model,
                                                           Case{Delegation::kDedicated, 64, 12, 1},
                                                           Case{Delegation::kDedicated, 300, 12, 8},
                                                           Case{Delegation::kDedicated, 2000, 12, 4}),
-                                          testing::Values("clock", "lru")),
+                                          testing::Values("clock", "clock2q+", "lru")),
                          case_name);
 
 }  // namespace

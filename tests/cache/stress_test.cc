@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "cache_fixture.h"
+#include "policies.h"
 
 // Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
 extern "C" const char* __tsan_default_suppressions() {
@@ -86,10 +87,11 @@ std::string case_name(const testing::TestParamInfo<Stress::ParamType>& info) {
   auto [c, policy] = info.param;
   return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
          std::to_string(c.frames) + "_frames_" + std::to_string(c.partitions) + "_partitions_" +
-         std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead_" : "no_ahead_") + policy;
+         std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead_" : "no_ahead_") +
+         policy_case_name(policy);
 }
 
-const auto kPolicies = testing::Values("clock", "lru");
+const auto kPolicies = testing::Values("clock", "clock2q+", "lru");
 
 INSTANTIATE_TEST_SUITE_P(Combining, Stress,
                          testing::Combine(testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},

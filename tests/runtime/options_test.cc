@@ -40,7 +40,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.store, "/tmp");
   EXPECT_EQ(options.block_bytes, 4 * kKiB);
   EXPECT_EQ(options.engine, Engine::kAuto);
-  EXPECT_EQ(options.policy, "clock");
+  EXPECT_EQ(options.policy, "clock2q+");
   EXPECT_EQ(options.threshold_bytes, 64 * kKiB);
   EXPECT_EQ(options.quota_bytes, options.memory_bytes / 8);
   EXPECT_EQ(options.servers, 0u);
