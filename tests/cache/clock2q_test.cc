@@ -18,7 +18,7 @@ namespace spw::cache {
 namespace {
 
 // Of which 10 are new or old, 5 of them new, and one more that has just come.
-constexpr uint32_t kFrames = 100;
+constexpr uint32_t kFrames = 60;
 constexpr uint32_t kOnProbation = 11, kInMain = kFrames - kOnProbation;
 
 // A cache without contents: what a partition does with its policy. A block is referenced from its miss on, as those are that a
@@ -159,7 +159,7 @@ TEST_F(Clock2q, a_ghost_that_comes_back_goes_to_main) {
 }
 
 TEST_F(Clock2q, a_block_away_for_too_long_is_like_a_new_one) {
-  cache.use_all(kScan, 20 + kFrames);
+  cache.use_all(kScan, 20 + 2 * kFrames);
   cache.use(kScan);
   cache.use_all(kScan + 1000, 20);
   EXPECT_FALSE(cache.holds(kScan));
@@ -193,7 +193,7 @@ TEST(Clock2qFirstBlocks, the_first_part_of_a_loop_stays) {
 
 class Clock2qAlone : public testing::Test {
  protected:
-  static constexpr uint32_t kFew = 20;  // 2 new or old, one of them new
+  static constexpr uint32_t kFew = 14;  // 2 new or old, one of them new
   void insert(uint32_t first, uint32_t count) {
     for (uint32_t f = first; f < first + count; ++f) policy.on_insert(f, BlockId(f));
   }
@@ -205,7 +205,7 @@ TEST_F(Clock2qAlone, gives_up_when_every_frame_is_busy) {
   insert(0, 10);
   frames.busy.assign(kFew, true);
   EXPECT_EQ(policy.next_candidate(frames), kNoCandidate) << "all in main";
-  insert(10, 10);
+  insert(10, 4);
   frames.looks = 0;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(policy.next_candidate(frames), kNoCandidate);
   EXPECT_LE(frames.looks, 10u * 2 * kFew);
@@ -220,12 +220,12 @@ TEST_F(Clock2qAlone, gives_up_when_all_are_on_offer) {
 }
 
 TEST_F(Clock2qAlone, the_window_goes_when_nothing_else_is_left) {
-  insert(0, 19);
+  insert(0, 13);
   EXPECT_EQ(policy.next_candidate(frames), 0u);
-  insert(19, 1);
-  for (uint32_t f = 0; f < 19; ++f) frames.busy[f] = true;
-  frames.referenced[19] = true;
-  EXPECT_EQ(policy.next_candidate(frames), 19u);
+  insert(13, 1);
+  for (uint32_t f = 0; f < 13; ++f) frames.busy[f] = true;
+  frames.referenced[13] = true;
+  EXPECT_EQ(policy.next_candidate(frames), 13u);
 }
 
 TEST_F(Clock2qAlone, a_frame_kept_goes_back_to_its_list_as_the_last) {

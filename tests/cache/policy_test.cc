@@ -170,7 +170,7 @@ class ReferenceLru final : public Reference {
 class ReferenceClock2q final : public Reference {
  public:
   explicit ReferenceClock2q(uint32_t count)
-      : share_(count / 10), window_(share_ / 2), ghosts_(count), rank_(count), block_(count) {}
+      : share_(count / 6), window_(share_ / 2), ghosts_(2 * count), rank_(count), block_(count) {}
   void insert(uint32_t frame, BlockId block) override {
     block_[frame] = block;
     const bool needed = filling_up_ || ghosts_.came_back(Ghosts::of(block));

@@ -13,7 +13,7 @@ Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
       probation_max_(std::max(frame_count / kProbationShare, 1u)),
       window_(probation_max_ / kWindowShare),
       lists_(frame_count, kLists),
-      ghosts_(frame_count),
+      ghosts_(kGhostsAFrame * frame_count),
       list_(frame_count),
       is_unused_(frame_count),
       fingerprints_(frame_count) {}

@@ -13,7 +13,7 @@
 // From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it: one bit of use and a CLOCK instead of LRU lists, the window.
 // Invariants: a frame is in one of the lists <=> it holds a block and is not on offer; list_[f] says in which it is or was
 //             size_[l] = frames in list l
-// Threads: none (policy.h). Memory: 21 bytes a frame. All operations take constant time but next_candidate(), which looks at
+// Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which looks at
 // each frame twice at most.
 #pragma once
 
@@ -41,9 +41,11 @@ class Clock2qPolicy final : public Policy {
 
  private:
   enum List : uint8_t { kNew, kOld, kMain, kLists };
-  // Of the frames, new and old ones together; of those, new ones.
-  static constexpr uint32_t kProbationShare = 10;
+  // Of the frames, new and old ones together: more than are read ahead at a time (partition.h). Of those, new ones.
+  static constexpr uint32_t kProbationShare = 6;
   static constexpr uint32_t kWindowShare = 2;
+  // With one, loops over more than 1.1 times the memory find no ghost of theirs once main is full of other blocks.
+  static constexpr uint32_t kGhostsAFrame = 2;
   // Frames that go from new to old each time a candidate is wanted: more than come, so the window shrinks to its share.
   static constexpr uint32_t kAgedAtOnce = 4;
 

@@ -38,7 +38,7 @@ namespace spw::cache {
 
 // A reserve holds at most this share of a partition's frames, read-ahead blocks not yet used this one.
 inline constexpr uint32_t kReserveShare = 8;
-inline constexpr uint32_t kAheadShare = 4;
+inline constexpr uint32_t kAheadShare = 8;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;
 
