@@ -70,7 +70,7 @@ Result<Client*> SharedCacheParts::open_client(Uses uses) {
     const Options& options = commons_.options;
     uint64_t window =
         std::min<uint64_t>({options.readahead_blocks_max, options.readahead_bytes_max >> options.block_shift,
-                            table_.frame_count() / (2 * kAheadShare)});
+                            frames_per_partition() / kAheadShare});
     clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
     if (frames_->needs_staging()) (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
