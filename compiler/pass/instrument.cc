@@ -8,6 +8,7 @@
 #include "pass/block_loops.h"
 #include "pass/eligible_functions.h"
 #include "pass/hints/mapped_module.h"
+#include "pass/library_code.h"
 #include "pass/masked_accesses.h"
 #include "pass/memory_intrinsics.h"
 #include "pass/options.h"
@@ -209,6 +210,7 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
+  if (opt_library) link_library_code(module);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   if (engine_of(module) == Engine::kMapped)
     instrument_for_mapped(module, analyses);

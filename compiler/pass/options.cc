@@ -16,6 +16,9 @@ opt<bool> opt_mark_engine("spw-mark-engine", init(false),
 opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
                              desc("Leave accesses alone that provably go to the stack, globals or code"));
 opt<bool> opt_verify("spw-verify", init(false), desc("Stop if the code written is not valid"));
+opt<bool> opt_library("spw-library", init(true),
+                      desc("Bring along libstdc++'s functions on nodes of trees and lists"));
+
 opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each other in a block together"));
 opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),

@@ -15,6 +15,7 @@ extern llvm::cl::opt<bool> opt_mark_engine;
 // Both engines.
 extern llvm::cl::opt<bool> opt_skip_unmanaged;
 extern llvm::cl::opt<bool> opt_verify;
+extern llvm::cl::opt<bool> opt_library;
 
 // The translated engine.
 extern llvm::cl::opt<bool> opt_merge;

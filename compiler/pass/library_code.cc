@@ -1,0 +1,66 @@
+#include "pass/library_code.h"
+
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "pass/options.h"
+
+// Of library_bitcode.S.
+extern "C" const char spw_library_bitcode_begin[], spw_library_bitcode_end[];
+
+namespace spw::pass {
+
+using namespace llvm;
+
+namespace {
+
+struct LibraryFunction {
+  const char* name;
+  const char* ours;
+};
+constexpr LibraryFunction kFunctions[] = {
+#define SPW_LIBRARY_FUNCTION(name, ours) {#name, #ours},
+#include "compiler/library/functions.inc"
+#undef SPW_LIBRARY_FUNCTION
+};
+
+void replace(Function& from, StringRef name) {
+  Module& module = *from.getParent();
+  FunctionCallee to = module.getOrInsertFunction(name, from.getFunctionType());
+  from.replaceAllUsesWith(to.getCallee());
+  from.eraseFromParent();
+}
+
+// Every module that uses one has it; the linker keeps one of them.
+void share(Function& function) {
+  function.setLinkage(GlobalValue::LinkOnceODRLinkage);
+  function.setVisibility(GlobalValue::HiddenVisibility);
+  function.setComdat(function.getParent()->getOrInsertComdat(function.getName()));
+}
+
+}  // namespace
+
+unsigned link_library_code(Module& module) {
+  unsigned count = 0;
+  for (const LibraryFunction& known : kFunctions) {
+    Function* function = module.getFunction(known.name);
+    if (!function || !function->isDeclaration() || function->use_empty()) continue;
+    replace(*function, known.ours);
+    ++count;
+  }
+  if (count == 0) return 0;
+  const StringRef bitcode(spw_library_bitcode_begin,
+                          static_cast<size_t>(spw_library_bitcode_end - spw_library_bitcode_begin));
+  auto library = parseBitcodeFile(MemoryBufferRef(bitcode, "library"), module.getContext());
+  if (!library) report_fatal_error(library.takeError());
+  (*library)->setDataLayout(module.getDataLayout());
+  (*library)->setTargetTriple(module.getTargetTriple());
+  if (Linker::linkModules(module, std::move(*library), Linker::Flags::LinkOnlyNeeded))
+    report_fatal_error("spillway: the library's code cannot be linked");
+  for (const LibraryFunction& known : kFunctions)
+    if (Function* function = module.getFunction(known.ours); function && !function->isDeclaration())
+      share(*function);
+  return count;
+}
+
+}  // namespace spw::pass

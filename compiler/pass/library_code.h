@@ -1,0 +1,12 @@
+// Links our versions of libstdc++'s functions on nodes (compiler/library) into a module that calls them, so that they are
+// instrumented with it.
+#pragma once
+
+#include "llvm/IR/Module.h"
+
+namespace spw::pass {
+
+// The number of functions replaced. One that the module defines itself is left alone.
+unsigned link_library_code(llvm::Module& module);
+
+}  // namespace spw::pass
