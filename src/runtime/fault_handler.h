@@ -1,6 +1,5 @@
 // SIGSEGV at a managed address: code that was not recompiled used a managed pointer. The handler hands the address to the
-// engine, which maps the block there, and the instruction runs again. Every other fault goes to whatever the program (or the
-// system) had installed before.
+// engine, which maps the block there, and the instruction runs again. Every other fault is the program's (fault_signal.h).
 //
 // Threads: the handler runs in the faulting thread. Limits: none of its own.
 #pragma once

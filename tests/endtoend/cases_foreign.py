@@ -29,3 +29,7 @@ def foreign_code_calls_back_with_managed_arguments(kit: Kit) -> None:
 
 def regular_expressions_match_managed_text(kit: Kit) -> None:
     _same(kit, "patterns", SMALL, MEDIUM)
+
+
+def programs_handle_segmentation_faults_of_their_own(kit: Kit) -> None:
+    _same(kit, "own_fault_handler", SMALL, UNOPTIMISED)

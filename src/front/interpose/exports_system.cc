@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "front/interpose/entry.h"
+#include "front/interpose/fault_signal.h"
 #include "front/interpose/native_argument.h"
 
 using namespace spw::interpose;
@@ -110,7 +111,24 @@ SPW_ENTRY int pipe2(int* ends, int flags) noexcept { return real().pipe2(Native(
 
 // Signals.
 SPW_ENTRY int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
+  if (signal == SIGSEGV) return set_fault_action(Native(action), Native(before));
   return real().sigaction(signal, Native(action), Native(before));
+}
+// What signal() is in terms of sigaction() differs by the flags alone.
+static sighandler_t set_handler(int number, sighandler_t handler, int flags,
+                                sighandler_t (*otherwise)(int, sighandler_t)) {
+  if (number != SIGSEGV || handler == SIG_ERR) return otherwise(number, handler);
+  struct sigaction action{}, before;
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  if (flags == SA_RESTART) sigaddset(&action.sa_mask, number);
+  return set_fault_action(&action, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+SPW_ENTRY sighandler_t signal(int number, sighandler_t handler) noexcept {
+  return set_handler(number, handler, SA_RESTART, real().signal);
+}
+SPW_ENTRY sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
+  return set_handler(number, handler, SA_RESETHAND | SA_NODEFER, real().__sysv_signal);
 }
 SPW_ENTRY int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
   return real().sigprocmask(how, Native(set), Native(before));

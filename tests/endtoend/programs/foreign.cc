@@ -1,5 +1,7 @@
 // Managed memory in the hands of code that was not recompiled.
 #include <regex.h>
+#include <setjmp.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +29,50 @@ int arrays(long) {
   std::vector<char> copy(kWords * 8 + 1);
   foreign_copy(copy.data() + 1, reinterpret_cast<const char*>(words.data()), kWords * 8);
   std::printf("same %d\n", std::memcmp(copy.data() + 1, words.data(), kWords * 8) == 0);
+  return 0;
+}
+
+sigjmp_buf g_back;
+volatile sig_atomic_t g_faults = 0;
+volatile sig_atomic_t g_blocked = 0;
+
+void on_own_fault(int signal, siginfo_t* info, void*) {
+  sigset_t blocked;
+  sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  g_blocked = sigismember(&blocked, SIGUSR1) * 10 + sigismember(&blocked, SIGSEGV);
+  g_faults = g_faults + (signal == SIGSEGV && info->si_addr == reinterpret_cast<void*>(16));
+  siglongjmp(g_back, 1);
+}
+
+void count_fault(int) { g_faults = g_faults + 100; }
+
+// A program that handles SIGSEGV itself, while foreign code faults on managed memory all the time.
+int own_fault_handler(long) {
+  std::vector<uint64_t> words(kWords);
+  for (size_t i = 0; i < kWords; ++i) words[i] = i * i;
+  struct sigaction own{}, before{};
+  own.sa_sigaction = on_own_fault;
+  own.sa_flags = SA_SIGINFO;
+  sigaddset(&own.sa_mask, SIGUSR1);
+  sigaction(SIGSEGV, &own, &before);
+  std::printf("before: default %d\n", before.sa_handler == SIG_DFL);
+  for (int i = 0; i < 3; ++i) {
+    print_sum("sum", foreign_sum(words.data(), kWords));
+    if (sigsetjmp(g_back, 1) == 0) *reinterpret_cast<volatile int*>(16) = 1;
+  }
+  std::printf("own faults %d, blocked in it %d\n", static_cast<int>(g_faults), static_cast<int>(g_blocked));
+  std::printf("signal gives back ours %d\n",
+              signal(SIGSEGV, count_fault) == reinterpret_cast<sighandler_t>(on_own_fault));
+  raise(SIGSEGV);
+  std::printf("faults %d\n", static_cast<int>(g_faults));
+  own.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  sigaction(SIGSEGV, &own, &before);
+  std::printf("before: ours %d\n", before.sa_handler == count_fault);
+  if (sigsetjmp(g_back, 1) == 0) *reinterpret_cast<volatile int*>(16) = 1;
+  sigaction(SIGSEGV, nullptr, &before);
+  std::printf("reset %d\n", before.sa_handler == SIG_DFL);
+  foreign_add(words.data(), kWords, 3, 1'000);
+  print_sum("after add", foreign_sum(words.data(), kWords));
   return 0;
 }
 
@@ -144,11 +190,9 @@ int patterns(long) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"arrays", arrays},
-                           {"together", together},
-                           {"lists", lists},
-                           {"callbacks", callbacks},
-                           {"patterns", patterns}};
+constexpr Part kParts[] = {{"arrays", arrays},       {"own_fault_handler", own_fault_handler},
+                           {"together", together},   {"lists", lists},
+                           {"callbacks", callbacks}, {"patterns", patterns}};
 
 }  // namespace
 
