@@ -73,6 +73,7 @@ struct Options {
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
   std::string policy = "clock";
+  bool clients_pin = true;              // for measuring: else each pin asks the partition's owner
   size_t queue_depth = 64;              // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
   uint64_t readahead_bytes_max = 4 << 20;

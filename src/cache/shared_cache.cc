@@ -118,7 +118,8 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
   out->was_clean = out->was_miss = false;
-  if (table_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
+  if (commons_.options.clients_pin && table_.try_pin(block, access != Access::kRead, &out->frame, &before))
+      [[likely]] {
     out->data = commons_.data({out->frame, block});
     count(Counter::shared_hits);
     if (access != Access::kRead) note_pinned(before, block, access, out);
@@ -152,7 +153,8 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
   uint64_t deadline_ns = 0;
   Status status;
   for (;;) {
-    Step step = join_present(client, block, access, out, &status);
+    Step step =
+        commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
     if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &deadline_ns);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {

@@ -31,6 +31,7 @@ enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
 inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
+enum class Levels : uint8_t { kAll, kPrivate, kShared, kOwner };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
 
@@ -50,6 +51,7 @@ struct Options {
   uint64_t quota_bytes = 0;
   uint64_t servers = 0;
   DelegationChoice delegation = DelegationChoice::kAuto;
+  Levels levels = Levels::kAll;
   IoChoice io = IoChoice::kAuto;
   uint64_t readahead_blocks = 0;
   // The mapped engine's.

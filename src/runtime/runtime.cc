@@ -74,6 +74,7 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   result.delegation = dedicated ? cache::Delegation::kDedicated : cache::Delegation::kCombining;
   result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
   result.policy = options.policy;
+  result.clients_pin = options.levels != Levels::kOwner;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
   if (const char* wait_ms = std::getenv(kFrameWaitVariable))
     result.frame_wait_ns_max = std::strtoull(wait_ms, nullptr, 10) * 1'000'000;
@@ -163,6 +164,9 @@ Status Runtime::build_translated(const cache::Options& for_cache) {
   // A thread that only starts and joins the others counts too.
   for_engine.expected_threads = platform::cpu_count() + 1;
   for_engine.frames = cache_->frames_file();
+  for_engine.satc = options_.levels == Levels::kAll       ? front::SatcLevels::kAll
+                    : options_.levels == Levels::kPrivate ? front::SatcLevels::kPrivate
+                                                          : front::SatcLevels::kNone;
   engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
   return {};
 }

@@ -23,6 +23,11 @@ def sixteen_threads_share_blocks_without_losing_an_update(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "interleaved", 16, configs=(CAP_16M_DEDICATED, UNOPTIMISED))
 
 
+def every_level_of_translation_can_be_left_out(kit: Kit) -> None:
+    for level in ("private", "shared", "owner"):
+        kit.same_as_native("threads.cc", "atomics", configs=(CAP_16M, CAP_16M_DEDICATED), env={"SPILLWAY_LEVELS": level})
+
+
 def atomics_count_right_while_blocks_are_evicted(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "atomics", configs=(CAP_16M, CAP_16M_DEDICATED))
 

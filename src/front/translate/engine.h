@@ -24,6 +24,7 @@ struct EngineOptions {
   unsigned block_shift = 12;
   uint32_t expected_threads = 1;
   const platform::File* frames = nullptr;  // the frame pool's memory file; none: foreign code is not served
+  SatcLevels satc = SatcLevels::kAll;
 };
 
 class TranslatedEngine final : public region::Engine {

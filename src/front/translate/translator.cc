@@ -167,6 +167,7 @@ void Translator::grow() {
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {
+  if (!config_.has_direct) return;
   __spw_satc_entry& direct = direct_entry(address);
   direct.read_tag = granule_of(address);
   direct.write_tag = entry.writable ? granule_of(address) : 0;

@@ -32,6 +32,9 @@ namespace spw::front {
 
 inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 20;
 
+// For measuring what a level is worth. kNone: of the private SATC only what keeps translations valid for a while is left.
+enum class SatcLevels : uint8_t { kAll, kPrivate, kNone };
+
 // What all translators of an engine share.
 struct TranslatorConfig {
   cache::SharedCache* cache = nullptr;
@@ -41,6 +44,7 @@ struct TranslatorConfig {
   void (*fatal)(const Status& status) = nullptr;
   PinBudget* budget = nullptr;             // what a full SATC asks for more pins; nullptr: it stays as it is
   Atomic<uint64_t>* satc_bytes = nullptr;  // what all SATCs take; nullptr: not counted
+  bool has_direct = true;                  // else no direct entry is ever filled
 };
 
 class Translator {
