@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Random programs of csmith, recompiled for both engines on a tiny cap, compared with native runs.
+
+csmith keeps its data in globals, which are not managed. So the program becomes a class whose object is allocated: its globals are
+members, all of them in managed memory. A thread beside it (churn.h) has them evicted before each of a few rounds, and goes on.
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMPILER = "clang++-19"
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
+ENGINES = ("translated", "mapped")
+FLAGS = ("-std=c++17", "-w", "-Wno-narrowing", "-pthread", "-I/usr/include/csmith", f"-I{HERE}")
+MEMORY = "8M"
+GENERATE_LIMIT_S, COMPILE_LIMIT_S, NATIVE_LIMIT_S, RUN_LIMIT_S = 20, 120, 2, 60
+ROUNDS = 4
+GENERATOR_FLAGS = ("--lang-cpp", "--cpp11", "--max-array-len-per-dim", "20")
+NOT_USED = 77
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    seed: int
+    wrong: str = ""
+    skipped: str = ""
+
+
+def as_class(text: str) -> str:
+    """The program with its globals and functions as members of a class, whose object main() allocates."""
+    head, rest = text.split("/* --- Struct/Union Declarations --- */", 1)
+    rest, statistics = rest.rsplit("/************************ statistics", 1)
+    lines = []
+    for line in rest.splitlines():
+        if re.match(r"(inline )?static .*\bfunc_\d+\(.*\);$", line):
+            continue  # members need no declaration before their use
+        lines.append(re.sub(r"^(inline )?static ", "", line))
+    body = re.sub(r"^int main ?\(", "int run(", "\n".join(lines), flags=re.MULTILINE)
+    return (f'{head}#include "churn.h"\nstruct Program {{\n{body}\n}};\n'
+            "int main(int argc, char** argv) {\n  int code = 0;\n"
+            f"  for (int round = 0; round < {ROUNDS}; ++round) {{\n    Program* program = new Program;\n    churn.wait_for_a_lap();\n"
+            "    code |= program->run(argc, argv);\n    delete program;\n  }\n  return code;\n}\n"
+            f"/************************ statistics{statistics}")
+
+
+def call(command: list, limit_s: float, **options) -> subprocess.CompletedProcess | None:
+    """None: it took too long."""
+    try:
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit_s, **options)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def said(done: subprocess.CompletedProcess | None, limit_s: float) -> str:
+    if done is None:
+        return f"took longer than {limit_s} s"
+    return f"exit code {done.returncode}: {(done.stdout + done.stderr)[-800:]}"
+
+
+def check(build: pathlib.Path, place: pathlib.Path, seed: int) -> Outcome:
+    made = call(["csmith", "--seed", seed, *GENERATOR_FLAGS], GENERATE_LIMIT_S, cwd=place)  # leaves a file there
+    if made is None or made.returncode != 0:
+        return Outcome(seed, skipped="csmith does not end")
+    source = place / f"{seed}.cc"
+    source.write_text(as_class(made.stdout))
+    native = place / "native"
+    level = LEVELS[seed % len(LEVELS)]
+    compiled = call([COMPILER, *FLAGS, level, source, "-o", native], COMPILE_LIMIT_S)
+    if compiled is None or compiled.returncode != 0:
+        return Outcome(seed, skipped="no C++ as a class")
+    expected = call([native], NATIVE_LIMIT_S)
+    if expected is None or expected.returncode < 0:
+        return Outcome(seed, skipped="the native program does not end")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+    for engine in ENGINES:
+        program = place / engine
+        compiled = call([build / "bin" / "spillway-clang++", *FLAGS, level, f"-fspillway-engine={engine}", source, "-o", program],
+                        COMPILE_LIMIT_S)
+        if compiled is None or compiled.returncode != 0:
+            return Outcome(seed, wrong=f"{engine} {level}: compiling: {said(compiled, COMPILE_LIMIT_S)}")
+        ran = call([build / "bin" / "spillway", "run", "--memory", MEMORY, "--threshold", 1, "--quota", 0, "--store", place, "--",
+                    program], RUN_LIMIT_S, env=environment | {"CHURN": "1"})
+        if ran is None or (ran.returncode, ran.stdout) != (expected.returncode, expected.stdout):
+            return Outcome(seed, wrong=f"{engine} {level}: {said(ran, RUN_LIMIT_S)}\nnatively {expected.stdout}")
+    return Outcome(seed)
+
+
+def check_in_own_place(build: pathlib.Path, keep: pathlib.Path, seed: int) -> Outcome:
+    with tempfile.TemporaryDirectory(dir=keep) as place:
+        outcome = check(build, pathlib.Path(place), seed)
+        if outcome.wrong:
+            shutil.copy(pathlib.Path(place) / f"{seed}.cc", keep)
+        return outcome
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=10, help="programs [%(default)s]")
+    parser.add_argument("--seed", type=int, default=1, help="of the first [%(default)s]")
+    arguments = parser.parse_args()
+    if not shutil.which("csmith"):
+        print("skipped: csmith is not installed")
+        return NOT_USED
+    keep = arguments.build.resolve() / "tests" / "csmith"
+    keep.mkdir(parents=True, exist_ok=True)
+    skipped, wrong, done = {}, 0, 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        seeds = range(arguments.seed, arguments.seed + arguments.count)
+        for outcome in pool.map(lambda seed: check_in_own_place(arguments.build.resolve(), keep, seed), seeds):
+            done += 1
+            if outcome.skipped:
+                skipped[outcome.skipped] = skipped.get(outcome.skipped, 0) + 1
+            if outcome.wrong:
+                wrong += 1
+                print(f"seed {outcome.seed}: {outcome.wrong}\n  kept: {keep / f'{outcome.seed}.cc'}", flush=True)
+            if done % 100 == 0:
+                print(f"{done} programs, {wrong} wrong", flush=True)
+    same = done - wrong - sum(skipped.values())
+    print(f"{same} same as native, {wrong} wrong, {sum(skipped.values())} skipped {skipped or ''}")
+    return 1 if wrong or same == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
