@@ -13,7 +13,7 @@ namespace spw::runtime {
 
 namespace {
 
-bool (*g_admit)(uintptr_t, bool) = nullptr;
+AdmitFault g_admit = nullptr;
 
 // The page-fault error code of x86-64: bit 1 says that the access was a write.
 constexpr greg_t kWriteFault = 2;
@@ -23,8 +23,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   bool managed = info->si_code > 0 && is_managed(address);
   if (managed) {
     int saved_errno = errno;
-    bool is_store = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWriteFault;
-    bool served = g_admit(address, is_store);
+    const greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    bool served =
+        g_admit(address, registers[REG_ERR] & kWriteFault, static_cast<uintptr_t>(registers[REG_RIP]));
     errno = saved_errno;
     if (served) return;
   }
@@ -33,7 +34,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-Status install_fault_handler(bool (*admit)(uintptr_t, bool)) {
+Status install_fault_handler(AdmitFault admit) {
   g_admit = admit;
   return interpose::share_fault_signal(&on_fault);
 }

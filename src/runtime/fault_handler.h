@@ -10,7 +10,9 @@
 
 namespace spw::runtime {
 
-// `admit(address, is_store)`: false when the fault cannot be served. Called once, before any thread can fault.
-Status install_fault_handler(bool (*admit)(uintptr_t address, bool is_store));
+// False when the fault of that instruction cannot be served.
+using AdmitFault = bool (*)(uintptr_t address, bool is_store, uintptr_t instruction);
+// Called once, before any thread can fault.
+Status install_fault_handler(AdmitFault admit);
 
 }  // namespace spw::runtime

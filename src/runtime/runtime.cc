@@ -17,6 +17,7 @@
 #include "platform/time.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
+#include "runtime/foreign_code.h"
 #include "runtime/store_check.h"
 #include "store/open_store.h"
 
@@ -231,6 +232,12 @@ Status Runtime::set_memory_limit(uint64_t bytes) {
   return {};
 }
 
+bool Runtime::admit_fault(uintptr_t address, bool is_store, uintptr_t instruction) {
+  if (!engine_->admit_fault(address, is_store)) return false;
+  if (kind_ == Engine::kTranslated) foreign_sites_.note(instruction);
+  return true;
+}
+
 telemetry::Facts Runtime::facts() const {
   telemetry::Facts facts;
   facts.program = program_invocation_name;
@@ -245,6 +252,7 @@ telemetry::Facts Runtime::facts() const {
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
+  facts.foreign = foreign_code(foreign_sites_);
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
   return facts;
 }

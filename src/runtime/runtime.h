@@ -24,6 +24,7 @@
 #include "runtime/pinned_ranges.h"
 #include "store/fault_plan.h"
 #include "store/store.h"
+#include "telemetry/call_sites.h"
 #include "telemetry/report.h"
 
 namespace spw::runtime {
@@ -54,6 +55,8 @@ class Runtime {
   uint64_t memory_limit_bytes() const;
   Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;
+  // See install_fault_handler.
+  bool admit_fault(uintptr_t address, bool is_store, uintptr_t instruction);
 
  private:
   Runtime(const Options& options, Engine engine) : options_(options), kind_(engine) {}
@@ -76,6 +79,7 @@ class Runtime {
   std::unique_ptr<PinnedRanges> pinned_;
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;
+  telemetry::CallSites foreign_sites_;
   std::mutex limit_mutex_;
   Atomic<uint64_t> memory_limit_bytes_{0};
   bool forked_ = false;

@@ -40,9 +40,9 @@ void read_options() {
   g_options = new Options(std::move(*options));
 }
 
-bool admit_fault(uintptr_t address, bool is_store) {
+bool admit_fault(uintptr_t address, bool is_store, uintptr_t instruction) {
   Runtime* runtime = g_runtime.load_acquire();
-  return runtime && runtime->engine().admit_fault(address, is_store);
+  return runtime && runtime->admit_fault(address, is_store, instruction);
 }
 
 void before_fork() {

@@ -1,5 +1,6 @@
 #include "telemetry/report.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -10,6 +11,8 @@ namespace spw::telemetry {
 namespace {
 
 constexpr int kLineBytesMax = 512;
+// Functions of foreign code that the text names.
+constexpr size_t kForeignNamedMax = 5;
 
 // printf onto the end of `text`; a longer line than kLineBytesMax is cut.
 [[gnu::format(printf, 2, 3)]] void append(std::string& text, const char* format, ...) {
@@ -56,6 +59,15 @@ void append_levels(std::string& text, const Totals& totals) {
     append(text, "  %-10s %16s %16llu %12s\n", level.name, hits.c_str(),
            static_cast<unsigned long long>(level.misses), ratio.c_str());
   }
+}
+
+void append_foreign(std::string& text, const std::vector<ForeignCode>& foreign) {
+  const size_t named = std::min(foreign.size(), kForeignNamedMax);
+  for (size_t i = 0; i < named; ++i)
+    append(text, "  %-10s %llu faults in %s of %s\n", i == 0 ? "foreign" : "",
+           static_cast<unsigned long long>(foreign[i].faults), foreign[i].function.c_str(),
+           foreign[i].library.c_str());
+  if (named > 0) text += "             not recompiled; recompiling these would save their faults\n";
 }
 
 void append_json_string(std::string& json, std::string_view value) {
@@ -142,6 +154,7 @@ std::string report_text(const Facts& facts, const Totals& t) {
     append(text, "             write amplification %.3f (bytes written for each byte dirtied)\n", *ratio);
   append(text, "  managed    %llu allocations, %s in all\n", word(t, Counter::managed_allocations),
          format_size(total(t, Counter::managed_bytes_allocated)).c_str());
+  append_foreign(text, facts.foreign);
   return text;
 }
 
@@ -159,7 +172,17 @@ std::string report_json(const Facts& facts, const Totals& totals) {
     json += "}";
     separator = ",\n";
   }
-  json += "\n  },\n  \"write_amplification\": ";
+  json += "\n  },\n  \"foreign\": [";
+  separator = "\n";
+  for (const ForeignCode& code : facts.foreign) {
+    append(json, "%s    {\"library\": ", separator);
+    append_json_string(json, code.library);
+    json += ", \"function\": ";
+    append_json_string(json, code.function);
+    append(json, ", \"faults\": %llu}", static_cast<unsigned long long>(code.faults));
+    separator = ",\n";
+  }
+  json += "\n  ],\n  \"write_amplification\": ";
   append_json_ratio(json, write_amplification(totals));
   json += ",\n  \"counters\": {";
   separator = "\n";

@@ -9,12 +9,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "telemetry/counters.h"
 
 namespace spw::telemetry {
 
 inline constexpr int kReportSchema = 1;
+
+// Code that was not recompiled and touched managed memory, one fault at a time.
+struct ForeignCode {
+  std::string library;
+  std::string function;
+  uint64_t faults = 0;
+};
 
 // What a report says besides the counters.
 struct Facts {
@@ -30,6 +38,7 @@ struct Facts {
   uint64_t metadata_bytes = 0;
   uint64_t resident_peak_bytes = 0;  // of the whole process
   double wall_seconds = 0;
+  std::vector<ForeignCode> foreign;  // the most faults first
 };
 
 // part / (part + rest); nothing when both are 0.

@@ -1,5 +1,8 @@
 """Managed memory in the hands of code that was not recompiled."""
-from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM
+import json
+import pathlib
+
+from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM, expect
 
 
 def _same(kit: Kit, part: str, *configs: Config, suffix: str = ".so") -> None:
@@ -33,3 +36,16 @@ def regular_expressions_match_managed_text(kit: Kit) -> None:
 
 def programs_handle_segmentation_faults_of_their_own(kit: Kit) -> None:
     _same(kit, "own_fault_handler", SMALL, UNOPTIMISED)
+
+
+def foreign_code_is_named_in_the_report(kit: Kit) -> None:
+    library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
+    program = kit.compile("foreign.cc", *SMALL.flags, inputs=(library,))
+    report = kit.place / "report.json"
+    run = kit.run(program, "arrays", env=SMALL.environment() | {"SPILLWAY_STATS": str(report)})
+    expect(run.code == 0, run.last_words())
+    foreign = json.loads(report.read_text())["foreign"]
+    if kit.engine != "translated":
+        return expect(foreign == [], f"nothing is foreign where data has its own address: {foreign}")
+    named = {(pathlib.Path(code["library"]).name, code["function"]) for code in foreign if code["faults"] > 100}
+    expect({(library.name, "foreign_sum"), (library.name, "foreign_add")} <= named, f"{foreign}")

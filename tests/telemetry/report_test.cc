@@ -41,6 +41,19 @@ TEST(ReportJson, holds_facts_and_every_counter) {
   EXPECT_EQ(json["counters"]["fills"], 7);
 }
 
+TEST(Report, names_foreign_code) {
+  Facts facts = sample_facts();
+  facts.foreign = {{"/usr/lib/libz.so", "crc32", 700}, {"/usr/lib/\"odd\".so", "+0x10", 3}};
+  auto json = nlohmann::json::parse(report_json(facts, {}));
+  ASSERT_EQ(json["foreign"].size(), 2u);
+  EXPECT_EQ(json["foreign"][0]["library"], "/usr/lib/libz.so");
+  EXPECT_EQ(json["foreign"][0]["function"], "crc32");
+  EXPECT_EQ(json["foreign"][0]["faults"], 700);
+  EXPECT_EQ(json["foreign"][1]["library"], "/usr/lib/\"odd\".so");
+  EXPECT_NE(report_text(facts, {}).find("700 faults in crc32 of /usr/lib/libz.so"), std::string::npos);
+  EXPECT_EQ(report_text(sample_facts(), {}).find("foreign"), std::string::npos);
+}
+
 TEST(ReportJson, counts_a_wait_for_a_fill_as_a_hit) {
   auto json = nlohmann::json::parse(report_json(
       {}, totals_with({{Counter::shared_hits, 2}, {Counter::shared_waits, 1}, {Counter::shared_misses, 1}})));

@@ -9,6 +9,7 @@ REPORT = {
               "memory_cap_bytes": 1 << 30, "frames": 1000, "frames_peak": 900, "metadata_bytes": 4096,
               "resident_peak_bytes": 1 << 30, "wall_seconds": 2.5},
     "levels": {},
+    "foreign": [{"library": "/usr/lib/libz.so", "function": "crc32", "faults": 700}],
     "write_amplification": None,
     "counters": {"private_hits": 3, "private_misses": 1, "store_write_bytes": 8192, "bytes_dirtied": 4096},
 }
@@ -23,7 +24,7 @@ class Stats(tool_case.ToolCase):
     def test_a_report_is_shown(self):
         text = self.expect_done("stats", self.written(REPORT)).stdout
         for part in ("./sort (process 7) ran 2.500 s", "cap 1.0 GiB", "file:/mnt/nvme", "75.00 %",
-                     "write amplification 2.000"):
+                     "write amplification 2.000", "700 faults in crc32 of /usr/lib/libz.so"):
             self.assertIn(part, text)
 
     def test_what_is_no_report_is_refused(self):
