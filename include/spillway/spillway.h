@@ -128,7 +128,7 @@ struct spw_range {
   size_t bytes;
 };
 
-/* Asks for [address, address + bytes) to be brought in, without waiting; may do less than asked, and at most a quarter of the memory
+/* Asks for [address, address + bytes) to be brought in, without waiting; may do less than asked, and at most an eighth of the memory
  * at a time. Does nothing for what is not managed. */
 int spw_prefetch(const void* address, size_t bytes);
 /* The same for ranges that have nothing to do with one another (UMap's irregular prefetch). */
