@@ -210,7 +210,7 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
-  if (opt_library) link_library_code(module);
+  if (opt_library) link_library_code(module, engine_of(module));
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   if (engine_of(module) == Engine::kMapped)
     instrument_for_mapped(module, analyses);

@@ -31,8 +31,9 @@ void replace(Function& from, StringRef name) {
   from.eraseFromParent();
 }
 
-// Every module that uses one has it; the linker keeps one of them.
-void share(Function& function) {
+// Every module that uses one has it; the linker keeps one of them for each engine, whose code differs.
+void share(Function& function, Engine engine) {
+  function.setName(function.getName() + (engine == Engine::kMapped ? "_mapped_v1" : "_translated_v1"));
   function.setLinkage(GlobalValue::LinkOnceODRLinkage);
   function.setVisibility(GlobalValue::HiddenVisibility);
   function.setComdat(function.getParent()->getOrInsertComdat(function.getName()));
@@ -40,7 +41,7 @@ void share(Function& function) {
 
 }  // namespace
 
-unsigned link_library_code(Module& module) {
+unsigned link_library_code(Module& module, Engine engine) {
   unsigned count = 0;
   for (const LibraryFunction& known : kFunctions) {
     Function* function = module.getFunction(known.name);
@@ -55,11 +56,13 @@ unsigned link_library_code(Module& module) {
   if (!library) report_fatal_error(library.takeError());
   (*library)->setDataLayout(module.getDataLayout());
   (*library)->setTargetTriple(module.getTargetTriple());
+  // Its functions use nothing that these tell of (the size of wchar_t, ...), and linking would compare them.
+  if (NamedMDNode* flags = (*library)->getModuleFlagsMetadata()) (*library)->eraseNamedMetadata(flags);
   if (Linker::linkModules(module, std::move(*library), Linker::Flags::LinkOnlyNeeded))
     report_fatal_error("spillway: the library's code cannot be linked");
   for (const LibraryFunction& known : kFunctions)
     if (Function* function = module.getFunction(known.ours); function && !function->isDeclaration())
-      share(*function);
+      share(*function, engine);
   return count;
 }
 

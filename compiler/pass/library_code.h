@@ -3,10 +3,11 @@
 #pragma once
 
 #include "llvm/IR/Module.h"
+#include "pass/options.h"
 
 namespace spw::pass {
 
 // The number of functions replaced. One that the module defines itself is left alone.
-unsigned link_library_code(llvm::Module& module);
+unsigned link_library_code(llvm::Module& module, Engine engine);
 
 }  // namespace spw::pass

@@ -24,6 +24,8 @@ Result<Thread> Thread::start(std::function<void()> body) {
   auto own = std::make_unique<std::function<void()>>(std::move(body));
   sigset_t all, before;
   sigfillset(&all);
+  // A fault of its own is not the program's business to block: blocked, it ends the process.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   Thread started;
   const int error = pthread_create(&started.thread_, nullptr, &run_body, own.get());

@@ -18,6 +18,8 @@ class CacheRanges {
   // The range, `has_contents` or all zeros, is about to be live, and then `live_bytes` are in all. Called under the region map's
   // lock.
   virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
+  // It is live now, under the same lock.
+  virtual void grown(BlockId, uint64_t /*count*/) {}
   // Drops the range without a write. When it returns, no fill or writeback of the range is in flight, and the next
   // access to a block of it sees what BlockSource says then, even where a SATC still held the block.
   virtual void discard(BlockId first, uint64_t count) = 0;

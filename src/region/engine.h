@@ -35,6 +35,8 @@ class Engine : public ManagedAccess {
   virtual bool is_watching() const { return true; }
   // CacheRanges::grow
   virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
+  // CacheRanges::grown
+  virtual void grown(BlockId, uint64_t /*count*/) {}
   // SIGSEGV at `address`, which is managed. True: the access may be tried again.
   virtual bool admit_fault(uintptr_t address, bool is_store) = 0;
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.

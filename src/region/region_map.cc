@@ -63,6 +63,7 @@ uint64_t RegionMap::make_live(BlockId first, uint64_t count, bool has_contents) 
   uint64_t added = count - live_.count_set(first.value, count);
   live_.set_range(first.value, count);
   live_bytes_.fetch_add_relaxed(added << block_shift_);
+  if (ranges_ != nullptr) ranges_->grown(first, count);
   return added;
 }
 

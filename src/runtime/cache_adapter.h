@@ -15,6 +15,7 @@ class CacheAdapter final : public region::CacheRanges {
   CacheAdapter(cache::SharedCache& cache, region::Engine& engine) : cache_(cache), engine_(engine) {}
 
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
+  void grown(BlockId first, uint64_t count) override { engine_.grown(first, count); }
   void discard(BlockId first, uint64_t count) override;
   Status flush(BlockId first, uint64_t count) override;
   Status sync(BlockId first, uint64_t count) override;

@@ -40,8 +40,7 @@ std::vector<telemetry::ForeignCode> foreign_code(const telemetry::CallSites& sit
   }
   std::vector<telemetry::ForeignCode> found;
   for (const auto& [name, faults] : by_name) found.push_back({name.first, name.second, faults});
-  std::sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.faults > b.faults; });
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.faults > b.faults; });
   return found;
 }
 

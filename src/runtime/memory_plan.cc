@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "cache/partition_map.h"
+#include "cache/partition/partition.h"
 
 namespace spw::runtime {
 
@@ -22,6 +22,7 @@ Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
     plan.staging_runs = static_cast<uint32_t>(std::min(
         {options.memory_bytes / kStagingShare / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
     fixed_bytes += plan.staging_runs * run_bytes;
+    if (options.block_bytes <= cache::kParkedBytesMax) fixed_bytes += options.memory_bytes / kParkedPlanShare;
   }
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);

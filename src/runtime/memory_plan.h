@@ -18,6 +18,8 @@ inline constexpr uint64_t kTablesPerFrameBytes = 96;
 // Staging takes this share of the cap, within bounds; none of a very small one, and nothing is read ahead then.
 inline constexpr uint64_t kStagingShare = 16;
 inline constexpr uint64_t kStagingRunsMax = 64;
+// The contents of parked blocks (cache/partition/parking.cc): kParkedBytesMax for each partition of 4096 frames or more.
+inline constexpr uint64_t kParkedPlanShare = 256;
 
 struct MemoryPlan {
   uint32_t frames = 0;

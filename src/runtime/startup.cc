@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
+#include "front/interpose/fault_signal.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
@@ -52,6 +53,7 @@ void after_fork_in_parent() {
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
 }
 void after_fork_in_child() {
+  interpose::fault_signal_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();

@@ -200,6 +200,7 @@ class ReferenceClock2q final : public Reference {
     const bool many = queues_[kNew].size() + queues_[kOld].size() > share_;
     uint32_t found = many ? of_old(frames) : of_main(frames);
     if (found == kNoCandidate) found = many ? of_main(frames) : of_old(frames);
+    if (found == kNoCandidate && !many) found = of_main(frames);
     if (found == kNoCandidate) found = of_new(frames);
     return found;
   }

@@ -61,6 +61,7 @@ class MappedEngineTest : public testing::Test {
     void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
       engine_.grow(first, count, live_bytes, has_contents);
     }
+    void grown(BlockId first, uint64_t count) override { engine_.grown(first, count); }
     void discard(BlockId first, uint64_t count) override {
       if (!engine_.withdraw(first, count)) cache_.discard(engine_.client(), first, count);
     }
@@ -183,7 +184,8 @@ TEST_F(MappedEngineTest, a_walk_of_stores_through_clean_blocks_faults_less_and_l
     (void)*static_cast<volatile std::byte*>(base + (block << kShift));
   const uint64_t before = counted(Counter::protect_faults);
   for (uint64_t block = 0; block < 256; ++block) base[block << kShift] = std::byte{2};
-  EXPECT_LE(counted(Counter::protect_faults) - before, 48u);
+  // Parked blocks of the walk before, one in each window that was read ahead, begin it anew.
+  EXPECT_LE(counted(Counter::protect_faults) - before, 96u);
   push_out(base, 512);
   for (uint64_t block = 0; block < 256; ++block) ASSERT_EQ(base[block << kShift], std::byte{2});
 }
@@ -274,6 +276,28 @@ TEST_F(MappedEngineTest, misses_that_read_switch_hints_on) {
   EXPECT_TRUE(HintTable::is_on());
 }
 
+// A walk that stops leaves parked blocks behind, for which nobody will ask.
+TEST_F(MappedEngineTest, parked_blocks_go_where_nothing_else_can) {
+  std::byte* base = add(32 * kMiB);
+  push_out(base, 0);
+  for (uint64_t walk = 0; walk < 16; ++walk)
+    for (uint64_t i = 0; i < 40; ++i) (void)*static_cast<volatile std::byte*>(base + ((walk * 100 + i) << kShift));
+  cache_->set_frame_limit(16);
+  cache_->make_room(engine_->client(), 0, 0);
+  for (uint64_t i = 0; i < 2 * kFrames; ++i) EXPECT_EQ(base[i << kShift], std::byte{1});
+  cache_->check_invariants();
+}
+
+TEST_F(MappedEngineTest, a_range_with_parked_blocks_is_flushed_and_freed) {
+  std::byte* base = add(32 * kMiB);
+  push_out(base, 0);
+  for (uint64_t i = 0; i < 300; ++i) (void)*static_cast<volatile std::byte*>(base + (i << kShift));
+  EXPECT_TRUE(cache_->flush(engine_->client(), BlockId(0), 600).is_ok());
+  for (uint64_t i = 300; i < 500; ++i) (void)*static_cast<volatile std::byte*>(base + (i << kShift));
+  cache_->discard(engine_->client(), BlockId(0), 600);
+  cache_->check_invariants();
+}
+
 TEST_F(MappedEngineTest, a_lower_limit_gives_memory_back) {
   std::byte* base = add(32 * kMiB);
   push_out(base, 0);
@@ -292,7 +316,7 @@ TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys
   EXPECT_TRUE(faults(address));
   EXPECT_FALSE(engine_->admit_fault(address, true));
   regions_->add_anonymous(address, kMiB);
-  EXPECT_TRUE(engine_->admit_fault(address, true));
+  EXPECT_FALSE(faults(address));
   *byte = 2;
   EXPECT_EQ(*byte, 2);
 }

@@ -10,13 +10,18 @@ using Verdict = FrameProbe::Verdict;
 
 Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
     : frame_count_(frame_count),
-      probation_max_(std::max(frame_count / kProbationShare, 1u)),
-      window_(probation_max_ / kWindowShare),
       lists_(frame_count, kLists),
       ghosts_(kGhostsAFrame * frame_count),
       list_(frame_count),
       is_unused_(frame_count),
-      fingerprints_(frame_count) {}
+      fingerprints_(frame_count) {
+  on_limit(frame_count);
+}
+
+void Clock2qPolicy::on_limit(uint32_t frames) {
+  probation_max_ = std::max(frames / kProbationShare, 1u);
+  window_ = probation_max_ / kWindowShare;
+}
 
 void Clock2qPolicy::put(List list, uint32_t frame) {
   take(frame);
@@ -53,21 +58,28 @@ void Clock2qPolicy::age(FrameProbe& frames) {
 }
 
 uint32_t Clock2qPolicy::candidate_on_probation(FrameProbe& frames) {
-  for (uint32_t looks = size_[kOld]; looks > 0; --looks) {
+  uint32_t busy_left = kBusyLooksMax;
+  for (uint32_t looks = size_[kOld]; looks > 0 && busy_left > 0; --looks) {
     const uint32_t frame = lists_.back(kOld);
     const Verdict verdict = frames.probe(frame);
     if (verdict == Verdict::kEvictable) return frame;
     const bool was_used = verdict == Verdict::kReferenced;
     put(was_used && !is_unused_[frame] ? kMain : kOld, frame);
-    if (was_used) is_unused_[frame] = false;
+    if (was_used)
+      is_unused_[frame] = false;
+    else
+      --busy_left;
   }
   return kNoCandidate;
 }
 
 uint32_t Clock2qPolicy::candidate_of_main(FrameProbe& frames) {
-  for (uint64_t looks = 2 * uint64_t{size_[kMain]}; looks > 0; --looks) {
+  uint32_t busy_left = kBusyLooksMax;
+  for (uint64_t looks = 2 * uint64_t{size_[kMain]}; looks > 0 && busy_left > 0; --looks) {
     const uint32_t frame = lists_.back(kMain);
-    if (frames.probe(frame) == Verdict::kEvictable) return frame;
+    const Verdict verdict = frames.probe(frame);
+    if (verdict == Verdict::kEvictable) return frame;
+    if (verdict == Verdict::kBusy) --busy_left;
     put(kMain, frame);
   }
   return kNoCandidate;
@@ -80,6 +92,8 @@ uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
   uint32_t frame = probation_first ? candidate_on_probation(frames) : candidate_of_main(frames);
   if (frame == kNoCandidate)
     frame = probation_first ? candidate_of_main(frames) : candidate_on_probation(frames);
+  // What was on probation may be in main by now.
+  if (frame == kNoCandidate && !probation_first) frame = candidate_of_main(frames);
   // Only the window is left.
   for (uint32_t looks = size_[kNew]; frame == kNoCandidate && looks > 0; --looks) {
     const uint32_t newest = lists_.back(kNew);

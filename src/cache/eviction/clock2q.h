@@ -14,7 +14,7 @@
 // Invariants: a frame is in one of the lists <=> it holds a block and is not on offer; list_[f] says in which it is or was
 //             size_[l] = frames in list l
 // Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which looks at
-// each frame twice at most.
+// each frame twice at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
 #include <vector>
@@ -35,6 +35,7 @@ class Clock2qPolicy final : public Policy {
   void on_keep(uint32_t frame) override { put(static_cast<List>(list_[frame]), frame); }
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }
+  void on_limit(uint32_t frames) override;
   uint32_t next_candidate(FrameProbe& frames) override;
   uint64_t metadata_bytes() const override;
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
@@ -48,6 +49,8 @@ class Clock2qPolicy final : public Policy {
   static constexpr uint32_t kGhostsAFrame = 2;
   // Frames that go from new to old each time a candidate is wanted: more than come, so the window shrinks to its share.
   static constexpr uint32_t kAgedAtOnce = 4;
+  // Busy frames passed over before the other list is tried: nearly all of main may be pinned.
+  static constexpr uint32_t kBusyLooksMax = 128;
 
   void put(List list, uint32_t frame);
   void take(uint32_t frame);
@@ -56,8 +59,8 @@ class Clock2qPolicy final : public Policy {
   uint32_t candidate_of_main(FrameProbe& frames);
 
   const uint32_t frame_count_;
-  const uint32_t probation_max_;
-  const uint32_t window_;
+  uint32_t probation_max_ = 0;
+  uint32_t window_ = 0;
   FrameLists lists_;
   Ghosts ghosts_;
   std::vector<uint8_t> list_;

@@ -47,6 +47,8 @@ class Policy {
   // is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
   virtual void on_touch(uint32_t frame) = 0;
   virtual bool wants_touches() const = 0;
+  // So many frames may be in use from now on.
+  virtual void on_limit(uint32_t) {}
   // The next frame to evict, which is then on offer.
   virtual uint32_t next_candidate(FrameProbe& frames) = 0;
   virtual uint64_t metadata_bytes() const = 0;

@@ -3,7 +3,8 @@
 // says how far the stream has come and is served without a transfer.
 //
 // Invariants: a frame's word is parked <=> it is in parked_ (but between finish_fill's steps)
-//             parked_.size() <= parked_max_; the one that waits longest makes room for the next
+//             parked_.size() <= parked_max_, and a share of the frames that may be in use
+// The one that waits longest makes room for the next, and for whoever finds nothing else to evict: nobody may ever ask for it.
 // Threads: the owner's.
 #include <algorithm>
 #include <cstring>
@@ -15,8 +16,9 @@ namespace spw::cache {
 
 // False: it has to be put in place like others.
 bool Partition::park(Resident resident, const std::byte* contents) {
-  if (parked_max_ == 0) return false;
-  if (parked_.size() == parked_max_) unpark(parked_.front().resident.frame, false);
+  const uint32_t most = std::min(parked_max_, limit_.load_relaxed() / kParkedShare);
+  if (most == 0) return false;
+  while (parked_.size() >= most) unpark(parked_.front().resident.frame);
   std::byte* copy = commons_.frames.take_staging(FrameSource::Staging::kBlock);
   if (!copy) return false;
   std::memcpy(copy, contents, commons_.block_bytes());
@@ -24,8 +26,8 @@ bool Partition::park(Resident resident, const std::byte* contents) {
   return true;
 }
 
-// `wanted`: somebody waits for the block, whose use the stream will be told of.
-void Partition::unpark(FrameId frame, bool wanted) {
+// Puts the contents in place. Whoever waits for them tells his stream of it; if nobody does, the first use goes unnoticed.
+void Partition::unpark(FrameId frame) {
   const auto found = std::find_if(parked_.begin(), parked_.end(),
                                   [&](const Parked& parked) { return parked.resident.frame == frame; });
   if (found == parked_.end()) return;
@@ -33,8 +35,9 @@ void Partition::unpark(FrameId frame, bool wanted) {
   parked_.erase(found);
   commons_.frames.install({&parked.resident, 1}, Contents::kFilled, parked.contents, false);
   commons_.frames.give_back(FrameSource::Staging::kBlock, parked.contents);
-  if (!wanted) ahead_used();
   AtomicPinWord& pin_word = commons_.table.word(frame);
+  const bool wanted = pin_word.load_acquire().refs() > 0;
+  if (!wanted) ahead_used();
   if (pin_word.end_filling(FrameState::kResident, 0, wanted ? 0 : PinWord::kAhead))
     platform::futex_wake_all(pin_word.futex_half());
 }

@@ -14,10 +14,6 @@ using telemetry::Counter;
 
 namespace {
 
-// Of parked blocks' contents, beside their frames; and of a partition's frames, at most.
-constexpr uint64_t kParkedBytesMax = 64 << 10;
-constexpr uint32_t kParkedShare = 64;
-
 uint32_t reserve_high_of(uint32_t frames, const Options& options) {
   uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
   uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
@@ -70,7 +66,7 @@ bool Partition::serve(Request& request) {
       describe_wait(request);
       return true;
     case Wish::kUnpark:
-      unpark(request.frame, true);
+      unpark(request.frame);
       request.answer = Answer::kDone;
       return true;
     case Wish::kPrefetch:
@@ -254,6 +250,10 @@ uint32_t Partition::evict_some(uint32_t wanted) {
   uint32_t evicted = 0;
   while (evicted < wanted) {
     uint32_t frame = evict_one();
+    if (frame == kNone && !parked_.empty()) {
+      unpark(parked_.front().resident.frame);
+      continue;
+    }
     if (frame == kNone) break;
     free_.push_back(frame);
     ++evicted;
@@ -279,6 +279,7 @@ void Partition::learn_touches() {
 
 void Partition::refill_reserve() {
   if (wants_touches_) learn_touches();
+  policy_->on_limit(limit_.load_relaxed());
   bool may_write = may_write_now();
   uint32_t looks_left = frame_count_ + reserve_high_;
   while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {

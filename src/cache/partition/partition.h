@@ -39,6 +39,9 @@ namespace spw::cache {
 // A reserve holds at most this share of a partition's frames, read-ahead blocks not yet used this one.
 inline constexpr uint32_t kReserveShare = 8;
 inline constexpr uint32_t kAheadShare = 8;
+// Of parked blocks' contents, beside their frames: larger blocks are not parked. And of a partition's frames, at most.
+inline constexpr uint64_t kParkedBytesMax = 64 << 10;
+inline constexpr uint32_t kParkedShare = 64;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;
 
@@ -150,7 +153,7 @@ class Partition final : private FrameProbe {
     std::byte* contents;
   };
   bool park(Resident resident, const std::byte* contents);
-  void unpark(FrameId frame, bool wanted);
+  void unpark(FrameId frame);
 
   // writeback/writeback.cc
   struct Run;

@@ -35,7 +35,7 @@ bool Partition::visit_range(Request& request, Visit visit) {
     }
     PinWord seen = word(frame).load_acquire();
     if (seen.parked() && seen.block().value - request.block.value < request.count) {
-      unpark(global(frame), false);
+      unpark(global(frame));
       seen = word(frame).load_acquire();
     }
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)

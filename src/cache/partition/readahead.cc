@@ -137,7 +137,7 @@ void Partition::finish_fill(IoOp& op, int error) {
       commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
     }
     if (error == 0 && i == op.marker) {
-      if (pin_word.park().refs() > 0) unpark(op.frames[i], true);
+      if (pin_word.park().refs() > 0) unpark(op.frames[i]);
       continue;
     }
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.

@@ -1,6 +1,7 @@
 #include "front/interpose/fault_signal.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "front/interpose/real.h"
@@ -12,8 +13,10 @@ namespace {
 
 FaultHandler g_handler = nullptr;
 struct sigaction g_program;
+pid_t g_process =
+    0;  // whose action g_program is: not that of a child of vfork(), which shares our memory but not our handlers
 
-// Guards g_program. Signals are blocked while it is held, so no handler of the same thread can wait for it.
+// Guards the above. Signals are blocked while it is held, so no handler of the same thread can wait for it.
 Atomic<bool> g_locked{false};
 
 class Locked {
@@ -21,24 +24,29 @@ class Locked {
   Locked() {
     sigset_t all;
     sigfillset(&all);
-    real().pthread_sigmask(SIG_SETMASK, &all, &before_);
+    real().pthread_sigmask(SIG_SETMASK, &all, &mask_after_);
     while (g_locked.exchange_acquire(true)) platform::spin_pause();
   }
   ~Locked() {
     g_locked.store_release(false);
-    real().pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    real().pthread_sigmask(SIG_SETMASK, &mask_after_, nullptr);
   }
+  // These stay blocked afterwards, too.
+  void keep_blocked(const sigset_t& signals) { sigorset(&mask_after_, &mask_after_, &signals); }
 
  private:
-  sigset_t before_;
+  sigset_t mask_after_;
 };
 
-int install(int program_flags) {
+// `before`: what this replaces.
+int install(const struct sigaction& program, struct sigaction* before) {
   struct sigaction ours{};
   ours.sa_sigaction = g_handler;
-  // SA_NODEFER: serving a fault may itself be interrupted by another thread's; the program's mask is not ours to grow.
-  ours.sa_flags = SA_SIGINFO | SA_NODEFER | (program_flags & (SA_RESTART | SA_ONSTACK));
-  return real().sigaction(SIGSEGV, &ours, nullptr);
+  // SA_NODEFER: serving a fault may itself be interrupted by another thread's; the program's mask is not ours to grow. An
+  // ignored signal interrupts no system call.
+  ours.sa_flags = SA_SIGINFO | SA_NODEFER | (program.sa_flags & (SA_RESTART | SA_ONSTACK));
+  if (program.sa_handler == SIG_IGN) ours.sa_flags |= SA_RESTART;
+  return real().sigaction(SIGSEGV, &ours, before);
 }
 
 // The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction.
@@ -52,29 +60,37 @@ void end_by_default(int signal, const siginfo_t* info) {
 }  // namespace
 
 Status share_fault_signal(FaultHandler handler) {
-  struct sigaction before;
+  Locked lock;
+  struct sigaction before{};
   if (real().sigaction(SIGSEGV, nullptr, &before) != 0) return Status(errno, "cannot read the fault handler");
-  g_program = before;
   g_handler = handler;
-  if (install(before.sa_flags) != 0) return Status(errno, "cannot install the fault handler");
+  g_process = getpid();
+  if (install(before, &g_program) != 0) return Status(errno, "cannot install the fault handler");
   return {};
 }
 
+void fault_signal_forked() {
+  g_locked.store_release(false);
+  g_process = getpid();
+}
+
 int set_fault_action(const struct sigaction* action, struct sigaction* before) {
-  if (g_handler == nullptr) return real().sigaction(SIGSEGV, action, before);
   // Outside of the lock: these addresses are the program's, and may fault.
-  struct sigaction wanted{}, replaced;
+  struct sigaction wanted{}, replaced{};
   if (action != nullptr) wanted = *action;
+  int result = 0;
   {
     Locked lock;
-    replaced = g_program;
-    if (action != nullptr) {
-      if (install(wanted.sa_flags) != 0) return -1;
-      g_program = wanted;
+    if (g_handler == nullptr || g_process != getpid()) {
+      result = real().sigaction(SIGSEGV, action ? &wanted : nullptr, &replaced);
+    } else {
+      replaced = g_program;
+      if (action != nullptr) result = install(wanted, nullptr);
+      if (action != nullptr && result == 0) g_program = wanted;
     }
   }
-  if (before != nullptr) *before = replaced;
-  return 0;
+  if (result == 0 && before != nullptr) *before = replaced;
+  return result;
 }
 
 void pass_fault_on(int signal, siginfo_t* info, void* context) {
@@ -83,13 +99,15 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
     Locked lock;
     program = g_program;
     if ((program.sa_flags & SA_RESETHAND) != 0) g_program.sa_handler = SIG_DFL;
+    if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
+      // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
+      sigdelset(&program.sa_mask, signal);
+      lock.keep_blocked(program.sa_mask);
+    }
   }
   const bool was_sent = info->si_code <= 0;
   if (program.sa_handler == SIG_IGN && was_sent) return;
   if (program.sa_handler == SIG_DFL || program.sa_handler == SIG_IGN) return end_by_default(signal, info);
-  // The kernel puts the thread's mask back when our handler returns.
-  if ((program.sa_flags & SA_NODEFER) == 0) sigaddset(&program.sa_mask, signal);
-  real().pthread_sigmask(SIG_BLOCK, &program.sa_mask, nullptr);
   if ((program.sa_flags & SA_SIGINFO) != 0)
     program.sa_sigaction(signal, info, context);
   else

@@ -1,10 +1,12 @@
 // SIGSEGV, shared between the runtime and the program: the kernel knows the runtime's handler, which serves faults on managed
 // memory; what the program installs is kept here and gets every other fault, as the kernel would have called it.
 //
-// Like the kernel's: the program's mask and SA_NODEFER, SA_RESETHAND and SA_SIGINFO; an ignored fault ends the program; the default
-// action leaves a core at the instruction. The handler runs on the program's alternate stack if it asked for that (SA_ONSTACK).
+// Like the kernel's: the program's mask, SA_RESETHAND and SA_SIGINFO; an ignored fault ends the program; the default action
+// leaves a core at the instruction. The handler runs on the program's alternate stack if it asked for that (SA_ONSTACK). Unlike
+// it: SIGSEGV is not blocked while its handler runs, as if by SA_NODEFER, since what the handler uses may be managed.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's.
-// Limits: with SA_ONSTACK the runtime serves its own faults on the program's alternate stack too, which has to have room for both.
+// A child of vfork() has handlers of its own and gets the kernel's sigaction(); so has one of fork(), which begins with a copy.
+// Limits: a program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own faults on the program's alternate stack too, which has to have room for both.
 #pragma once
 
 #include <signal.h>
@@ -17,6 +19,8 @@ using FaultHandler = void (*)(int signal, siginfo_t* info, void* context);
 
 // Once, before any thread can fault: `handler` is the runtime's. What was installed before counts as the program's.
 Status share_fault_signal(FaultHandler handler);
+// In the child of a fork, before anything else.
+void fault_signal_forked();
 // What the program's sigaction(SIGSEGV, action, before) does. Until share_fault_signal() it is the kernel's.
 int set_fault_action(const struct sigaction* action, struct sigaction* before);
 // A fault that is not the runtime's. Called by its handler, as the last it does.

@@ -316,8 +316,28 @@ void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
     std::lock_guard lock(refused_mutex_);
     refused_pages_.push_back(page);
     SPW_CHECK(platform::protect(address, kMmuPageBytes, left).is_ok());
+    if (may_access(page, left == platform::Protection::kRead)) admit_pages(page, page + kMmuPageBytes);
   }
   faults_.wake(address, kMmuPageBytes);
+}
+
+// Under refused_mutex_. Whether there were any.
+bool MappedEngine::admit_pages(uintptr_t begin, uintptr_t end) {
+  const auto admitted = std::partition(refused_pages_.begin(), refused_pages_.end(),
+                                       [&](uintptr_t page) { return page < begin || page >= end; });
+  const bool found = admitted != refused_pages_.end();
+  for (auto page = admitted; page != refused_pages_.end(); ++page)
+    SPW_CHECK(
+        platform::protect(reinterpret_cast<void*>(*page), kMmuPageBytes, platform::Protection::kReadWrite)
+            .is_ok());
+  refused_pages_.erase(admitted, refused_pages_.end());
+  return found;
+}
+
+void MappedEngine::grown(BlockId first, uint64_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
+  std::lock_guard lock(refused_mutex_);
+  admit_pages(begin, begin + (count << options_.block_shift));
 }
 
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
@@ -326,11 +346,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
   const uintptr_t page = round_down(address, kMmuPageBytes);
   if (!may_access(address, is_store)) return false;
   std::lock_guard lock(refused_mutex_);
-  auto refused = std::find(refused_pages_.begin(), refused_pages_.end(), page);
-  if (refused == refused_pages_.end()) return false;
-  refused_pages_.erase(refused);
-  return platform::protect(reinterpret_cast<void*>(page), kMmuPageBytes, platform::Protection::kReadWrite)
-      .is_ok();
+  return admit_pages(page, page + kMmuPageBytes);
 }
 
 // ---- Hints ----

@@ -12,8 +12,9 @@
 // A fault is served by the workers of FaultServer, a hint in the thread that asks. Both pin the block for the moment
 //   (so that it cannot go while its pages and hints are set) and unpin it: nothing holds blocks in memory but windows.
 // Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
-//   the program gets the SIGSEGV that it would get from the kernel. Should the address be handed out later, admit_fault()
-//   gives the rights back.
+//   the program gets the SIGSEGV that it would get from the kernel. When the address is handed out later, grown() gives the
+//   rights back: the runtime's own reads of it, and the kernel's for a writeback, must find them. refuse() looks again under the
+//   lock that grown() takes once the range is live, so one of them sees the other.
 // Lifetime: a process's; ends before its cache, when no transfer is in flight.
 // Fork: managed space is not inherited; a child that touches it stops with a message.
 #pragma once
@@ -77,6 +78,7 @@ class MappedEngine final : public region::Engine {
   void watch() override;
   bool is_watching() const override { return watch_.load_acquire() == kWatched; }
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
+  void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store) override;
   void forked() override;
   uint64_t metadata_bytes() const override;
@@ -110,6 +112,7 @@ class MappedEngine final : public region::Engine {
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
   FaultClient& take_fault_client(uint32_t thread);
   void refuse(uintptr_t page, platform::Protection left);
+  bool admit_pages(uintptr_t begin, uintptr_t end);
   bool is_live(BlockId block) const;
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;

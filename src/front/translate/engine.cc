@@ -43,7 +43,7 @@ TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOption
               fatal,
               options.satc == SatcLevels::kNone ? nullptr : &budget_,
               &satc_bytes_,
-              options.satc == SatcLevels::kAll},
+              options.satc},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
               alias_slots(cache, options) + kHeldWindowsMax, kThreadWaitNsMax,
               options.satc == SatcLevels::kNone ? kMinEntries : kEntriesPerThreadMax) {

@@ -31,8 +31,10 @@ inline constexpr uint32_t kSatcWays = 8;
 inline constexpr uint32_t kMinEntries = 2;
 inline constexpr uint32_t kEntriesPerThreadMax = 1u << 22;
 inline constexpr uint32_t kGrowthShareMin = 8;
+// Entries that one translation evicts at most: one for room, one to bring a full set down.
+inline constexpr uint32_t kEvictedAtOnce = 2;
 // Evicted entries stay pinned for this many further evictions: what makes the ABI's validity rule true.
-inline constexpr uint32_t kRingPins = SPW_STABLE_TRANSLATIONS;
+inline constexpr uint32_t kRingPins = kEvictedAtOnce * SPW_STABLE_TRANSLATIONS;
 // Windows of the public API that all threads together may hold: kept out of the threads' shares.
 inline constexpr uint32_t kHeldWindowsMax = 16;
 // How long a thread waits for others to end when no pins are left for it.

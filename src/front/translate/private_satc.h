@@ -13,6 +13,7 @@
 // Threads: one. Lifetime: empty before destruction (clear()). Limits: SatcShape.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,13 +51,15 @@ class PrivateSatc {
     return nullptr;
   }
 
-  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. Its set holds at most
-  // `ways_limit` entries afterwards; for each that had to go, `evicted` is called with its block and contents
-  // first. `spare(block)`: see the header.
+  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. For each entry that had to go,
+  // kEvictedAtOnce at most, `evicted` is called with its block and contents first; so a set comes down to `ways_limit` entries by and
+  // by. `spare(block)`: see the header.
   template <class Spare, class Evicted>
   SatcEntry* insert(BlockId block, uint32_t ways_limit, Spare spare, Evicted evicted) {
     Set set = set_of(block);
-    for (uint32_t used = used_ways(set); used >= ways_limit; --used) {
+    const uint32_t used = used_ways(set);
+    const uint32_t over = used < ways_limit ? 0 : std::min(used - ways_limit + 1, kEvictedAtOnce);
+    for (uint32_t i = 0; i < over; ++i) {
       uint32_t victim = choose_victim(set, spare);
       evicted(BlockId(set.keys[victim] - 1), set.entries[victim]);
       set.keys[victim] = 0;

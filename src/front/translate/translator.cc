@@ -85,7 +85,22 @@ void Translator::size_direct() {
   if (config_.satc_bytes) config_.satc_bytes->fetch_add_relaxed(footprint_bytes());
 }
 
+SatcEntry& Translator::pin_alone(BlockId block, Access access) {
+  SPW_CHECK(!busy_);
+  busy_ = true;
+  counters_.add(Counter::private_misses);
+  cache::Pin pin;
+  if (Status status = config_.cache->pin(client_, block, access, &pin); !status) config_.fatal(status);
+  alone_.data = pin.data;
+  alone_.frame = pin.frame;
+  alone_.writable = access != Access::kRead;
+  retire(pin.frame);
+  busy_ = false;
+  return alone_;
+}
+
 SatcEntry& Translator::lookup(BlockId block, Access access) {
+  if (config_.levels == SatcLevels::kNone) return pin_alone(block, access);
   SatcEntry* entry = private_.find(block);
   if (!entry) return miss(block, access);
   counters_.add(Counter::private_hits);
@@ -167,7 +182,7 @@ void Translator::grow() {
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {
-  if (!config_.has_direct) return;
+  if (config_.levels != SatcLevels::kAll) return;
   __spw_satc_entry& direct = direct_entry(address);
   direct.read_tag = granule_of(address);
   direct.write_tag = entry.writable ? granule_of(address) : 0;
@@ -272,7 +287,12 @@ region::Window Translator::pin_window(uintptr_t address, size_t max_bytes, Acces
   }
   SPW_CHECK(slot);  // more than kWindowsPerThread at a time
   slot->frame = entry.frame;
-  slot->orphaned = false;
+  // Without a private SATC the window holds a pin of its own.
+  slot->orphaned = config_.levels == SatcLevels::kNone;
+  cache::Pin pin;
+  if (slot->orphaned)
+    if (Status status = config_.cache->pin(client_, block_of(address), access, &pin); !status)
+      config_.fatal(status);
   ++slot->holders;
   return {entry.data + offset_of(address), bytes, entry.frame};
 }

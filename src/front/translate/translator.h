@@ -32,7 +32,7 @@ namespace spw::front {
 
 inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 20;
 
-// For measuring what a level is worth. kNone: of the private SATC only what keeps translations valid for a while is left.
+// For measuring what a level is worth. kNone: each translation pins its block anew, and what keeps it valid for a while is left.
 enum class SatcLevels : uint8_t { kAll, kPrivate, kNone };
 
 // What all translators of an engine share.
@@ -44,7 +44,7 @@ struct TranslatorConfig {
   void (*fatal)(const Status& status) = nullptr;
   PinBudget* budget = nullptr;             // what a full SATC asks for more pins; nullptr: it stays as it is
   Atomic<uint64_t>* satc_bytes = nullptr;  // what all SATCs take; nullptr: not counted
-  bool has_direct = true;                  // else no direct entry is ever filled
+  SatcLevels levels = SatcLevels::kAll;    // kPrivate, kNone: no direct entry is ever filled
 };
 
 class Translator {
@@ -116,6 +116,7 @@ class Translator {
   void read_managed(uintptr_t address, std::byte* bytes, size_t size);
   void write_managed(uintptr_t address, const std::byte* bytes, size_t size);
   SatcEntry& lookup(BlockId block, cache::Access access);
+  SatcEntry& pin_alone(BlockId block, cache::Access access);
   SatcEntry& miss(BlockId block, cache::Access access);
   uint32_t ways_limit(BlockId block);
   void approach(BlockId block);
@@ -143,6 +144,7 @@ class Translator {
   uint32_t growth_pause_ = 0;  // full sets to meet before the budget is asked again
   std::array<FrameId, kRingPins> ring_;
   uint32_t ring_at_ = 0;
+  SatcEntry alone_;  // kNone: the last translation
   std::array<HeldWindow, region::kWindowsPerThread> windows_;
   telemetry::CounterBlock& counters_;
   bool busy_ = false;

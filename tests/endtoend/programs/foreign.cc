@@ -39,7 +39,7 @@ volatile sig_atomic_t g_blocked = 0;
 void on_own_fault(int signal, siginfo_t* info, void*) {
   sigset_t blocked;
   sigprocmask(SIG_BLOCK, nullptr, &blocked);
-  g_blocked = sigismember(&blocked, SIGUSR1) * 10 + sigismember(&blocked, SIGSEGV);
+  g_blocked = sigismember(&blocked, SIGUSR1);
   g_faults = g_faults + (signal == SIGSEGV && info->si_addr == reinterpret_cast<void*>(16));
   siglongjmp(g_back, 1);
 }
