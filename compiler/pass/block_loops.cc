@@ -13,6 +13,7 @@
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 #include "llvm/Transforms/Utils/ValueMapper.h"
+#include "pass/llvm_versions.h"
 #include "pass/segments.h"
 
 namespace spw::pass {
@@ -112,7 +113,7 @@ class Planner {
 // Expands what the dispatch needs into the preheader. Nothing may have been split yet: the expander reuses values by
 // the dominator tree it was given.
 bool expand(Plan& plan, ScalarEvolution& evolution, const DataLayout& layout) {
-  SCEVExpander expander(evolution, layout, "spw");
+  SCEVExpander expander = make_expander(evolution, layout);
   Instruction* place = plan.loop->getLoopPreheader()->getTerminator();
   if (!expander.isSafeToExpandAt(plan.backedges, place)) return false;
   for (const Stream& stream : plan.streams)

@@ -9,6 +9,7 @@
 #include "pass/eligible_functions.h"
 #include "pass/hints/mapped_module.h"
 #include "pass/library_code.h"
+#include "pass/llvm_versions.h"
 #include "pass/masked_accesses.h"
 #include "pass/memory_intrinsics.h"
 #include "pass/options.h"
@@ -204,9 +205,8 @@ PreservedAnalyses MarkEnginePass::run(Module& module, ModuleAnalysisManager&) {
 PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& module_analyses) {
   constexpr const char* kFlag = "spillway";
   if (module.getModuleFlag(kFlag)) return PreservedAnalyses::all();
-  if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {
-    module.getContext().emitError("spillway: only x86-64 can be instrumented, not " +
-                                  module.getTargetTriple());
+  if (const Triple triple = triple_of(module); triple.getArch() != Triple::x86_64) {
+    module.getContext().emitError("spillway: only x86-64 can be instrumented, not " + triple.str());
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);

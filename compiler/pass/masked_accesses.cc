@@ -1,6 +1,7 @@
 #include "pass/masked_accesses.h"
 
 #include "llvm/IR/IntrinsicsX86.h"
+#include "pass/llvm_versions.h"
 
 namespace spw::pass {
 
@@ -23,8 +24,12 @@ struct Masked {
   Align alignment;  // of a whole vector, or of a lane for packed and gathered ones
 };
 
-Align alignment_operand(const IntrinsicInst& intrinsic, unsigned operand) {
-  return cast<ConstantInt>(intrinsic.getArgOperand(operand))->getMaybeAlignValue().valueOrOne();
+// By the pointer operand. Which operand the mask is.
+unsigned set_mask(Masked& m, const IntrinsicInst& call) {
+  const MaskedOperands operands = masked_operands(call, m.pointer_operand);
+  m.alignment = operands.alignment;
+  m.mask = call.getArgOperand(operands.mask);
+  return operands.mask;
 }
 
 bool describe(IntrinsicInst& call, Masked& m) {
@@ -33,29 +38,23 @@ bool describe(IntrinsicInst& call, Masked& m) {
   switch (call.getIntrinsicID()) {
     case Intrinsic::masked_load:
       m.pointer = call.getArgOperand(0);
-      m.alignment = alignment_operand(call, 1);
-      m.mask = call.getArgOperand(2);
-      m.pass_through = call.getArgOperand(3);
+      m.pass_through = call.getArgOperand(set_mask(m, call) + 1);
       break;
     case Intrinsic::masked_store:
       m.stored = call.getArgOperand(0);
       m.pointer = call.getArgOperand(1);
       m.pointer_operand = 1;
-      m.alignment = alignment_operand(call, 2);
-      m.mask = call.getArgOperand(3);
+      set_mask(m, call);
       break;
     case Intrinsic::masked_gather:
       m.lane_pointers = call.getArgOperand(0);
-      m.alignment = alignment_operand(call, 1);
-      m.mask = call.getArgOperand(2);
-      m.pass_through = call.getArgOperand(3);
+      m.pass_through = call.getArgOperand(set_mask(m, call) + 1);
       break;
     case Intrinsic::masked_scatter:
       m.stored = call.getArgOperand(0);
       m.lane_pointers = call.getArgOperand(1);
       m.pointer_operand = 1;
-      m.alignment = alignment_operand(call, 2);
-      m.mask = call.getArgOperand(3);
+      set_mask(m, call);
       break;
     case Intrinsic::masked_expandload:
       m.packed = true;

@@ -5,7 +5,11 @@
 // backend. (ThinLTO's compile step would run "last" before vectorisation, and the optimiser would then work
 // on translated code.) A compile step that is to be followed by such a link loads the plugin only to note the engine.
 #include "llvm/Passes/PassBuilder.h"
+#if __has_include("llvm/Plugins/PassPlugin.h")  // LLVM 22
+#include "llvm/Plugins/PassPlugin.h"
+#else
 #include "llvm/Passes/PassPlugin.h"
+#endif
 #include "pass/instrument.h"
 #include "pass/options.h"
 
@@ -23,7 +27,9 @@ void add_mark(ModulePassManager& passes, OptimizationLevel) {
 
 void register_callbacks(PassBuilder& builder) {
   builder.registerPipelineStartEPCallback(add_mark);
-  builder.registerOptimizerLastEPCallback(add_pass);
+  // LLVM 20 and later say in which phase of link-time optimisation, too.
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager& passes, OptimizationLevel level, auto...) { add_pass(passes, level); });
   builder.registerFullLinkTimeOptimizationLastEPCallback(add_pass);
   builder.registerPipelineParsingCallback(
       [](StringRef name, ModulePassManager& passes, ArrayRef<PassBuilder::PipelineElement>) {

@@ -7,6 +7,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/SSAUpdaterBulk.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 
 namespace spw::pass {
@@ -176,10 +177,7 @@ void TwoVersions::repair() {
       for (Use* use : uses) updater.AddUse(variable, use);
     }
     if (!instruction.isUsedByMetadata()) continue;
-    SmallVector<DbgVariableIntrinsic*, 1> calls;
-    SmallVector<DbgVariableRecord*, 4> records;
-    findDbgUsers(calls, &instruction, &records);
-    for (DbgVariableRecord* record : records)
+    for (DbgVariableRecord* record : debug_records_of(instruction))
       if (!tree.dominates(&instruction, record->getInstruction())) record->setKillLocation();
   }
   updater.RewriteAllUses(&tree);

@@ -5,7 +5,7 @@ target triple = "x86_64-pc-linux-gnu"
 define <4 x i32> @masked_load(ptr %p, <4 x i1> %m, <4 x i32> %else) {
 ; CHECK-LABEL: define <4 x i32> @masked_load
 ; CHECK: %spw.managed = icmp eq
-; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %spw.raw, i32 4, <4 x i1> %m, <4 x i32> %else)
+; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr {{(align 4 )?}}%spw.raw, {{(i32 4, )?}}<4 x i1> %m, <4 x i32> %else)
 ; CHECK: phi <4 x i32>
 ; CHECK: store <4 x i32> %else, ptr %spw.values
 ; CHECK: bitcast <4 x i1> %m to i4
@@ -18,7 +18,7 @@ define <4 x i32> @masked_load(ptr %p, <4 x i1> %m, <4 x i32> %else) {
 
 define void @masked_store(ptr %p, <8 x double> %v, <8 x i1> %m) {
 ; CHECK-LABEL: define void @masked_store
-; CHECK: call void @llvm.masked.store.v8f64.p0(<8 x double> %v, ptr %spw.raw, i32 8, <8 x i1> %m)
+; CHECK: call void @llvm.masked.store.v8f64.p0(<8 x double> %v, ptr {{(align 8 )?}}%spw.raw, {{(i32 8, )?}}<8 x i1> %m)
 ; CHECK: call preserve_mostcc ptr @__spw_store_v1(ptr {{.*}}, i64 8)
   call void @llvm.masked.store.v8f64.p0(<8 x double> %v, ptr %p, i32 8, <8 x i1> %m)
   ret void
@@ -63,7 +63,7 @@ define void @compress(ptr %p, <4 x i32> %v, <4 x i1> %m) {
 define <8 x float> @avx(ptr %p, <8 x i32> %m) {
 ; CHECK-LABEL: define <8 x float> @avx
 ; CHECK: [[MASK:%.*]] = icmp slt <8 x i32> %m, zeroinitializer
-; CHECK: call <8 x float> @llvm.masked.load.v8f32.p0(ptr %spw.raw, i32 1, <8 x i1> [[MASK]]
+; CHECK: call <8 x float> @llvm.masked.load.v8f32.p0(ptr {{(align 1 )?}}%spw.raw, {{(i32 1, )?}}<8 x i1> [[MASK]]
 ; CHECK-NOT: call {{.*}}x86.avx
   %v = call <8 x float> @llvm.x86.avx.maskload.ps.256(ptr %p, <8 x i32> %m)
   ret <8 x float> %v
