@@ -22,22 +22,37 @@ class HintSwitchTest : public testing::Test {
     blocks_ += blocks;
     switch_.look(blocks_);
   }
+  // A first trip, and nothing for a while.
+  void find_not_worth_it() {
+    look(1, 1);
+    for (int i = 0; i < 100; ++i) look(0, 0);
+    EXPECT_FALSE(HintTable::is_on());
+  }
   HintSwitch switch_;
   uint64_t blocks_ = 0;
 };
 
-TEST_F(HintSwitchTest, misses_on_demand_switch_it_on_at_once) {
+TEST_F(HintSwitchTest, is_on_from_the_first_trip) {
+  EXPECT_FALSE(HintTable::is_on());
+  switch_.note_trip();
+  EXPECT_TRUE(HintTable::is_on());
+}
+
+TEST_F(HintSwitchTest, misses_on_demand_switch_it_on_again) {
+  find_not_worth_it();
   look(20, 20);
   EXPECT_TRUE(HintTable::is_on());
 }
 
 TEST_F(HintSwitchTest, a_few_misses_do_not) {
-  for (int i = 0; i < 100; ++i) look(10, 10);
+  find_not_worth_it();
+  for (int i = 0; i < 100; ++i) look(1, 10);
   EXPECT_FALSE(HintTable::is_on());
 }
 
 TEST_F(HintSwitchTest, misses_between_many_blocks_read_ahead_do_not) {
-  for (int i = 0; i < 100; ++i) look(20, 1000);
+  find_not_worth_it();
+  for (int i = 0; i < 100; ++i) look(10, 1000);
   EXPECT_FALSE(HintTable::is_on());
 }
 
@@ -52,7 +67,7 @@ TEST_F(HintSwitchTest, goes_off_after_a_while_when_nearly_all_is_read_ahead) {
   look(20, 20);
   int looks = 0;
   while (HintTable::is_on() && looks < 1000) {
-    look(20, 1000);
+    look(3, 1000);
     ++looks;
   }
   EXPECT_GT(looks, 5) << "one look is too short to tell";

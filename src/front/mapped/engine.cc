@@ -305,7 +305,11 @@ void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
 
 // What its region fills together with the block, without waiting.
 void MappedEngine::after_miss(cache::Client& client, BlockId block) {
-  if (regions_->locate_for_fill(block).has_contents) hint_switch_.note_trip();
+  // While frames are plentiful the first touch of memory brings its neighbours along.
+  constexpr uint32_t kShortShare = 16;
+  if (regions_->locate_for_fill(block).has_contents ||
+      cache_->free_frames() < cache_->frame_limit() / kShortShare)
+    hint_switch_.note_trip();
   const auto fill = regions_->fill_of(block);
   if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }

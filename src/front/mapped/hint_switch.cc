@@ -1,7 +1,5 @@
 #include "front/mapped/hint_switch.h"
 
-#include "front/mapped/hint_table.h"
-
 namespace spw::front {
 
 bool HintSwitch::is_idle() const { return trips_.load_relaxed() == 0 && !HintTable::is_on(); }
@@ -19,7 +17,10 @@ void HintSwitch::look(uint64_t blocks_in) {
   trips_since_ += trips;
   blocks_since_ += blocks;
   if (++looks_since_ < kCalmLooks) return;
-  if (trips_since_ < kTripsMin || trips_since_ * kOffShare < blocks_since_) HintTable::switch_on(false);
+  if (trips_since_ < kTripsMin || trips_since_ * kOffShare < blocks_since_) {
+    was_off_.store_relaxed(true);
+    HintTable::switch_on(false);
+  }
   trips_since_ = blocks_since_ = looks_since_ = 0;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 uint64_t blocks_brought_in() {
   const telemetry::Totals totals = telemetry::read_totals();
-  return total(totals, telemetry::Counter::fills) + total(totals, telemetry::Counter::readahead_fills);
+  return total(totals, telemetry::Counter::fills) + total(totals, telemetry::Counter::readahead_fills) +
+         total(totals, telemetry::Counter::zero_fills);
 }
 
 }  // namespace
