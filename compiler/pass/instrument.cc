@@ -210,9 +210,10 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
-  if (opt_library) link_library_code(module, engine_of(module));
+  const Engine engine = engine_of(module);
+  if (opt_library) link_library_code(module, engine);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-  if (engine_of(module) == Engine::kMapped)
+  if (engine == Engine::kMapped)
     instrument_for_mapped(module, analyses);
   else
     instrument_for_translated(module, analyses);

@@ -41,15 +41,15 @@ void share(Function& function, Engine engine) {
 
 }  // namespace
 
-unsigned link_library_code(Module& module, Engine engine) {
-  unsigned count = 0;
+void link_library_code(Module& module, Engine engine) {
+  bool is_needed = false;
   for (const LibraryFunction& known : kFunctions) {
     Function* function = module.getFunction(known.name);
     if (!function || !function->isDeclaration() || function->use_empty()) continue;
     replace(*function, known.ours);
-    ++count;
+    is_needed = true;
   }
-  if (count == 0) return 0;
+  if (!is_needed) return;
   const StringRef bitcode(spw_library_bitcode_begin,
                           static_cast<size_t>(spw_library_bitcode_end - spw_library_bitcode_begin));
   auto library = parseBitcodeFile(MemoryBufferRef(bitcode, "library"), module.getContext());
@@ -63,7 +63,6 @@ unsigned link_library_code(Module& module, Engine engine) {
   for (const LibraryFunction& known : kFunctions)
     if (Function* function = module.getFunction(known.ours); function && !function->isDeclaration())
       share(*function, engine);
-  return count;
 }
 
 }  // namespace spw::pass

@@ -7,7 +7,7 @@
 
 namespace spw::pass {
 
-// The number of functions replaced. One that the module defines itself is left alone.
-unsigned link_library_code(llvm::Module& module, Engine engine);
+// A function that the module defines itself is left alone.
+void link_library_code(llvm::Module& module, Engine engine);
 
 }  // namespace spw::pass

@@ -21,6 +21,8 @@ inline constexpr uint64_t kGroupBlocks = uint64_t{1} << kGroupShift;
 
 // Blocks that one request reads or writes at most: neighbours within a group.
 inline constexpr uint64_t kRunBytesMax = uint64_t{1} << 20;
+// Of the contents of one partition's parked blocks (partition/parking.cc), beside their frames: larger blocks are not parked.
+inline constexpr uint64_t kParkedBytesMax = uint64_t{64} << 10;
 constexpr uint32_t run_blocks_max(unsigned block_shift) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(kRunBytesMax >> block_shift, 1, kGroupBlocks));
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "cache/partition/partition.h"
+#include "cache/partition_map.h"
 
 namespace spw::runtime {
 

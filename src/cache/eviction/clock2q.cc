@@ -89,11 +89,10 @@ uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
   is_full_ = true;
   age(frames);
   const bool probation_first = size_[kNew] + size_[kOld] > probation_max_;
-  uint32_t frame = probation_first ? candidate_on_probation(frames) : candidate_of_main(frames);
-  if (frame == kNoCandidate)
-    frame = probation_first ? candidate_of_main(frames) : candidate_on_probation(frames);
-  // What was on probation may be in main by now.
-  if (frame == kNoCandidate && !probation_first) frame = candidate_of_main(frames);
+  uint32_t frame = probation_first ? kNoCandidate : candidate_of_main(frames);
+  if (frame == kNoCandidate) frame = candidate_on_probation(frames);
+  // What was on probation may be there by now, too.
+  if (frame == kNoCandidate) frame = candidate_of_main(frames);
   // Only the window is left.
   for (uint32_t looks = size_[kNew]; frame == kNoCandidate && looks > 0; --looks) {
     const uint32_t newest = lists_.back(kNew);

@@ -37,8 +37,8 @@ Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> p
       reserve_high_(reserve_high_of(frame_count_, commons.options)),
       run_blocks_max_(run_blocks_max(commons.options.block_shift)),
       ahead_max_(frame_count_ / kAheadShare),
-      evict_batch_(static_cast<uint32_t>(
-          std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(reserve_high_, 1u)))),
+      evict_batch_(
+          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
       parked_max_(parked_max_of(frame_count_, commons)),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),

@@ -39,8 +39,7 @@ namespace spw::cache {
 // A reserve holds at most this share of a partition's frames, read-ahead blocks not yet used this one.
 inline constexpr uint32_t kReserveShare = 8;
 inline constexpr uint32_t kAheadShare = 8;
-// Of parked blocks' contents, beside their frames: larger blocks are not parked. And of a partition's frames, at most.
-inline constexpr uint64_t kParkedBytesMax = 64 << 10;
+// Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;

@@ -34,12 +34,12 @@ bool Partition::visit_range(Request& request, Visit visit) {
       frame = static_cast<uint32_t>(request.cursor);
     }
     PinWord seen = word(frame).load_acquire();
-    if (seen.parked() && seen.block().value - request.block.value < request.count) {
+    if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
+      continue;
+    if (seen.parked()) {
       unpark(global(frame));
       seen = word(frame).load_acquire();
     }
-    if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
-      continue;
     if (!visit(frame, seen)) return false;
   }
   request.answer = request.cursor == end ? Answer::kDone : Answer::kMore;

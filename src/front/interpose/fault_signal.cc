@@ -13,8 +13,8 @@ namespace {
 
 FaultHandler g_handler = nullptr;
 struct sigaction g_program;
-pid_t g_process =
-    0;  // whose action g_program is: not that of a child of vfork(), which shares our memory but not our handlers
+// Whose action g_program is: not that of a child of vfork(), which shares our memory but not our handlers.
+pid_t g_process = 0;
 
 // Guards the above. Signals are blocked while it is held, so no handler of the same thread can wait for it.
 Atomic<bool> g_locked{false};

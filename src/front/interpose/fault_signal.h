@@ -6,7 +6,8 @@
 // it: SIGSEGV is not blocked while its handler runs, as if by SA_NODEFER, since what the handler uses may be managed.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's.
 // A child of vfork() has handlers of its own and gets the kernel's sigaction(); so has one of fork(), which begins with a copy.
-// Limits: a program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own faults on the program's alternate stack too, which has to have room for both.
+// Limits: a program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
+// faults on the program's alternate stack too, which has to have room for both.
 #pragma once
 
 #include <signal.h>
@@ -17,7 +18,8 @@ namespace spw::interpose {
 
 using FaultHandler = void (*)(int signal, siginfo_t* info, void* context);
 
-// Once, before any thread can fault: `handler` is the runtime's. What was installed before counts as the program's.
+// Once, before memory is managed; other threads may be in set_fault_action(). `handler` is the runtime's. What was installed before
+// counts as the program's.
 Status share_fault_signal(FaultHandler handler);
 // In the child of a fork, before anything else.
 void fault_signal_forked();

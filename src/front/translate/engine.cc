@@ -37,16 +37,10 @@ void reset_thread_block() {
 
 TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options,
                                    void (*fatal)(const Status&))
-    : config_{&cache,
-              options.block_shift,
-              cache.partition_map(),
-              fatal,
-              options.satc == SatcLevels::kNone ? nullptr : &budget_,
-              &satc_bytes_,
-              options.satc},
+    : config_{&cache,   options.block_shift, cache.partition_map(), fatal,
+              &budget_, &satc_bytes_,        options.satc},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
-              alias_slots(cache, options) + kHeldWindowsMax, kThreadWaitNsMax,
-              options.satc == SatcLevels::kNone ? kMinEntries : kEntriesPerThreadMax) {
+              alias_slots(cache, options) + kHeldWindowsMax) {
   if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, *options.frames, slots);
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);

@@ -29,12 +29,11 @@ uint32_t capacity_of(uint32_t partition_frames) {
 }  // namespace
 
 PinBudget::PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads,
-                     uint32_t reserved, uint64_t wait_ns_max, uint32_t thread_entries_max)
+                     uint32_t reserved, uint64_t wait_ns_max)
     : partitions_(partitions),
       expected_threads_(std::max(expected_threads, 1u)),
       capacity_(capacity_of(partition_frames) - std::min(capacity_of(partition_frames), reserved)),
-      wait_ns_max_(wait_ns_max),
-      thread_entries_max_(thread_entries_max) {
+      wait_ns_max_(wait_ns_max) {
   SPW_CHECK(is_power_of_two(partitions));
 }
 
@@ -51,7 +50,7 @@ uint32_t PinBudget::for_late_threads() const {
   return std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
 }
 
-uint32_t PinBudget::entries_max() const { return std::min(capacity_ * partitions_, thread_entries_max_); }
+uint32_t PinBudget::entries_max() const { return std::min(capacity_ * partitions_, kEntriesPerThreadMax); }
 
 Result<SatcShape> PinBudget::acquire() {
   std::unique_lock lock(mutex_);
@@ -67,7 +66,7 @@ Result<SatcShape> PinBudget::acquire() {
   uint32_t charge = threads_ == 0 ? first : threads_ < expected_threads_ ? fair : left / kLateShare;
   if (threads_ < expected_threads_) charge = std::min(charge, left - std::min(left, for_late_threads()));
   charge = std::max(charge, kSmallestCharge);
-  uint32_t entries_max = std::max(thread_entries_max_ / partitions_, kMinEntries);
+  uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
   uint32_t entries = std::min(charge - kRingPins, entries_max);
   SatcShape shape = shape_for(entries);
   ++threads_;
@@ -82,7 +81,7 @@ SatcShape PinBudget::grow(const SatcShape& shape) {
   uint32_t kept = for_late_threads() + (capacity_ - for_late_threads()) / (2 * expected_threads_) * absent;
   uint32_t left = capacity_ - charged_;
   uint32_t more = std::min(left - std::min(left, kept), shape.sets * shape.ways);
-  uint32_t entries = std::min(shape.sets * shape.ways + more, thread_entries_max_ / partitions_);
+  uint32_t entries = std::min(shape.sets * shape.ways + more, kEntriesPerThreadMax / partitions_);
   SatcShape larger = shape_for(entries);
   if (larger.charge() < shape.charge() + shape.charge() / kGrowthShareMin) return shape;
   charged_ += larger.charge() - shape.charge();

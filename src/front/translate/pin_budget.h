@@ -53,10 +53,9 @@ struct SatcShape {
 class PinBudget {
  public:
   // `partition_frames`: frames of the smallest partition. `partitions`: a power of two.
-  // `reserved`: pins others may hold in one partition (the aliases of foreign code). `thread_entries_max`: of a thread's
-  // SATC, but kMinEntries in each group.
+  // `reserved`: pins others may hold in one partition (the aliases of foreign code).
   PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads, uint32_t reserved = 0,
-            uint64_t wait_ns_max = kThreadWaitNsMax, uint32_t thread_entries_max = kEntriesPerThreadMax);
+            uint64_t wait_ns_max = kThreadWaitNsMax);
 
   Result<SatcShape> acquire();
   // A larger shape in exchange for `shape`, up to twice its entries; `shape` itself when it would not become larger by
@@ -77,7 +76,6 @@ class PinBudget {
   const uint32_t expected_threads_;
   const uint32_t capacity_;
   const uint64_t wait_ns_max_;
-  const uint32_t thread_entries_max_;
   mutable std::mutex mutex_;
   std::condition_variable released_;
   uint32_t charged_ = 0;

@@ -85,16 +85,21 @@ void Translator::size_direct() {
   if (config_.satc_bytes) config_.satc_bytes->fetch_add_relaxed(footprint_bytes());
 }
 
+void Translator::pin_into(SatcEntry& entry, BlockId block, Access access) {
+  cache::Pin pin;
+  Status status = config_.cache->pin(client_, block, access, &pin);
+  if (!status) config_.fatal(status);
+  entry.data = pin.data;
+  entry.frame = pin.frame;
+  entry.writable = access != Access::kRead;
+}
+
 SatcEntry& Translator::pin_alone(BlockId block, Access access) {
   SPW_CHECK(!busy_);
   busy_ = true;
   counters_.add(Counter::private_misses);
-  cache::Pin pin;
-  if (Status status = config_.cache->pin(client_, block, access, &pin); !status) config_.fatal(status);
-  alone_.data = pin.data;
-  alone_.frame = pin.frame;
-  alone_.writable = access != Access::kRead;
-  retire(pin.frame);
+  pin_into(alone_, block, access);
+  retire(alone_.frame);
   busy_ = false;
   return alone_;
 }
@@ -119,12 +124,7 @@ SatcEntry& Translator::miss(BlockId block, Access access) {
   SatcEntry* entry = private_.insert(
       block, ways_limit(block), [this](BlockId candidate) { return withdraw_direct(candidate); },
       [this](BlockId victim, const SatcEntry& old) { evicted(victim, old); });
-  cache::Pin pin;
-  Status status = config_.cache->pin(client_, block, access, &pin);
-  if (!status) config_.fatal(status);
-  entry->data = pin.data;
-  entry->frame = pin.frame;
-  entry->writable = access != Access::kRead;
+  pin_into(*entry, block, access);
   approach(block);
   busy_ = false;
   return *entry;
@@ -289,10 +289,7 @@ region::Window Translator::pin_window(uintptr_t address, size_t max_bytes, Acces
   slot->frame = entry.frame;
   // Without a private SATC the window holds a pin of its own.
   slot->orphaned = config_.levels == SatcLevels::kNone;
-  cache::Pin pin;
-  if (slot->orphaned)
-    if (Status status = config_.cache->pin(client_, block_of(address), access, &pin); !status)
-      config_.fatal(status);
+  if (slot->orphaned) pin_into(entry, block_of(address), access);
   ++slot->holders;
   return {entry.data + offset_of(address), bytes, entry.frame};
 }

@@ -117,6 +117,7 @@ class Translator {
   void write_managed(uintptr_t address, const std::byte* bytes, size_t size);
   SatcEntry& lookup(BlockId block, cache::Access access);
   SatcEntry& pin_alone(BlockId block, cache::Access access);
+  void pin_into(SatcEntry& entry, BlockId block, cache::Access access);
   SatcEntry& miss(BlockId block, cache::Access access);
   uint32_t ways_limit(BlockId block);
   void approach(BlockId block);
