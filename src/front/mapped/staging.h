@@ -1,4 +1,5 @@
-// Staging buffers: where the contents of blocks are read to before they are installed at their own address.
+// Staging buffers: where the contents of blocks are read to before they are installed at their own address. Those of runs lie in
+// huge pages where the kernel has them.
 //
 // Invariant: run buffers in use <= runs_max. Threads: any. Lifetime: outlives every buffer it handed out.
 // Limits: runs_max buffers for runs; buffers for single blocks as many as are asked for (one a thread).
@@ -26,6 +27,8 @@ class Staging {
   uint64_t mapped_bytes() const;
 
  private:
+  std::byte* make_runs();
+  std::byte* make(uint64_t bytes, uint64_t alignment_bytes, uint64_t count, size_t k);
   static size_t index(Kind kind) { return static_cast<size_t>(kind); }
 
   mutable std::mutex mutex_;
