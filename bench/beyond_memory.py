@@ -1,18 +1,21 @@
 """The sections of bench/mapped.py whose data is larger than memory."""
 import dataclasses
 import pathlib
+import time
 
-from harness import cgroup, fio, peers, process, reads, swap
+from harness import cgroup, fio, peers, process, programs, reads, swap
 from harness.programs import Programs
 from harness.report import Report, Row
 
 MIB, GIB = 1 << 20, 1 << 30
 THREADS = 2
 BUILDS = {"recompiled": "mapped", "unmodified": "native"}  # variant to the build that runs under Spillway
+FAULT_BUILDS = BUILDS | {"faults by signals": programs.SIGNALS}  # unmodified, too
 RECORD_BYTES = 100
 EDGE_FACTOR = 16
 MEMORY_SHARE = 4  # one part of so many of the data fits
 PROBE_SCALE = 16  # of a case, for choosing the kernel's settings
+SETTLE_S = 5  # before each run: a disk that has just taken much is slower for a while
 RUN_LIMIT_S = 600  # of our own runs: something hangs
 CAP_BYTES_MIN = 32 * MIB
 PEER_LIMIT_S_MIN = 10
@@ -59,6 +62,7 @@ class Bench(Report):
 
     def ours(self, case: Case, variant: str) -> tuple[process.Result, dict]:
         if (case.name, variant) not in self.runs:
+            time.sleep(SETTLE_S)
             self.runs[case.name, variant] = self.programs.spillway(
                 case.cap_bytes, case.program, *case.arguments, build=BUILDS[variant], block=case.block or self.block,
                 limit_bytes=self.programs.limit(case.cap_bytes), time_limit_s=RUN_LIMIT_S)
@@ -153,6 +157,7 @@ def run_peers(bench: Bench, case: Case, ours_s: float) -> dict[str, tuple[proces
         result, cluster = peers.on_swap(bench.programs, job, peer_job(probe_case, probe_case.cap_bytes), limit_s)
         found["swap"] = result, f"page-cluster {cluster}"
     limit_s = min(bench.peer_limit_s, max(PEER_LIMIT_S_MIN, MMAP_PATIENCE * ours_s))
+    time.sleep(SETTLE_S)
     found["mmap"] = peers.on_mapped_files(bench.programs, job, limit_s), "arrays in mapped files"
     return found
 
@@ -266,13 +271,13 @@ def umap_claim(bench: Bench) -> None:
         Claim("BFS", "graph", ("--graph", graph, "--load", "map", "--run", "bfs", "--verify", "no", "--progress", "off"),
               graph, graph_bytes(graph_scale), "bfs"),
     ]
-    rows: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
+    rows: dict[str, list[Row]] = {variant: [] for variant in FAULT_BUILDS}
     for claim in claims:
         for threads in UMAP_THREADS:
             for variant, row in umap_rows(bench, claim, threads).items():
                 rows[variant].append(row)
     words.unlink(missing_ok=True)
-    for variant in BUILDS:
+    for variant in FAULT_BUILDS:
         bench.add_mean("UMap's claim", f"geometric mean against mmap, {variant}", rows[variant], UMAP_TARGET_MEAN)
 
 
@@ -281,6 +286,7 @@ def prepare(bench: Bench, claim: Claim) -> None:
     if claim.program == "micro":
         bench.programs.native("micro", "file-make", "--file", claim.file, "--bytes", claim.data_bytes)
     reads.drop_page_cache(claim.file)
+    time.sleep(SETTLE_S)
 
 
 def umap_rows(bench: Bench, claim: Claim, threads: int) -> dict[str, Row]:
@@ -295,7 +301,7 @@ def umap_rows(bench: Bench, claim: Claim, threads: int) -> dict[str, Row]:
         return {}
     case = Case(claim.name, claim.program, arguments, claim.data_bytes, cap_bytes, phase=claim.phase)
     rows = {}
-    for variant, build in BUILDS.items():
+    for variant, build in FAULT_BUILDS.items():
         prepare(bench, claim)
         result, counters = bench.programs.spillway(cap_bytes, claim.program, *arguments, build=build, block=bench.block,
                                                    map_files=claim.file, limit_bytes=limit_bytes,

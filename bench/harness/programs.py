@@ -7,6 +7,7 @@ from . import process
 
 # OpenMP's threads spin while they wait, which would be counted as their program's processor time.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+SIGNALS = "signals"  # as a build: the native one, whose threads serve their own faults
 ALLOWANCE_BYTES = 32 << 20  # on top of a cap, for code, stacks and small allocations
 
 
@@ -45,12 +46,14 @@ class Programs:
 
     def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "4K", build: str = "spillway",
                  map_files: pathlib.Path | None = None, **options) -> tuple[process.Result, dict]:
-        """The result, and the runtime's counters. build `native`: an unmodified program, whose mappings of
+        """The result, and the runtime's counters. build `native` or SIGNALS: an unmodified program, whose mappings of
         `map_files` are managed too, as those of recompiled programs are."""
+        more = ["--faults", "signals"] if build == SIGNALS else []
+        build = "native" if build == SIGNALS else build
         stats_file = self.store / "stats.json"
         stats_file.unlink(missing_ok=True)
         command = [self.spillway_command, "run", "--memory", memory_bytes, "--store", self.store, "--block", block,
-                   f"--stats={stats_file}", *(["--map-files", map_files] if map_files and build == "native" else []), "--",
+                   f"--stats={stats_file}", *(["--map-files", map_files] if map_files and build == "native" else []), *more, "--",
                    self.path(build, name), *arguments]
         result = process.run(command, self.store, grouped=self.grouped, environment=ENVIRONMENT, **options)
         try:

@@ -26,7 +26,11 @@ namespace spw::platform {
 
 namespace {
 
-constexpr uint64_t kFeatures = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID;
+uint64_t features(FaultDelivery delivery) {
+  return UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
+         (delivery == FaultDelivery::kSignal ? uint64_t{UFFD_FEATURE_SIGBUS} : 0);
+}
+
 constexpr size_t kEventsMax = 64;
 constexpr size_t kRangesMax = 512;  // of one process_madvise; the kernel's limit is 1024
 
@@ -55,13 +59,14 @@ int open_descriptor(FaultScope* scope) {
 
 }  // namespace
 
-Result<UserFault> UserFault::open(FaultScope scope_wanted) {
+Result<UserFault> UserFault::open(FaultScope scope_wanted, FaultDelivery delivery) {
   UserFault opened;
-  opened.scope_ = scope_wanted;
+  opened.scope_ = delivery == FaultDelivery::kSignal ? FaultScope::kUserOnly : scope_wanted;
+  opened.delivery_ = delivery;
   int fd = open_descriptor(&opened.scope_);
   if (fd < 0) return Status(errno, "userfaultfd is not allowed here");
   opened.file_ = File(fd);
-  uffdio_api api{UFFD_API, kFeatures, 0};
+  uffdio_api api{UFFD_API, features(delivery), 0};
   if (::ioctl(fd, UFFDIO_API, &api) != 0)
     return Status::sentence(ENOTSUP,
                             "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");

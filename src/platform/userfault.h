@@ -30,14 +30,22 @@ enum class FaultScope : uint8_t {
   kUserOnly,  // system calls that meet a missing page fail with EFAULT (unprivileged_userfaultfd = 0)
 };
 
+// How a fault reaches the process.
+enum class FaultDelivery : uint8_t {
+  kEvents,  // wait_events() tells another thread, and the faulting one sleeps
+  kSignal,  // the faulting thread gets SIGBUS (BUS_ADRERR); nobody sees faults of system calls
+};
+
 class UserFault {
  public:
   UserFault() = default;
-  // Takes faults of system calls too where the kernel lets us (or /dev/userfaultfd does). EPERM, ENOSYS where it is forbidden;
-  // ENOTSUP where write protection is missing. `scope_wanted`: kUserOnly does not try for more (for tests).
-  static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll);
+  // Takes faults of system calls too where the kernel lets us (or /dev/userfaultfd does) and `delivery` can. EPERM, ENOSYS where
+  // it is forbidden; ENOTSUP where write protection is missing. `scope_wanted`: kUserOnly does not try for more (for tests).
+  static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll,
+                                FaultDelivery delivery = FaultDelivery::kEvents);
 
   FaultScope scope() const { return scope_; }
+  FaultDelivery delivery() const { return delivery_; }
   int fd() const { return file_.fd(); }
 
   Status register_range(void* address, uint64_t bytes) const;
@@ -55,6 +63,7 @@ class UserFault {
  private:
   File file_;
   FaultScope scope_ = FaultScope::kAll;
+  FaultDelivery delivery_ = FaultDelivery::kEvents;
 };
 
 // Gives the memory of many ranges of this process back with as few calls as the kernel allows.

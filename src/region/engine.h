@@ -39,6 +39,8 @@ class Engine : public ManagedAccess {
   virtual void grown(BlockId, uint64_t /*count*/) {}
   // SIGSEGV at `address`, which is managed. True: the access may be tried again.
   virtual bool admit_fault(uintptr_t address, bool is_store) = 0;
+  // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
+  virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/) { return false; }
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.
   virtual void forked() = 0;
   // What it uses beside the frames: translation caches, staging, hints.

@@ -20,12 +20,13 @@ constexpr greg_t kWriteFault = 2;
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  bool managed = info->si_code > 0 && is_managed(address);
+  const bool is_missing = signal == SIGBUS && info->si_code == BUS_ADRERR;
+  const bool managed = (is_missing || (signal == SIGSEGV && info->si_code > 0)) && is_managed(address);
   if (managed) {
     int saved_errno = errno;
     const greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    bool served =
-        g_admit(address, registers[REG_ERR] & kWriteFault, static_cast<uintptr_t>(registers[REG_RIP]));
+    const bool served = g_admit({address, (registers[REG_ERR] & kWriteFault) != 0, is_missing,
+                                 static_cast<uintptr_t>(registers[REG_RIP])});
     errno = saved_errno;
     if (served) return;
   }
@@ -34,9 +35,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-Status install_fault_handler(AdmitFault admit) {
+Status install_fault_handler(int signal, AdmitFault admit) {
   g_admit = admit;
-  return interpose::share_fault_signal(&on_fault);
+  return interpose::share_fault_signal(signal, &on_fault);
 }
 
 }  // namespace spw::runtime

@@ -32,6 +32,7 @@ inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
 enum class Levels : uint8_t { kAll, kPrivate, kShared, kOwner };
+enum class Faults : uint8_t { kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
 
@@ -55,6 +56,7 @@ struct Options {
   IoChoice io = IoChoice::kAuto;
   uint64_t readahead_blocks = 0;
   // The mapped engine's.
+  Faults faults = Faults::kThreads;
   uint64_t pollers = 0;
   uint64_t fillers = 0;
   uint64_t evictors = 0;

@@ -177,6 +177,8 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   for_engine.block_shift = for_cache.block_shift;
   for_engine.space_bytes = space_bytes;
   for_engine.scope = wanted_fault_scope();
+  for_engine.delivery = options_.faults == Faults::kSignals ? platform::FaultDelivery::kSignal
+                                                            : platform::FaultDelivery::kEvents;
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = {static_cast<unsigned>(options_.evictors), static_cast<unsigned>(options_.low_percent),
@@ -232,9 +234,10 @@ Status Runtime::set_memory_limit(uint64_t bytes) {
   return {};
 }
 
-bool Runtime::admit_fault(uintptr_t address, bool is_store, uintptr_t instruction) {
-  if (!engine_->admit_fault(address, is_store)) return false;
-  if (kind_ == Engine::kTranslated) foreign_sites_.note(instruction);
+bool Runtime::admit_fault(const Fault& fault) {
+  if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store);
+  if (!engine_->admit_fault(fault.address, fault.is_store)) return false;
+  if (kind_ == Engine::kTranslated) foreign_sites_.note(fault.instruction);
   return true;
 }
 

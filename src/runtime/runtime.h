@@ -18,6 +18,7 @@
 #include "region/engine.h"
 #include "region/region_map.h"
 #include "runtime/cache_adapter.h"
+#include "runtime/fault_handler.h"
 #include "runtime/memory_adapter.h"
 #include "runtime/memory_plan.h"
 #include "runtime/options.h"
@@ -56,7 +57,7 @@ class Runtime {
   Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;
   // See install_fault_handler.
-  bool admit_fault(uintptr_t address, bool is_store, uintptr_t instruction);
+  bool admit_fault(const Fault& fault);
 
  private:
   Runtime(const Options& options, Engine engine) : options_(options), kind_(engine) {}

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,9 +42,9 @@ void read_options() {
   g_options = new Options(std::move(*options));
 }
 
-bool admit_fault(uintptr_t address, bool is_store, uintptr_t instruction) {
+bool admit_fault(const Fault& fault) {
   Runtime* runtime = g_runtime.load_acquire();
-  return runtime && runtime->admit_fault(address, is_store, instruction);
+  return runtime && runtime->admit_fault(fault);
 }
 
 void before_fork() {
@@ -65,7 +66,11 @@ Runtime* make_runtime() {
   auto made = Runtime::create(*g_options, **g_choice);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
-  if (Status status = install_fault_handler(&admit_fault); !status) fatal(kExitUsage, status.message());
+  for (const int signal : {SIGSEGV, SIGBUS}) {
+    if (signal == SIGBUS && g_options->faults != Faults::kSignals) continue;
+    if (Status status = install_fault_handler(signal, &admit_fault); !status)
+      fatal(kExitUsage, status.message());
+  }
   return runtime;
 }
 
@@ -128,6 +133,8 @@ __attribute__((constructor)) void library_loaded() {
     fatal(kExitUsage,
           Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
               .message());
+  interpose::keep_unblocked(SIGSEGV);
+  if (g_options->faults == Faults::kSignals) interpose::keep_unblocked(SIGBUS);
   manage_process();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });

@@ -1,5 +1,7 @@
 """Streams, stdio and descriptors with managed buffers."""
-from kit import Kit, SMALL, UNOPTIMISED, MEDIUM, LARGE
+from kit import ENGINES, Kit, LARGE, MEDIUM, SIGNALS, SMALL, UNOPTIMISED
+
+ENGINES = (*ENGINES, SIGNALS)
 
 CONFIGS = (SMALL, UNOPTIMISED, MEDIUM)
 

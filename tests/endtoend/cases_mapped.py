@@ -3,7 +3,9 @@ import hashlib
 import pathlib
 import random
 
-from kit import Config, EXIT_FAILURE, Kit, MEDIUM, MIB, Run, SMALL, expect
+from kit import Config, ENGINES, EXIT_FAILURE, Kit, MEDIUM, MIB, Run, SIGNALS, SMALL, expect
+
+ENGINES = (*ENGINES, SIGNALS)
 
 # Not a whole number of pages.
 FILE_BYTES = 28 * MIB + 12_345

@@ -1,5 +1,7 @@
 """Threads, locks, atomics and OpenMP on managed memory."""
-from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM
+from kit import Config, ENGINES, Kit, MEDIUM, SIGNALS, SMALL, UNOPTIMISED
+
+ENGINES = (*ENGINES, SIGNALS)
 
 CAP_16M = Config(("-O2",), "16M", "4K", "combining")
 # Sixteen threads at once do not fit the pins of 24 MiB of 64 KiB blocks.

@@ -5,9 +5,9 @@ import pathlib
 import random
 import shutil
 
-from kit import ENGINES, Kit, MIB, Skipped, expect
+from kit import Kit, MIB, PRELOADED, Skipped, expect
 
-ENGINES = ENGINES[2:]
+ENGINES = PRELOADED
 # A few times the cap, which is large enough for what the programs keep natively.
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
 

@@ -12,6 +12,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 TIME_LIMIT_S = 90
 ENGINES = ("translated", "mapped", "unmodified")
+SIGNALS = "signals"
+PRELOADED = ("unmodified", SIGNALS)
 # How the runtime ends a program that cannot go on (src/runtime/fatal.h).
 EXIT_USAGE, EXIT_FAILURE = 2, 74
 
@@ -69,7 +71,8 @@ class Run:
 
 class Kit:
     """`place`: this case's own directory, empty at first, on the disk that holds the build. `engine`: how programs are made and
-    run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones."""
+    run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones, and so does signals,
+    where threads serve their own faults."""
 
     def __init__(self, build: pathlib.Path, place: pathlib.Path, engine: str):
         self.build = build
@@ -90,7 +93,7 @@ class Kit:
                 suffix: str = "") -> pathlib.Path:
         """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later cases while it is fresh."""
         path = HERE / "programs" / source
-        if self.engine == "unmodified":
+        if self.engine in PRELOADED:
             spillway = False
         if spillway:
             flags = (*flags, f"-fspillway-engine={self.engine}")
@@ -115,8 +118,9 @@ class Kit:
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-        if self.engine == "unmodified" and "SPILLWAY_MEMORY" in more:
-            kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
+        if self.engine in PRELOADED and "SPILLWAY_MEMORY" in more:
+            kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*",
+                     "SPILLWAY_FAULTS": "signals" if self.engine == SIGNALS else "threads"}
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
 
     def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,

@@ -46,6 +46,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.servers, 0u);
   EXPECT_EQ(options.delegation, DelegationChoice::kAuto);
   EXPECT_EQ(options.levels, Levels::kAll);
+  EXPECT_EQ(options.faults, Faults::kThreads);
   EXPECT_EQ(options.io, IoChoice::kAuto);
   EXPECT_EQ(options.readahead_blocks, 256u);
   EXPECT_EQ(options.stats.kind, StatsKind::kOff);
@@ -68,7 +69,8 @@ TEST(Options, every_option_is_read_from_its_variable) {
   Parsed parsed = parse({"SPILLWAY_MEMORY=1G", "SPILLWAY_STORE=/mnt/nvme", "SPILLWAY_BLOCK=64K",
                          "SPILLWAY_ENGINE=translated", "SPILLWAY_POLICY=clock", "SPILLWAY_THRESHOLD=1M",
                          "SPILLWAY_QUOTA=10M", "SPILLWAY_SERVERS=3", "SPILLWAY_DELEGATION=dedicated",
-                         "SPILLWAY_IO=threads", "SPILLWAY_READAHEAD=0", "SPILLWAY_STATS=/var/run.json"});
+                         "SPILLWAY_FAULTS=signals", "SPILLWAY_IO=threads", "SPILLWAY_READAHEAD=0",
+                         "SPILLWAY_STATS=/var/run.json"});
   ASSERT_TRUE(parsed.options.is_ok()) << parsed.options.status().context();
   const Options& options = *parsed.options;
   EXPECT_EQ(options.memory_bytes, kGiB);
@@ -79,6 +81,7 @@ TEST(Options, every_option_is_read_from_its_variable) {
   EXPECT_EQ(options.quota_bytes, 10 * kMiB);
   EXPECT_EQ(options.servers, 3u);
   EXPECT_EQ(options.delegation, DelegationChoice::kDedicated);
+  EXPECT_EQ(options.faults, Faults::kSignals);
   EXPECT_EQ(options.io, IoChoice::kThreads);
   EXPECT_EQ(options.readahead_blocks, 0u);
   EXPECT_EQ(options.stats.kind, StatsKind::kJson);

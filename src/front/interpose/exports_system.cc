@@ -111,18 +111,21 @@ SPW_ENTRY int pipe2(int* ends, int flags) noexcept { return real().pipe2(Native(
 
 // Signals.
 SPW_ENTRY int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
-  if (signal == SIGSEGV) return set_fault_action(Native(action), Native(before));
-  return real().sigaction(signal, Native(action), Native(before));
+  if (is_fault_signal(signal)) return set_fault_action(signal, Native(action), Native(before));
+  if (action == nullptr) return real().sigaction(signal, nullptr, Native(before));
+  struct sigaction wanted = *Native(action);
+  remove_unblocked(wanted.sa_mask);
+  return real().sigaction(signal, &wanted, Native(before));
 }
 // What signal() is in terms of sigaction() differs by the flags alone.
 static sighandler_t set_handler(int number, sighandler_t handler, int flags,
                                 sighandler_t (*otherwise)(int, sighandler_t)) {
-  if (number != SIGSEGV || handler == SIG_ERR) return otherwise(number, handler);
+  if (!is_fault_signal(number) || handler == SIG_ERR) return otherwise(number, handler);
   struct sigaction action{}, before;
   action.sa_handler = handler;
   action.sa_flags = flags;
   if (flags == SA_RESTART) sigaddset(&action.sa_mask, number);
-  return set_fault_action(&action, &before) == 0 ? before.sa_handler : SIG_ERR;
+  return set_fault_action(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
 SPW_ENTRY sighandler_t signal(int number, sighandler_t handler) noexcept {
   return set_handler(number, handler, SA_RESTART, real().signal);
@@ -130,11 +133,18 @@ SPW_ENTRY sighandler_t signal(int number, sighandler_t handler) noexcept {
 SPW_ENTRY sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
   return set_handler(number, handler, SA_RESETHAND | SA_NODEFER, real().__sysv_signal);
 }
+static int change_mask(int how, const sigset_t* set, sigset_t* before,
+                       int (*change)(int, const sigset_t*, sigset_t*)) {
+  if (set == nullptr || how == SIG_UNBLOCK) return change(how, Native(set), Native(before));
+  sigset_t wanted = *Native(set);
+  remove_unblocked(wanted);
+  return change(how, &wanted, Native(before));
+}
 SPW_ENTRY int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
-  return real().sigprocmask(how, Native(set), Native(before));
+  return change_mask(how, set, before, real().sigprocmask);
 }
 SPW_ENTRY int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
-  return real().pthread_sigmask(how, Native(set), Native(before));
+  return change_mask(how, set, before, real().pthread_sigmask);
 }
 SPW_ENTRY int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
   return real().sigaltstack(Native(wanted), Native(before));

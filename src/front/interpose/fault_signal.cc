@@ -11,10 +11,16 @@ namespace spw::interpose {
 
 namespace {
 
-FaultHandler g_handler = nullptr;
-struct sigaction g_program;
-// Whose action g_program is: not that of a child of vfork(), which shares our memory but not our handlers.
+struct Shared {
+  FaultHandler handler = nullptr;
+  struct sigaction program{};
+};
+Shared g_segv, g_bus;
+// Whose actions these are: not those of a child of vfork(), which shares our memory but not our handlers.
 pid_t g_process = 0;
+sigset_t g_unblocked;  // empty at first, as all bits 0 are; does not change once there are threads
+
+Shared& shared(int signal) { return signal == SIGSEGV ? g_segv : g_bus; }
 
 // Guards the above. Signals are blocked while it is held, so no handler of the same thread can wait for it.
 Atomic<bool> g_locked{false};
@@ -39,14 +45,14 @@ class Locked {
 };
 
 // `before`: what this replaces.
-int install(const struct sigaction& program, struct sigaction* before) {
+int install(int signal, const struct sigaction& program, struct sigaction* before) {
   struct sigaction ours{};
-  ours.sa_sigaction = g_handler;
+  ours.sa_sigaction = shared(signal).handler;
   // SA_NODEFER: serving a fault may itself be interrupted by another thread's; the program's mask is not ours to grow. An
   // ignored signal interrupts no system call.
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | (program.sa_flags & (SA_RESTART | SA_ONSTACK));
   if (program.sa_handler == SIG_IGN) ours.sa_flags |= SA_RESTART;
-  return real().sigaction(SIGSEGV, &ours, before);
+  return real().sigaction(signal, &ours, before);
 }
 
 // The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction.
@@ -59,14 +65,25 @@ void end_by_default(int signal, const siginfo_t* info) {
 
 }  // namespace
 
-Status share_fault_signal(FaultHandler handler) {
+Status share_fault_signal(int signal, FaultHandler handler) {
   Locked lock;
   struct sigaction before{};
-  if (real().sigaction(SIGSEGV, nullptr, &before) != 0) return Status(errno, "cannot read the fault handler");
-  g_handler = handler;
+  if (real().sigaction(signal, nullptr, &before) != 0) return Status(errno, "cannot read the fault handler");
+  shared(signal).handler = handler;
   g_process = getpid();
-  if (install(before, &g_program) != 0) return Status(errno, "cannot install the fault handler");
+  if (install(signal, before, &shared(signal).program) != 0)
+    return Status(errno, "cannot install the fault handler");
   return {};
+}
+
+void keep_unblocked(int signal) {
+  sigaddset(&g_unblocked, signal);
+  real().pthread_sigmask(SIG_UNBLOCK, &g_unblocked, nullptr);
+}
+
+void remove_unblocked(sigset_t& mask) {
+  for (const int signal : {SIGSEGV, SIGBUS})
+    if (sigismember(&g_unblocked, signal) == 1) sigdelset(&mask, signal);
 }
 
 void fault_signal_forked() {
@@ -74,19 +91,20 @@ void fault_signal_forked() {
   g_process = getpid();
 }
 
-int set_fault_action(const struct sigaction* action, struct sigaction* before) {
+int set_fault_action(int signal, const struct sigaction* action, struct sigaction* before) {
   // Outside of the lock: these addresses are the program's, and may fault.
   struct sigaction wanted{}, replaced{};
   if (action != nullptr) wanted = *action;
   int result = 0;
   {
     Locked lock;
-    if (g_handler == nullptr || g_process != getpid()) {
-      result = real().sigaction(SIGSEGV, action ? &wanted : nullptr, &replaced);
+    Shared& ours = shared(signal);
+    if (ours.handler == nullptr || g_process != getpid()) {
+      result = real().sigaction(signal, action ? &wanted : nullptr, &replaced);
     } else {
-      replaced = g_program;
-      if (action != nullptr) result = install(wanted, nullptr);
-      if (action != nullptr && result == 0) g_program = wanted;
+      replaced = ours.program;
+      if (action != nullptr) result = install(signal, wanted, nullptr);
+      if (action != nullptr && result == 0) ours.program = wanted;
     }
   }
   if (result == 0 && before != nullptr) *before = replaced;
@@ -97,11 +115,12 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
   struct sigaction program;
   {
     Locked lock;
-    program = g_program;
-    if ((program.sa_flags & SA_RESETHAND) != 0) g_program.sa_handler = SIG_DFL;
+    program = shared(signal).program;
+    if ((program.sa_flags & SA_RESETHAND) != 0) shared(signal).program.sa_handler = SIG_DFL;
     if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
       // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
       sigdelset(&program.sa_mask, signal);
+      remove_unblocked(program.sa_mask);
       lock.keep_blocked(program.sa_mask);
     }
   }

@@ -1,12 +1,14 @@
-// SIGSEGV, shared between the runtime and the program: the kernel knows the runtime's handler, which serves faults on managed
-// memory; what the program installs is kept here and gets every other fault, as the kernel would have called it.
+// The signals of faults, SIGSEGV and SIGBUS, shared between the runtime and the program: the kernel knows the runtime's handler,
+// which serves faults on managed memory; what the program installs is kept here and gets every other fault, as the kernel would
+// have called it. Those that the runtime needs are never blocked: a fault in a thread that blocks its signal ends the process.
 //
 // Like the kernel's: the program's mask, SA_RESETHAND and SA_SIGINFO; an ignored fault ends the program; the default action
 // leaves a core at the instruction. The handler runs on the program's alternate stack if it asked for that (SA_ONSTACK). Unlike
-// it: SIGSEGV is not blocked while its handler runs, as if by SA_NODEFER, since what the handler uses may be managed.
+// it: the signal is not blocked while its handler runs, as if by SA_NODEFER, since what the handler uses may be managed; and what the
+// program blocks leaves these out, in what it is told of its mask too.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's.
 // A child of vfork() has handlers of its own and gets the kernel's sigaction(); so has one of fork(), which begins with a copy.
-// Limits: a program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
+// Limits: a mask that is set without libc is the program's own doing. A program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
 // faults on the program's alternate stack too, which has to have room for both.
 #pragma once
 
@@ -18,13 +20,18 @@ namespace spw::interpose {
 
 using FaultHandler = void (*)(int signal, siginfo_t* info, void* context);
 
-// Once, before memory is managed; other threads may be in set_fault_action(). `handler` is the runtime's. What was installed before
-// counts as the program's.
-Status share_fault_signal(FaultHandler handler);
+inline bool is_fault_signal(int signal) { return signal == SIGSEGV || signal == SIGBUS; }
+// Once each, before memory is managed; other threads may be in set_fault_action(). `handler` is the runtime's. What was installed
+// before counts as the program's.
+Status share_fault_signal(int signal, FaultHandler handler);
+// At the start, by the only thread there is: the signal will be shared.
+void keep_unblocked(int signal);
+// Takes out what is kept unblocked.
+void remove_unblocked(sigset_t& mask);
 // In the child of a fork, before anything else.
 void fault_signal_forked();
-// What the program's sigaction(SIGSEGV, action, before) does. Until share_fault_signal() it is the kernel's.
-int set_fault_action(const struct sigaction* action, struct sigaction* before);
+// What the program's sigaction(signal, action, before) does. Until share_fault_signal() it is the kernel's.
+int set_fault_action(int signal, const struct sigaction* action, struct sigaction* before);
 // A fault that is not the runtime's. Called by its handler, as the last it does.
 void pass_fault_on(int signal, siginfo_t* info, void* context);
 

@@ -30,6 +30,7 @@ Access access_of(bool is_store) { return is_store ? Access::kWrite : Access::kRe
 
 struct MappedEngine::Thread {
   cache::Client* client = nullptr;
+  cache::Client* fault_client = nullptr;  // opened by the first signal
   unsigned held_windows = 0;
 };
 
@@ -39,7 +40,7 @@ thread_local void* t_thread = nullptr;
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
   std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
-  auto faults = platform::UserFault::open(options.scope);
+  auto faults = platform::UserFault::open(options.scope, options.delivery);
   if (!faults) return faults.status();
   engine->faults_ = std::move(*faults);
   auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
@@ -81,7 +82,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   cache_ = &cache;
   regions_ = &regions;
   SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
-  fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
+  const bool has_server = faults_.delivery() == platform::FaultDelivery::kEvents;
+  if (has_server) fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
   for (FaultClient& fault_client : fault_clients_) {
     auto client = cache.open_client(cache::Uses::kUnseen);
     if (!client) return client.status();
@@ -91,7 +93,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
   server_ = std::make_unique<FaultServer>(faults_, options_.faults,
                                           [this](const platform::FaultEvent& event) { serve(event); });
-  if (Status status = server_->start(); !status) return status;
+  if (has_server)
+    if (Status status = server_->start(); !status) return status;
   room_ = std::make_unique<RoomKeeper>(cache, hint_switch_, options_.room);
   if (Status status = room_->start(); !status) return status;
   // System calls that had begun before would meet missing pages, which only faults of their own bring in.
@@ -208,20 +211,27 @@ MappedEngine::Thread& MappedEngine::this_thread() {
 MappedEngine::Thread& MappedEngine::register_thread() {
   InRuntime guard;
   check_not_forked();
-  auto client = cache_->open_client(cache::Uses::kSeen);
-  if (!client) options_.fatal(client.status());
-  auto* thread = new Thread{*client, 0};
+  auto* thread = new Thread{&open_client(cache::Uses::kSeen)};
   t_thread = thread;
   pthread_setspecific(key_, thread);
   return *thread;
 }
 
-void MappedEngine::thread_ended(void* thread) {
+cache::Client& MappedEngine::open_client(cache::Uses uses) {
+  auto client = cache_->open_client(uses);
+  if (!client) options_.fatal(client.status());
+  return **client;
+}
+
+void MappedEngine::thread_ended(void* ended) {
   InRuntime guard;
+  auto* thread = static_cast<Thread*>(ended);
   t_thread = nullptr;
-  if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_)
-    engine->cache_->close_client(static_cast<Thread*>(thread)->client);
-  delete static_cast<Thread*>(thread);
+  if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_) {
+    engine->cache_->close_client(thread->client);
+    if (thread->fault_client) engine->cache_->close_client(thread->fault_client);
+  }
+  delete thread;
 }
 
 void MappedEngine::check_not_forked() const {
@@ -259,32 +269,55 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
     if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
 }
 
+// Whether it was: the program gets the SIGSEGV that the kernel would give it.
+bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
+  const bool live = is_live(block_of(event.address));
+  if (live && (!event.is_store || may_store(event.address))) return false;
+  refuse(event.address, live ? platform::Protection::kRead : platform::Protection::kNone);
+  return true;
+}
+
 void MappedEngine::serve(const platform::FaultEvent& event) {
   if (!is_watching()) watch();  // waits for who is about it
-  count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
-  if (!is_live(block_of(event.address))) return refuse(event.address, platform::Protection::kNone);
-  if (event.is_store && !may_store(event.address)) return refuse(event.address, platform::Protection::kRead);
+  if (refuse_wrong(event)) return;
   FaultClient& fault_client = take_fault_client(event.thread);
   bring_in(*fault_client.client, event);
   fault_client.busy.store_release(false);
 }
 
+// In a signal handler.
+bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
+  if (faults_.delivery() != platform::FaultDelivery::kSignal) return false;
+  check_not_forked();
+  InRuntime guard;
+  const platform::FaultEvent event{round_down(address, kMmuPageBytes), 0, is_store, false};
+  if (refuse_wrong(event)) return true;
+  Thread& thread = this_thread();
+  if (!thread.fault_client) thread.fault_client = &open_client(cache::Uses::kUnseen);
+  bring_in(*thread.fault_client, event);
+  return true;
+}
+
 void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
+  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
   const BlockId block = block_of(event.address);
   cache::Pin pin;
   if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
+  // A signal does not say which of the two it was: a store to what is there.
+  const bool is_protected = by_signal ? event.is_store && !pin.was_miss : event.is_protected;
+  count(is_protected ? Counter::protect_faults : Counter::missing_faults);
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.
-  if (event.is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
-  if (!event.is_protected && !pin.was_miss)
+  if (is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
+  if (!is_protected && !pin.was_miss && !by_signal)
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss)
     after_miss(client, block);
   else if (pin.was_clean)
     hint_switch_.note_trip();
-  if (event.is_protected) allow_stores_ahead(client, block);
+  if (is_protected) allow_stores_ahead(client, block);
 }
 
 // A program that stores its way through clean blocks faults at each: as many of those behind one that are there take stores as

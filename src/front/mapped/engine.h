@@ -9,8 +9,10 @@
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects cache and
 //   regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it.
-// A fault is served by the workers of FaultServer, a hint in the thread that asks. Both pin the block for the moment
-//   (so that it cannot go while its pages and hints are set) and unpin it: nothing holds blocks in memory but windows.
+// A fault is served by the workers of FaultServer, or in a signal handler of the faulting thread (FaultDelivery), a hint in the
+//   thread that asks. All pin the block for the moment (so that it cannot go while its pages and hints are set) and unpin
+//   it: nothing holds blocks in memory but windows. The handler has a client of its own, since its thread may have been in the
+//   runtime, which touches the program's memory at times (never with a lock of its own).
 // Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
 //   the program gets the SIGSEGV that it would get from the kernel. When the address is handed out later, grown() gives the
 //   rights back: the runtime's own reads of it, and the kernel's for a writeback, must find them. refuse() looks again under the
@@ -44,6 +46,7 @@ struct MappedOptions {
   unsigned block_shift = 12;
   uint64_t space_bytes = 0;
   platform::FaultScope scope = platform::FaultScope::kAll;
+  platform::FaultDelivery delivery = platform::FaultDelivery::kEvents;
   uint32_t staging_runs_max = 16;
   bool watches_at_once = false;
   FaultServer::Options faults;
@@ -80,6 +83,7 @@ class MappedEngine final : public region::Engine {
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store) override;
+  bool bring_in_fault(uintptr_t address, bool is_store) override;
   void forked() override;
   uint64_t metadata_bytes() const override;
 
@@ -109,7 +113,9 @@ class MappedEngine final : public region::Engine {
   Thread& register_thread();
   static void thread_ended(void* thread);
   void serve(const platform::FaultEvent& event);
+  bool refuse_wrong(const platform::FaultEvent& event);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
+  cache::Client& open_client(cache::Uses uses);
   FaultClient& take_fault_client(uint32_t thread);
   void refuse(uintptr_t page, platform::Protection left);
   bool admit_pages(uintptr_t begin, uintptr_t end);

@@ -1,0 +1,29 @@
+"""Signals of the program's own, where faults of managed memory are served, by whoever serves them."""
+from kit import ENGINES, EXIT_FAILURE, Kit, SIGNALS, SMALL, UNOPTIMISED, expect
+
+ENGINES = (*ENGINES, SIGNALS)
+
+
+def _same(kit: Kit, part: str) -> None:
+    library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
+    kit.same_as_native("blocked.cc", part, configs=(SMALL, UNOPTIMISED), inputs=(library,))
+
+
+def threads_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
+    _same(kit, "threads")
+
+
+def handlers_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
+    _same(kit, "in_handler")
+
+
+def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:
+    _same(kit, "own_handler")
+
+
+def memory_that_was_given_back_may_not_be_touched(kit: Kit) -> None:
+    if kit.engine != "translated":
+        return _same(kit, "gone")
+    library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
+    run = kit.run(kit.compile("blocked.cc", *SMALL.flags, inputs=(library,)), "gone", env=SMALL.environment())
+    expect(run.code == EXIT_FAILURE and "belongs to no region" in run.errors, run.last_words())
