@@ -8,28 +8,30 @@
 namespace spw::front {
 namespace {
 
+constexpr uint64_t kLookNs = 5'000'000;
+
 class HintSwitchTest : public testing::Test {
  protected:
   HintSwitchTest() {
     EXPECT_TRUE(HintTable::create(12, kMiB).is_ok());
     HintTable::switch_on(false);
+    switch_.look(now_ns_);
   }
   ~HintSwitchTest() override { HintTable::switch_on(false); }
 
-  // A look at which `trips` of `blocks` more that came in were asked for.
-  void look(int trips, uint64_t blocks) {
+  // A look after `trips` more.
+  void look(int trips) {
     for (int i = 0; i < trips; ++i) switch_.note_trip();
-    blocks_ += blocks;
-    switch_.look(blocks_);
+    switch_.look(now_ns_ += kLookNs);
   }
   // A first trip, and nothing for a while.
   void find_not_worth_it() {
-    look(1, 1);
-    for (int i = 0; i < 100; ++i) look(0, 0);
+    look(1);
+    for (int i = 0; i < 100; ++i) look(0);
     EXPECT_FALSE(HintTable::is_on());
   }
   HintSwitch switch_;
-  uint64_t blocks_ = 0;
+  uint64_t now_ns_ = 1'000'000'000'000;
 };
 
 TEST_F(HintSwitchTest, is_on_from_the_first_trip) {
@@ -38,47 +40,50 @@ TEST_F(HintSwitchTest, is_on_from_the_first_trip) {
   EXPECT_TRUE(HintTable::is_on());
 }
 
-TEST_F(HintSwitchTest, misses_on_demand_switch_it_on_again) {
+TEST_F(HintSwitchTest, many_trips_switch_it_on_again) {
   find_not_worth_it();
-  look(20, 20);
+  look(25);  // 5000 a second
   EXPECT_TRUE(HintTable::is_on());
 }
 
-TEST_F(HintSwitchTest, a_few_misses_do_not) {
+TEST_F(HintSwitchTest, a_few_trips_do_not) {
   find_not_worth_it();
-  for (int i = 0; i < 100; ++i) look(1, 10);
+  for (int i = 0; i < 100; ++i) look(5);
   EXPECT_FALSE(HintTable::is_on());
 }
 
-TEST_F(HintSwitchTest, misses_between_many_blocks_read_ahead_do_not) {
+TEST_F(HintSwitchTest, trips_over_a_long_time_do_not) {
   find_not_worth_it();
-  for (int i = 0; i < 100; ++i) look(10, 1000);
+  now_ns_ += 1'000'000'000;
+  look(100);
   EXPECT_FALSE(HintTable::is_on());
 }
 
-TEST_F(HintSwitchTest, stays_on_while_blocks_are_missed) {
+TEST_F(HintSwitchTest, stays_on_while_there_are_many) {
   for (int i = 0; i < 100; ++i) {
-    look(40, 400);
+    look(15);
     EXPECT_TRUE(HintTable::is_on());
   }
 }
 
-TEST_F(HintSwitchTest, goes_off_after_a_while_when_nearly_all_is_read_ahead) {
-  look(20, 20);
+TEST_F(HintSwitchTest, goes_off_after_a_while_with_few) {
+  look(25);
   int looks = 0;
   while (HintTable::is_on() && looks < 1000) {
-    look(3, 1000);
+    look(3);
     ++looks;
   }
   EXPECT_GT(looks, 5) << "one look is too short to tell";
   EXPECT_LT(looks, 100);
 }
 
-TEST_F(HintSwitchTest, goes_off_after_a_while_when_nothing_is_missed) {
-  look(20, 20);
-  for (int i = 0; i < 100; ++i) look(0, 0);
-  EXPECT_FALSE(HintTable::is_on());
-  EXPECT_TRUE(switch_.is_idle());
+TEST_F(HintSwitchTest, a_burst_counts_for_a_while) {
+  find_not_worth_it();
+  look(1000);
+  for (int i = 0; i < 10; ++i) {
+    look(0);
+    EXPECT_TRUE(HintTable::is_on());
+  }
 }
 
 }  // namespace

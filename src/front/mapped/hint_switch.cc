@@ -2,26 +2,28 @@
 
 namespace spw::front {
 
-bool HintSwitch::is_idle() const { return trips_.load_relaxed() == 0 && !HintTable::is_on(); }
+namespace {
 
-void HintSwitch::look(uint64_t blocks_in) {
-  const uint64_t trips = trips_.exchange_relaxed(0);
-  const uint64_t blocks = blocks_in - blocks_seen_;
-  blocks_seen_ = blocks_in;
+bool at_rate(uint64_t trips, uint64_t elapsed_ns, uint64_t rate) {
+  return static_cast<double>(trips) * 1e9 >= static_cast<double>(rate) * static_cast<double>(elapsed_ns);
+}
+
+}  // namespace
+
+void HintSwitch::look(uint64_t now_ns) {
+  trips_since_ += trips_.exchange_relaxed(0);
+  const uint64_t elapsed_ns = now_ns - since_ns_;
   if (!HintTable::is_on()) {
-    if (trips < kTripsMin || trips * kOnShare < blocks) return;
-    HintTable::switch_on(true);
-    trips_since_ = blocks_since_ = looks_since_ = 0;
+    if (trips_since_ > 0 && at_rate(trips_since_, elapsed_ns, kOnRate)) HintTable::switch_on(true);
+    begin(now_ns);
     return;
   }
-  trips_since_ += trips;
-  blocks_since_ += blocks;
-  if (++looks_since_ < kCalmLooks) return;
-  if (trips_since_ < kTripsMin || trips_since_ * kOffShare < blocks_since_) {
+  if (elapsed_ns < kCalmNs) return;
+  if (!at_rate(trips_since_, elapsed_ns, kOffRate)) {
     was_off_.store_relaxed(true);
     HintTable::switch_on(false);
   }
-  trips_since_ = blocks_since_ = looks_since_ = 0;
+  begin(now_ns);
 }
 
 }  // namespace spw::front

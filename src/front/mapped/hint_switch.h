@@ -1,11 +1,12 @@
 // Whether code compiled with hints runs its hinted version (abi/hints.h: the switch).
 //
 // A hint costs each access to what is resident; it saves a fault where a block has to be fetched on demand or a clean one is
-// stored to. Such *trips* are told by note_trip(), whichever way they came. They are worth hints while they are more than a small
-// share of the blocks that come in; where nearly all of those are read ahead, plain code with a fault now and then is faster.
+// stored to. Such *trips* are told by note_trip(), whichever way they came. A fault saved is some ten microseconds, hints are a
+// tenth to a half of the processor's time in loops that do little else: they are worth it while there are thousands of trips a
+// second. Where blocks are read ahead, or stay, plain code with a fault now and then is faster.
 //
-// On: at the first trip of all, and later as soon as trips are kOnShare of the blocks of one look. Off: when over kCalmLooks looks
-// they were less than kOffShare.
+// On: at the first trip of all, and later as soon as trips came at kOnRate from one look to the next. Off: when over kCalmNs they
+// came at less than kOffRate.
 // Threads: note_trip() any; look() one, every few milliseconds. Lifetime: the engine's.
 #pragma once
 
@@ -22,25 +23,25 @@ class HintSwitch {
     trips_.fetch_add_relaxed(1);
     if (!was_off_.load_relaxed()) HintTable::switch_on(true);
   }
-  // `blocks_in`: how many blocks have been brought in since the start.
-  void look(uint64_t blocks_in);
-  // Nothing happened since the last look() that look() would act on.
-  bool is_idle() const;
+  // `now_ns`: of a clock that only goes forward.
+  void look(uint64_t now_ns);
 
  private:
-  static constexpr uint64_t kTripsMin = 2;  // of one look: fewer do not matter
-  // One trip on so many blocks.
-  static constexpr uint64_t kOnShare = 64;
-  static constexpr uint64_t kOffShare = 128;
-  static constexpr unsigned kCalmLooks = 20;
+  // Trips a second.
+  static constexpr uint64_t kOnRate = 4000;
+  static constexpr uint64_t kOffRate = 2000;
+  static constexpr uint64_t kCalmNs = 100'000'000;
+
+  void begin(uint64_t now_ns) {
+    trips_since_ = 0;
+    since_ns_ = now_ns;
+  }
 
   Atomic<uint64_t> trips_{0};
   Atomic<bool> was_off_{false};  // has been found not worth it before
-  uint64_t blocks_seen_ = 0;
-  // Since hints were switched on, or were last found worth it.
+  // While on: since hints were switched on or were last found worth it. While off: since the last look.
   uint64_t trips_since_ = 0;
-  uint64_t blocks_since_ = 0;
-  unsigned looks_since_ = 0;
+  uint64_t since_ns_ = 0;
 };
 
 }  // namespace spw::front

@@ -3,19 +3,9 @@
 #include <chrono>
 
 #include "cache/client_thread.h"
-#include "telemetry/counters.h"
+#include "platform/time.h"
 
 namespace spw::front {
-
-namespace {
-
-uint64_t blocks_brought_in() {
-  const telemetry::Totals totals = telemetry::read_totals();
-  return total(totals, telemetry::Counter::fills) + total(totals, telemetry::Counter::readahead_fills) +
-         total(totals, telemetry::Counter::zero_fills);
-}
-
-}  // namespace
 
 Status RoomKeeper::start() {
   const unsigned count = options_.evictors > 0 ? options_.evictors : 1;
@@ -42,7 +32,7 @@ void RoomKeeper::keep(cache::Client& client, bool looks_at_hints) {
   while (!stopping_) {
     lock.unlock();
     if (options_.evictors > 0) cache_.make_room(client, options_.low_percent, options_.high_percent);
-    if (looks_at_hints && !hint_switch_.is_idle()) hint_switch_.look(blocks_brought_in());
+    if (looks_at_hints) hint_switch_.look(platform::monotonic_ns());
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
   }
