@@ -22,8 +22,10 @@ constexpr size_t kStreamsMax = 8;
 // How many hints on one base are compared with the next.
 constexpr size_t kCompareMax = 8;
 constexpr unsigned kComputeDepthMax = 8;
-// A loop that surely has as many iterations is cut even if it has no vectors.
+// A loop that surely has as many iterations is cut even if it has no vectors, and one that surely has fewer than the other is not
+// even if it has: the chunks' own instructions would be more than the tests they save.
 constexpr unsigned kLongIterationsMin = 128;
+constexpr unsigned kShortIterationsMax = 8;
 
 struct BaseOffset {
   const SCEV* base;
@@ -192,9 +194,11 @@ class Planner {
           if (instruction.getType()->isVectorTy()) return true;
       return false;
     };
+    const unsigned known_count = evolution_.getSmallConstantTripCount(planned.loop);  // 0: not known
+    const bool is_long = known_count >= kLongIterationsMin;
+    const bool is_short = known_count > 0 && known_count <= kShortIterationsMax;
     planned.is_cut = opt_hint_chunks && planned.counted && planned.streams.size() <= kStreamsMax &&
-                     (has_vectors(*planned.loop) ||
-                      evolution_.getSmallConstantTripCount(planned.loop) >= kLongIterationsMin);
+                     (is_long || (!is_short && has_vectors(*planned.loop)));
   }
 
   LoopInfo& loops_;

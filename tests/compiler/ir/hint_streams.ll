@@ -59,6 +59,84 @@ done:
   ret <2 x i64> %t
 }
 
+; Where the chunks' own instructions would be more than what they save, loops are left whole: surely short ones...
+define <2 x i64> @short_vectors(ptr %p) {
+; CHECK-LABEL: define <2 x i64> @short_vectors
+; CHECK-NOT: spw.dispatch
+; CHECK: ret <2 x i64>
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi <2 x i64> [ zeroinitializer, %entry ], [ %t, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %i
+  %v = load <2 x i64>, ptr %q, align 8
+  %t = add <2 x i64> %s, %v
+  %i.next = add i64 %i, 2
+  %c = icmp eq i64 %i.next, 16
+  br i1 %c, label %done, label %loop
+done:
+  ret <2 x i64> %t
+}
+
+define <2 x i64> @longer_vectors(ptr %p) {
+; CHECK-LABEL: define <2 x i64> @longer_vectors
+; CHECK: spw.dispatch
+; CHECK: ret <2 x i64>
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi <2 x i64> [ zeroinitializer, %entry ], [ %t, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %i
+  %v = load <2 x i64>, ptr %q, align 8
+  %t = add <2 x i64> %s, %v
+  %i.next = add i64 %i, 2
+  %c = icmp eq i64 %i.next, 18
+  br i1 %c, label %done, label %loop
+done:
+  ret <2 x i64> %t
+}
+
+; ... and those without vectors that are not surely long.
+define i64 @words(ptr %p) {
+; CHECK-LABEL: define i64 @words
+; CHECK-NOT: spw.dispatch
+; CHECK: ret i64
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %t, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %i
+  %v = load i64, ptr %q, align 8
+  %t = add i64 %s, %v
+  %i.next = add i64 %i, 1
+  %c = icmp eq i64 %i.next, 127
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 %t
+}
+
+define i64 @many_words(ptr %p) {
+; CHECK-LABEL: define i64 @many_words
+; CHECK: spw.dispatch
+; CHECK: ret i64
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %t, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %i
+  %v = load i64, ptr %q, align 8
+  %t = add i64 %s, %v
+  %i.next = add i64 %i, 1
+  %c = icmp eq i64 %i.next, 128
+  br i1 %c, label %done, label %loop
+done:
+  ret i64 %t
+}
+
 ; One instruction asks whether an aligned access is the first to its piece; the first iteration's address is tested before the loop.
 define void @forwards(ptr %p) {
 ; CHECK-LABEL: define void @forwards
