@@ -61,7 +61,7 @@ Status try_userfault() {
   // The address sanitizer's shadow, for one, lies there.
   if (__spw_hint_table_error != 0)
     return Status(__spw_hint_table_error, "something else has the addresses of its hint table");
-  if (const char* test = std::getenv(kUserfaultVariable); test && std::string_view(test) == "none")
+  if (const char* test = ::secure_getenv(kUserfaultVariable); test && std::string_view(test) == "none")
     return Status(EPERM, "userfaultfd is not allowed here");
   return platform::UserFault::open(wanted_fault_scope()).status();
 }
@@ -75,7 +75,7 @@ LoadedCode loaded_code() {
 }
 
 platform::FaultScope wanted_fault_scope() {
-  const char* test = std::getenv(kUserfaultVariable);
+  const char* test = ::secure_getenv(kUserfaultVariable);
   return test && std::string_view(test) == "user" ? platform::FaultScope::kUserOnly
                                                   : platform::FaultScope::kAll;
 }

@@ -90,6 +90,12 @@ std::string program_refusal(const RunArguments& arguments, const runtime::Option
     case ProgramKind::kSealed:
       return fmt::format("{}: {}, so nothing can be loaded into it; {}. {}", name, facts.detail, kRecompile,
                          kNoCheckHint);
+    case ProgramKind::kPrivileged:
+      return fmt::format(
+          "{}: it runs with rights of its own (set-user-ID or the like), so it takes neither a library nor "
+          "options from its "
+          "environment; run a copy of it without them. {}",
+          name, kNoCheckHint);
     case ProgramKind::kScript:
     case ProgramKind::kForeign:
       return fmt::format(

@@ -51,7 +51,7 @@ class SpillwayBackend final : public Backend {
 void set_unless_set(const std::string& option, const std::string& value) {
   std::string variable = "SPILLWAY_";
   for (char c : option) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const char* set = std::getenv(variable.c_str());
+  const char* set = ::secure_getenv(variable.c_str());
   if (set && *set) return;
   if (spw_set_option(option.c_str(), value.c_str()) != 0)
     config_warning("the option " + option + "=" + value + " is not used: " + spw_error_message());
