@@ -26,7 +26,10 @@ constexpr const char* kMarkdownTail =
     "The rules are described\n"
     "in `src/store/fault_plan.h`. `SPILLWAY_TEST_FRAME_WAIT_MS` is for how long a full or failing store is "
     "waited for instead of\n"
-    "30 s.\n";
+    "30 s.\n"
+    "`SPILLWAY_TEST_USERFAULT=user` takes page faults of user mode only, as where the kernel serves no "
+    "faults of system calls;\n"
+    "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden.\n";
 
 }  // namespace
 
