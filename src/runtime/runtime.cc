@@ -249,6 +249,7 @@ telemetry::Facts Runtime::facts() const {
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
   facts.watched = engine_->is_watching();
+  facts.system_call_faults = kernel_reaches_ ? "served" : "brought in first";
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
