@@ -75,7 +75,7 @@ class Manual(tool_case.ToolCase):
     def test_pages_refer_to_pages_that_are_there(self):
         for name, page in self.pages.items():
             for other, section in re.findall(r"\b(sp(?:w_|illway)[\w.-]*?) ?\((\d)\)", page):
-                self.assertIn(f"{other}.{section}", self.pages, f"in {name}")
+                self.assertTrue(f"{other}.{section}" in self.pages, f"{name} refers to {other}({section})")
         for page in ("spillway-regions(7)", "spillway-tuning(7)"):
             self.assertIn(page, self.pages["spillway.1"].replace(" (", "("))
 
