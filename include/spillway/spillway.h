@@ -135,8 +135,8 @@ int spw_prefetch(const void* address, size_t bytes);
 int spw_prefetch_ranges(const struct spw_range* ranges, size_t count);
 
 /* Brings the range in and keeps it in memory until spw_unpin_range() with the same bounds (hybrid caching: pin what you know is hot, the
- * rest is replaced). All pinned ranges together may take half of the memory; -ENOMEM beyond, and nothing is pinned.
- * Mapped engine only (-ENOTSUP). */
+ * rest is replaced). All pinned ranges together may take half of each partition of the memory, at most half of it in all; -ENOMEM beyond,
+ * and nothing is pinned (spw_pin_range(3)). Mapped engine only (-ENOTSUP). */
 int spw_pin_range(const void* address, size_t bytes);
 int spw_unpin_range(const void* address, size_t bytes);
 

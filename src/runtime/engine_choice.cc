@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -13,7 +12,6 @@ namespace spw::runtime {
 
 namespace {
 
-constexpr const char* kUserfaultVariable = "SPILLWAY_TEST_USERFAULT";
 constexpr std::string_view kHintsSymbol = "__spw_hints_v";
 constexpr std::string_view kTranslationsSymbol = "__spw_abi_v";
 
@@ -61,9 +59,7 @@ Status try_userfault() {
   // The address sanitizer's shadow, for one, lies there.
   if (__spw_hint_table_error != 0)
     return Status(__spw_hint_table_error, "something else has the addresses of its hint table");
-  if (const char* test = std::getenv(kUserfaultVariable); test && std::string_view(test) == "none")
-    return Status(EPERM, "userfaultfd is not allowed here");
-  return platform::UserFault::open(wanted_fault_scope()).status();
+  return open_userfault().status();
 }
 
 }  // namespace
@@ -72,12 +68,6 @@ LoadedCode loaded_code() {
   LoadedCode code;
   ::dl_iterate_phdr(&look_at_module, &code);
   return code;
-}
-
-platform::FaultScope wanted_fault_scope() {
-  const char* test = std::getenv(kUserfaultVariable);
-  return test && std::string_view(test) == "user" ? platform::FaultScope::kUserOnly
-                                                  : platform::FaultScope::kAll;
 }
 
 Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {

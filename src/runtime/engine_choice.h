@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "platform/userfault.h"
 #include "runtime/options.h"
+#include "runtime/userfault_check.h"
 
 namespace spw::runtime {
 
@@ -24,8 +24,5 @@ LoadedCode loaded_code();
 
 // kTranslated or kMapped. EPERM when the engine that is needed cannot run here; the message says how to mend it.
 Result<Engine> choose_engine(Engine wanted, const LoadedCode& code);
-
-// For tests and doctors: SPILLWAY_TEST_USERFAULT=user takes user-mode faults only, =none pretends there is no userfaultfd.
-platform::FaultScope wanted_fault_scope();
 
 }  // namespace spw::runtime

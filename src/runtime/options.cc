@@ -1,5 +1,6 @@
 #include "runtime/options.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -176,6 +177,11 @@ std::string_view find_variable(const char* const* environment, std::string_view 
   return {};
 }
 
+// Whether an entry of an environment is one of ours, and set.
+bool is_nonempty_own(std::string_view entry) {
+  return entry.starts_with(kPrefix) && entry.find('=') + 1 < entry.size();
+}
+
 void warn_of_unknown_variables(const char* const* environment, std::vector<std::string>* warnings) {
   std::vector<std::string> own;
   for (const OptionInfo& info : kInfos) own.push_back(environment_variable(info.name));
@@ -309,7 +315,15 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
 Result<Options> options_of_process(std::vector<std::string>* warnings, std::span<const std::string> first) {
   std::vector<const char*> environment;
   for (const std::string& entry : first) environment.push_back(entry.c_str());
-  for (const char* const* entry = ::environ; *entry; ++entry) environment.push_back(*entry);
+  const bool is_trusted = ::getauxval(AT_SECURE) == 0;
+  for (const char* const* entry = ::environ; *entry; ++entry) {
+    if (is_trusted || !is_nonempty_own(*entry))
+      environment.push_back(*entry);
+    else if (warnings->empty())
+      warnings->push_back(
+          "this program runs with rights of its own (set-user-ID or the like): SPILLWAY_ variables are "
+          "ignored");
+  }
   environment.push_back(nullptr);
   auto available = platform::memory_available_bytes();
   auto limit = platform::cgroup_memory_limit_bytes();

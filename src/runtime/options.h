@@ -115,7 +115,8 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
                                   std::vector<std::string>* warnings);
 
 // parse_environment() of this process's environment and what memory this machine has for it now: the smaller of what is
-// available and the control group's limit. `first`: "NAME=value" strings that win over the environment's.
+// available and the control group's limit. `first`: "NAME=value" strings that win over the environment's. In a program with rights
+// of its own (AT_SECURE) the environment is somebody else's: none of its SPILLWAY_ variables count, which is one warning.
 Result<Options> options_of_process(std::vector<std::string>* warnings,
                                    std::span<const std::string> first = {});
 

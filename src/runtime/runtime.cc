@@ -77,7 +77,7 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   result.policy = options.policy;
   result.clients_pin = options.levels != Levels::kOwner;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
-  if (const char* wait_ms = std::getenv(kFrameWaitVariable))
+  if (const char* wait_ms = ::secure_getenv(kFrameWaitVariable))
     result.frame_wait_ns_max = std::strtoull(wait_ms, nullptr, 10) * 1'000'000;
   return result;
 }
@@ -97,7 +97,7 @@ Status Runtime::open_spill_store() {
   store::OpenOptions for_store;
   for_store.engine = engine_kind(options_.io);
   for_store.spill = true;
-  if (const char* spec = std::getenv(kFaultsVariable)) {
+  if (const char* spec = ::secure_getenv(kFaultsVariable)) {
     Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
     if (!plan) return plan.status();
     faults_ = std::move(*plan);
@@ -252,6 +252,7 @@ telemetry::Facts Runtime::facts() const {
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
   facts.watched = engine_->is_watching();
+  facts.system_call_faults = kernel_reaches_ ? "served" : "brought in first";
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;

@@ -34,7 +34,8 @@ struct Facts {
   uint64_t memory_cap_bytes = 0;
   uint64_t frames = 0;
   uint64_t frames_peak = 0;
-  bool watched = true;  // false: all managed memory fitted and was left to the kernel
+  bool watched = true;             // false: all managed memory fitted and was left to the kernel
+  std::string system_call_faults;  // "served" or "brought in first"
   uint64_t metadata_bytes = 0;
   uint64_t resident_peak_bytes = 0;  // of the whole process
   double wall_seconds = 0;

@@ -63,6 +63,7 @@ class WholeFileBackend final : public Backend {
   }
   void prefetch(const void*, std::size_t) override {}
   int pin(void*, std::size_t) override { return 0; }
+  uint64_t buffer_bytes() override { return 0; }
 
  private:
   struct Copy {

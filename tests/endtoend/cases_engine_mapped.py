@@ -4,7 +4,6 @@ import json
 from kit import ENGINES, Kit, MIB, SMALL, expect
 
 ENGINES = ENGINES[1:]
-USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 
 
 def many_threads_fault_on_one_block_at_a_time(kit: Kit) -> None:
@@ -17,11 +16,6 @@ def stores_that_race_with_evictions_are_not_lost(kit: Kit) -> None:
 
 def mappings_go_while_faults_are_served(kit: Kit) -> None:
     kit.same_as_native("races.cc", "unmap", 60, configs=(SMALL,))
-
-
-def system_calls_get_their_buffers_where_they_may_not_fault(kit: Kit) -> None:
-    for part in ("descriptors", "stdio", "streams"):
-        kit.same_as_native("files.cc", part, configs=(SMALL,), env=USER_FAULTS_ONLY)
 
 
 def resident_memory_keeps_to_the_cap(kit: Kit) -> None:

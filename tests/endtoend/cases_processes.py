@@ -2,7 +2,9 @@
 import signal
 import time
 
-from kit import Config, EXIT_FAILURE, Kit, MEDIUM, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
+from kit import Config, ENGINES, EXIT_FAILURE, Kit, MEDIUM, SIGNALS, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
+
+ENGINES = (*ENGINES, SIGNALS)
 
 # The 16 MB of the programs do not fit.
 DEDICATED = Config(("-O2",), "9M", "4K", "dedicated")

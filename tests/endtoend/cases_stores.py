@@ -1,4 +1,5 @@
 """Programs that spill to stores other than a directory: several files, several stores at once, servers, and servers that die."""
+import array
 import contextlib
 import pathlib
 import shutil
@@ -7,12 +8,14 @@ import subprocess
 import tempfile
 import time
 
-from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, expect, start
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, expect, start
 
 # What a store does is the same for every kind of mapped program.
 ENGINES = ("translated", "mapped")
 
 MIB_TO_FILL = 96
+# A store that fails to be written is waited for, in case it recovers.
+SHORT_WAIT = {"SPILLWAY_TEST_FRAME_WAIT_MS": "1000"}
 
 
 @contextlib.contextmanager
@@ -76,7 +79,7 @@ def a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED):
         with _server(kit, "memory", "512M") as (server, store):
             with start(kit, kit.compile("spill.cc", *config.flags), "fill_when_told", 400,
-                       env=config.environment() | {"SPILLWAY_STORE": store}) as process:
+                       env=config.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
                 expect(process.stdout.readline() == "look\n", "the program did not start")
                 process.stdin.write("go\n")
                 process.stdin.flush()
@@ -84,6 +87,41 @@ def a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
                 server.send_signal(signal.SIGKILL)
                 _one_line(kit, process, EXIT_FAILURE, "nbd+unix:///?socket=", "the connection broke",
                           "see that the server runs, then start the program again")
+
+
+def two_servers_are_striped_and_the_death_of_one_harms_nothing_of_the_other(kit: Kit) -> None:
+    # Two exports of files, so that what a server leaves behind can be looked at.
+    exports = [kit.place / "first", kit.place / "second"]
+    for export in exports:
+        with open(export, "wb") as file:
+            file.truncate(512 * MIB)
+    with _server(kit, "file", str(exports[0])) as (_, survivor), _server(kit, "file", str(exports[1])) as (dying, other):
+        _fills(kit, f"striped:chunk=64K,{survivor},{other}", SMALL)
+        written = [export.stat().st_blocks for export in exports]
+        with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", 600,
+                   env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": f"striped:chunk=64K,{survivor},{other}"}) as process:
+            expect(process.stdout.readline() == "look\n", "the program did not start")
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            time.sleep(0.3)
+            dying.send_signal(signal.SIGKILL)
+            _one_line(kit, process, EXIT_FAILURE, "member 2 of 2 of a striped store", "the connection broke")
+        expect(all(written), f"not both servers were written to: {written}")
+        expect([export.stat().st_size for export in exports] == [512 * MIB] * 2, "an export changed its size")
+        _fills(kit, survivor, SMALL)  # it serves the next program as if nothing had been
+
+
+def many_processes_read_one_export_at_a_time(kit: Kit) -> None:
+    words = 2 << 20
+    export = kit.place / "export"
+    export.write_bytes(array.array("Q", range(0, 3 * words, 3)).tobytes())
+    program = kit.compile("api.cc", "-O2", f"-I{HERE.parents[1] / 'include'}")
+    with _server(kit, "-r", "file", str(export)) as (_, store), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(start(kit, program, "reads_a_store", words, env=SMALL.environment() | {
+            "STORE_TO_READ": store, "SPILLWAY_STORE": str(kit.store)})) for _ in range(6)]
+        for client in clients:
+            output, errors = client.communicate(timeout=TIME_LIMIT_S)
+            expect((client.returncode, output, errors) == (0, "wrong 0, unmap 0\n", ""), f"{client.returncode} {output}{errors}")
 
 
 def _refused(kit: Kit, store: str, *parts: str) -> None:

@@ -8,6 +8,7 @@ import shutil
 from kit import Kit, MIB, PRELOADED, Skipped, expect
 
 ENGINES = PRELOADED
+USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 # A few times the cap, which is large enough for what the programs keep natively.
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
 
@@ -38,36 +39,64 @@ def _program(name: str, *more: str) -> pathlib.Path:
     return pathlib.Path(found)
 
 
-def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes: int, stdin: str = "") -> None:
+def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes: int, env: dict[str, str],
+                        stdin: str = "") -> None:
     """The run under the cap prints what the other does, had more data than the cap, and kept to the cap."""
     free = kit.run(program, *arguments, stdin=stdin)
     expect(free.code == 0, f"without a cap: {free.last_words()}")
     report = kit.place / "report.json"
-    capped = kit.run(program, *arguments, stdin=stdin, env=CAP | {"SPILLWAY_STATS": str(report)})
+    capped = kit.run(program, *arguments, stdin=stdin, env=CAP | env | {"SPILLWAY_STATS": str(report)})
     expect(capped.code == 0, f"with the cap: {capped.last_words()}")
     expect(capped.output == free.output, f"with the cap\n{capped.output[-800:]}\nwithout\n{free.output[-800:]}")
-    counters = json.loads(report.read_text())["counters"]
+    made = json.loads(report.read_text())
+    if env:
+        expect(made["facts"]["system_call_faults"] == "brought in first", f"{made['facts']}")
+    counters = made["counters"]
     expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0, f"{counters}")
 
 
-def numpy_works_on_more_than_the_cap(kit: Kit) -> None:
+def _numpy(kit: Kit, env: dict[str, str]) -> None:
     python = _program("python3", "/usr/bin/python3")
     if kit.run(python, "-c", "import numpy").code != 0:
         raise Skipped(f"{python} has no numpy")
     script = kit.place / "script.py"
     script.write_text(NUMPY)
-    _same_without_a_cap(kit, python, script, least_bytes=64 * MIB)
+    _same_without_a_cap(kit, python, script, least_bytes=64 * MIB, env=env)
 
 
-def sqlite_in_memory_works_on_more_than_the_cap(kit: Kit) -> None:
-    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=SQL, least_bytes=32 * MIB)
+def _sqlite(kit: Kit, env: dict[str, str]) -> None:
+    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=SQL, least_bytes=32 * MIB, env=env)
 
 
-def sort_works_on_more_than_the_cap(kit: Kit) -> None:
+def _sort(kit: Kit, env: dict[str, str]) -> None:
     lines = kit.place / "lines"
     source = random.Random(4)
     with open(lines, "w") as file:
         for _ in range(600_000):
             file.write(f"{source.getrandbits(96):024x} {source.getrandbits(64):016x}\n")
     # With a buffer of its own that holds all of it, it neither merges files nor knows of the cap.
-    _same_without_a_cap(kit, _program("sort"), "--buffer-size=96M", "--parallel=2", lines, least_bytes=64 * MIB)
+    _same_without_a_cap(kit, _program("sort"), "--buffer-size=96M", "--parallel=2", lines, least_bytes=64 * MIB, env=env)
+
+
+def numpy_works_on_more_than_the_cap(kit: Kit) -> None:
+    _numpy(kit, {})
+
+
+def sqlite_in_memory_works_on_more_than_the_cap(kit: Kit) -> None:
+    _sqlite(kit, {})
+
+
+def sort_works_on_more_than_the_cap(kit: Kit) -> None:
+    _sort(kit, {})
+
+
+def numpy_works_where_system_calls_may_not_fault(kit: Kit) -> None:
+    _numpy(kit, USER_FAULTS_ONLY)
+
+
+def sqlite_works_where_system_calls_may_not_fault(kit: Kit) -> None:
+    _sqlite(kit, USER_FAULTS_ONLY)
+
+
+def sort_works_where_system_calls_may_not_fault(kit: Kit) -> None:
+    _sort(kit, USER_FAULTS_ONLY)

@@ -180,6 +180,8 @@ class StoreTest : public ::testing::TestWithParam<Case> {
   // Four files, or members of four kinds, the same size altogether.
   void open_striped(uint64_t bytes) {
     constexpr int kMembers = 4;
+    if (GetParam().kind == Kind::kMixed && !NbdServer::missing().empty())
+      GTEST_SKIP() << "one of the members is a server's: " << NbdServer::missing();
     store_.reset();
     std::vector<std::string> members;
     for (int i = 0; i < kMembers; ++i)
@@ -187,11 +189,9 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kMixed) {
       members[1] = "memory:" + std::to_string(bytes / kMembers);
       members[2] = "sparse:" + directory_ + "/sparse?segment=64K&size=" + std::to_string(bytes / kMembers);
-      if (NbdServer::missing().empty()) {
-        server_ = std::make_unique<NbdServer>(directory_ + "/socket");
-        ASSERT_TRUE(server_->start({"memory", std::to_string(bytes / kMembers)}));
-        members[3] = server_->uri();
-      }
+      server_ = std::make_unique<NbdServer>(directory_ + "/socket");
+      ASSERT_TRUE(server_->start({"memory", std::to_string(bytes / kMembers)}));
+      members[3] = server_->uri();
     }
     std::string uri = "striped:chunk=64K";
     for (const std::string& member : members) uri += "," + member;

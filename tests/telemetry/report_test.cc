@@ -54,6 +54,17 @@ TEST(Report, names_foreign_code) {
   EXPECT_EQ(report_text(sample_facts(), {}).find("foreign"), std::string::npos);
 }
 
+TEST(Report, says_what_becomes_of_faults_of_system_calls) {
+  Facts facts = sample_facts();
+  for (const char* word : {"brought in first", "served"}) {
+    facts.system_call_faults = word;
+    EXPECT_EQ(nlohmann::json::parse(report_json(facts, {}))["facts"]["system_call_faults"], word);
+    EXPECT_NE(report_text(facts, {}).find(std::string("faults of system calls: ") + word + "\n"),
+              std::string::npos);
+  }
+  EXPECT_EQ(report_text(sample_facts(), {}).find("system calls"), std::string::npos);
+}
+
 TEST(ReportJson, counts_a_wait_for_a_fill_as_a_hit) {
   auto json = nlohmann::json::parse(report_json(
       {}, totals_with({{Counter::shared_hits, 2}, {Counter::shared_waits, 1}, {Counter::shared_misses, 1}})));

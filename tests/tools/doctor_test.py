@@ -6,7 +6,7 @@ import subprocess
 import tool_case
 
 IDS = ["kernel", "processors", "memory", "managed_space", "address_limit", "overcommit", "store", "direct_io", "io_uring",
-       "libaio", "huge_pages", "userfaultfd", "mglru"]
+       "libaio", "huge_pages", "userfaultfd", "vectored_release", "page_map", "mglru"]
 
 
 class Doctor(tool_case.ToolCase):
@@ -44,6 +44,19 @@ class Doctor(tool_case.ToolCase):
     def test_the_store_is_the_one_a_run_would_use(self):
         done = self.expect_done("doctor", env={"SPILLWAY_STORE": str(self.folder)})
         self.assertIn(f"store {self.folder}: ", done.stdout)
+
+    def userfaultfd(self, pretended):
+        done = self.expect_done("doctor", "--store", self.folder, "--json", env={"SPILLWAY_TEST_USERFAULT": pretended})
+        return next(f for f in json.loads(done.stdout)["findings"] if f["id"] == "userfaultfd")
+
+    def test_what_the_lack_of_userfaultfd_costs(self):
+        """Code compiled for the mapped engine has no translations to fall back on."""
+        forbidden = self.userfaultfd("none")
+        self.assertEqual(forbidden["verdict"], "note")
+        self.assertIn("only programs compiled with -fspillway-engine=translated can run", forbidden["costs"])
+        self.assertTrue(forbidden["mend"])
+        restricted = self.userfaultfd("user")
+        self.assertIn(restricted["found"], ("user mode only", forbidden["found"]))
 
     def test_bad_words(self):
         self.expect_refused("--jsn: unknown option; did you mean --json?", "doctor", "--jsn")

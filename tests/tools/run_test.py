@@ -2,6 +2,7 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
 
 import tool_case
@@ -110,14 +111,33 @@ class RefusesBadPrograms(tool_case.ToolCase):
                             "ls", "-l")
 
     def test_programs_that_nothing_can_be_loaded_into(self):
-        program = self.folder / "sealed"
-        shutil.copy("/bin/true", program)
-        program.chmod(0o4755)
-        self.expect_refused(f"{program}: it runs with rights of its own", "run", program)
         source = self.folder / "static.c"
         source.write_text("int main(void) { return 0; }\n")
         subprocess.run(["cc", "-static", source, "-o", self.folder / "static"], check=True)
         self.expect_refused(f"{self.folder}/static: it is linked statically", "run", self.folder / "static")
+
+    def test_programs_with_rights_of_their_own(self):
+        """Recompiled ones too: they would take no options from what `run` starts them with."""
+        for number, original in enumerate(("/bin/true", self.program)):
+            program = self.folder / f"privileged{number}"
+            shutil.copy(original, program)
+            for mode in (0o4755, 0o2755):
+                program.chmod(mode)
+                self.expect_refused(f"{program}: it runs with rights of its own (set-user-ID or the like), so it takes neither "
+                                    "a library nor options from its environment", "run", program)
+            program.chmod(0o755)
+            self.expect_done("run", program)
+            self.assertEqual(self.call("run", "--no-check", program).returncode, 0)
+
+    def test_programs_with_file_capabilities(self):
+        program = self.folder / "capable"
+        shutil.copy(self.program, program)
+        net_raw = struct.pack("<5I", 0x02000000, 1 << 13, 0, 0, 0)  # struct vfs_cap_data, permitted: CAP_NET_RAW
+        try:
+            os.setxattr(program, "security.capability", net_raw)
+        except OSError as error:
+            self.skipTest(f"file capabilities cannot be set: {error.strerror}")
+        self.expect_refused(f"{program}: it runs with rights of its own", "run", program)
 
     def test_another_version(self):
         other = self.programs / "marked_by_other_version"

@@ -27,6 +27,11 @@ class Stats(tool_case.ToolCase):
                      "write amplification 2.000", "700 faults in crc32 of /usr/lib/libz.so"):
             self.assertIn(part, text)
 
+    def test_what_older_versions_did_not_write_is_not_made_up(self):
+        self.assertNotIn("system calls", self.expect_done("stats", self.written(REPORT)).stdout)
+        newer = dict(REPORT, facts=REPORT["facts"] | {"system_call_faults": "served"})
+        self.assertIn("faults of system calls: served\n", self.expect_done("stats", self.written(newer)).stdout)
+
     def test_what_is_no_report_is_refused(self):
         for text in ("", "hello", "{}", "[1]", '{"schema": 1}', '{"schema": "1", "facts": {}}'):
             file = self.written(text)

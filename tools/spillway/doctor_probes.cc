@@ -16,8 +16,10 @@
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "platform/proc_text.h"
+#include "platform/resident_pages.h"
 #include "platform/userfault.h"
 #include "runtime/store_check.h"
+#include "runtime/userfault_check.h"
 
 namespace spw::tool {
 
@@ -144,7 +146,7 @@ Finding huge_pages() {
 
 Finding userfaultfd() {
   Finding f = fine("userfaultfd", "userfaultfd", "available");
-  auto opened = platform::UserFault::open();
+  auto opened = runtime::open_userfault();
   if (opened && opened->scope() == platform::FaultScope::kAll) return f;
   if (opened)
     return with_note(f, "user mode only",
@@ -153,8 +155,27 @@ Finding userfaultfd() {
                      "EFAULT on data that is not in memory",
                      "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd");
   return with_note(
-      f, opened.status().message(), "unmodified programs cannot run; recompiled ones are translated",
+      f, opened.status().message(),
+      "no mapped engine: only programs compiled with -fspillway-engine=translated can run",
       "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
+}
+
+Finding vectored_release() {
+  Finding f = fine("vectored_release", "vectored release", "process_madvise drops many ranges at once");
+  if (platform::RangeReleaser().is_vectored()) return f;
+  return with_note(f, "process_madvise does not drop a process's own pages",
+                   "the mapped engine gives evicted pages back with a system call for each range",
+                   "use Linux 6.13 or later; in a container, a seccomp profile that allows process_madvise "
+                   "and pidfd_open");
+}
+
+Finding page_map() {
+  Finding f = fine("page_map", "page map", "/proc/self/pagemap can be read");
+  auto pages = platform::ResidentPages::open();
+  if (pages) return f;
+  return with_note(f, pages.status().message(),
+                   "the mapped engine serves every first touch itself, also while all data fits in memory",
+                   "mount /proc");
 }
 
 Finding memory() {
@@ -207,7 +228,8 @@ std::vector<Finding> examine_machine(const std::string& store) {
   std::vector<Finding> findings = {kernel(),        processors(),    memory(),
                                    managed_space(), address_limit(), overcommit()};
   for (Finding& finding : store_findings(store)) findings.push_back(std::move(finding));
-  for (const Finding& finding : {io_uring(), libaio(), huge_pages(), userfaultfd(), mglru()})
+  for (const Finding& finding :
+       {io_uring(), libaio(), huge_pages(), userfaultfd(), vectored_release(), page_map(), mglru()})
     findings.push_back(finding);
   return findings;
 }

@@ -14,7 +14,9 @@ constexpr const char* kMarkdownHead =
     "recompiled program reads\n"
     "itself; an argument wins. Sizes take the units K, M, G and T, powers of 1024. A value that is not "
     "accepted stops the\n"
-    "program before it starts, with one line that says what is.\n\n"
+    "program before it starts, with one line that says what is. A program with rights of its own "
+    "(set-user-ID, set-group-ID, file\n"
+    "capabilities) takes no option from the environment, and says so.\n\n"
     "This page is written by `scripts/update_options_doc.sh` from `src/runtime/options.inc`; a test compares "
     "the two.\n";
 
@@ -24,7 +26,10 @@ constexpr const char* kMarkdownTail =
     "The rules are described\n"
     "in `src/store/fault_plan.h`. `SPILLWAY_TEST_FRAME_WAIT_MS` is for how long a full or failing store is "
     "waited for instead of\n"
-    "30 s.\n";
+    "30 s.\n"
+    "`SPILLWAY_TEST_USERFAULT=user` takes page faults of user mode only, as where the kernel serves no "
+    "faults of system calls;\n"
+    "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden.\n";
 
 }  // namespace
 

@@ -146,11 +146,10 @@ ProgramFacts inspect_program(const std::string& path) {
   std::error_code error;
   const Segments segments = read_segments(file, *header, std::filesystem::file_size(path, error));
   if (!segments.is_whole) return {ProgramKind::kForeign, "it is cut short or damaged"};
+  if (has_rights_of_its_own(path)) return {ProgramKind::kPrivileged, ""};
   std::string name = name_that_marks(file, read_sections(file, *header));
   if (!name.empty()) return {ProgramKind::kRecompiled, is_version_symbol(name) ? name : ""};
   if (!segments.has_interpreter) return {ProgramKind::kSealed, "it is linked statically"};
-  if (has_rights_of_its_own(path))
-    return {ProgramKind::kSealed, "it runs with rights of its own (set-user-ID or the like)"};
   return {ProgramKind::kUnmodified, ""};
 }
 

@@ -10,6 +10,7 @@ enum class ProgramKind {
   kUnmodified,  // runs with the mapped engine preloaded
   kScript,      // so does its interpreter
   kSealed,      // unmodified, and nothing can be preloaded into it
+  kPrivileged,  // of either kind, and takes nothing from its environment
   kForeign,
 };
 
@@ -25,8 +26,8 @@ std::string find_program(const std::string& name);
 
 // Reads the file at `path`. Recompiled: a 64-bit ELF file of this processor that needs libspillway.so or that names a
 // version symbol of either kind of code in a symbol table. Never trusts a length or an offset in the file.
-// Sealed: without a dynamic loader, or with rights of its own (set-user-ID, set-group-ID, file capabilities), for which the
-// loader ignores preloaded libraries.
+// Sealed: without a dynamic loader. Privileged: with rights of its own (set-user-ID, set-group-ID, file capabilities), for which
+// the loader ignores preloaded libraries, and the runtime options.
 ProgramFacts inspect_program(const std::string& path);
 
 }  // namespace spw::tool

@@ -11,10 +11,10 @@
 #include "base/units.h"
 #include "commands.h"
 #include "messages.h"
-#include "platform/userfault.h"
 #include "program.h"
 #include "runtime/options.h"
 #include "runtime/store_check.h"
+#include "runtime/userfault_check.h"
 
 namespace spw::tool {
 
@@ -51,7 +51,7 @@ std::string unmodified_refusal(const std::string& name, const runtime::Options& 
     return fmt::format(
         "{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole",
         name);
-  if (Status status = platform::UserFault::open().status(); !status)
+  if (Status status = runtime::open_userfault().status(); !status)
     return fmt::format(
         "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a "
         "seccomp profile "
@@ -90,6 +90,12 @@ std::string program_refusal(const RunArguments& arguments, const runtime::Option
     case ProgramKind::kSealed:
       return fmt::format("{}: {}, so nothing can be loaded into it; {}. {}", name, facts.detail, kRecompile,
                          kNoCheckHint);
+    case ProgramKind::kPrivileged:
+      return fmt::format(
+          "{}: it runs with rights of its own (set-user-ID or the like), so it takes neither a library nor "
+          "options from its "
+          "environment; run a copy of it without them. {}",
+          name, kNoCheckHint);
     case ProgramKind::kScript:
     case ProgramKind::kForeign:
       return fmt::format(

@@ -29,6 +29,7 @@ telemetry::Facts facts_of(const json& report) {
   from.at("resident_peak_bytes").get_to(facts.resident_peak_bytes);
   from.at("wall_seconds").get_to(facts.wall_seconds);
   facts.watched = from.value("watched", true);
+  facts.system_call_faults = from.value("system_call_faults", "");
   for (const json& code : report.value("foreign", json::array()))
     facts.foreign.push_back({code.at("library"), code.at("function"), code.at("faults")});
   return facts;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "whole_transfer.h"
 
@@ -40,6 +41,8 @@ class Backend {
   virtual int flush(void* address, std::size_t bytes) = 0;
   virtual void prefetch(const void* address, std::size_t bytes) = 0;
   virtual int pin(void* address, std::size_t bytes) = 0;
+  // The memory that mappings share; 0: all there is.
+  virtual uint64_t buffer_bytes() = 0;
 };
 
 // The one this library is linked with.

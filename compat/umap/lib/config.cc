@@ -1,11 +1,16 @@
 #include "config.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cctype>
 #include <charconv>
 #include <optional>
 #include <string_view>
+
+#include "base/units.h"
 
 namespace Umap {
 
@@ -31,6 +36,15 @@ class Reader {
     warn(name, *text, "a number from " + std::to_string(least) + " to " + std::to_string(most));
     return std::nullopt;
   }
+  // What the option's own variable says, which wins. A value it does not take has ended the program.
+  std::optional<uint64_t> own(const char* option) const {
+    std::string name = "SPILLWAY_";
+    for (const char* c = option; *c; ++c)
+      name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    auto text = find(name);
+    return text && !text->empty() ? spw::parse_size_bytes(*text) : std::nullopt;
+  }
+  void note(std::string line) { config_->warnings.push_back(std::move(line)); }
   void warn(std::string_view name, std::string_view value, const std::string& accepted) {
     config_->warnings.push_back(std::string(name) + "=" + std::string(value) + " is not " + accepted +
                                 "; the default is used");
@@ -53,27 +67,69 @@ class Reader {
   Config* config_;
 };
 
+// The block size for pages of `asked` bytes.
+uint64_t supported_page(Reader& reader, uint64_t asked) {
+  const uint64_t page = std::min(std::bit_ceil(asked), kPageBytesMax);
+  const std::string is = "UMAP_PAGESIZE=" + std::to_string(asked) + " is ";
+  if (page < asked) reader.note(is + "more than " + std::to_string(page) + ", which is used");
+  if (page > asked) reader.note(is + "no power of two; " + std::to_string(page) + " is used");
+  return page;
+}
+
 void read_page_and_buffer(Reader& reader, Config* config) {
-  if (auto bytes = reader.number("UMAP_PAGESIZE", kPageBytesMin, kPageBytesMax)) {
-    if ((*bytes & (*bytes - 1)) == 0) {
-      config->page_bytes = *bytes;
-      reader.pass_on("block", *bytes);
-    } else {
-      reader.warn("UMAP_PAGESIZE", std::to_string(*bytes), "a power of two");
+  uint64_t asked = config->page_bytes;  // what UMAP_BUFSIZE counts in
+  if (auto bytes = reader.number("UMAP_PAGESIZE", kPageBytesMin, kBufferBytesMax)) {
+    if (*bytes % kPageBytesMin == 0)
+      asked = *bytes;
+    else
+      reader.warn("UMAP_PAGESIZE", std::to_string(*bytes), "a multiple of " + std::to_string(kPageBytesMin));
+    if (!reader.own("block") && asked == *bytes) {
+      config->page_bytes = supported_page(reader, asked);
+      reader.pass_on("block", config->page_bytes);
     }
   }
-  if (auto pages = reader.number("UMAP_BUFSIZE", 1, kBufferBytesMax / config->page_bytes)) {
-    config->buffer_pages = *pages;
-    reader.pass_on("memory", std::max(*pages * config->page_bytes, kBufferBytesMin));
+  config->page_bytes = reader.own("block").value_or(config->page_bytes);
+  auto pages = reader.number("UMAP_BUFSIZE", 1, kBufferBytesMax / asked);
+  if (!pages || reader.own("memory")) return;
+  const uint64_t bytes = std::max(*pages * asked, kBufferBytesMin);
+  config->buffer_pages = bytes / config->page_bytes;
+  reader.pass_on("memory", bytes);
+}
+
+void read_counts(Reader& reader, Config* config) {
+  struct Count {
+    const char* variable;
+    const char* option;
+    uint64_t least, most;
+    uint64_t* value;
+  };
+  const Count counts[] = {{"UMAP_PAGE_FILLERS", "fillers", 1, 256, &config->fillers},
+                          {"UMAP_PAGE_EVICTORS", "evictors", 1, 16, &config->evictors},
+                          {"UMAP_READ_AHEAD", "readahead", 0, 1024, &config->read_ahead_pages}};
+  for (const Count& count : counts) {
+    const auto value = reader.number(count.variable, count.least, count.most);
+    if (auto own = reader.own(count.option)) {
+      *count.value = *own;
+    } else if (value) {
+      *count.value = *value;
+      reader.pass_on(count.option, *value);
+    }
   }
 }
 
+// UMap's two thresholds belong together: where one is set, the other is UMap's own default.
 void read_thresholds(Reader& reader, Config* config) {
+  constexpr uint64_t kHighPercent = 90, kLowPercent = 70;
   auto high = reader.number("UMAP_EVICT_HIGH_WATER_THRESHOLD", 50, 100);
   auto low = reader.number("UMAP_EVICT_LOW_WATER_THRESHOLD", 50, 100);
+  const auto own_low = reader.own("low_watermark"), own_high = reader.own("high_watermark");
+  if (own_low || own_high) {
+    if (own_low) config->high_water_percent = 100 - static_cast<int>(*own_low);
+    if (own_high) config->low_water_percent = 100 - static_cast<int>(*own_high);
+    return;
+  }
   if (!high && !low) return;
-  uint64_t high_percent = high.value_or(static_cast<uint64_t>(config->high_water_percent));
-  uint64_t low_percent = low.value_or(static_cast<uint64_t>(config->low_water_percent));
+  const uint64_t high_percent = high.value_or(kHighPercent), low_percent = low.value_or(kLowPercent);
   if (low_percent > high_percent)
     return reader.warn("UMAP_EVICT_LOW_WATER_THRESHOLD", std::to_string(low_percent),
                        "at most the high one, " + std::to_string(high_percent));
@@ -90,34 +146,41 @@ Config read_config(const char* const* environment) {
   Config config;
   Reader reader(environment, &config);
   read_page_and_buffer(reader, &config);
-  struct Count {
-    const char* variable;
-    const char* option;
-    uint64_t least, most;
-    uint64_t* value;
-  };
-  const Count counts[] = {{"UMAP_PAGE_FILLERS", "fillers", 1, 256, &config.fillers},
-                          {"UMAP_PAGE_EVICTORS", "evictors", 1, 16, &config.evictors},
-                          {"UMAP_READ_AHEAD", "readahead", 0, 1024, &config.read_ahead_pages}};
-  for (const Count& count : counts)
-    if (auto value = reader.number(count.variable, count.least, count.most)) {
-      *count.value = *value;
-      reader.pass_on(count.option, *value);
-    }
-  if (auto events = reader.number("UMAP_MAX_FAULT_EVENTS", 1, UINT32_MAX)) config.max_fault_events = *events;
+  read_counts(reader, &config);
   read_thresholds(reader, &config);
   return config;
 }
 
 namespace {
+
+// In a program with rights of its own the runtime takes no option from the environment.
 Config& own_config() {
-  static Config* read = new Config(read_config(::environ));  // never destroyed: threads may outlive main()
+  static Config* read = [] {
+    std::vector<const char*> environment;
+    for (const char* const* entry = ::environ; *entry; ++entry)
+      if (::getauxval(AT_SECURE) == 0 || !std::string_view(*entry).starts_with("SPILLWAY_"))
+        environment.push_back(*entry);
+    environment.push_back(nullptr);
+    return new Config(read_config(environment.data()));  // never destroyed: threads may outlive main()
+  }();
   return *read;
 }
+
 }  // namespace
 
 const Config& config() { return own_config(); }
 
-void config_warning(std::string line) { own_config().warnings.push_back(std::move(line)); }
+void option_not_used(const std::string& option, std::string line) {
+  Config& in_force = own_config();
+  const Config defaults;
+  in_force.warnings.push_back(std::move(line));
+  if (option == "block") in_force.page_bytes = defaults.page_bytes;
+  if (option == "memory") in_force.buffer_pages = defaults.buffer_pages;
+  if (option == "fillers") in_force.fillers = defaults.fillers;
+  if (option == "evictors") in_force.evictors = defaults.evictors;
+  if (option == "readahead") in_force.read_ahead_pages = defaults.read_ahead_pages;
+  if (option == "low_watermark") in_force.high_water_percent = defaults.high_water_percent;
+  if (option == "high_watermark") in_force.low_water_percent = defaults.low_water_percent;
+}
 
 }  // namespace Umap

@@ -1,5 +1,4 @@
 // The backend over Spillway's public C API: a mapping is a region on a store of callbacks.
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -45,25 +44,27 @@ class SpillwayBackend final : public Backend {
   int flush(void* address, std::size_t bytes) override { return -spw_flush(address, bytes); }
   void prefetch(const void* address, std::size_t bytes) override { (void)spw_prefetch(address, bytes); }
   int pin(void* address, std::size_t bytes) override { return -spw_pin_range(address, bytes); }
+  uint64_t buffer_bytes() override { return spw_memory_limit(); }
 };
 
-// What is set as Spillway's own variable wins.
-void set_unless_set(const std::string& option, const std::string& value) {
-  std::string variable = "SPILLWAY_";
-  for (char c : option) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const char* set = std::getenv(variable.c_str());
-  if (set && *set) return;
+void set(const std::string& option, const std::string& value) {
   if (spw_set_option(option.c_str(), value.c_str()) != 0)
-    config_warning("the option " + option + "=" + value + " is not used: " + spw_error_message());
+    option_not_used(option, "the option " + option + "=" + value + " is not used: " + spw_error_message());
 }
 
-// Before main(), since options are set before managed memory is first used. What the program allocates is its own, as it is with
-// UMap, up to as much as the buffer holds.
+// What the program allocates is its own, as it is with UMap, up to as much as the buffer holds. Spillway's own variables win.
+void set_unless_set(const char* variable, const std::string& option, const std::string& value) {
+  const char* own = ::secure_getenv(variable);
+  if (!own || !*own) set(option, value);
+}
+
+// Before main(), since options are set before managed memory is first used.
 __attribute__((constructor)) void set_options() {
-  set_unless_set("threshold", "1T");
-  for (const auto& [option, value] : config().options) {
-    set_unless_set(option, value);
-    if (option == "memory") set_unless_set("quota", value);
+  set_unless_set("SPILLWAY_THRESHOLD", "threshold", "1T");
+  const auto options = config().options;  // a copy: an option that is not taken changes what holds
+  for (const auto& [option, value] : options) {
+    set(option, value);
+    if (option == "memory") set_unless_set("SPILLWAY_QUOTA", "quota", value);
   }
 }
 

@@ -96,10 +96,12 @@ void umap_fetch_and_pin(char* paddr, uint64_t size) {
 
 long umapcfg_get_system_page_size(void) { return ::sysconf(_SC_PAGESIZE); }
 uint64_t umapcfg_get_umap_page_size(void) { return Umap::config().page_bytes; }
-uint64_t umapcfg_get_max_fault_events(void) { return Umap::config().max_fault_events; }
+uint64_t umapcfg_get_max_fault_events(void) { return Umap::kFaultEventsMax; }
 uint64_t umapcfg_get_num_fillers(void) { return Umap::config().fillers; }
 uint64_t umapcfg_get_num_evictors(void) { return Umap::config().evictors; }
-uint64_t umapcfg_get_max_pages_in_buffer(void) { return Umap::config().buffer_pages; }
+uint64_t umapcfg_get_max_pages_in_buffer(void) {
+  return Umap::backend().buffer_bytes() / Umap::config().page_bytes;
+}
 uint64_t umapcfg_get_read_ahead(void) { return Umap::config().read_ahead_pages; }
 int umapcfg_get_evict_low_water_threshold(void) { return Umap::config().low_water_percent; }
 int umapcfg_get_evict_high_water_threshold(void) { return Umap::config().high_water_percent; }

@@ -13,7 +13,8 @@
  * As in UMap, UMAP_PRIVATE does not mean private: what is stored to the mapping reaches the file or store, at the latest with
  * umap_flush() or uunmap().
  *
- * Threads: every function may be called by any thread at any time. Limits: UMAP_PAGESIZE is a power of two from 4 KiB to 2 MiB. */
+ * Threads: every function may be called by any thread at any time. Limits: UMAP_PAGESIZE is raised to a power of two, 2 MiB at
+ * most; umapcfg_get_umap_page_size() says what it became. */
 #ifndef UMAP_UMAP_H
 #define UMAP_UMAP_H
 
@@ -61,7 +62,7 @@ void umap_prefetch(int npages, struct umap_prefetch_item* page_array);
 /* Brings [paddr, paddr + size) in and keeps it in memory until it is unmapped. */
 void umap_fetch_and_pin(char* paddr, uint64_t size);
 
-/* What is set, by UMAP_ environment variables or by default (docs in compat/umap/README.md). */
+/* What is in force, by environment variables or by default (docs in compat/umap/README.md). */
 long umapcfg_get_system_page_size(void);
 uint64_t umapcfg_get_umap_page_size(void);
 uint64_t umapcfg_get_max_fault_events(void);

@@ -1,5 +1,6 @@
 #include "front/interpose/allocate.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -69,15 +70,34 @@ namespace {
 Atomic<uint64_t> process_threshold_bytes{UINT64_MAX};
 Atomic<uint64_t> process_quota_bytes{UINT64_MAX};
 
-bool process_wants_managed(size_t bytes) {
+// Where libc's code lies; empty until the process is managed.
+Atomic<uintptr_t> libc_begin{0}, libc_end{0};
+
+void find_libc() {
+  dl_find_object found;
+  if (_dl_find_object(reinterpret_cast<void*>(real().read), &found) != 0) return;
+  libc_begin.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_start));
+  libc_end.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_end));
+}
+
+// libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for), with system
+// calls of its own. Where these may not fault it has to stay native.
+bool is_for_the_kernel(const void* caller) {
+  const auto address = reinterpret_cast<uintptr_t>(caller);
+  return address >= libc_begin.load_relaxed() && address < libc_end.load_relaxed() &&
+         !detail::kernel_reaches.load_relaxed();
+}
+
+bool process_wants_managed(size_t bytes, const void* caller) {
   return (bytes >= process_threshold_bytes.load_relaxed() ||
           native_bytes() + bytes > process_quota_bytes.load_relaxed()) &&
-         !InRuntime::here();
+         !is_for_the_kernel(caller) && !InRuntime::here();
 }
 
 }  // namespace
 
 void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes) {
+  if (threshold_bytes != UINT64_MAX) find_libc();
   process_quota_bytes.store_relaxed(quota_bytes);
   process_threshold_bytes.store_relaxed(threshold_bytes);
 }
@@ -86,22 +106,22 @@ bool whole_process_maps(size_t bytes) {
   return bytes >= process_threshold_bytes.load_relaxed() && !InRuntime::here();
 }
 
-void* process_allocate(size_t bytes, size_t alignment) {
-  if (process_wants_managed(bytes)) [[unlikely]]
+void* process_allocate(size_t bytes, size_t alignment, const void* caller) {
+  if (process_wants_managed(bytes, caller)) [[unlikely]]
     return allocate(bytes, alignment);
   return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
                                           : native_allocate_aligned(alignment, bytes);
 }
 
-void* process_allocate_zeroed(size_t count, size_t bytes) {
+void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller) {
   size_t total;
-  if (!__builtin_mul_overflow(count, bytes, &total) && process_wants_managed(total)) [[unlikely]]
+  if (!__builtin_mul_overflow(count, bytes, &total) && process_wants_managed(total, caller)) [[unlikely]]
     return allocate_zeroed(count, bytes);
   return native_allocate_zeroed(count, bytes);
 }
 
-void* process_reallocate(void* object, size_t bytes) {
-  return reallocate(object, bytes, process_wants_managed(bytes));
+void* process_reallocate(void* object, size_t bytes, const void* caller) {
+  return reallocate(object, bytes, process_wants_managed(bytes, caller));
 }
 
 void* allocate(size_t bytes, size_t alignment) {

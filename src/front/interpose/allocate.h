@@ -20,9 +20,10 @@ void release(void* object);
 size_t usable_bytes(void* object);
 
 // Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else libc's.
-void* process_allocate(size_t bytes, size_t alignment);
-void* process_allocate_zeroed(size_t count, size_t bytes);
-void* process_reallocate(void* object, size_t bytes);
+// `caller`: the address the call returns to. What libc itself asks for is native where the kernel cannot reach managed memory.
+void* process_allocate(size_t bytes, size_t alignment, const void* caller);
+void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller);
+void* process_reallocate(void* object, size_t bytes, const void* caller);
 // From now on the allocations and mappings of all code are managed by the same rules; called before there are threads.
 // Where managed memory is at its own addresses any code can use it. UINT64_MAX, UINT64_MAX: no more (a forked child).
 void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes);

@@ -14,6 +14,8 @@
 
 using namespace spw::interpose;
 
+#define SPW_CALLER __builtin_return_address(0)
+
 namespace {
 
 // For what dlsym allocates while libc's own functions are being looked up; never given back.
@@ -37,14 +39,14 @@ bool from_bootstrap(const void* object) {
 }  // namespace
 
 SPW_ENTRY void* malloc(size_t bytes) {
-  return resolving() ? bootstrap_allocate(bytes) : process_allocate(bytes, alignof(max_align_t));
+  return resolving() ? bootstrap_allocate(bytes) : process_allocate(bytes, alignof(max_align_t), SPW_CALLER);
 }
 SPW_ENTRY void* calloc(size_t count, size_t bytes) {
-  return resolving() ? bootstrap_allocate(count * bytes) : process_allocate_zeroed(count, bytes);
+  return resolving() ? bootstrap_allocate(count * bytes) : process_allocate_zeroed(count, bytes, SPW_CALLER);
 }
 SPW_ENTRY void* realloc(void* object, size_t bytes) {
   if (!from_bootstrap(object)) [[likely]]
-    return process_reallocate(object, bytes);
+    return process_reallocate(object, bytes, SPW_CALLER);
   void* moved = native_allocate(bytes);
   size_t held = static_cast<size_t>(bootstrap + kBootstrapBytes - static_cast<char*>(object));
   if (moved != nullptr) memcpy(moved, object, bytes < held ? bytes : held);
@@ -61,16 +63,20 @@ SPW_ENTRY void free(void* object) {
     release(object);
 }
 SPW_ENTRY size_t malloc_usable_size(void* object) { return object == nullptr ? 0 : usable_bytes(object); }
-SPW_ENTRY void* memalign(size_t alignment, size_t bytes) { return process_allocate(bytes, alignment); }
-SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) { return process_allocate(bytes, alignment); }
-SPW_ENTRY void* valloc(size_t bytes) { return process_allocate(bytes, spw::kMmuPageBytes); }
+SPW_ENTRY void* memalign(size_t alignment, size_t bytes) {
+  return process_allocate(bytes, alignment, SPW_CALLER);
+}
+SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) {
+  return process_allocate(bytes, alignment, SPW_CALLER);
+}
+SPW_ENTRY void* valloc(size_t bytes) { return process_allocate(bytes, spw::kMmuPageBytes, SPW_CALLER); }
 SPW_ENTRY void* pvalloc(size_t bytes) {
-  return process_allocate(spw::round_up(bytes, spw::kMmuPageBytes), spw::kMmuPageBytes);
+  return process_allocate(spw::round_up(bytes, spw::kMmuPageBytes), spw::kMmuPageBytes, SPW_CALLER);
 }
 SPW_ENTRY int posix_memalign(void** object, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) != 0 || !spw::is_power_of_two(alignment)) return EINVAL;
   int saved_errno = errno;
-  void* got = process_allocate(bytes, alignment);
+  void* got = process_allocate(bytes, alignment, SPW_CALLER);
   errno = saved_errno;
   if (got == nullptr) return ENOMEM;
   *object = got;

@@ -93,6 +93,12 @@ SPW_ENTRY ssize_t recvfrom(int fd, void* buffer, size_t bytes, int flags, sockad
   return receive(fd, buffer, bytes, flags, from, from_bytes);
 }
 SPW_ENTRY ssize_t recvmsg(int fd, msghdr* message, int flags) { return receive_message(fd, message, flags); }
+SPW_ENTRY int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  return receive_messages(fd, messages, count, flags, timeout);
+}
+SPW_ENTRY int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  return send_messages(fd, messages, count, flags);
+}
 SPW_ENTRY ssize_t send(int fd, const void* buffer, size_t bytes, int flags) {
   return send_to(fd, buffer, bytes, flags, nullptr, 0);
 }

@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utime.h>
 
 #include "front/interpose/entry.h"
 #include "front/interpose/native_argument.h"
@@ -47,6 +52,7 @@ SPW_ENTRY int openat64(int directory, const char* path, int flags, ...) {
   return real().openat(directory, Text(path), flags, mode);
 }
 SPW_ENTRY int creat(const char* path, mode_t mode) { return real().creat(Text(path), mode); }
+SPW_ENTRY int creat64(const char* path, mode_t mode) { return real().creat(Text(path), mode); }
 
 SPW_ENTRY int stat(const char* path, struct stat* out) noexcept {
   return real().stat(Text(path), Native(out));
@@ -78,6 +84,16 @@ SPW_ENTRY int fstatfs(int fd, struct statfs* out) noexcept { return real().fstat
 SPW_ENTRY int statvfs(const char* path, struct statvfs* out) noexcept {
   return real().statvfs(Text(path), Native(out));
 }
+SPW_ENTRY int statfs64(const char* path, struct statfs64* out) noexcept {
+  return real().statfs64(Text(path), Native(out));
+}
+SPW_ENTRY int fstatfs64(int fd, struct statfs64* out) noexcept { return real().fstatfs64(fd, Native(out)); }
+SPW_ENTRY int statvfs64(const char* path, struct statvfs64* out) noexcept {
+  return real().statvfs64(Text(path), Native(out));
+}
+SPW_ENTRY int fstatvfs64(int fd, struct statvfs64* out) noexcept {
+  return real().fstatvfs64(fd, Native(out));
+}
 SPW_ENTRY int fstatvfs(int fd, struct statvfs* out) noexcept { return real().fstatvfs(fd, Native(out)); }
 
 SPW_ENTRY int access(const char* path, int mode) noexcept { return real().access(Text(path), mode); }
@@ -94,6 +110,9 @@ SPW_ENTRY int chown(const char* path, uid_t user, gid_t group) noexcept {
 SPW_ENTRY int lchown(const char* path, uid_t user, gid_t group) noexcept {
   return real().lchown(Text(path), user, group);
 }
+SPW_ENTRY int fchownat(int directory, const char* path, uid_t user, gid_t group, int flags) noexcept {
+  return real().fchownat(directory, Text(path), user, group, flags);
+}
 SPW_ENTRY int truncate(const char* path, off_t bytes) noexcept { return real().truncate(Text(path), bytes); }
 SPW_ENTRY int truncate64(const char* path, off_t bytes) noexcept {
   return real().truncate(Text(path), bytes);
@@ -103,6 +122,15 @@ SPW_ENTRY int mkdirat(int directory, const char* path, mode_t mode) noexcept {
   return real().mkdirat(directory, Text(path), mode);
 }
 SPW_ENTRY int mkfifo(const char* path, mode_t mode) noexcept { return real().mkfifo(Text(path), mode); }
+SPW_ENTRY int mkfifoat(int directory, const char* path, mode_t mode) noexcept {
+  return real().mkfifoat(directory, Text(path), mode);
+}
+SPW_ENTRY int mknod(const char* path, mode_t mode, dev_t device) noexcept {
+  return real().mknod(Text(path), mode, device);
+}
+SPW_ENTRY int mknodat(int directory, const char* path, mode_t mode, dev_t device) noexcept {
+  return real().mknodat(directory, Text(path), mode, device);
+}
 SPW_ENTRY int rmdir(const char* path) noexcept { return real().rmdir(Text(path)); }
 SPW_ENTRY int unlink(const char* path) noexcept { return real().unlink(Text(path)); }
 SPW_ENTRY int unlinkat(int directory, const char* path, int flags) noexcept {
@@ -114,6 +142,17 @@ SPW_ENTRY int rename(const char* from, const char* to) noexcept {
 }
 SPW_ENTRY int renameat(int from_directory, const char* from, int to_directory, const char* to) noexcept {
   return real().renameat(from_directory, Text(from), to_directory, Text(to));
+}
+SPW_ENTRY int renameat2(int from_directory, const char* from, int to_directory, const char* to,
+                        unsigned flags) noexcept {
+  return real().renameat2(from_directory, Text(from), to_directory, Text(to), flags);
+}
+SPW_ENTRY int linkat(int from_directory, const char* from, int to_directory, const char* to,
+                     int flags) noexcept {
+  return real().linkat(from_directory, Text(from), to_directory, Text(to), flags);
+}
+SPW_ENTRY int symlinkat(const char* from, int directory, const char* to) noexcept {
+  return real().symlinkat(Text(from), directory, Text(to));
 }
 SPW_ENTRY int link(const char* from, const char* to) noexcept { return real().link(Text(from), Text(to)); }
 SPW_ENTRY int symlink(const char* from, const char* to) noexcept {
@@ -129,9 +168,56 @@ SPW_ENTRY int chdir(const char* path) noexcept { return real().chdir(Text(path))
 SPW_ENTRY int utimensat(int directory, const char* path, const timespec* times, int flags) noexcept {
   return real().utimensat(directory, Text(path), Native(times, 2), flags);
 }
+SPW_ENTRY int utime(const char* path, const utimbuf* times) noexcept {
+  return real().utime(Text(path), Native(times));
+}
+SPW_ENTRY int utimes(const char* path, const timeval* times) noexcept {
+  return real().utimes(Text(path), Native(times, 2));
+}
+SPW_ENTRY int lutimes(const char* path, const timeval* times) noexcept {
+  return real().lutimes(Text(path), Native(times, 2));
+}
+SPW_ENTRY int futimes(int fd, const timeval* times) noexcept { return real().futimes(fd, Native(times, 2)); }
 SPW_ENTRY int futimens(int fd, const timespec* times) noexcept {
   return real().futimens(fd, Native(times, 2));
 }
+
+SPW_ENTRY ssize_t getxattr(const char* path, const char* name, void* out, size_t bytes) noexcept {
+  return real().getxattr(Text(path), Text(name), Native<void>::of_bytes(out, bytes), bytes);
+}
+SPW_ENTRY ssize_t lgetxattr(const char* path, const char* name, void* out, size_t bytes) noexcept {
+  return real().lgetxattr(Text(path), Text(name), Native<void>::of_bytes(out, bytes), bytes);
+}
+SPW_ENTRY ssize_t fgetxattr(int fd, const char* name, void* out, size_t bytes) noexcept {
+  return real().fgetxattr(fd, Text(name), Native<void>::of_bytes(out, bytes), bytes);
+}
+SPW_ENTRY int setxattr(const char* path, const char* name, const void* value, size_t bytes,
+                       int flags) noexcept {
+  return real().setxattr(Text(path), Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
+}
+SPW_ENTRY int lsetxattr(const char* path, const char* name, const void* value, size_t bytes,
+                        int flags) noexcept {
+  return real().lsetxattr(Text(path), Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
+}
+SPW_ENTRY int fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) noexcept {
+  return real().fsetxattr(fd, Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
+}
+SPW_ENTRY ssize_t listxattr(const char* path, char* out, size_t bytes) noexcept {
+  return real().listxattr(Text(path), Native(out, bytes), bytes);
+}
+SPW_ENTRY ssize_t llistxattr(const char* path, char* out, size_t bytes) noexcept {
+  return real().llistxattr(Text(path), Native(out, bytes), bytes);
+}
+SPW_ENTRY ssize_t flistxattr(int fd, char* out, size_t bytes) noexcept {
+  return real().flistxattr(fd, Native(out, bytes), bytes);
+}
+SPW_ENTRY int removexattr(const char* path, const char* name) noexcept {
+  return real().removexattr(Text(path), Text(name));
+}
+SPW_ENTRY int lremovexattr(const char* path, const char* name) noexcept {
+  return real().lremovexattr(Text(path), Text(name));
+}
+SPW_ENTRY int fremovexattr(int fd, const char* name) noexcept { return real().fremovexattr(fd, Text(name)); }
 
 // Results that the caller gave the room for are the caller's address, not the copy's.
 SPW_ENTRY char* getcwd(char* out, size_t bytes) noexcept {
@@ -151,6 +237,21 @@ SPW_ENTRY char* mkdtemp(char* pattern) noexcept {
   return real().mkdtemp(Native(pattern, string_length(pattern) + 1)) == nullptr ? nullptr : pattern;
 }
 
+SPW_ENTRY int inotify_add_watch(int fd, const char* path, uint32_t events) noexcept {
+  return real().inotify_add_watch(fd, Text(path), events);
+}
+SPW_ENTRY int memfd_create(const char* name, unsigned flags) noexcept {
+  return real().memfd_create(Text(name), flags);
+}
+SPW_ENTRY int shm_open(const char* name, int flags, mode_t mode) {
+  return real().shm_open(Text(name), flags, mode);
+}
+SPW_ENTRY int shm_unlink(const char* name) { return real().shm_unlink(Text(name)); }
+
+// Directories, and what is noted at files.
+SPW_ENTRY ssize_t getdents64(int fd, void* out, size_t bytes) noexcept {
+  return real().getdents64(fd, Native<void>::of_bytes(out, bytes), bytes);
+}
 SPW_ENTRY DIR* opendir(const char* path) { return real().opendir(Text(path)); }
 SPW_ENTRY FILE* fopen(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }
 SPW_ENTRY FILE* fopen64(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }

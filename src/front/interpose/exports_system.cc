@@ -6,12 +6,16 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/times.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,6 +61,12 @@ SPW_ENTRY int epoll_pwait(int set, epoll_event* events, int count, int timeout_m
   return real().epoll_pwait(set, Native(events, static_cast<size_t>(count > 0 ? count : 0)), count,
                             timeout_ms, Native(mask));
 }
+SPW_ENTRY int epoll_pwait2(int set, epoll_event* events, int count, const timespec* timeout,
+                           const sigset_t* mask) {
+  return real().epoll_pwait2(set, Native(events, static_cast<size_t>(count > 0 ? count : 0)), count,
+                             Native(timeout), Native(mask));
+}
+SPW_ENTRY int eventfd_read(int fd, eventfd_t* value) { return real().eventfd_read(fd, Native(value)); }
 SPW_ENTRY int nanosleep(const timespec* wanted, timespec* left) {
   return real().nanosleep(Native(wanted), Native(left));
 }
@@ -65,6 +75,24 @@ SPW_ENTRY int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted
 }
 SPW_ENTRY int clock_gettime(clockid_t clock, timespec* out) noexcept {
   return real().clock_gettime(clock, Native(out));
+}
+SPW_ENTRY int clock_getres(clockid_t clock, timespec* out) noexcept {
+  return real().clock_getres(clock, Native(out));
+}
+SPW_ENTRY int getitimer(__itimer_which_t which, itimerval* out) noexcept {
+  return real().getitimer(which, Native(out));
+}
+SPW_ENTRY int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before) noexcept {
+  return real().setitimer(which, Native(wanted), Native(before));
+}
+SPW_ENTRY int timer_settime(timer_t timer, int flags, const itimerspec* wanted, itimerspec* before) noexcept {
+  return real().timer_settime(timer, flags, Native(wanted), Native(before));
+}
+SPW_ENTRY int timer_gettime(timer_t timer, itimerspec* out) noexcept {
+  return real().timer_gettime(timer, Native(out));
+}
+SPW_ENTRY int timerfd_gettime(int fd, itimerspec* out) noexcept {
+  return real().timerfd_gettime(fd, Native(out));
 }
 SPW_ENTRY int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* before) noexcept {
   return real().timerfd_settime(fd, flags, Native(wanted), Native(before));
@@ -86,6 +114,42 @@ SPW_ENTRY int execve(const char* path, char* const* arguments, char* const* envi
 }
 SPW_ENTRY int execv(const char* path, char* const* arguments) noexcept {
   return real().execve(Text(path), TextList(arguments), environ);
+}
+SPW_ENTRY int execvpe(const char* name, char* const* arguments, char* const* environment) noexcept {
+  return real().execvpe(Text(name), TextList(arguments), TextList(environment));
+}
+SPW_ENTRY int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
+  return real().fexecve(fd, TextList(arguments), TextList(environment));
+}
+// The arguments from `first` on as a list on the stack, for a child of vfork must not allocate.
+#define SPW_GATHER_ARGUMENTS(first)                                                           \
+  va_list more, again;                                                                        \
+  va_start(more, first);                                                                      \
+  va_copy(again, more);                                                                       \
+  size_t count = 1;                                                                           \
+  for (const char* each = first; each != nullptr; each = va_arg(again, const char*)) ++count; \
+  va_end(again);                                                                              \
+  auto** list = static_cast<char**>(__builtin_alloca(count * sizeof(char*)));                 \
+  list[0] = const_cast<char*>(first);                                                         \
+  for (size_t i = 1; i < count; ++i) list[i] = va_arg(more, char*)
+SPW_ENTRY int execl(const char* path, const char* first, ...) noexcept {
+  SPW_GATHER_ARGUMENTS(first);
+  va_end(more);
+  return real().execve(Text(path), TextList(list), environ);
+}
+SPW_ENTRY int execlp(const char* name, const char* first, ...) noexcept {
+  SPW_GATHER_ARGUMENTS(first);
+  va_end(more);
+  return real().execvp(Text(name), TextList(list));
+}
+SPW_ENTRY int execle(const char* path, const char* first, ...) noexcept {
+  SPW_GATHER_ARGUMENTS(first);
+  auto** environment = va_arg(more, char**);
+  va_end(more);
+  return real().execve(Text(path), TextList(list), TextList(environment));
+}
+SPW_ENTRY pid_t wait3(int* status, int flags, rusage* usage) noexcept {
+  return real().wait4(-1, Native(status), flags, Native(usage));
 }
 SPW_ENTRY int execvp(const char* name, char* const* arguments) noexcept {
   return real().execvp(Text(name), TextList(arguments));
@@ -149,6 +213,14 @@ SPW_ENTRY int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) no
 SPW_ENTRY int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
   return real().sigaltstack(Native(wanted), Native(before));
 }
+SPW_ENTRY int sigpending(sigset_t* out) noexcept { return real().sigpending(Native(out)); }
+SPW_ENTRY int sigsuspend(const sigset_t* mask) { return real().sigsuspend(Native(mask)); }
+SPW_ENTRY int sigwaitinfo(const sigset_t* set, siginfo_t* out) {
+  return real().sigwaitinfo(Native(set), Native(out));
+}
+SPW_ENTRY int sigtimedwait(const sigset_t* set, siginfo_t* out, const timespec* timeout) {
+  return real().sigtimedwait(Native(set), Native(out), Native(timeout));
+}
 SPW_ENTRY int sigwait(const sigset_t* set, int* signal) {
   return real().sigwait(Native(set), Native(signal));
 }
@@ -162,6 +234,42 @@ SPW_ENTRY int getrlimit(__rlimit_resource_t resource, rlimit* out) noexcept {
 }
 SPW_ENTRY int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
   return real().setrlimit(resource, Native(limit));
+}
+SPW_ENTRY int getrlimit64(__rlimit_resource_t resource, rlimit64* out) noexcept {
+  return real().getrlimit64(resource, Native(out));
+}
+SPW_ENTRY int setrlimit64(__rlimit_resource_t resource, const rlimit64* limit) noexcept {
+  return real().setrlimit64(resource, Native(limit));
+}
+SPW_ENTRY int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit,
+                      rlimit* before) noexcept {
+  return real().prlimit(process, resource, Native(limit), Native(before));
+}
+SPW_ENTRY int prlimit64(pid_t process, __rlimit_resource resource, const rlimit64* limit,
+                        rlimit64* before) noexcept {
+  return real().prlimit64(process, resource, Native(limit), Native(before));
+}
+SPW_ENTRY clock_t times(tms* out) noexcept { return real().times(Native(out)); }
+SPW_ENTRY int getgroups(int count, gid_t* out) noexcept {
+  return real().getgroups(count, Native(out, static_cast<size_t>(count > 0 ? count : 0)));
+}
+SPW_ENTRY int getresuid(uid_t* user, uid_t* effective, uid_t* saved) noexcept {
+  return real().getresuid(Native(user), Native(effective), Native(saved));
+}
+SPW_ENTRY int getresgid(gid_t* group, gid_t* effective, gid_t* saved) noexcept {
+  return real().getresgid(Native(group), Native(effective), Native(saved));
+}
+SPW_ENTRY int sched_getparam(pid_t thread, sched_param* out) noexcept {
+  return real().sched_getparam(thread, Native(out));
+}
+SPW_ENTRY int sched_setparam(pid_t thread, const sched_param* wanted) noexcept {
+  return real().sched_setparam(thread, Native(wanted));
+}
+SPW_ENTRY int sched_setscheduler(pid_t thread, int policy, const sched_param* wanted) noexcept {
+  return real().sched_setscheduler(thread, policy, Native(wanted));
+}
+SPW_ENTRY int pthread_setname_np(pthread_t thread, const char* name) noexcept {
+  return real().pthread_setname_np(thread, Text(name));
 }
 SPW_ENTRY int uname(utsname* out) noexcept { return real().uname(Native(out)); }
 SPW_ENTRY int sysinfo(struct sysinfo* out) noexcept { return real().sysinfo(Native(out)); }
@@ -205,4 +313,12 @@ SPW_ENTRY ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexce
 }
 SPW_ENTRY ssize_t sendfile64(int to, int from, off_t* offset, size_t bytes) noexcept {
   return real().sendfile(to, from, Native(offset), bytes);
+}
+SPW_ENTRY ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
+                                  unsigned flags) {
+  return real().copy_file_range(from, Native(from_offset), to, Native(to_offset), bytes, flags);
+}
+SPW_ENTRY ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
+                         unsigned flags) {
+  return real().splice(from, Native(from_offset), to, Native(to_offset), bytes, flags);
 }

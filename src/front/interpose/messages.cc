@@ -1,6 +1,7 @@
-// recvmsg and sendmsg: a message whose header, pieces, address and control data may all be managed.
+// recvmsg, sendmsg and their kin for many: a message whose header, pieces, address and control data may all be managed.
 #include <errno.h>
 #include <limits.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ namespace spw::interpose {
 namespace {
 
 constexpr size_t kControlBytesMax = 16 * 1024;
+constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 bool all_plain(const msghdr& m) {
   if (kernel_cannot_reach_any(m.msg_name, m.msg_control, static_cast<void*>(m.msg_iov))) return false;
@@ -119,6 +121,64 @@ ssize_t send_message(int fd, const msghdr* message, int flags) {
   msghdr original = load_value(message);
   if (!kernel_cannot_reach(message) && all_plain(original)) return real().sendmsg(fd, message, flags);
   return send_slowly(fd, original, flags);
+}
+
+namespace {
+
+bool are_all_plain(const mmsghdr* messages, unsigned count, const timespec* timeout) {
+  if (kernel_cannot_reach_any(messages, timeout)) return false;
+  return std::all_of(messages, messages + count, [](const mmsghdr& m) { return all_plain(m.msg_hdr); });
+}
+
+// Calls `move(message)` for one after the other until one fails or `is_enough()`; an error counts if it is the first's.
+template <class Move, class IsEnough>
+int one_by_one(mmsghdr* messages, unsigned count, Move move, IsEnough is_enough) {
+  unsigned done = 0;
+  while (done < count) {
+    const ssize_t moved = move(&messages[done].msg_hdr);
+    if (moved < 0) return done > 0 ? static_cast<int>(done) : -1;
+    store_value(&messages[done++].msg_len, static_cast<unsigned>(moved));
+    if (is_enough()) break;
+  }
+  return static_cast<int>(done);
+}
+
+int64_t now_ns() {
+  timespec now;
+  real().clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+}
+
+}  // namespace
+
+int receive_messages(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  count = std::min<unsigned>(count, IOV_MAX);  // as the kernel does
+  if (are_all_plain(messages, count, timeout)) return real().recvmmsg(fd, messages, count, flags, timeout);
+  int64_t end_ns = INT64_MAX;
+  if (timeout != nullptr) {
+    const timespec wanted = load_value(timeout);
+    end_ns = now_ns() + wanted.tv_sec * kNsPerSecond + wanted.tv_nsec;
+  }
+  int each_flags = flags & ~MSG_WAITFORONE;
+  const int received = one_by_one(
+      messages, count, [&](msghdr* message) { return receive_message(fd, message, each_flags); },
+      [&] {
+        if ((flags & MSG_WAITFORONE) != 0) each_flags |= MSG_DONTWAIT;
+        return timeout != nullptr && now_ns() >= end_ns;
+      });
+  if (timeout != nullptr && received >= 0) {
+    const int64_t left_ns = std::max<int64_t>(end_ns - now_ns(), 0);
+    store_value(timeout, timespec{left_ns / kNsPerSecond, left_ns % kNsPerSecond});
+  }
+  return received;
+}
+
+int send_messages(int fd, mmsghdr* messages, unsigned count, int flags) {
+  count = std::min<unsigned>(count, IOV_MAX);
+  if (are_all_plain(messages, count, nullptr)) return real().sendmmsg(fd, messages, count, flags);
+  return one_by_one(
+      messages, count, [&](msghdr* message) { return send_message(fd, message, flags); },
+      [] { return false; });
 }
 
 }  // namespace spw::interpose

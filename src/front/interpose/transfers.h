@@ -35,6 +35,10 @@ ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, s
 ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const sockaddr* to, socklen_t to_bytes);
 ssize_t receive_message(int fd, msghdr* message, int flags);
 ssize_t send_message(int fd, const msghdr* message, int flags);
+// Many messages: one call each where any of their memory is managed. Of the timeout only what the kernel's own call heeds: it is
+// looked at after a message has arrived.
+int receive_messages(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout);
+int send_messages(int fd, mmsghdr* messages, unsigned count, int flags);
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags);
 
 }  // namespace spw::interpose

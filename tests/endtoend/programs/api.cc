@@ -1,5 +1,6 @@
 // The public interface, used by a recompiled program.
 #include <spillway/spillway.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -106,11 +107,27 @@ int errors(long) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"lengths", lengths},
-                           {"writes", writes},
-                           {"prefetches", prefetches},
-                           {"files", files},
-                           {"errors", errors}};
+// Reads all `count` words of the store that is named in the environment, in an order of this process's own.
+int reads_a_store(long count) {
+  const auto words = static_cast<uint64_t>(count);
+  void* mapped = nullptr;
+  if (spw_map(std::getenv("STORE_TO_READ"), 0, words * 8, SPW_MAP_READ_ONLY, 0, &mapped) != 0) {
+    std::printf("%s\n", spw_error_message());
+    return 1;
+  }
+  const auto* data = static_cast<const uint64_t*>(mapped);
+  const uint64_t start = static_cast<uint64_t>(getpid()) * 7919, pages = words / 512;
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < pages; ++i) {
+    const uint64_t page = (start + i * 1'000'003) % pages;  // a prime: every page once
+    for (uint64_t word = page * 512; word < page * 512 + 512; ++word) wrong += data[word] != word * 3;
+  }
+  std::printf("wrong %llu, unmap %d\n", static_cast<unsigned long long>(wrong), spw_unmap(mapped));
+  return 0;
+}
+
+constexpr Part kParts[] = {{"lengths", lengths}, {"writes", writes}, {"prefetches", prefetches},
+                           {"files", files},     {"errors", errors}, {"reads_a_store", reads_a_store}};
 
 }  // namespace
 

@@ -1,0 +1,107 @@
+// ioctl, fcntl and prctl, under their ordinary names: what their last argument points to follows from the request.
+//
+// A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must be plain.
+// A request that is not known here is passed on as it is.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+
+#include "front/interpose/entry.h"
+#include "front/interpose/native_argument.h"
+
+using namespace spw::interpose;
+
+namespace {
+
+constexpr size_t kKernelTermiosBytes = 36;  // struct termios of <asm/termbits.h>, which is not libc's
+constexpr size_t kThreadNameBytes = 16;
+
+// Of what the argument of an ioctl points to; 0: unknown, or it is no pointer.
+size_t ioctl_bytes(unsigned long request) {
+  if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
+  switch (request) {
+    case FIONREAD:
+    case FIONBIO:
+    case FIOASYNC:
+    case TIOCOUTQ:
+    case TIOCGPGRP:
+    case TIOCSPGRP:
+    case TIOCGSID:
+    case TIOCMGET:
+    case TIOCMSET:
+    case BLKSSZGET:
+    case BLKROGET:
+      return sizeof(int);
+    case BLKGETSIZE:
+      return sizeof(long);
+    case TIOCGWINSZ:
+    case TIOCSWINSZ:
+      return sizeof(winsize);
+    case TCGETS:
+    case TCSETS:
+    case TCSETSW:
+    case TCSETSF:
+      return kKernelTermiosBytes;
+    case SIOCGIFNAME:
+    case SIOCGIFINDEX:
+    case SIOCGIFFLAGS:
+    case SIOCGIFADDR:
+    case SIOCGIFNETMASK:
+    case SIOCGIFBRDADDR:
+    case SIOCGIFHWADDR:
+    case SIOCGIFMTU:
+      return sizeof(ifreq);
+    default:
+      return 0;
+  }
+}
+
+bool takes_a_lock(int command) {
+  return command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
+         command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+// `call`: fcntl or fcntl64, which take the same structure here.
+template <class Call>
+int control(Call* call, int fd, int command, void* argument) {
+  if (!takes_a_lock(command)) return call(fd, command, argument);
+  return call(fd, command, static_cast<struct flock*>(Native(static_cast<struct flock*>(argument))));
+}
+
+}  // namespace
+
+#define SPW_LAST_ARGUMENT(before)       \
+  va_list more;                         \
+  va_start(more, before);               \
+  void* argument = va_arg(more, void*); \
+  va_end(more);
+
+SPW_ENTRY int ioctl(int fd, unsigned long request, ...) noexcept {
+  SPW_LAST_ARGUMENT(request)
+  const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request) : 0;
+  if (bytes == 0) return real().ioctl(fd, request, argument);
+  return real().ioctl(fd, request, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));
+}
+SPW_ENTRY int fcntl(int fd, int command, ...) {
+  SPW_LAST_ARGUMENT(command)
+  return control(real().fcntl, fd, command, argument);
+}
+SPW_ENTRY int fcntl64(int fd, int command, ...) {
+  SPW_LAST_ARGUMENT(command)
+  return control(real().fcntl64, fd, command, argument);
+}
+SPW_ENTRY int prctl(int option, ...) noexcept {
+  unsigned long words[4];
+  va_list more;
+  va_start(more, option);
+  for (unsigned long& word : words) word = va_arg(more, unsigned long);
+  va_end(more);
+  auto* name = reinterpret_cast<char*>(words[0]);
+  if (option == PR_SET_NAME) return real().prctl(option, static_cast<const char*>(Text(name)), 0ul, 0ul, 0ul);
+  if (option == PR_GET_NAME)
+    return real().prctl(option, static_cast<char*>(Native(name, kThreadNameBytes)), 0ul, 0ul, 0ul);
+  return real().prctl(option, words[0], words[1], words[2], words[3]);
+}

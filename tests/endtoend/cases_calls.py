@@ -1,0 +1,51 @@
+"""Calls with structures in managed memory, which the kernel cannot reach by itself in the translated engine, nor in the mapped one
+where it may not fault."""
+from kit import ENGINES, Kit, SIGNALS, SMALL
+
+ENGINES = (*ENGINES, SIGNALS)
+
+
+def _same_as_native(kit: Kit, part: str) -> None:
+    kit.same_as_native("calls.cc", part, configs=(SMALL,))
+    if kit.engine != "translated":
+        kit.same_as_native("calls.cc", part, configs=(SMALL,), env={"SPILLWAY_TEST_USERFAULT": "user"})
+
+
+def extended_attributes_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "xattrs")
+
+
+def names_times_and_entries_of_files_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "files")
+
+
+def locks_of_files_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "locks")
+
+
+def structures_of_ioctl_and_prctl_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "requests")
+
+
+def many_messages_at_a_time_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "many_messages")
+
+
+def times_and_limits_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "times_and_limits")
+
+
+def signal_sets_and_events_are_managed(kit: Kit) -> None:
+    _same_as_native(kit, "signals_and_events")
+
+
+def every_way_of_exec_takes_managed_arguments(kit: Kit) -> None:
+    _same_as_native(kit, "ways_of_exec")
+
+
+def buffers_that_libc_allocates_are_within_the_kernels_reach(kit: Kit) -> None:
+    _same_as_native(kit, "buffers_of_libc")
+
+
+def strings_longer_than_a_files_buffer_are_written_whole(kit: Kit) -> None:
+    _same_as_native(kit, "long_strings")

@@ -1,0 +1,92 @@
+"""`spillway run` of programs as they are: it puts the library into them, and their data goes through the cache."""
+import json
+import pathlib
+import shutil
+
+from kit import ENGINES, EXIT_USAGE, Kit, MIB, Run, Skipped, expect
+
+ENGINES = ENGINES[2:]
+PYTHON = "/usr/bin/python3"
+CAP = ("--memory", "32M", "--quota", "4M")
+
+# Half of what it makes is dropped and made anew, so that freed ranges are met again too.
+LISTS = """
+blocks = [bytearray(bytes([i % 251])) * 200_000 for i in range(400)]
+for i in range(0, 400, 2): blocks[i] = bytearray(bytes([i % 83])) * 300_000
+print(sum(sum(block[::997]) for block in blocks), len(blocks[0]), blocks[399][-1])
+"""
+
+# Which of the files named are managed where they are mapped, and what they hold.
+MAPS = """
+import ctypes, mmap, sys
+managed = ctypes.CDLL(None).spw_is_managed
+managed.argtypes = [ctypes.c_void_p]
+for name in sys.argv[1:]:
+    with open(name, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(data))
+    print(name.split("/")[-1], managed(address), sum(data[::4096]), data[-1])
+"""
+
+
+def _tool(kit: Kit, *words, env: dict[str, str] | None = None) -> Run:
+    return kit.run(kit.build / "bin" / "spillway", "run", *words, env=env)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        raise Skipped(f"there is no {name} here")
+    return found
+
+
+def _evicts_and_prints_the_same(kit: Kit, *command: str, least_bytes: int) -> None:
+    free = kit.run(pathlib.Path(command[0]), *command[1:])
+    report = kit.place / "report.json"
+    run = _tool(kit, *CAP, "--store", kit.store, "--stats", report, "--", *command)
+    expect((run.code, run.output, run.errors) == (0, free.output, ""), f"{run.last_words()}\nwithout a cap\n{free.output[-500:]}")
+    made = json.loads(report.read_text())
+    expect(made["facts"]["engine"] == "mapped" and made["facts"]["memory_cap_bytes"] == 32 * MIB, f"{made['facts']}")
+    counters = made["counters"]
+    expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0 and counters["fills"] > 0,
+           f"{counters}")
+
+
+def run_takes_sort_beyond_the_cap(kit: Kit) -> None:
+    lines = kit.place / "lines"
+    lines.write_text("".join(f"{i * 7919 % 300_007:08d} {'x' * 60}\n" for i in range(300_007)))
+    _evicts_and_prints_the_same(kit, _program("sort"), "--buffer-size=64M", "--parallel=2", str(lines), least_bytes=48 * MIB)
+
+
+def run_takes_python_beyond_the_cap(kit: Kit) -> None:
+    _evicts_and_prints_the_same(kit, _program(PYTHON), "-c", LISTS, least_bytes=64 * MIB)
+
+
+def _managed_files(kit: Kit, *options: str) -> set[str]:
+    """Of three files that Python maps, the names of those that came in through Spillway. All of them read right."""
+    files = [kit.place / name for name in ("one.idx", "two.dat", "three.npy")]
+    for number, file in enumerate(files):
+        file.write_bytes(bytes([number + 1]) * MIB)
+    run = _tool(kit, *CAP, "--store", kit.store, *options, "--", _program(PYTHON), "-c", MAPS, *files)
+    expect(run.code == 0, run.last_words())
+    rows = [line.split() for line in run.output.splitlines()]
+    expect([(row[0], row[2], row[3]) for row in rows] ==
+           [(file.name, str(256 * (i + 1)), str(i + 1)) for i, file in enumerate(files)], run.output)
+    return {row[0] for row in rows if row[1] == "1"}
+
+
+def map_files_chooses_the_files_that_are_managed(kit: Kit) -> None:
+    for options, wanted in (((), set()),
+                            (("--map-files", "none"), set()),
+                            (("--map-files", "*.idx"), {"one.idx"}),
+                            (("--map-files", f"/nowhere/*:{kit.place}/two*:*.npy"), {"two.dat", "three.npy"}),
+                            (("--map-files", "*"), {"one.idx", "two.dat", "three.npy"}),
+                            (("--map-files", "one.idx"), set())):  # a pattern is for the whole path
+        managed = _managed_files(kit, *options)
+        expect(managed == wanted, f"{options}: {managed} instead of {wanted}")
+
+
+def without_userfaultfd_run_refuses_in_one_line(kit: Kit) -> None:
+    run = _tool(kit, "--store", kit.store, "--", _program(PYTHON), "-c", "print(1)", env={"SPILLWAY_TEST_USERFAULT": "none"})
+    expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
+    expect(run.errors.startswith(f"spillway: {PYTHON}: it is not recompiled, and userfaultfd is not allowed here"), run.errors)

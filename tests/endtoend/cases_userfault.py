@@ -1,0 +1,55 @@
+"""Machines whose kernel forbids userfaultfd, or keeps it from system calls: the recompiled programs' side of it."""
+import json
+
+from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, expect
+
+ENGINES = ENGINES[1:]
+USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
+FORBIDDEN = {"SPILLWAY_TEST_USERFAULT": "none"}
+CAP_16M = Config(("-O2",), "16M", "4K", "combining")
+
+
+def _system_call_faults(kit: Kit, env: dict[str, str]) -> str:
+    report = kit.place / "report.json"
+    run = kit.run(kit.compile("containers.cc", "-O2"), "vectors",
+                  env=SMALL.environment() | {"SPILLWAY_STATS": str(report)} | env)
+    expect(run.code == 0, run.last_words())
+    return json.loads(report.read_text())["facts"]["system_call_faults"]
+
+
+def the_report_tells_whether_system_calls_may_fault(kit: Kit) -> None:
+    """Which shows too that the other cases here test what they say."""
+    doctor = kit.run(kit.build / "bin" / "spillway", "doctor", "--store", kit.store, "--json")
+    found = next(f["found"] for f in json.loads(doctor.output)["findings"] if f["id"] == "userfaultfd")
+    expect(_system_call_faults(kit, USER_FAULTS_ONLY) == "brought in first", "SPILLWAY_TEST_USERFAULT=user was not heeded")
+    wanted = {"available": "served", "user mode only": "brought in first"}[found]
+    expect(_system_call_faults(kit, {}) == wanted, f"userfaultfd here: {found}")
+
+
+def threads_and_locks_work_where_system_calls_may_not_fault(kit: Kit) -> None:
+    for part, *arguments in (("come_and_go", 200), ("interleaved", 16), ("atomics",), ("foreign_locks",), ("standard_locks",),
+                             ("atomic_waits",)):
+        kit.same_as_native("threads.cc", part, *arguments, configs=(CAP_16M,), env=USER_FAULTS_ONLY)
+
+
+def memory_functions_work_where_system_calls_may_not_fault(kit: Kit) -> None:
+    for part in ("realloc", "calloc", "aligned", "copies"):
+        kit.same_as_native("language.cc", part, configs=(SMALL,), env=USER_FAULTS_ONLY)
+
+
+def descriptors_pipes_and_sockets_work_where_system_calls_may_not_fault(kit: Kit) -> None:
+    for part in ("descriptors", "stdio", "streams", "print"):
+        kit.same_as_native("files.cc", part, configs=(SMALL, MEDIUM), env=USER_FAULTS_ONLY)
+
+
+def the_mapped_engine_is_refused_where_userfaultfd_is_forbidden(kit: Kit) -> None:
+    program = kit.compile("containers.cc", "-O2")
+    tool = kit.build / "bin" / "spillway"
+    commands = [(program, "vectors")]
+    if kit.engine == "mapped":  # of programs as they are the tool has its own refusal: cases_run.py
+        commands += [(tool, "run", "--", program, "vectors"), (tool, "run", "--engine=mapped", program, "vectors")]
+    for command in commands:
+        run = kit.run(command[0], *command[1:], env=SMALL.environment() | FORBIDDEN)
+        expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
+        expect(run.errors.startswith("spillway: the mapped engine is needed, but userfaultfd is not allowed here") and
+               "-fspillway-engine=translated" in run.errors, run.errors)
