@@ -1,7 +1,7 @@
 """What only the mapped engine can get wrong: faults that race, the cap, system calls that may not fault."""
 import json
 
-from kit import ENGINES, Kit, MIB, SMALL, expect
+from kit import ENGINES, HERE, Kit, MIB, SMALL, expect
 
 ENGINES = ENGINES[1:]
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
@@ -17,6 +17,22 @@ def stores_that_race_with_evictions_are_not_lost(kit: Kit) -> None:
 
 def mappings_go_while_faults_are_served(kit: Kit) -> None:
     kit.same_as_native("races.cc", "unmap", 60, configs=(SMALL,))
+
+
+def memory_is_unmapped_while_others_read_it(kit: Kit) -> None:
+    kit.same_as_native("unmapping.cc", "memory", 40, configs=(SMALL,))
+
+
+def a_file_mapping_is_unmapped_while_others_read_it(kit: Kit) -> None:
+    kit.same_as_native("unmapping.cc", "file", 40, configs=(SMALL,))
+
+
+def regions_go_while_they_are_read_ahead(kit: Kit) -> None:
+    """Nobody may use a region while it goes, so its readers are gone; what they asked for ahead is on its way."""
+    program = kit.compile("unmapping.cc", "-O2", "-DWITH_SPILLWAY", f"-I{HERE.parents[1] / 'include'}",
+                          *((f"-L{kit.build / 'lib'}", "-lspillway") if kit.engine == "unmodified" else ()))
+    run = kit.run(program, "region", 40, env=SMALL.environment())
+    expect((run.code, run.output) == (0, "wrong 0000000000000000\n"), run.last_words())
 
 
 def system_calls_get_their_buffers_where_they_may_not_fault(kit: Kit) -> None:

@@ -35,6 +35,7 @@ struct MappedEngine::Thread {
 
 namespace {
 thread_local void* t_thread = nullptr;
+thread_local uintptr_t t_tried_again = 0;  // the page of the last fault that found nothing to admit
 }  // namespace
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
@@ -262,7 +263,7 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
 void MappedEngine::serve(const platform::FaultEvent& event) {
   if (!is_watching()) watch();  // waits for who is about it
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
-  if (!is_live(block_of(event.address))) return refuse(event.address, platform::Protection::kNone);
+  if (!is_live(block_of(event.address))) return refuse_freed(event);
   if (event.is_store && !may_store(event.address)) return refuse(event.address, platform::Protection::kRead);
   FaultClient& fault_client = take_fault_client(event.thread);
   bring_in(*fault_client.client, event);
@@ -272,7 +273,8 @@ void MappedEngine::serve(const platform::FaultEvent& event) {
 void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
   const BlockId block = block_of(event.address);
   cache::Pin pin;
-  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
+  // Errors end the program where they are found, but for this one: the block was freed meanwhile.
+  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return refuse_freed(event);
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.
@@ -314,6 +316,14 @@ void MappedEngine::after_miss(cache::Client& client, BlockId block) {
   if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }
 
+// Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
+void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
+  if (event.is_protected) return refuse(event.address, platform::Protection::kRead);
+  if (platform::is_page_present(event.address))
+    return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
+  refuse(event.address, platform::Protection::kNone);
+}
+
 void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
   void* address = reinterpret_cast<void*>(page);
   {
@@ -346,11 +356,17 @@ void MappedEngine::grown(BlockId first, uint64_t count) {
 
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
   check_not_forked();
+  const bool is_ours = InRuntime::here();
   InRuntime guard;
   const uintptr_t page = round_down(address, kMmuPageBytes);
-  if (!may_access(address, is_store)) return false;
+  // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
+  if (!may_access(address, is_store) && !(is_ours && platform::is_page_present(address))) return false;
   std::lock_guard lock(refused_mutex_);
-  return admit_pages(page, page + kMmuPageBytes);
+  const bool found = admit_pages(page, page + kMmuPageBytes);
+  // Another thread may have let the page in since this one faulted: it tries once more, and then it is no fault of ours.
+  const bool may_try_again = found || t_tried_again != page;
+  t_tried_again = found || !may_try_again ? 0 : page;
+  return may_try_again;
 }
 
 // ---- Hints ----
@@ -365,7 +381,8 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
   cache::Pin pin;
-  if (!cache_->pin(client, block, access_of(is_store), &pin)) return;  // has been reported
+  if (!cache_->pin(client, block, access_of(is_store), &pin))
+    return;  // freed meanwhile, so the access faults
   if (!pin.was_miss) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) {
