@@ -109,7 +109,8 @@ class SharedCache {
 
   // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read
   // and, when all frames are pinned or dirty, until one is free. EIO after retries, ENOSPC when dirty blocks
-  // have nowhere to go.
+  // have nowhere to go. EFAULT when it belongs to no region, which is no error where blocks lie at their own addresses: the
+  // error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
   // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is next,
   // and pin_is_near(block) was some time ago; unpin(frame) is near.

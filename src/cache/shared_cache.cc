@@ -310,8 +310,8 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 
 // ---- Fills ----
 
-Status SharedCacheParts::transfer_in(Client& client, Resident resident, Access access) {
-  Backing backing = blocks_.locate_for_fill(resident.block);
+Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Backing& backing,
+                                     Access access) {
   if (backing.store == nullptr)
     return Status::sentence(EFAULT,
                             "block " + std::to_string(resident.block.value) + " belongs to no region");
@@ -339,7 +339,8 @@ Status SharedCacheParts::transfer_in(Client& client, Resident resident, Access a
 
 SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, FrameId frame, Access access,
                                               Status* status) {
-  *status = transfer_in(client, {frame, block}, access);
+  const Backing backing = blocks_.locate_for_fill(block);
+  *status = transfer_in(client, {frame, block}, backing, access);
   if (!*status) errors_.put(frame, *status);
   bool for_write = access != Access::kRead;
   uint64_t flags = PinWord::kReferenced | (for_write && *status ? PinWord::kDirty : 0);
@@ -348,7 +349,8 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
     platform::futex_wake_all(pin_word.futex_half());
   if (!*status) {
     leave_failed(client, frame, partition_of(block));
-    on_error_(error_context_, *status);
+    // At its own address a block may be freed between a fault on it and this: the access is refused then, by whoever serves it.
+    if (backing.store != nullptr || !commons_.placement.by_block) on_error_(error_context_, *status);
     return Step::kError;
   }
   if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());

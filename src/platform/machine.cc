@@ -19,19 +19,43 @@ Result<uint64_t> memory_field(std::string_view name) {
   return *bytes;
 }
 
-// The smallest number in `file` of the group at mount + group and of all groups above it. A text ("max") is
-// no limit, and so is a file that is not there: inside a container the path often names a place outside of
-// what is mounted.
-std::optional<uint64_t> smallest_limit(const std::string& mount, std::string group, const char* file) {
+// What a version of control groups calls its files.
+struct GroupFiles {
+  const char* limit;
+  const char* usage;
+  std::string_view idle_file_field;  // of memory.stat, with the groups below
+};
+constexpr GroupFiles kV1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
+constexpr GroupFiles kV2{"/memory.max", "/memory.current", "inactive_file"};
+
+struct LimitedGroup {
+  std::string directory;
+  const GroupFiles& files;
+  uint64_t limit_bytes;
+
+  // File pages that nobody uses go when they are asked to.
+  uint64_t available_bytes() const {
+    auto usage_text = read_small_file(directory + files.usage);
+    auto usage = usage_text ? whole_number(*usage_text) : std::nullopt;
+    auto fields = read_small_file(directory + "/memory.stat");
+    auto idle = fields ? number_field(*fields, files.idle_file_field) : std::nullopt;
+    const uint64_t used = usage.value_or(0) - std::min(usage.value_or(0), idle.value_or(0));
+    return limit_bytes - std::min(limit_bytes, used);
+  }
+};
+
+// The group at mount + group and all groups above it that have a limit. A text ("max") is none, and so is a file that is not
+// there: inside a container the path often names a place outside of what is mounted.
+template <class Visit>
+void visit_upwards(const std::string& mount, std::string group, const GroupFiles& files, Visit visit) {
   // cgroup v1 writes "no limit" as a number close to 2^63.
   constexpr uint64_t kNoLimitV1 = uint64_t{1} << 62;
-  std::optional<uint64_t> smallest;
   while (true) {
-    auto text = read_small_file(mount + group + "/" + file);
+    auto text = read_small_file(mount + group + files.limit);
     auto limit = text ? whole_number(*text) : std::nullopt;
-    if (limit && *limit < kNoLimitV1) smallest = std::min(smallest.value_or(*limit), *limit);
+    if (limit && *limit < kNoLimitV1) visit(LimitedGroup{mount + group, files, *limit});
     size_t slash = group.rfind('/');
-    if (slash == group.npos) return smallest;
+    if (slash == group.npos) return;
     group.resize(slash);
   }
 }
@@ -46,6 +70,38 @@ bool names_memory(std::string_view controllers) {
   return false;
 }
 
+// All groups with a limit that the text of /proc/self/cgroup names.
+template <class Visit>
+void for_each_limited_group(std::string_view proc_cgroup, const std::string& mount, Visit visit) {
+  while (!proc_cgroup.empty()) {
+    size_t end = proc_cgroup.find('\n');
+    std::string_view line = proc_cgroup.substr(0, end);
+    proc_cgroup.remove_prefix(end == proc_cgroup.npos ? proc_cgroup.size() : end + 1);
+    size_t first = line.find(':');
+    size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    std::string_view controllers = line.substr(first + 1, second - first - 1);
+    std::string group(line.substr(second + 1));
+    if (group == "/") group.clear();
+    if (controllers.empty()) visit_upwards(mount, group, kV2, visit);
+    if (names_memory(controllers)) visit_upwards(mount + "/memory", group, kV1, visit);
+  }
+}
+
+// The smallest of what `bytes_of` says of each.
+template <class BytesOf>
+std::optional<uint64_t> smallest(std::string_view proc_cgroup, const std::string& mount, BytesOf bytes_of) {
+  std::optional<uint64_t> least;
+  for_each_limited_group(proc_cgroup, mount, [&](const LimitedGroup& group) {
+    const uint64_t bytes = bytes_of(group);
+    least = std::min(least.value_or(bytes), bytes);
+  });
+  return least;
+}
+
+constexpr const char* kOwnGroups = "/proc/self/cgroup";
+constexpr const char* kGroupsMount = "/sys/fs/cgroup";
+
 }  // namespace
 
 unsigned cpu_count() {
@@ -59,28 +115,22 @@ Result<uint64_t> memory_total_bytes() { return memory_field("MemTotal:"); }
 Result<uint64_t> memory_available_bytes() { return memory_field("MemAvailable:"); }
 
 std::optional<uint64_t> cgroup_memory_limit_bytes() {
-  auto text = read_small_file("/proc/self/cgroup");
-  return text ? cgroup_memory_limit_bytes(*text, "/sys/fs/cgroup") : std::nullopt;
+  auto text = read_small_file(kOwnGroups);
+  return text ? cgroup_memory_limit_bytes(*text, kGroupsMount) : std::nullopt;
 }
 
 std::optional<uint64_t> cgroup_memory_limit_bytes(std::string_view proc_cgroup, const std::string& mount) {
-  std::optional<uint64_t> smallest;
-  while (!proc_cgroup.empty()) {
-    size_t end = proc_cgroup.find('\n');
-    std::string_view line = proc_cgroup.substr(0, end);
-    proc_cgroup.remove_prefix(end == proc_cgroup.npos ? proc_cgroup.size() : end + 1);
-    size_t first = line.find(':');
-    size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
-    if (second == line.npos) continue;
-    std::string_view controllers = line.substr(first + 1, second - first - 1);
-    std::string group(line.substr(second + 1));
-    if (group == "/") group.clear();
-    std::optional<uint64_t> limit;
-    if (controllers.empty()) limit = smallest_limit(mount, group, "memory.max");
-    if (names_memory(controllers)) limit = smallest_limit(mount + "/memory", group, "memory.limit_in_bytes");
-    if (limit) smallest = std::min(smallest.value_or(*limit), *limit);
-  }
-  return smallest;
+  return smallest(proc_cgroup, mount, [](const LimitedGroup& group) { return group.limit_bytes; });
+}
+
+std::optional<uint64_t> cgroup_memory_available_bytes() {
+  auto text = read_small_file(kOwnGroups);
+  return text ? cgroup_memory_available_bytes(*text, kGroupsMount) : std::nullopt;
+}
+
+std::optional<uint64_t> cgroup_memory_available_bytes(std::string_view proc_cgroup,
+                                                      const std::string& mount) {
+  return smallest(proc_cgroup, mount, [](const LimitedGroup& group) { return group.available_bytes(); });
 }
 
 }  // namespace spw::platform

@@ -138,6 +138,13 @@ Status advise(void* address, uint64_t bytes, Advice advice) {
   return raw::madvise(address, bytes, flag_of(advice)) == 0 ? Status::ok() : failed("advise on", bytes);
 }
 
+bool is_page_present(uintptr_t address) {
+  unsigned char present = 0;
+  return ::mincore(reinterpret_cast<void*>(round_down(address, kMmuPageBytes)), kMmuPageBytes, &present) ==
+             0 &&
+         (present & 1) != 0;
+}
+
 Result<ProcessMemory> process_memory() {
   auto text = read_small_file("/proc/self/status");
   if (!text) return text.status();

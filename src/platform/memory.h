@@ -68,6 +68,9 @@ enum class Advice : uint8_t {
 };
 Status advise(void* address, uint64_t bytes, Advice advice);
 
+// Whether the page at `address` has memory, whatever its access rights. Async-signal-safe.
+bool is_page_present(uintptr_t address);
+
 struct ProcessMemory {
   uint64_t resident_bytes = 0;  // anonymous + file + shared
   uint64_t resident_anonymous_bytes = 0;

@@ -26,7 +26,10 @@ Result<std::string> read_small_file(const std::string& path) {
   return text;
 }
 
-std::optional<uint64_t> kib_field(std::string_view text, std::string_view name) {
+namespace {
+
+// What follows `name` on the line that begins with it, without blanks.
+std::optional<std::string_view> field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -34,11 +37,23 @@ std::optional<uint64_t> kib_field(std::string_view text, std::string_view name) 
     if (!line.starts_with(name)) continue;
     line.remove_prefix(name.size());
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    if (!line.ends_with(" kB")) return std::nullopt;
-    auto kib = whole_number(line.substr(0, line.size() - 3));
-    return kib ? std::optional(*kib * kKiB) : std::nullopt;
+    return line;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<uint64_t> kib_field(std::string_view text, std::string_view name) {
+  auto value = field(text, name);
+  if (!value || !value->ends_with(" kB")) return std::nullopt;
+  auto kib = whole_number(value->substr(0, value->size() - 3));
+  return kib ? std::optional(*kib * kKiB) : std::nullopt;
+}
+
+std::optional<uint64_t> number_field(std::string_view text, std::string_view name) {
+  auto value = field(text, std::string(name) + ' ');
+  return value ? whole_number(*value) : std::nullopt;
 }
 
 std::optional<uint64_t> whole_number(std::string_view text) {

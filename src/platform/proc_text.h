@@ -19,6 +19,9 @@ Result<std::string> read_small_file(const std::string& path);
 // The value of a line "NAME   123 kB", in bytes. `name` with its colon.
 std::optional<uint64_t> kib_field(std::string_view text, std::string_view name);
 
+// The value of a line "NAME 123". `name` without the blank.
+std::optional<uint64_t> number_field(std::string_view text, std::string_view name);
+
 // A whole text that is one decimal number, with or without a newline.
 std::optional<uint64_t> whole_number(std::string_view text);
 

@@ -143,7 +143,9 @@ void UserFault::wake(void* address, uint64_t bytes) const {
   (void)::ioctl(fd(), UFFDIO_WAKE, &range);
 }
 
-RangeReleaser::RangeReleaser() : process_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {
+RangeReleaser::RangeReleaser(Calls calls) {
+  if (calls == Calls::kOneByOne) return;
+  process_ = File(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   // Dropping a process's own pages this way came with Linux 6.13; asked of a page of our own.
   if (!process_.is_open()) return;
   void* page = raw::mmap(nullptr, kMmuPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -69,7 +69,8 @@ class UserFault {
 // Gives the memory of many ranges of this process back with as few calls as the kernel allows.
 class RangeReleaser {
  public:
-  RangeReleaser();
+  enum class Calls : uint8_t { kAsKernelAllows, kOneByOne };  // the latter for tests
+  explicit RangeReleaser(Calls calls = Calls::kAsKernelAllows);
   // Private memory: the pages are gone afterwards. Merges neighbours that follow each other in `ranges`.
   void release(std::span<const iovec> ranges) const;
   bool is_vectored() const { return vectored_; }

@@ -46,29 +46,30 @@ uint32_t AdaptiveLimit::next(const Sample& sample, uint32_t limit) {
 
 namespace {
 
-uint64_t machine_bytes() {
+uint64_t memory_of_machine() {
   auto total = platform::memory_total_bytes();
   return std::min(total ? *total : UINT64_MAX, platform::cgroup_memory_limit_bytes().value_or(UINT64_MAX));
 }
 
-// Of the machine, or what this process leaves of its control group's limit.
-uint64_t available_bytes() {
-  auto machine = platform::memory_available_bytes();
-  uint64_t available = machine ? *machine : UINT64_MAX;
-  auto limit = platform::cgroup_memory_limit_bytes();
-  auto own = platform::process_memory();
-  if (limit && own)
-    available = std::min(available, *limit > own->resident_bytes ? *limit - own->resident_bytes : 0);
-  return available;
-}
-
 }  // namespace
 
-MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes)
+uint64_t available_memory_bytes() {
+  auto machine = platform::memory_available_bytes();
+  return std::min(machine ? *machine : UINT64_MAX,
+                  platform::cgroup_memory_available_bytes().value_or(UINT64_MAX));
+}
+
+MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes,
+                             Readings readings)
     : cache_(cache),
       engine_(engine),
       frame_bytes_(frame_bytes),
-      rule_(cache.frame_count(), frame_bytes, machine_bytes()) {}
+      readings_(std::move(readings)),
+      rule_(cache.frame_count(), frame_bytes, readings_.machine_bytes) {}
+
+MemoryAdapter::Readings MemoryAdapter::Readings::of_machine() {
+  return {memory_of_machine(), &available_memory_bytes, kPeriodNs};
+}
 
 Status MemoryAdapter::start() {
   auto thread = cache::start_client_thread(cache_, [this](cache::Client& client) { adapt(client); });
@@ -95,11 +96,11 @@ uint64_t MemoryAdapter::used_frames() const {
 
 void MemoryAdapter::adapt(cache::Client& client) {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::nanoseconds(kPeriodNs), [this] { return stopping_; })) {
+  while (!wake_.wait_for(lock, std::chrono::nanoseconds(readings_.period_ns), [this] { return stopping_; })) {
     lock.unlock();
     const uint32_t limit = cache_.frame_limit();
     const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
-    const uint32_t next = rule_.next({used_frames(), misses, available_bytes()}, limit);
+    const uint32_t next = rule_.next({used_frames(), misses, readings_.available_bytes()}, limit);
     if (next != limit) {
       if (next < limit) engine_.watch();
       cache_.set_frame_limit(next);

@@ -12,6 +12,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 #include "cache/cache.h"
@@ -52,9 +53,20 @@ class AdaptiveLimit {
   unsigned samples_ = 0;  // in history_, oldest first
 };
 
+// Of the machine, or what the control group of this process leaves, with all that is in it, whichever is less.
+uint64_t available_memory_bytes();
+
 class MemoryAdapter {
  public:
-  MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes);
+  // What it is told of the world outside; tests make it up.
+  struct Readings {
+    uint64_t machine_bytes;
+    std::function<uint64_t()> available_bytes;
+    uint64_t period_ns;
+    static Readings of_machine();
+  };
+  MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes,
+                Readings readings = Readings::of_machine());
   ~MemoryAdapter() { stop(); }
 
   Status start();
@@ -68,6 +80,7 @@ class MemoryAdapter {
   cache::SharedCache& cache_;
   region::Engine& engine_;
   const uint64_t frame_bytes_;
+  const Readings readings_;
   AdaptiveLimit rule_;
   std::mutex mutex_;
   std::condition_variable wake_;

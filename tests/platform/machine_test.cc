@@ -47,6 +47,27 @@ TEST_F(Cgroup, v1_reads_the_memory_controller_and_knows_its_no_limit) {
   EXPECT_EQ(cgroup_memory_limit_bytes("4:notmemory:/job\n", mount_), std::nullopt);
 }
 
+TEST_F(Cgroup, what_all_processes_of_a_group_use_is_not_available) {
+  put("/a/memory.max", "1000\n");
+  put("/a/memory.current", "700\n");
+  put("/a/memory.stat", "anon 600\ninactive_file 60\nactive_file 40\n");
+  put("/a/b/memory.max", "500\n");
+  put("/a/b/memory.current", "10\n");
+  EXPECT_EQ(cgroup_memory_available_bytes("0::/a/b\n", mount_), 360u) << "the group above has less left";
+  put("/a/b/memory.current", "450\n");
+  EXPECT_EQ(cgroup_memory_available_bytes("0::/a/b\n", mount_), 50u);
+  put("/a/b/memory.current", "600\n");
+  EXPECT_EQ(cgroup_memory_available_bytes("0::/a/b\n", mount_), 0u);
+  EXPECT_EQ(cgroup_memory_available_bytes("0::/\n", mount_), std::nullopt);
+}
+
+TEST_F(Cgroup, v1_counts_the_groups_below_too) {
+  put("/memory/job/memory.limit_in_bytes", "2048\n");
+  put("/memory/job/memory.usage_in_bytes", "1000\n");
+  put("/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
+  EXPECT_EQ(cgroup_memory_available_bytes("4:memory:/job\n", mount_), 1548u);
+}
+
 TEST(Machine, has_processors_and_memory) {
   EXPECT_GE(cpu_count(), 1u);
   auto total = memory_total_bytes();
@@ -62,6 +83,13 @@ TEST(ProcText, fields_are_found_by_their_whole_line) {
   EXPECT_EQ(kib_field(text, "Bad:"), std::nullopt);
   EXPECT_EQ(kib_field(text, "Pages:"), std::nullopt);
   EXPECT_EQ(kib_field(text, "Missing:"), std::nullopt);
+}
+
+TEST(ProcText, numbers_are_found_by_their_whole_name) {
+  const char* text = "inactive_file_all 1\ninactive_file 2\nfile x\n";
+  EXPECT_EQ(number_field(text, "inactive_file"), 2u);
+  EXPECT_EQ(number_field(text, "file"), std::nullopt);
+  EXPECT_EQ(number_field(text, "active_file"), std::nullopt);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct MappedEngine::Thread {
 
 namespace {
 thread_local void* t_thread = nullptr;
+thread_local uintptr_t t_tried_again = 0;  // the page of the last fault that found nothing to admit
 }  // namespace
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
@@ -271,9 +272,12 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
 
 // Whether it was: the program gets the SIGSEGV that the kernel would give it.
 bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
-  const bool live = is_live(block_of(event.address));
-  if (live && (!event.is_store || may_store(event.address))) return false;
-  refuse(event.address, live ? platform::Protection::kRead : platform::Protection::kNone);
+  if (!is_live(block_of(event.address)))
+    refuse_freed(event);
+  else if (event.is_store && !may_store(event.address))
+    refuse(event.address, platform::Protection::kRead);
+  else
+    return false;
   return true;
 }
 
@@ -302,7 +306,8 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
   const BlockId block = block_of(event.address);
   cache::Pin pin;
-  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return;  // has been reported
+  // Errors end the program where they are found, but for this one: the block was freed meanwhile.
+  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return refuse_freed(event);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = by_signal ? event.is_store && !pin.was_miss : event.is_protected;
   count(is_protected ? Counter::protect_faults : Counter::missing_faults);
@@ -347,6 +352,17 @@ void MappedEngine::after_miss(cache::Client& client, BlockId block) {
   if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
 }
 
+// Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
+void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
+  const bool is_present = platform::is_page_present(event.address);
+  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
+  if (event.is_protected || (by_signal && event.is_store && is_present))
+    return refuse(event.address, platform::Protection::kRead);
+  if (is_present)
+    return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
+  refuse(event.address, platform::Protection::kNone);
+}
+
 void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
   void* address = reinterpret_cast<void*>(page);
   {
@@ -379,11 +395,17 @@ void MappedEngine::grown(BlockId first, uint64_t count) {
 
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
   check_not_forked();
+  const bool is_ours = InRuntime::here();
   InRuntime guard;
   const uintptr_t page = round_down(address, kMmuPageBytes);
-  if (!may_access(address, is_store)) return false;
+  // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
+  if (!may_access(address, is_store) && !(is_ours && platform::is_page_present(address))) return false;
   std::lock_guard lock(refused_mutex_);
-  return admit_pages(page, page + kMmuPageBytes);
+  const bool found = admit_pages(page, page + kMmuPageBytes);
+  // Another thread may have let the page in since this one faulted: it tries once more, and then it is no fault of ours.
+  const bool may_try_again = found || t_tried_again != page;
+  t_tried_again = found || !may_try_again ? 0 : page;
+  return may_try_again;
 }
 
 // ---- Hints ----
@@ -398,7 +420,8 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
   cache::Pin pin;
-  if (!cache_->pin(client, block, access_of(is_store), &pin)) return;  // has been reported
+  if (!cache_->pin(client, block, access_of(is_store), &pin))
+    return;  // freed meanwhile, so the access faults
   if (!pin.was_miss) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) {

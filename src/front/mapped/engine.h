@@ -16,7 +16,8 @@
 // Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
 //   the program gets the SIGSEGV that it would get from the kernel. When the address is handed out later, grown() gives the
 //   rights back: the runtime's own reads of it, and the kernel's for a writeback, must find them. refuse() looks again under the
-//   lock that grown() takes once the range is live, so one of them sees the other.
+//   lock that grown() takes once the range is live, so one of them sees the other. A range may be freed while others fault on it:
+//   until it is discarded, the runtime's own accesses to what is there of it get the rights back in admit_fault().
 // Lifetime: a process's; ends before its cache, when no transfer is in flight.
 // Fork: managed space is not inherited; a child that touches it stops with a message.
 #pragma once
@@ -117,6 +118,7 @@ class MappedEngine final : public region::Engine {
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
   cache::Client& open_client(cache::Uses uses);
   FaultClient& take_fault_client(uint32_t thread);
+  void refuse_freed(const platform::FaultEvent& event);
   void refuse(uintptr_t page, platform::Protection left);
   bool admit_pages(uintptr_t begin, uintptr_t end);
   bool is_live(BlockId block) const;

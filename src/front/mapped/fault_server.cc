@@ -37,7 +37,7 @@ void FaultServer::work() {
   while (!stopping_) {
     if (queued_ > 0) {
       serve_some(lock);
-    } else if (polling_ < options_.pollers) {
+    } else if (may_poll()) {
       poll(lock);
     } else {
       ++idle_;
@@ -45,6 +45,11 @@ void FaultServer::work() {
       --idle_;
     }
   }
+}
+
+// Where there is no room, others poll already, and whoever returns of them with events calls for help.
+bool FaultServer::may_poll() const {
+  return polling_ < options_.pollers && queued_ + (polling_ + 1) * kPollBatch <= kQueueMax;
 }
 
 void FaultServer::poll(std::unique_lock<std::mutex>& lock) {

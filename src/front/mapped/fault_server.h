@@ -9,7 +9,8 @@
 // Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); RoomKeeper runs it ahead of need.
 //
 // Threads: start() and stop() by one. The workers never touch managed memory. Lifetime: stopped before what it uses goes.
-// Limits: kQueueMax events queued: a thread of the program has one at most, so more wait in the kernel.
+// Invariant: events queued + kPollBatch for each thread that polls <= kQueueMax; a thread polls only where that leaves room for
+// its batch, and other events wait in the kernel.
 // (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
 #pragma once
 
@@ -40,12 +41,14 @@ class FaultServer {
   void stop();
 
  private:
-  static constexpr size_t kQueueMax = 256;
   static constexpr size_t kPollBatch = 16;
+  static constexpr size_t kQueueMax =
+      64 * kPollBatch;  // as many pollers as there may be (--pollers) bring in at once
   // A thread that faulted this many times in a row is the only one.
   static constexpr unsigned kAloneAfter = 8;
 
   void work();
+  bool may_poll() const;
   void poll(std::unique_lock<std::mutex>& lock);
   void serve_some(std::unique_lock<std::mutex>& lock);
   bool is_alone(const platform::FaultEvent& event);

@@ -31,7 +31,10 @@ void RoomKeeper::keep(cache::Client& client, bool looks_at_hints) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
-    if (options_.evictors > 0) cache_.make_room(client, options_.low_percent, options_.high_percent);
+    if (options_.evictors > 0)
+      cache_.make_room(client, options_.low_percent, options_.high_percent);
+    else
+      cache_.make_room(client, 0, 0);
     if (looks_at_hints) hint_switch_.look(platform::monotonic_ns());
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });

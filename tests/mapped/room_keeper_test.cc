@@ -1,0 +1,98 @@
+#include "front/mapped/room_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "../cache/cache_fixture.h"
+#include "front/mapped/hint_table.h"
+
+namespace spw::front {
+namespace {
+
+using telemetry::Counter;
+
+constexpr uint32_t kFrames = 1024;
+// Many looks of a keeper: for what must not happen.
+constexpr auto kSomeLooks = std::chrono::milliseconds(60);
+
+class RoomKeeperTest : public testing::Test {
+ protected:
+  RoomKeeperTest() {
+    EXPECT_TRUE(HintTable::create(12, kMiB).is_ok());
+    HintTable::switch_on(false);
+  }
+  ~RoomKeeperTest() override {
+    if (keeper_) keeper_->stop();
+    HintTable::switch_on(false);
+  }
+
+  void use(uint64_t blocks) {
+    for (uint64_t block = 0; block < blocks; ++block) ASSERT_TRUE(cache_.write(block, block + 1));
+  }
+  void keep_room(RoomKeeper::Options options) {
+    keeper_ = std::make_unique<RoomKeeper>(cache_.cache(), hint_switch_, options);
+    ASSERT_TRUE(keeper_->start());
+  }
+  uint32_t free_frames() { return cache_.cache().free_frames(); }
+  void await_free(uint32_t frames) {
+    while (free_frames() < frames) std::this_thread::yield();
+  }
+
+  cache::CacheFixture cache_{cache::small_cache(kFrames)};
+  cache::CounterDelta counted_;
+  HintSwitch hint_switch_;
+  std::unique_ptr<RoomKeeper> keeper_;
+};
+
+TEST_F(RoomKeeperTest, evicts_from_the_low_watermark_to_the_high_one) {
+  use(kFrames);
+  ASSERT_EQ(free_frames(), 0u);
+  keep_room({.evictors = 1, .low_percent = 10, .high_percent = 25});
+  await_free(kFrames / 4);
+  std::this_thread::sleep_for(kSomeLooks);
+  EXPECT_LE(free_frames(), kFrames / 4 + cache_.cache().partition_map().count()) << "more than was asked for";
+  for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
+}
+
+TEST_F(RoomKeeperTest, leaves_alone_what_is_above_the_low_watermark) {
+  use(kFrames / 2);
+  keep_room({.evictors = 2, .low_percent = 10, .high_percent = 90});
+  std::this_thread::sleep_for(kSomeLooks);
+  EXPECT_EQ(counted_(Counter::evictions), 0u);
+}
+
+TEST_F(RoomKeeperTest, several_evictors_keep_room_while_blocks_come_in) {
+  keep_room({.evictors = 4, .low_percent = 20, .high_percent = 40});
+  for (int round = 0; round < 5; ++round) use(3 * kFrames);
+  await_free(kFrames / 5);
+  for (uint64_t block = 0; block < 3 * kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
+}
+
+TEST_F(RoomKeeperTest, without_evictors_memory_may_be_full) {
+  use(kFrames);
+  keep_room({.evictors = 0, .low_percent = 10, .high_percent = 25});
+  std::this_thread::sleep_for(kSomeLooks);
+  EXPECT_EQ(free_frames(), 0u);
+  EXPECT_EQ(counted_(Counter::evictions), 0u);
+}
+
+// Nobody may miss any more, and dirty blocks do not go at once.
+TEST_F(RoomKeeperTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
+  use(kFrames);
+  keep_room({.evictors = 0});
+  cache_.cache().set_frame_limit(kFrames / 2);
+  while (counted_(Counter::evictions) < kFrames / 2) std::this_thread::yield();
+  for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
+}
+
+TEST_F(RoomKeeperTest, has_the_hints_switched_off_when_nobody_asks_for_a_block) {
+  keep_room({.evictors = 0});
+  hint_switch_.note_trip();
+  EXPECT_TRUE(HintTable::is_on());
+  while (HintTable::is_on()) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace spw::front
