@@ -64,10 +64,6 @@ def _numpy(kit: Kit, env: dict[str, str]) -> None:
     _same_without_a_cap(kit, python, script, least_bytes=64 * MIB, env=env)
 
 
-def _sqlite(kit: Kit, env: dict[str, str]) -> None:
-    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=SQL, least_bytes=32 * MIB, env=env)
-
-
 def _sort(kit: Kit, env: dict[str, str]) -> None:
     lines = kit.place / "lines"
     source = random.Random(4)
@@ -83,7 +79,7 @@ def numpy_works_on_more_than_the_cap(kit: Kit) -> None:
 
 
 def sqlite_in_memory_works_on_more_than_the_cap(kit: Kit) -> None:
-    _sqlite(kit, {})
+    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=SQL, least_bytes=32 * MIB, env={})
 
 
 def sort_works_on_more_than_the_cap(kit: Kit) -> None:
@@ -95,7 +91,9 @@ def numpy_works_where_system_calls_may_not_fault(kit: Kit) -> None:
 
 
 def sqlite_works_where_system_calls_may_not_fault(kit: Kit) -> None:
-    _sqlite(kit, USER_FAULTS_ONLY)
+    fewer = SQL.replace("400000", "120000")
+    _same_without_a_cap(kit, _program("sqlite3"), ":memory:", stdin=fewer, least_bytes=16 * MIB,
+                        env=USER_FAULTS_ONLY | {"SPILLWAY_MEMORY": "16M"})
 
 
 def sort_works_where_system_calls_may_not_fault(kit: Kit) -> None:
