@@ -72,7 +72,8 @@ void moved(benchmark::State& state) {
     std::byte* target = area.target.data() + at;
     // What the device would write to.
     (void)advise(area.staging.data(), bytes, Advice::kPopulateWrite);
-    uffdio_move wish{reinterpret_cast<uint64_t>(target), reinterpret_cast<uint64_t>(area.staging.data()), bytes, 0, 0};
+    uffdio_move wish{reinterpret_cast<uint64_t>(target), reinterpret_cast<uint64_t>(area.staging.data()),
+                     bytes, 0, 0};
     if (::ioctl(area.faults.fd(), UFFDIO_MOVE, &wish) != 0) {
       state.SkipWithError("a move failed; it came with Linux 6.8");
       return;

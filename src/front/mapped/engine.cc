@@ -24,8 +24,6 @@ Atomic<MappedEngine*> g_engine{nullptr};
 // All threads together; each is a block that cannot be evicted.
 constexpr uint32_t kHeldWindowsMax = 16;
 
-Access access_of(bool is_store) { return is_store ? Access::kWrite : Access::kRead; }
-
 }  // namespace
 
 struct MappedEngine::Thread {
@@ -36,7 +34,6 @@ struct MappedEngine::Thread {
 
 namespace {
 thread_local void* t_thread = nullptr;
-thread_local uintptr_t t_tried_again = 0;  // the page of the last fault that found nothing to admit
 }  // namespace
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
@@ -248,164 +245,10 @@ void MappedEngine::forked() {
 
 cache::Client& MappedEngine::client() { return *this_thread().client; }
 
-// ---- Faults ----
-
-BlockId MappedEngine::block_of(uintptr_t address) const {
-  return BlockId((address - SPW_MANAGED_BASE) >> options_.block_shift);
-}
-
-bool MappedEngine::is_live(BlockId block) const { return regions_->locate_for_fill(block).store != nullptr; }
-
-bool MappedEngine::may_store(uintptr_t address) const {
-  return regions_->kind_at(address) != region::Kind::kReadOnlyFile;
-}
-
-bool MappedEngine::may_access(uintptr_t address, bool is_store) const {
-  return is_live(block_of(address)) && (!is_store || may_store(address));
-}
-
-// There are as many as workers, so one is idle.
-MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
-  for (size_t i = thread % fault_clients_.size();; i = (i + 1) % fault_clients_.size())
-    if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
-}
-
-// Whether it was: the program gets the SIGSEGV that the kernel would give it.
-bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
-  if (!is_live(block_of(event.address)))
-    refuse_freed(event);
-  else if (event.is_store && !may_store(event.address))
-    refuse(event.address, platform::Protection::kRead);
-  else
-    return false;
-  return true;
-}
-
-void MappedEngine::serve(const platform::FaultEvent& event) {
-  if (!is_watching()) watch();  // waits for who is about it
-  if (refuse_wrong(event)) return;
-  FaultClient& fault_client = take_fault_client(event.thread);
-  bring_in(*fault_client.client, event);
-  fault_client.busy.store_release(false);
-}
-
-// In a signal handler.
-bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
-  if (faults_.delivery() != platform::FaultDelivery::kSignal) return false;
-  check_not_forked();
-  InRuntime guard;
-  const platform::FaultEvent event{round_down(address, kMmuPageBytes), 0, is_store, false};
-  if (refuse_wrong(event)) return true;
+cache::Client& MappedEngine::fault_client() {
   Thread& thread = this_thread();
   if (!thread.fault_client) thread.fault_client = &open_client(cache::Uses::kUnseen);
-  bring_in(*thread.fault_client, event);
-  return true;
-}
-
-void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
-  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
-  const BlockId block = block_of(event.address);
-  cache::Pin pin;
-  // Errors end the program where they are found, but for this one: the block was freed meanwhile.
-  if (!cache_->pin(client, block, access_of(event.is_store), &pin)) return refuse_freed(event);
-  // A signal does not say which of the two it was: a store to what is there.
-  const bool is_protected = by_signal ? event.is_store && !pin.was_miss : event.is_protected;
-  count(is_protected ? Counter::protect_faults : Counter::missing_faults);
-  if (pin.was_miss) count(Counter::fault_misses);
-  // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
-  // a protected page may be one that a writeback protected after the block had become dirty again.
-  if (is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
-  if (!is_protected && !pin.was_miss && !by_signal)
-    faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
-  cache_->unpin(client, pin.frame);
-  if (pin.was_miss)
-    after_miss(client, block);
-  else if (pin.was_clean)
-    hint_switch_.note_trip();
-  if (is_protected) allow_stores_ahead(client, block);
-}
-
-// A program that stores its way through clean blocks faults at each: as many of those behind one that are there take stores as
-// right before it are dirty. It costs a write of what is not stored to after all.
-void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
-  uint64_t before = 0;
-  while (before < std::min(block.value, kStoresAheadBytesMax >> options_.block_shift) &&
-         hints_.get(BlockId(block.value - before - 1)) == HintTable::Hint::kGo)
-    ++before;
-  for (uint64_t ahead = 1; ahead <= before; ++ahead) {
-    const BlockId next = block + ahead;
-    const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(next)));
-    // A shared file gets what was stored, and nothing else.
-    if (kind != region::Kind::kAnonymous && kind != region::Kind::kPrivateFile) return;
-    if (hints_.get(next) != HintTable::Hint::kClean || !cache_->dirty_resident(client, next)) return;
-  }
-}
-
-// What its region fills together with the block, without waiting.
-void MappedEngine::after_miss(cache::Client& client, BlockId block) {
-  // While frames are plentiful the first touch of memory brings its neighbours along.
-  constexpr uint32_t kShortShare = 16;
-  if (regions_->locate_for_fill(block).has_contents ||
-      cache_->free_frames() < cache_->frame_limit() / kShortShare)
-    hint_switch_.note_trip();
-  const auto fill = regions_->fill_of(block);
-  if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
-}
-
-// Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
-void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
-  const bool is_present = platform::is_page_present(event.address);
-  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
-  if (event.is_protected || (by_signal && event.is_store && is_present))
-    return refuse(event.address, platform::Protection::kRead);
-  if (is_present)
-    return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
-  refuse(event.address, platform::Protection::kNone);
-}
-
-void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
-  void* address = reinterpret_cast<void*>(page);
-  {
-    std::lock_guard lock(refused_mutex_);
-    refused_pages_.push_back(page);
-    SPW_CHECK(platform::protect(address, kMmuPageBytes, left).is_ok());
-    if (may_access(page, left == platform::Protection::kRead)) admit_pages(page, page + kMmuPageBytes);
-  }
-  faults_.wake(address, kMmuPageBytes);
-}
-
-// Under refused_mutex_. Whether there were any.
-bool MappedEngine::admit_pages(uintptr_t begin, uintptr_t end) {
-  const auto admitted = std::partition(refused_pages_.begin(), refused_pages_.end(),
-                                       [&](uintptr_t page) { return page < begin || page >= end; });
-  const bool found = admitted != refused_pages_.end();
-  for (auto page = admitted; page != refused_pages_.end(); ++page)
-    SPW_CHECK(
-        platform::protect(reinterpret_cast<void*>(*page), kMmuPageBytes, platform::Protection::kReadWrite)
-            .is_ok());
-  refused_pages_.erase(admitted, refused_pages_.end());
-  return found;
-}
-
-void MappedEngine::grown(BlockId first, uint64_t count) {
-  const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
-  std::lock_guard lock(refused_mutex_);
-  admit_pages(begin, begin + (count << options_.block_shift));
-}
-
-bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
-  check_not_forked();
-  const bool is_ours = InRuntime::here();
-  InRuntime guard;
-  const uintptr_t page = round_down(address, kMmuPageBytes);
-  // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
-  if (!may_access(address, is_store) && !(is_ours && platform::is_page_present(address))) return false;
-  std::lock_guard lock(refused_mutex_);
-  const bool found = admit_pages(page, page + kMmuPageBytes);
-  // Another thread may have let the page in since this one faulted: it tries once more, and then it is no fault of ours.
-  const bool may_try_again = found || t_tried_again != page;
-  t_tried_again = found || !may_try_again ? 0 : page;
-  return may_try_again;
+  return *thread.fault_client;
 }
 
 // ---- Hints ----
@@ -420,7 +263,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
   cache::Pin pin;
-  if (!cache_->pin(client, block, access_of(is_store), &pin))
+  if (!cache_->pin(client, block, cache::access_for(is_store), &pin))
     return;  // freed meanwhile, so the access faults
   if (!pin.was_miss) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);

@@ -117,6 +117,7 @@ class MappedEngine final : public region::Engine {
   bool refuse_wrong(const platform::FaultEvent& event);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
   cache::Client& open_client(cache::Uses uses);
+  cache::Client& fault_client();
   FaultClient& take_fault_client(uint32_t thread);
   void refuse_freed(const platform::FaultEvent& event);
   void refuse(uintptr_t page, platform::Protection left);
