@@ -31,8 +31,7 @@ std::byte* Staging::make(uint64_t bytes, uint64_t alignment_bytes, uint64_t coun
   auto made = platform::map_anonymous(bytes, alignment_bytes);
   if (!made) return nullptr;
   // Without any it is memory all the same.
-  if (bytes >= kHugePageBytes)
-    (void)platform::advise(made->data(), bytes, platform::Advice::kHugePage);
+  if (bytes >= kHugePageBytes) (void)platform::advise(made->data(), bytes, platform::Advice::kHugePage);
   left_[k] -= static_cast<uint32_t>(count);
   for (uint64_t i = 1; i < count; ++i) idle_[k].push_back(made->data() + i * bytes_[k]);
   memory_.push_back(std::move(*made));
