@@ -152,11 +152,11 @@ class Kit:
 
 
 @contextlib.contextmanager
-def start(kit: Kit, program: pathlib.Path, *arguments, env: dict[str, str] | None = None):
-    """A process group of its own, killed at the end."""
+def start(kit: Kit, program: pathlib.Path, *arguments, env: dict[str, str] | None = None, group=None):
+    """A process group of its own, killed at the end; in the control group `group`, if there is one."""
     process = subprocess.Popen([str(program), *map(str, arguments)], cwd=kit.place, text=True, errors="replace",
                                env=kit.environment(env or {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, start_new_session=True)
+                               stderr=subprocess.PIPE, start_new_session=True, preexec_fn=group.enter if group else None)
     try:
         yield process
     finally:

@@ -52,6 +52,17 @@ int fill_when_told(long mebibytes) {
   return report(fill_and_check(words, 0));
 }
 
+// Goes through all of it again each time it was looked at.
+int stay(long mebibytes) {
+  Words words = allocate(mebibytes);
+  uint64_t wrong = fill_and_check(words, 0);
+  while (wrong == 0) {
+    wait_for_a_look();
+    for (uint64_t i = 0; i < words.count; i += 64) wrong += words.at[i] != word_of(i, 0);
+  }
+  return report(wrong);
+}
+
 int fill_by_threads(long mebibytes) {
   constexpr uint64_t kThreads = 4;
   Words words = allocate(mebibytes);
@@ -136,13 +147,10 @@ int small_rounds(long rounds) {
   return report(wrong);
 }
 
-const Part kParts[] = {{"fill", fill},
-                       {"fill_when_told", fill_when_told},
-                       {"fill_by_threads", fill_by_threads},
-                       {"scatter", scatter},
-                       {"come_back", come_back},
-                       {"give_back", give_back},
-                       {"small_rounds", small_rounds}};
+const Part kParts[] = {{"fill", fill},           {"fill_when_told", fill_when_told},
+                       {"stay", stay},           {"fill_by_threads", fill_by_threads},
+                       {"scatter", scatter},     {"come_back", come_back},
+                       {"give_back", give_back}, {"small_rounds", small_rounds}};
 
 }  // namespace
 
