@@ -130,8 +130,9 @@ class SharedCache {
   // dirty from now on. None of them is cached.
   virtual void adopt(Client& client, BlockId first, uint64_t count) = 0;
   // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
-  // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on
-  // storing to it without telling, should the range be handed out again.
+  // the range; a frame that somebody still pins (a SATC; a fault that is being served) is zeroed and stays, as dirty as it
+  // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands for
+  // next has to begin with zeros: never a file (heap/range_allocator.h).
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
   // At most this many frames are in use from now on, as soon as make_room() has been called; at least kFramesMin of them
   // and one partition's share each.

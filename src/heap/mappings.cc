@@ -9,11 +9,9 @@ namespace spw::heap {
 
 using region::Kind;
 
-Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges,
-                   uintptr_t end)
+Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges)
     : regions_(regions),
       ranges_(ranges),
-      file_top_(end),
       pool_(memory),
       table_(PoolAllocator<std::pair<const uintptr_t, Entry>>(pool_)),
       mapped_left_(PoolAllocator<std::pair<const uintptr_t, uint64_t>>(pool_)) {}
@@ -33,18 +31,10 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
   return address;
 }
 
-uintptr_t Mappings::take_for_file(uint64_t bytes, uint64_t alignment) {
-  std::lock_guard lock(mutex_);
-  if (bytes > file_top_) return 0;
-  const uintptr_t address = round_down(file_top_ - bytes, alignment);
-  if (!ranges_.take_at(address, bytes)) return 0;
-  return file_top_ = address;
-}
-
 Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
-  uintptr_t address = take_for_file(round_up(bytes, unit), std::max(unit, alignment));
+  uintptr_t address = ranges_.take_new(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return Status::sentence(ENOMEM, "no managed addresses left for a file mapping");
   if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;
