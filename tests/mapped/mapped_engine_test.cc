@@ -344,6 +344,20 @@ TEST_F(MappedEngineTest, a_lower_limit_gives_memory_back) {
   EXPECT_LE(resident, kFrames / 2);
 }
 
+TEST_F(MappedEngineTest, a_lower_limit_is_kept_on_return_though_every_block_has_to_be_written_first) {
+  std::byte* base = add(32 * kMiB);
+  constexpr uint64_t kDirty = kFrames / 4 * 3;
+  for (uint64_t i = 0; i < kDirty; ++i) base[i << kShift] = static_cast<std::byte>(i | 1);
+  const uint64_t written = counted(Counter::writebacks);
+  cache_->set_frame_limit(kFrames / 4);
+  ASSERT_TRUE(cache_->evict_to_limit(engine_->client()));
+  uint64_t resident = 0;
+  for (uint64_t i = 0; i < kDirty; ++i) resident += is_resident(base + (i << kShift));
+  EXPECT_LE(resident, kFrames / 4);
+  EXPECT_GE(counted(Counter::writebacks) - written, kDirty - kFrames / 4);
+  for (uint64_t i = 0; i < kDirty; ++i) ASSERT_EQ(base[i << kShift], static_cast<std::byte>(i | 1));
+}
+
 TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys) {
   add(kMiB);
   const uintptr_t address = kFirst + 20 * kMiB;
