@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/abi.h"
 #include "base/check.h"
 #include "base/units.h"
 
@@ -21,6 +22,7 @@ uint64_t Mappings::unit_bytes(Kind kind) const {
 }
 
 uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
+  if (bytes > SPW_MANAGED_BYTES) return 0;
   uint64_t unit = unit_bytes(Kind::kAnonymous), mapped = round_up(bytes, kMmuPageBytes);
   uintptr_t address = ranges_.take(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return 0;
@@ -34,7 +36,9 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
 Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
-  uintptr_t address = ranges_.take_new(round_up(bytes, unit), std::max(unit, alignment));
+  uintptr_t address = 0;
+  if (bytes <= SPW_MANAGED_BYTES)
+    address = ranges_.take_new(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return Status::sentence(ENOMEM, "no managed addresses left for a file mapping");
   if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;
@@ -104,6 +108,7 @@ void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, Kind kind) {
 }
 
 bool Mappings::extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes) {
+  if (new_bytes > SPW_MANAGED_BYTES) return false;
   std::lock_guard lock(mutex_);
   auto it = table_.upper_bound(address);
   if (it == table_.begin()) return false;

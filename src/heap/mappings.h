@@ -9,7 +9,7 @@
 //
 // Invariants: mappings are disjoint; every unit of the reservations is taken in the range allocator and belongs to
 // one mapping's original reservation; mapped_left_ has an entry exactly for the units that are mapped in part.
-// Threads: any (one mutex). Limits: none of its own.
+// Threads: any (one mutex). Limits: sizes up to that of managed space; larger ones are refused as those that do not fit.
 #pragma once
 
 #include <cstdint>
