@@ -62,8 +62,10 @@ const char* spw_error_message(void);
  * at the start of main(). -EINVAL for an unknown name, a value it does not take, or one that does not go with the others. */
 int spw_set_option(const char* name, const char* value);
 
-/* The cap in bytes, and a new one, at most that of the start; when it returns, what is above it has been evicted. -EINVAL when it is
- * too small or too large, -EBUSY when pinned ranges would be more than half of it. Mapped engine only. */
+/* The cap in bytes, and a new one, at most that of the start; when it returns 0, what is above it has been evicted, and written
+ * before where it had to be. -EINVAL when it is too small or too large, -EBUSY when pinned ranges would be more than half of it;
+ * -ETIMEDOUT when the new cap holds from now on, but part of what is above it could not be evicted in 30 s (a store that is full or
+ * very slow, blocks that are held): it goes as soon as it can. Mapped engine only. */
 uint64_t spw_memory_limit(void);
 int spw_set_memory_limit(uint64_t bytes);
 

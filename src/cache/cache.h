@@ -83,7 +83,8 @@ struct Options {
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
   uint32_t reserve_blocks_max = 1024;
   uint64_t reserve_bytes_max = 8 << 20;
-  // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error.
+  // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error. So long waits
+  // evict_to_limit(), too.
   uint64_t frame_wait_ns_max = 30'000'000'000;
 };
 
@@ -130,16 +131,22 @@ class SharedCache {
   // dirty from now on. None of them is cached.
   virtual void adopt(Client& client, BlockId first, uint64_t count) = 0;
   // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
-  // the range; a frame that a SATC still pins is zeroed and stays, as dirty as it was: the SATC may go on
-  // storing to it without telling, should the range be handed out again.
+  // the range; a frame that somebody still pins (a SATC; a fault that is being served) is zeroed and stays, as dirty as it
+  // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands for
+  // next has to begin with zeros: never a file (heap/range_allocator.h).
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
-  // At most this many frames are in use from now on, as soon as make_room() has been called; at least kFramesMin of them
+  // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least kFramesMin of them
   // and one partition's share each.
   virtual void set_frame_limit(uint32_t frames) = 0;
   virtual uint32_t frame_limit() const = 0;
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit are
-  // free until `high_percent` are. Stops, without an error, where nothing can be evicted now.
+  // free until `high_percent` are. Stops, without an error, where nothing can be evicted now: what is dirty has its writes
+  // started, and goes with a later call.
   virtual void make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;
+  // make_room(client, 0, 0), and waits until those writes are done and what is above the limit has gone. ETIMEDOUT when that
+  // takes longer than frame_wait_ns_max (frames stay pinned, or the store is full, fails or is slow): the limit holds for
+  // whoever needs a frame all the same, and the rest goes with later calls.
+  virtual Status evict_to_limit(Client& client) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty); they stay cached.
   virtual Status flush(Client& client, BlockId first, uint64_t count) = 0;
   // flush(), and syncs the stores.

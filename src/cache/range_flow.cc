@@ -1,8 +1,11 @@
 // Ranges of blocks: prefetch, discard, sync. A range is cut into pieces that one partition can serve.
 #include <algorithm>
+#include <cerrno>
+#include <string>
 #include <vector>
 
 #include "cache/shared_cache.h"
+#include "platform/time.h"
 
 namespace spw::cache {
 
@@ -105,6 +108,30 @@ void SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned 
       delegate_->execute(*partition, client.request);
     } while (client.request.answer == Answer::kMore);
   }
+}
+
+// Once under its limit, a partition stays there: whoever takes a frame above it has evicted as many first.
+Status SharedCacheParts::evict_to_limit(Client& client) {
+  make_room(client, 0, 0);  // so that the writes of all partitions are under way before one of them is waited for
+  const uint64_t deadline_ns =
+      platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+  Request& request = client.request;
+  for (const auto& partition : partitions_) {
+    while (partition->used_frames() > partition->limit()) {
+      request.wish = Wish::kTrim;
+      request.count = partition->limit();
+      delegate_->execute(*partition, request);
+      if (request.answer != Answer::kBlocked) continue;
+      const uint64_t now_ns = platform::monotonic_ns();
+      if (now_ns >= deadline_ns)
+        return Status::sentence(ETIMEDOUT, "what is above the new limit of memory cannot be evicted in time: " +
+                                               (request.status ? "it is pinned, or the store is slow"
+                                                               : request.status.message()));
+      const uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
+      delegate_->await_progress(*partition, request, std::min(wait_ns, deadline_ns - now_ns));
+    }
+  }
+  return Status::ok();
 }
 
 void SharedCacheParts::close_store(Client& client, store::Store& store) {

@@ -43,6 +43,7 @@ class SharedCacheParts final : public SharedCache {
   void set_frame_limit(uint32_t frames) override;
   uint32_t frame_limit() const override;
   void make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
+  Status evict_to_limit(Client& client) override;
   Status flush(Client& client, BlockId first, uint64_t count) override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;

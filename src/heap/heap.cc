@@ -12,7 +12,7 @@ Heap::Heap(region::RegionMap& regions, uint64_t space_bytes)
     : regions_(regions),
       ranges_(memory_, SPW_MANAGED_BASE + region::kFirstBytes, space_bytes - region::kFirstBytes,
               regions.block_bytes()),
-      mappings_(memory_, regions, ranges_, SPW_MANAGED_BASE + space_bytes),
+      mappings_(memory_, regions, ranges_),
       slabs_(memory_, regions, ranges_, pages_) {}
 
 Heap::~Heap() = default;

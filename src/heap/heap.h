@@ -8,7 +8,7 @@
 // over an object's end faults there.
 //
 // Invariants: a range that is taken in the range allocator is a large object with the gap behind it, a span or a mapping's
-// reservation, and is live in the region map but for the gap; nothing else is.
+// reservation, and is live in the region map but for the gap; nothing else is, but addresses that files have had.
 // Threads: any, for every call but check_invariants(). An object is freed or resized by one thread at a time.
 // Lifetime: outlived by the RegionMap and its cache. Limits: sizes up to the space; alignments up to kAlignmentMax.
 #pragma once

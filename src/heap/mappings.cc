@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/abi.h"
 #include "base/check.h"
 #include "base/units.h"
 
@@ -9,11 +10,9 @@ namespace spw::heap {
 
 using region::Kind;
 
-Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges,
-                   uintptr_t end)
+Mappings::Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges)
     : regions_(regions),
       ranges_(ranges),
-      file_top_(end),
       pool_(memory),
       table_(PoolAllocator<std::pair<const uintptr_t, Entry>>(pool_)),
       mapped_left_(PoolAllocator<std::pair<const uintptr_t, uint64_t>>(pool_)) {}
@@ -23,6 +22,7 @@ uint64_t Mappings::unit_bytes(Kind kind) const {
 }
 
 uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
+  if (bytes > SPW_MANAGED_BYTES) return 0;
   uint64_t unit = unit_bytes(Kind::kAnonymous), mapped = round_up(bytes, kMmuPageBytes);
   uintptr_t address = ranges_.take(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return 0;
@@ -33,18 +33,12 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
   return address;
 }
 
-uintptr_t Mappings::take_for_file(uint64_t bytes, uint64_t alignment) {
-  std::lock_guard lock(mutex_);
-  if (bytes > file_top_) return 0;
-  const uintptr_t address = round_down(file_top_ - bytes, alignment);
-  if (!ranges_.take_at(address, bytes)) return 0;
-  return file_top_ = address;
-}
-
 Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment) {
   uint64_t unit = region::kChunkBytes, mapped = round_up(bytes, kMmuPageBytes);
   Kind kind = file.kind;
-  uintptr_t address = take_for_file(round_up(bytes, unit), std::max(unit, alignment));
+  uintptr_t address = 0;
+  if (bytes <= SPW_MANAGED_BYTES)
+    address = ranges_.take_new(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return Status::sentence(ENOMEM, "no managed addresses left for a file mapping");
   if (Status s = regions_.add_file(address, round_up(bytes, regions_.block_bytes()), std::move(file)); !s)
     return s;
@@ -114,6 +108,7 @@ void Mappings::drop_pages(uintptr_t unit, uint64_t bytes, Kind kind) {
 }
 
 bool Mappings::extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes) {
+  if (new_bytes > SPW_MANAGED_BYTES) return false;
   std::lock_guard lock(mutex_);
   auto it = table_.upper_bound(address);
   if (it == table_.begin()) return false;

@@ -4,12 +4,12 @@
 // the block (anonymous) or of a chunk (file). Unmapping a part trims or splits it. Space is given back in reservation
 // units: a unit of which pages were unmapped one after the other goes when the last page of it does.
 //
-// Addresses of file mappings are handed out from the top of the space downwards and never again: a SATC may hold on to a
-// frame of a range that was unmapped, and the cache can make such a frame zero, but not what the next file holds there.
+// Addresses of file mappings are new ones, and nobody gets them again (range_allocator.h says why): a file is not mapped, nor
+// made longer in place, where other memory or another file has been.
 //
 // Invariants: mappings are disjoint; every unit of the reservations is taken in the range allocator and belongs to
 // one mapping's original reservation; mapped_left_ has an entry exactly for the units that are mapped in part.
-// Threads: any (one mutex). Limits: none of its own.
+// Threads: any (one mutex). Limits: sizes up to that of managed space; larger ones are refused as those that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,12 @@ struct Mapping {
 
 class Mappings {
  public:
-  // `end`: of the space that `ranges` manages.
-  Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges, uintptr_t end);
+  Mappings(region::NativeMemory& memory, region::RegionMap& regions, RangeAllocator& ranges);
 
   // `alignment`: a power of two; less than the unit of the reservation counts as that.
   // 0: no room.
   uintptr_t map_anonymous(uint64_t bytes, uint64_t alignment = 0);
-  // ENOMEM, ENFILE.
+  // ENOMEM where there are no new addresses, ENFILE.
   Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment = 0);
   // The mapping that holds `address`, or the first one behind it that begins before `end`.
   Mapping find(uintptr_t address, uintptr_t end) const;
@@ -64,12 +63,10 @@ class Mappings {
   void unmap_within(uintptr_t begin, uintptr_t end, region::Kind kind);
   void drop_pages(uintptr_t unit, uint64_t bytes, region::Kind kind);
   void give_back(uintptr_t address, uint64_t bytes, region::Kind kind);
-  uintptr_t take_for_file(uint64_t bytes, uint64_t alignment);
 
   region::RegionMap& regions_;
   RangeAllocator& ranges_;
   mutable std::mutex mutex_;
-  uintptr_t file_top_;  // file mappings end at or below it
   NodePool pool_;
   Table table_;
   Pages mapped_left_;  // unit -> bytes of it that are still mapped, for units partly mapped

@@ -67,7 +67,8 @@ class RegionMap final : public cache::BlockSource {
 
   // Addresses and sizes are multiples of the block (file regions' addresses of kChunkBytes).
   void add_anonymous(uintptr_t address, uint64_t bytes);
-  // ENFILE when there are too many file regions.
+  // At addresses where no region ever was, since the cache may hold zeros there (SharedCache::discard). ENFILE when there are
+  // too many file regions.
   Status add_file(uintptr_t address, uint64_t bytes, FileMapping mapping);
   // More of the anonymous or file region that ends at `address`; of a file region at the following file offset.
   void extend(uintptr_t address, uint64_t bytes);

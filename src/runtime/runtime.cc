@@ -219,6 +219,11 @@ Status Runtime::set_memory_limit(uint64_t bytes) {
         EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
   InRuntime guard;
   engine_->watch();
+  if (Status status = change_memory_limit(bytes); !status) return status;
+  return cache_->evict_to_limit(engine_->client());
+}
+
+Status Runtime::change_memory_limit(uint64_t bytes) {
   std::lock_guard lock(limit_mutex_);
   // Tables and staging stay, so all that goes is frames.
   const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
@@ -230,7 +235,6 @@ Status Runtime::set_memory_limit(uint64_t bytes) {
   const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
   if (Status status = pinned_->change_limit(frames); !status) return status;
   memory_limit_bytes_.store_relaxed(bytes);
-  cache_->make_room(engine_->client(), 0, 0);
   return {};
 }
 

@@ -52,7 +52,8 @@ class Runtime {
   uint64_t block_bytes() const { return options_.block_bytes; }
 
   // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL
-  // outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less.
+  // outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less. ETIMEDOUT when the new one holds
+  // but not all above it could be evicted in time (SharedCache::evict_to_limit).
   uint64_t memory_limit_bytes() const;
   Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;
@@ -64,6 +65,7 @@ class Runtime {
   Status build();
   Status open_spill_store();
   Status build_translated(const cache::Options& for_cache);
+  Status change_memory_limit(uint64_t bytes);
   Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
 
   const Options options_;

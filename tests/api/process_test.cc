@@ -35,7 +35,8 @@ TEST_F(ProcessTest, a_lower_cap_evicts_at_once_and_can_be_raised_again) {
   const uint64_t before = statistics().cached_bytes;
   ASSERT_EQ(spw_set_memory_limit(12 * kMega), 0) << spw_error_message();
   EXPECT_EQ(spw_memory_limit(), 12 * kMega);
-  EXPECT_LE(statistics().cached_bytes + 3 * kMega, before);
+  // All that is cached was stored to and has to be written first; a few frames were free before.
+  EXPECT_LE(statistics().cached_bytes + 4 * kMega, before + kMega / 2);
   EXPECT_EQ(wrong_words(words, kWords, word_of), 0u);
   EXPECT_LE(statistics().cached_bytes + 3 * kMega, before);
   ASSERT_EQ(spw_set_memory_limit(16 * kMega), 0);

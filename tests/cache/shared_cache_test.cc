@@ -240,6 +240,50 @@ TEST_P(SharedCacheTest, sync_reports_a_failed_write_and_the_block_stays_dirty) {
   EXPECT_EQ(f.stored(5), 55u);
 }
 
+TEST_P(SharedCacheTest, a_lower_limit_is_waited_for_where_blocks_have_to_be_written_first) {
+  CacheFixture f(one_partition(512));
+  for (uint64_t b = 0; b < 512; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  CounterDelta delta;
+  f.cache().set_frame_limit(64);
+  EXPECT_TRUE(f.cache().evict_to_limit(f.client()));
+  EXPECT_EQ(delta(Counter::evictions), 512u - 64);
+  for (uint64_t b = 0; b < 512; ++b) EXPECT_EQ(f.read(b), b + 1);
+}
+
+TEST_P(SharedCacheTest, a_lower_limit_that_pins_forbid_is_kept_once_they_are_gone) {
+  Options options = one_partition(128);
+  options.frame_wait_ns_max = 20'000'000;
+  CacheFixture f(options);
+  std::vector<Pin> pins(128);
+  for (uint64_t b = 0; b < 128; ++b)
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(b), Access::kRead, &pins[b]));
+  f.cache().set_frame_limit(64);
+  Status status = f.cache().evict_to_limit(f.client());
+  EXPECT_EQ(status.error(), ETIMEDOUT);
+  EXPECT_NE(status.message().find("pinned"), std::string::npos) << status.message();
+  EXPECT_EQ(f.cache().frame_limit(), 64u);
+  for (Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
+  CounterDelta delta;
+  EXPECT_TRUE(f.cache().evict_to_limit(f.client()));
+  EXPECT_EQ(delta(Counter::evictions), 64u);
+  EXPECT_EQ(f.errors().size(), 0u);
+}
+
+TEST_P(SharedCacheTest, a_lower_limit_that_a_full_disk_forbids_is_an_error_that_names_it) {
+  Options options = one_partition(128);
+  options.frame_wait_ns_max = 50'000'000;
+  CacheFixture f(options, "write:1+:ENOSPC");
+  for (uint64_t b = 0; b < 128; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  f.cache().set_frame_limit(64);
+  Status status = f.cache().evict_to_limit(f.client());
+  EXPECT_EQ(status.error(), ETIMEDOUT);
+  EXPECT_NE(status.message().find("memory"), std::string::npos) << status.message();
+  f.plan().clear();
+  EXPECT_TRUE(f.cache().sync(f.client(), BlockId(0), 128));
+  EXPECT_TRUE(f.cache().evict_to_limit(f.client()));
+  for (uint64_t b = 0; b < 128; ++b) EXPECT_EQ(f.read(b), b + 1);
+}
+
 TEST_P(SharedCacheTest, each_io_may_fail_once_without_losing_anything_else) {
   for (int n = 1; n <= 60; ++n) {
     std::string nth = std::to_string(n);

@@ -126,6 +126,38 @@ TEST_P(MappingsTest, addresses_of_a_file_mapping_are_not_handed_out_again) {
   EXPECT_EQ(mappings().map_file(kSpace, {file, 0, Kind::kPrivateFile}).status().error(), ENOMEM);
 }
 
+TEST_P(MappingsTest, sizes_near_the_end_of_their_type_are_refused) {
+  auto file = map->adopt(std::make_unique<FakeStore>(16 * kMiB));
+  uintptr_t a = mappings().map_anonymous(kPage);
+  for (uint64_t bytes : {UINT64_MAX, UINT64_MAX - kPage + 1, UINT64_MAX - 16 * kMiB}) {
+    EXPECT_EQ(mappings().map_anonymous(bytes), 0u);
+    EXPECT_EQ(mappings().map_file(bytes, {file, 0, Kind::kPrivateFile}).status().error(), ENOMEM);
+    EXPECT_FALSE(mappings().extend(a, kPage, bytes));
+  }
+  EXPECT_EQ(mappings().find(a, a + 1).bytes, kPage);
+}
+
+// The cache may hold on to a block of that memory, as zeros (SharedCache::discard).
+TEST_P(MappingsTest, a_file_is_never_mapped_where_other_memory_was) {
+  auto file = map->adopt(std::make_unique<FakeStore>(2 * kGiB));
+  uintptr_t memory = mappings().map_anonymous(3 * kGiB);
+  mappings().unmap(memory, 3 * kGiB);
+  EXPECT_EQ(mappings().map_file(2 * kGiB, {file, 0, Kind::kSharedFile}).status().error(), ENOMEM);
+  auto mapped = mappings().map_file(kGiB / 2, {file, 0, Kind::kSharedFile});
+  ASSERT_TRUE(mapped.is_ok());
+  EXPECT_GE(*mapped, memory + 3 * kGiB);
+  EXPECT_EQ(mappings().map_anonymous(3 * kGiB), memory) << "memory gets them as before";
+}
+
+TEST_P(MappingsTest, a_file_does_not_grow_to_where_other_memory_was) {
+  auto file = map->adopt(std::make_unique<FakeStore>(16 * kMiB));
+  auto mapped = mappings().map_file(2 * kMiB, {file, 0, Kind::kSharedFile}, 8 * kMiB);
+  ASSERT_TRUE(mapped.is_ok());
+  uintptr_t memory = mappings().map_anonymous(2 * kMiB);
+  mappings().unmap(memory, 2 * kMiB);
+  EXPECT_FALSE(mappings().extend(*mapped, 2 * kMiB, 4 * kMiB));
+}
+
 INSTANTIATE_TEST_SUITE_P(blocks, MappingsTest, ::testing::Values(12, 16, 21));
 
 }  // namespace

@@ -46,6 +46,26 @@ TEST(RangeAllocator, joins_what_is_given_back_from_both_sides) {
   ranges.check_invariants();
 }
 
+TEST(RangeAllocator, new_ranges_are_ones_that_nobody_ever_had) {
+  region::NativeMemory memory;
+  RangeAllocator ranges(memory, kBegin, 64 * kUnit, kUnit);
+  const uintptr_t end = kBegin + 64 * kUnit;
+  EXPECT_EQ(ranges.take_new(4 * kUnit, kUnit), end - 4 * kUnit);
+  EXPECT_EQ(ranges.take_new(4 * kUnit, 16 * kUnit), end - 16 * kUnit);
+  EXPECT_FALSE(ranges.take_at(end - 12 * kUnit, kUnit)) << "what lies between two is nobody's for good";
+  const uintptr_t old = ranges.take(30 * kUnit, kUnit);
+  ranges.give(old, 30 * kUnit);
+  EXPECT_EQ(ranges.free_ranges(), 1u);
+  EXPECT_EQ(ranges.take_new(19 * kUnit, kUnit), 0u);
+  EXPECT_EQ(ranges.take_new(18 * kUnit, 32 * kUnit), 0u);
+  EXPECT_EQ(ranges.take_new(17 * kUnit, kUnit), old + 31 * kUnit);
+  EXPECT_TRUE(ranges.take_at(old + 30 * kUnit, kUnit));
+  EXPECT_EQ(ranges.take_new(kUnit, kUnit), 0u);
+  EXPECT_EQ(ranges.take(30 * kUnit, kUnit), old);
+  EXPECT_EQ(ranges.take(kUnit, kUnit), 0u);
+  ranges.check_invariants();
+}
+
 TEST(RangeAllocator, random_operations_agree_with_a_model) {
   region::NativeMemory memory;
   constexpr uint64_t kUnits = 4096;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "front/mapped/engine.h"
+#include "heap/heap.h"
 #include "region/cache_ranges.h"
 #include "store/memory_store.h"
 #include "telemetry/counters.h"
@@ -256,6 +257,42 @@ TEST_F(MappedEngineTest, a_block_that_was_held_while_it_was_freed_takes_stores_w
   EXPECT_EQ(base[0], std::byte{7});
 }
 
+// The same with a file: that block's zeros must not stand before the file's contents.
+TEST_F(MappedEngineTest, a_block_that_was_held_while_it_was_freed_hides_no_file_that_is_mapped_later) {
+  constexpr uint64_t kMemoryBytes = kSpaceBytes / 4 * 3, kFileBytes = kSpaceBytes / 2;
+  auto heap = std::move(*heap::Heap::create(*regions_, kSpaceBytes));
+  const uintptr_t memory = heap->mappings().map_anonymous(kMemoryBytes);
+  ASSERT_NE(memory, 0u);
+  const uintptr_t last = memory + kMemoryBytes - 4096;
+  *reinterpret_cast<std::byte*>(last) = std::byte{1};
+  cache::Client& client = engine_->client();
+  cache::Pin pin;
+  ASSERT_TRUE(
+      cache_->pin(client, BlockId((last - SPW_MANAGED_BASE) >> kShift), cache::Access::kRead, &pin));
+  heap->mappings().unmap(memory, kMemoryBytes);
+  cache_->unpin(client, pin.frame);
+
+  auto file = std::move(*store::MemoryStore::create(kFileBytes, nullptr));
+  alignas(4096) static std::byte contents[4096];
+  std::memset(contents, 7, sizeof contents);
+  for (uint64_t offset = 0; offset < kFileBytes; offset += kMiB) {
+    store::Request request;
+    request.op = store::Op::kWrite;
+    request.offset_bytes = offset + kMiB - 4096;
+    request.segment_count = 1;
+    request.segments[0] = {contents, sizeof contents};
+    ASSERT_TRUE(file->transfer(request));
+  }
+  auto mapped = heap->mappings().map_file(
+      kFileBytes, {regions_->adopt(std::move(file)), 0, region::Kind::kSharedFile});
+  if (mapped) {
+    for (uint64_t offset = 0; offset < kFileBytes; offset += kMiB)
+      ASSERT_EQ(*reinterpret_cast<std::byte*>(*mapped + offset + kMiB - 4096), std::byte{7}) << offset;
+    heap->mappings().unmap(*mapped, kFileBytes);
+  }
+  EXPECT_EQ(mapped.status().error(), ENOMEM) << "there are no new addresses for so large a file";
+}
+
 TEST_F(MappedEngineTest, a_range_of_zeros_is_not_written) {
   std::byte* base = add(32 * kMiB);
   const uint64_t before = counted(Counter::zeros_left_out), written = counted(Counter::writebacks);
@@ -305,6 +342,20 @@ TEST_F(MappedEngineTest, a_lower_limit_gives_memory_back) {
   uint64_t resident = 0;
   for (uint64_t i = 0; i < 2 * kFrames; ++i) resident += is_resident(base + (i << kShift));
   EXPECT_LE(resident, kFrames / 2);
+}
+
+TEST_F(MappedEngineTest, a_lower_limit_is_kept_on_return_though_every_block_has_to_be_written_first) {
+  std::byte* base = add(32 * kMiB);
+  constexpr uint64_t kDirty = kFrames / 4 * 3;
+  for (uint64_t i = 0; i < kDirty; ++i) base[i << kShift] = static_cast<std::byte>(i | 1);
+  const uint64_t written = counted(Counter::writebacks);
+  cache_->set_frame_limit(kFrames / 4);
+  ASSERT_TRUE(cache_->evict_to_limit(engine_->client()));
+  uint64_t resident = 0;
+  for (uint64_t i = 0; i < kDirty; ++i) resident += is_resident(base + (i << kShift));
+  EXPECT_LE(resident, kFrames / 4);
+  EXPECT_GE(counted(Counter::writebacks) - written, kDirty - kFrames / 4);
+  for (uint64_t i = 0; i < kDirty; ++i) ASSERT_EQ(base[i << kShift], static_cast<std::byte>(i | 1));
 }
 
 TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys) {

@@ -44,7 +44,8 @@
 //   resident, refs > 0, dirty,      writing                     O    CAS acquire (sync of a pinned block: stays dirty)
 //     not writing
 //   writing                         writing cleared             O    fetch_and acq_rel
-//   writing                         writing cleared, dirty      O    CAS release (the writeback failed)
+//   writing                         writing cleared, dirty      O    CAS release (the writeback failed, or had nowhere
+//                                                                    to go until its range was handed out again)
 //   resident, refs 0, not dirty,    free                        O    CAS acquire: pairs with the last unpin, so the next
 //     not writing                                                    fill comes after its accesses
 //   resident, refs 0, not writing   free (discard: dirty too)   O    CAS acquire
@@ -196,7 +197,7 @@ class AtomicPinWord {
     }
     return false;
   }
-  // O: the writeback failed.
+  // O: the writeback failed, or did not take place.
   void end_writing_dirty() {
     PinWord word = load_relaxed();
     while (!cas_release(word, word.without(PinWord::kWriting).with(PinWord::kDirty))) {

@@ -263,13 +263,16 @@ uint32_t Partition::evict_some(uint32_t wanted) {
   return evicted;
 }
 
-// In steps, so that misses are served in between.
+// In steps, so that misses are served in between. kBlocked: not all that should go can go before something has finished.
 void Partition::serve_trim(Request& request) {
   const uint32_t used = used_frames();
   const auto target = static_cast<uint32_t>(request.count);
   const uint32_t wanted = used > target ? std::min(used - target, evict_batch_) : 0;
   const uint32_t evicted = wanted > 0 ? evict_some(wanted) : 0;
   request.answer = evicted == evict_batch_ ? Answer::kMore : Answer::kDone;
+  if (evicted == wanted) return;
+  request.answer = Answer::kBlocked;
+  describe_wait(request);
 }
 
 void Partition::learn_touches() {

@@ -38,7 +38,7 @@ enum class Answer : uint8_t {
   kJoined,   // so it has, and someone else fills it
   kFailed,   // its fill failed a moment ago: see FillErrors
   kNoFrame,  // none can be had before something finishes; `status` says what went wrong last, if anything
-  kMore,     // kAdopt, kDiscard, kFlush: a step is done; ask again
+  kMore,     // kAdopt, kDiscard, kFlush, kTrim: a step is done; ask again
   kBlocked,  // the same, but not before something has finished
 };
 

@@ -51,13 +51,8 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
   BlockId block = word(frame).load_relaxed().block();
   Backing backing = commons_.blocks.locate_for_writeback(block);
   if (backing.store == nullptr) {
-    // The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the range
-    // may be handed out again, so that stores to it have to be noticed.
-    const Resident resident{global(frame), block};
-    commons_.frames.begin_writeback({&resident, 1});
-    commons_.frames.end_writeback(resident);
-    word(frame).end_writing();
     io_.put_back(op);
+    leave_homeless(frame, block);
     return Started::kNo;
   }
   if (on_offer_[frame]) ++in_writing_;
@@ -82,6 +77,20 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
   }
   issue_run(*op, run);
   return Started::kYes;
+}
+
+// The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the range may
+// be handed out again, so that stores to it have to be noticed. If it has been meanwhile, one may have come before that: the
+// range is live before its owner stores to it, so whoever still finds no home after begin_writeback() has missed no store.
+void Partition::leave_homeless(uint32_t frame, BlockId block) {
+  const Resident resident{global(frame), block};
+  commons_.frames.begin_writeback({&resident, 1});
+  const bool is_wanted = commons_.blocks.locate_for_writeback(block).store != nullptr;
+  commons_.frames.end_writeback(resident);
+  if (is_wanted)
+    word(frame).end_writing_dirty();
+  else
+    word(frame).end_writing();
 }
 
 // Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store.

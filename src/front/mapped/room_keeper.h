@@ -1,6 +1,6 @@
 // Keeps frames free ahead of need, so that those who miss seldom evict: when fewer than the low watermark are free, evicts
 // until the high watermark is reached. Gives the hints' switch its looks. What is in use above a limit that was lowered goes in
-// any case: whoever lowered it evicts what is clean, and the rest has to be written first.
+// any case: whoever lowered it may not have waited for what has to be written first.
 //
 // The threads act as clients of the cache: the partitions' owners choose the victims, write dirty ones behind and release
 // clean ones in batches. (UMap, section 3: evict managers and evictors; victims are taken in batches that need no waiting.)
