@@ -267,8 +267,7 @@ TEST_F(MappedEngineTest, a_block_that_was_held_while_it_was_freed_hides_no_file_
   *reinterpret_cast<std::byte*>(last) = std::byte{1};
   cache::Client& client = engine_->client();
   cache::Pin pin;
-  ASSERT_TRUE(
-      cache_->pin(client, BlockId((last - SPW_MANAGED_BASE) >> kShift), cache::Access::kRead, &pin));
+  ASSERT_TRUE(cache_->pin(client, BlockId((last - SPW_MANAGED_BASE) >> kShift), cache::Access::kRead, &pin));
   heap->mappings().unmap(memory, kMemoryBytes);
   cache_->unpin(client, pin.frame);
 
@@ -283,8 +282,8 @@ TEST_F(MappedEngineTest, a_block_that_was_held_while_it_was_freed_hides_no_file_
     request.segments[0] = {contents, sizeof contents};
     ASSERT_TRUE(file->transfer(request));
   }
-  auto mapped = heap->mappings().map_file(
-      kFileBytes, {regions_->adopt(std::move(file)), 0, region::Kind::kSharedFile});
+  auto mapped =
+      heap->mappings().map_file(kFileBytes, {regions_->adopt(std::move(file)), 0, region::Kind::kSharedFile});
   if (mapped) {
     for (uint64_t offset = 0; offset < kFileBytes; offset += kMiB)
       ASSERT_EQ(*reinterpret_cast<std::byte*>(*mapped + offset + kMiB - 4096), std::byte{7}) << offset;
