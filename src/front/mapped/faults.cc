@@ -71,11 +71,13 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
   const BlockId block = block_of(event.address);
   cache::Pin pin;
+  // Before it is served, so that the program, which goes on then, finds it counted.
+  if (!by_signal) count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
   if (!cache_->pin(client, block, cache::access_for(event.is_store), &pin)) return refuse_freed(event);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = by_signal ? event.is_store && !pin.was_miss : event.is_protected;
-  count(is_protected ? Counter::protect_faults : Counter::missing_faults);
+  if (by_signal) count(is_protected ? Counter::protect_faults : Counter::missing_faults);
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.
@@ -123,8 +125,7 @@ void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
   const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
   if (event.is_protected || (by_signal && event.is_store && is_present))
     return refuse(event.address, platform::Protection::kRead);
-  if (is_present)
-    return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
+  if (is_present) return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   refuse(event.address, platform::Protection::kNone);
 }
 
