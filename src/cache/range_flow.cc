@@ -112,8 +112,8 @@ void SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned 
 
 // Once under its limit, a partition stays there: whoever takes a frame above it has evicted as many first.
 Status SharedCacheParts::evict_to_limit(Client& client) {
-  make_room(client, 0,
-            0);  // so that the writes of all partitions are under way before one of them is waited for
+  // So that the writes of all partitions are under way before one of them is waited for.
+  make_room(client, 0, 0);
   const uint64_t deadline_ns =
       platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
   Request& request = client.request;

@@ -1,4 +1,9 @@
 // Options, the cap and statistics of the process.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "region_kit.h"
@@ -6,7 +11,15 @@
 namespace spw::testing {
 namespace {
 
-class ProcessTest : public RegionTest {};
+class ProcessTest : public RegionTest {
+ protected:
+  static size_t resident_bytes(void* memory, size_t bytes) {
+    std::vector<unsigned char> pages(bytes / kBlock);
+    EXPECT_EQ(::mincore(memory, bytes, pages.data()), 0);
+    return kBlock * static_cast<size_t>(std::count_if(pages.begin(), pages.end(),
+                                                      [](unsigned char page) { return (page & 1) != 0; }));
+  }
+};
 
 TEST_F(ProcessTest, options_are_set_until_managed_memory_is_used) {
   EXPECT_EQ(spw_set_option("memory", "32M"), 0) << spw_error_message();
@@ -35,7 +48,7 @@ TEST_F(ProcessTest, a_lower_cap_evicts_at_once_and_can_be_raised_again) {
   const uint64_t before = statistics().cached_bytes;
   ASSERT_EQ(spw_set_memory_limit(12 * kMega), 0) << spw_error_message();
   EXPECT_EQ(spw_memory_limit(), 12 * kMega);
-  // All that is cached was stored to and has to be written first; a few frames were free before.
+  // A few frames were free before.
   EXPECT_LE(statistics().cached_bytes + 4 * kMega, before + kMega / 2);
   EXPECT_EQ(wrong_words(words, kWords, word_of), 0u);
   EXPECT_LE(statistics().cached_bytes + 3 * kMega, before);
@@ -47,6 +60,29 @@ TEST_F(ProcessTest, a_lower_cap_evicts_at_once_and_can_be_raised_again) {
   EXPECT_EQ(spw_set_memory_limit(10 * kMega), -EBUSY);
   EXPECT_EQ(spw_memory_limit(), 16 * kMega);
   EXPECT_EQ(wrong_words(words, kWords, word_of), 0u);
+}
+
+TEST_F(ProcessTest, a_lower_cap_waits_for_a_slow_store) {
+  ::setenv("SPILLWAY_TEST_FAULTS", "write:1+:delay:20000", 1);
+  constexpr size_t kBytes = 10 * kMega;
+  uint64_t* words = map_anonymous(kBytes);
+  for (size_t i = 0; i < kBytes / 8; ++i) words[i] = word_of(i);
+  EXPECT_GE(resident_bytes(words, kBytes), kBytes);
+  ASSERT_EQ(spw_set_memory_limit(8 * kMega), 0) << spw_error_message();
+  EXPECT_LE(resident_bytes(words, kBytes), 8 * kMega);
+  EXPECT_EQ(wrong_words(words, kBytes / 8, word_of), 0u);
+}
+
+TEST_F(ProcessTest, a_lower_cap_holds_although_the_store_is_full) {
+  ::setenv("SPILLWAY_TEST_FAULTS", "write:1+:ENOSPC", 1);
+  ::setenv("SPILLWAY_TEST_FRAME_WAIT_MS", "50", 1);
+  constexpr size_t kBytes = 10 * kMega;
+  uint64_t* words = map_anonymous(kBytes);
+  for (size_t i = 0; i < kBytes / 8; ++i) words[i] = word_of(i);
+  EXPECT_EQ(spw_set_memory_limit(8 * kMega), -ETIMEDOUT);
+  EXPECT_NE(std::strstr(spw_error_message(), "No space left"), nullptr) << spw_error_message();
+  EXPECT_EQ(spw_memory_limit(), 8 * kMega);
+  EXPECT_EQ(wrong_words(words, kBytes / 8, word_of), 0u) << "all of it is where it was";
 }
 
 TEST_F(ProcessTest, statistics_keep_to_the_size_that_the_program_knows) {

@@ -14,6 +14,7 @@
 #include "front/mapped/engine.h"
 #include "heap/heap.h"
 #include "region/cache_ranges.h"
+#include "store/fault_plan.h"
 #include "store/memory_store.h"
 #include "telemetry/counters.h"
 
@@ -85,7 +86,7 @@ class MappedEngineTest : public testing::Test {
 
   void SetUp() override {
     if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
-    store_ = std::move(*store::MemoryStore::create(kSpaceBytes, nullptr));
+    store_ = std::move(*store::MemoryStore::create(kSpaceBytes, &plan_));
     regions_ = std::move(*region::RegionMap::create(block_shift(), kSpaceBytes, *store_));
     MappedOptions options;
     options.block_shift = block_shift();
@@ -133,6 +134,7 @@ class MappedEngineTest : public testing::Test {
     for (uint64_t i = 0; i < 2 * kFrames; ++i) base[(from_block + i) << kShift] = std::byte{1};
   }
 
+  store::FaultPlan plan_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<MappedEngine> engine_;
@@ -348,6 +350,7 @@ TEST_F(MappedEngineTest, a_lower_limit_is_kept_on_return_though_every_block_has_
   constexpr uint64_t kDirty = kFrames / 4 * 3;
   for (uint64_t i = 0; i < kDirty; ++i) base[i << kShift] = static_cast<std::byte>(i | 1);
   const uint64_t written = counted(Counter::writebacks);
+  ASSERT_TRUE(plan_.add("write:1+:delay:10000"));
   cache_->set_frame_limit(kFrames / 4);
   ASSERT_TRUE(cache_->evict_to_limit(engine_->client()));
   uint64_t resident = 0;
