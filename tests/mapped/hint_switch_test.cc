@@ -40,6 +40,14 @@ TEST_F(HintSwitchTest, is_on_from_the_first_trip) {
   EXPECT_TRUE(HintTable::is_on());
 }
 
+TEST_F(HintSwitchTest, trips_before_the_first_look_leave_it_on) {
+  HintSwitch fresh;
+  fresh.note_trip();
+  fresh.look(now_ns_);
+  fresh.look(now_ns_ + kLookNs);
+  EXPECT_TRUE(HintTable::is_on());
+}
+
 TEST_F(HintSwitchTest, many_trips_switch_it_on_again) {
   find_not_worth_it();
   look(25);  // 5000 a second

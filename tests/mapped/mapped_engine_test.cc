@@ -108,12 +108,12 @@ class MappedEngineTest : public testing::Test {
   void TearDown() override {
     if (!engine_) return;
     regions_->attach(nullptr);
-    HintTable::switch_on(false);
     // Until no transfer is in flight: it would end in frames that are gone.
     cache_->discard(engine_->client(), BlockId(0), kSpaceBytes >> block_shift());
     cache_->check_invariants();
     engine_.reset();
     cache_.reset();
+    HintTable::switch_on(false);  // the process's: after the last of the engine's threads
   }
 
   std::byte* add(uint64_t bytes) {
