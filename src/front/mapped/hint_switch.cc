@@ -11,7 +11,8 @@ bool at_rate(uint64_t trips, uint64_t elapsed_ns, uint64_t rate) {
 }  // namespace
 
 void HintSwitch::look(uint64_t now_ns) {
-  if (since_ns_ == 0) return begin(now_ns);  // the first look: there is no time that trips could be held against
+  if (since_ns_ == 0)
+    return begin(now_ns);  // the first look: there is no time that trips could be held against
   trips_since_ += trips_.exchange_relaxed(0);
   const uint64_t elapsed_ns = now_ns - since_ns_;
   if (!HintTable::is_on()) {
