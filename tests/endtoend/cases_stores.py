@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, expect, start
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, Skipped, TIME_LIMIT_S, UNOPTIMISED, Wrong, expect, start
 
 # What a store does is the same for every kind of mapped program.
 ENGINES = ("translated", "mapped")
@@ -16,6 +16,11 @@ ENGINES = ("translated", "mapped")
 MIB_TO_FILL = 96
 # A store that fails to be written is waited for, in case it recovers.
 SHORT_WAIT = {"SPILLWAY_TEST_FRAME_WAIT_MS": "1000"}
+
+
+def _expect_started(process: subprocess.Popen) -> None:
+    if process.stdout.readline() != "look\n":
+        raise Wrong(f"the program did not start: {process.communicate(timeout=TIME_LIMIT_S)[1]}")
 
 
 @contextlib.contextmanager
@@ -80,7 +85,7 @@ def a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
         with _server(kit, "memory", "512M") as (server, store):
             with start(kit, kit.compile("spill.cc", *config.flags), "fill_when_told", 400,
                        env=config.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
-                expect(process.stdout.readline() == "look\n", "the program did not start")
+                _expect_started(process)
                 process.stdin.write("go\n")
                 process.stdin.flush()
                 time.sleep(0.3)
@@ -100,7 +105,7 @@ def two_servers_are_striped_and_the_death_of_one_harms_nothing_of_the_other(kit:
         written = [export.stat().st_blocks for export in exports]
         with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", 600,
                    env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": f"striped:chunk=64K,{survivor},{other}"}) as process:
-            expect(process.stdout.readline() == "look\n", "the program did not start")
+            _expect_started(process)
             process.stdin.write("go\n")
             process.stdin.flush()
             time.sleep(0.3)
