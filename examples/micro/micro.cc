@@ -2,6 +2,7 @@
 //
 //   micro KERNEL [--bytes B] [--ops N] [--rounds R] [--warmups W] [--threads T]
 //   micro file-read --file FILE [--advice none|random] [--ops N] [--rounds R] [--warmups W] [--threads T]
+//   micro file-hits --file FILE --hot B --hits PERCENT [--read 8|4096] [--advice none|random] [--ops N] [...]
 //   micro file-sort --file FILE [--threads T]
 //   micro file-make --file FILE --bytes B
 //
@@ -20,6 +21,7 @@
 #include "micro/arrays.h"
 #include "micro/file.h"
 #include "micro/harness.h"
+#include "micro/hits.h"
 #include "micro/join.h"
 #include "micro/radix.h"
 #include "micro/stencil.h"
@@ -74,6 +76,7 @@ int main(int argc, char** argv) {
   settings.threads = static_cast<int>(options.number("threads", 1));
   const std::string file = options.text("file", "");
   const std::string advice = options.text("advice", "none");
+  const examples::Hits hits{options.number("hot", 0), options.number("hits", 100), options.number("read", 8)};
   options.finish();
   if (settings.rounds < 1 || settings.threads < 1) examples::fail("--rounds and --threads are at least 1");
   if (settings.bytes < 4096 * static_cast<uint64_t>(settings.threads)) examples::fail("--bytes is too small");
@@ -84,6 +87,9 @@ int main(int argc, char** argv) {
     examples::make_word_file(file, settings.bytes);
   } else if (name == "file-read") {
     const Measured measured = examples::file_read(settings, file, advice == "random");
+    print(name, settings, measured);
+  } else if (name == "file-hits") {
+    const Measured measured = examples::file_hits(settings, file, hits, advice == "random");
     print(name, settings, measured);
   } else if (name == "file-sort") {
     const Measured measured = examples::file_sort(settings, file);

@@ -119,6 +119,32 @@ def mapped_file_is_read_right_beyond_memory(programs: Programs) -> None:
     expect(counters["store_read_bytes"] > 0, "the mapped file was not read by Spillway")
 
 
+def reads_of_a_mapped_file_with_chosen_hits_agree_with_native_ones(programs: Programs) -> None:
+    file = programs.store / "words"
+    made = programs.native("micro", "file-make", "--file", file, "--bytes", 64 * MIB)
+    expect(made.ok, made.why_failed())
+    for read_bytes in (8, 4096):
+        arguments = ("file-hits", "--file", file, "--hot", 2 * MIB, "--hits", 60, "--read", read_bytes, "--ops", 10_000, "--rounds",
+                     1, "--threads", 4)
+        native = programs.native("micro", *arguments)
+        expect(native.ok, native.why_failed())
+        report, counters = run_capped(programs, 8 * MIB, "micro", *arguments)
+        expect(report["checksum"] == native.report["checksum"], f"{report} is not {native.report}")
+        expect(counters["store_read_bytes"] > 0, "the mapped file was not read by Spillway")
+
+
+def key_value_operations_agree_with_native_ones_beyond_memory(programs: Programs) -> None:
+    file = programs.store / "table"
+    made = programs.native("kv", "make", "--file", file, "--pairs", 300_000)
+    expect(made.ok, made.why_failed())
+    arguments = ("run", "--file", file, "--ops", 20_000, "--threads", 4)
+    native = programs.native("kv", *arguments)
+    expect(native.ok, native.why_failed())
+    report, counters = run_capped(programs, 8 * MIB, "kv", *arguments)
+    expect(report["checksum"] == native.report["checksum"], f"{report} is not {native.report}")
+    expect(counters["evictions"] > 0, "the table fitted in memory")
+
+
 def main() -> int:
     case = globals()[sys.argv[2]]
     workspace.stop_on_signals()
