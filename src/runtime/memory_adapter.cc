@@ -68,7 +68,12 @@ MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, 
       rule_(cache.frame_count(), frame_bytes, readings_.machine_bytes) {}
 
 MemoryAdapter::Readings MemoryAdapter::Readings::of_machine() {
-  return {memory_of_machine(), &available_memory_bytes, kPeriodNs};
+  const auto resident_bytes = []() -> std::optional<uint64_t> {
+    auto own = platform::process_memory();
+    if (!own) return std::nullopt;
+    return own->resident_anonymous_bytes;
+  };
+  return {memory_of_machine(), &available_memory_bytes, resident_bytes, kPeriodNs};
 }
 
 Status MemoryAdapter::start() {
@@ -90,8 +95,8 @@ void MemoryAdapter::stop() {
 // While the kernel has the program's memory alone, what it holds counts.
 uint64_t MemoryAdapter::used_frames() const {
   if (engine_.is_watching()) return cache_.used_frames();
-  auto own = platform::process_memory();
-  return own ? own->resident_anonymous_bytes / frame_bytes_ : cache_.frame_limit();
+  auto resident_bytes = readings_.resident_bytes();
+  return resident_bytes ? *resident_bytes / frame_bytes_ : cache_.frame_limit();
 }
 
 void MemoryAdapter::adapt(cache::Client& client) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "cache/cache.h"
 #include "platform/thread.h"
@@ -62,6 +63,7 @@ class MemoryAdapter {
   struct Readings {
     uint64_t machine_bytes;
     std::function<uint64_t()> available_bytes;
+    std::function<std::optional<uint64_t>()> resident_bytes;  // anonymous, of this process
     uint64_t period_ns;
     static Readings of_machine();
   };

@@ -145,8 +145,11 @@ class MemoryAdapterTest : public testing::Test {
   cache::CounterDelta counted_;
   FakeEngine engine_{cache_.client()};
   std::atomic<uint64_t> available_bytes_{8 * kGiB};
-  MemoryAdapter adapter_{
-      cache_.cache(), engine_, kFrame, {kMachine, [this] { return available_bytes_.load(); }, 1'000'000}};
+  MemoryAdapter adapter_{cache_.cache(),
+                         engine_,
+                         kFrame,
+                         {kMachine, [this] { return available_bytes_.load(); },
+                          [this] { return cache_.cache().used_frames() * kFrame; }, 1'000'000}};
 };
 
 TEST_F(MemoryAdapterTest, pressure_makes_the_limit_fall_and_its_end_lets_it_rise) {
