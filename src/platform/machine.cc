@@ -33,13 +33,17 @@ struct LimitedGroup {
   const GroupFiles& files;
   uint64_t limit_bytes;
 
+  // Empty where there is no such file.
+  std::string text_of(const char* file) const {
+    auto text = read_small_file(directory + file);
+    return text ? *text : std::string();
+  }
+
   // File pages that nobody uses go when they are asked to.
   uint64_t available_bytes() const {
-    auto usage_text = read_small_file(directory + files.usage);
-    auto usage = usage_text ? whole_number(*usage_text) : std::nullopt;
-    auto fields = read_small_file(directory + "/memory.stat");
-    auto idle = fields ? number_field(*fields, files.idle_file_field) : std::nullopt;
-    const uint64_t used = usage.value_or(0) - std::min(usage.value_or(0), idle.value_or(0));
+    const uint64_t usage = whole_number(text_of(files.usage)).value_or(0);
+    const uint64_t idle = number_field(text_of("/memory.stat"), files.idle_file_field).value_or(0);
+    const uint64_t used = usage - std::min(usage, idle);
     return limit_bytes - std::min(limit_bytes, used);
   }
 };
