@@ -122,15 +122,11 @@ Status SharedCacheParts::evict_to_limit(Client& client) {
       request.wish = Wish::kTrim;
       request.count = partition->limit();
       delegate_->execute(*partition, request);
-      if (request.answer != Answer::kBlocked) continue;
-      const uint64_t now_ns = platform::monotonic_ns();
-      if (now_ns >= deadline_ns)
+      if (request.answer == Answer::kBlocked && !await_progress(*partition, request, deadline_ns))
         return Status::sentence(
             ETIMEDOUT,
             "what is above the new limit of memory cannot be evicted in time: " +
                 (request.status ? "it is pinned, or the store is slow" : request.status.message()));
-      const uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
-      delegate_->await_progress(*partition, request, std::min(wait_ns, deadline_ns - now_ns));
     }
   }
   return Status::ok();

@@ -357,24 +357,28 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
   return Step::kPinned;
 }
 
+// Waits for something to finish, for a moment at a time. False: the deadline has passed.
+bool SharedCacheParts::await_progress(Partition& partition, const Request& request, uint64_t deadline_ns) {
+  const uint64_t now_ns = platform::monotonic_ns();
+  if (now_ns >= deadline_ns) return false;
+  const uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
+  delegate_->await_progress(partition, request, std::min(wait_ns, deadline_ns - now_ns));
+  return true;
+}
+
 // No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
 Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns) {
-  uint64_t now_ns = platform::monotonic_ns();
   if (*deadline_ns == 0) {
-    *deadline_ns = platform::deadline_after(now_ns, commons_.options.frame_wait_ns_max);
+    *deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
-  if (now_ns >= *deadline_ns) {
-    Status status =
-        request.status ? Status::sentence(EBUSY, "no frame can be evicted for block " +
-                                                     std::to_string(request.block.value) + ": all are pinned")
-                       : request.status;
-    on_error_(error_context_, status);
-    return status;
-  }
-  uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
-  delegate_->await_progress(partition, request, std::min(wait_ns, *deadline_ns - now_ns));
-  return Status::ok();
+  if (await_progress(partition, request, *deadline_ns)) return Status::ok();
+  Status status = request.status
+                      ? Status::sentence(EBUSY, "no frame can be evicted for block " +
+                                                    std::to_string(request.block.value) + ": all are pinned")
+                      : request.status;
+  on_error_(error_context_, status);
+  return status;
 }
 
 // ---- Telling ----

@@ -80,6 +80,7 @@ class SharedCacheParts final : public SharedCache {
   void note_dirtied(Resident resident);
   void note_miss(Client& client, BlockId block, Access access);
   void unpin_and_tell(Client& client, FrameId frame);
+  bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);
   Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
   void read_ahead(Client& client, ReadPlan plan);
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);

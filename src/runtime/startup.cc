@@ -66,11 +66,9 @@ Runtime* make_runtime() {
   auto made = Runtime::create(*g_options, **g_choice);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
-  for (const int signal : {SIGSEGV, SIGBUS}) {
-    if (signal == SIGBUS && g_options->faults != Faults::kSignals) continue;
-    if (Status status = install_fault_handler(signal, &admit_fault); !status)
-      fatal(kExitUsage, status.message());
-  }
+  Status status = install_fault_handler(SIGSEGV, &admit_fault);
+  if (status && g_options->faults == Faults::kSignals) status = install_fault_handler(SIGBUS, &admit_fault);
+  if (!status) fatal(kExitUsage, status.message());
   return runtime;
 }
 

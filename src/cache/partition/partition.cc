@@ -269,10 +269,10 @@ void Partition::serve_trim(Request& request) {
   const auto target = static_cast<uint32_t>(request.count);
   const uint32_t wanted = used > target ? std::min(used - target, evict_batch_) : 0;
   const uint32_t evicted = wanted > 0 ? evict_some(wanted) : 0;
-  request.answer = evicted == evict_batch_ ? Answer::kMore : Answer::kDone;
-  if (evicted == wanted) return;
-  request.answer = Answer::kBlocked;
-  describe_wait(request);
+  request.answer = evicted < wanted          ? Answer::kBlocked
+                   : evicted == evict_batch_ ? Answer::kMore
+                                             : Answer::kDone;
+  if (evicted < wanted) describe_wait(request);
 }
 
 void Partition::learn_touches() {

@@ -115,8 +115,9 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
   struct sigaction program;
   {
     Locked lock;
-    program = shared(signal).program;
-    if ((program.sa_flags & SA_RESETHAND) != 0) shared(signal).program.sa_handler = SIG_DFL;
+    Shared& ours = shared(signal);
+    program = ours.program;
+    if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
     if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
       // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
       sigdelset(&program.sa_mask, signal);

@@ -11,13 +11,14 @@
 #include "front/interpose/memory.h"
 #include "front/interpose/real.h"
 #include "front/interpose/transfers.h"
+#include "platform/time.h"
 
 namespace spw::interpose {
 
 namespace {
 
 constexpr size_t kControlBytesMax = 16 * 1024;
-constexpr int64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 bool all_plain(const msghdr& m) {
   if (kernel_cannot_reach_any(m.msg_name, m.msg_control, static_cast<void*>(m.msg_iov))) return false;
@@ -143,32 +144,29 @@ int one_by_one(mmsghdr* messages, unsigned count, Move move, IsEnough is_enough)
   return static_cast<int>(done);
 }
 
-int64_t now_ns() {
-  timespec now;
-  real().clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
-
 }  // namespace
 
 int receive_messages(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   count = std::min<unsigned>(count, IOV_MAX);  // as the kernel does
   if (are_all_plain(messages, count, timeout)) return real().recvmmsg(fd, messages, count, flags, timeout);
-  int64_t end_ns = INT64_MAX;
+  uint64_t end_ns = platform::kNoTimeout;
   if (timeout != nullptr) {
     const timespec wanted = load_value(timeout);
-    end_ns = now_ns() + wanted.tv_sec * kNsPerSecond + wanted.tv_nsec;
+    const uint64_t seconds = std::clamp<int64_t>(wanted.tv_sec, 0, INT32_MAX);
+    end_ns = platform::monotonic_ns() + seconds * kNsPerSecond + static_cast<uint64_t>(wanted.tv_nsec);
   }
   int each_flags = flags & ~MSG_WAITFORONE;
   const int received = one_by_one(
       messages, count, [&](msghdr* message) { return receive_message(fd, message, each_flags); },
       [&] {
         if ((flags & MSG_WAITFORONE) != 0) each_flags |= MSG_DONTWAIT;
-        return timeout != nullptr && now_ns() >= end_ns;
+        return timeout != nullptr && platform::monotonic_ns() >= end_ns;
       });
   if (timeout != nullptr && received >= 0) {
-    const int64_t left_ns = std::max<int64_t>(end_ns - now_ns(), 0);
-    store_value(timeout, timespec{left_ns / kNsPerSecond, left_ns % kNsPerSecond});
+    const uint64_t now_ns = platform::monotonic_ns();
+    const uint64_t left_ns = end_ns - std::min(end_ns, now_ns);
+    store_value(timeout, timespec{static_cast<time_t>(left_ns / kNsPerSecond),
+                                  static_cast<long>(left_ns % kNsPerSecond)});
   }
   return received;
 }

@@ -80,19 +80,10 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   cache_ = &cache;
   regions_ = &regions;
   SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
-  const bool has_server = faults_.delivery() == platform::FaultDelivery::kEvents;
-  if (has_server) fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
-  for (FaultClient& fault_client : fault_clients_) {
-    auto client = cache.open_client(cache::Uses::kUnseen);
-    if (!client) return client.status();
-    fault_client.client = *client;
-  }
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
-  server_ = std::make_unique<FaultServer>(faults_, options_.faults,
-                                          [this](const platform::FaultEvent& event) { serve(event); });
-  if (has_server)
-    if (Status status = server_->start(); !status) return status;
+  if (!is_signalled())
+    if (Status status = start_server(); !status) return status;
   room_ = std::make_unique<RoomKeeper>(cache, hint_switch_, options_.room);
   if (Status status = room_->start(); !status) return status;
   // System calls that had begun before would meet missing pages, which only faults of their own bring in.
@@ -112,6 +103,18 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (!watcher) return watcher.status();
   watcher_ = std::move(*watcher);
   return {};
+}
+
+Status MappedEngine::start_server() {
+  fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
+  for (FaultClient& fault_client : fault_clients_) {
+    auto client = cache_->open_client(cache::Uses::kUnseen);
+    if (!client) return client.status();
+    fault_client.client = *client;
+  }
+  server_ = std::make_unique<FaultServer>(faults_, options_.faults,
+                                          [this](const platform::FaultEvent& event) { serve(event); });
+  return server_->start();
 }
 
 uint64_t MappedEngine::metadata_bytes() const {

@@ -107,6 +107,9 @@ class MappedEngine final : public region::Engine {
 
   BlockId block_of(uintptr_t address) const;
   Status try_registration();
+  // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
+  bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }
+  Status start_server();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);

@@ -58,7 +58,7 @@ void MappedEngine::serve(const platform::FaultEvent& event) {
 
 // In a signal handler.
 bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
-  if (faults_.delivery() != platform::FaultDelivery::kSignal) return false;
+  if (!is_signalled()) return false;
   check_not_forked();
   InRuntime guard;
   const platform::FaultEvent event{round_down(address, kMmuPageBytes), 0, is_store, false};
@@ -68,24 +68,23 @@ bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
 }
 
 void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
-  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
   const BlockId block = block_of(event.address);
   const auto count_it = [](bool is_protected) {
     count(is_protected ? Counter::protect_faults : Counter::missing_faults);
   };
   // While who faulted sleeps, so that it finds its own fault counted.
-  if (!by_signal) count_it(event.is_protected);
+  if (!is_signalled()) count_it(event.is_protected);
   cache::Pin pin;
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
   if (!cache_->pin(client, block, cache::access_for(event.is_store), &pin)) return refuse_freed(event);
   // A signal does not say which of the two it was: a store to what is there.
-  const bool is_protected = by_signal ? event.is_store && !pin.was_miss : event.is_protected;
-  if (by_signal) count_it(is_protected);
+  const bool is_protected = is_signalled() ? event.is_store && !pin.was_miss : event.is_protected;
+  if (is_signalled()) count_it(is_protected);
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.
   if (is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
-  if (!is_protected && !pin.was_miss && !by_signal)
+  if (!is_protected && !pin.was_miss && !is_signalled())
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss)
@@ -125,8 +124,7 @@ void MappedEngine::after_miss(cache::Client& client, BlockId block) {
 // Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
 void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
   const bool is_present = platform::is_page_present(event.address);
-  const bool by_signal = faults_.delivery() == platform::FaultDelivery::kSignal;
-  if (event.is_protected || (by_signal && event.is_store && is_present))
+  if (event.is_protected || (is_signalled() && event.is_store && is_present))
     return refuse(event.address, platform::Protection::kRead);
   if (is_present) return faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   refuse(event.address, platform::Protection::kNone);

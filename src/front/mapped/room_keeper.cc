@@ -28,13 +28,13 @@ void RoomKeeper::stop() {
 }
 
 void RoomKeeper::keep(cache::Client& client, bool looks_at_hints) {
+  const bool ahead = options_.evictors > 0;
+  const unsigned low_percent = ahead ? options_.low_percent : 0;
+  const unsigned high_percent = ahead ? options_.high_percent : 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
-    if (options_.evictors > 0)
-      cache_.make_room(client, options_.low_percent, options_.high_percent);
-    else
-      cache_.make_room(client, 0, 0);
+    cache_.make_room(client, low_percent, high_percent);
     if (looks_at_hints) hint_switch_.look(platform::monotonic_ns());
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
