@@ -20,7 +20,7 @@ uint32_t AdaptiveLimit::bounded(double frames, uint32_t limit) const {
   const double least = static_cast<double>(frames_max_ / kLimitShareMin);
   const auto wanted = static_cast<uint32_t>(std::clamp(frames, least, static_cast<double>(frames_max_)));
   const uint32_t step = wanted > limit ? wanted - limit : limit - wanted;
-  return step >= limit / kStepShare ? wanted : limit;
+  return step >= limit / kStepShare || wanted == frames_max_ ? wanted : limit;
 }
 
 uint32_t AdaptiveLimit::next(const Sample& sample, uint32_t limit) {

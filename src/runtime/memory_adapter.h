@@ -5,7 +5,8 @@
 //   available memory is below the reserve, or predicted to fall below it   => the limit shrinks by what is lacking
 //   the free frames are predicted to be used up, and much is available     => the limit grows by what is predicted, at most by
 //                                                                             half of what is available above the reserve
-// A change smaller than kStepShare of the limit is not worth its cost. (UMap, section 3.1.1: N = 5, M = 10.)
+// A change smaller than kStepShare of the limit is not worth its cost, but for the last one up to all frames. (UMap, section
+// 3.1.1: N = 5, M = 10.)
 // Threads: AdaptiveLimit none, it is pure; MemoryAdapter has one of its own. Limits: between kLimitShareMin of the frames and
 // all of them, which the tables are made for.
 #pragma once

@@ -5,10 +5,6 @@
 #include "cache_fixture.h"
 #include "policies.h"
 
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:spw::cache::Partition::submit_writebacks\n";  // as in stress_test.cc
-}
-
 namespace spw::cache {
 namespace {
 

@@ -5,11 +5,6 @@
 #include "cache_fixture.h"
 #include "policies.h"
 
-// Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:spw::cache::Partition::submit_writebacks\n";
-}
-
 namespace spw::cache {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "../cache/cache_fixture.h"
 #include "base/units.h"
 #include "platform/machine.h"
+#include "platform/time.h"
 
 namespace spw::runtime {
 namespace {
@@ -66,6 +67,11 @@ TEST(AdaptiveLimit, growth_is_at_most_half_of_what_is_spare) {
 TEST(AdaptiveLimit, small_changes_are_not_worth_it) {
   auto r = rule();
   EXPECT_EQ(r.next({500'000, 0, kGiB - kMiB}, 500'001), 500'001u);
+}
+
+TEST(AdaptiveLimit, the_last_small_step_up_to_the_most_is_taken) {
+  auto r = rule();
+  EXPECT_EQ(after(r, 4, {kFramesMax - 1000, 0, 8 * kGiB}, {0, 20'000, 0}, 0, kFramesMax - 1000), kFramesMax);
 }
 
 TEST(AdaptiveLimit, the_limit_stays_within_its_bounds) {
@@ -137,7 +143,11 @@ class MemoryAdapterTest : public testing::Test {
   }
   template <class IsSo>
   void until(IsSo is_so) {
-    while (!is_so()) std::this_thread::yield();
+    const uint64_t deadline_ns = platform::monotonic_ns() + 60'000'000'000;
+    while (!is_so()) {
+      ASSERT_LT(platform::monotonic_ns(), deadline_ns);
+      std::this_thread::yield();
+    }
   }
   uint32_t limit() { return cache_.cache().frame_limit(); }
 
