@@ -18,6 +18,8 @@ constexpr uint64_t kScanShare = 8;
 constexpr uint32_t kMarkedWindowMin = 8;
 // Never-written groups that come along with one that is touched, at most: 2 MiB of the smallest blocks.
 constexpr uint64_t kZeroGroupsAheadMax = 8;
+// Where blocks are at their own address, those who serve a fault pin its block for a moment; a discard waits for them so long.
+constexpr uint64_t kDiscardPatienceNs = 20'000'000;
 // A partition's limit of frames is never lower.
 constexpr uint32_t kPartitionLimitMin = 16;
 }  // namespace
@@ -79,6 +81,8 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
+  client.request.patient_until_ns =
+      commons_.placement.by_block ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
     return true;

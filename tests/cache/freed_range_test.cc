@@ -4,11 +4,13 @@
 
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "cache/cache.h"
 #include "cache_fixture.h"
 #include "platform/memory.h"
+#include "platform/time.h"
 
 namespace spw::cache {
 namespace {
@@ -106,6 +108,22 @@ class FreedRangeTest : public testing::Test {
   std::unique_ptr<SharedCache> cache_;
   Client* client_ = nullptr;
 };
+
+TEST_F(FreedRangeTest, who_holds_a_block_for_a_moment_does_not_see_it_go) {
+  const Pin held = pin(kFreed, Access::kWrite);
+  std::memset(held.data, 1, kBlockBytes);
+  blocks_.set_live(false);
+  std::thread freeing([&] {
+    Client* const other = *cache_->open_client();
+    cache_->discard(*other, BlockId(kFreed), 1);
+    cache_->close_client(other);
+  });
+  platform::sleep_ns(2'000'000);
+  EXPECT_EQ(*held.data, std::byte{1});
+  cache_->unpin(*client_, held.frame);
+  freeing.join();
+  EXPECT_EQ(*frames_->at(BlockId(kFreed)), std::byte{0xDB}) << "released, not zeroed";
+}
 
 TEST_F(FreedRangeTest, a_held_block_is_zeros_when_its_range_is_handed_out_again) {
   free_while_held();

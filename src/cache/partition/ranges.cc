@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cache/partition/partition.h"
+#include "platform/time.h"
 #include "telemetry/counters.h"
 
 namespace spw::cache {
@@ -47,7 +48,11 @@ bool Partition::visit_range(Request& request, Visit visit) {
 }
 
 void Partition::serve_discard(Request& request) {
-  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) { return discard_frame(frame, seen); });
+  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) {
+    // Who serves a fault has it for a moment: whoever faulted would read zeros.
+    if (seen.refs() > 0 && platform::monotonic_ns() < request.patient_until_ns) return false;
+    return discard_frame(frame, seen);
+  });
   release_victims();
   if (done) return;
   request.answer = Answer::kBlocked;

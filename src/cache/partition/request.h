@@ -59,7 +59,8 @@ struct alignas(64) Request {
   BlockId marker = kNoBlock;  // kPrefetch: to be parked
   Wish wish = Wish::kPin;
   Access access = Access::kRead;
-  bool uses_seen = true;  // kPrefetch
+  bool uses_seen = true;          // kPrefetch
+  uint64_t patient_until_ns = 0;  // kDiscard: pins are waited for until then
 
   // The answer (frame and cursor too).
   alignas(64) Atomic<uint32_t> state;
