@@ -167,6 +167,7 @@ Status Runtime::build_translated(const cache::Options& for_cache) {
   for_engine.frames = cache_->frames_file();
   for_engine.satc = options_.levels == Levels::kAll       ? front::SatcLevels::kAll
                     : options_.levels == Levels::kPrivate ? front::SatcLevels::kPrivate
+                    : options_.levels == Levels::kDirect  ? front::SatcLevels::kDirect
                                                           : front::SatcLevels::kNone;
   engine_ = std::make_unique<front::TranslatedEngine>(*cache_, for_engine, &end_on_error);
   return {};

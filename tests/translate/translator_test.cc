@@ -110,7 +110,7 @@ class TranslatorTest : public testing::Test {
   TranslatorTest() : cache_(2, 4096) {}
   void make(const SatcShape& shape, PinBudget* budget = nullptr) {
     shape_ = shape;
-    TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die, budget};
+    TranslatorConfig config{&cache_, kShift, cache_.partition_map(), &die, budget, nullptr, levels_};
     client_ = *cache_.open_client(cache::Uses::kSeen);
     translator_ = std::make_unique<Translator>(config, *client_, shape, thread_);
   }
@@ -130,17 +130,32 @@ class TranslatorTest : public testing::Test {
   }
 
   EvictAtOnce cache_;
+  SatcLevels levels_ = SatcLevels::kAll;
   SatcShape shape_;
   cache::Client* client_ = nullptr;
   __spw_thread thread_{};
   std::unique_ptr<Translator> translator_;
 };
 
+// With every choice of levels.
+class LevelsTest : public TranslatorTest, public testing::WithParamInterface<SatcLevels> {
+ protected:
+  LevelsTest() { levels_ = GetParam(); }
+};
+const char* name_of(const testing::TestParamInfo<SatcLevels>& info) {
+  constexpr const char* kNames[] = {"all", "private_only", "direct_only", "none"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Levels, LevelsTest,
+                         testing::Values(SatcLevels::kAll, SatcLevels::kPrivate, SatcLevels::kDirect,
+                                         SatcLevels::kNone),
+                         name_of);
+
 constexpr uintptr_t address_of(uint64_t block, uint64_t offset = 0) {
   return SPW_MANAGED_BASE + block * kBlock + offset;
 }
 
-TEST_F(TranslatorTest, random_accesses_agree_with_a_reference_model) {
+TEST_P(LevelsTest, random_accesses_agree_with_a_reference_model) {
   make({2, 3, 4});
   Rng rng(7);
   constexpr uint64_t kBlocks = 300;
@@ -167,7 +182,7 @@ TEST_F(TranslatorTest, random_accesses_agree_with_a_reference_model) {
   EXPECT_LE(cache_.peak, shape_.entries() + kRingPins);
 }
 
-TEST_F(TranslatorTest, short_moves_across_blocks_agree_with_memmove) {
+TEST_P(LevelsTest, short_moves_across_blocks_agree_with_memmove) {
   make({2, 3, 4});
   Rng rng(11);
   std::vector<uint8_t> model(64 * kBlock);
@@ -198,7 +213,7 @@ TEST_F(TranslatorTest, short_moves_across_blocks_agree_with_memmove) {
   }
 }
 
-TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_translations) {
+TEST_P(LevelsTest, a_raw_address_survives_the_promised_number_of_further_translations) {
   make({1, 1, 2});
   for (uint64_t round = 0; round < 1000; ++round) {
     auto* raw = reinterpret_cast<uint64_t*>(access(address_of(round + 1), 8, true));
@@ -209,7 +224,7 @@ TEST_F(TranslatorTest, a_raw_address_survives_the_promised_number_of_further_tra
   }
 }
 
-TEST_F(TranslatorTest, pins_in_one_partition_never_exceed_the_charge) {
+TEST_P(LevelsTest, pins_in_one_partition_never_exceed_the_charge) {
   make({2, 2, 4});
   cache::PartitionMap map = cache_.partition_map();
   for (uint64_t block = 1; block < 20000; ++block)
@@ -264,7 +279,7 @@ TEST_F(TranslatorTest, a_contiguous_range_fills_the_sets_evenly) {
   EXPECT_EQ(cache_.fills, kBlocks);
 }
 
-TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {
+TEST_P(LevelsTest, a_store_after_a_load_marks_the_block_dirty) {
   make({1, 1, 4});
   uint64_t value = 42;
   access(address_of(3), 8, false);
@@ -273,7 +288,7 @@ TEST_F(TranslatorTest, a_store_after_a_load_marks_the_block_dirty) {
   EXPECT_EQ(std::memcmp(access(address_of(3), 8, false), &value, 8), 0);
 }
 
-TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) {
+TEST_P(LevelsTest, a_window_keeps_its_block_while_other_blocks_come_and_go) {
   make({1, 1, 2});
   region::Window window = translator_->pin_window(address_of(5, 100), 8192, cache::Access::kWrite);
   EXPECT_EQ(window.bytes, kBlock - 100);
@@ -288,7 +303,7 @@ TEST_F(TranslatorTest, a_window_keeps_its_block_while_other_blocks_come_and_go) 
   translator_->unpin_window(window);
 }
 
-TEST_F(TranslatorTest, open_windows_agree_with_what_was_stored) {
+TEST_P(LevelsTest, open_windows_agree_with_what_was_stored) {
   make({1, 1, 2});
   for (uint64_t block = 10; block < 30; ++block) {
     region::Window whole = translator_->open_window(address_of(block), kBlock * 3, cache::Access::kOverwrite);
@@ -311,6 +326,22 @@ TEST_F(TranslatorTest, dropping_a_range_gives_up_its_pins_only) {
   EXPECT_EQ(cache_.fills, fills);
   translator_->drop(BlockId(0), 100000);
   EXPECT_LE(cache_.pinned, kRingPins);
+}
+
+TEST_F(TranslatorTest, direct_entries_alone_keep_what_they_reach_and_give_a_dropped_range_up) {
+  levels_ = SatcLevels::kDirect;
+  make({1, 5, 8});
+  for (uint64_t block = 64; block < 96; ++block)
+    access(address_of(block), 8, true);  // 32 entries, one granule each
+  const uint32_t fills = cache_.fills;
+  for (uint64_t block = 64; block < 96; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(cache_.fills, fills);
+  EXPECT_EQ(cache_.pinned, 32u);
+  translator_->drop(BlockId(64), 16);
+  for (uint64_t block = 80; block < 96; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(cache_.fills, fills);
+  for (uint64_t block = 1000; block < 1000 + kRingPins; ++block) access(address_of(block), 8, false);
+  EXPECT_EQ(cache_.pinned, 32u);  // the ring turned round: what was dropped is gone
 }
 
 TEST_F(TranslatorTest, a_hot_block_reached_only_through_the_direct_satc_outlives_a_scan) {

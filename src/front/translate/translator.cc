@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "abi/managed.h"
 #include "base/check.h"
@@ -76,9 +77,13 @@ uint64_t Translator::footprint_bytes() const {
   return tables_.bytes() + (direct_mask_ + 1) * sizeof(__spw_satc_entry);
 }
 
-// The direct SATC as large as the private one makes useful. It has to be empty.
+// The direct SATC as large as the private one makes useful, or, where it holds the pins, as they may be many. It has to be empty.
 void Translator::size_direct() {
   direct_mask_ = direct_entries(shape_.entries(), config_.block_shift) - 1;
+  if (config_.levels == SatcLevels::kDirect) {
+    direct_mask_ = std::bit_floor(shape_.sets * shape_.ways - 1) - 1;  // one pin is made before another goes
+    direct_pins_.assign(direct_mask_ + 1, {});
+  }
   prefer_huge_pages(direct_memory_.data(), (direct_mask_ + 1) * sizeof(__spw_satc_entry));
   thread_.direct = direct_;
   thread_.direct_mask_bytes = direct_mask_ * sizeof(__spw_satc_entry);
@@ -105,7 +110,7 @@ SatcEntry& Translator::pin_alone(BlockId block, Access access) {
 }
 
 SatcEntry& Translator::lookup(BlockId block, Access access) {
-  if (config_.levels == SatcLevels::kNone) return pin_alone(block, access);
+  if (!has_private()) return pin_alone(block, access);
   SatcEntry* entry = private_.find(block);
   if (!entry) return miss(block, access);
   counters_.add(Counter::private_hits);
@@ -182,8 +187,14 @@ void Translator::grow() {
 }
 
 void Translator::fill_direct(uintptr_t address, const SatcEntry& entry) {
-  if (config_.levels != SatcLevels::kAll) return;
+  if (config_.levels == SatcLevels::kPrivate || config_.levels == SatcLevels::kNone) return;
   __spw_satc_entry& direct = direct_entry(address);
+  if (config_.levels == SatcLevels::kDirect) {
+    // The pin just made becomes the entry's, and that of what was there comes into the ring in its place.
+    DirectPin& pin = direct_pins_[static_cast<size_t>(&direct - direct_)];
+    std::swap(pin.frame, ring_[(ring_at_ + kRingPins - 1) % kRingPins]);
+    pin.block = block_of(address);
+  }
   direct.read_tag = granule_of(address);
   direct.write_tag = entry.writable ? granule_of(address) : 0;
   direct.delta = reinterpret_cast<uintptr_t>(entry.data) - round_down(address, block_bytes());
@@ -200,6 +211,16 @@ bool Translator::withdraw_direct(BlockId block) {
     found = true;
   }
   return found;
+}
+
+// kDirect: gives up the entries of [first, first + count).
+void Translator::drop_direct(BlockId first, uint64_t count) {
+  for (size_t i = 0; i < direct_pins_.size(); ++i) {
+    DirectPin& pin = direct_pins_[i];
+    if (pin.frame == kNoFrame || pin.block.value - first.value >= count) continue;
+    direct_[i] = {};
+    retire(std::exchange(pin.frame, kNoFrame));
+  }
 }
 
 void Translator::evicted(BlockId block, const SatcEntry& entry) {
@@ -288,7 +309,7 @@ region::Window Translator::pin_window(uintptr_t address, size_t max_bytes, Acces
   SPW_CHECK(slot);  // more than kWindowsPerThread at a time
   slot->frame = entry.frame;
   // Without a private SATC the window holds a pin of its own.
-  slot->orphaned = config_.levels == SatcLevels::kNone;
+  slot->orphaned = !has_private();
   if (slot->orphaned) pin_into(entry, block_of(address), access);
   ++slot->holders;
   return {entry.data + offset_of(address), bytes, entry.frame};
@@ -309,11 +330,13 @@ uint32_t Translator::free_windows() const {
 }
 
 void Translator::drop(BlockId first, uint64_t count) {
+  drop_direct(first, count);
   private_.remove_range(first, count,
                         [this](BlockId block, const SatcEntry& entry) { evicted(block, entry); });
 }
 
 void Translator::flush() {
+  drop_direct(BlockId(0), UINT64_MAX);
   private_.clear([this](BlockId block, const SatcEntry& entry) { evicted(block, entry); });
   for (FrameId& frame : ring_) {
     if (frame != kNoFrame) config_.cache->unpin(client_, frame);

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "abi/abi.h"
 #include "base/atomic.h"
@@ -32,8 +33,9 @@ namespace spw::front {
 
 inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 20;
 
-// For measuring what a level is worth. kNone: each translation pins its block anew, and what keeps it valid for a while is left.
-enum class SatcLevels : uint8_t { kAll, kPrivate, kNone };
+// For measuring what a level is worth. kDirect: no private SATC; direct entries hold the pins, as many as there may be in one
+// partition. kNone: each translation pins its block anew, and what keeps it valid for a while is left.
+enum class SatcLevels : uint8_t { kAll, kPrivate, kDirect, kNone };
 
 // What all translators of an engine share.
 struct TranslatorConfig {
@@ -44,7 +46,7 @@ struct TranslatorConfig {
   void (*fatal)(const Status& status) = nullptr;
   PinBudget* budget = nullptr;             // what a full SATC asks for more pins; nullptr: it stays as it is
   Atomic<uint64_t>* satc_bytes = nullptr;  // what all SATCs take; nullptr: not counted
-  SatcLevels levels = SatcLevels::kAll;    // kPrivate, kNone: no direct entry is ever filled
+  SatcLevels levels = SatcLevels::kAll;
 };
 
 class Translator {
@@ -100,6 +102,13 @@ class Translator {
     bool orphaned = false;  // its private entry is gone; the pin is the window's now
   };
 
+  // What a direct entry has pinned.
+  struct DirectPin {
+    FrameId frame = kNoFrame;
+    BlockId block{0};
+  };
+
+  bool has_private() const { return config_.levels <= SatcLevels::kPrivate; }
   uint64_t block_bytes() const { return uint64_t{1} << config_.block_shift; }
   BlockId block_of(uintptr_t address) const {
     return BlockId((address - SPW_MANAGED_BASE) >> config_.block_shift);
@@ -127,6 +136,7 @@ class Translator {
   uint64_t footprint_bytes() const;
   void fill_direct(uintptr_t address, const SatcEntry& entry);
   bool withdraw_direct(BlockId block);
+  void drop_direct(BlockId first, uint64_t count);
   void evicted(BlockId block, const SatcEntry& entry);
   void retire(FrameId frame);
 
@@ -145,7 +155,8 @@ class Translator {
   uint32_t growth_pause_ = 0;  // full sets to meet before the budget is asked again
   std::array<FrameId, kRingPins> ring_;
   uint32_t ring_at_ = 0;
-  SatcEntry alone_;  // kNone: the last translation
+  SatcEntry alone_;                     // without a private SATC: the last translation
+  std::vector<DirectPin> direct_pins_;  // kDirect: of each direct entry
   std::array<HeldWindow, region::kWindowsPerThread> windows_;
   telemetry::CounterBlock& counters_;
   bool busy_ = false;
