@@ -2,9 +2,9 @@
 """Sums up what `./dev test` ran: test_summary.py PART...
 
 For each part, build/PART/test-results holds `finished` (the part was built and run to its end), ctest.xml (ctest's JUnit
-report; absent for a part that only builds) and gtest/*.xml (one GoogleTest report a test program). A GoogleTest
-program counts by its cases, any other test as one. Prints what failed and what was skipped with its reason; the last
-line is exactly "N passed, N failed, N skipped". Exit status 1 when anything failed.
+report; absent for a part that only builds), `skipped` (why the part could not be run) and gtest/*.xml (one GoogleTest
+report a test program). A GoogleTest program counts by its cases, any other test as one. Prints what failed and what was
+skipped with its reason; the last line is exactly "N passed, N failed, N skipped". Exit status 1 when anything failed.
 """
 import collections
 import pathlib
@@ -47,6 +47,8 @@ def part_outcomes(root: pathlib.Path, part: str) -> list[Outcome]:
     results = root / "build" / part / "test-results"
     if not (results / "finished").exists():
         return [Outcome(part, "build", "failed", "does not build")]
+    if (results / "skipped").exists():
+        return [Outcome(part, "all", "skipped", last_line((results / "skipped").read_text()))]
     if not (results / "ctest.xml").exists():
         return [Outcome(part, "build", "passed", "")]
     found = []

@@ -3,7 +3,8 @@
 
 usage: run_program.py --clang CLANG --pass PLUGIN --runtime OBJECT... --work DIR --source FILE --flags "..."
 
-Flags are clang's; a flag that starts with -spw goes to the pass. Exit 77: the machine cannot run what the flags ask for.
+Flags are clang's; a flag that starts with -spw goes to the pass. Exit 77: the machine cannot run what the flags ask for,
+or the compiler has no OpenMP.
 """
 import argparse
 import pathlib
@@ -26,6 +27,11 @@ def cpu_has(flags: list[str]) -> bool:
     return all(name in cpu for flag, name in wanted.items() if flag in flags)
 
 
+def has_openmp(clang: str) -> bool:
+    done = subprocess.run([clang, "-fopenmp", "-fsyntax-only", "-xc", "-"], input="#include <omp.h>\n", capture_output=True, text=True)
+    return done.returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--clang", required=True)
@@ -39,6 +45,9 @@ def main() -> int:
     clang_flags = [flag for flag in flags if not flag.startswith("-spw")]
     if not cpu_has(clang_flags):
         print(f"skipped: this machine has not what {' '.join(clang_flags)} asks for")
+        return 77
+    if "-fopenmp" in clang_flags and not has_openmp(arguments.clang):
+        print(f"skipped: {arguments.clang} has no OpenMP")
         return 77
     pathlib.Path(arguments.work).mkdir(parents=True, exist_ok=True)
     base = f"{arguments.work}/{pathlib.Path(arguments.source).name}{''.join(flags)}".replace("=", "_")
