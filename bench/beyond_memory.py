@@ -1,9 +1,8 @@
 """The sections of bench/mapped.py whose data is larger than memory."""
 import dataclasses
 import pathlib
-import time
 
-from harness import cgroup, fio, peers, process, programs, reads, swap
+from harness import cgroup, fio, graphs, machine, peers, process, programs, reads, swap
 from harness.programs import Programs
 from harness.report import Report, Row
 
@@ -12,10 +11,8 @@ THREADS = 2
 BUILDS = {"recompiled": "mapped", "unmodified": "native"}  # variant to the build that runs under Spillway
 FAULT_BUILDS = BUILDS | {"faults by signals": programs.SIGNALS}  # unmodified, too
 RECORD_BYTES = 100
-EDGE_FACTOR = 16
 MEMORY_SHARE = 4  # one part of so many of the data fits
 PROBE_SCALE = 16  # of a case, for choosing the kernel's settings
-SETTLE_S = 5  # before each run: a disk that has just taken much is slower for a while
 RUN_LIMIT_S = 600  # of our own runs: something hangs
 CAP_BYTES_MIN = 32 * MIB
 PEER_LIMIT_S_MIN = 10
@@ -49,33 +46,13 @@ class Bench(Report):
     only_case: str = ""
     runs: dict = dataclasses.field(default_factory=dict)  # our own, by (case, variant): used by two sections
 
-    def graph_file(self, scale: int) -> pathlib.Path:
-        """An R-MAT graph, built once."""
-        file = self.programs.store / f"graph-{scale}"
-        if not file.exists():
-            made = self.programs.native("graph", "--scale", scale, "--edge-factor", EDGE_FACTOR, "--save", file, "--run",
-                                        "bfs", "--verify", "no", "--progress", "off")
-            if not made.ok:
-                raise RuntimeError(f"making the graph: {made.why_failed()}")
-        reads.drop_page_cache(file)
-        return file
-
     def ours(self, case: Case, variant: str) -> tuple[process.Result, dict]:
         if (case.name, variant) not in self.runs:
-            time.sleep(SETTLE_S)
+            machine.settle()
             self.runs[case.name, variant] = self.programs.spillway(
                 case.cap_bytes, case.program, *case.arguments, build=BUILDS[variant], block=case.block or self.block,
                 limit_bytes=self.programs.limit(case.cap_bytes), time_limit_s=RUN_LIMIT_S)
         return self.runs[case.name, variant]
-
-
-def graph_bytes_while_built(scale: int) -> int:
-    return (EDGE_FACTOR * 24 + 32) << scale
-
-
-def graph_bytes(scale: int) -> int:
-    """Rows and their offsets, and what PageRank adds."""
-    return (EDGE_FACTOR * 8 + 8 + 8) << scale
 
 
 def cap_of(data_bytes: int) -> int:
@@ -97,10 +74,10 @@ def cases(bench: Bench, scale: int) -> list[Case]:
         return Case(name, "micro", arguments, data_bytes, cap_of(data_bytes), **more)
 
     def pagerank():
-        graph_scale = 22 - (scale - 1).bit_length()
-        arguments = ("--graph", bench.graph_file(graph_scale), "--run", "pagerank", "--sweeps", 5, "--verify", "no",
+        graph_scale = graphs.scale_of(22, scale)
+        arguments = ("--graph", graphs.file_of(bench.programs, graph_scale), "--run", "pagerank", "--sweeps", 5, "--verify", "no",
                      "--progress", "off", "--threads", THREADS)
-        data_bytes = graph_bytes(graph_scale)
+        data_bytes = graphs.bytes_of(graph_scale)
         return Case("PageRank", "graph", arguments, data_bytes, cap_of(data_bytes), phase="pagerank")
 
     def wanted(name):
@@ -157,7 +134,7 @@ def run_peers(bench: Bench, case: Case, ours_s: float) -> dict[str, tuple[proces
         result, cluster = peers.on_swap(bench.programs, job, peer_job(probe_case, probe_case.cap_bytes), limit_s)
         found["swap"] = result, f"page-cluster {cluster}"
     limit_s = min(bench.peer_limit_s, max(PEER_LIMIT_S_MIN, MMAP_PATIENCE * ours_s))
-    time.sleep(SETTLE_S)
+    machine.settle()
     found["mmap"] = peers.on_mapped_files(bench.programs, job, limit_s), "arrays in mapped files"
     return found
 
@@ -194,7 +171,7 @@ def row_against(bench: Bench, case: Case, variant: str, run: tuple, peer: str, r
         bench.failure("out of core", name, result.why_failed())
     elif peer_s == 0:
         bench.skip(name, f"stopped after {result.seconds:.0f} s, before its measured part began")
-    elif result.ok and result.report.get("checksum") != run[0].report.get("checksum"):
+    elif result.ok and result.report["checksum"] != run[0].report["checksum"]:
         bench.failure("out of core", name, f"different results: {result.report} and {run[0].report}")
     else:
         row = Row("out of core", name, ours_s, peer_s, ratio=peer_s / ours_s, at_most=False,
@@ -264,12 +241,12 @@ def umap_claim(bench: Bench) -> None:
         bench.skip("umap-claim", cgroup.why_not())
         return
     words = bench.programs.store / "to-sort"
-    graph_scale = 22 - (bench.scale - 1).bit_length()
-    graph = bench.graph_file(graph_scale)
+    graph_scale = graphs.scale_of(22, bench.scale)
+    graph = graphs.file_of(bench.programs, graph_scale)
     claims = [
         Claim("sort", "micro", ("file-sort", "--file", words), words, GIB // bench.scale, ""),
         Claim("BFS", "graph", ("--graph", graph, "--load", "map", "--run", "bfs", "--verify", "no", "--progress", "off"),
-              graph, graph_bytes(graph_scale), "bfs"),
+              graph, graphs.bytes_of(graph_scale), "bfs"),
     ]
     rows: dict[str, list[Row]] = {variant: [] for variant in FAULT_BUILDS}
     for claim in claims:
@@ -286,7 +263,7 @@ def prepare(bench: Bench, claim: Claim) -> None:
     if claim.program == "micro":
         bench.programs.native("micro", "file-make", "--file", claim.file, "--bytes", claim.data_bytes)
     reads.drop_page_cache(claim.file)
-    time.sleep(SETTLE_S)
+    machine.settle()
 
 
 def umap_rows(bench: Bench, claim: Claim, threads: int) -> dict[str, Row]:

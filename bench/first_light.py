@@ -12,19 +12,14 @@ groups with the same limit: the cap and ALLOWANCE_BYTES for code, stacks and sma
 whatever kernel setting suits it best (page-cluster is tried at small scale first). A native run that takes too long is
 stopped, and counts as "more than" its time limit. Programs check their own results; a wrong one is a failure.
 """
-import argparse
 import dataclasses
 import pathlib
 import statistics
-import sys
-import time
 
-from harness import cgroup, fio, kernels, machine, peers, process, reads, swap, workspace
+from harness import command, fio, kernels, peers, process, reads, swap
 from harness.programs import ALLOWANCE_BYTES, Programs
 from harness.report import Report, Row
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs" / "BENCHMARKS.md"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 RECORD_BYTES = 100
 SPILL_TARGETS = {"one-call": 1.0, "shuffle": 2.0}  # times faster than on swap, at least
@@ -238,44 +233,17 @@ SECTIONS = {
 }
 
 
-def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run first-light", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
-    parser.add_argument("--quick", action="store_true", help="a sixteenth of the data, once: for trying it out")
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="this section only (may be repeated)")
-    parser.add_argument("--peer-limit", type=float, metavar="SECONDS",
-                        help="stop a native program on swap after this long [240, with --quick 20]")
-    parser.add_argument("--block", default="64K", help="block size of the TeraSort runs [64K]")
-    parser.add_argument("--update-docs", action="store_true", help=f"put the table into {DOCS.relative_to(ROOT)}")
-    return parser.parse_args(arguments)
-
-
 def main(arguments: list[str]) -> int:
-    options = parse_arguments(arguments)
-    workspace.stop_on_signals()
+    parser = command.parser("first-light", __doc__, SECTIONS, peer_limit_s=240)
+    parser.add_argument("--quick", action="store_true", help="a sixteenth of the data, once: for trying it out")
+    parser.add_argument("--block", default="64K", help="block size of the TeraSort runs [64K]")
+    options = parser.parse_args(arguments)
     sizes = QUICK if options.quick else FULL
-    results = options.build / "bench"
-    results.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    with workspace.workspace(options.store or results) as store:
-        grouped = cgroup.why_not() is None
-        programs = Programs(options.build.resolve(), store, grouped)
-        reason = programs.why_not_spillway()
-        if reason:
-            sys.exit(f"first-light: {reason}")
-        workspace.need_space(store, 4 * sizes.spill_records * RECORD_BYTES + 2 * GIB)
-        bench = Bench("first-light", programs=programs, sizes=sizes, block=options.block,
-                      peer_limit_s=options.peer_limit or (20 if options.quick else 240))
-        if not grouped:
-            bench.skip("memory limits", cgroup.why_not())
-        about = machine.describe(ROOT, store) | {"scale": "1/16" if options.quick else "1"}
-        for name in options.only or SECTIONS:
-            SECTIONS[name](bench)
-        memory(bench)
-    about["took_s"] = round(time.monotonic() - start)
-    text = bench.write(results, about)
-    if options.update_docs:
-        bench.update_docs(DOCS, text)
-    print(text)
-    return 1 if bench.failed() else 0
+
+    def make_bench(programs):
+        return Bench("first-light", programs=programs, sizes=sizes, block=options.block,
+                     peer_limit_s=min(options.peer_limit, 20) if options.quick else options.peer_limit)
+
+    about = {"scale": "1/16" if options.quick else "1"}
+    need_bytes = 4 * sizes.spill_records * RECORD_BYTES + 2 * GIB
+    return command.run(options, about, need_bytes, make_bench, SECTIONS, after=lambda bench, _: memory(bench))

@@ -13,17 +13,11 @@ first_light.py: both sides by turns, in control groups with the same limit, the 
 a peer that takes too long is stopped and counts as "more than". Disk sections run once unless --repetitions says otherwise.
 """
 import argparse
-import pathlib
-import sys
-import time
 
 import beyond_memory
-from harness import cgroup, fio, kernels, machine, reads, workspace
-from harness.programs import Programs
+from harness import command, fio, graphs, kernels, reads
 from harness.report import Report, Row
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs" / "BENCHMARKS.md"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 THREADS = 2
 RECORD_BYTES = 100
@@ -50,7 +44,7 @@ def in_memory_cases(scale: int) -> list[kernels.Case]:
         arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
         return kernels.Case(f"TeraSort by {mode}", "terasort", arguments, 2 * RECORD_BYTES * records, phases=("sort",))
 
-    graph_scale = 20 - (scale - 1).bit_length()
+    graph_scale = graphs.scale_of(20, scale)
     graph = ("--scale", graph_scale, "--sweeps", 10, "--verify", "no", "--progress", "off", "--threads", THREADS)
     return [
         micro("sequential sum", "sum", GIB, rounds=9),
@@ -62,7 +56,7 @@ def in_memory_cases(scale: int) -> list[kernels.Case]:
         micro("std::sort of 8-byte words", "sort-words", 64 * MIB, rounds=2),
         terasort("one-call"),
         terasort("shuffle"),
-        kernels.Case("", "graph", graph, beyond_memory.graph_bytes_while_built(graph_scale),
+        kernels.Case("", "graph", graph, graphs.bytes_while_built(graph_scale),
                      phases=("pagerank", "bfs", "components")),
     ]
 
@@ -159,49 +153,22 @@ SECTIONS = {"in-memory": in_memory, "fills": fills, "out-of-core": beyond_memory
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run mapped", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
-    parser.add_argument("--results", type=pathlib.Path, help="directory for mapped.json and mapped.md [the build's bench/]")
-    parser.add_argument("--scale", type=int, default=1, metavar="N", help="1/N of the data: for trying it out [1]")
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="this section only (may be repeated)")
+    parser = command.parser("mapped", __doc__, SECTIONS, peer_limit_s=120)
+    command.add_scale(parser)
     parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="[5 in memory, 1 with the disk]")
-    parser.add_argument("--peer-limit", type=float, metavar="SECONDS", default=120,
-                        help="stop a peer after this long, if not after some times our own time [120]")
     parser.add_argument("--block", default="64K", help="block size of out-of-core, hints and umap-claim [64K]")
     parser.add_argument("--long", action="store_true", help="out-of-core: TeraSort by one call, too")
     parser.add_argument("--case", metavar="TEXT", default="", help="out-of-core and hints: only cases with this in their name")
-    parser.add_argument("--update-docs", action="store_true", help=f"put the table into {DOCS.relative_to(ROOT)}")
-    options = parser.parse_args(arguments)
-    if options.scale < 1 or options.scale & (options.scale - 1):
-        parser.error("--scale is a power of two")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments: list[str]) -> int:
     options = parse_arguments(arguments)
-    workspace.stop_on_signals()
-    results = options.results or options.build / "bench"
-    results.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    with workspace.workspace(options.store or options.build / "bench") as store:
-        grouped = cgroup.why_not() is None
-        programs = Programs(options.build.resolve(), store, grouped)
-        reason = programs.why_not_spillway()
-        if reason:
-            sys.exit(f"mapped: {reason}")
-        workspace.need_space(store, (18 * GIB) // options.scale + GIB)
-        bench = beyond_memory.Bench("mapped", programs=programs, scale=options.scale, repetitions=options.repetitions,
-                                    peer_limit_s=options.peer_limit, block=options.block, long=options.long,
-                                    only_case=options.case)
-        if not grouped:
-            bench.skip("memory limits", cgroup.why_not())
-        about = machine.describe(ROOT, store) | {"scale": f"1/{options.scale}", "threads": THREADS}
-        for name in options.only or SECTIONS:
-            SECTIONS[name](bench)
-    about["took_s"] = round(time.monotonic() - start)
-    text = bench.write(results, about)
-    if options.update_docs:
-        bench.update_docs(DOCS, text)
-    print(text)
-    return 1 if bench.failed() else 0
+
+    def make_bench(programs):
+        return beyond_memory.Bench("mapped", programs=programs, scale=options.scale, repetitions=options.repetitions,
+                                   peer_limit_s=options.peer_limit, block=options.block, long=options.long,
+                                   only_case=options.case)
+
+    about = {"scale": f"1/{options.scale}", "threads": THREADS}
+    return command.run(options, about, (18 * GIB) // options.scale + GIB, make_bench, SECTIONS)

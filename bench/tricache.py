@@ -1,38 +1,42 @@
 """The experiments of TriCache's paper (OSDI 2022), scaled to this machine. `./dev bench tricache`, or see --help.
 
-  random   8-byte reads, and 4 KiB pages read word by word, over the share of reads that hit memory (Figure 13)
-  sort     TeraSort by one call and by shuffle, over memory (Figure 11)
-  graph    PageRank, components and BFS, over memory (Figure 9)
-  kv       mixgraph on a plain table in a mapped file, over memory (Figure 10)
-  threads  PageRank and the key-value workload, by numbers of threads (Figure 14)
+  in-memory  what recompiling costs where everything fits, against the paper's own overheads (section 4)
+  random     8-byte reads, and 4 KiB pages read word by word, over the share of reads that hit memory (Figure 13)
+  sort       TeraSort by one call and by shuffle, over memory (Figure 11)
+  graph      PageRank, components and BFS, over memory (Figure 9)
+  kv         mixgraph on a plain table in a mapped file, over memory (Figure 10)
+  threads    PageRank and the key-value workload, by numbers of threads (Figure 14)
+  levels     the translated engine without one level or another, and what passes each (Tables 1 and 2)
 
 Systems: both engines on recompiled programs; the native program on swap (data in memory) or with the kernel's mmap (data in
 files); all in control groups with the same limit, the cap and ALLOWANCE_BYTES. Results have to agree. A system that takes too long
 is stopped: "more than". Figures go to tricache.json, and as charts to SVG files beside it.
 """
-import argparse
 import dataclasses
 import pathlib
-import sys
-import time
 
-from harness import cgroup, chart, machine, process, reads, swap, workspace
+import levels
+from harness import chart, command, fio, graphs, kernels, machine, process, reads, swap
 from harness.programs import Programs
 from harness.report import Report, Row
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-CHARTS = ROOT / "docs" / "charts"
+CHARTS = command.ROOT / "docs" / "charts"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 ENGINES = {"translated": "spillway", "mapped": "mapped"}  # system to build
-THREADS = 2
-SETTLE_S = 3  # before each run: a disk that has just taken much is slower for a while
+THREADS, READERS = 2, 8
 RUN_LIMIT_S = 600
-PATIENCE = 6  # a peer is stopped after so many times the slower engine's time
+PATIENCE = 4  # a peer is stopped after so many times the slower engine's time
+REPETITIONS = 5  # in memory
+FIO_S = 4
+FIO_TARGET = 0.95
 HIT_PERCENTS = (100, 90, 80, 50, 10)
 MEMORY_PERCENTS = (110, 50, 25, 12)  # of the data
 THREAD_COUNTS = (1, 2, 4, 8, 16, 32)
-RECORD_BYTES, PAIR_BYTES, EDGE_FACTOR = 100, 100, 16
+RECORD_BYTES = 100
 CAP_BYTES_MIN = 48 * MIB
+# Time against native's, at most; of the translated engine.
+PAPER_OVERHEADS = {"pagerank": 1.34, "components": 1.64, "bfs": 1.24, "TeraSort, one-call": 1.14, "TeraSort, shuffle": 1.01,
+                   "8B Random, SATC hits": 1 / 0.57, "8B Random, SATC misses": 1 / 0.11, "4KB Random": 1 / 0.84}
 
 
 @dataclasses.dataclass
@@ -44,6 +48,9 @@ class Bench(Report):
 
     def cap(self, bytes_wanted: int) -> int:
         return max(CAP_BYTES_MIN, bytes_wanted // (64 * KIB) * (64 * KIB))
+
+    def draw(self, name: str, title: str, x_name: str, y_name: str, settings: list[str], lines: dict) -> None:
+        self.charts[f"{name}.svg"] = chart.Chart(title, x_name, y_name, settings, list(lines.values()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +64,11 @@ class Experiment:
     phase: str = ""
     rate_of: str = ""  # a member of the report that counts what is done; "": time is what counts
     peer_arguments: tuple = ()
+    target: float = 0  # times as good as the peer, at least
+
+    @property
+    def unit(self) -> str:
+        return "k/s" if self.rate_of else "s"
 
     def figure(self, result: process.Result) -> float:
         """Seconds, or thousands a second."""
@@ -64,13 +76,16 @@ class Experiment:
         seconds = seconds[self.phase] if self.phase else result.report.get("total_s", seconds) or result.seconds
         return result.report[self.rate_of] / seconds / 1e3 if self.rate_of else seconds
 
+    def times_as_good(self, ours: float, theirs: float) -> float:
+        return 0.0 if theirs == 0 else ours / theirs if self.rate_of else theirs / ours
+
 
 def run_engines(bench: Bench, section: str, name: str, experiment: Experiment) -> dict[str, process.Result]:
     results = {}
     for engine, build in ENGINES.items():
         if experiment.file:
             reads.drop_page_cache(experiment.file)
-        time.sleep(SETTLE_S)
+        machine.settle()
         result, _ = bench.programs.spillway(
             experiment.cap_bytes, experiment.program, *experiment.arguments, build=build, block=experiment.block,
             limit_bytes=bench.programs.limit(experiment.cap_bytes), time_limit_s=RUN_LIMIT_S)
@@ -87,7 +102,7 @@ def run_peer(bench: Bench, experiment: Experiment, limit_s: float) -> tuple[str,
     arguments = (*experiment.arguments, *experiment.peer_arguments)
     if limit_bytes is None:
         return "peer", None
-    time.sleep(SETTLE_S)
+    machine.settle()
     if experiment.file:
         reads.drop_page_cache(experiment.file)
         return "mmap", bench.programs.native(experiment.program, *arguments, limit_bytes=limit_bytes, time_limit_s=limit_s)
@@ -98,11 +113,12 @@ def run_peer(bench: Bench, experiment: Experiment, limit_s: float) -> tuple[str,
         return "swap", bench.programs.native(experiment.program, *arguments, limit_bytes=limit_bytes, time_limit_s=limit_s)
 
 
-def compare(bench: Bench, section: str, name: str, setting: str, experiment: Experiment, lines: dict[str, chart.Line]) -> None:
-    """Runs all systems at one setting: a row for each engine, a point for each system."""
+def compare(bench: Bench, section: str, name: str, setting: str, experiment: Experiment, lines: dict[str, chart.Line]
+            ) -> dict[str, float]:
+    """Runs all systems at one setting: a row for each engine, a point for each system. Returns the engines' figures."""
     ours = run_engines(bench, section, name, experiment)
     if not ours:
-        return
+        return {}
     limit_s = min(bench.peer_limit_s, max(10, PATIENCE * max(result.seconds for result in ours.values())))
     peer_name, peer = run_peer(bench, experiment, limit_s)
     peer_figure = 0.0
@@ -112,21 +128,69 @@ def compare(bench: Bench, section: str, name: str, setting: str, experiment: Exp
         peer_figure = max(0.0, peer.seconds - (peer.timed_from_s or 0))
     elif peer is not None and not peer.timed_out:
         bench.failure(section, f"{name}, {peer_name}", peer.why_failed())
-    unit = "k/s" if experiment.rate_of else "s"
+    figures = {}
     for engine, result in ours.items():
-        figure = experiment.figure(result)
-        ratio = 0.0 if peer_figure == 0 else figure / peer_figure if experiment.rate_of else peer_figure / figure
-        if peer is not None and peer.ok and peer.report.get("checksum") != result.report.get("checksum"):
+        if peer is not None and peer.ok and peer.report["checksum"] != result.report["checksum"]:
             bench.failure(section, f"{name}, {engine}", f"not {peer_name}'s result: {result.report}")
             continue
-        lines.setdefault(engine, chart.Line(engine, {})).points[setting] = figure
-        bench.add(Row(section, f"{name}, {engine}: {peer_name}", figure, peer_figure, unit, ratio, False, 1.0 if ratio else 0,
-                      peer_is_lower_bound=bool(peer and peer.timed_out), note="" if peer_figure else f"no {peer_name}"))
+        figures[engine] = experiment.figure(result)
+        lines.setdefault(engine, chart.Line(engine, {})).points[setting] = figures[engine]
+        ratio = experiment.times_as_good(figures[engine], peer_figure)
+        bench.add(Row(section, f"{name}, {engine}: {peer_name}", figures[engine], peer_figure, experiment.unit, ratio, False,
+                      experiment.target if ratio else 0, peer_is_lower_bound=bool(peer and peer.timed_out),
+                      note="" if peer_figure else f"no {peer_name}"))
     if peer_figure:
         line = lines.setdefault(peer_name, chart.Line(peer_name, {}))
         line.points[setting] = peer_figure
         if peer.timed_out:
             line.lower_bounds.add(setting)
+    return figures
+
+
+# --- in memory -------------------------------------------------------------------------------------------------------
+
+def in_memory_cases(bench: Bench, words: pathlib.Path, words_bytes: int) -> list[kernels.Case]:
+    graph_scale = graphs.scale_of(20, bench.scale)
+    graph_arguments = ("--scale", graph_scale, "--sweeps", 10, "--verify", "no", "--progress", "off", "--threads", THREADS)
+    cases = [kernels.Case("", "graph", graph_arguments, graphs.bytes_while_built(graph_scale),
+                          phases=("pagerank", "components", "bfs"))]
+    records = 4_000_000 // bench.scale
+    for mode in ("one-call", "shuffle"):
+        arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
+        cases.append(kernels.Case(f"TeraSort, {mode}", "terasort", arguments, 2 * RECORD_BYTES * records, phases=("sort",)))
+
+    def reading(name, hot_bytes, read_bytes, ops):
+        arguments = ("file-hits", "--file", words, "--hot", hot_bytes, "--hits", 100, "--read", read_bytes, "--threads", THREADS,
+                     "--ops", ops // bench.scale, "--rounds", 3)
+        return kernels.Case(name, "micro", arguments, words_bytes)
+
+    return [*cases,
+            reading("8B Random, SATC hits", 8 * MIB, 8, 40_000_000),
+            reading("8B Random, SATC misses", words_bytes - MIB, 8, 10_000_000),
+            reading("4KB Random", words_bytes - MIB, 4096, 1_000_000)]
+
+
+def in_memory(bench: Bench) -> None:
+    words, words_bytes = bench.programs.store / "words-in-memory", 2 * GIB // bench.scale
+    bench.programs.native("micro", "file-make", "--file", words, "--bytes", words_bytes)
+    variants = {"native": lambda case: bench.programs.native(case.program, *case.arguments, time_limit_s=RUN_LIMIT_S)}
+    for engine, build in ENGINES.items():
+        variants[engine] = lambda case, build=build: bench.programs.spillway(
+            2 * case.data_bytes + 256 * MIB, case.program, *case.arguments, build=build, time_limit_s=RUN_LIMIT_S)[0]
+    for case in in_memory_cases(bench, words, words_bytes):
+        try:
+            times = kernels.compare(case, variants, REPETITIONS)
+        except kernels.Failed as failed:
+            bench.failure("in memory", case.name or case.program, str(failed))
+            continue
+        for phase in case.phases or ("",):
+            name, native = case.name or phase, times["native", phase]
+            for engine in ENGINES:
+                ours = times[engine, phase]
+                bench.add(Row("in memory", f"{name}, {engine}", ours.wall, native.wall, ratio=ours.wall_ratio(native),
+                              target=PAPER_OVERHEADS[name], note=f"processor {ours.processor_ratio(native):.2f}",
+                              details={"native": vars(native), "spillway": vars(ours)}))
+    words.unlink()
 
 
 # --- Figure 13 -------------------------------------------------------------------------------------------------------
@@ -136,65 +200,77 @@ def random_reads(bench: Bench) -> None:
     made = bench.programs.native("micro", "file-make", "--file", file, "--bytes", file_bytes)
     if not made.ok:
         return bench.failure("random", "making the file", made.why_failed())
-    cap_bytes = bench.cap(file_bytes // 8)
     for read_bytes, title in ((8, "8B Random"), (4096, "4KB Random")):
         lines: dict[str, chart.Line] = {}
         for percent in HIT_PERCENTS:
-            misses = {100: 0, 90: 0.1, 80: 0.2, 50: 0.5, 10: 0.9}[percent]
-            ops = int(min(400_000 / misses if misses else 40_000_000, 40_000_000) / bench.scale)
-            ops = ops if read_bytes == 8 or misses else ops // 20
-            arguments = ("file-hits", "--file", file, "--hot", cap_bytes // 2, "--hits", percent, "--read", read_bytes, "--threads",
-                         8, "--ops", ops, "--rounds", 1)
-            experiment = Experiment("micro", arguments, cap_bytes, "4K", file, rate_of="ops", peer_arguments=("--advice", "random"))
-            compare(bench, "random", f"{title}, {percent} % hits", f"{percent} %", experiment, lines)
-        bench.charts[f"random-{read_bytes}.svg"] = chart.Chart(
-            f"{title}: reads of a mapped file", "reads that hit memory", "thousand reads a second", [f"{p} %" for p in HIT_PERCENTS],
-            list(lines.values()))
+            hit_rate(bench, file, bench.cap(file_bytes // 8), read_bytes, title, percent, lines)
+        bench.draw(f"random-{read_bytes}", f"{title}: reads of a mapped file", "reads that hit memory", "thousand reads a second",
+                   [f"{p} %" for p in HIT_PERCENTS], lines)
     file.unlink()
+
+
+def hit_rate(bench: Bench, file: pathlib.Path, cap_bytes: int, read_bytes: int, title: str, percent: int, lines: dict) -> None:
+    misses = 1 - percent / 100
+    ops = int(min(400_000 / misses if misses else 40_000_000, 40_000_000) / bench.scale)
+    ops = ops if read_bytes == 8 or misses else ops // 20
+    arguments = ("file-hits", "--file", file, "--hot", cap_bytes // 2, "--hits", percent, "--read", read_bytes, "--threads", READERS,
+                 "--ops", ops, "--rounds", 1)
+    experiment = Experiment("micro", arguments, cap_bytes, "4K", file, rate_of="ops", peer_arguments=("--advice", "random"),
+                            target=1.0 if misses else 0)
+    name = f"{title}, {percent} % hits"
+    figures = compare(bench, "random", name, f"{percent} %", experiment, lines)
+    if not misses:
+        return
+    if fio.why_not():
+        return bench.skip(f"{name}: fio", fio.why_not())
+    machine.settle()
+    peer = fio.random_reads(file, reads.READ_BYTES, READERS, FIO_S)
+    for engine, figure in figures.items():
+        # The cold part is larger than memory, but a share of it is there.
+        cold_share = max(0, cap_bytes // 2) / (file.stat().st_size - cap_bytes // 2)
+        missed = figure * misses * (1 - cold_share)
+        bench.add(Row("random", f"{name}, {engine}: fio", missed, peer.reads_per_s / 1e3, "k misses/s",
+                      missed * 1e3 / peer.reads_per_s, False, FIO_TARGET, note=peer.engine))
 
 
 # --- Figure 11 -------------------------------------------------------------------------------------------------------
 
+def over_memory(bench: Bench, section: str, title: str, chart_name: str, y_name: str, make_experiment) -> None:
+    """make_experiment: from a percentage of the data."""
+    lines: dict[str, chart.Line] = {}
+    for percent in MEMORY_PERCENTS:
+        compare(bench, section, f"{title}, {percent} % of the data", f"{percent} %", make_experiment(percent), lines)
+    bench.draw(chart_name, title, "memory, of the data", y_name, [f"{p} %" for p in MEMORY_PERCENTS], lines)
+
+
 def sort(bench: Bench) -> None:
     records = 10_000_000 // bench.scale
     for mode in ("one-call", "shuffle"):
-        lines: dict[str, chart.Line] = {}
-        for percent in MEMORY_PERCENTS:
-            arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
-            experiment = Experiment("terasort", arguments, bench.cap(2 * records * RECORD_BYTES * percent // 100 + 32 * MIB), "64K",
-                                    phase="sort")
-            compare(bench, "sort", f"TeraSort, {mode}, {percent} % of the data", f"{percent} %", experiment, lines)
-        bench.charts[f"terasort-{mode}.svg"] = chart.Chart(
-            f"TeraSort by {mode}", "memory, of the data", "seconds", [f"{p} %" for p in MEMORY_PERCENTS], list(lines.values()))
+        arguments = ("--records", records, "--mode", mode, "--progress", "off", "--threads", THREADS)
+        over_memory(bench, "sort", f"TeraSort, {mode}", f"terasort-{mode}", "seconds",
+                    lambda percent, arguments=arguments: Experiment(
+                        "terasort", arguments, bench.cap(2 * records * RECORD_BYTES * percent // 100 + 32 * MIB), "64K",
+                        phase="sort"))
 
 
 # --- Figure 9 --------------------------------------------------------------------------------------------------------
 
 def graph_file(bench: Bench) -> tuple[pathlib.Path, int]:
-    scale = 21 - (bench.scale - 1).bit_length()
-    file = bench.programs.store / f"graph-{scale}"
-    if not file.exists():
-        made = bench.programs.native("graph", "--scale", scale, "--edge-factor", EDGE_FACTOR, "--save", file, "--run", "bfs",
-                                     "--verify", "no", "--progress", "off")
-        if not made.ok:
-            raise RuntimeError(f"making the graph: {made.why_failed()}")
-    return file, (EDGE_FACTOR * 8 + 16) << scale
+    scale = graphs.scale_of(21, bench.scale)
+    return graphs.file_of(bench.programs, scale), graphs.bytes_of(scale)
 
 
-def graph_arguments(file: pathlib.Path, algorithm: str, threads: int) -> tuple:
-    return ("--graph", file, "--run", algorithm, "--sweeps", 5, "--verify", "no", "--progress", "off", "--threads", threads)
+def graph_experiment(file: pathlib.Path, algorithm: str, threads: int, cap_bytes: int) -> Experiment:
+    arguments = ("--graph", file, "--run", algorithm, "--sweeps", 5, "--verify", "no", "--progress", "off", "--threads", threads)
+    return Experiment("graph", arguments, cap_bytes, "64K", phase=algorithm)
 
 
 def graph(bench: Bench) -> None:
     file, data_bytes = graph_file(bench)
     for algorithm in ("pagerank", "components", "bfs"):
-        lines: dict[str, chart.Line] = {}
-        for percent in MEMORY_PERCENTS:
-            experiment = Experiment("graph", graph_arguments(file, algorithm, THREADS), bench.cap(data_bytes * percent // 100), "64K",
-                                    phase=algorithm)
-            compare(bench, "graph", f"{algorithm}, {percent} % of the data", f"{percent} %", experiment, lines)
-        bench.charts[f"graph-{algorithm}.svg"] = chart.Chart(
-            algorithm, "memory, of the data", "seconds", [f"{p} %" for p in MEMORY_PERCENTS], list(lines.values()))
+        over_memory(bench, "graph", algorithm, f"graph-{algorithm}", "seconds",
+                    lambda percent, algorithm=algorithm: graph_experiment(file, algorithm, THREADS,
+                                                                          bench.cap(data_bytes * percent // 100)))
 
 
 # --- Figure 10 -------------------------------------------------------------------------------------------------------
@@ -216,76 +292,47 @@ def kv_experiment(bench: Bench, file: pathlib.Path, cap_bytes: int, threads: int
 
 def kv(bench: Bench) -> None:
     file, data_bytes = table_file(bench)
-    lines: dict[str, chart.Line] = {}
-    for percent in MEMORY_PERCENTS:
-        experiment = kv_experiment(bench, file, bench.cap(data_bytes * percent // 100 + 32 * MIB), 8)
-        compare(bench, "kv", f"mixgraph, {percent} % of the data", f"{percent} %", experiment, lines)
-    bench.charts["kv.svg"] = chart.Chart("mixgraph on a plain table", "memory, of the data", "thousand operations a second",
-                                         [f"{p} %" for p in MEMORY_PERCENTS], list(lines.values()))
+    over_memory(bench, "kv", "mixgraph on a plain table", "kv", "thousand operations a second",
+                lambda percent: kv_experiment(bench, file, bench.cap(data_bytes * percent // 100 + 32 * MIB), READERS))
 
 
 # --- Figure 14 -------------------------------------------------------------------------------------------------------
 
-def threads(bench: Bench) -> None:
-    file, data_bytes = graph_file(bench)
+def by_threads(bench: Bench, title: str, chart_name: str, y_name: str, make_experiment) -> None:
+    """make_experiment: from a number of threads."""
     lines: dict[str, chart.Line] = {}
     for count in THREAD_COUNTS:
-        experiment = Experiment("graph", graph_arguments(file, "pagerank", count), bench.cap(data_bytes // 4), "64K", phase="pagerank")
-        compare(bench, "threads", f"pagerank, {count} threads", str(count), experiment, lines)
-    bench.charts["threads-pagerank.svg"] = chart.Chart("PageRank, a quarter in memory", "threads", "seconds",
-                                                       [str(count) for count in THREAD_COUNTS], list(lines.values()))
+        compare(bench, "threads", f"{title}, {count} threads", str(count), make_experiment(count), lines)
+    bench.draw(chart_name, f"{title}, a quarter in memory", "threads", y_name, [str(count) for count in THREAD_COUNTS], lines)
+
+
+def threads(bench: Bench) -> None:
+    file, data_bytes = graph_file(bench)
+    by_threads(bench, "PageRank", "threads-pagerank", "seconds",
+               lambda count: graph_experiment(file, "pagerank", count, bench.cap(data_bytes // 4)))
     table, table_bytes = table_file(bench)
-    lines = {}
-    for count in THREAD_COUNTS:
-        compare(bench, "threads", f"mixgraph, {count} threads", str(count),
-                kv_experiment(bench, table, bench.cap(table_bytes // 4), count), lines)
-    bench.charts["threads-kv.svg"] = chart.Chart("mixgraph, a quarter in memory", "threads", "thousand operations a second",
-                                                 [str(count) for count in THREAD_COUNTS], list(lines.values()))
+    by_threads(bench, "mixgraph", "threads-kv", "thousand operations a second",
+               lambda count: kv_experiment(bench, table, bench.cap(table_bytes // 4), count))
 
 
-SECTIONS = {"random": random_reads, "sort": sort, "graph": graph, "kv": kv, "threads": threads}
-
-
-def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run tricache", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
-    parser.add_argument("--results", type=pathlib.Path, help="directory for what is written [the build's bench/]")
-    parser.add_argument("--scale", type=int, default=1, metavar="N", help="1/N of the data: for trying it out [1]")
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="this section only (may be repeated)")
-    parser.add_argument("--peer-limit", type=float, metavar="SECONDS", default=60, help="stop a peer after this long [60]")
-    parser.add_argument("--update-docs", action="store_true", help=f"put the charts into {CHARTS.relative_to(ROOT)}")
-    options = parser.parse_args(arguments)
-    if options.scale < 1 or options.scale & (options.scale - 1):
-        parser.error("--scale is a power of two")
-    return options
+SECTIONS = {"in-memory": in_memory, "random": random_reads, "sort": sort, "graph": graph, "kv": kv, "threads": threads,
+            "levels": levels.levels}
 
 
 def main(arguments: list[str]) -> int:
-    options = parse_arguments(arguments)
-    workspace.stop_on_signals()
-    results = options.results or options.build / "bench"
-    results.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    with workspace.workspace(options.store or options.build / "bench") as store:
-        grouped = cgroup.why_not() is None
-        programs = Programs(options.build.resolve(), store, grouped)
-        if reason := programs.why_not_spillway():
-            sys.exit(f"tricache: {reason}")
-        workspace.need_space(store, (12 * GIB) // options.scale + GIB)
-        bench = Bench("tricache", programs=programs, scale=options.scale, peer_limit_s=options.peer_limit)
-        if not grouped:
-            bench.skip("memory limits", cgroup.why_not())
-        about = machine.describe(ROOT, store) | {"scale": f"1/{options.scale}", "threads": THREADS}
-        for name in options.only or SECTIONS:
-            SECTIONS[name](bench)
-    about["took_s"] = round(time.monotonic() - start)
-    text = bench.write(results, about)
-    targets = [results, *([CHARTS] if options.update_docs else [])]
-    for target in targets:
-        target.mkdir(parents=True, exist_ok=True)
-        for file, drawn in bench.charts.items():
-            if drawn.lines:
-                drawn.write(target / file)
-    print(text)
-    return 1 if bench.failed() else 0
+    parser = command.parser("tricache", __doc__, SECTIONS, peer_limit_s=60)
+    command.add_scale(parser)
+    options = parser.parse_args(arguments)
+
+    def make_bench(programs):
+        return Bench("tricache", programs=programs, scale=options.scale, peer_limit_s=options.peer_limit)
+
+    def write_charts(bench, results):
+        for target in [results, *([CHARTS] if options.update_docs else [])]:
+            target.mkdir(parents=True, exist_ok=True)
+            for file, drawn in bench.charts.items():
+                if drawn.lines:
+                    drawn.write(target / file)
+
+    about = {"scale": f"1/{options.scale}", "threads": THREADS}
+    return command.run(options, about, (12 * GIB) // options.scale + GIB, make_bench, SECTIONS, after=write_charts)

@@ -57,7 +57,7 @@ def compare(case: Case, variants: dict, repetitions: int) -> dict[tuple[str, str
             result: process.Result = run(case)
             if not result.ok:
                 raise Failed(f"{variant}: {result.why_failed()}")
-            checksums.add(result.report.get("checksum", ""))
+            checksums.add(result.report["checksum"])
             for phase in case.phases or ("",):
                 wall_s, processor_s = _time(result.report, phase)
                 of_phase = times.setdefault((variant, phase), Times())

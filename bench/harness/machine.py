@@ -4,9 +4,13 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
+
+SETTLE_S = 5
 
 
-def _first_match(path: str, prefix: str) -> str:
+def first_match(path: str, prefix: str) -> str:
+    """What stands behind the colon of the first line that starts so."""
     for line in pathlib.Path(path).read_text().splitlines():
         if line.startswith(prefix):
             return line.split(":", 1)[1].strip()
@@ -26,13 +30,18 @@ def _disk(directory: pathlib.Path) -> str:
     return f"{name}, {kind.strip()}"
 
 
+def settle() -> None:
+    """Before a run with the disk: one that has just taken much is slower for a while."""
+    time.sleep(SETTLE_S)
+
+
 def describe(root: pathlib.Path, directory: pathlib.Path) -> dict:
     changed = "+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else ""
     return {
         "commit": _git(root, "rev-parse", "--short=12", "HEAD") + changed,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "kernel": platform.release(),
-        "processor": f"{os.cpu_count()} x {_first_match('/proc/cpuinfo', 'model name')}",
-        "memory": _first_match("/proc/meminfo", "MemTotal"),
+        "processor": f"{os.cpu_count()} x {first_match('/proc/cpuinfo', 'model name')}",
+        "memory": first_match("/proc/meminfo", "MemTotal"),
         "disk": _disk(directory),
     }

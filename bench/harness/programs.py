@@ -1,4 +1,4 @@
-"""The example programs in their builds (`native`, `spillway`, `mapped`), and how to start them."""
+"""The example programs in their builds (`native`, `spillway`, `mapped`, `counted`), and how to start them."""
 import json
 import pathlib
 import sys
@@ -45,17 +45,17 @@ class Programs:
                            environment=ENVIRONMENT | (environment or {}), **options)
 
     def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "4K", build: str = "spillway",
-                 map_files: pathlib.Path | None = None, **options) -> tuple[process.Result, dict]:
+                 map_files: pathlib.Path | None = None, options: tuple = (), **limits) -> tuple[process.Result, dict]:
         """The result, and the runtime's counters. build `native` or SIGNALS: an unmodified program, whose mappings of
-        `map_files` are managed too, as those of recompiled programs are."""
-        more = ["--faults", "signals"] if build == SIGNALS else []
+        `map_files` are managed too, as those of recompiled programs are. options: more of `spillway run`'s."""
+        more = [*options, *(["--faults", "signals"] if build == SIGNALS else [])]
         build = "native" if build == SIGNALS else build
         stats_file = self.store / "stats.json"
         stats_file.unlink(missing_ok=True)
         command = [self.spillway_command, "run", "--memory", memory_bytes, "--store", self.store, "--block", block,
                    f"--stats={stats_file}", *(["--map-files", map_files] if map_files and build == "native" else []), *more, "--",
                    self.path(build, name), *arguments]
-        result = process.run(command, self.store, grouped=self.grouped, environment=ENVIRONMENT, **options)
+        result = process.run(command, self.store, grouped=self.grouped, environment=ENVIRONMENT, **limits)
         try:
             stats = json.loads(stats_file.read_text())
         except (OSError, json.JSONDecodeError):

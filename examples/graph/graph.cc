@@ -20,6 +20,7 @@
 #include "graph/bfs.h"
 #include "graph/components.h"
 #include "graph/csr.h"
+#include "graph/digest.h"
 #include "graph/file.h"
 #include "graph/pagerank.h"
 #include "graph/verify.h"
@@ -112,11 +113,13 @@ class Report {
     ok_ = ok_ && passed;
   }
 
+  void digest(uint64_t found) { checksum_ = checksum_ * 31 + found; }
+
   bool finish(Times& times) {
     if (settings_.verify) times.wall.add("verify", verify_s_);
     if (settings_.verify) json_.add("checks", checks_);
     json_.add("seconds", times.wall).add("processor", times.processor);
-    json_.add("processor_s", examples::processor_s()).add("ok", ok_).print();
+    json_.add("processor_s", examples::processor_s()).add_hex("checksum", checksum_).add("ok", ok_).print();
     return ok_;
   }
 
@@ -124,6 +127,7 @@ class Report {
   const Settings& settings_;
   Json json_;
   Json checks_;
+  uint64_t checksum_ = 0;
   double verify_s_ = 0;
   bool ok_ = true;
 };
@@ -148,17 +152,20 @@ int main(int argc, char** argv) {
   if (settings.runs("pagerank")) {
     const auto ranks =
         timed(times, "pagerank", [&] { return examples::pagerank(graph, settings.sweeps, progress_on); });
+    report.digest(examples::digest_of(ranks));
     report.check("pagerank", [&] { return examples::pagerank_is_valid(graph, ranks); });
   }
   if (settings.runs("bfs")) {
     const Vertex source = random_source(graph, settings.seed);
     const auto search = timed(times, "bfs", [&] { return examples::bfs(graph, source, progress_on); });
     report.json().add("reached", search.reached).add("depth", search.depth);
+    report.digest(examples::digest_of(search, graph.vertices));
     report.check("bfs", [&] { return examples::bfs_is_valid(graph, search); });
   }
   if (settings.runs("components")) {
     const auto components =
         timed(times, "components", [&] { return examples::connected_components(graph, progress_on); });
+    report.digest(examples::digest_of(components, graph.vertices));
     uint64_t component_count = 0;
     report.check("components",
                  [&] { return examples::components_are_valid(graph, components, &component_count); });
