@@ -4,9 +4,9 @@ from kit import ENGINES, EXIT_FAILURE, Kit, SIGNALS, SMALL, UNOPTIMISED, expect
 ENGINES = (*ENGINES, SIGNALS)
 
 
-def _same(kit: Kit, part: str) -> None:
+def _same(kit: Kit, part: str, argument: int = 0, source: str = "blocked.cc") -> None:
     library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
-    kit.same_as_native("blocked.cc", part, configs=(SMALL, UNOPTIMISED), inputs=(library,))
+    kit.same_as_native(source, part, argument, configs=(SMALL, UNOPTIMISED), inputs=(library,))
 
 
 def threads_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
@@ -15,6 +15,11 @@ def threads_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
 
 def handlers_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "in_handler")
+
+
+def handlers_under_a_temporary_mask_reach_managed_memory(kit: Kit) -> None:
+    for wait in range(5):  # kWaits
+        _same(kit, "suspended", wait)
 
 
 def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:

@@ -1,12 +1,17 @@
 // Signals of the program's own beside faults of managed memory: blocked ones, and handlers of the signals that faults arrive as.
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -63,11 +68,76 @@ int in_handler(long) {
   struct sigaction action{};
   action.sa_handler = sum_in_handler;
   sigfillset(&action.sa_mask);
-  sigaction(SIGUSR1, &action, nullptr);
-  raise(SIGUSR1);
-  print_sum("in the handler", g_sum);
-  signal(SIGUSR1, SIG_DFL);
+  for (const int number : {SIGUSR1, SIGSEGV, SIGBUS}) {
+    g_sum = 0;
+    sigaction(number, &action, nullptr);
+    raise(number);
+    print_sum("in the handler", g_sum);
+    signal(number, SIG_DFL);
+  }
   print_sum("sum", foreign_sum(words.data(), kWords));
+  return 0;
+}
+
+int wait_for_events(const sigset_t* mask, bool with_timespec) {
+  epoll_event event;
+  const int set = epoll_create1(0);
+  const int result =
+      with_timespec ? epoll_pwait2(set, &event, 1, nullptr, mask) : epoll_pwait(set, &event, 1, -1, mask);
+  close(set);  // leaves errno alone
+  return result;
+}
+
+struct Wait {
+  const char* name;
+  int (*until_signalled)(const sigset_t* mask);
+};
+constexpr Wait kWaits[] = {
+    {"sigsuspend", [](const sigset_t* mask) { return sigsuspend(mask); }},
+    {"ppoll", [](const sigset_t* mask) { return ppoll(nullptr, 0, nullptr, mask); }},
+    {"pselect", [](const sigset_t* mask) { return pselect(0, nullptr, nullptr, nullptr, nullptr, mask); }},
+    {"epoll_pwait", [](const sigset_t* mask) { return wait_for_events(mask, false); }},
+    {"epoll_pwait2", [](const sigset_t* mask) { return wait_for_events(mask, true); }},
+};
+
+bool is_blocked(int signal) {
+  sigset_t now;
+  pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  return sigismember(&now, signal) == 1;
+}
+
+volatile sig_atomic_t g_term_was_blocked = 0;
+void sum_while_suspended(int signal) {
+  g_term_was_blocked = is_blocked(SIGTERM);
+  sum_in_handler(signal);
+}
+
+// A pending signal is let in by a mask that blocks all others; the mask itself is on the heap.
+int suspended(long which) {
+  const Wait& wait = kWaits[which];
+  std::vector<uint64_t> words = numbers();
+  g_words = &words;
+  struct sigaction action{};
+  action.sa_handler = sum_while_suspended;
+  sigaction(SIGUSR1, &action, nullptr);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &one, nullptr);
+  const auto others = std::make_unique<sigset_t>();
+  sigfillset(others.get());
+  sigdelset(others.get(), SIGUSR1);
+  for (int i = 0; i < 2; ++i) {
+    g_sum = 0;
+    raise(SIGUSR1);
+    const uint64_t before = g_sum;
+    const int result = wait.until_signalled(others.get());
+    const bool was_interrupted = errno == EINTR;
+    std::printf("%s: %d, interrupted %d, early %d\n", wait.name, result, was_interrupted, before != 0);
+    print_sum("in the handler", g_sum);
+    std::printf("term was blocked %d, is %d; usr1 is %d\n", static_cast<int>(g_term_was_blocked),
+                is_blocked(SIGTERM), is_blocked(SIGUSR1));
+  }
   return 0;
 }
 
@@ -125,7 +195,9 @@ int gone(long) {
 }
 
 constexpr Part kParts[] = {
-    {"threads", threads}, {"in_handler", in_handler}, {"own_handler", own_handler}, {"gone", gone}};
+    {"threads", threads}, {"in_handler", in_handler}, {"suspended", suspended}, {"own_handler", own_handler},
+    {"gone", gone},
+};
 
 }  // namespace
 
