@@ -114,8 +114,8 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
     Locked lock;
     Shared& ours = shared(signal);
     program = ours.program;
-    if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
     if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
+      if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
       // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
       program.sa_mask = *Mask(&program.sa_mask);
       sigdelset(&program.sa_mask, signal);
