@@ -13,13 +13,27 @@ def threads_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "threads")
 
 
+def threads_that_begin_with_a_mask_reach_managed_memory(kit: Kit) -> None:
+    _same(kit, "thread_with_a_mask")
+
+
 def handlers_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "in_handler")
 
 
 def handlers_under_a_temporary_mask_reach_managed_memory(kit: Kit) -> None:
-    for wait in range(5):  # kWaits
+    for wait in range(7):  # kWaits
         _same(kit, "suspended", wait)
+
+
+def handlers_of_fault_signals_leave_managed_memory_alone_however_they_are_installed(kit: Kit) -> None:
+    for installer in range(6):  # kInstallers
+        _same(kit, "installed", installer, source="old_signals.cc")
+
+
+def old_calls_that_block_signals_leave_managed_memory_alone(kit: Kit) -> None:
+    for blocker in range(4):  # kBlockers
+        _same(kit, "blocked", blocker, source="old_signals.cc")
 
 
 def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:

@@ -42,6 +42,11 @@ SPW_ENTRY int poll(pollfd* list, nfds_t count, int timeout_ms) {
 SPW_ENTRY int ppoll(pollfd* list, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   return real().ppoll(Native(list, count), count, Native(timeout), Mask(mask));
 }
+// With _FORTIFY_SOURCE. `bytes` is the size of the list.
+SPW_ENTRY int __ppoll_chk(pollfd* list, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                          size_t bytes) {
+  return real().__ppoll_chk(Native(list, count), count, Native(timeout), Mask(mask), bytes);
+}
 SPW_ENTRY int select(int count, fd_set* in, fd_set* out, fd_set* except, timeval* timeout) {
   return real().select(count, Native(in), Native(out), Native(except), Native(timeout));
 }

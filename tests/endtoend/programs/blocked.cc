@@ -19,6 +19,10 @@
 #include "parts.h"
 #include "print.h"
 
+// Declared in headers under other circumstances only: what ppoll() is with _FORTIFY_SOURCE, and sigpause() with BSD's argument.
+extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t bytes);
+extern "C" int old_sigpause(int mask) __asm__("sigpause");
+
 namespace {
 
 constexpr size_t kWords = 3'000'000;
@@ -42,6 +46,12 @@ void block_all() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
+bool is_blocked(int signal) {
+  sigset_t now;
+  pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  return sigismember(&now, signal) == 1;
+}
+
 // As servers do that wait for their signals in one thread.
 int threads(long) {
   block_all();
@@ -57,6 +67,30 @@ int threads(long) {
     });
   for (std::thread& worker : workers) worker.join();
   print_sum("sum", foreign_sum(words.data(), kWords));
+  return 0;
+}
+
+// The thread begins with its mask.
+int thread_with_a_mask(long) {
+  std::vector<uint64_t> words = numbers();
+  g_words = &words;
+  const auto all = std::make_unique<sigset_t>();
+  sigfillset(all.get());
+  const auto attributes = std::make_unique<pthread_attr_t>();
+  pthread_attr_init(attributes.get());
+  std::printf("set: %d\n", pthread_attr_setsigmask_np(attributes.get(), all.get()));
+  pthread_t thread;
+  const auto sum = [](void*) -> void* {
+    g_sum = foreign_sum(g_words->data(), kWords);
+    std::printf("term is blocked %d\n", is_blocked(SIGTERM));
+    return nullptr;
+  };
+  pthread_create(&thread, attributes.get(), sum, nullptr);
+  pthread_join(thread, nullptr);
+  print_sum("sum", g_sum);
+  std::printf("unset: %d\n", pthread_attr_setsigmask_np(attributes.get(), nullptr));
+  std::printf("set: %d\n", pthread_attr_getsigmask_np(attributes.get(), all.get()) == 0);
+  pthread_attr_destroy(attributes.get());
   return 0;
 }
 
@@ -98,13 +132,9 @@ constexpr Wait kWaits[] = {
     {"pselect", [](const sigset_t* mask) { return pselect(0, nullptr, nullptr, nullptr, nullptr, mask); }},
     {"epoll_pwait", [](const sigset_t* mask) { return wait_for_events(mask, false); }},
     {"epoll_pwait2", [](const sigset_t* mask) { return wait_for_events(mask, true); }},
+    {"ppoll, checked", [](const sigset_t* mask) { return __ppoll_chk(nullptr, 0, nullptr, mask, 0); }},
+    {"sigpause, old", [](const sigset_t*) { return old_sigpause(~(1 << (SIGUSR1 - 1))); }},
 };
-
-bool is_blocked(int signal) {
-  sigset_t now;
-  pthread_sigmask(SIG_SETMASK, nullptr, &now);
-  return sigismember(&now, signal) == 1;
-}
 
 volatile sig_atomic_t g_term_was_blocked = 0;
 void sum_while_suspended(int signal) {
@@ -195,8 +225,9 @@ int gone(long) {
 }
 
 constexpr Part kParts[] = {
-    {"threads", threads}, {"in_handler", in_handler}, {"suspended", suspended}, {"own_handler", own_handler},
-    {"gone", gone},
+    {"threads", threads},         {"thread_with_a_mask", thread_with_a_mask},
+    {"in_handler", in_handler},   {"suspended", suspended},
+    {"own_handler", own_handler}, {"gone", gone},
 };
 
 }  // namespace
