@@ -5,7 +5,8 @@ import re
 import subprocess
 import sys
 
-ENTRY = re.compile(r"^SPW_(?:ENTRY|PUBLIC)\s[^(]*?(\w+)\(", re.MULTILINE)
+# The name, and the symbol if it is another.
+ENTRY = re.compile(r"^SPW_(?:ENTRY|PUBLIC)\s[^(]*?(\w+)\((?:[^)]*\)\s*__asm__\(\"(\w+)\"\))?", re.MULTILINE)
 
 
 def main() -> int:
@@ -14,7 +15,7 @@ def main() -> int:
     exported = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
     wanted = set()
     for source in [*root.glob("src/front/interpose/*.cc"), *root.glob("src/api/*.cc")]:
-        wanted |= {name for name in ENTRY.findall(source.read_text()) if not name.startswith("operator")}
+        wanted |= {symbol or name for name, symbol in ENTRY.findall(source.read_text()) if not name.startswith("operator")}
     wanted |= {f"__spw_{name}_v1" for name in re.findall(r"SPW_REDIRECT\((\w+)\)", (root / "abi/redirects.inc").read_text())
                if name != "name"}
     wanted |= {"__spw_load_v1", "__spw_store_v1", "__spw_store_across_v1", "__spw_span_v1", "__spw_thread_v1", "__spw_abi_v2"}

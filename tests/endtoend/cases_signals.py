@@ -4,17 +4,36 @@ from kit import ENGINES, EXIT_FAILURE, Kit, SIGNALS, SMALL, UNOPTIMISED, expect
 ENGINES = (*ENGINES, SIGNALS)
 
 
-def _same(kit: Kit, part: str) -> None:
+def _same(kit: Kit, part: str, argument: int = 0, source: str = "blocked.cc") -> None:
     library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
-    kit.same_as_native("blocked.cc", part, configs=(SMALL, UNOPTIMISED), inputs=(library,))
+    kit.same_as_native(source, part, argument, configs=(SMALL, UNOPTIMISED), inputs=(library,))
 
 
 def threads_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "threads")
 
 
+def threads_that_begin_with_a_mask_reach_managed_memory(kit: Kit) -> None:
+    _same(kit, "thread_with_a_mask")
+
+
 def handlers_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "in_handler")
+
+
+def handlers_under_a_temporary_mask_reach_managed_memory(kit: Kit) -> None:
+    for wait in range(7):  # kWaits
+        _same(kit, "suspended", wait)
+
+
+def handlers_of_fault_signals_leave_managed_memory_alone_however_they_are_installed(kit: Kit) -> None:
+    for installer in range(6):  # kInstallers
+        _same(kit, "installed", installer, source="old_signals.cc")
+
+
+def old_calls_that_block_signals_leave_managed_memory_alone(kit: Kit) -> None:
+    for blocker in range(4):  # kBlockers
+        _same(kit, "blocked", blocker, source="old_signals.cc")
 
 
 def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:

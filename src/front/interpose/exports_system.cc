@@ -1,7 +1,6 @@
 // Calls whose structures the kernel reads or writes, under their ordinary names: the structures may be managed.
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,14 +40,19 @@ SPW_ENTRY int poll(pollfd* list, nfds_t count, int timeout_ms) {
   return real().poll(Native(list, count), count, timeout_ms);
 }
 SPW_ENTRY int ppoll(pollfd* list, nfds_t count, const timespec* timeout, const sigset_t* mask) {
-  return real().ppoll(Native(list, count), count, Native(timeout), Native(mask));
+  return real().ppoll(Native(list, count), count, Native(timeout), Mask(mask));
+}
+// With _FORTIFY_SOURCE. `bytes` is the size of the list.
+SPW_ENTRY int __ppoll_chk(pollfd* list, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                          size_t bytes) {
+  return real().__ppoll_chk(Native(list, count), count, Native(timeout), Mask(mask), bytes);
 }
 SPW_ENTRY int select(int count, fd_set* in, fd_set* out, fd_set* except, timeval* timeout) {
   return real().select(count, Native(in), Native(out), Native(except), Native(timeout));
 }
 SPW_ENTRY int pselect(int count, fd_set* in, fd_set* out, fd_set* except, const timespec* timeout,
                       const sigset_t* mask) {
-  return real().pselect(count, Native(in), Native(out), Native(except), Native(timeout), Native(mask));
+  return real().pselect(count, Native(in), Native(out), Native(except), Native(timeout), Mask(mask));
 }
 SPW_ENTRY int epoll_ctl(int set, int operation, int fd, epoll_event* event) noexcept {
   return real().epoll_ctl(set, operation, fd, Native(event));
@@ -59,12 +63,12 @@ SPW_ENTRY int epoll_wait(int set, epoll_event* events, int count, int timeout_ms
 }
 SPW_ENTRY int epoll_pwait(int set, epoll_event* events, int count, int timeout_ms, const sigset_t* mask) {
   return real().epoll_pwait(set, Native(events, static_cast<size_t>(count > 0 ? count : 0)), count,
-                            timeout_ms, Native(mask));
+                            timeout_ms, Mask(mask));
 }
 SPW_ENTRY int epoll_pwait2(int set, epoll_event* events, int count, const timespec* timeout,
                            const sigset_t* mask) {
   return real().epoll_pwait2(set, Native(events, static_cast<size_t>(count > 0 ? count : 0)), count,
-                             Native(timeout), Native(mask));
+                             Native(timeout), Mask(mask));
 }
 SPW_ENTRY int eventfd_read(int fd, eventfd_t* value) { return real().eventfd_read(fd, Native(value)); }
 SPW_ENTRY int nanosleep(const timespec* wanted, timespec* left) {
@@ -172,58 +176,6 @@ SPW_ENTRY FILE* popen(const char* command, const char* mode) {
 }
 SPW_ENTRY int pipe(int* ends) noexcept { return real().pipe(Native(ends, 2)); }
 SPW_ENTRY int pipe2(int* ends, int flags) noexcept { return real().pipe2(Native(ends, 2), flags); }
-
-// Signals.
-SPW_ENTRY int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
-  if (is_fault_signal(signal)) return set_fault_action(signal, Native(action), Native(before));
-  if (action == nullptr) return real().sigaction(signal, nullptr, Native(before));
-  struct sigaction wanted = *Native(action);
-  remove_unblocked(wanted.sa_mask);
-  return real().sigaction(signal, &wanted, Native(before));
-}
-// What signal() is in terms of sigaction() differs by the flags alone.
-static sighandler_t set_handler(int number, sighandler_t handler, int flags,
-                                sighandler_t (*otherwise)(int, sighandler_t)) {
-  if (!is_fault_signal(number) || handler == SIG_ERR) return otherwise(number, handler);
-  struct sigaction action{}, before;
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  if (flags == SA_RESTART) sigaddset(&action.sa_mask, number);
-  return set_fault_action(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
-}
-SPW_ENTRY sighandler_t signal(int number, sighandler_t handler) noexcept {
-  return set_handler(number, handler, SA_RESTART, real().signal);
-}
-SPW_ENTRY sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
-  return set_handler(number, handler, SA_RESETHAND | SA_NODEFER, real().__sysv_signal);
-}
-static int change_mask(int how, const sigset_t* set, sigset_t* before,
-                       int (*change)(int, const sigset_t*, sigset_t*)) {
-  if (set == nullptr || how == SIG_UNBLOCK) return change(how, Native(set), Native(before));
-  sigset_t wanted = *Native(set);
-  remove_unblocked(wanted);
-  return change(how, &wanted, Native(before));
-}
-SPW_ENTRY int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
-  return change_mask(how, set, before, real().sigprocmask);
-}
-SPW_ENTRY int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
-  return change_mask(how, set, before, real().pthread_sigmask);
-}
-SPW_ENTRY int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
-  return real().sigaltstack(Native(wanted), Native(before));
-}
-SPW_ENTRY int sigpending(sigset_t* out) noexcept { return real().sigpending(Native(out)); }
-SPW_ENTRY int sigsuspend(const sigset_t* mask) { return real().sigsuspend(Native(mask)); }
-SPW_ENTRY int sigwaitinfo(const sigset_t* set, siginfo_t* out) {
-  return real().sigwaitinfo(Native(set), Native(out));
-}
-SPW_ENTRY int sigtimedwait(const sigset_t* set, siginfo_t* out, const timespec* timeout) {
-  return real().sigtimedwait(Native(set), Native(out), Native(timeout));
-}
-SPW_ENTRY int sigwait(const sigset_t* set, int* signal) {
-  return real().sigwait(Native(set), Native(signal));
-}
 
 // The system and its limits.
 SPW_ENTRY int getrusage(__rusage_who_t who, rusage* out) noexcept {

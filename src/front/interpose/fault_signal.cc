@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "front/interpose/memory.h"
 #include "front/interpose/real.h"
 #include "platform/spin.h"
 
@@ -81,11 +82,6 @@ void keep_unblocked(int signal) {
   real().pthread_sigmask(SIG_UNBLOCK, &g_unblocked, nullptr);
 }
 
-void remove_unblocked(sigset_t& mask) {
-  for (const int signal : {SIGSEGV, SIGBUS})
-    if (sigismember(&g_unblocked, signal) == 1) sigdelset(&mask, signal);
-}
-
 void fault_signal_forked() {
   g_locked.store_release(false);
   g_process = getpid();
@@ -100,6 +96,7 @@ int set_fault_action(int signal, const struct sigaction* action, struct sigactio
     Locked lock;
     Shared& ours = shared(signal);
     if (ours.handler == nullptr || g_process != getpid()) {
+      wanted.sa_mask = *Mask(&wanted.sa_mask);
       result = real().sigaction(signal, action ? &wanted : nullptr, &replaced);
     } else {
       replaced = ours.program;
@@ -117,11 +114,11 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
     Locked lock;
     Shared& ours = shared(signal);
     program = ours.program;
-    if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
     if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
+      if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
       // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
+      program.sa_mask = *Mask(&program.sa_mask);
       sigdelset(&program.sa_mask, signal);
-      remove_unblocked(program.sa_mask);
       lock.keep_blocked(program.sa_mask);
     }
   }
@@ -132,6 +129,13 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
     program.sa_sigaction(signal, info, context);
   else
     program.sa_handler(signal);
+}
+
+Mask::Mask(const sigset_t* wanted, int how) : is_none_(wanted == nullptr) {
+  if (is_none_) return;
+  copy_bytes(&signals_, wanted, sizeof signals_);
+  for (const int signal : {SIGSEGV, SIGBUS})
+    if (how != SIG_UNBLOCK && sigismember(&g_unblocked, signal) == 1) sigdelset(&signals_, signal);
 }
 
 }  // namespace spw::interpose

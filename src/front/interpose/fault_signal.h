@@ -8,7 +8,7 @@
 // program blocks leaves these out, in what it is told of its mask too.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's.
 // A child of vfork() has handlers of its own and gets the kernel's sigaction(); so has one of fork(), which begins with a copy.
-// Limits: a mask that is set without libc is the program's own doing. A program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
+// Limits: a mask that is set without libc, or in the context that a handler returns to, is the program's own doing. A program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
 // faults on the program's alternate stack too, which has to have room for both.
 #pragma once
 
@@ -26,13 +26,23 @@ inline bool is_fault_signal(int signal) { return signal == SIGSEGV || signal == 
 Status share_fault_signal(int signal, FaultHandler handler);
 // At the start, by the only thread there is: the signal will be shared.
 void keep_unblocked(int signal);
-// Takes out what is kept unblocked.
-void remove_unblocked(sigset_t& mask);
 // In the child of a fork, before anything else.
 void fault_signal_forked();
 // What the program's sigaction(signal, action, before) does. Until share_fault_signal() it is the kernel's.
 int set_fault_action(int signal, const struct sigaction* action, struct sigaction* before);
 // A fault that is not the runtime's. Called by its handler, as the last it does.
 void pass_fault_on(int signal, siginfo_t* info, void* context);
+
+// A mask of the program's as the kernel gets it: native, though the program's may be managed, and without what is kept unblocked.
+// No mask stays none. `how` as for sigprocmask(): anything may be unblocked.
+class Mask {
+ public:
+  explicit Mask(const sigset_t* wanted, int how = SIG_SETMASK);
+  operator const sigset_t*() const { return is_none_ ? nullptr : &signals_; }
+
+ private:
+  sigset_t signals_;
+  bool is_none_;
+};
 
 }  // namespace spw::interpose

@@ -26,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -43,6 +44,9 @@
 #include <utime.h>
 
 #include "base/atomic.h"
+
+// Headers declare it with _FORTIFY_SOURCE only.
+extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
 
 namespace spw::interpose {
 

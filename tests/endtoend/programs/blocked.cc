@@ -1,18 +1,27 @@
 // Signals of the program's own beside faults of managed memory: blocked ones, and handlers of the signals that faults arrive as.
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "foreign_library.h"
 #include "parts.h"
 #include "print.h"
+
+// Declared in headers under other circumstances only: what ppoll() is with _FORTIFY_SOURCE, and sigpause() with BSD's argument.
+extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t bytes);
+extern "C" int old_sigpause(int mask) __asm__("sigpause");
 
 namespace {
 
@@ -37,6 +46,12 @@ void block_all() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
+bool is_blocked(int signal) {
+  sigset_t now;
+  pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  return sigismember(&now, signal) == 1;
+}
+
 // As servers do that wait for their signals in one thread.
 int threads(long) {
   block_all();
@@ -55,6 +70,30 @@ int threads(long) {
   return 0;
 }
 
+// The thread begins with its mask.
+int thread_with_a_mask(long) {
+  std::vector<uint64_t> words = numbers();
+  g_words = &words;
+  const auto all = std::make_unique<sigset_t>();
+  sigfillset(all.get());
+  const auto attributes = std::make_unique<pthread_attr_t>();
+  pthread_attr_init(attributes.get());
+  std::printf("set: %d\n", pthread_attr_setsigmask_np(attributes.get(), all.get()));
+  pthread_t thread;
+  const auto sum = [](void*) -> void* {
+    g_sum = foreign_sum(g_words->data(), kWords);
+    std::printf("term is blocked %d\n", is_blocked(SIGTERM));
+    return nullptr;
+  };
+  pthread_create(&thread, attributes.get(), sum, nullptr);
+  pthread_join(thread, nullptr);
+  print_sum("sum", g_sum);
+  std::printf("unset: %d\n", pthread_attr_setsigmask_np(attributes.get(), nullptr));
+  std::printf("set: %d\n", pthread_attr_getsigmask_np(attributes.get(), all.get()) == 0);
+  pthread_attr_destroy(attributes.get());
+  return 0;
+}
+
 void sum_in_handler(int) { g_sum = foreign_sum(g_words->data(), kWords); }
 
 int in_handler(long) {
@@ -63,11 +102,72 @@ int in_handler(long) {
   struct sigaction action{};
   action.sa_handler = sum_in_handler;
   sigfillset(&action.sa_mask);
-  sigaction(SIGUSR1, &action, nullptr);
-  raise(SIGUSR1);
-  print_sum("in the handler", g_sum);
-  signal(SIGUSR1, SIG_DFL);
+  for (const int number : {SIGUSR1, SIGSEGV, SIGBUS}) {
+    g_sum = 0;
+    sigaction(number, &action, nullptr);
+    raise(number);
+    print_sum("in the handler", g_sum);
+    signal(number, SIG_DFL);
+  }
   print_sum("sum", foreign_sum(words.data(), kWords));
+  return 0;
+}
+
+int wait_for_events(const sigset_t* mask, bool with_timespec) {
+  epoll_event event;
+  const int set = epoll_create1(0);
+  const int result =
+      with_timespec ? epoll_pwait2(set, &event, 1, nullptr, mask) : epoll_pwait(set, &event, 1, -1, mask);
+  close(set);  // leaves errno alone
+  return result;
+}
+
+struct Wait {
+  const char* name;
+  int (*until_signalled)(const sigset_t* mask);
+};
+constexpr Wait kWaits[] = {
+    {"sigsuspend", [](const sigset_t* mask) { return sigsuspend(mask); }},
+    {"ppoll", [](const sigset_t* mask) { return ppoll(nullptr, 0, nullptr, mask); }},
+    {"pselect", [](const sigset_t* mask) { return pselect(0, nullptr, nullptr, nullptr, nullptr, mask); }},
+    {"epoll_pwait", [](const sigset_t* mask) { return wait_for_events(mask, false); }},
+    {"epoll_pwait2", [](const sigset_t* mask) { return wait_for_events(mask, true); }},
+    {"ppoll, checked", [](const sigset_t* mask) { return __ppoll_chk(nullptr, 0, nullptr, mask, 0); }},
+    {"sigpause, old", [](const sigset_t*) { return old_sigpause(~(1 << (SIGUSR1 - 1))); }},
+};
+
+volatile sig_atomic_t g_term_was_blocked = 0;
+void sum_while_suspended(int signal) {
+  g_term_was_blocked = is_blocked(SIGTERM);
+  sum_in_handler(signal);
+}
+
+// A pending signal is let in by a mask that blocks all others; the mask itself is on the heap.
+int suspended(long which) {
+  const Wait& wait = kWaits[which];
+  std::vector<uint64_t> words = numbers();
+  g_words = &words;
+  struct sigaction action{};
+  action.sa_handler = sum_while_suspended;
+  sigaction(SIGUSR1, &action, nullptr);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &one, nullptr);
+  const auto others = std::make_unique<sigset_t>();
+  sigfillset(others.get());
+  sigdelset(others.get(), SIGUSR1);
+  for (int i = 0; i < 2; ++i) {
+    g_sum = 0;
+    raise(SIGUSR1);
+    const uint64_t before = g_sum;
+    const int result = wait.until_signalled(others.get());
+    const bool was_interrupted = errno == EINTR;
+    std::printf("%s: %d, interrupted %d, early %d\n", wait.name, result, was_interrupted, before != 0);
+    print_sum("in the handler", g_sum);
+    std::printf("term was blocked %d, is %d; usr1 is %d\n", static_cast<int>(g_term_was_blocked),
+                is_blocked(SIGTERM), is_blocked(SIGUSR1));
+  }
   return 0;
 }
 
@@ -125,7 +225,10 @@ int gone(long) {
 }
 
 constexpr Part kParts[] = {
-    {"threads", threads}, {"in_handler", in_handler}, {"own_handler", own_handler}, {"gone", gone}};
+    {"threads", threads},         {"thread_with_a_mask", thread_with_a_mask},
+    {"in_handler", in_handler},   {"suspended", suspended},
+    {"own_handler", own_handler}, {"gone", gone},
+};
 
 }  // namespace
 

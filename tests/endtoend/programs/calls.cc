@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -275,6 +276,13 @@ int signals_and_events(long) {
   auto* soon = holding(timespec{0, 1000});
   evict();
   say("sigtimedwait", sigtimedwait(set, told, soon));
+  evict();
+  const int signals = signalfd(-1, set, 0);
+  say("signalfd", signals >= 0);
+  raise(SIGUSR1);
+  auto* read_back = fresh<signalfd_siginfo>();
+  say("read", read(signals, read_back, sizeof *read_back) == sizeof *read_back);
+  std::printf("%d\n", read_back->ssi_signo == SIGUSR1);
   const int event = eventfd(7, 0);
   const int queue = epoll_create1(0);
   say("epoll_ctl", epoll_ctl(queue, EPOLL_CTL_ADD, event, holding(epoll_event{EPOLLIN, {}})));
