@@ -1,0 +1,12 @@
+#!/bin/sh
+# Recompiles a Rust program by way of LLVM bitcode: build.sh SPILLWAY_CLANG SOURCE.rs OUTPUT [FLAG...]
+#
+# Link-time optimisation brings the standard library into the program's own module, so that its collections are instrumented too;
+# panics abort, since nothing here unwinds. OUTPUT.native is the same program by rustc alone. Flags are spillway-clang's
+# (-fspillway-engine=translated). SPILLWAY_CLANG has to be built for rustc's LLVM (`rustc --version --verbose`) or a newer one.
+set -e
+[ $# -ge 3 ] || { echo "usage: build.sh SPILLWAY_CLANG SOURCE.rs OUTPUT [FLAG...]" >&2; exit 2; }
+clang=$1 source=$2 output=$3
+shift 3
+rustc -O -C lto=fat -C codegen-units=1 -C panic=abort --emit="llvm-bc=$output.bc,link=$output.native" "$source"
+"$clang" -O2 -Wno-override-module "$@" "$output.bc" -o "$output" -pthread -ldl -lm -lgcc_s
