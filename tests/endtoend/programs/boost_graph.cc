@@ -38,8 +38,8 @@ Graph random_graph(size_t vertices, size_t edges, bool acyclic = false) {
 
 int vectors(long) {
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Weight>;
-  constexpr size_t kVertices = 50'000;
-  const Graph graph = random_graph<Graph>(kVertices, 400'000);
+  constexpr size_t kVertices = 24'000;
+  const Graph graph = random_graph<Graph>(kVertices, 120'000);
   std::vector<uint64_t> distances(kVertices);
   std::vector<size_t> before(kVertices);
   boost::dijkstra_shortest_paths(graph, 0,
@@ -63,8 +63,8 @@ int vectors(long) {
 int nodes(long) {
   using Graph =
       boost::adjacency_list<boost::setS, boost::vecS, boost::undirectedS, boost::no_property, Weight>;
-  constexpr size_t kVertices = 20'000;
-  Graph graph = random_graph<Graph>(kVertices, 120'000);
+  constexpr size_t kVertices = 12'000;
+  Graph graph = random_graph<Graph>(kVertices, 46'000);
   std::vector<int> component(kVertices);
   printf("%d components\n", boost::connected_components(graph, component.data()));
   print_values("component", component);
@@ -84,8 +84,8 @@ int nodes(long) {
 int order(long) {
   using Graph =
       boost::adjacency_list<boost::listS, boost::vecS, boost::bidirectionalS, boost::no_property, Weight>;
-  constexpr size_t kVertices = 40'000;
-  const Graph graph = random_graph<Graph>(kVertices, 200'000, true);
+  constexpr size_t kVertices = 20'000;
+  const Graph graph = random_graph<Graph>(kVertices, 120'000, true);
   std::vector<size_t> sorted;
   boost::topological_sort(graph, std::back_inserter(sorted));
   print_values("order", sorted);

@@ -26,7 +26,7 @@ Eigen::MatrixXd numbers(Eigen::Index rows, Eigen::Index columns, uint64_t seed) 
 }
 
 int dense(long) {
-  constexpr Eigen::Index kRows = 640;
+  constexpr Eigen::Index kRows = 500;
   const Eigen::MatrixXd a = numbers(kRows, kRows, 1), b = numbers(kRows, kRows, 2);
   const Eigen::MatrixXd product = a * b;
   print_matrix("product", product);
@@ -56,7 +56,7 @@ Eigen::SparseMatrix<double> grid(int side) {
 }
 
 int sparse(long) {
-  constexpr int kSide = 250;
+  constexpr int kSide = 140;
   const Eigen::SparseMatrix<double> matrix = grid(kSide);
   const Eigen::VectorXd right = numbers(kSide * kSide, 1, 3);
   const Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> factors(matrix);
