@@ -3,6 +3,7 @@
 #include "abi/abi.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
+#include "pass/options.h"
 
 namespace spw::pass {
 
@@ -10,6 +11,13 @@ using namespace llvm;
 
 bool may_cross_granule(uint64_t size_bytes, Align alignment) {
   return size_bytes > std::min<uint64_t>(alignment.value(), SPW_GRANULE_BYTES);
+}
+
+bool trusts_alignments() { return opt_trust_alignment || opt_engine == Engine::kMapped; }
+
+// The processor itself insists on that of a vector.
+static Align certain_alignment(const Type& type, bool is_atomic, Align claimed) {
+  return trusts_alignments() || is_atomic || type.isVectorTy() ? claimed : Align(1);
 }
 
 std::optional<Access> access_of(Instruction& instruction, const DataLayout& layout) {
@@ -20,11 +28,11 @@ std::optional<Access> access_of(Instruction& instruction, const DataLayout& layo
   if (auto* load = dyn_cast<LoadInst>(&instruction)) {
     access.pointer_operand = LoadInst::getPointerOperandIndex();
     type = load->getType();
-    alignment = load->getAlign();
+    alignment = certain_alignment(*type, load->isAtomic(), load->getAlign());
   } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
     access.pointer_operand = StoreInst::getPointerOperandIndex();
     type = store->getValueOperand()->getType();
-    alignment = store->getAlign();
+    alignment = certain_alignment(*type, store->isAtomic(), store->getAlign());
     access.is_store = true;
   } else if (auto* update = dyn_cast<AtomicRMWInst>(&instruction)) {
     access.pointer_operand = AtomicRMWInst::getPointerOperandIndex();

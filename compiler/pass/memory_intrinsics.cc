@@ -29,7 +29,8 @@ void translate_pointer(CallBase& call, Operand operand, uint64_t size_bytes, Bas
   Value* address = call.getArgOperand(operand.number);
   IRBuilder<> builder(&call);
   Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
-  const bool may_cross = may_cross_granule(size_bytes, call.getParamAlign(operand.number).valueOrOne());
+  const Align alignment = trusts_alignments() ? call.getParamAlign(operand.number).valueOrOne() : Align(1);
+  const bool may_cross = may_cross_granule(size_bytes, alignment);
   BasicBlock* block = call.getParent();
   BasicBlock* use = block->splitBasicBlock(call.getIterator(), "spw.use");
   block->getTerminator()->eraseFromParent();

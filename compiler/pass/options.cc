@@ -23,6 +23,9 @@ opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each 
 opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),
                       desc("Keep the granule that a loop's stream of accesses is in, in registers"));
+opt<bool> opt_trust_alignment(
+    "spw-trust-alignment", init(false),
+    desc("Believe that numbers lie where their types say, so that none crosses a granule"));
 opt<bool> opt_count_hits("spw-count", init(false),
                          desc("Count direct SATC hits in the thread's direct_hits"));
 opt<unsigned> opt_inline_copy_bytes_max(

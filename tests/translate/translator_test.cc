@@ -213,6 +213,16 @@ TEST_P(LevelsTest, short_moves_across_blocks_agree_with_memmove) {
   }
 }
 
+// Such as the end of an object, behind which there may be no block at all.
+TEST_F(TranslatorTest, a_move_of_no_bytes_translates_neither_address) {
+  make({2, 3, 4});
+  char plain = 'x';
+  translator_->copy_few(reinterpret_cast<void*>(address_of(1)), &plain, 0);
+  translator_->copy_few(&plain, reinterpret_cast<void*>(address_of(2)), 0);
+  EXPECT_EQ(cache_.fills, 0u);
+  EXPECT_EQ(plain, 'x');
+}
+
 TEST_P(LevelsTest, a_raw_address_survives_the_promised_number_of_further_translations) {
   make({1, 1, 2});
   for (uint64_t round = 0; round < 1000; ++round) {

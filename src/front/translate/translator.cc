@@ -279,6 +279,7 @@ std::byte* Translator::span(uintptr_t address, size_t size, bool store) {
 void Translator::copy_few(void* to, const void* from, size_t size) {
   std::byte copy[kFewBytesMax];
   SPW_CHECK(size <= sizeof copy);
+  if (size == 0) return;  // neither address need be one of an object
   if (is_managed(from))
     read_managed(reinterpret_cast<uintptr_t>(from), copy, size);
   else

@@ -97,6 +97,36 @@ static void unaligned(void) {
   REPORT("unaligned", h);
 }
 
+// Through pointers whose type promises more than there is, as programs do on processors that do not mind.
+__attribute__((noinline)) static uint64_t swap_in(uint64_t* number, double* real, uint64_t value) {
+  const uint64_t old = *number;
+  *number = value;
+  *real += (double)(value % 1000);
+  return old;
+}
+
+__attribute__((noinline)) static void copy_over(uint64_t* to, const uint64_t* from) { memcpy(to, from, 16); }
+
+static void misaligned(void) {
+  uint64_t h = 3;
+  const int n = 20004;
+  char* bytes = malloc(n);
+  for (int i = 0; i < n; ++i) bytes[i] = (char)(i % 7);
+  for (int round = 0; round < 3; ++round) {
+    // Both the block's first use, and one right after a use of the block before.
+    for (int i = 4; i + 40 < n; i += 12) {
+      h = mix(h, swap_in((uint64_t*)(bytes + i), (double*)(bytes + i + 8), random_u64() >> 12));
+      copy_over((uint64_t*)(bytes + i + 20), (uint64_t*)(bytes + i + 4));
+    }
+    uint64_t* numbers = (uint64_t*)(bytes + 4);
+    for (int i = 0; i < (n - 4) / 8; ++i) numbers[i] = numbers[i] * 31 + (uint64_t)i;
+    for (int i = (n - 4) / 8; i-- > 1;) h = mix(h, numbers[i] - numbers[i - 1]);
+  }
+  HASH_BYTES(h, bytes, n);
+  REPORT("misaligned", h);
+  free(bytes);
+}
+
 static void bit_fields(void) {
   uint64_t h = 3;
   struct flags* f = calloc(N, sizeof *f);
@@ -196,6 +226,7 @@ static void tree(void) {
 int main(void) {
   widths();
   unaligned();
+  misaligned();
   bit_fields();
   by_value();
   varargs();

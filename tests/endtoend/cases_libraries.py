@@ -1,0 +1,34 @@
+"""Libraries of templates from Debian's packages, compiled into programs, on managed memory."""
+import json
+import os
+
+from kit import Config, Kit, SMALL, Skipped, expect
+
+ENGINES = ("translated", "mapped")
+EIGEN = "/usr/include/eigen3"
+# What they keep at a time is half as much again as the frames of this.
+CAP_12M = Config(("-O2",), "12M", "4K", "combining")
+
+
+def _same(kit: Kit, source: str, header: str, *parts: str, config: Config) -> None:
+    """Each part prints what it does natively, and did not fit."""
+    if not os.path.exists(header):
+        raise Skipped(f"{header} is missing (./dev setup installs it)")
+    report = kit.place / "report.json"
+    for part in parts:
+        report.unlink(missing_ok=True)
+        kit.same_as_native(source, part, configs=(config,), flags=("-w", f"-isystem{EIGEN}"), env={"SPILLWAY_STATS": str(report)})
+        counters = json.loads(report.read_text())["counters"]
+        expect(counters["evictions"] > 0 and counters["fills"] > 0 and counters["writebacks"] > 0, f"{part} fitted: {counters}")
+
+
+def eigen_solves_equations_beyond_the_cap(kit: Kit) -> None:
+    _same(kit, "eigen.cc", f"{EIGEN}/Eigen/Dense", "dense", "sparse", config=SMALL)
+
+
+def boost_graph_walks_graphs_beyond_the_cap(kit: Kit) -> None:
+    _same(kit, "boost_graph.cc", "/usr/include/boost/graph/adjacency_list.hpp", "vectors", "nodes", "order", config=CAP_12M)
+
+
+def hnswlib_builds_and_searches_an_index_beyond_the_cap(kit: Kit) -> None:
+    _same(kit, "hnswlib.cc", "/usr/include/hnswlib/hnswlib.h", "index", "threads", config=CAP_12M)
