@@ -124,7 +124,7 @@ bool expand(Plan& plan, ScalarEvolution& evolution, const DataLayout& layout) {
   plan.backedges_value = builder.CreateFreeze(builder.CreateZExt(backedges, word));
   for (Stream& stream : plan.streams) {
     Value* first = expander.expandCodeFor(stream.start, builder.getPtrTy(), place);
-    stream.low = builder.CreatePtrAdd(first, builder.getInt64(static_cast<uint64_t>(stream.group.low)));
+    stream.low = ptr_add(builder, first, builder.getInt64(static_cast<uint64_t>(stream.group.low)));
   }
   return true;
 }
@@ -275,7 +275,7 @@ class LoopWriter {
     for (Stream& stream : plan_.streams) {
       Value* moved =
           builder.CreateMul(iteration_, builder.getInt64(static_cast<uint64_t>(stream.stride_bytes)));
-      Value* low = builder.CreatePtrAdd(stream.low, moved);
+      Value* low = ptr_add(builder, stream.low, moved);
       Value* bits = builder.CreatePtrToInt(low, word_, "spw.address");
       const Translator::Range range{low, bits, stream.group.span_bytes(), true, stream.group.is_store};
       Value* delta = translator_.translate_range(range, &block, slow_entry_, place_);
@@ -294,7 +294,7 @@ class LoopWriter {
   void use_raw_addresses(const Stream& stream, Value* delta) {
     for (const Access& access : stream.group.accesses) {
       IRBuilder<> builder(access.instruction);
-      access.set_address(builder.CreatePtrAdd(access.address(), delta, "spw.raw"));
+      access.set_address(ptr_add(builder, access.address(), delta, "spw.raw"));
       forget_invariance(*access.instruction);
     }
   }
@@ -331,7 +331,7 @@ bool make_loops_block_wise(Translator& translator, FunctionAnalysisManager& anal
   auto& tree = analyses.getResult<DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   auto& assumptions = analyses.getResult<AssumptionAnalysis>(function);
-  const DataLayout& layout = function.getDataLayout();
+  const DataLayout& layout = function.getParent()->getDataLayout();
 
   SmallVector<Loop*, 8> innermost;
   for (Loop* loop : loops.getLoopsInPreorder())

@@ -48,7 +48,7 @@ class FunctionInstrumenter {
       instrument_memory_intrinsic(*intrinsic, translator_, windows_, unmanaged_);
     plain_.insert(lanes.begin(), lanes.end());
     // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
-    const DataLayout& layout = function_.getDataLayout();
+    const DataLayout& layout = function_.getParent()->getDataLayout();
     for (Instruction* instruction : reverse(plain_)) translator_.translate(*access_of(*instruction, layout));
     for (Instruction* instruction : reverse(rare_))
       translator_.translate(*access_of(*instruction, layout), Translator::Place::kRare);
@@ -60,7 +60,7 @@ class FunctionInstrumenter {
 
  private:
   void collect() {
-    const DataLayout& layout = function_.getDataLayout();
+    const DataLayout& layout = function_.getParent()->getDataLayout();
     for (Instruction& instruction : make_early_inc_range(instructions(function_))) {
       if (const auto access = access_of(instruction, layout)) {
         if (!unmanaged_.contains(access->address())) plain_.insert(&instruction);
@@ -77,7 +77,7 @@ class FunctionInstrumenter {
     if (opt_block_loops && make_loops_block_wise(translator_, analyses, plain_))
       analyses.invalidate(function_, PreservedAnalyses::none());
     if (!opt_merge && !opt_windows) return;
-    const DataLayout& layout = function_.getDataLayout();
+    const DataLayout& layout = function_.getParent()->getDataLayout();
     SmallVector<Access, 0> accesses;
     for (Instruction* instruction : plain_) accesses.push_back(*access_of(*instruction, layout));
     SegmentPlanner planner(analyses.getResult<ScalarEvolutionAnalysis>(function_),
@@ -123,10 +123,9 @@ class FunctionInstrumenter {
 
   void copy_byval_argument(CallBase& call, unsigned operand) {
     Type* type = call.getParamByValType(operand);
-    const DataLayout& layout = function_.getDataLayout();
+    const DataLayout& layout = function_.getParent()->getDataLayout();
     const Align alignment = call.getParamAlign(operand).value_or(layout.getABITypeAlign(type));
-    auto* copy = new AllocaInst(type, 0, nullptr, alignment, "spw.byval",
-                                function_.getEntryBlock().getFirstInsertionPt());
+    auto* copy = make_alloca(function_, type, "spw.byval", alignment);
     IRBuilder<> builder(&call);
     builder.CreateMemCpy(copy, alignment, call.getArgOperand(operand), alignment,
                          layout.getTypeAllocSize(type).getFixedValue());
@@ -198,7 +197,9 @@ Engine engine_of(const Module& module) {
 }  // namespace
 
 PreservedAnalyses MarkEnginePass::run(Module& module, ModuleAnalysisManager&) {
-  module.setModuleFlag(Module::Error, kEngineFlag, static_cast<uint32_t>(opt_engine.getValue()));
+  auto* engine =
+      ConstantInt::get(Type::getInt32Ty(module.getContext()), static_cast<uint32_t>(opt_engine.getValue()));
+  module.setModuleFlag(Module::Error, kEngineFlag, ConstantAsMetadata::get(engine));
   return PreservedAnalyses::all();
 }
 

@@ -90,7 +90,7 @@ Value* write_lane_loop(const Masked& m, BasicBlock* from, BasicBlock* to, Transl
                        SmallVectorImpl<Instruction*>& lanes, BasicBlock** last) {
   LLVMContext& context = from->getContext();
   Function& function = translator.function();
-  const DataLayout& layout = function.getDataLayout();
+  const DataLayout& layout = function.getParent()->getDataLayout();
   Type* element = m.vector->getElementType();
   const unsigned count = m.vector->getNumElements();
   const Align element_alignment =
@@ -103,8 +103,7 @@ Value* write_lane_loop(const Masked& m, BasicBlock* from, BasicBlock* to, Transl
   IRBuilder<> builder(from);
   builder.SetCurrentDebugLocation(m.intrinsic->getDebugLoc());
   // Two vectors of one type may be alive at once, so these slots are not shared.
-  AllocaInst* values =
-      new AllocaInst(m.vector, 0, "spw.values", function.getEntryBlock().getFirstInsertionPt());
+  AllocaInst* values = make_alloca(function, m.vector, "spw.values");
   builder.CreateStore(m.is_store ? m.stored : m.pass_through, values);
   AllocaInst* pointers = nullptr;
   if (m.lane_pointers) {
@@ -173,7 +172,7 @@ void lower_to_lanes(const Masked& m, Translator& translator, SmallVectorImpl<Ins
 bool is_masked_access(const IntrinsicInst& intrinsic) {
   Masked m;
   if (!describe(const_cast<IntrinsicInst&>(intrinsic), m)) return false;
-  const DataLayout& layout = intrinsic.getDataLayout();
+  const DataLayout& layout = intrinsic.getModule()->getDataLayout();
   return m.vector->getNumElements() <= 64 && layout.typeSizeEqualsStoreSize(m.vector->getElementType());
 }
 
@@ -227,14 +226,14 @@ void lower_masked_access(IntrinsicInst& intrinsic, Translator& translator, const
   if (m.packed || m.lane_pointers) return lower_to_lanes(m, translator, lanes);
 
   const uint64_t size_bytes =
-      translator.function().getDataLayout().getTypeStoreSize(m.vector).getFixedValue();
+      translator.function().getParent()->getDataLayout().getTypeStoreSize(m.vector).getFixedValue();
   BasicBlock* done = intrinsic.getParent()->splitBasicBlock(std::next(intrinsic.getIterator()), "spw.done");
   const auto probe = translator.probe(&intrinsic, m.pointer, size_bytes,
                                       may_cross_granule(size_bytes, m.alignment), m.is_store);
   BasicBlock* last = nullptr;
   Value* loaded = write_lane_loop(m, probe.miss, done, translator, lanes, &last);
   if (loaded) {
-    PHINode* result = PHINode::Create(m.vector, 2, "spw.masked", done->begin());
+    PHINode* result = make_phi(*done, m.vector, 2, "spw.masked");
     intrinsic.replaceAllUsesWith(result);
     result->addIncoming(&intrinsic, intrinsic.getParent());
     result->addIncoming(loaded, last);

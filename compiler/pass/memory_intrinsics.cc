@@ -1,6 +1,7 @@
 #include "pass/memory_intrinsics.h"
 
 #include "abi/abi.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 
 namespace spw::pass {
@@ -55,7 +56,7 @@ void translate_inline(CallBase& call, uint64_t size_bytes, ArrayRef<Operand> ope
   if (pred_empty(across)) {
     across->eraseFromParent();
   } else if (!call.getType()->isVoidTy()) {
-    PHINode* both = PHINode::Create(call.getType(), 2, "spw.both", done->begin());
+    PHINode* both = make_phi(*done, call.getType(), 2, "spw.both");
     call.replaceAllUsesWith(both);
     both->addIncoming(&call, call.getParent());
     both->addIncoming(result, across);

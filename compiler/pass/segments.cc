@@ -137,7 +137,7 @@ size_t SegmentPlanner::plan_segment(ArrayRef<Access> run) {
     const bool begins = is_new && group.pays() && group.accesses[0].instruction == access.instruction;
     if (begins && !available_before(access.address(), head, 0)) {
       const size_t lost = count_if(drop_begin(seq(end, run.size())),
-                                   [&](size_t i) { return taken_as.contains(group_of[i]); });
+                                   [&](size_t i) { return taken_as.count(group_of[i]) != 0; });
       if (lost < group.accesses.size()) break;
     } else if (begins) {
       if (translations + alone + 1 > Segment::kTranslationsMax) break;

@@ -1,6 +1,7 @@
 #include "abi/abi.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/ValueMapper.h"
+#include "pass/llvm_versions.h"
 #include "pass/segments.h"
 
 namespace spw::pass {
@@ -22,15 +23,14 @@ BasicBlock* clone_piece(BasicBlock* fast, BasicBlock* join, ValueToValueMapTy& c
   BasicBlock* slow = CloneBasicBlock(fast, copies, ".slow", fast->getParent());
   for (Instruction& instruction : *slow) {
     RemapInstruction(&instruction, copies, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
-    RemapDbgRecordRange(fast->getModule(), instruction.getDbgRecordRange(), copies,
-                        RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+    remap_debug_users(instruction, copies, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
   }
   for (Instruction& instruction : *fast) {
     SmallVector<Use*, 8> outside;
     for (Use& use : instruction.uses())
       if (cast<Instruction>(use.getUser())->getParent() != fast) outside.push_back(&use);
     if (outside.empty()) continue;
-    PHINode* both = PHINode::Create(instruction.getType(), 2, "spw.both", join->begin());
+    PHINode* both = make_phi(*join, instruction.getType(), 2, "spw.both");
     both->addIncoming(&instruction, fast);
     both->addIncoming(copies[&instruction], slow);
     for (Use* use : outside) use->set(both);
@@ -52,9 +52,9 @@ class HeadWriter {
     const DebugLoc& place = first.instruction->getDebugLoc();
     IRBuilder<> builder(*block);
     builder.SetCurrentDebugLocation(place);
-    Value* low =
-        group.low ? builder.CreatePtrAdd(first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
-                  : first.address();
+    Value* low = group.low
+                     ? ptr_add(builder, first.address(), builder.getInt64(static_cast<uint64_t>(group.low)))
+                     : first.address();
     Value* bits = builder.CreatePtrToInt(low, builder.getInt64Ty(), "spw.address");
     const bool may_span = group.may_cross() && spans_left_ > 0;
     spans_left_ -= may_span;
@@ -102,8 +102,7 @@ void translate_segment(const Segment& segment, Windows& windows, SetVector<Instr
     Value* raw = writer.translate(group, &block);
     for (const auto& [access, offset] : zip_equal(group.accesses, group.offsets)) {
       IRBuilder<> builder(access.instruction);
-      access.set_address(
-          builder.CreatePtrAdd(raw, builder.getInt64(static_cast<uint64_t>(offset - group.low))));
+      access.set_address(ptr_add(builder, raw, builder.getInt64(static_cast<uint64_t>(offset - group.low))));
       forget_invariance(*access.instruction);
     }
   }

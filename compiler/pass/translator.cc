@@ -4,6 +4,7 @@
 
 #include "abi/abi.h"
 #include "llvm/IR/MDBuilder.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 
 namespace spw::pass {
@@ -13,7 +14,8 @@ using namespace llvm;
 namespace {
 
 Value* load_field(IRBuilder<>& builder, Type* type, Value* base, uint64_t offset) {
-  Value* address = offset ? builder.CreateInBoundsPtrAdd(base, builder.getInt64(offset)) : base;
+  Value* address =
+      offset ? builder.CreateInBoundsGEP(builder.getInt8Ty(), base, builder.getInt64(offset)) : base;
   return builder.CreateAlignedLoad(type, address, Align(type->getIntegerBitWidth() / 8));
 }
 
@@ -31,16 +33,13 @@ Translator::Translator(Function& function, RuntimeSymbols& symbols)
 
 AllocaInst* Translator::slot(Type* type) {
   AllocaInst*& slot = slots_[type];
-  if (!slot) {
-    BasicBlock& entry = function_.getEntryBlock();
-    slot = new AllocaInst(type, 0, "spw.slot", entry.getFirstInsertionPt());
-  }
+  if (!slot) slot = make_alloca(function_, type, "spw.slot");
   return slot;
 }
 
 void Translator::count_hit(IRBuilder<>& builder) {
   Value* counter =
-      builder.CreatePtrAdd(symbols_.thread(builder), builder.getInt64(offsetof(__spw_thread, direct_hits)));
+      ptr_add(builder, symbols_.thread(builder), builder.getInt64(offsetof(__spw_thread, direct_hits)));
   Value* hits = builder.CreateLoad(builder.getInt64Ty(), counter);
   builder.CreateStore(builder.CreateAdd(hits, builder.getInt64(1)), counter);
 }
@@ -65,7 +64,7 @@ Translator::Lookup Translator::lookup(BasicBlock* from, BasicBlock* unmanaged, V
   Value* mask = load_field(builder, builder.getInt64Ty(), thread, offsetof(__spw_thread, direct_mask_bytes));
   Value* table = builder.CreateAlignedLoad(builder.getPtrTy(), thread, Align(8));
   Value* index = builder.CreateAnd(builder.CreateLShr(bits, SPW_GRANULE_SHIFT - kEntryShift), mask);
-  Value* entry = builder.CreatePtrAdd(table, index, "spw.entry");
+  Value* entry = ptr_add(builder, table, index, "spw.entry");
   Value* last = may_cross ? builder.CreateAdd(bits, builder.getInt64(size_bytes - 1)) : bits;
   Value* granule = builder.CreateTrunc(builder.CreateLShr(last, SPW_GRANULE_SHIFT), builder.getInt32Ty());
   const uint64_t tag_offset =
@@ -88,7 +87,7 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
   IRBuilder<> builder(head);
   builder.SetCurrentDebugLocation(place);
   Value* bits = builder.CreatePtrToInt(address, builder.getInt64Ty(), "spw.address");
-  PHINode* raw = PHINode::Create(builder.getPtrTy(), 3, "spw.raw", use->begin());
+  PHINode* raw = make_phi(*use, builder.getPtrTy(), 3, "spw.raw");
   raw->setDebugLoc(place);
   raw->addIncoming(address, head);
   if (where == Place::kRare) {
@@ -98,7 +97,7 @@ Translator::Probe Translator::probe(Instruction* before, Value* address, uint64_
   }
   const Lookup found = lookup(head, use, bits, size_bytes, may_cross, is_store, place);
   builder.SetInsertPoint(found.hit);
-  raw->addIncoming(builder.CreatePtrAdd(address, found.delta), found.hit);
+  raw->addIncoming(ptr_add(builder, address, found.delta), found.hit);
   builder.CreateBr(use);
   return {found.miss, use, raw};
 }

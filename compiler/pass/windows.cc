@@ -5,6 +5,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
+#include "pass/llvm_versions.h"
 
 namespace spw::pass {
 
@@ -70,7 +71,7 @@ Value* Windows::translate(const Window* window, const Translator::Range& range, 
   Value* delta = translator_.translate_range(range, block, crossing, place);
   IRBuilder<> builder(*block);
   builder.SetCurrentDebugLocation(place);
-  return builder.CreatePtrAdd(range.low, delta, "spw.raw");
+  return ptr_add(builder, range.low, delta, "spw.raw");
 }
 
 Value* Windows::translate_through(const Window& window, const Translator::Range& range, BasicBlock** block,
@@ -114,7 +115,7 @@ Value* Windows::translate_through(const Window& window, const Translator::Range&
   offset->addIncoming(distance, from);
   offset->addIncoming(within, *block);
   *block = ready;
-  return builder.CreatePtrAdd(raw, offset, "spw.raw");
+  return ptr_add(builder, raw, offset, "spw.raw");
 }
 
 void Windows::finish() {

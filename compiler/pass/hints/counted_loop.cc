@@ -3,6 +3,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
+#include "pass/llvm_versions.h"
 
 namespace spw::pass {
 
@@ -77,7 +78,7 @@ namespace {
 Value* first_compared(const CountedLoop& loop, IRBuilder<>& builder, Value* now) {
   if (loop.compared == loop.counter) return now;
   if (now->getType()->isPointerTy())
-    return builder.CreatePtrAdd(now, builder.getInt64(static_cast<uint64_t>(loop.step)));
+    return ptr_add(builder, now, builder.getInt64(static_cast<uint64_t>(loop.step)));
   return builder.CreateAdd(now, ConstantInt::getSigned(now->getType(), loop.step));
 }
 
@@ -118,7 +119,7 @@ ChunkedLoop ChunkedLoop::cut(const CountedLoop& loop, Chunk chunk) {
   Value* way = chunk(builder, result, left);
   if (loop.step < 0) way = builder.CreateNeg(way);
   Value* end = from->getType()->isPointerTy()
-                   ? builder.CreatePtrAdd(from, way)
+                   ? ptr_add(builder, from, way)
                    : builder.CreateAdd(from, builder.CreateTrunc(way, from->getType()), "spw.end");
   BasicBlock* last = builder.GetInsertBlock();
   builder.CreateBr(loop.header);

@@ -6,6 +6,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 
 namespace spw::pass {
@@ -234,8 +235,7 @@ Value* compute(Value* address, const Loop& loop, ValueToValueMapTy& known, IRBui
   auto* instruction = cast<Instruction>(address);
   Instruction* copy = instruction->clone();
   for (Use& operand : copy->operands()) operand.set(compute(operand, loop, known, builder));
-  copy->dropUBImplyingAttrsAndMetadata();
-  copy->dropPoisonGeneratingFlags();
+  drop_what_may_be_undefined(*copy);
   builder.Insert(copy);
   known[address] = copy;
   return copy;

@@ -48,7 +48,7 @@ void HintWriter::test(Instruction& before, Value* address, bool is_store, Addres
   Value* says_no = is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
                             : builder.CreateICmpSLT(hint, builder.getInt8(0));
   const DebugLoc where = before.getDebugLoc();
-  Instruction* end = SplitBlockAndInsertIfThen(says_no, before.getIterator(), false, unlikely_);
+  Instruction* end = SplitBlockAndInsertIfThen(says_no, &before, false, unlikely_);
   builder.SetInsertPoint(end);
   builder.SetCurrentDebugLocation(where);
   call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
@@ -72,7 +72,7 @@ void HintWriter::test_at_piece_entry(Instruction& before, Value* lead, int64_t s
                       : builder.CreateICmpUGE(offset, builder.getInt64(last_entry));
   MDNode* weights = MDBuilder(module_.getContext())
                         .createBranchWeights(1, static_cast<uint32_t>(SPW_HINT_PIECE_BYTES / stride));
-  Instruction* end = SplitBlockAndInsertIfThen(enters, before.getIterator(), false, weights);
+  Instruction* end = SplitBlockAndInsertIfThen(enters, &before, false, weights);
   test(*end, lead, is_store);
 }
 

@@ -13,6 +13,7 @@
 #include "pass/hints/hint_writer.h"
 #include "pass/hints/stream_loops.h"
 #include "pass/hints/two_versions.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 #include "pass/unmanaged_pointers.h"
 
@@ -68,7 +69,7 @@ class FunctionHints {
   };
 
   void collect() {
-    const DataLayout& layout = function_.getDataLayout();
+    const DataLayout& layout = function_.getParent()->getDataLayout();
     for (Instruction& instruction : instructions(function_)) {
       if (const auto access = access_of(instruction, layout)) {
         if (!unmanaged_.contains(access->address())) accesses_.push_back(*access);
@@ -140,7 +141,7 @@ class FunctionHints {
   void test_last(Instruction& before, const Range& range, HintWriter::Address kind) {
     IRBuilder<> builder(&before);
     Value* bytes = builder.CreateZExtOrTrunc(range.bytes, builder.getInt64Ty());
-    Value* last = builder.CreatePtrAdd(range.address, builder.CreateSub(bytes, builder.getInt64(1)));
+    Value* last = ptr_add(builder, range.address, builder.CreateSub(bytes, builder.getInt64(1)));
     writer_.test(before, last, range.is_store, kind);
   }
 
@@ -157,7 +158,7 @@ class FunctionHints {
     Value* is_long = builder.CreateICmpUGE(bytes, builder.getInt64(SPW_HINT_RANGE_BYTES_MIN));
     Instruction* when_long = nullptr;
     Instruction* when_short = nullptr;
-    SplitBlockAndInsertIfThenElse(is_long, before.getIterator(), &when_long, &when_short);
+    SplitBlockAndInsertIfThenElse(is_long, &before, &when_long, &when_short);
     builder.SetInsertPoint(when_long);
     builder.SetCurrentDebugLocation(before.getDebugLoc());
     writer_.call_range(builder, range.address, bytes, range.is_store);

@@ -2,6 +2,7 @@
 
 #include "abi/hints.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "pass/llvm_versions.h"
 #include "pass/options.h"
 
 namespace spw::pass {
@@ -13,7 +14,7 @@ namespace {
 uint64_t length(int64_t stride_bytes) { return static_cast<uint64_t>(std::abs(stride_bytes)); }
 
 Value* moved(IRBuilder<>& builder, Value* address, int64_t bytes) {
-  return bytes == 0 ? address : builder.CreatePtrAdd(address, builder.getInt64(static_cast<uint64_t>(bytes)));
+  return bytes == 0 ? address : ptr_add(builder, address, builder.getInt64(static_cast<uint64_t>(bytes)));
 }
 
 // How many more iterations after this one `lead` stays in its piece.
@@ -79,8 +80,7 @@ void announce(const PlannedLoop& planned, HintWriter& writer) {
   Value* left = counted.distance(builder, planned.first_count);
   const uint64_t iterations_min = SPW_HINT_STREAM_BYTES_MIN / longest_stride;
   Value* is_long = builder.CreateICmpUGE(left, builder.getInt64(iterations_min * counted.stride()));
-  Instruction* end =
-      SplitBlockAndInsertIfThen(is_long, planned.before->getIterator(), false, writer.unlikely());
+  Instruction* end = SplitBlockAndInsertIfThen(is_long, planned.before, false, writer.unlikely());
   for (const PlannedHint& stream : planned.streams) {
     builder.SetInsertPoint(end);
     const uint64_t stride = length(stream.stride_bytes);
@@ -89,9 +89,9 @@ void announce(const PlannedLoop& planned, HintWriter& writer) {
         builder.CreateMul(builder.CreateAdd(iterations, builder.getInt64(1)), builder.getInt64(stride));
     Value* low = stream.stride_bytes > 0
                      ? stream.first
-                     : builder.CreatePtrAdd(stream.first, builder.CreateSub(builder.getInt64(stride), bytes));
+                     : ptr_add(builder, stream.first, builder.CreateSub(builder.getInt64(stride), bytes));
     Value* is_worth_it = builder.CreateICmpUGE(bytes, builder.getInt64(SPW_HINT_STREAM_BYTES_MIN));
-    Instruction* inner = SplitBlockAndInsertIfThen(is_worth_it, end->getIterator(), false);
+    Instruction* inner = SplitBlockAndInsertIfThen(is_worth_it, end, false);
     builder.SetInsertPoint(inner);
     writer.call_stream(builder, low, bytes, stream.is_store);
   }

@@ -1,7 +1,6 @@
 #include "pass/hints/two_versions.h"
 
 #include "llvm/IR/DebugInfo.h"
-#include "llvm/IR/EHPersonalities.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -177,8 +176,8 @@ void TwoVersions::repair() {
       for (Use* use : uses) updater.AddUse(variable, use);
     }
     if (!instruction.isUsedByMetadata()) continue;
-    for (DbgVariableRecord* record : debug_records_of(instruction))
-      if (!tree.dominates(&instruction, record->getInstruction())) record->setKillLocation();
+    for (DebugUser* user : debug_users_of(instruction))
+      if (!tree.dominates(&instruction, place_of(user))) user->setKillLocation();
   }
   updater.RewriteAllUses(&tree);
 }
