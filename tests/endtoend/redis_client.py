@@ -4,7 +4,7 @@ import socket
 import subprocess
 import time
 
-from kit import expect
+from kit import Wrong, expect
 
 START_TIME_LIMIT_S = 60
 # Few enough that answers wait in the socket while commands are still being sent.
@@ -41,7 +41,7 @@ class RedisClient:
                 self.connection.sendall(b"".join(map(_encoded, some)))
                 found += [self._answer() for _ in some]
             except OSError as error:
-                expect(False, f"at {some[0]}: {error}; {self._last_words()}")
+                raise Wrong(f"at {some[0]}: {error}; {self._last_words()}") from None
         return found
 
     def leave(self, *command) -> None:
@@ -51,7 +51,8 @@ class RedisClient:
 
     def _answer(self):
         line = self.answers.readline().decode(errors="replace").rstrip("\r\n")
-        expect(line != "", f"the server left; {self._last_words()}")
+        if not line:
+            raise Wrong(f"the server left; {self._last_words()}")
         kind, rest = line[0], line[1:]
         expect(kind != "-", f"the server answered {rest}")
         if kind == "+":
