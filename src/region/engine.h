@@ -43,6 +43,8 @@ class Engine : public ManagedAccess {
   virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/) { return false; }
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.
   virtual void forked() = 0;
+  // Adds to the counters what threads that have not ended have counted for themselves.
+  virtual void settle_counters() {}
   // What it uses beside the frames: translation caches, staging, hints.
   virtual uint64_t metadata_bytes() const = 0;
 };

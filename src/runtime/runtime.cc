@@ -272,6 +272,7 @@ void Runtime::finish() {
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());
   if (options_.stats.kind == StatsKind::kOff) return;
+  engine_->settle_counters();
   telemetry::Totals totals = telemetry::read_totals();
   if (options_.stats.kind == StatsKind::kText) {
     std::string text = telemetry::report_text(facts(), totals);

@@ -28,10 +28,7 @@ uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& optio
   return std::clamp(cache.frames_per_partition() / 16, kSlotsMin, kAliasSlotsMax);
 }
 
-void reset_thread_block() {
-  telemetry::count(telemetry::Counter::direct_hits, __spw_thread_v1.direct_hits);
-  __spw_thread_v1 = {&g_no_entry, 0, 0};
-}
+void reset_thread_block() { __spw_thread_v1 = {&g_no_entry, 0, 0}; }
 
 }  // namespace
 
@@ -66,12 +63,39 @@ Translator& TranslatedEngine::register_thread() {
   Result<cache::Client*> client = config_.cache->open_client();
   if (!client) config_.fatal(client.status());
   t_translator = new Translator(config_, **client, *shape, __spw_thread_v1);
+  {
+    std::lock_guard lock(live_mutex_);
+    live_.push_back({&__spw_thread_v1, 0});
+  }
   pthread_setspecific(key_, t_translator);
   return *t_translator;
 }
 
 void TranslatedEngine::thread_ended(void* translator) {
   if (TranslatedEngine* engine = g_engine.load_acquire()) engine->close(static_cast<Translator*>(translator));
+}
+
+// The thread may go on counting: what it writes meanwhile is seen by the next, or not at all at the process's end.
+void TranslatedEngine::LiveThread::settle() {
+  const uint64_t hits = __atomic_load_n(&block->direct_hits, __ATOMIC_RELAXED);
+  telemetry::count(telemetry::Counter::direct_hits, hits - counted);
+  counted = hits;
+}
+
+void TranslatedEngine::settle_counters() {
+  std::lock_guard lock(live_mutex_);
+  for (LiveThread& thread : live_) thread.settle();
+}
+
+// This one, whose block is about to go.
+void TranslatedEngine::forget_thread() {
+  std::lock_guard lock(live_mutex_);
+  const auto own = std::find_if(live_.begin(), live_.end(),
+                                [](const LiveThread& thread) { return thread.block == &__spw_thread_v1; });
+  if (own == live_.end()) return;
+  own->settle();
+  *own = live_.back();
+  live_.pop_back();
 }
 
 void TranslatedEngine::end_thread() {
@@ -82,6 +106,7 @@ void TranslatedEngine::end_thread() {
 
 void TranslatedEngine::close(Translator* translator) {
   if (forked_) return;
+  forget_thread();
   reset_thread_block();
   t_translator = nullptr;
   translator->flush();

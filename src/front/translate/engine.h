@@ -11,7 +11,9 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/atomic.h"
 #include "front/translate/alias_table.h"
@@ -46,6 +48,7 @@ class TranslatedEngine final : public region::Engine {
   // A fault in code that was not recompiled: makes the block accessible there. False: not served.
   bool admit_fault(uintptr_t address, bool is_store) override;
   void forked() override;
+  void settle_counters() override;
   uint64_t metadata_bytes() const override { return satc_bytes_.load_relaxed(); }
 
   // This thread's translator, registering the thread if need be.
@@ -58,6 +61,14 @@ class TranslatedEngine final : public region::Engine {
   Translator& register_thread();
   static void thread_ended(void* translator);
   void close(Translator* translator);
+  void forget_thread();
+
+  // A thread's direct hits, which instrumented code counts where only that thread writes, and how many the counters have.
+  struct LiveThread {
+    const __spw_thread* block;
+    uint64_t counted;
+    void settle();
+  };
 
   TranslatorConfig config_;
   PinBudget budget_;
@@ -66,6 +77,8 @@ class TranslatedEngine final : public region::Engine {
   Atomic<uint64_t> satc_bytes_{0};
   Atomic<uint32_t> held_windows_{0};
   bool forked_ = false;
+  std::mutex live_mutex_;
+  std::vector<LiveThread> live_;
 };
 
 }  // namespace spw::front
