@@ -14,4 +14,4 @@ def direct_hits_of_threads_that_are_still_there_are_counted(kit: Kit) -> None:
     direct = json.loads(report.read_text())["levels"]["direct"]
     reads = 2_000_000
     expect(0.99 * reads < direct["hits"] + direct["misses"] < 1.5 * reads, f"{direct}, of {reads} reads")
-    expect(direct["hits"] > 0.5 * reads, f"{direct}, of {reads} reads")
+    expect(direct["hits"] > 0.2 * reads, f"{direct}, of {reads} reads")
