@@ -77,9 +77,9 @@ class FaultServerTest : public testing::Test {
   }
 
   void fill(const FaultEvent& event) {
+    served_.fetch_add(1);  // first, so that who is woken finds itself counted
     // EEXIST: another thread's fault on the page was served first.
     (void)faults_.copy(reinterpret_cast<void*>(event.address), contents_.data(), kMmuPageBytes, false);
-    served_.fetch_add(1);
   }
   std::unique_ptr<FaultServer> serve_with(unsigned pollers, unsigned workers, FaultServer::Serve serve) {
     auto server =
