@@ -51,13 +51,16 @@ void wait_until_others_sleep() {
   const std::string self = std::to_string(::gettid());
   for (bool all_sleep = false; !all_sleep;) {
     all_sleep = true;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::ifstream file(task.path() / "stat");
+    std::error_code gone;  // a thread that ends meanwhile: look again
+    for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
+         task.increment(gone)) {
+      std::ifstream file(task->path() / "stat");
       std::string stat((std::istreambuf_iterator<char>(file)), {});
       const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
-      if (task.path().filename() == self || name_end == stat.npos) continue;
+      if (task->path().filename() == self || name_end == stat.npos) continue;
       all_sleep = all_sleep && stat.compare(name_end, 3, ") S") == 0;
     }
+    all_sleep = all_sleep && !gone;
   }
 }
 
