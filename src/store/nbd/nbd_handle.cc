@@ -13,6 +13,8 @@ namespace {
 
 // What a server that says nothing about its limits has to accept, by the protocol.
 constexpr uint64_t kPayloadBytesDefault = 32 * kMiB;
+constexpr unsigned kConnectAttemptsMax = 4;
+constexpr uint64_t kConnectPauseNs = 50'000'000;
 
 Status refused(const NbdAddress& address, int error, const std::string& why) {
   return Status::sentence(error == 0 ? ENOTCONN : error, address.text + ": " + why);
@@ -69,7 +71,18 @@ int NbdHandle::poll(int wake_fd, uint64_t deadline_ns) {
   return error == 0 ? ENOTCONN : error;
 }
 
+// A server that is busy with the end of another connection may reset a new one in the middle of its negotiation (nbdkit does
+// so once in a hundred times).
 Result<NbdHandle> NbdHandle::connect(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns) {
+  for (unsigned attempt = 1;; ++attempt) {
+    Result<NbdHandle> made = connect_once(lib, address, deadline_ns);
+    if (made || made.status().error() != ECONNRESET || attempt == kConnectAttemptsMax) return made;
+    platform::sleep_ns(kConnectPauseNs);
+  }
+}
+
+Result<NbdHandle> NbdHandle::connect_once(const Libnbd& lib, const NbdAddress& address,
+                                          uint64_t deadline_ns) {
   NbdHandle made;
   made.lib_ = &lib;
   made.handle_ = lib.create();

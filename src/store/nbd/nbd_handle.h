@@ -25,7 +25,8 @@ struct NbdExport {
 
 class NbdHandle {
  public:
-  // Connects and negotiates until `deadline_ns`. Errors: a sentence with the address, what libnbd said and what to do.
+  // Connects and negotiates until `deadline_ns`; a connection that is reset meanwhile is tried again. Errors: a sentence with the
+  // address, what libnbd said and what to do.
   static Result<NbdHandle> connect(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns);
   NbdHandle() = default;
   NbdHandle(NbdHandle&& other) noexcept
@@ -51,6 +52,7 @@ class NbdHandle {
   int poll(int wake_fd, uint64_t deadline_ns);
 
  private:
+  static Result<NbdHandle> connect_once(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns);
   Status start(const NbdAddress& address);
   Status read_facts(const NbdAddress& address);
 
