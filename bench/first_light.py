@@ -234,7 +234,7 @@ SECTIONS = {
 
 
 def main(arguments: list[str]) -> int:
-    parser = command.parser("first-light", __doc__, SECTIONS, peer_limit_s=240)
+    parser = command.parser("first-light", __doc__, SECTIONS, peer_limit_s=None)
     parser.add_argument("--quick", action="store_true", help="a sixteenth of the data, once: for trying it out")
     parser.add_argument("--block", default="64K", help="block size of the TeraSort runs [64K]")
     options = parser.parse_args(arguments)
@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> int:
 
     def make_bench(programs):
         return Bench("first-light", programs=programs, sizes=sizes, block=options.block,
-                     peer_limit_s=min(options.peer_limit, 20) if options.quick else options.peer_limit)
+                     peer_limit_s=options.peer_limit or (20 if options.quick else 240))
 
     about = {"scale": "1/16" if options.quick else "1"}
     need_bytes = 4 * sizes.spill_records * RECORD_BYTES + 2 * GIB

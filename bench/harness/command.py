@@ -9,17 +9,18 @@ from .programs import Programs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "BENCHMARKS.md"
-MIB, GIB = 1 << 20, 1 << 30
 
 
 def parser(name: str, text: str, sections: dict, peer_limit_s: float | None) -> argparse.ArgumentParser:
+    """`peer_limit_s`: the default; None where the benchmark has one of its own for each size."""
     made = argparse.ArgumentParser(prog=f"bench/run {name}", description=text.splitlines()[0])
     made.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     made.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
     made.add_argument("--results", type=pathlib.Path, help="directory for what is written [the build's bench/]")
     made.add_argument("--only", choices=sections, action="append", help="this section only (may be repeated)")
     made.add_argument("--peer-limit", type=float, metavar="SECONDS", default=peer_limit_s,
-                      help="stop a peer after this long, if not after some times our own time [%(default)s]")
+                      help="stop a peer after this long, if not after some times our own time "
+                      f"[{peer_limit_s or 'depends on the size'}]")
     made.add_argument("--update-docs", action="store_true", help="put what was measured into docs/")
     return made
 
