@@ -108,6 +108,21 @@ TEST_P(SharedCacheTest, sync_writes_a_pinned_block_and_leaves_it_dirty) {
   f.cache().unpin(f.client(), pin.frame);
 }
 
+// They stay dirty, so that what came along with one would come along with each.
+TEST_P(SharedCacheTest, sync_writes_each_of_many_pinned_blocks_once) {
+  CacheFixture f(one_partition(256));
+  Pin pins[64];
+  for (uint64_t b = 0; b < 64; ++b) {
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(64 + b), Access::kWrite, &pins[b]));
+    std::memcpy(pins[b].data, &b, sizeof b);
+  }
+  CounterDelta delta;
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), 256));
+  EXPECT_EQ(delta(Counter::writebacks), 64u);
+  for (uint64_t b = 0; b < 64; ++b) EXPECT_EQ(f.stored(64 + b), b);
+  for (const Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
+}
+
 TEST_P(SharedCacheTest, sync_of_a_clean_range_writes_nothing_but_syncs) {
   CacheFixture f(small_cache(64));
   f.read(1);

@@ -75,6 +75,8 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  // Dedicated servers write behind by themselves: with nothing dirty they have nothing to do.
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), kUsed));
   f.cache().check_invariants();
 }
 

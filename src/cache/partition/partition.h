@@ -158,7 +158,7 @@ class Partition final : private FrameProbe {
   struct Run;
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   Started start_writeback(uint32_t frame, bool pinned_too);
-  bool extend_run(Run& run, bool forward, bool pinned_too);
+  bool extend_run(Run& run, bool forward);
   void leave_homeless(uint32_t frame, BlockId block);
   void issue_run(IoOp& op, const Run& run);
   void submit_writebacks();

@@ -62,9 +62,9 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
   run.end = run.begin + 1;
   run.first = backing;
   run.frames[run.begin] = global(frame);
-  while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true, pinned_too)) {
+  while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true)) {
   }
-  while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false, pinned_too)) {
+  while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false)) {
   }
   Resident residents[kGroupBlocks];
   for (uint32_t i = 0; i < run.count(); ++i)
@@ -93,20 +93,21 @@ void Partition::leave_homeless(uint32_t frame, BlockId block) {
     word(frame).end_writing();
 }
 
-// Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store.
-bool Partition::extend_run(Run& run, bool forward, bool pinned_too) {
+// Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store. Not a pinned
+// one: that stays dirty, and a flush that comes to it would write it again, and all of its neighbours with it.
+bool Partition::extend_run(Run& run, bool forward) {
   uint32_t place = forward ? run.end : run.begin - 1;
   BlockId block(run.group_first + place);
   FrameId frame = commons_.table.find(block);
   if (frame == kNoFrame) return false;
   AtomicPinWord& pin_word = commons_.table.word(frame);
   PinWord seen = pin_word.load_relaxed();
-  if (!seen.dirty() || seen.writing() || (seen.refs() > 0 && !pinned_too)) return false;
+  if (!seen.dirty() || seen.writing() || seen.refs() > 0) return false;
   Backing backing = commons_.blocks.locate_for_writeback(block);
   uint64_t bytes = commons_.block_bytes();
   bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes
                          : backing.offset_bytes + bytes == run.first.offset_bytes;
-  if (backing.store != run.first.store || !adjoins || !pin_word.try_begin_writing(pinned_too)) return false;
+  if (backing.store != run.first.store || !adjoins || !pin_word.try_begin_writing(false)) return false;
   run.frames[place] = frame;
   if (forward) {
     ++run.end;
