@@ -21,7 +21,11 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3")
 ENGINES = ("translated", "mapped")
 FLAGS = ("-std=c++17", "-w", "-Wno-narrowing", "-pthread", "-I/usr/include/csmith", f"-I{HERE}")
 MEMORY = "8M"
-GENERATE_LIMIT_S, COMPILE_LIMIT_S, NATIVE_LIMIT_S, RUN_LIMIT_S = 20, 120, 2, 60
+GENERATE_LIMIT_S, COMPILE_LIMIT_S, NATIVE_LIMIT_S, RUN_LIMIT_S = 60, 120, 2, 60
+# Of the processor. What csmith makes at all it makes in a second or two; with one seed in ten it does not end.
+GENERATE_LIMIT_CPU_S = 3
+# What takes clang alone longer says nothing more about ours.
+COMPILE_NATIVELY_LIMIT_CPU_S = 10
 ROUNDS = 4
 GENERATOR_FLAGS = ("--lang-cpp", "--cpp11", "--max-array-len-per-dim", "20")
 NOT_USED = 77
@@ -66,16 +70,17 @@ def said(done: subprocess.CompletedProcess | None, limit_s: float) -> str:
 
 
 def check(build: pathlib.Path, place: pathlib.Path, seed: int) -> Outcome:
-    made = call(["csmith", "--seed", seed, *GENERATOR_FLAGS], GENERATE_LIMIT_S, cwd=place)  # leaves a file there
+    generator = ["prlimit", f"--cpu={GENERATE_LIMIT_CPU_S}", "csmith", "--seed", seed, *GENERATOR_FLAGS]
+    made = call(generator, GENERATE_LIMIT_S, cwd=place)  # leaves a file there
     if made is None or made.returncode != 0:
         return Outcome(seed, skipped="csmith does not end")
     source = place / f"{seed}.cc"
     source.write_text(as_class(made.stdout))
     native = place / "native"
     level = LEVELS[seed % len(LEVELS)]
-    compiled = call([COMPILER, *FLAGS, level, source, "-o", native], COMPILE_LIMIT_S)
+    compiled = call(["prlimit", f"--cpu={COMPILE_NATIVELY_LIMIT_CPU_S}", COMPILER, *FLAGS, level, source, "-o", native], COMPILE_LIMIT_S)
     if compiled is None or compiled.returncode != 0:
-        return Outcome(seed, skipped="no C++ as a class")
+        return Outcome(seed, skipped="no C++ as a class, or too much of it")
     expected = call([native], NATIVE_LIMIT_S)
     if expected is None or expected.returncode < 0:
         return Outcome(seed, skipped="the native program does not end")
