@@ -22,6 +22,16 @@
  * further translations or called a function that may translate. Pass and runtime both count on it: the pass may keep a
  * raw address across fewer translations than that; the runtime keeps a block pinned for that many evictions from the
  * private SATC after it left it. A translation that the direct SATC answers evicts nothing and ends no validity.
+ *
+ * Versions. While everything fits in memory, blocks that are in use stand at their own addresses as well, and an address needs no
+ * translation. So a function may have two versions of its body, plain and instrumented, and tests a byte at a fixed address:
+ *
+ *     *(int8_t*)SPW_VERSION_SWITCH   0: the plain version may run     != 0: the instrumented one should
+ *
+ * The byte can be read before the program's first instruction. Plain code reads it where a function begins and at headers of
+ * loops, and goes over to the same place of the instrumented version when it is set; a call that has gone over stays there until
+ * it returns. The runtime may set it at any time, and plain code may go on until it next looks: what it touches then is served
+ * as foreign code is, one fault a block. The mapped engine's code has the same switch (hints.h).
  */
 #ifndef SPW_ABI_ABI_H
 #define SPW_ABI_ABI_H
@@ -29,9 +39,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPW_ABI_VERSION 2
+#define SPW_ABI_VERSION 3
 /* Every instrumented module holds a reference to this symbol, and the runtime defines the one of its own version. */
-#define SPW_ABI_VERSION_SYMBOL __spw_abi_v2
+#define SPW_ABI_VERSION_SYMBOL __spw_abi_v3
 
 #define SPW_MANAGED_SHIFT 44
 #define SPW_MANAGED_TAG 2
@@ -40,6 +50,7 @@
 #define SPW_GRANULE_SHIFT 12
 #define SPW_GRANULE_BYTES ((uintptr_t)1 << SPW_GRANULE_SHIFT)
 #define SPW_STABLE_TRANSLATIONS 8
+#define SPW_VERSION_SWITCH ((uintptr_t)0x7fff8000)
 /* The widest single access the pass may emit (a 64-byte vector), and the size of the buffer for one that crosses. */
 #define SPW_ACCESS_BYTES_MAX 64
 

@@ -25,19 +25,20 @@
  * anyway or that lies more than a piece from one that it would (an arbitrary 64-bit value has no hint byte); and the
  * runtime must take any address below 2^SPW_HINT_ADDRESS_BITS, also unmanaged, freed or null.
  *
- * Switch. The hint byte of address 0 is none: it tells all code whether hints are worth testing.
+ * Switch. The hint byte of address 0 is none: it is the switch between versions of functions (abi.h). Here the plain version has
+ * no hints:
  *
  *     *(int8_t*)SPW_HINT_SWITCH   0: everything fits in memory so far     != 0: blocks are being evicted, hints matter
  *
- * The runtime may change it at any time and in both directions. A function has two copies of its body, plain and hinted;
- * the plain one reads the switch at its entry and at loop headers and goes over to the hinted one when it is set. A call
- * that has gone over stays there until it returns. (A null pointer's test therefore may call, with p < 4096.)
+ * The runtime may change it in both directions. (A null pointer's test therefore may call, with p < 4096.)
  */
 #ifndef SPW_ABI_HINTS_H
 #define SPW_ABI_HINTS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "abi/abi.h"
 
 /* Every module compiled for the mapped engine holds a reference to this symbol (a char); the runtime defines it. */
 #define SPW_HINTS_VERSION_SYMBOL __spw_hints_v1
@@ -47,7 +48,7 @@
 #define SPW_HINT_ADDRESS_BITS 47
 #define SPW_HINT_OFFSET ((uintptr_t)0x7fff8000)
 #define SPW_HINT_TABLE_BYTES ((uintptr_t)1 << (SPW_HINT_ADDRESS_BITS - SPW_HINT_SHIFT))
-#define SPW_HINT_SWITCH SPW_HINT_OFFSET
+#define SPW_HINT_SWITCH SPW_VERSION_SWITCH /* = SPW_HINT_OFFSET */
 #define SPW_HINT_CLEAN 1
 
 /* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11 is

@@ -17,6 +17,7 @@
 #include "pass/runtime_symbols.h"
 #include "pass/segments.h"
 #include "pass/translator.h"
+#include "pass/two_versions.h"
 #include "pass/unmanaged_pointers.h"
 
 namespace spw::pass {
@@ -29,8 +30,10 @@ constexpr const char* kPassName = "spillway";
 
 class FunctionInstrumenter {
  public:
-  FunctionInstrumenter(Function& function, RuntimeSymbols& symbols, const UnmanagedPointers& unmanaged)
+  FunctionInstrumenter(Function& function, RuntimeSymbols& symbols, const VersionSwitch& version_switch,
+                       const UnmanagedPointers& unmanaged)
       : function_(function),
+        version_switch_(version_switch),
         unmanaged_(unmanaged),
         translator_(function, symbols),
         windows_(translator_),
@@ -39,6 +42,7 @@ class FunctionInstrumenter {
   void run(FunctionAnalysisManager& analyses) {
     copy_managed_byval_arguments();
     collect();
+    if (wants_versions()) make_versions(analyses);
     translate_together(analyses);
     SmallVector<Instruction*, 0> lanes;
     for (IntrinsicInst* masked : masked_) lower_masked_access(*masked, translator_, unmanaged_, lanes);
@@ -52,7 +56,7 @@ class FunctionInstrumenter {
     for (Instruction* instruction : reverse(plain_)) translator_.translate(*access_of(*instruction, layout));
     for (Instruction* instruction : reverse(rare_))
       translator_.translate(*access_of(*instruction, layout), Translator::Place::kRare);
-    windows_.finish();
+    windows_.finish([this](const BasicBlock& block) { return versions_ && versions_->is_plain(block); });
     // What it reads and writes is no longer what the optimiser found.
     function_.removeFnAttr(Attribute::Memory);
     function_.removeFnAttr(Attribute::Speculatable);
@@ -72,6 +76,23 @@ class FunctionInstrumenter {
     }
   }
 
+  // A program that counts its translations makes them.
+  bool wants_versions() const {
+    const bool accesses = !plain_.empty() || !memory_.empty() || !comparisons_.empty() || !masked_.empty();
+    return opt_versions && !opt_count_hits && accesses && !function_.hasMinSize() &&
+           can_have_two_versions(function_);
+  }
+
+  // From here on `function_` is instrumented where it is not plain.
+  void make_versions(FunctionAnalysisManager& analyses) {
+    TwoVersions::prepare(function_, analyses);
+    auto& loops = analyses.getResult<LoopAnalysis>(function_);
+    versions_.emplace(function_, loops, analyses.getResult<ScalarEvolutionAnalysis>(function_));
+    versions_->enter_in_front(loops);
+    versions_->connect(version_switch_, nullptr);
+    analyses.invalidate(function_, PreservedAnalyses::none());
+  }
+
   void translate_together(FunctionAnalysisManager& analyses) {
     if (function_.hasOptNone() || function_.hasOptSize() || plain_.empty()) return;
     if (opt_block_loops && make_loops_block_wise(translator_, analyses, plain_))
@@ -83,15 +104,49 @@ class FunctionInstrumenter {
     SegmentPlanner planner(analyses.getResult<ScalarEvolutionAnalysis>(function_),
                            analyses.getResult<LoopAnalysis>(function_),
                            analyses.getResult<DominatorTreeAnalysis>(function_));
-    const auto segments = planner.plan(accesses);
+    auto segments = planner.plan(accesses);
+    SmallVector<Windows::Home, 0> homes(accesses.size(), Windows::kFunction);
+    if (has_many_windows(segments)) choose_homes(planner, segments, accesses, homes);
     for (const Segment& segment : segments) translate_segment(segment, windows_, plain_, rare_);
     // What is left of the same pointers goes through their windows.
-    for (const Access& access : accesses) {
-      if (!plain_.contains(access.instruction) || !windows_.find(access.address())) continue;
+    for (const auto& [access, home] : zip_equal(accesses, homes)) {
+      if (!plain_.contains(access.instruction) || !windows_.find(access.address(), home)) continue;
       Segment alone{access.instruction, access.instruction, {Group(access)}};
       alone.groups.front().is_stream = true;
+      alone.groups.front().home = home;
       translate_segment(alone, windows_, plain_, rare_);
     }
+  }
+
+  // A window that is of use everywhere gets a phi at nearly every join of blocks.
+  bool has_many_windows(ArrayRef<Segment> segments) const {
+    size_t streams = 0;
+    for (const Segment& segment : segments)
+      streams +=
+          static_cast<size_t>(count_if(segment.groups, [](const Group& group) { return group.is_stream; }));
+    const size_t blocks =
+        versions_ ? function_.size() / 2 : function_.size();  // a window is of no use in plain ones
+    return streams * blocks > opt_window_blocks_max;
+  }
+
+  void choose_homes(SegmentPlanner& planner, MutableArrayRef<Segment> segments, ArrayRef<Access> accesses,
+                    MutableArrayRef<Windows::Home> homes) {
+    DenseMap<const Loop*, Windows::Home> known{{nullptr, Windows::kFunction}};
+    const auto home_of = [&](const Instruction& place) {
+      const Loop* nest = planner.nest_of(place);
+      const auto [home, is_new] = known.try_emplace(nest, Windows::kFunction);
+      if (is_new) {
+        SmallVector<Instruction*, 2> entries;
+        for (BasicBlock* before : predecessors(nest->getHeader()))
+          if (!nest->contains(before)) entries.push_back(before->getTerminator());
+        home->second = windows_.add_home(entries);
+      }
+      return home->second;
+    };
+    for (Segment& segment : segments)
+      for (Group& group : segment.groups)
+        if (group.is_stream) group.home = home_of(*group.accesses.front().instruction);
+    for (auto [access, home] : zip_equal(accesses, homes)) home = home_of(*access.instruction);
   }
 
   void collect_call(CallBase& call) {
@@ -165,7 +220,9 @@ class FunctionInstrumenter {
   }
 
   Function& function_;
+  const VersionSwitch& version_switch_;
   const UnmanagedPointers& unmanaged_;
+  std::optional<TwoVersions> versions_;
   Translator translator_;
   Windows windows_;
   OptimizationRemarkEmitter remarks_;
@@ -180,8 +237,9 @@ void instrument_for_translated(Module& module, FunctionAnalysisManager& analyses
   redirect_functions(module);
   RuntimeSymbols symbols(module);
   const UnmanagedPointers unmanaged(module);
+  const VersionSwitch version_switch(module.getContext());
   for (Function* function : eligible_functions(module))
-    FunctionInstrumenter(*function, symbols, unmanaged).run(analyses);
+    FunctionInstrumenter(*function, symbols, version_switch, unmanaged).run(analyses);
   symbols.require_version();
 }
 

@@ -23,6 +23,9 @@ opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each 
 opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),
                       desc("Keep the granule that a loop's stream of accesses is in, in registers"));
+opt<unsigned> opt_window_blocks_max(
+    "spw-window-blocks", init(2048),
+    desc("Most windows times blocks of a function for windows to be of use outside their loop nests, too"));
 opt<bool> opt_trust_alignment(
     "spw-trust-alignment", init(false),
     desc("Believe that numbers lie where their types say, so that none crosses a granule"));

@@ -21,6 +21,7 @@ extern llvm::cl::opt<bool> opt_library;
 extern llvm::cl::opt<bool> opt_merge;
 extern llvm::cl::opt<bool> opt_block_loops;
 extern llvm::cl::opt<bool> opt_windows;
+extern llvm::cl::opt<unsigned> opt_window_blocks_max;
 extern llvm::cl::opt<bool> opt_count_hits;
 extern llvm::cl::opt<bool> opt_trust_alignment;
 extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;

@@ -57,6 +57,13 @@ bool SegmentPlanner::suits_windows(const Loop& loop) {
   return suits_[&loop] = !always_calls;
 }
 
+const Loop* SegmentPlanner::nest_of(const Instruction& place) {
+  const Loop* nest = nullptr;
+  for (const Loop* loop = loops_.getLoopFor(place.getParent()); loop; loop = loop->getParentLoop())
+    if (suits_windows(*loop)) nest = loop;
+  return nest;
+}
+
 bool SegmentPlanner::is_stream(const Access& access) {
   if (!opt_windows) return false;
   const Loop* loop = loops_.getLoopFor(access.instruction->getParent());

@@ -41,7 +41,8 @@ struct Group {
   int64_t low = 0;
   int64_t high = 0;  // one past the last byte
   bool is_store = false;
-  bool is_stream = false;  // moves a little at every iteration of its loop, or not at all
+  bool is_stream = false;                   // moves a little at every iteration of its loop, or not at all
+  Windows::Home home = Windows::kFunction;  // of the window it goes through
 
   uint64_t span_bytes() const { return static_cast<uint64_t>(high - low); }
   bool may_cross() const { return accesses.size() > 1 || accesses.front().may_cross; }
@@ -65,6 +66,9 @@ class SegmentPlanner {
 
   // `accesses`: what has to be translated, in the order of instructions.
   llvm::SmallVector<Segment, 0> plan(llvm::ArrayRef<Access> accesses);
+
+  // The largest loop around `place` that suits windows, or nullptr.
+  const llvm::Loop* nest_of(const llvm::Instruction& place);
 
  private:
   // Plans one segment of `run`, accesses of one block with no call between them, and returns how many accesses it used.

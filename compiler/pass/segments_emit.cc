@@ -65,8 +65,8 @@ class HeadWriter {
  private:
   const Window& window_of(const Group& group) {
     const Value* address = group.accesses.front().address();
-    const Window* known = windows_.find(address);
-    const Window& window = known ? *known : windows_.create(address);
+    const Window* known = windows_.find(address, group.home);
+    const Window& window = known ? *known : windows_.create(address, group.home);
     for (const Access& access : group.accesses) windows_.also_for(window, access.address());
     return window;
   }

@@ -1,6 +1,8 @@
 #include "pass/windows.h"
 
 #include "abi/abi.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -50,13 +52,13 @@ const Value* Windows::pointer_of(const Value* address) {
   return address;
 }
 
-const Window& Windows::create(const Value* address) {
+const Window& Windows::create(const Value* address, Home home) {
   BasicBlock& entry = translator_.function().getEntryBlock();
   IRBuilder<> builder(&entry, entry.getFirstInsertionPt());
   Type* word = builder.getInt64Ty();
   const Window window{builder.CreateAlloca(word, nullptr, "spw.window"),
                       builder.CreateAlloca(word, nullptr, "spw.store_window"),
-                      builder.CreateAlloca(builder.getPtrTy(), nullptr, "spw.window_raw")};
+                      builder.CreateAlloca(builder.getPtrTy(), nullptr, "spw.window_raw"), home};
   builder.CreateStore(builder.getInt64(kClosed), window.start);
   builder.CreateStore(builder.getInt64(kClosed), window.store_start);
   builder.CreateStore(ConstantPointerNull::get(builder.getPtrTy()), window.raw);
@@ -118,19 +120,45 @@ Value* Windows::translate_through(const Window& window, const Translator::Range&
   return ptr_add(builder, raw, offset, "spw.raw");
 }
 
-void Windows::finish() {
+void Windows::close(const Window& window, Instruction& before) {
+  IRBuilder<> builder(&before);
+  builder.CreateStore(builder.getInt64(kClosed), window.start);
+  builder.CreateStore(builder.getInt64(kClosed), window.store_start);
+}
+
+SmallVector<BasicBlock*, 0> Windows::region_of(const Window& window) const {
+  SmallPtrSet<BasicBlock*, 8> seen;  // the blocks that enter the home are none of it
+  for (Instruction* entry : entries_[window.home]) seen.insert(entry->getParent());
+  SmallVector<BasicBlock*, 0> region;
+  const auto add = [&](BasicBlock* block) {
+    if (seen.insert(block).second) region.push_back(block);
+  };
+  for (AllocaInst* variable : {window.start, window.store_start, window.raw})
+    for (User* user : variable->users())
+      if (isa<LoadInst>(user)) add(cast<LoadInst>(user)->getParent());
+  for (size_t i = 0; i < region.size(); ++i)
+    for (BasicBlock* before : predecessors(region[i])) add(before);
+  return region;
+}
+
+void Windows::finish(function_ref<bool(const BasicBlock&)> is_plain) {
   if (windows_.empty()) return;
   Function& function = translator_.function();
-  for (Instruction& instruction : instructions(function)) {
-    if (!still_may_translate(instruction)) continue;
-    IRBuilder<> builder(&instruction);
-    for (const Window& window : windows_) {
-      builder.CreateStore(builder.getInt64(kClosed), window.start);
-      builder.CreateStore(builder.getInt64(kClosed), window.store_start);
-    }
-  }
+  DenseMap<BasicBlock*, SmallVector<Instruction*, 1>> calls;
+  for (Instruction& instruction : instructions(function))
+    if (still_may_translate(instruction) && !is_plain(*instruction.getParent()))
+      calls[instruction.getParent()].push_back(&instruction);
   SmallVector<AllocaInst*, 8> variables;
-  for (const Window& window : windows_) variables.append({window.start, window.store_start, window.raw});
+  for (const Window& window : windows_) {
+    for (Instruction* entry : entries_[window.home]) {
+      close(window, *entry);
+      new StoreInst(PoisonValue::get(window.raw->getAllocatedType()), window.raw, entry->getIterator());
+    }
+    for (BasicBlock* block : region_of(window))
+      if (const auto found = calls.find(block); found != calls.end())
+        for (Instruction* call : found->second) close(window, *call);
+    variables.append({window.start, window.store_start, window.raw});
+  }
   DominatorTree tree(function);
   PromoteMemToReg(variables, tree);
 }

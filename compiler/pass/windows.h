@@ -12,11 +12,15 @@
 // is marked dirty, as it stays while it is pinned. A translation that the direct SATC answers evicts nothing, so only calls
 // can end a translation's life: every call that may translate, ours in cold blocks or the program's, closes all windows
 // of the function first. The windows are variables of the entry block until finish() turns them into registers.
+//
+// A window has a *home*: the whole function, or the loop nest of it that all its uses lie in and that it enters closed. Outside
+// its home it needs no register, and no join of blocks a phi for it.
 #pragma once
 
 #include <deque>
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
@@ -28,6 +32,7 @@ struct Window {
   llvm::AllocaInst* start;        // an integer
   llvm::AllocaInst* store_start;  // an integer
   llvm::AllocaInst* raw;          // a pointer
+  unsigned home;                  // a Windows::Home
 };
 
 class Windows {
@@ -35,33 +40,48 @@ class Windows {
   // No user address plus a granule reaches this, so a closed window contains nothing.
   static constexpr uint64_t kClosed = uint64_t(1) << 63;
 
+  using Home = unsigned;
+  static constexpr Home kFunction = 0;
+
   explicit Windows(Translator& translator) : translator_(translator) {}
 
-  // A window that find() gives to who accesses `address` or what lies at a constant distance from it.
-  const Window& create(const llvm::Value* address);
+  // A loop nest that is entered from the blocks that `entries` end.
+  Home add_home(llvm::ArrayRef<llvm::Instruction*> entries) {
+    entries_.emplace_back(entries);
+    return static_cast<Home>(entries_.size() - 1);
+  }
+
+  // A window that find() gives to who accesses `address`, or what lies at a constant distance from it, in `home`.
+  const Window& create(const llvm::Value* address, Home home);
   void also_for(const Window& window, const llvm::Value* address) {
-    by_pointer_[pointer_of(address)] = &window;
+    by_pointer_[{pointer_of(address), window.home}] = &window;
   }
   // nullptr: there is none.
-  const Window* find(const llvm::Value* address) const { return by_pointer_.lookup(pointer_of(address)); }
+  const Window* find(const llvm::Value* address, Home home = kFunction) const {
+    return by_pointer_.lookup({pointer_of(address), home});
+  }
 
   // Translates the range as Translator::translate_range() does, through `window` unless that is nullptr, and returns its
   // raw address.
   llvm::Value* translate(const Window* window, const Translator::Range& range, llvm::BasicBlock** block,
                          llvm::BasicBlock* crossing, const llvm::DebugLoc& place);
 
-  // Closes the windows at calls and promotes them. After all other changes to the function.
-  void finish();
+  // Closes the windows at calls, but for those in blocks that use none, and promotes them. After all other changes to the function.
+  void finish(llvm::function_ref<bool(const llvm::BasicBlock&)> is_plain);
 
  private:
   llvm::Value* translate_through(const Window& window, const Translator::Range& range,
                                  llvm::BasicBlock** block, llvm::BasicBlock* crossing,
                                  const llvm::DebugLoc& place);
   static const llvm::Value* pointer_of(const llvm::Value* address);
+  void close(const Window& window, llvm::Instruction& before);
+  // The blocks that may be run between an entry of the window's home and a use of the window.
+  llvm::SmallVector<llvm::BasicBlock*, 0> region_of(const Window& window) const;
 
   Translator& translator_;
   std::deque<Window> windows_;
-  llvm::DenseMap<const llvm::Value*, const Window*> by_pointer_;
+  llvm::DenseMap<std::pair<const llvm::Value*, Home>, const Window*> by_pointer_;
+  llvm::SmallVector<llvm::SmallVector<llvm::Instruction*, 2>, 0> entries_{{}};  // by home
 };
 
 // Whether `instruction`, of a function not yet instrumented, may come to translate and so end what other translations

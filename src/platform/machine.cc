@@ -115,6 +115,12 @@ unsigned cpu_count() {
   return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1024 processors
 }
 
+uint64_t mappings_max() {
+  constexpr uint64_t kDefault = 65530;
+  auto text = read_small_file("/proc/sys/vm/max_map_count");
+  return text ? whole_number(*text).value_or(kDefault) : kDefault;
+}
+
 Result<uint64_t> memory_total_bytes() { return memory_field("MemTotal:"); }
 Result<uint64_t> memory_available_bytes() { return memory_field("MemAvailable:"); }
 

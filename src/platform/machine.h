@@ -31,4 +31,7 @@ std::optional<uint64_t> cgroup_memory_available_bytes();
 std::optional<uint64_t> cgroup_memory_limit_bytes(std::string_view proc_cgroup, const std::string& mount);
 std::optional<uint64_t> cgroup_memory_available_bytes(std::string_view proc_cgroup, const std::string& mount);
 
+// Mappings that a process may have (vm.max_map_count).
+uint64_t mappings_max();
+
 }  // namespace spw::platform

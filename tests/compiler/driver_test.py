@@ -135,8 +135,8 @@ class DriverTest(unittest.TestCase):
         self.assertTrue(self.output("plain").endswith(PLAIN_ENDS_WITH))
 
     def test_count_option_reaches_the_pass(self):
-        self.compile("-O1", "-fspillway-count", "-S", "p.c", "-o", "counted.s")
-        self.compile("-O1", "-S", "p.c", "-o", "not.s")
+        self.compile("-O1", "-fspillway-count", "-S", "p.c", "-o", "counted.s")  # one version of each function
+        self.compile("-O1", "-mllvm", "-spw-versions=0", "-S", "p.c", "-o", "not.s")
         self.assertGreater((self.root / "counted.s").stat().st_size, (self.root / "not.s").stat().st_size)
 
     def symbols(self, name):
@@ -158,7 +158,7 @@ class DriverTest(unittest.TestCase):
     def test_link_time_optimisation_writes_for_the_engine_of_the_compile_step(self):
         for kind in ["-flto", "-flto=thin"]:
             hints = ["-L" + str(self.root / "lib"), "-lhints"]
-            for engine, symbol, libraries in [("mapped", "__spw_hints_v1", hints), ("translated", "__spw_abi_v2", [])]:
+            for engine, symbol, libraries in [("mapped", "__spw_hints_v1", hints), ("translated", "__spw_abi_v3", [])]:
                 self.compile("-O2", kind, f"-fspillway-engine={engine}", "-c", "p.c", "-o", "marked.o")
                 self.compile("-O2", kind, "marked.o", "-o", "marked", *libraries)
                 self.assertIn(symbol, self.symbols("marked"))
@@ -190,11 +190,11 @@ class DriverTest(unittest.TestCase):
         renamed = []
         for index, source in enumerate(self.objects):
             renamed.append(str(self.root / f"other/{index}.o"))
-            subprocess.run(["objcopy", "--redefine-sym", "__spw_abi_v2=__spw_abi_v3", source, renamed[-1]], check=True)
+            subprocess.run(["objcopy", "--redefine-sym", "__spw_abi_v3=__spw_abi_v4", source, renamed[-1]], check=True)
         for extra in [[], ["-Wl,--gc-sections"], ["-fuse-ld=lld", "-Wl,--gc-sections"]]:
             done = self.run_driver("-fno-spillway", *extra, "v.o", *renamed, "-o", "mismatch")
             self.assertNotEqual(done.returncode, 0, extra)
-            self.assertIn("__spw_abi_v2", done.stderr)
+            self.assertIn("__spw_abi_v3", done.stderr)
 
     def test_hints_do_not_link_with_a_runtime_that_has_none(self):
         self.compile("-O2", "-fspillway-engine=mapped", "-c", "p.c", "-o", "h.o")

@@ -87,8 +87,7 @@ static void start_at_random(uintptr_t first_piece) {
 
 __attribute__((constructor(101))) static void start(void) {
   if (mmap((void*)SPW_HINT_OFFSET, SPW_HINT_TABLE_BYTES, PROT_READ | PROT_WRITE,
-           MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-           0) != (void*)SPW_HINT_OFFSET)
+           MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != (void*)SPW_HINT_OFFSET)
     fail("mapping the hint table");
   __spw_fake_vectors = fake_vectors();
   const char* mode = getenv("SPW_FAKE_HINTS");

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "fake_runtime.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,6 +58,14 @@ static char* managed_at(uint32_t g) { return (char*)(SPW_MANAGED_BASE + (uintptr
 static char* frame_at(uint32_t frame) { return frames + (size_t)frame * SPW_GRANULE_BYTES; }
 static uint32_t granule_of(const void* p) { return (uint32_t)((uintptr_t)p >> SPW_GRANULE_SHIFT); }
 
+/* With the lock held: now and then code is told to run its other version. */
+static void turn_over_sometimes(unsigned one_in) {
+  static uint32_t state = 1;
+  state = state * 1664525u + 1013904223u;
+  char* version_switch = (char*)SPW_VERSION_SWITCH;
+  if ((state >> 16) % one_in == 0) __atomic_store_n(version_switch, !*version_switch, __ATOMIC_RELAXED);
+}
+
 /* Frames are handed out in an order in which neighbours never follow each other. */
 static uint32_t take_frame(void) {
   if (free_first == free_end) fail("out of frames");
@@ -109,6 +118,7 @@ static char* install(const void* p, bool is_store) {
     entry->write_tag = 0;
   }
   if (is_store) entry->write_tag = g;
+  turn_over_sometimes(64);
   return (char*)((uintptr_t)p + entry->delta);
 }
 
@@ -218,6 +228,7 @@ static void on_fault(int signal_number, siginfo_t* info, void* context) {
   const uint32_t g = granule_of(info->si_addr);
   pthread_mutex_lock(&lock);
   install(info->si_addr, true);
+  turn_over_sometimes(8);
   const off_t offset = data_of(g) - frames;
   if (mmap(managed_at(g), SPW_GRANULE_BYTES, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, frames_file,
            offset) == MAP_FAILED)
@@ -237,6 +248,11 @@ __attribute__((constructor(101))) static void start(void) {
            MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
            0) != (void*)SPW_MANAGED_BASE)
     fail("reserving managed space");
+  /* Of the fake for hints it is a part, in programs that have both. */
+  if (mmap((void*)SPW_VERSION_SWITCH, SPW_GRANULE_BYTES, PROT_READ | PROT_WRITE,
+           MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != (void*)SPW_VERSION_SWITCH &&
+      errno != EEXIST)
+    fail("mapping the switch");
   granules = reserve(kGranules * sizeof *granules);
   sizes = reserve(kSpaceBytes / 16 * sizeof *sizes);
   frames_file = memfd_create("frames", 0);

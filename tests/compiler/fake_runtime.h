@@ -3,7 +3,7 @@
 // and the old one is filled with 0xDB, so that a raw address used after SPW_STABLE_TRANSLATIONS further
 // translations reads or writes garbage; slow calls that clobber every register they may. Frames are one
 // memfd; foreign code that touches a managed address gets the frame mapped there by a SIGSEGV handler until
-// the block is evicted.
+// the block is evicted. The switch between versions is turned over now and then, in both directions.
 //
 // Threads: one global lock. Limits: kSpaceBytes of managed space, never reused.
 #ifndef SPW_TESTS_COMPILER_FAKE_RUNTIME_H

@@ -17,7 +17,7 @@
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/Dominators.h"
 #include "pass/access.h"
-#include "pass/hints/counted_loop.h"
+#include "pass/counted_loop.h"
 #include "pass/hints/hint_writer.h"
 
 namespace spw::pass {

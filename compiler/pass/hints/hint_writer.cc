@@ -9,29 +9,15 @@ namespace spw::pass {
 
 using namespace llvm;
 
-namespace {
-
-constexpr uint32_t kLikelyWeight = 1u << 20;
-constexpr uint32_t kRatherLikelyWeight = 64;
-
-}  // namespace
-
 HintWriter::HintWriter(Module& module)
     : module_(module),
       word_(Type::getInt64Ty(module.getContext())),
-      pointer_(PointerType::getUnqual(module.getContext())) {
-  MDBuilder metadata(module.getContext());
-  unlikely_ = metadata.createBranchWeights(1, kLikelyWeight);
-  rather_unlikely_ = metadata.createBranchWeights(1, kRatherLikelyWeight);
-  MDNode* type =
-      metadata.createTBAAScalarTypeNode("hint", metadata.createTBAARoot("Spillway residency hints"));
-  table_type_ = metadata.createTBAAStructTagNode(type, type, 0);
-}
+      pointer_(PointerType::getUnqual(module.getContext())),
+      switch_(module.getContext()) {}
 
 LoadInst* HintWriter::load_table(IRBuilder<>& builder, Value* address) {
   LoadInst* hint = builder.CreateAlignedLoad(builder.getInt8Ty(), address, Align(1), "spw.hint");
-  hint->setMetadata(LLVMContext::MD_tbaa, table_type_);
-  hint->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(module_.getContext(), {}));
+  mark_table_load(*hint);
   return hint;
 }
 
@@ -48,7 +34,7 @@ void HintWriter::test(Instruction& before, Value* address, bool is_store, Addres
   Value* says_no = is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
                             : builder.CreateICmpSLT(hint, builder.getInt8(0));
   const DebugLoc where = before.getDebugLoc();
-  Instruction* end = SplitBlockAndInsertIfThen(says_no, &before, false, unlikely_);
+  Instruction* end = SplitBlockAndInsertIfThen(says_no, &before, false, switch_.unlikely());
   builder.SetInsertPoint(end);
   builder.SetCurrentDebugLocation(where);
   call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
@@ -74,14 +60,6 @@ void HintWriter::test_at_piece_entry(Instruction& before, Value* lead, int64_t s
                         .createBranchWeights(1, static_cast<uint32_t>(SPW_HINT_PIECE_BYTES / stride));
   Instruction* end = SplitBlockAndInsertIfThen(enters, &before, false, weights);
   test(*end, lead, is_store);
-}
-
-Value* HintWriter::switch_is_set(IRBuilder<>& builder) {
-  Value* place = ConstantExpr::getIntToPtr(builder.getInt64(SPW_HINT_SWITCH), pointer_);
-  LoadInst* state = load_table(builder, place);
-  // Or code generation takes it out of loops that store nothing.
-  state->setVolatile(true);
-  return builder.CreateICmpNE(state, builder.getInt8(0), "spw.hints_matter");
 }
 
 void HintWriter::call_c(IRBuilder<>& builder, const char* name, Value* address, Value* bytes, bool is_store) {

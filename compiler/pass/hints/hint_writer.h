@@ -7,6 +7,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include "pass/version_switch.h"
 
 namespace spw::pass {
 
@@ -25,18 +26,12 @@ class HintWriter {
   // next.
   void test_at_piece_entry(llvm::Instruction& before, llvm::Value* lead, int64_t stride_bytes, bool is_store);
 
-  // Whether hints matter now: an i1, read anew each time.
-  llvm::Value* switch_is_set(llvm::IRBuilder<>& builder);
-
   // `bytes` is an i64.
   void call_range(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes, bool is_store);
   void call_stream(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes, bool is_store);
 
-  // For a branch whose first successor is hardly ever taken.
-  llvm::MDNode* unlikely() const { return unlikely_; }
-  // For one whose first successor must not look too cold: where blocks are 2^13 times colder than the function's entry, the
-  // register allocator no longer knows loops from what is colder still, and spills in them.
-  llvm::MDNode* rather_unlikely() const { return rather_unlikely_; }
+  // Whether hints matter now.
+  const VersionSwitch& version_switch() const { return switch_; }
 
   void require_version();
 
@@ -48,9 +43,7 @@ class HintWriter {
   llvm::Module& module_;
   llvm::IntegerType* word_;
   llvm::PointerType* pointer_;
-  llvm::MDNode* unlikely_;
-  llvm::MDNode* rather_unlikely_;
-  llvm::MDNode* table_type_;
+  VersionSwitch switch_;
 };
 
 }  // namespace spw::pass

@@ -12,9 +12,9 @@
 #include "pass/hints/hint_plan.h"
 #include "pass/hints/hint_writer.h"
 #include "pass/hints/stream_loops.h"
-#include "pass/hints/two_versions.h"
 #include "pass/llvm_versions.h"
 #include "pass/options.h"
+#include "pass/two_versions.h"
 #include "pass/unmanaged_pointers.h"
 
 namespace spw::pass {
@@ -53,7 +53,7 @@ class FunctionHints {
     std::optional<TwoVersions> versions;
     if (wants_versions(analyses)) prepare_versions(analyses, versions);
     write_hints(analyses, versions ? &*versions : nullptr);
-    if (versions) versions->connect(writer_);
+    if (versions) versions->connect(writer_.version_switch(), writer_.version_switch().rather_unlikely());
     // It reads the hint table and may call.
     function_.removeFnAttr(Attribute::Memory);
     function_.removeFnAttr(Attribute::Speculatable);
@@ -108,11 +108,7 @@ class FunctionHints {
   }
 
   void prepare_versions(FunctionAnalysisManager& analyses, std::optional<TwoVersions>& versions) {
-    auto& loops = analyses.getResult<LoopAnalysis>(function_);
-    auto& tree = analyses.getResult<DominatorTreeAnalysis>(function_);
-    for (Loop* loop : loops) simplifyLoop(loop, &tree, &loops, nullptr, nullptr, nullptr, false);
-    TwoVersions::separate_entry(function_);
-    analyses.invalidate(function_, PreservedAnalyses::none());
+    TwoVersions::prepare(function_, analyses);
     versions.emplace(function_, analyses.getResult<LoopAnalysis>(function_),
                      analyses.getResult<ScalarEvolutionAnalysis>(function_));
   }

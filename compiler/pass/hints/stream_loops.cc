@@ -80,7 +80,8 @@ void announce(const PlannedLoop& planned, HintWriter& writer) {
   Value* left = counted.distance(builder, planned.first_count);
   const uint64_t iterations_min = SPW_HINT_STREAM_BYTES_MIN / longest_stride;
   Value* is_long = builder.CreateICmpUGE(left, builder.getInt64(iterations_min * counted.stride()));
-  Instruction* end = SplitBlockAndInsertIfThen(is_long, planned.before, false, writer.unlikely());
+  Instruction* end =
+      SplitBlockAndInsertIfThen(is_long, planned.before, false, writer.version_switch().unlikely());
   for (const PlannedHint& stream : planned.streams) {
     builder.SetInsertPoint(end);
     const uint64_t stride = length(stream.stride_bytes);

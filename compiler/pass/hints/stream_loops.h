@@ -5,7 +5,7 @@
 #pragma once
 
 #include "pass/hints/hint_plan.h"
-#include "pass/hints/two_versions.h"
+#include "pass/two_versions.h"
 
 namespace spw::pass {
 

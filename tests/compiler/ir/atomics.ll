@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
 ; Atomics translate for store and keep their order; an atomic load translates for load.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,6 +1,6 @@
-; RUN: %opt -passes=spillway,verify -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-versions=0 -S %s | %filecheck %s
 ; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s --check-prefix=MAPPED
-; RUN: %opt -passes=spillway,verify -spw-library=0 -S %s | %filecheck %s --check-prefix=OFF
+; RUN: %opt -passes=spillway,verify -spw-versions=0 -spw-library=0 -S %s | %filecheck %s --check-prefix=OFF
 ; Functions of libstdc++ on nodes become ours, which come along, are instrumented, and are shared by all modules of a program.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway -spw-trust-alignment -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-trust-alignment -S %s | %filecheck %s
 ; The whole hot sequence of a load, and what changes when it can cross a granule or is wider than the runtime's buffer.
 target triple = "x86_64-pc-linux-gnu"
 

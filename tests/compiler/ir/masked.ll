@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway -spw-trust-alignment -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-trust-alignment -S %s | %filecheck %s
 ; Masked accesses: whole when the SATC answers for all of it, lane by lane otherwise; gathers always lane by lane.
 target triple = "x86_64-pc-linux-gnu"
 

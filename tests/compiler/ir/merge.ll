@@ -1,5 +1,5 @@
-; RUN: %opt -passes=spillway -spw-trust-alignment -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -spw-merge=0 -spw-trust-alignment -S %s | %filecheck %s --check-prefix=NOMERGE
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-trust-alignment -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-merge=0 -spw-trust-alignment -S %s | %filecheck %s --check-prefix=NOMERGE
 target triple = "x86_64-pc-linux-gnu"
 
 ; Three accesses within 24 bytes: one translation for the store of all, and one each in the slow copy.

@@ -1,9 +1,9 @@
-; RUN: %opt -passes=spillway -S %s | %filecheck %s
-; RUN: %opt -passes=spillway,spillway -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,spillway -spw-versions=0 -S %s | %filecheck %s
 ; Every module refers to the version symbol, in a way that --gc-sections keeps, and is instrumented once.
 target triple = "x86_64-pc-linux-gnu"
-; CHECK: @__spw_abi_v2 = external global i8
-; CHECK: @spw.abi_version = private constant ptr @__spw_abi_v2
+; CHECK: @__spw_abi_v3 = external global i8
+; CHECK: @spw.abi_version = private constant ptr @__spw_abi_v3
 ; CHECK: @llvm.used = appending global [1 x ptr] [ptr @spw.abi_version]
 
 @chosen = ifunc i64 (ptr), ptr @resolver

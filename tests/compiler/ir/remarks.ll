@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway -pass-remarks-missed=spillway -disable-output %s 2>&1 | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -pass-remarks-missed=spillway -disable-output %s 2>&1 | %filecheck %s
 ; What stays untranslated is said.
 target triple = "x86_64-pc-linux-gnu"
 

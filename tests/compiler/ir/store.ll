@@ -1,5 +1,5 @@
-; RUN: %opt -passes=spillway -spw-trust-alignment -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -S %s | %filecheck --check-prefix=MISTRUST %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-trust-alignment -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck --check-prefix=MISTRUST %s
 target triple = "x86_64-pc-linux-gnu"
 
 define void @aligned(ptr %p, i32 %v) {

@@ -1,5 +1,6 @@
-; RUN: %opt -passes=spillway -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -spw-windows=0 -S %s | %filecheck %s --check-prefix=OFF
+; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-windows=0 -S %s | %filecheck %s --check-prefix=OFF
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-window-blocks=0 -S %s | %filecheck %s --check-prefix=NEST
 ; A stream of a loop whose length nobody knows keeps its granule in registers.
 target triple = "x86_64-pc-linux-gnu"
 
@@ -38,6 +39,14 @@ define void @swap_at(ptr %p, i64 %pivot) {
 ; CHECK: {{^}}done:
 ; CHECK: [[DISTANCE:%.*]] = sub i64 {{.*}}, %spw.store_window
 ; CHECK: icmp ule i64 [[DISTANCE]], 4088
+; In a large function it does not, so that the window ends with the loop.
+; NEST-LABEL: define void @swap_at
+; NEST: {{^}}spw.outside:
+; NEST: {{^}}done:
+; NEST-NOT: spw.window
+; NEST-NOT: spw.store_window
+; NEST: icmp eq i32
+; NEST: ret void
 entry:
   br label %loop
 loop:
@@ -88,4 +97,36 @@ loop:
   br i1 %c, label %done, label %loop
 done:
   ret i64 %v
+}
+
+; The nest is the largest one in which not every iteration calls. In a large function a window enters it closed.
+define void @nests(ptr %p, i64 %pivot) {
+; NEST-LABEL: define void @nests
+; NEST: {{^}}outer:
+; NEST-NEXT: br label %middle
+; NEST: phi ptr [ poison, %outer ]
+; NEST-NEXT: phi i64 [ -9223372036854775808, %outer ]
+; NEST: {{^}}spw.ready:
+entry:
+  br label %outer
+outer:
+  br label %middle
+middle:
+  %m = phi i64 [ 0, %outer ], [ %up, %next ]
+  br label %inner
+inner:
+  %q = phi ptr [ %p, %middle ], [ %step, %inner ]
+  %v = load i64, ptr %q
+  %step = getelementptr i64, ptr %q, i64 1
+  %c = icmp slt i64 %v, %pivot
+  br i1 %c, label %inner, label %next
+next:
+  %up = add i64 %m, %v
+  %again = icmp slt i64 %up, %pivot
+  br i1 %again, label %middle, label %last
+last:
+  %more = call i1 @stops(i64 %up)
+  br i1 %more, label %outer, label %done
+done:
+  ret void
 }

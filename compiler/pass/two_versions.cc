@@ -1,9 +1,10 @@
-#include "pass/hints/two_versions.h"
+#include "pass/two_versions.h"
 
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/SSAUpdaterBulk.h"
 #include "pass/llvm_versions.h"
@@ -58,6 +59,14 @@ bool can_have_two_versions(const Function& function) {
   return all_of(instructions(function), can_be_there_twice);
 }
 
+void TwoVersions::prepare(Function& function, FunctionAnalysisManager& analyses) {
+  auto& loops = analyses.getResult<LoopAnalysis>(function);
+  auto& tree = analyses.getResult<DominatorTreeAnalysis>(function);
+  for (Loop* loop : loops) simplifyLoop(loop, &tree, &loops, nullptr, nullptr, nullptr, false);
+  separate_entry(function);
+  analyses.invalidate(function, PreservedAnalyses::none());
+}
+
 // The entry block keeps the static allocas, which hold their place in the frame there, and what stands before them.
 void TwoVersions::separate_entry(Function& function) {
   BasicBlock& entry = function.getEntryBlock();
@@ -65,11 +74,11 @@ void TwoVersions::separate_entry(Function& function) {
   for (Instruction& instruction : make_early_inc_range(make_range(place, entry.end())))
     if (auto* alloca = dyn_cast<AllocaInst>(&instruction); alloca && alloca->isStaticAlloca())
       alloca->moveBefore(entry, place);
-  entry.splitBasicBlock(place, "spw.hinted");
+  entry.splitBasicBlock(place, "spw.instrumented");
 }
 
 TwoVersions::TwoVersions(Function& function, LoopInfo& loops, ScalarEvolution& evolution)
-    : function_(function), entry_(&function.getEntryBlock()), hinted_(entry_->getUniqueSuccessor()) {
+    : function_(function), entry_(&function.getEntryBlock()), instrumented_(entry_->getUniqueSuccessor()) {
   clone_body();
   if (opt_polls) find_crossings(loops, evolution);
 }
@@ -81,8 +90,9 @@ void TwoVersions::clone_body() {
   SmallVector<BasicBlock*, 0> copies;
   for (BasicBlock* block : body) {
     BasicBlock* copy = CloneBasicBlock(block, plain_of_, ".plain", &function_);
-    copy->moveBefore(hinted_);
+    copy->moveBefore(instrumented_);
     plain_of_[block] = copy;
+    plain_blocks_.insert(copy);
     copies.push_back(copy);
   }
   remapInstructionsInBlocks(copies, plain_of_);
@@ -113,15 +123,37 @@ void TwoVersions::loop_is_cut(BasicBlock* header, const ChunkedLoop& cut) {
   crossing->second.to_phis = cut.phis;
 }
 
+void TwoVersions::enter_in_front(const LoopInfo& loops) {
+  crossings_.remove_if([&](const auto& entry) { return !loops.getLoopFor(entry.first)->getLoopPreheader(); });
+  for (auto& [header, crossing] : crossings_) {
+    BasicBlock* preheader = loops.getLoopFor(header)->getLoopPreheader();
+    auto* front = BasicBlock::Create(header->getContext(), "spw.front", &function_, header);
+    IRBuilder<> builder(front);
+    builder.SetCurrentDebugLocation(preheader->getTerminator()->getDebugLoc());
+    crossing.to = front;
+    crossing.to_phis.clear();
+    for (PHINode& phi : header->phis()) {
+      PHINode* first = builder.CreatePHI(phi.getType(), 2, phi.getName());
+      const int index = phi.getBasicBlockIndex(preheader);
+      first->addIncoming(phi.getIncomingValue(index), preheader);
+      phi.setIncomingValue(index, first);
+      phi.setIncomingBlock(index, front);
+      crossing.to_phis.push_back(first);
+    }
+    builder.CreateBr(header);
+    preheader->getTerminator()->replaceSuccessorWith(header, front);
+  }
+}
+
 // A loop of few iterations pays a comparison at its start and one at its end.
-void TwoVersions::cut_plain_loop(Crossing& crossing, HintWriter& writer) {
+void TwoVersions::cut_plain_loop(Crossing& crossing, const VersionSwitch& version_switch) {
   const uint64_t most = (kChunkIterations - 1) * crossing.counted->stride();
   const auto chunk = [&](IRBuilder<>& builder, const ChunkedLoop& cut, Value* left) -> Value* {
     LLVMContext& context = builder.getContext();
     crossing.from = BasicBlock::Create(context, "spw.long", &function_, crossing.counted->header);
     auto* go = BasicBlock::Create(context, "spw.go", &function_, crossing.counted->header);
     builder.CreateCondBr(builder.CreateICmpUGT(left, builder.getInt64(most)), crossing.from, go,
-                         writer.unlikely());
+                         version_switch.unlikely());
     builder.SetInsertPoint(crossing.from);
     builder.CreateBr(go);
     builder.SetInsertPoint(go);
@@ -134,31 +166,31 @@ void TwoVersions::cut_plain_loop(Crossing& crossing, HintWriter& writer) {
   crossing.from_phis = cut.phis;
 }
 
-void TwoVersions::write_crossing(const Crossing& crossing, HintWriter& writer) {
+void TwoVersions::write_crossing(const Crossing& crossing, const VersionSwitch& version_switch) {
   BasicBlock* rest = crossing.from->splitBasicBlock(crossing.from->getFirstInsertionPt(), "spw.plain");
   Instruction* end = crossing.from->getTerminator();
   IRBuilder<> builder(end);
-  builder.CreateCondBr(writer.switch_is_set(builder), crossing.to, rest, writer.unlikely());
+  builder.CreateCondBr(version_switch.is_set(builder), crossing.to, rest, version_switch.unlikely());
   end->eraseFromParent();
   for (auto [to, from] : zip_equal(crossing.to_phis, crossing.from_phis))
     to->addIncoming(from, crossing.from);
 }
 
-void TwoVersions::connect(HintWriter& writer) {
-  auto* plain = cast<BasicBlock>(plain_of_[hinted_]);
+void TwoVersions::connect(const VersionSwitch& version_switch, MDNode* entry_weights) {
+  auto* plain = cast<BasicBlock>(plain_of_[instrumented_]);
   Instruction* end = entry_->getTerminator();
   IRBuilder<> builder(end);
-  builder.CreateCondBr(writer.switch_is_set(builder), hinted_, plain, writer.rather_unlikely());
+  builder.CreateCondBr(version_switch.is_set(builder), instrumented_, plain, entry_weights);
   end->eraseFromParent();
   if (crossings_.empty()) return;
   // Before any block is split: the loops know theirs by what they were.
   for (auto& [header, crossing] : crossings_)
-    if (crossing.counted) cut_plain_loop(crossing, writer);
-  for (const auto& [header, crossing] : crossings_) write_crossing(crossing, writer);
+    if (crossing.counted) cut_plain_loop(crossing, version_switch);
+  for (const auto& [header, crossing] : crossings_) write_crossing(crossing, version_switch);
   repair();
 }
 
-// A use in the hinted body that a crossing reaches round the definition gets the plain body's value there.
+// A use in the instrumented body that a crossing reaches round the definition gets the plain body's value there.
 void TwoVersions::repair() {
   DominatorTree tree(function_);
   SSAUpdaterBulk updater;

@@ -1,4 +1,4 @@
-#include "pass/hints/counted_loop.h"
+#include "pass/counted_loop.h"
 
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
