@@ -15,7 +15,8 @@ PATIENCE = 40  # a run with less is stopped after so many times the time with al
 RUN_LIMIT_S = 300
 ABLATIONS = {"libaio": ("--io", "libaio"), "no direct SATC": ("--levels", "private"), "no private SATC": ("--levels", "direct"),
              "shared cache only": ("--levels", "shared"), "delegation only": ("--levels", "owner")}
-HIT_LEVELS = {"direct SATC": "all", "private SATC": "private", "shared cache": "shared", "owner, by delegation": "owner"}
+HIT_LEVELS = {"resident view": "view", "direct SATC": "all", "private SATC": "private", "shared cache": "shared",
+              "owner, by delegation": "owner"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ from harness.report import Report, Row
 CHARTS = command.ROOT / "docs" / "charts"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 ENGINES = {"translated": "spillway", "mapped": "mapped"}  # system to build
+WITH_VIEW = "translated, with a view"
 THREADS, READERS = 2, 8
 RUN_LIMIT_S = 600
 PATIENCE = 4  # a peer is stopped after so many times the slower engine's time
@@ -174,9 +175,10 @@ def in_memory(bench: Bench) -> None:
     words, words_bytes = bench.programs.store / "words-in-memory", 2 * GIB // bench.scale
     bench.programs.native("micro", "file-make", "--file", words, "--bytes", words_bytes)
     variants = {"native": lambda case: bench.programs.native(case.program, *case.arguments, time_limit_s=RUN_LIMIT_S)}
-    for engine, build in ENGINES.items():
-        variants[engine] = lambda case, build=build: bench.programs.spillway(
-            2 * case.data_bytes + 256 * MIB, case.program, *case.arguments, build=build, time_limit_s=RUN_LIMIT_S)[0]
+    options = {engine: () for engine in ENGINES} | {WITH_VIEW: ("--levels", "view")}
+    for variant, more in options.items():
+        variants[variant] = lambda case, build=ENGINES.get(variant, "spillway"), more=more: bench.programs.spillway(
+            2 * case.data_bytes + 256 * MIB, case.program, *case.arguments, build=build, options=more, time_limit_s=RUN_LIMIT_S)[0]
     for case in in_memory_cases(bench, words, words_bytes):
         try:
             times = kernels.compare(case, variants, REPETITIONS)
@@ -185,9 +187,9 @@ def in_memory(bench: Bench) -> None:
             continue
         for phase in case.phases or ("",):
             name, native = case.name or phase, times["native", phase]
-            for engine in ENGINES:
-                ours = times[engine, phase]
-                bench.add(Row("in memory", f"{name}, {engine}", ours.wall, native.wall, ratio=ours.wall_ratio(native),
+            for variant in options:
+                ours = times[variant, phase]
+                bench.add(Row("in memory", f"{name}, {variant}", ours.wall, native.wall, ratio=ours.wall_ratio(native),
                               target=PAPER_OVERHEADS[name], note=f"processor {ours.processor_ratio(native):.2f}",
                               details={"native": vars(native), "spillway": vars(ours)}))
     words.unlink()
@@ -227,7 +229,7 @@ def hit_rate(bench: Bench, file: pathlib.Path, cap_bytes: int, read_bytes: int, 
     peer = fio.random_reads(file, reads.READ_BYTES, READERS, FIO_S)
     for engine, figure in figures.items():
         # The cold part is larger than memory, but a share of it is there.
-        cold_share = max(0, cap_bytes // 2) / (file.stat().st_size - cap_bytes // 2)
+        cold_share = cap_bytes // 2 / (file.stat().st_size - cap_bytes // 2)
         missed = figure * misses * (1 - cold_share)
         bench.add(Row("random", f"{name}, {engine}: fio", missed, peer.reads_per_s / 1e3, "k misses/s",
                       missed * 1e3 / peer.reads_per_s, False, FIO_TARGET, note=peer.engine))

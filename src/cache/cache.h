@@ -86,6 +86,8 @@ struct Options {
   // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error. So long waits
   // evict_to_limit(), too.
   uint64_t frame_wait_ns_max = 30'000'000'000;
+  // Called by a client that found no frame, before it waits for one: who holds pins that he can do without gives them up.
+  void (*no_frame)() = nullptr;
 };
 
 // One thread's door to the cache.
@@ -120,6 +122,10 @@ class SharedCache {
   virtual void pin_is_near(BlockId) const {}
   virtual void pin_is_next(BlockId) const {}
   virtual void unpin_is_near(FrameId) const {}
+  // A pin of a block that is there or on its way; false: it is not, or could not be read, of which nobody is told.
+  virtual bool pin_present(Client&, BlockId, Access, Pin*) { return false; }
+  // While frames are plentiful, `block` and the never-written blocks around it in its group become resident zeros, dirty.
+  virtual void bring_in_zeros(Client&, BlockId) {}
   // Marks the block dirty, as a pin for kWrite would, if it is there and costs nothing; else does nothing and says false.
   virtual bool dirty_resident(Client&, BlockId) { return false; }
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.

@@ -10,8 +10,6 @@
 namespace spw::cache {
 
 namespace {
-constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
-constexpr uint64_t kLookAgainNs = 1'000'000;
 // A range longer than this share of the frames is found by going over all frames, which costs less a frame than a lookup.
 constexpr uint64_t kScanShare = 8;
 // Windows of fewer blocks are read ahead without a marker: the miss behind them comes soon enough.
@@ -58,8 +56,7 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
   for (;;) {
     delegate_->execute(partition, request);
     if (request.answer == Answer::kDone) return wish == Wish::kFlush ? request.status : Status::ok();
-    if (request.answer == Answer::kBlocked)
-      delegate_->await_progress(partition, request, request.queue ? kAnnouncedWaitNs : kLookAgainNs);
+    if (request.answer == Answer::kBlocked) await_progress(partition, request, platform::kNoTimeout);
   }
 }
 
@@ -241,12 +238,14 @@ void SharedCacheParts::zeros_ahead(Client& client, BlockId block) {
   while (before < std::min(group, kZeroGroupsAheadMax) &&
          table_.find(first_of(group - before - 1)) != kNoFrame)
     ++before;
-  for (uint64_t ahead = 1; ahead <= before; ++ahead) {
-    Request& request = client.request;
-    request.wish = Wish::kZerosAhead;
-    request.block = first_of(group + ahead);
-    delegate_->execute(partition_of(request.block), request);
-  }
+  for (uint64_t ahead = 1; ahead <= before; ++ahead) bring_in_zeros(client, first_of(group + ahead));
+}
+
+void SharedCacheParts::bring_in_zeros(Client& client, BlockId block) {
+  Request& request = client.request;
+  request.wish = Wish::kZerosAhead;
+  request.block = block;
+  delegate_->execute(partition_of(block), request);
 }
 
 }  // namespace spw::cache

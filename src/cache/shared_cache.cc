@@ -137,6 +137,14 @@ bool SharedCacheParts::dirty_resident(Client& client, BlockId block) {
   return true;
 }
 
+bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access, Pin* out) {
+  out->was_clean = out->was_miss = false;
+  Status unread;
+  if (join_present(client, block, access, out, &unread) != Step::kPinned) return false;
+  out->data = commons_.data({out->frame, block});
+  return true;
+}
+
 void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access, Pin* out) {
   if (access == Access::kRead || before.dirty()) return;
   out->was_clean = true;
@@ -372,6 +380,7 @@ Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& req
     *deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
+  if (commons_.options.no_frame) commons_.options.no_frame();
   if (await_progress(partition, request, *deadline_ns)) return Status::ok();
   Status status = request.status
                       ? Status::sentence(EBUSY, "no frame can be evicted for block " +

@@ -38,6 +38,8 @@ class SharedCacheParts final : public SharedCache {
   void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   bool dirty_resident(Client& client, BlockId block) override;
+  bool pin_present(Client& client, BlockId block, Access access, Pin* out) override;
+  void bring_in_zeros(Client& client, BlockId block) override;
   void adopt(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;

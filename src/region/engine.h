@@ -29,10 +29,16 @@ class Engine : public ManagedAccess {
   // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards. True: the
   // cache has none of it, and it is discarded already.
   virtual bool withdraw(BlockId first, uint64_t count) = 0;
+  // The range is about to be flushed: of what the engine itself keeps pinned, which would stay dirty, it lets go what it can do without.
+  virtual void before_flush(BlockId /*first*/, uint64_t /*count*/) {}
   // While all managed memory fits an engine may leave it to the kernel, without the cache. watch() ends that for good: before
   // anybody uses the cache by himself, or lowers its limit. Others have nothing to do as long as it is not watching.
   virtual void watch() {}
   virtual bool is_watching() const { return true; }
+  // Whether managed memory that fits can be touched at its own addresses without translation, though data is elsewhere.
+  virtual bool has_view() const { return false; }
+  // SIGSEGV at `address`, which is managed: true if it can be touched there now. Comes before admit_fault(), which serves others.
+  virtual bool admit_to_view(uintptr_t /*address*/, bool /*is_store*/) { return false; }
   // CacheRanges::grow
   virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
   // CacheRanges::grown

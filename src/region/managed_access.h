@@ -23,6 +23,17 @@ struct Window {
   FrameId frame = kNoFrame;
 };
 
+// Where a signal handler runs: below `frame`, on the alternate stack [begin, end) or, without one, on that of the code it
+// interrupted, whose stack pointer was `interrupted`.
+struct HandlerStack {
+  uintptr_t frame = 0;
+  uintptr_t begin = 0, end = 0;
+  uintptr_t interrupted = 0;
+
+  // Code whose stack pointer is `now` runs after the handler was left, by a jump that nobody told of.
+  bool is_left(uintptr_t now) const { return now > frame || now < begin || (end != 0 && now >= end); }
+};
+
 class ManagedAccess {
  public:
   virtual ~ManagedAccess() = default;
@@ -33,6 +44,11 @@ class ManagedAccess {
   virtual void unpin(const Window& window) = 0;
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }
+  // A signal handler of the program begins in this thread, which is outside of the runtime: what the interrupted code translated stays
+  // valid whatever the handler does. Returns what handler_ends() takes, which is not called if the handler is left by a jump;
+  // less than 0: too many handlers interrupt each other, and this one has to wait. Async-signal-safe.
+  virtual int handler_begins(const HandlerStack&) { return 0; }
+  virtual void handler_ends(int) {}
 };
 
 }  // namespace spw::region

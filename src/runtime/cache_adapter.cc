@@ -18,12 +18,14 @@ void CacheAdapter::discard(BlockId first, uint64_t count) {
 Status CacheAdapter::flush(BlockId first, uint64_t count) {
   InRuntime guard;
   if (!engine_.is_watching()) return {};
+  engine_.before_flush(first, count);
   return cache_.flush(engine_.client(), first, count);
 }
 
 Status CacheAdapter::sync(BlockId first, uint64_t count) {
   InRuntime guard;
   if (!engine_.is_watching()) return {};
+  engine_.before_flush(first, count);
   return cache_.sync(engine_.client(), first, count);
 }
 

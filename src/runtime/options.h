@@ -31,7 +31,7 @@ enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
 inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
-enum class Levels : uint8_t { kAll, kPrivate, kDirect, kShared, kOwner };
+enum class Levels : uint8_t { kView, kAll, kPrivate, kDirect, kShared, kOwner };
 enum class Faults : uint8_t { kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };

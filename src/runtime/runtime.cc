@@ -11,10 +11,12 @@
 #include "abi/abi.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
+#include "front/interpose/context.h"
 #include "front/mapped/engine.h"
 #include "front/translate/engine.h"
 #include "platform/machine.h"
 #include "platform/time.h"
+#include "region/version_switch.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/foreign_code.h"
@@ -157,15 +159,21 @@ Status Runtime::build_translated(const cache::Options& for_cache) {
   Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
   if (!space) return space.status();
   managed_space_ = std::move(*space);
-  auto cache = cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr);
+  cache::Options with_view = for_cache;
+  with_view.no_frame = &front::TranslatedEngine::give_up_view;
+  auto cache = cache::SharedCache::create(with_view, *regions_, &end_on_io_error, nullptr);
   if (!cache) return cache.status();
   cache_ = std::move(*cache);
+  if (Status status = region::VersionSwitch::make_writable(); !status) return status;
+  region::VersionSwitch::set(options_.levels != Levels::kView);
   front::EngineOptions for_engine;
+  if (options_.levels == Levels::kView) for_engine.blocks = regions_.get();
+  for_engine.view_ends = &interpose::elsewhere_from_now_on;
   for_engine.block_shift = for_cache.block_shift;
   // A thread that only starts and joins the others counts too.
   for_engine.expected_threads = platform::cpu_count() + 1;
   for_engine.frames = cache_->frames_file();
-  for_engine.satc = options_.levels == Levels::kAll       ? front::SatcLevels::kAll
+  for_engine.satc = options_.levels <= Levels::kAll       ? front::SatcLevels::kAll
                     : options_.levels == Levels::kPrivate ? front::SatcLevels::kPrivate
                     : options_.levels == Levels::kDirect  ? front::SatcLevels::kDirect
                                                           : front::SatcLevels::kNone;
@@ -241,6 +249,7 @@ Status Runtime::change_memory_limit(uint64_t bytes) {
 
 bool Runtime::admit_fault(const Fault& fault) {
   if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store);
+  if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
   if (!engine_->admit_fault(fault.address, fault.is_store)) return false;
   if (kind_ == Engine::kTranslated) foreign_sites_.note(fault.instruction);
   return true;

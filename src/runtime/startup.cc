@@ -16,6 +16,7 @@
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
 #include "front/interpose/fault_signal.h"
+#include "front/interpose/signal_lock.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
@@ -54,7 +55,7 @@ void after_fork_in_parent() {
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
 }
 void after_fork_in_child() {
-  interpose::fault_signal_forked();
+  interpose::signals_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
@@ -105,6 +106,7 @@ void connect(Runtime& runtime) {
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
   context.kernel_reaches = runtime.kernel_reaches();
+  context.in_place_at_first = runtime.engine().has_view();
   if (runtime.is_in_place()) context.maps_file = &maps_file;
   interpose::set_context(&context);
 }
@@ -131,6 +133,7 @@ __attribute__((constructor)) void library_loaded() {
     fatal(kExitUsage,
           Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
               .message());
+  interpose::actions_become_ours();
   interpose::keep_unblocked(SIGSEGV);
   if (g_options->faults == Faults::kSignals) interpose::keep_unblocked(SIGBUS);
   manage_process();

@@ -29,6 +29,7 @@ struct InterposeContext {
   uint64_t quota_bytes = UINT64_MAX;  // when more native bytes than this are live, all new ones are managed
   bool in_place = false;              // managed memory is at its own addresses (mapped engine)
   bool kernel_reaches = false;        // and system calls may use it
+  bool in_place_at_first = false;     // as in_place, until elsewhere_from_now_on(); system calls may not
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.
@@ -37,6 +38,8 @@ struct InterposeContext {
 
 // nullptr takes the context away (in a forked child).
 void set_context(const InterposeContext* context);
+// Who has found memory in place meanwhile may go on: it is only slow there.
+void elsewhere_from_now_on();
 // In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
 void note_forked();
 // Called, once, by the first redirected allocation that finds no context. It sets the context, or leaves things native.
@@ -62,7 +65,7 @@ inline const InterposeContext* allocation_context() {
 
 using spw::is_managed;
 
-// Managed, and its bytes are not at its address: this code has to go through ManagedAccess.
+// Managed, and its bytes are not at its address: this code has to go through ManagedAccess. Once true, it stays true.
 inline bool is_elsewhere(const void* p) { return is_managed(p) && !detail::in_place.load_relaxed(); }
 template <class... More>
 bool any_elsewhere(More*... pointers) {

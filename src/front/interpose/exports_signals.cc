@@ -1,16 +1,19 @@
 // Calls about signals, under their ordinary names. What they block leaves out what faults of managed memory need (Mask).
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include "base/atomic.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/fault_signal.h"
+#include "front/interpose/handlers.h"
 #include "front/interpose/native_argument.h"
 
 using namespace spw::interpose;
 
 // Left alone, since they neither block a signal nor get to its handler:
-//  - sigrelse, siggetmask and the sigpause of X/Open unblock and tell; siginterrupt changes one flag of the handler that is there;
+//  - sigrelse, siggetmask and the sigpause of X/Open unblock and tell;
 //  - longjmp, setcontext and what returns from a handler put back a mask that came about here;
 //  - posix_spawnattr_setsigmask is for a program that has a runtime of its own, which unblocks what it needs;
 //  - raise, kill and the like send.
@@ -20,11 +23,18 @@ namespace {
 
 // Of native structures.
 int change_action(int number, const struct sigaction* action, struct sigaction* before) {
-  if (is_fault_signal(number)) return set_fault_action(number, action, before);
-  if (action == nullptr) return real().sigaction(number, nullptr, before);
-  struct sigaction wanted = *action;
-  wanted.sa_mask = *Mask(&action->sa_mask);
-  return real().sigaction(number, &wanted, before);
+  return is_fault_signal(number) ? set_fault_action(number, action, before)
+                                 : set_handler(number, action, before);
+}
+
+// The signals of siginterrupt(): bit i for signal i + 1.
+spw::Atomic<uint64_t> g_interrupting{0};
+bool interrupts(int number) {
+  return number > 0 && number < _NSIG && (g_interrupting.load_relaxed() >> (number - 1) & 1) != 0;
+}
+void set_interrupts(int number, bool yes) {
+  const uint64_t bit = uint64_t{1} << (number - 1);
+  yes ? g_interrupting.fetch_or_relaxed(bit) : g_interrupting.fetch_and_relaxed(~bit);
 }
 
 // Masks of old calls have a bit for each of the first 32 signals, the lowest for the first.
@@ -52,25 +62,34 @@ int change_old_mask(int how, int bits) {
 SPW_ENTRY int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
   return change_action(signal, Native(action), Native(before));
 }
-// What signal() is in terms of sigaction() differs by the flags alone.
-static sighandler_t set_handler(int number, sighandler_t handler, int flags,
-                                sighandler_t (*otherwise)(int, sighandler_t)) {
-  if (!is_fault_signal(number) || handler == SIG_ERR) return otherwise(number, handler);
+static sighandler_t set_with(int number, sighandler_t handler, int flags, bool blocks_itself) {
   struct sigaction action{}, before;
+  if (blocks_itself && sigaddset(&action.sa_mask, number) != 0) return SIG_ERR;
+  if (handler == SIG_ERR) {
+    errno = EINVAL;
+    return SIG_ERR;
+  }
   action.sa_handler = handler;
   action.sa_flags = flags;
-  if (flags == SA_RESTART) sigaddset(&action.sa_mask, number);
-  return set_fault_action(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
+  return change_action(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
 SPW_ENTRY sighandler_t signal(int number, sighandler_t handler) noexcept {
-  return set_handler(number, handler, SA_RESTART, real().signal);
+  return set_with(number, handler, interrupts(number) ? 0 : SA_RESTART, true);
+}
+// Of the handler that is there, and of those that signal() sets later.
+SPW_ENTRY int siginterrupt(int number, int yes) noexcept {
+  struct sigaction action;
+  if (change_action(number, nullptr, &action) != 0) return -1;
+  set_interrupts(number, yes != 0);
+  action.sa_flags = yes != 0 ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
+  return change_action(number, &action, nullptr);
 }
 SPW_ENTRY sighandler_t bsd_signal(int number, sighandler_t handler) noexcept {
   return signal(number, handler);
 }
 SPW_ENTRY sighandler_t ssignal(int number, sighandler_t handler) noexcept { return signal(number, handler); }
 SPW_ENTRY sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
-  return set_handler(number, handler, SA_RESETHAND | SA_NODEFER, real().__sysv_signal);
+  return set_with(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
 }
 SPW_ENTRY sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
   return __sysv_signal(number, handler);

@@ -26,9 +26,7 @@ inline bool is_fault_signal(int signal) { return signal == SIGSEGV || signal == 
 Status share_fault_signal(int signal, FaultHandler handler);
 // At the start, by the only thread there is: the signal will be shared.
 void keep_unblocked(int signal);
-// In the child of a fork, before anything else.
-void fault_signal_forked();
-// What the program's sigaction(signal, action, before) does. Until share_fault_signal() it is the kernel's.
+// What the program's sigaction(signal, action, before) does. Until share_fault_signal() it is set_handler()'s.
 int set_fault_action(int signal, const struct sigaction* action, struct sigaction* before);
 // A fault that is not the runtime's. Called by its handler, as the last it does.
 void pass_fault_on(int signal, siginfo_t* info, void* context);

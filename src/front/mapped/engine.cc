@@ -312,7 +312,10 @@ region::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access acc
   return {reinterpret_cast<std::byte*>(address), bytes, pin.frame};
 }
 
-void MappedEngine::unpin(const region::Window& window) { cache_->unpin(*this_thread().client, window.frame); }
+void MappedEngine::unpin(const region::Window& window) {
+  InRuntime guard;
+  cache_->unpin(*this_thread().client, window.frame);
+}
 
 region::Window MappedEngine::hold(uintptr_t address, size_t max_bytes, Access access) {
   Thread& thread = this_thread();

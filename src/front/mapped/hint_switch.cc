@@ -15,15 +15,15 @@ void HintSwitch::look(uint64_t now_ns) {
     return begin(now_ns);  // the first look: there is no time that trips could be held against
   trips_since_ += trips_.exchange_relaxed(0);
   const uint64_t elapsed_ns = now_ns - since_ns_;
-  if (!HintTable::is_on()) {
-    if (trips_since_ > 0 && at_rate(trips_since_, elapsed_ns, kOnRate)) HintTable::switch_on(true);
+  if (!region::VersionSwitch::is_set()) {
+    if (trips_since_ > 0 && at_rate(trips_since_, elapsed_ns, kOnRate)) region::VersionSwitch::set(true);
     begin(now_ns);
     return;
   }
   if (elapsed_ns < kCalmNs) return;
   if (!at_rate(trips_since_, elapsed_ns, kOffRate)) {
     was_off_.store_relaxed(true);
-    HintTable::switch_on(false);
+    region::VersionSwitch::set(false);
   }
   begin(now_ns);
 }

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "front/mapped/hint_table.h"
+#include "region/version_switch.h"
 
 namespace spw::front {
 
@@ -21,7 +21,7 @@ class HintSwitch {
  public:
   void note_trip() {
     trips_.fetch_add_relaxed(1);
-    if (!was_off_.load_relaxed()) HintTable::switch_on(true);
+    if (!was_off_.load_relaxed()) region::VersionSwitch::set(true);
   }
   // `now_ns`: of a clock that only goes forward.
   void look(uint64_t now_ns);

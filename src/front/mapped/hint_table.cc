@@ -5,10 +5,12 @@
 
 #include "abi/abi.h"
 #include "base/units.h"
+#include "region/version_switch.h"
 
 namespace spw::front {
 
 namespace {
+static_assert(SPW_HINT_SWITCH == SPW_HINT_OFFSET);
 constexpr unsigned kExtentShift = std::countr_zero(kHugePageBytes);
 constexpr uintptr_t kExtentPieces = kHugePageBytes >> SPW_HINT_SHIFT;
 }  // namespace
@@ -17,8 +19,7 @@ Result<HintTable> HintTable::create(unsigned block_shift, uint64_t space_bytes) 
   // The rest stays read-only: writable memory counts against limits.
   std::byte* first = reinterpret_cast<std::byte*>(&byte_at(SPW_MANAGED_BASE));
   for (Status status :
-       {platform::protect(reinterpret_cast<void*>(SPW_HINT_SWITCH), kMmuPageBytes,
-                          platform::Protection::kReadWrite),
+       {region::VersionSwitch::make_writable(),
         platform::protect(first, space_bytes >> SPW_HINT_SHIFT, platform::Protection::kReadWrite)})
     if (!status) return status;
   HintTable table;
@@ -53,12 +54,6 @@ void HintTable::set(BlockId block, Hint hint) {
 
 void HintTable::clear_dirty(BlockId block) {
   if (byte_at(address_of(block)).load_relaxed() == static_cast<int8_t>(Hint::kGo)) set(block, Hint::kClean);
-}
-
-bool HintTable::is_on() { return byte_at(0).load_relaxed() != 0; }
-void HintTable::switch_on(bool on) {
-  // All code reads that byte: its line stays shared where nothing changes.
-  if (is_on() != on) byte_at(0).store_relaxed(on ? 1 : 0);
 }
 
 }  // namespace spw::front

@@ -41,10 +41,6 @@ class HintTable {
     return is_store ? hint != 0 : hint < 0;
   }
 
-  // Whether hints are worth testing at all.
-  static bool is_on();
-  static void switch_on(bool on);
-
  private:
   using Byte = Atomic<int8_t>;
 

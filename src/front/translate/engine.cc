@@ -1,10 +1,13 @@
 #include "front/translate/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "base/in_runtime.h"
 #include "base/units.h"
 #include "platform/memory.h"
+#include "region/version_switch.h"
 
 // What inlined code sees before its thread has a translator: one entry that matches nothing.
 static __spw_satc_entry g_no_entry;
@@ -19,7 +22,18 @@ namespace {
 
 // The entry points are C functions without a context: they find the engine here. Written once at start.
 Atomic<TranslatedEngine*> g_engine{nullptr};
+// Of the thread outside of handlers; nullptr before its first access, and while a handler runs.
 thread_local Translator* t_translator = nullptr;
+
+// [0]: the thread's own; [n]: that of a handler that interrupts n - 1 others, which runs on stacks[n - 1].
+struct Levels {
+  Translator* translators[kHandlersDeepMax + 1];
+  region::HandlerStack stacks[kHandlersDeepMax];
+  int level;
+};
+constinit thread_local Levels t_levels{};
+
+PinBudget::For user_of(int level) { return level == 0 ? PinBudget::For::kThread : PinBudget::For::kHandlers; }
 
 // Aliases are pins like any other: a sixteenth of a partition at most.
 uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& options) {
@@ -28,7 +42,29 @@ uint32_t alias_slots(const cache::SharedCache& cache, const EngineOptions& optio
   return std::clamp(cache.frames_per_partition() / 16, kSlotsMin, kAliasSlotsMax);
 }
 
-void reset_thread_block() { __spw_thread_v1 = {&g_no_entry, 0, 0}; }
+void hide_table() {
+  __spw_thread_v1.direct = &g_no_entry;
+  __spw_thread_v1.direct_mask_bytes = 0;
+}
+
+void return_to(int level) {
+  t_levels.level = level;
+  if (level > 0) return;
+  t_translator = t_levels.translators[0];
+  t_translator ? t_translator->present() : hide_table();
+}
+
+void note_left_handlers(uintptr_t stack_pointer) {
+  int level = t_levels.level;
+  while (level > 0 && t_levels.stacks[level - 1].is_left(stack_pointer)) --level;
+  if (level != t_levels.level) return_to(level);
+}
+
+void reset_thread() {
+  t_translator = nullptr;
+  t_levels = {};
+  __spw_thread_v1 = {&g_no_entry, 0, 0};
+}
 
 }  // namespace
 
@@ -37,8 +73,10 @@ TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOption
     : config_{&cache,   options.block_shift, cache.partition_map(), fatal,
               &budget_, &satc_bytes_,        options.satc},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
-              alias_slots(cache, options) + kHeldWindowsMax) {
+              alias_slots(cache, options) + kHeldWindowsMax),
+      view_ends_(options.view_ends) {
   if (uint32_t slots = alias_slots(cache, options)) aliases_.emplace(config_, *options.frames, slots);
+  if (aliases_ && options.blocks) view_.emplace(cache, *options.blocks, *options.frames, options.block_shift);
   SPW_CHECK(pthread_key_create(&key_, &TranslatedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
@@ -53,26 +91,63 @@ TranslatedEngine::~TranslatedEngine() {
 Translator& TranslatedEngine::translator() {
   if (t_translator) [[likely]]
     return *t_translator;
-  return register_thread();
+  return make_translator();
 }
 
-Translator& TranslatedEngine::register_thread() {
+Translator& TranslatedEngine::entered() {
+  if (t_translator) [[likely]]
+    return *t_translator;
+  InRuntime guard;
+  note_left_handlers(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
+  return translator();
+}
+
+Translator& TranslatedEngine::make_translator() {
+  InRuntime guard;
+  const int level = t_levels.level;
+  Translator*& made = t_levels.translators[level];
+  if (made) return *made;
   if (forked_) config_.fatal(region::touched_in_child());
-  Result<SatcShape> shape = budget_.acquire();
+  Result<SatcShape> shape = budget_.acquire(user_of(level));
   if (!shape) config_.fatal(shape.status());
   Result<cache::Client*> client = config_.cache->open_client();
   if (!client) config_.fatal(client.status());
-  t_translator = new Translator(config_, **client, *shape, __spw_thread_v1);
-  {
-    std::lock_guard lock(live_mutex_);
-    live_.push_back({&__spw_thread_v1, 0});
+  TranslatorConfig config = config_;
+  if (level > 0) {
+    config.budget = nullptr;
+    config.levels = SatcLevels::kNone;
   }
-  pthread_setspecific(key_, t_translator);
-  return *t_translator;
+  made = new Translator(config, **client, *shape, __spw_thread_v1);
+  if (level == 0) {
+    t_translator = made;
+    note_thread();
+  }
+  pthread_setspecific(key_, &t_levels);
+  return *made;
 }
 
-void TranslatedEngine::thread_ended(void* translator) {
-  if (TranslatedEngine* engine = g_engine.load_acquire()) engine->close(static_cast<Translator*>(translator));
+int TranslatedEngine::handler_begins(const region::HandlerStack& stack) {
+  InRuntime guard;
+  note_left_handlers(stack.interrupted);
+  if (t_levels.level == kHandlersDeepMax) return -1;
+  t_levels.stacks[t_levels.level++] = stack;
+  t_translator = nullptr;
+  hide_table();
+  return t_levels.level;
+}
+
+void TranslatedEngine::handler_ends(int level) {
+  InRuntime guard;
+  if (t_levels.level >= level) return_to(level - 1);
+}
+
+void TranslatedEngine::thread_ended(void*) {
+  if (TranslatedEngine* engine = g_engine.load_acquire()) engine->close_thread();
+}
+
+void TranslatedEngine::note_thread() {
+  std::lock_guard lock(live_mutex_);
+  live_.push_back({&__spw_thread_v1, 0});
 }
 
 // The thread may go on counting: what it writes meanwhile is seen by the next, or not at all at the process's end.
@@ -99,25 +174,72 @@ void TranslatedEngine::forget_thread() {
 }
 
 void TranslatedEngine::end_thread() {
-  if (!t_translator || forked_) return;
   pthread_setspecific(key_, nullptr);
-  close(t_translator);
+  close_thread();
 }
 
-void TranslatedEngine::close(Translator* translator) {
+void TranslatedEngine::close_thread() {
   if (forked_) return;
+  InRuntime guard;
   forget_thread();
-  reset_thread_block();
-  t_translator = nullptr;
-  translator->flush();
-  SatcShape shape = translator->shape();
-  config_.cache->close_client(&translator->client());
-  delete translator;
-  budget_.release(shape);
+  const Levels ended = t_levels;
+  reset_thread();
+  for (int level = 0; level <= kHandlersDeepMax; ++level) {
+    Translator* translator = ended.translators[level];
+    if (!translator) continue;
+    translator->flush();
+    SatcShape shape = translator->shape();
+    config_.cache->close_client(&translator->client());
+    delete translator;
+    budget_.release(shape, user_of(level));
+  }
 }
+
+// ---- The resident view ----
+
+uint64_t TranslatedEngine::metadata_bytes() const {
+  return satc_bytes_.load_relaxed() + (view_ ? view_->metadata_bytes() : 0);
+}
+
+void TranslatedEngine::watch() {
+  if (!has_view() || forked_) return;
+  region::VersionSwitch::set(true);
+  if (view_ends_) view_ends_();
+  if (Status status = view_->end(translator().client()); !status) config_.fatal(status);
+}
+
+void TranslatedEngine::grow(BlockId, uint64_t, uint64_t live_bytes, bool) {
+  if (view_ && !view_->fits(live_bytes)) watch();
+}
+
+void TranslatedEngine::give_up_view() {
+  if (TranslatedEngine* engine = g_engine.load_acquire()) engine->watch();
+}
+
+bool TranslatedEngine::admit_to_view(uintptr_t address, bool store) {
+  if (!has_view() || forked_) return false;
+  InRuntime guard;
+  auto admission = view_->admit(translator().client(), address, store);
+  if (!admission) config_.fatal(admission.status());
+  if (*admission == ResidentView::Admission::kFull) watch();
+  if (*admission != ResidentView::Admission::kServed) return false;
+  telemetry::count(telemetry::Counter::view_faults);
+  return true;
+}
+
+void TranslatedEngine::withdraw_from_view(BlockId first, uint64_t blocks) {
+  if (!has_view() || forked_) return;
+  if (Status status = view_->withdraw(translator().client(), first, blocks); !status) config_.fatal(status);
+}
+
+void TranslatedEngine::before_flush(BlockId first, uint64_t blocks) { withdraw_from_view(first, blocks); }
+
+// ---- Foreign code ----
 
 bool TranslatedEngine::admit_fault(uintptr_t address, bool store) {
-  if (!aliases_ || forked_) return false;
+  if (forked_) config_.fatal(region::touched_in_child());
+  if (!aliases_) return false;
+  InRuntime guard;
   telemetry::count(telemetry::Counter::foreign_faults);
   Status status = aliases_->admit(translator().client(), address, store);
   if (!status) config_.fatal(status);
@@ -126,6 +248,7 @@ bool TranslatedEngine::admit_fault(uintptr_t address, bool store) {
 
 bool TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
   const unsigned shift = config_.block_shift;
+  withdraw_from_view(first, blocks);
   if (aliases_ && !forked_)
     aliases_->withdraw(translator().client(), SPW_MANAGED_BASE + (first.value << shift), blocks << shift);
   translator().drop(first, blocks);
@@ -134,18 +257,17 @@ bool TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
 
 void TranslatedEngine::forked() {
   forked_ = true;
-  t_translator = nullptr;
-  __spw_thread_v1 = {&g_no_entry, 0, 0};
+  reset_thread();
 }
 
 region::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache::Access access) {
-  return translator().open_window(address, max_bytes, access);
+  return entered().open_window(address, max_bytes, access);
 }
 
 void TranslatedEngine::unpin(const region::Window&) {}
 
 bool TranslatedEngine::copy_few(void* to, const void* from, size_t bytes) {
-  translator().copy_few(to, from, bytes);
+  entered().copy_few(to, from, bytes);
   return true;
 }
 
@@ -174,7 +296,7 @@ namespace {
 spw::front::Translator& entered(spw::telemetry::Counter counter) {
   spw::front::TranslatedEngine* engine = spw::front::g_engine.load_acquire();
   SPW_CHECK(engine);  // an address in managed space before there is a managed space
-  spw::front::Translator& translator = engine->translator();
+  spw::front::Translator& translator = engine->entered();
   spw::telemetry::count(counter);
   return translator;
 }

@@ -52,7 +52,17 @@ uint32_t PinBudget::for_late_threads() const {
 
 uint32_t PinBudget::entries_max() const { return std::min(capacity_ * partitions_, kEntriesPerThreadMax); }
 
-Result<SatcShape> PinBudget::acquire() {
+// The next thread's.
+uint32_t PinBudget::charge_for_thread(uint32_t left) const {
+  uint32_t for_expected = capacity_ - for_late_threads();
+  uint32_t first = for_expected / 2;
+  uint32_t fair = expected_threads_ > 1 ? (for_expected - first) / (expected_threads_ - 1) : 0;
+  uint32_t charge = threads_ == 0 ? first : threads_ < expected_threads_ ? fair : left / kLateShare;
+  if (threads_ < expected_threads_) charge = std::min(charge, left - std::min(left, for_late_threads()));
+  return std::max(charge, kSmallestCharge);
+}
+
+Result<SatcShape> PinBudget::acquire(For whom) {
   std::unique_lock lock(mutex_);
   released_.wait_for(lock, std::chrono::nanoseconds(wait_ns_max_),
                      [this] { return capacity_ - charged_ >= kSmallestCharge; });
@@ -60,16 +70,11 @@ Result<SatcShape> PinBudget::acquire() {
   if (left < kSmallestCharge)
     return Status::sentence(EINVAL, "the memory cap is too small for " + std::to_string(threads_ + 1) +
                                         " threads: raise --memory or lower --block");
-  uint32_t for_expected = capacity_ - for_late_threads();
-  uint32_t first = for_expected / 2;
-  uint32_t fair = expected_threads_ > 1 ? (for_expected - first) / (expected_threads_ - 1) : 0;
-  uint32_t charge = threads_ == 0 ? first : threads_ < expected_threads_ ? fair : left / kLateShare;
-  if (threads_ < expected_threads_) charge = std::min(charge, left - std::min(left, for_late_threads()));
-  charge = std::max(charge, kSmallestCharge);
+  const uint32_t charge = whom == For::kThread ? charge_for_thread(left) : kSmallestCharge;
   uint32_t entries_max = std::max(kEntriesPerThreadMax / partitions_, kMinEntries);
   uint32_t entries = std::min(charge - kRingPins, entries_max);
   SatcShape shape = shape_for(entries);
-  ++threads_;
+  if (whom == For::kThread) ++threads_;
   charged_ += shape.charge();
   SPW_CHECK(charged_ <= capacity_);
   return shape;
@@ -89,11 +94,11 @@ SatcShape PinBudget::grow(const SatcShape& shape) {
   return larger;
 }
 
-void PinBudget::release(const SatcShape& shape) {
+void PinBudget::release(const SatcShape& shape, For whom) {
   std::lock_guard lock(mutex_);
-  SPW_CHECK(charged_ >= shape.charge() && threads_ > 0);
+  SPW_CHECK(charged_ >= shape.charge());
   charged_ -= shape.charge();
-  --threads_;
+  if (whom == For::kThread) SPW_CHECK(threads_-- > 0);
   released_.notify_one();
 }
 

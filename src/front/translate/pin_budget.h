@@ -15,6 +15,8 @@
 // A thread that finds its SATC full may ask for more by grow(): it gets what is neither charged nor kept back, where half a
 // fair share is kept back for each expected thread that has not come yet.
 //
+// A translator for a thread's signal handlers (engine.h) is charged its ring, like a thread that came late, but is none.
+//
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once
 
@@ -57,11 +59,12 @@ class PinBudget {
   PinBudget(uint32_t partition_frames, uint32_t partitions, uint32_t expected_threads, uint32_t reserved = 0,
             uint64_t wait_ns_max = kThreadWaitNsMax);
 
-  Result<SatcShape> acquire();
+  enum class For : uint8_t { kThread, kHandlers };
+  Result<SatcShape> acquire(For whom = For::kThread);
   // A larger shape in exchange for `shape`, up to twice its entries; `shape` itself when it would not become larger by
   // 1/kGrowthShareMin.
   SatcShape grow(const SatcShape& shape);
-  void release(const SatcShape& shape);
+  void release(const SatcShape& shape, For whom = For::kThread);
   // No shape that grow() returns has more entries.
   uint32_t entries_max() const;
 
@@ -71,6 +74,7 @@ class PinBudget {
  private:
   SatcShape shape_for(uint32_t entries_per_partition) const;
   uint32_t for_late_threads() const;
+  uint32_t charge_for_thread(uint32_t left) const;
 
   const uint32_t partitions_;
   const uint32_t expected_threads_;

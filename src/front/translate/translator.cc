@@ -8,6 +8,7 @@
 #include "abi/managed.h"
 #include "base/check.h"
 #include "base/few_bytes.h"
+#include "base/in_runtime.h"
 #include "base/units.h"
 
 namespace spw::front {
@@ -85,9 +86,13 @@ void Translator::size_direct() {
     direct_pins_.assign(direct_mask_ + 1, {});
   }
   prefer_huge_pages(direct_memory_.data(), (direct_mask_ + 1) * sizeof(__spw_satc_entry));
+  present();
+  if (config_.satc_bytes) config_.satc_bytes->fetch_add_relaxed(footprint_bytes());
+}
+
+void Translator::present() {
   thread_.direct = direct_;
   thread_.direct_mask_bytes = direct_mask_ * sizeof(__spw_satc_entry);
-  if (config_.satc_bytes) config_.satc_bytes->fetch_add_relaxed(footprint_bytes());
 }
 
 void Translator::pin_into(SatcEntry& entry, BlockId block, Access access) {
@@ -100,6 +105,7 @@ void Translator::pin_into(SatcEntry& entry, BlockId block, Access access) {
 }
 
 SatcEntry& Translator::pin_alone(BlockId block, Access access) {
+  InRuntime guard;
   SPW_CHECK(!busy_);
   busy_ = true;
   counters_.add(Counter::private_misses);
@@ -122,7 +128,8 @@ SatcEntry& Translator::lookup(BlockId block, Access access) {
 }
 
 SatcEntry& Translator::miss(BlockId block, Access access) {
-  SPW_CHECK(!busy_);  // a signal handler touched managed memory while its thread was in here
+  InRuntime guard;
+  SPW_CHECK(!busy_);
   busy_ = true;
   counters_.add(Counter::private_misses);
   config_.cache->pin_is_near(block);

@@ -8,7 +8,7 @@
 // Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
 // it
 //   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h).
-// Threads: one; re-entry from a signal handler is a checked bug.
+// Threads: one. A signal handler has a translator of its own (engine.h), and does not run while a miss is served (InRuntime).
 // Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
 // Limits: SatcShape; kDirectEntriesMax.
 #pragma once
@@ -86,6 +86,9 @@ class Translator {
   // False: no such window is held.
   bool unpin_window(const region::Window& window);
   uint32_t free_windows() const;
+
+  // Puts its direct table where instrumented code looks.
+  void present();
 
   // Gives up the pins of [first, first + count), a range that is about to be freed.
   void drop(BlockId first, uint64_t count);

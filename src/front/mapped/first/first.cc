@@ -26,6 +26,8 @@ __attribute__((constructor)) static void map_hint_table() {
     (void)syscall(SYS_madvise, SPW_HINT_OFFSET, SPW_HINT_TABLE_BYTES, MADV_DONTDUMP);
   } else {
     __spw_hint_table_error = got == -1 ? errno : EEXIST;
+    // Translated code reads the switch alone.
+    (void)syscall(SYS_mmap, SPW_VERSION_SWITCH, SPW_GRANULE_BYTES, PROT_READ, kFlags, -1, 0L);
   }
 }
 }
