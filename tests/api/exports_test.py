@@ -18,7 +18,7 @@ def main() -> int:
         wanted |= {symbol or name for name, symbol in ENTRY.findall(source.read_text()) if not name.startswith("operator")}
     wanted |= {f"__spw_{name}_v1" for name in re.findall(r"SPW_REDIRECT\((\w+)\)", (root / "abi/redirects.inc").read_text())
                if name != "name"}
-    wanted |= {"__spw_load_v1", "__spw_store_v1", "__spw_store_across_v1", "__spw_span_v1", "__spw_thread_v1", "__spw_abi_v2"}
+    wanted |= {"__spw_load_v1", "__spw_store_v1", "__spw_store_across_v1", "__spw_span_v1", "__spw_thread_v1", "__spw_abi_v3"}
     missing = sorted(wanted - exported)
     leaked = sorted(name for name in exported if re.match(r"_ZN?K?S[tas]|_ZN3spw|_ZN3fmt", name))
     for name in missing:

@@ -1,6 +1,4 @@
 """What only the mapped engine can get wrong: faults that race, the cap, system calls that may not fault."""
-import json
-
 from kit import ENGINES, HERE, Kit, MIB, SMALL, expect
 
 ENGINES = ENGINES[1:]
@@ -12,7 +10,7 @@ def many_threads_fault_on_one_block_at_a_time(kit: Kit) -> None:
 
 def _stores_race_with_evictions(kit: Kit, operations: int, **options: str) -> dict:
     """Every store is found again, and they did race: with evictions, and for blocks that had been cleaned."""
-    facts, counters = _facts_and_counters(kit, "stores", "races.cc", "stores", operations, output="lost 0000000000000000\n",
+    facts, counters = _facts_and_counters(kit, "races.cc", "stores", operations, output="lost 0000000000000000\n",
                                           memory=SMALL.memory, **options)
     expect(facts["watched"] and counters["evictions"] > operations // 4 and counters["writebacks"] > operations // 8,
            f"there was hardly a race: {counters}")
@@ -51,7 +49,7 @@ def blocks_of_2m_are_watched_and_evicted(kit: Kit) -> None:
 
 
 def _large_blocks(kit: Kit, mebibytes: int, **options: str) -> None:
-    facts, counters = _facts_and_counters(kit, "large", "spill.cc", "fill", mebibytes, output="wrong 0\n", **options)
+    facts, counters = _facts_and_counters(kit, "spill.cc", "fill", mebibytes, output="wrong 0\n", **options)
     expect(facts["watched"] and counters["evictions"] > 0 and counters["writebacks"] > 0, f"not out of core: {facts} {counters}")
     expect(counters["fills"] + counters["readahead_fills"] > 0, f"nothing came back: {counters}")
 
@@ -80,29 +78,27 @@ def resident_memory_keeps_to_the_cap(kit: Kit) -> None:
     """Frames, tables and queues lie within the cap; the program's own code, stacks and libraries come on top."""
     own_bytes = 24 * MIB
     for cap_mib in (16, 64):
-        report = kit.place / f"report{cap_mib}.json"
         program = kit.compile("spill.cc", "-O2")
         run = kit.run(program, "scatter", 200, env=SMALL.environment() | {
-            "SPILLWAY_MEMORY": f"{cap_mib}M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "2M", "SPILLWAY_STATS": str(report)})
+            "SPILLWAY_MEMORY": f"{cap_mib}M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "2M"} | kit.wants_report)
         expect(run.code == 0, run.last_words())
-        peak = json.loads(report.read_text())["facts"]["resident_peak_bytes"]
+        peak = kit.report()["facts"]["resident_peak_bytes"]
         expect(peak <= cap_mib * MIB + own_bytes, f"{peak / MIB:.1f} MiB resident at a cap of {cap_mib} MiB")
 
 
-def _facts_and_counters(kit: Kit, name: str, program: str, *arguments, output: str | None = None,
+def _facts_and_counters(kit: Kit, program: str, *arguments, output: str | None = None,
                         **options: str) -> tuple[dict, dict]:
-    report = kit.place / f"{name}.json"
     run = kit.run(kit.compile(program, "-O2"), *arguments, time_limit_s=350, env=SMALL.environment() | {
-        **{f"SPILLWAY_{option.upper()}": value for option, value in options.items()}, "SPILLWAY_STATS": str(report)})
+        **{f"SPILLWAY_{option.upper()}": value for option, value in options.items()}} | kit.wants_report)
     expect(run.code == 0 and output in (None, run.output), run.last_words())
-    found = json.loads(report.read_text())
+    found = kit.report()
     return found["facts"], found["counters"]
 
 
 def memory_is_the_kernels_until_it_outgrows_the_cap(kit: Kit) -> None:
-    facts, counters = _facts_and_counters(kit, "fits", "containers.cc", "vectors", memory="1G")
+    facts, counters = _facts_and_counters(kit, "containers.cc", "vectors", memory="1G")
     expect(not facts["watched"] and counters["missing_faults"] == 0, f"it fits: {facts} {counters}")
-    facts, counters = _facts_and_counters(kit, "outgrows", "containers.cc", "vectors", memory="8M")
+    facts, counters = _facts_and_counters(kit, "containers.cc", "vectors", memory="8M")
     expect(facts["watched"] and counters["adoptions"] > 0 and counters["evictions"] > 0, f"{facts} {counters}")
 
 

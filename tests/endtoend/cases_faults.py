@@ -1,6 +1,4 @@
 """Every read and write of the store fails once, in a loop over N, and the program is right or says what happened."""
-import json
-
 from kit import Config, EXIT_FAILURE, Kit, Run, SMALL, UNOPTIMISED, expect
 
 # What a store does is the same for every kind of mapped program.
@@ -30,9 +28,8 @@ def _expect_told(kit: Kit, run: Run, verb: str, reason: str, where: str) -> None
 
 
 def _expect_enough_requests(kit: Kit, config: Config) -> None:
-    report = kit.place / "report.json"
-    _expect_right(_run(kit, config, "", SPILLWAY_STATS=str(report)), "without faults")
-    counters = json.loads(report.read_text())["counters"]
+    _expect_right(_run(kit, config, "", **kit.wants_report), "without faults")
+    counters = kit.report()["counters"]
     for kind in ("store_reads", "store_writes"):
         expect(counters[kind] > 2 * FAULTS_MAX, f"only {counters[kind]} {kind}: the loop misses its end")
 

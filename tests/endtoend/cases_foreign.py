@@ -1,5 +1,4 @@
 """Managed memory in the hands of code that was not recompiled."""
-import json
 import pathlib
 
 from kit import Config, Kit, SMALL, UNOPTIMISED, MEDIUM, expect
@@ -41,10 +40,9 @@ def programs_handle_segmentation_faults_of_their_own(kit: Kit) -> None:
 def foreign_code_is_named_in_the_report(kit: Kit) -> None:
     library = kit.compile("foreign_library.c", "-O2", spillway=False, suffix=".so")
     program = kit.compile("foreign.cc", *SMALL.flags, inputs=(library,))
-    report = kit.place / "report.json"
-    run = kit.run(program, "arrays", env=SMALL.environment() | {"SPILLWAY_STATS": str(report)})
+    run = kit.run(program, "arrays", env=SMALL.environment() | kit.wants_report)
     expect(run.code == 0, run.last_words())
-    foreign = json.loads(report.read_text())["foreign"]
+    foreign = kit.report()["foreign"]
     if kit.engine != "translated":
         return expect(foreign == [], f"nothing is foreign where data has its own address: {foreign}")
     named = {(pathlib.Path(code["library"]).name, code["function"]) for code in foreign if code["faults"] > 100}

@@ -1,5 +1,4 @@
 """Libraries of templates from Debian's packages, compiled into programs, on managed memory."""
-import json
 import os
 
 from kit import Config, Kit, SMALL, Skipped, expect
@@ -14,12 +13,10 @@ def _same(kit: Kit, source: str, header: str, *parts: str, config: Config) -> No
     """Each part prints what it does natively, and did not fit."""
     if not os.path.exists(header):
         raise Skipped(f"{header} is missing (./dev setup installs it)")
-    report = kit.place / "report.json"
     for part in parts:
-        report.unlink(missing_ok=True)
-        kit.same_as_native(source, part, configs=(config,), flags=("-w", f"-isystem{EIGEN}"), env={"SPILLWAY_STATS": str(report)})
-        counters = json.loads(report.read_text())["counters"]
-        expect(counters["evictions"] > 0 and counters["fills"] > 0 and counters["writebacks"] > 0, f"{part} fitted: {counters}")
+        kit.report_file.unlink(missing_ok=True)
+        kit.same_as_native(source, part, configs=(config,), flags=("-w", f"-isystem{EIGEN}"), env=kit.wants_report)
+        kit.expect_spilled(part)
 
 
 def eigen_solves_equations_beyond_the_cap(kit: Kit) -> None:

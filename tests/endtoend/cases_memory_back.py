@@ -1,5 +1,4 @@
 """What is freed comes back: frames without a write, space on the store, addresses."""
-import json
 import os
 import pathlib
 import subprocess
@@ -44,9 +43,8 @@ def _expect_at_most(bytes_now: int, bytes_max: int, where: str) -> None:
 
 def _arrays_come_back(kit: Kit, rounds: int, *configs) -> None:
     for config in configs:
-        report = kit.place / "report.json"
         program = kit.compile("spill.cc", *config.flags)
-        with start(kit, program, "come_back", rounds, env=config.environment() | {"SPILLWAY_STATS": str(report)}) as process:
+        with start(kit, program, "come_back", rounds, env=config.environment() | kit.wants_report) as process:
             for look in range(LOOKS):
                 _expect_at_most(_look(kit, process), STORE_BYTES_MAX, f"look {look} with {config}")
             output, errors = process.communicate(timeout=TIME_LIMIT_S)
@@ -54,7 +52,7 @@ def _arrays_come_back(kit: Kit, rounds: int, *configs) -> None:
         expect(process.returncode == 0 and lines[-1] == "wrong 0" and errors == "", f"{config}: {output} {errors}")
         span_mib = int(lines[0].split()[2])
         expect(span_mib <= ADDRESSES_SPAN_MIB_MAX, f"the arrays of {config} span {span_mib} MiB of addresses")
-        counters = json.loads(report.read_text())["counters"]
+        counters = kit.report()["counters"]
         expect(counters["store_write_bytes"] > rounds * MIB, f"{config}: hardly anything was spilled: {counters}")
 
 
@@ -81,11 +79,10 @@ def the_store_shrinks_when_most_is_freed(kit: Kit) -> None:
 
 def freed_blocks_are_never_written(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED, MEDIUM):
-        report = kit.place / "report.json"
         run = kit.run(kit.compile("spill.cc", *config.flags), "small_rounds", 200,
-                      env=config.environment() | {"SPILLWAY_STATS": str(report)})
+                      env=config.environment() | kit.wants_report)
         expect((run.code, run.output, run.errors) == (0, "wrong 0\n", ""), f"{config}: {run.last_words()}")
-        report = json.loads(report.read_text())
+        report = kit.report()
         counters = report["counters"]
         # Unless the kernel had all of it, as it fits.
         expect(counters["bytes_dirtied"] >= 100 * MIB or not report["facts"]["watched"], f"{config}: {counters}")

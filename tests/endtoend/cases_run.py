@@ -1,5 +1,4 @@
 """`spillway run` of programs as they are: it puts the library into them, and their data goes through the cache."""
-import json
 import pathlib
 import shutil
 
@@ -42,10 +41,9 @@ def _program(name: str) -> str:
 
 def _evicts_and_prints_the_same(kit: Kit, *command: str, least_bytes: int) -> None:
     free = kit.run(pathlib.Path(command[0]), *command[1:])
-    report = kit.place / "report.json"
-    run = _tool(kit, *CAP, "--store", kit.store, "--stats", report, "--", *command)
+    run = _tool(kit, *CAP, "--store", kit.store, "--stats", kit.report_file, "--", *command)
     expect((run.code, run.output, run.errors) == (0, free.output, ""), f"{run.last_words()}\nwithout a cap\n{free.output[-500:]}")
-    made = json.loads(report.read_text())
+    made = kit.report()
     expect(made["facts"]["engine"] == "mapped" and made["facts"]["memory_cap_bytes"] == 32 * MIB, f"{made['facts']}")
     counters = made["counters"]
     expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0 and counters["fills"] > 0,

@@ -36,6 +36,26 @@ def old_calls_that_block_signals_leave_managed_memory_alone(kit: Kit) -> None:
         _same(kit, "blocked", blocker, source="old_signals.cc")
 
 
+def handlers_use_managed_memory_whatever_they_interrupt(kit: Kit) -> None:
+    _same(kit, "timer", 400, source="handlers.cc")
+
+
+def handlers_of_several_threads_use_managed_memory(kit: Kit) -> None:
+    _same(kit, "timers", 300, source="handlers.cc")
+
+
+def handlers_may_jump_out_of_what_they_interrupt(kit: Kit) -> None:
+    _same(kit, "jump", 150, source="handlers.cc")
+
+
+def handlers_interrupt_calls_that_wait_as_their_flags_say(kit: Kit) -> None:
+    _same(kit, "waiting", source="handlers.cc")
+
+
+def programs_are_told_of_the_handlers_they_set(kit: Kit) -> None:
+    _same(kit, "told", source="handlers.cc")
+
+
 def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:
     _same(kit, "own_handler")
 

@@ -1,6 +1,5 @@
 """Large programs from Debian's source packages, recompiled: they do what native builds of the same sources do."""
 import fcntl
-import json
 import pathlib
 import random
 import shutil
@@ -98,14 +97,13 @@ def _built(kit: Kit, package: str, make) -> dict[str, pathlib.Path]:
 def _capped(kit: Kit, memory: str, program: pathlib.Path, *arguments) -> list:
     """The words that run the program with every allocation managed; it leaves a report."""
     return ["run", "--memory", memory, "--block", "4K", "--threshold", "1", "--quota", "0", "--store", kit.store,
-            "--stats", kit.place / "report.json", "--", program, *arguments]
+            "--stats", kit.report_file, "--", program, *arguments]
 
 
 def _spilled(kit: Kit, least_bytes: int) -> None:
-    made = json.loads((kit.place / "report.json").read_text())
-    counters = made["counters"]
+    made = kit.expect_spilled("it")
     expect(made["facts"]["engine"] == kit.engine, f"{made['facts']}")
-    expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0 and counters["fills"] > 0, f"{counters}")
+    expect(made["counters"]["managed_bytes_allocated"] >= least_bytes, f"{made['counters']}")
 
 
 def _same_as_native(kit: Kit, memory: str, trees: dict[str, pathlib.Path], name: str, *arguments, stdin: str = "", answer=str.splitlines) -> None:
@@ -182,10 +180,12 @@ def redis_serves_more_than_the_cap(kit: Kit) -> None:
     trees = _built(kit, "redis", _make_redis)
 
     def serve(kind: str) -> list:
-        socket = kit.place / f"{kind}.sock"
+        place = kit.place / kind  # of its own: a server loads the dump that it finds
+        place.mkdir()
+        socket = place / "sock"
         # No saving by a child: it would touch managed memory (spillway-regions(7)).
         words = [trees[kind] / "src" / "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
-                 "--enable-debug-command", "yes", "--logfile", kit.place / f"{kind}.log", "--dir", kit.place]
+                 "--enable-debug-command", "yes", "--logfile", place / "log", "--dir", place]
         if kind != "native":
             words = [kit.build / "bin" / "spillway", *_capped(kit, "24M", *words)]
         with start(kit, *words) as server:

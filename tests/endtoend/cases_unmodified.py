@@ -1,5 +1,4 @@
 """Programs from Debian's packages, as they are, on more data than the cap: the same results as without a cap."""
-import json
 import os
 import pathlib
 import random
@@ -44,11 +43,10 @@ def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes
     """The run under the cap prints what the other does, had more data than the cap, and kept to the cap."""
     free = kit.run(program, *arguments, stdin=stdin)
     expect(free.code == 0, f"without a cap: {free.last_words()}")
-    report = kit.place / "report.json"
-    capped = kit.run(program, *arguments, stdin=stdin, env=CAP | env | {"SPILLWAY_STATS": str(report)})
+    capped = kit.run(program, *arguments, stdin=stdin, env=CAP | env | kit.wants_report)
     expect(capped.code == 0, f"with the cap: {capped.last_words()}")
     expect(capped.output == free.output, f"with the cap\n{capped.output[-800:]}\nwithout\n{free.output[-800:]}")
-    made = json.loads(report.read_text())
+    made = kit.report()
     if env:
         expect(made["facts"]["system_call_faults"] == "brought in first", f"{made['facts']}")
     counters = made["counters"]

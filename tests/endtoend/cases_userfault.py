@@ -10,11 +10,10 @@ CAP_16M = Config(("-O2",), "16M", "4K", "combining")
 
 
 def _system_call_faults(kit: Kit, env: dict[str, str]) -> str:
-    report = kit.place / "report.json"
     run = kit.run(kit.compile("containers.cc", "-O2"), "vectors",
-                  env=SMALL.environment() | {"SPILLWAY_STATS": str(report)} | env)
+                  env=SMALL.environment() | kit.wants_report | env)
     expect(run.code == 0, run.last_words())
-    return json.loads(report.read_text())["facts"]["system_call_faults"]
+    return kit.report()["facts"]["system_call_faults"]
 
 
 def the_report_tells_whether_system_calls_may_fault(kit: Kit) -> None:

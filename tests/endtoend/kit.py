@@ -2,6 +2,7 @@
 import contextlib
 import dataclasses
 import fcntl
+import json
 import os
 import pathlib
 import signal
@@ -39,15 +40,17 @@ class Config:
     block: str
     delegation: str
     everything: bool = True
+    levels: str = "all"
 
     def environment(self) -> dict[str, str]:
-        return {"SPILLWAY_MEMORY": self.memory, "SPILLWAY_BLOCK": self.block, "SPILLWAY_DELEGATION": self.delegation,
+        return {"SPILLWAY_LEVELS": self.levels,
+                "SPILLWAY_MEMORY": self.memory, "SPILLWAY_BLOCK": self.block, "SPILLWAY_DELEGATION": self.delegation,
                 "SPILLWAY_THRESHOLD": "1" if self.everything else "4K",
                 "SPILLWAY_QUOTA": "0" if self.everything else "256K"}
 
     def __str__(self) -> str:
         return f"{' '.join(self.flags)} memory={self.memory} block={self.block} {self.delegation}" + (
-            "" if self.everything else " small objects native")
+            "" if self.everything else " small objects native") + ("" if self.levels == "all" else f" levels={self.levels}")
 
 
 SMALL = Config(("-O2",), "8M", "4K", "combining")
@@ -80,6 +83,8 @@ class Kit:
         self.place = place
         self.store = place / "store"
         self.store.mkdir()
+        self.report_file = place / "report.json"
+        self.wants_report = {"SPILLWAY_STATS": str(self.report_file)}
         self.made = build / "tests" / "endtoend" / "programs"
         self.made.mkdir(parents=True, exist_ok=True)
 
@@ -135,6 +140,17 @@ class Kit:
                 raise Wrong(f"{program.name} {' '.join(map(str, arguments))} took longer than {time_limit_s} s; "
                             f"{output[-500:]}{errors[-500:]}") from None
         return Run(process.returncode, output, errors)
+
+    def report(self) -> dict:
+        """What the latest run with `wants_report` in its environment wrote when it ended."""
+        return json.loads(self.report_file.read_text())
+
+    def expect_spilled(self, what: str) -> dict:
+        """The latest report, of a run whose data did not fit."""
+        report = self.report()
+        counters = report["counters"]
+        expect(all(counters[name] > 0 for name in ("evictions", "fills", "writebacks")), f"{what} fitted: {counters}")
+        return report
 
     def same_as_native(self, source: str, *arguments, configs: tuple[Config, ...] = CONFIGS, flags: tuple[str, ...] = (),
                        inputs: tuple[pathlib.Path, ...] = (), env: dict[str, str] | None = None) -> None:

@@ -17,6 +17,7 @@
 #include "front/mapped/engine.h"
 #include "heap/heap.h"
 #include "region/cache_ranges.h"
+#include "region/version_switch.h"
 #include "store/fault_plan.h"
 #include "store/memory_store.h"
 #include "telemetry/counters.h"
@@ -115,7 +116,7 @@ class MappedEngineTest : public testing::Test {
     cache_->check_invariants();
     engine_.reset();
     cache_.reset();
-    HintTable::switch_on(false);  // the process's: after the last of the engine's threads
+    region::VersionSwitch::set(false);  // the process's: after the last of the engine's threads
   }
 
   std::byte* add(uint64_t bytes) {

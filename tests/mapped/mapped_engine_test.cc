@@ -171,9 +171,9 @@ TEST_F(MappedEngineTest, a_range_of_zeros_is_not_written) {
 TEST_F(MappedEngineTest, misses_switch_hints_on_when_memory_is_short) {
   std::byte* base = add(32 * kMiB);
   for (uint64_t i = 0; i < kFrames / 2; ++i) base[i << kShift] = std::byte{1};
-  EXPECT_FALSE(HintTable::is_on()) << "half of the frames are free";
+  EXPECT_FALSE(region::VersionSwitch::is_set()) << "half of the frames are free";
   push_out(base, 0);
-  EXPECT_TRUE(HintTable::is_on());
+  EXPECT_TRUE(region::VersionSwitch::is_set());
 }
 
 // A walk that stops leaves parked blocks behind, for which nobody will ask.

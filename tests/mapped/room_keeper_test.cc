@@ -7,6 +7,7 @@
 
 #include "../cache/cache_fixture.h"
 #include "front/mapped/hint_table.h"
+#include "region/version_switch.h"
 
 namespace spw::front {
 namespace {
@@ -21,11 +22,11 @@ class RoomKeeperTest : public testing::Test {
  protected:
   RoomKeeperTest() {
     EXPECT_TRUE(HintTable::create(12, kMiB).is_ok());
-    HintTable::switch_on(false);
+    region::VersionSwitch::set(false);
   }
   ~RoomKeeperTest() override {
     if (keeper_) keeper_->stop();
-    HintTable::switch_on(false);
+    region::VersionSwitch::set(false);
   }
 
   void use(uint64_t blocks) {
@@ -90,8 +91,8 @@ TEST_F(RoomKeeperTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
 TEST_F(RoomKeeperTest, has_the_hints_switched_off_when_nobody_asks_for_a_block) {
   keep_room({.evictors = 0});
   hint_switch_.note_trip();
-  EXPECT_TRUE(HintTable::is_on());
-  while (HintTable::is_on()) std::this_thread::yield();
+  EXPECT_TRUE(region::VersionSwitch::is_set());
+  while (region::VersionSwitch::is_set()) std::this_thread::yield();
 }
 
 }  // namespace

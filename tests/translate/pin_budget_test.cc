@@ -53,6 +53,17 @@ TEST(PinBudget, growing_leaves_half_a_fair_share_to_each_thread_that_is_still_ex
   EXPECT_GT(budget.grow(second).entries(), second.entries());
 }
 
+TEST(PinBudget, handlers_are_charged_little_and_count_as_no_thread) {
+  PinBudget budget(65536, 1, 3), alike(65536, 1, 3);
+  const SatcShape of_handlers = *budget.acquire(PinBudget::For::kHandlers);
+  EXPECT_EQ(of_handlers.charge(), kMinEntries + kRingPins);
+  EXPECT_EQ(budget.charged(), of_handlers.charge());
+  EXPECT_EQ(budget.acquire()->entries(), alike.acquire()->entries());
+  const uint32_t charged = budget.charged();
+  budget.release(of_handlers, PinBudget::For::kHandlers);
+  EXPECT_EQ(budget.charged(), charged - of_handlers.charge());
+}
+
 TEST(PinBudget, a_small_cap_still_serves_many_threads) {
   PinBudget budget(2000, 1, 2);
   for (int i = 0; i < 32; ++i) ASSERT_TRUE(budget.acquire().is_ok()) << i;

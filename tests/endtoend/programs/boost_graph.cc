@@ -36,6 +36,13 @@ Graph random_graph(size_t vertices, size_t edges, bool acyclic = false) {
   return graph;
 }
 
+template <class Graph>
+void print_components(const Graph& graph) {
+  std::vector<int> component(num_vertices(graph));
+  printf("%d components\n", boost::connected_components(graph, component.data()));
+  print_values("component", component);
+}
+
 int vectors(long) {
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Weight>;
   constexpr size_t kVertices = 24'000;
@@ -65,9 +72,7 @@ int nodes(long) {
       boost::adjacency_list<boost::setS, boost::vecS, boost::undirectedS, boost::no_property, Weight>;
   constexpr size_t kVertices = 12'000;
   Graph graph = random_graph<Graph>(kVertices, 46'000);
-  std::vector<int> component(kVertices);
-  printf("%d components\n", boost::connected_components(graph, component.data()));
-  print_values("component", component);
+  print_components(graph);
   std::vector<boost::graph_traits<Graph>::edge_descriptor> tree;
   boost::kruskal_minimum_spanning_tree(graph, std::back_inserter(tree));
   uint64_t sum = 0;
@@ -76,8 +81,7 @@ int nodes(long) {
   print_sum("tree", sum);
   for (size_t v = 0; v < kVertices; v += 3) boost::clear_vertex(v, graph);
   printf("%zu edges left\n", static_cast<size_t>(num_edges(graph)));
-  printf("%d components\n", boost::connected_components(graph, component.data()));
-  print_values("component", component);
+  print_components(graph);
   return 0;
 }
 
