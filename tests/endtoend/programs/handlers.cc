@@ -28,27 +28,34 @@ constexpr unsigned kTouchedAtOnce = 24;  // in as many blocks, mostly
 std::vector<uint64_t>* g_theirs = nullptr;
 std::atomic<uint64_t> g_calls{0}, g_touched{0};
 std::atomic<long> g_wrong{0};
-// Of the thread itself, so that its handlers meet none of their own words.
+// Handlers that interrupt each other in one thread: of different signals.
+constexpr size_t kDeepMax = 3;
+// A word is changed by handlers of one thread and one depth only, so none is interrupted by another that changes it, too.
 thread_local uint64_t t_seed = 1;
 thread_local size_t t_first = 0, t_step = 1;
+thread_local volatile size_t t_depth = 0;
 
 // Native, since the kernel writes there.
 thread_local char t_stack[64 << 10];
 
-size_t next_place() {
-  const size_t at = next_random(&t_seed) % (kWords / t_step) * t_step + t_first;
-  return at < kWords ? at : t_first;
+size_t next_place(size_t depth) {
+  const size_t step = t_step * kDeepMax, first = t_first * kDeepMax + depth;
+  const size_t at = next_random(&t_seed) % (kWords / step) * step + first;
+  return at < kWords ? at : first;
 }
 
 void touch(int) {
   const int before = errno;
+  const size_t depth = t_depth;
+  t_depth = depth + 1;
   for (unsigned i = 0; i < kTouchedAtOnce; ++i) {
-    uint64_t& word = (*g_theirs)[next_place()];
+    uint64_t& word = (*g_theirs)[next_place(depth)];
     if (word >> 32 != 0) ++g_wrong;
     ++word;
   }
   g_touched += kTouchedAtOnce;
   ++g_calls;
+  t_depth = depth;
   errno = before;
 }
 
@@ -126,6 +133,11 @@ int timers(long calls) {
   std::atomic<bool> done{false};
   const int numbers[] = {SIGRTMIN, SIGRTMIN + 1, SIGUSR2};
   for (const int number : numbers) handle(number, touch_and_look, SA_RESTART | SA_ONSTACK);
+  // Until a worker knows which words are its own. This thread takes none at all.
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
   for (size_t t = 0; t < kThreads; ++t)
     workers.emplace_back([&, t] {
       stack_t alternate{};
@@ -135,17 +147,13 @@ int timers(long calls) {
       t_seed = t + 7;
       t_first = t;
       t_step = kThreads;
+      pthread_sigmask(SIG_SETMASK, &none, nullptr);
       counted += count_up(own, t, kThreads, static_cast<uint64_t>(calls), t + 1);
-      sigset_t all;
-      sigfillset(&all);
       pthread_sigmask(SIG_BLOCK, &all, nullptr);
       while (!done) usleep(1000);
       alternate.ss_flags = SS_DISABLE;
       sigaltstack(&alternate, nullptr);
     });
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
   for (uint64_t i = 0; g_calls < static_cast<uint64_t>(calls); ++i) {
     // Two at a time, so that one interrupts the other.
     pthread_kill(workers[i % kThreads].native_handle(), numbers[i % 3]);
