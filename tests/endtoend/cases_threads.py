@@ -42,6 +42,10 @@ def standard_locks_work_inside_managed_memory(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "standard_locks", configs=(SMALL, MEDIUM))
 
 
+def threads_sleep_and_are_woken_at_managed_objects(kit: Kit) -> None:
+    kit.same_as_native("sleepers.cc", "sleepers", 40, configs=(SMALL, UNOPTIMISED, MEDIUM))
+
+
 def waiting_on_managed_atomics_works(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "atomic_waits", configs=(SMALL, UNOPTIMISED))
 

@@ -1,0 +1,209 @@
+// What threads wait at, under its ordinary names (waits.h).
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "front/interpose/entry.h"
+#include "front/interpose/native_argument.h"
+#include "front/interpose/waits.h"
+
+using namespace spw::interpose;
+
+using Deadline = const timespec*;
+
+// Mutexes.
+SPW_ENTRY int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* kind) noexcept {
+  // What is there before means nothing, so that it may look robust; then a first use finds what is there afterwards.
+  void* place = kernel_cannot_reach(mutex) ? place_in_frame(mutex, sizeof *mutex) : nullptr;
+  return real().pthread_mutex_init(place != nullptr ? static_cast<pthread_mutex_t*>(place) : mutex,
+                                   Native(kind));
+}
+SPW_ENTRY int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
+  return real().pthread_mutex_destroy(in_frame(mutex));
+}
+SPW_ENTRY int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  return real().pthread_mutex_lock(in_frame(mutex));
+}
+SPW_ENTRY int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  return real().pthread_mutex_trylock(in_frame(mutex));
+}
+SPW_ENTRY int pthread_mutex_timedlock(pthread_mutex_t* mutex, Deadline until) noexcept {
+  return real().pthread_mutex_timedlock(in_frame(mutex), Native(until));
+}
+SPW_ENTRY int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, Deadline until) noexcept {
+  return real().pthread_mutex_clocklock(in_frame(mutex), clock, Native(until));
+}
+SPW_ENTRY int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  return real().pthread_mutex_unlock(in_frame(mutex));
+}
+
+// Condition variables.
+SPW_ENTRY int pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* kind) noexcept {
+  return real().pthread_cond_init(in_frame(condition), Native(kind));
+}
+SPW_ENTRY int pthread_cond_destroy(pthread_cond_t* condition) noexcept {
+  return real().pthread_cond_destroy(in_frame(condition));
+}
+SPW_ENTRY int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  return real().pthread_cond_wait(in_frame(condition), in_frame(mutex));
+}
+SPW_ENTRY int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, Deadline until) {
+  return real().pthread_cond_timedwait(in_frame(condition), in_frame(mutex), Native(until));
+}
+SPW_ENTRY int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                     Deadline until) {
+  return real().pthread_cond_clockwait(in_frame(condition), in_frame(mutex), clock, Native(until));
+}
+SPW_ENTRY int pthread_cond_signal(pthread_cond_t* condition) noexcept {
+  return real().pthread_cond_signal(in_frame(condition));
+}
+SPW_ENTRY int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  return real().pthread_cond_broadcast(in_frame(condition));
+}
+
+// Locks for many readers.
+SPW_ENTRY int pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* kind) noexcept {
+  return real().pthread_rwlock_init(in_frame(lock), Native(kind));
+}
+SPW_ENTRY int pthread_rwlock_destroy(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_destroy(in_frame(lock));
+}
+SPW_ENTRY int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_rdlock(in_frame(lock));
+}
+SPW_ENTRY int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_tryrdlock(in_frame(lock));
+}
+SPW_ENTRY int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, Deadline until) noexcept {
+  return real().pthread_rwlock_timedrdlock(in_frame(lock), Native(until));
+}
+SPW_ENTRY int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock, Deadline until) noexcept {
+  return real().pthread_rwlock_clockrdlock(in_frame(lock), clock, Native(until));
+}
+SPW_ENTRY int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_wrlock(in_frame(lock));
+}
+SPW_ENTRY int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_trywrlock(in_frame(lock));
+}
+SPW_ENTRY int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, Deadline until) noexcept {
+  return real().pthread_rwlock_timedwrlock(in_frame(lock), Native(until));
+}
+SPW_ENTRY int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock, Deadline until) noexcept {
+  return real().pthread_rwlock_clockwrlock(in_frame(lock), clock, Native(until));
+}
+SPW_ENTRY int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  return real().pthread_rwlock_unlock(in_frame(lock));
+}
+
+// Barriers and locks that spin.
+SPW_ENTRY int pthread_barrier_init(pthread_barrier_t* barrier, const pthread_barrierattr_t* kind,
+                                   unsigned count) noexcept {
+  return real().pthread_barrier_init(in_frame(barrier), Native(kind), count);
+}
+SPW_ENTRY int pthread_barrier_destroy(pthread_barrier_t* barrier) noexcept {
+  return real().pthread_barrier_destroy(in_frame(barrier));
+}
+SPW_ENTRY int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
+  return real().pthread_barrier_wait(in_frame(barrier));
+}
+SPW_ENTRY int pthread_spin_init(pthread_spinlock_t* lock, int is_shared) noexcept {
+  return real().pthread_spin_init(in_frame(lock), is_shared);
+}
+SPW_ENTRY int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
+  return real().pthread_spin_lock(in_frame(lock));
+}
+SPW_ENTRY int pthread_spin_trylock(pthread_spinlock_t* lock) noexcept {
+  return real().pthread_spin_trylock(in_frame(lock));
+}
+SPW_ENTRY int pthread_spin_unlock(pthread_spinlock_t* lock) noexcept {
+  return real().pthread_spin_unlock(in_frame(lock));
+}
+
+// Semaphores.
+SPW_ENTRY int sem_init(sem_t* semaphore, int is_shared, unsigned value) noexcept {
+  return real().sem_init(in_frame(semaphore), is_shared, value);
+}
+SPW_ENTRY int sem_destroy(sem_t* semaphore) noexcept { return real().sem_destroy(in_frame(semaphore)); }
+SPW_ENTRY int sem_wait(sem_t* semaphore) { return real().sem_wait(in_frame(semaphore)); }
+SPW_ENTRY int sem_trywait(sem_t* semaphore) noexcept { return real().sem_trywait(in_frame(semaphore)); }
+SPW_ENTRY int sem_timedwait(sem_t* semaphore, Deadline until) {
+  return real().sem_timedwait(in_frame(semaphore), Native(until));
+}
+SPW_ENTRY int sem_clockwait(sem_t* semaphore, clockid_t clock, Deadline until) {
+  return real().sem_clockwait(in_frame(semaphore), clock, Native(until));
+}
+SPW_ENTRY int sem_post(sem_t* semaphore) noexcept { return real().sem_post(in_frame(semaphore)); }
+SPW_ENTRY int sem_getvalue(sem_t* semaphore, int* value) noexcept {
+  return real().sem_getvalue(in_frame(semaphore), Native(value));
+}
+
+// C's own names. What they name is what pthread's do.
+namespace {
+mtx_t* in_frame(mtx_t* mutex) {
+  static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t));
+  return reinterpret_cast<mtx_t*>(spw::interpose::in_frame(reinterpret_cast<pthread_mutex_t*>(mutex)));
+}
+cnd_t* in_frame(cnd_t* condition) { return spw::interpose::in_frame(condition); }
+}  // namespace
+
+SPW_ENTRY int mtx_init(mtx_t* mutex, int kind) { return real().mtx_init(in_frame(mutex), kind); }
+SPW_ENTRY void mtx_destroy(mtx_t* mutex) { real().mtx_destroy(in_frame(mutex)); }
+SPW_ENTRY int mtx_lock(mtx_t* mutex) { return real().mtx_lock(in_frame(mutex)); }
+SPW_ENTRY int mtx_trylock(mtx_t* mutex) { return real().mtx_trylock(in_frame(mutex)); }
+SPW_ENTRY int mtx_timedlock(mtx_t* mutex, Deadline until) {
+  return real().mtx_timedlock(in_frame(mutex), Native(until));
+}
+SPW_ENTRY int mtx_unlock(mtx_t* mutex) { return real().mtx_unlock(in_frame(mutex)); }
+SPW_ENTRY int cnd_init(cnd_t* condition) { return real().cnd_init(in_frame(condition)); }
+SPW_ENTRY void cnd_destroy(cnd_t* condition) { real().cnd_destroy(in_frame(condition)); }
+SPW_ENTRY int cnd_wait(cnd_t* condition, mtx_t* mutex) {
+  return real().cnd_wait(in_frame(condition), in_frame(mutex));
+}
+SPW_ENTRY int cnd_timedwait(cnd_t* condition, mtx_t* mutex, Deadline until) {
+  return real().cnd_timedwait(in_frame(condition), in_frame(mutex), Native(until));
+}
+SPW_ENTRY int cnd_signal(cnd_t* condition) { return real().cnd_signal(in_frame(condition)); }
+SPW_ENTRY int cnd_broadcast(cnd_t* condition) { return real().cnd_broadcast(in_frame(condition)); }
+
+// syscall(), for futexes: std::atomic::wait() and what is built on it, and runtimes of other languages.
+namespace {
+
+using Word = uint32_t;
+
+bool takes_deadline(int command) {
+  return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI ||
+         command == FUTEX_LOCK_PI2 || command == FUTEX_WAIT_REQUEUE_PI;
+}
+bool takes_second_word(int command) {
+  return command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE || command == FUTEX_WAKE_OP ||
+         command == FUTEX_CMP_REQUEUE_PI || command == FUTEX_WAIT_REQUEUE_PI;
+}
+
+// The arguments of futex(2), the fourth and fifth as the command has it.
+long call_futex(const long (&given)[6]) {
+  const int command = static_cast<int>(given[1]) & FUTEX_CMD_MASK;
+  auto* word = spw::interpose::in_frame(reinterpret_cast<Word*>(given[0]));
+  auto* second = reinterpret_cast<Word*>(given[4]);
+  if (takes_second_word(command)) second = spw::interpose::in_frame(second);
+  if (!takes_deadline(command))
+    return real().syscall(SYS_futex, word, given[1], given[2], given[3], second, given[5]);
+  const Native<const timespec> until(reinterpret_cast<Deadline>(given[3]));
+  return real().syscall(SYS_futex, word, given[1], given[2], static_cast<Deadline>(until), second, given[5]);
+}
+
+}  // namespace
+
+SPW_ENTRY long syscall(long number, ...) noexcept {
+  long given[6];
+  va_list list;
+  va_start(list, number);
+  for (long& argument : given) argument = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_futex) return call_futex(given);
+  return real().syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+}

@@ -1,0 +1,49 @@
+// Objects of the program that threads wait at (mutexes, condition variables, semaphores, futexes), where managed memory is not at
+// its own addresses: libc and the kernel are given the object's place in its frame.
+//
+//     return real().pthread_mutex_lock(in_frame(mutex));
+//
+// The kernel tells sleepers apart by address and serves no fault of ours (a futex at an address without access fails with EFAULT, and
+// libc aborts the program). The frame's address is good for both:
+//   it is valid while the call lasts        its thread translates nothing meanwhile (abi.h, "Stable translations"), and a signal
+//                                           handler has a translator of its own
+//   all who meet at an object name one      while somebody waits, the block is pinned, so it stays in that frame; who comes or
+//                                           wakes translates, and finds it there
+// So everything that waits at such an object or wakes others goes through here, or the two would miss each other.
+//
+// Threads: any. Lifetime: of what is returned, the call it is given to.
+// Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep may fail: objects that cross blocks, and
+// robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are left alone, too.
+#pragma once
+
+#include <errno.h>
+#include <pthread.h>
+
+#include <type_traits>
+
+#include "front/interpose/context.h"
+
+namespace spw::interpose {
+
+// nullptr: `object`, of `bytes` bytes, stays where it is.
+void* place_in_frame(void* object, size_t bytes);
+
+template <class Object>
+Object* in_frame(Object* object) {
+  auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);
+  if (!kernel_cannot_reach(plain)) [[likely]]
+    return object;
+  void* place = place_in_frame(plain, sizeof(Object));
+  return place != nullptr ? static_cast<Object*>(place) : object;
+}
+
+// A mutex is robust from its initialisation on.
+inline pthread_mutex_t* in_frame(pthread_mutex_t* mutex) {
+  if (!kernel_cannot_reach(mutex)) [[likely]]
+    return mutex;
+  constexpr int kRobust = 16;  // libc's PTHREAD_MUTEX_ROBUST_NORMAL_NP
+  auto* place = static_cast<pthread_mutex_t*>(place_in_frame(mutex, sizeof *mutex));
+  return place != nullptr && (place->__data.__kind & kRobust) == 0 ? place : mutex;
+}
+
+}  // namespace spw::interpose
