@@ -12,6 +12,9 @@ class VersionSwitch {
   // Whether the instrumented version is to run now: an i1, read anew each time.
   llvm::Value* is_set(llvm::IRBuilder<>& builder) const;
 
+  // A byte of the runtime's tables: nothing that the program writes, and sanitizers leave it alone.
+  llvm::LoadInst* load_byte(llvm::IRBuilder<>& builder, llvm::Value* address, const char* name) const;
+
   // For a branch whose first successor is hardly ever taken.
   llvm::MDNode* unlikely() const { return unlikely_; }
   // For one whose first successor must not look too cold: where blocks are 2^13 times colder than the function's entry, the
@@ -21,9 +24,7 @@ class VersionSwitch {
  private:
   llvm::MDNode* unlikely_;
   llvm::MDNode* rather_unlikely_;
+  llvm::MDNode* table_type_;
 };
-
-// Says of a load of the runtime's tables that it reads nothing the program writes, and that sanitizers leave it alone.
-void mark_table_load(llvm::LoadInst& load);
 
 }  // namespace spw::pass

@@ -152,7 +152,7 @@ void Windows::finish(function_ref<bool(const BasicBlock&)> is_plain) {
   for (const Window& window : windows_) {
     for (Instruction* entry : entries_[window.home]) {
       close(window, *entry);
-      new StoreInst(PoisonValue::get(window.raw->getAllocatedType()), window.raw, entry->getIterator());
+      IRBuilder<>(entry).CreateStore(PoisonValue::get(window.raw->getAllocatedType()), window.raw);
     }
     for (BasicBlock* block : region_of(window))
       if (const auto found = calls.find(block); found != calls.end())

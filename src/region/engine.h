@@ -17,6 +17,11 @@ inline Status touched_in_child() {
       ECHILD, "a forked child touched managed memory, which only its parent has; call exec first");
 }
 
+// Whether so much live memory surely stays in so many frames of a cache: all but an eighth of them.
+inline bool surely_fits(uint64_t live_bytes, uint32_t frames, unsigned block_shift) {
+  return live_bytes <= (uint64_t{frames} << block_shift) / 8 * 7;
+}
+
 class Engine : public ManagedAccess {
  public:
   virtual const char* name() const = 0;

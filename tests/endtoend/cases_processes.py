@@ -2,7 +2,7 @@
 import signal
 import time
 
-from kit import Config, ENGINES, EXIT_FAILURE, Kit, MEDIUM, SIGNALS, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
+from kit import Config, ENGINES, Kit, MEDIUM, SIGNALS, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
 
 ENGINES = (*ENGINES, SIGNALS)
 
@@ -27,16 +27,7 @@ def fork_and_exec_work_twice_over(kit: Kit) -> None:
 
 
 def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Kit) -> None:
-    for config in (SMALL, UNOPTIMISED):
-        program = kit.compile("processes.cc", *config.flags)
-        # A child of an engine that manages the whole process allocates natively, which works: how 2 is not stopped.
-        for how in range(5) if kit.engine == "translated" else (0, 1, 3, 4):
-            run = kit.run(program, "touch_in_a_child", how, env=config.environment())
-            lines = run.output.splitlines()
-            where = f"{how} with {config}: {run.last_words()}"
-            expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
-            expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
-            expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
+    kit.expect_children_are_stopped(SMALL, UNOPTIMISED)
 
 
 def a_segmentation_fault_sent_by_hand_ends_the_program(kit: Kit) -> None:

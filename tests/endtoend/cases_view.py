@@ -1,5 +1,5 @@
 """Memory that fits, at first or to the end: what the translated engine's resident view serves, and what it leaves behind."""
-from kit import Config, EXIT_FAILURE, HERE, Kit, expect
+from kit import Config, HERE, Kit, expect
 
 ENGINES = ("translated", "mapped")
 
@@ -33,6 +33,10 @@ def _same(kit: Kit, part: str, argument: int = 0, configs: tuple[Config, ...] = 
 
 def threads_go_on_where_they_are_when_memory_no_longer_fits(kit: Kit) -> None:
     _same(kit, "outgrow", MORE_MIB, OUTGROWN)
+
+
+def threads_sleep_at_objects_in_memory_that_no_longer_fits(kit: Kit) -> None:
+    _same(kit, "sleepers", 40, OUTGROWN, source="sleepers.cc")
 
 
 def threads_work_on_memory_that_fits(kit: Kit) -> None:
@@ -80,15 +84,7 @@ def children_beside_memory_that_fits_work(kit: Kit) -> None:
 
 
 def a_forked_child_that_touches_memory_that_fits_is_stopped_with_a_message(kit: Kit) -> None:
-    for config in (FITS, FITS_UNOPTIMISED):
-        program = kit.compile("processes.cc", *config.flags)
-        for how in range(5) if kit.engine == "translated" else (0, 1, 3, 4):
-            run = kit.run(program, "touch_in_a_child", how, env=config.environment())
-            lines = run.output.splitlines()
-            where = f"{how} with {config}: {run.last_words()}"
-            expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
-            expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
-            expect(run.errors.startswith("spillway: a forked child touched managed memory"), where)
+    kit.expect_children_are_stopped(FITS, FITS_UNOPTIMISED)
 
 
 def threads_of_all_kinds_share_memory_that_fits(kit: Kit) -> None:

@@ -145,6 +145,19 @@ class Kit:
         """What the latest run with `wants_report` in its environment wrote when it ended."""
         return json.loads(self.report_file.read_text())
 
+    def expect_children_are_stopped(self, *configs: Config) -> None:
+        """A forked child that touches managed memory ends with one line that says so, and its parent goes on."""
+        for config in configs:
+            program = self.compile("processes.cc", *config.flags)
+            # A child of an engine that manages the whole process allocates natively, which works: how 2 is not stopped.
+            for how in range(5) if self.engine == "translated" else (0, 1, 3, 4):
+                run = self.run(program, "touch_in_a_child", how, env=config.environment())
+                lines = run.output.splitlines()
+                where = f"{how} with {config}: {run.last_words()}"
+                expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
+                expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
+                expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
+
     def expect_spilled(self, what: str) -> dict:
         """The latest report, of a run whose data did not fit."""
         report = self.report()

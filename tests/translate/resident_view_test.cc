@@ -13,6 +13,7 @@
 #include "../cache/cache_fixture.h"
 #include "abi/abi.h"
 #include "platform/memory.h"
+#include "region/engine.h"
 
 namespace spw::front {
 namespace {
@@ -158,9 +159,9 @@ TEST_F(ResidentViewTest, a_client_that_finds_no_frame_ends_it) {
   EXPECT_TRUE(fixture_->errors().empty());
 }
 
-TEST_F(ResidentViewTest, it_fits_while_some_frames_are_left) {
-  EXPECT_TRUE(view_->fits((uint64_t{kFrames} << 12) / kFittingShare * kFittingParts));
-  EXPECT_FALSE(view_->fits(uint64_t{kFrames} << 12));
+TEST(SurelyFits, as_long_as_an_eighth_of_the_frames_is_left) {
+  EXPECT_TRUE(region::surely_fits((uint64_t{kFrames} << 12) / 8 * 7, kFrames, 12));
+  EXPECT_FALSE(region::surely_fits(uint64_t{kFrames} << 12, kFrames, 12));
 }
 
 // Those of the managed space, what lies between them included.

@@ -15,12 +15,6 @@ HintWriter::HintWriter(Module& module)
       pointer_(PointerType::getUnqual(module.getContext())),
       switch_(module.getContext()) {}
 
-LoadInst* HintWriter::load_table(IRBuilder<>& builder, Value* address) {
-  LoadInst* hint = builder.CreateAlignedLoad(builder.getInt8Ty(), address, Align(1), "spw.hint");
-  mark_table_load(*hint);
-  return hint;
-}
-
 void HintWriter::test(Instruction& before, Value* address, bool is_store, Address kind) {
   IRBuilder<> builder(&before);
   if (kind == Address::kGuess) address = builder.CreateFreeze(address);
@@ -30,7 +24,7 @@ void HintWriter::test(Instruction& before, Value* address, bool is_store, Addres
   Value* piece = builder.CreateLShr(bits, SPW_HINT_SHIFT);
   Value* place =
       builder.CreateIntToPtr(builder.CreateAdd(piece, builder.getInt64(SPW_HINT_OFFSET)), pointer_);
-  Value* hint = load_table(builder, place);
+  Value* hint = switch_.load_byte(builder, place, "spw.hint");
   Value* says_no = is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
                             : builder.CreateICmpSLT(hint, builder.getInt8(0));
   const DebugLoc where = before.getDebugLoc();

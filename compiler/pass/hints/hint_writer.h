@@ -36,7 +36,6 @@ class HintWriter {
   void require_version();
 
  private:
-  llvm::LoadInst* load_table(llvm::IRBuilder<>& builder, llvm::Value* address);
   void call_c(llvm::IRBuilder<>& builder, const char* name, llvm::Value* address, llvm::Value* bytes,
               bool is_store);
 

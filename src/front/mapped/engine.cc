@@ -175,9 +175,8 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
   check_not_forked();
   std::shared_lock lock(watch_mutex_);
   if (is_watching()) return true;
-  const uint64_t fitting_bytes =
-      (uint64_t{cache_->frame_limit()} << options_.block_shift) / kFittingShare * kFittingParts;
-  if (has_contents || live_bytes > fitting_bytes || pieces_.load_relaxed() >= kPiecesMax) return false;
+  const bool fits = region::surely_fits(live_bytes, cache_->frame_limit(), options_.block_shift);
+  if (has_contents || !fits || pieces_.load_relaxed() >= kPiecesMax) return false;
   const uint64_t bytes = count << options_.block_shift;
   if (!platform::protect(frames_->address_of(first), bytes, platform::Protection::kReadWrite)) return false;
   const uint64_t end = (first.value << options_.block_shift) + bytes;

@@ -1,7 +1,7 @@
 // The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not resident
 // comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
 //
-// Watching: as long as all managed memory fits (kFittingShare of the frames) and nothing of it comes from a store, the kernel has it
+// Watching: as long as all managed memory fits (region::surely_fits) and nothing of it comes from a store, the kernel has it
 //   alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch() ends that for good:
 //   it registers the range, makes all of it accessible (what is missing faults from then on) and takes what is there into the
 //   cache (adoption.h). Why nothing is missed: from the registration on a page comes to be there only through the runtime; who
@@ -102,8 +102,6 @@ class MappedEngine final : public region::Engine {
   // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a process
   // has 65530 of them (vm.max_map_count).
   static constexpr int64_t kPiecesMax = 16384;
-  // More than this share of the frames: it will not fit much longer.
-  static constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
 
   BlockId block_of(uintptr_t address) const;
   Status try_registration();

@@ -1,6 +1,7 @@
 #include "front/translate/alias_table.h"
 
 #include "base/check.h"
+#include "front/translate/map_frames.h"
 #include "platform/memory.h"
 
 namespace spw::front {
@@ -17,12 +18,8 @@ AliasTable::Slot* AliasTable::find(BlockId block) {
 }
 
 Status AliasTable::map(const Slot& slot) {
-  auto protection = slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead;
-  uint64_t offset_bytes = uint64_t{slot.frame.value} << config_.block_shift;
-  Status status =
-      platform::map_file_at(address_of(slot.block), frames_, offset_bytes, block_bytes(), protection);
-  if (!status) return status;
-  return platform::advise(address_of(slot.block), block_bytes(), platform::Advice::kDontFork);
+  return map_frames(address_of(slot.block), frames_, slot.frame, block_bytes(), config_.block_shift,
+                    slot.writable);
 }
 
 Status AliasTable::vacate(cache::Client& client, Slot& slot) {

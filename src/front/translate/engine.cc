@@ -209,7 +209,7 @@ void TranslatedEngine::watch() {
 }
 
 void TranslatedEngine::grow(BlockId, uint64_t, uint64_t live_bytes, bool) {
-  if (view_ && !view_->fits(live_bytes)) watch();
+  if (view_ && !region::surely_fits(live_bytes, config_.cache->frame_limit(), config_.block_shift)) watch();
 }
 
 void TranslatedEngine::give_up_view() {

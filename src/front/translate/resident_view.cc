@@ -6,6 +6,7 @@
 #include "abi/managed.h"
 #include "base/check.h"
 #include "base/units.h"
+#include "front/translate/map_frames.h"
 #include "platform/machine.h"
 #include "platform/memory.h"
 
@@ -37,10 +38,6 @@ ResidentView::ResidentView(cache::SharedCache& cache, cache::BlockSource& blocks
 
 std::byte* ResidentView::address_of(uint64_t block) const {
   return reinterpret_cast<std::byte*>(SPW_MANAGED_BASE + (block << block_shift_));
-}
-
-bool ResidentView::fits(uint64_t live_bytes) const {
-  return live_bytes <= (uint64_t{cache_.frame_limit()} << block_shift_) / kFittingShare * kFittingParts;
 }
 
 Result<ResidentView::Admission> ResidentView::admit(cache::Client& client, uintptr_t address, bool store) {
@@ -140,10 +137,7 @@ bool ResidentView::map_run(uint64_t first_block, const Window& window, unsigned 
   const bool writable = window.is_writable(begin);
   void* address = address_of(first_block + begin);
   const uint64_t bytes = uint64_t{end - begin} << block_shift_;
-  const uint64_t offset_bytes = uint64_t{window.frames[begin].value} << block_shift_;
-  const auto protection = writable ? platform::Protection::kReadWrite : platform::Protection::kRead;
-  if (!platform::map_file_at(address, frames_, offset_bytes, bytes, protection)) return false;
-  if (!platform::advise(address, bytes, platform::Advice::kDontFork)) return false;
+  if (!map_frames(address, frames_, window.frames[begin], bytes, block_shift_, writable)) return false;
   // Kernels without it fault the pages in one by one.
   if (writable) (void)platform::advise(address, bytes, platform::Advice::kPopulateWrite).is_ok();
   return true;

@@ -41,8 +41,6 @@ inline constexpr uint64_t kViewMappingsParts = 3, kViewMappingsShare = 4;
 inline constexpr uint64_t kViewWindowBytesMax = uint64_t{256} << 10;
 // What comes with the first touch of a window.
 inline constexpr unsigned kFirstTouchBlocks = 4;
-// The view lasts while at most kFittingParts of kFittingShare frames' worth of memory is live.
-inline constexpr uint64_t kFittingParts = 7, kFittingShare = 8;
 
 class ResidentView {
  public:
@@ -51,7 +49,6 @@ class ResidentView {
                unsigned block_shift);
 
   bool is_active() const { return active_.load_acquire(); }
-  bool fits(uint64_t live_bytes) const;
 
   enum class Admission : uint8_t {
     kServed,
