@@ -52,7 +52,7 @@ struct Options {
   uint64_t quota_bytes = 0;
   uint64_t servers = 0;
   DelegationChoice delegation = DelegationChoice::kAuto;
-  Levels levels = Levels::kAll;
+  Levels levels = Levels::kView;
   IoChoice io = IoChoice::kAuto;
   uint64_t readahead_blocks = 0;
   // The mapped engine's.
