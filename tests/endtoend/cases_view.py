@@ -3,14 +3,14 @@ from kit import Config, HERE, Kit, expect
 
 ENGINES = ("translated", "mapped")
 
-FITS = Config(("-O2",), "256M", "4K", "combining", levels="view")
-FITS_UNOPTIMISED = Config(("-O0",), "256M", "4K", "dedicated", levels="view")
-FITS_MEDIUM = Config(("-O2",), "256M", "64K", "dedicated", levels="view")
-FITS_LARGE = Config(("-O2",), "1G", "2M", "combining", levels="view")
+FITS = Config(("-O2",), "256M", "4K", "combining")
+FITS_UNOPTIMISED = Config(("-O0",), "256M", "4K", "dedicated")
+FITS_MEDIUM = Config(("-O2",), "256M", "64K", "dedicated")
+FITS_LARGE = Config(("-O2",), "1G", "2M", "combining")
 FITTING = (FITS, FITS_UNOPTIMISED, FITS_MEDIUM, FITS_LARGE)
 # The 9 MiB of the threads fit, and what is taken meanwhile does not.
-OUTGROWN = (Config(("-O2",), "24M", "4K", "combining", levels="view"), Config(("-O3", "-march=native"), "24M", "4K", "dedicated", levels="view"),
-            Config(("-O0",), "24M", "4K", "combining", levels="view"), Config(("-O2",), "48M", "64K", "combining", levels="view"))
+OUTGROWN = (Config(("-O2",), "24M", "4K", "combining"), Config(("-O3", "-march=native"), "24M", "4K", "dedicated"),
+            Config(("-O0",), "24M", "4K", "combining"), Config(("-O2",), "48M", "64K", "combining"))
 MORE_MIB = 60
 
 
@@ -48,7 +48,7 @@ def ranges_come_and_go_while_they_fit(kit: Kit) -> None:
 
 
 def ranges_come_and_go_until_they_no_longer_fit(kit: Kit) -> None:
-    _same(kit, "churn", 3000, (Config(("-O2",), "16M", "4K", "combining", levels="view"), Config(("-O2",), "16M", "4K", "dedicated", levels="view")))
+    _same(kit, "churn", 3000, (Config(("-O2",), "16M", "4K", "combining"), Config(("-O2",), "16M", "4K", "dedicated")))
 
 
 def stores_to_mapped_files_that_fit_reach_them(kit: Kit) -> None:

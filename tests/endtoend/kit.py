@@ -40,7 +40,7 @@ class Config:
     block: str
     delegation: str
     everything: bool = True
-    levels: str = "all"
+    levels: str = "view"
 
     def environment(self) -> dict[str, str]:
         return {"SPILLWAY_LEVELS": self.levels,
@@ -50,13 +50,13 @@ class Config:
 
     def __str__(self) -> str:
         return f"{' '.join(self.flags)} memory={self.memory} block={self.block} {self.delegation}" + (
-            "" if self.everything else " small objects native") + ("" if self.levels == "all" else f" levels={self.levels}")
+            "" if self.everything else " small objects native") + ("" if self.levels == "view" else f" levels={self.levels}")
 
 
 SMALL = Config(("-O2",), "8M", "4K", "combining")
-UNOPTIMISED = Config(("-O0",), "8M", "4K", "dedicated")
+UNOPTIMISED = Config(("-O0",), "8M", "4K", "dedicated", levels="all")
 MEDIUM = Config(("-O2",), "24M", "64K", "dedicated")
-LARGE = Config(("-O2",), "544M", "2M", "combining")
+LARGE = Config(("-O2",), "544M", "2M", "combining", levels="all")
 WIDE = Config(("-O3", "-march=native"), "8M", "4K", "combining", everything=False)
 CONFIGS = (SMALL, UNOPTIMISED, MEDIUM, LARGE)
 
