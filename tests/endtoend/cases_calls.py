@@ -1,6 +1,6 @@
 """Calls with structures in managed memory, which the kernel cannot reach by itself in the translated engine, nor in the mapped one
 where it may not fault."""
-from kit import ENGINES, Kit, SIGNALS, SMALL
+from kit import ENGINES, Kit, SIGNALS, SMALL, expect
 
 ENGINES = (*ENGINES, SIGNALS)
 
@@ -49,3 +49,17 @@ def buffers_that_libc_allocates_are_within_the_kernels_reach(kit: Kit) -> None:
 
 def strings_longer_than_a_files_buffer_are_written_whole(kit: Kit) -> None:
     _same_as_native(kit, "long_strings")
+
+
+FORTIFIED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wno-fortify-source")
+
+
+def calls_that_are_checked_take_managed_arrays(kit: Kit) -> None:
+    kit.same_as_native("fortified.cc", "calls", configs=(SMALL,), flags=FORTIFIED)
+
+
+def calls_that_are_checked_end_what_would_overflow(kit: Kit) -> None:
+    program = kit.compile("fortified.cc", *SMALL.flags, *FORTIFIED)
+    for call in range(8):
+        run = kit.run(program, "overflow", call, env=SMALL.environment())
+        expect(run.code == -6 and "buffer overflow detected" in run.errors, f"{call}: {run.last_words()}")

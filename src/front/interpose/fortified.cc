@@ -1,0 +1,73 @@
+#include "front/interpose/fortified.h"
+
+#include "front/interpose/entry.h"
+#include "front/interpose/memory.h"
+#include "front/interpose/stdio.h"
+#include "front/interpose/strings.h"
+
+extern "C" [[noreturn]] void __chk_fail();
+
+namespace spw::interpose {
+
+namespace {
+
+// A text with its end.
+const char* fitting(const char* text, size_t room) {
+  if (string_length(text, room) == room) __chk_fail();
+  return text;
+}
+// `more` and an end behind a text.
+void expect_room_behind(const char* text, size_t more, size_t room) {
+  const size_t used = string_length(text, room);
+  if (used == room || more >= room - used) __chk_fail();
+}
+
+}  // namespace
+
+size_t fitting(size_t bytes, size_t room) {
+  if (bytes > room) __chk_fail();
+  return bytes;
+}
+
+void expect_room(size_t count, size_t bytes, size_t room) {
+  size_t all;
+  if (__builtin_mul_overflow(count, bytes, &all) || all > room) __chk_fail();
+}
+
+}  // namespace spw::interpose
+
+using namespace spw::interpose;
+
+SPW_ENTRY void* __spw___memcpy_chk_v1(void* to, const void* from, size_t bytes, size_t room) {
+  return __spw_memcpy_v1(to, from, fitting(bytes, room));
+}
+SPW_ENTRY void* __spw___memmove_chk_v1(void* to, const void* from, size_t bytes, size_t room) {
+  return __spw_memmove_v1(to, from, fitting(bytes, room));
+}
+SPW_ENTRY void* __spw___mempcpy_chk_v1(void* to, const void* from, size_t bytes, size_t room) {
+  return __spw_mempcpy_v1(to, from, fitting(bytes, room));
+}
+SPW_ENTRY void* __spw___memset_chk_v1(void* to, int value, size_t bytes, size_t room) {
+  return __spw_memset_v1(to, value, fitting(bytes, room));
+}
+SPW_ENTRY char* __spw___strcpy_chk_v1(char* to, const char* from, size_t room) {
+  return __spw_strcpy_v1(to, fitting(from, room));
+}
+SPW_ENTRY char* __spw___stpcpy_chk_v1(char* to, const char* from, size_t room) {
+  return __spw_stpcpy_v1(to, fitting(from, room));
+}
+SPW_ENTRY char* __spw___strncpy_chk_v1(char* to, const char* from, size_t bytes, size_t room) {
+  return __spw_strncpy_v1(to, from, fitting(bytes, room));
+}
+SPW_ENTRY char* __spw___strcat_chk_v1(char* to, const char* from, size_t room) {
+  expect_room_behind(to, string_length(from), room);
+  return __spw_strcat_v1(to, from);
+}
+SPW_ENTRY char* __spw___strncat_chk_v1(char* to, const char* from, size_t bytes_max, size_t room) {
+  expect_room_behind(to, string_length(from, bytes_max), room);
+  return __spw_strncat_v1(to, from, bytes_max);
+}
+SPW_ENTRY char* __spw___fgets_chk_v1(char* buffer, size_t room, int bytes, FILE* file) {
+  if (bytes > 0) fitting(static_cast<size_t>(bytes), room);
+  return __spw_fgets_v1(buffer, bytes, file);
+}
