@@ -91,12 +91,25 @@ TEST_F(ResidentViewTest, a_touched_block_is_at_its_own_address_and_in_its_frame)
   cache().unpin(fixture_->client(), pin.frame);
 }
 
-TEST_F(ResidentViewTest, the_second_touch_of_a_window_brings_all_of_it) {
-  admit(64, true);
+TEST_F(ResidentViewTest, the_first_touch_of_a_new_window_brings_all_of_it) {
+  admit(70, true);
+  EXPECT_FALSE(can_load(63)) << "another window";
+  EXPECT_TRUE(can_store(64));
+  EXPECT_TRUE(can_store(127));
+  EXPECT_FALSE(can_load(128)) << "another window";
+}
+
+TEST_F(ResidentViewTest, the_second_touch_of_a_window_with_contents_brings_all_of_it) {
+  for (uint64_t block = 64; block < 128; ++block) {
+    fixture_->store_directly(block, block);
+    EXPECT_EQ(fixture_->read(block), block);  // it is there
+  }
+  admit(64, false);
   EXPECT_TRUE(can_load(64 + kFirstTouchBlocks - 1));
   EXPECT_FALSE(can_load(64 + kFirstTouchBlocks));
-  admit(80, true);
+  admit(80, false);
   EXPECT_TRUE(can_load(127));
+  EXPECT_FALSE(can_store(127));
   EXPECT_FALSE(can_load(128)) << "another window";
 }
 

@@ -96,8 +96,8 @@ ResidentView::Admission ResidentView::admit_known(cache::Client& client, Window&
 // Those that are there already: brought in just now, by the cache's own reading ahead, or used before.
 void ResidentView::pin_neighbours(cache::Client& client, Window& window, BlockId block, bool is_zero) {
   const uint64_t first = window_of(block);
-  const bool touched_before = std::popcount(window.mapped) > 1;
-  const unsigned count = touched_before ? window_blocks_ : std::min(kFirstTouchBlocks, window_blocks_);
+  const bool all = is_zero || std::popcount(window.mapped) > 1;
+  const unsigned count = all ? window_blocks_ : std::min(kFirstTouchBlocks, window_blocks_);
   const unsigned begin = index_of(block) & ~(count - 1);
   for (unsigned i = begin; i < begin + count; ++i) {
     if (window.holds(i)) continue;
@@ -137,10 +137,7 @@ bool ResidentView::map_run(uint64_t first_block, const Window& window, unsigned 
   const bool writable = window.is_writable(begin);
   void* address = address_of(first_block + begin);
   const uint64_t bytes = uint64_t{end - begin} << block_shift_;
-  if (!map_frames(address, frames_, window.frames[begin], bytes, block_shift_, writable)) return false;
-  // Kernels without it fault the pages in one by one.
-  if (writable) (void)platform::advise(address, bytes, platform::Advice::kPopulateWrite).is_ok();
-  return true;
+  return map_frames(address, frames_, window.frames[begin], bytes, block_shift_, writable).is_ok();
 }
 
 void ResidentView::unpin(cache::Client& client, Window& window, uint64_t bits) {

@@ -1,9 +1,10 @@
 // The resident view: while all managed memory fits, blocks that are in use are mapped at their own addresses, too, and code runs
 // in its plain version, without translations (abi/abi.h, "Versions").
 //
-// A fault on a block of a *window* (aligned, a group of the cache or less) maps the block, and with it neighbours that cost
-// nothing: a few, or the whole window when it was touched before. What was never written comes in writable; what comes from a
-// store is mapped read-only until the first store to it.
+// A fault on a block of a *window* (aligned, a group of the cache or less) maps the block, and with it what costs nothing. What was
+// never written comes in writable, the window at once, whose pages get memory as they are touched: the kernel serves that without
+// a lock that all threads share, where pages made ahead would make those wait that map other windows. What comes from a store is mapped
+// read-only until the first store to it, first with few neighbours, then with all that are there.
 //
 //     active ──end(): memory no longer surely fits──▶ ended, for good
 //
@@ -39,7 +40,7 @@ namespace spw::front {
 // of which a part was touched take two or more.
 inline constexpr uint64_t kViewMappingsParts = 3, kViewMappingsShare = 4;
 inline constexpr uint64_t kViewWindowBytesMax = uint64_t{256} << 10;
-// What comes with the first touch of a window.
+// What comes with the first touch of a window that has contents.
 inline constexpr unsigned kFirstTouchBlocks = 4;
 
 class ResidentView {
