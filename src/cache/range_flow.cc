@@ -62,7 +62,7 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
 
 // Waits for frames no longer than a pin would.
 void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
-  uint64_t deadline_ns = 0;
+  FrameWait wait;
   for_each_group_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     Request& request = client.request;
     request.wish = Wish::kAdopt;
@@ -72,7 +72,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
     for (;;) {
       delegate_->execute(partition, request);
       if (request.answer == Answer::kDone) return true;
-      if (!wait_for_frame(partition, request, &deadline_ns)) return false;
+      if (!wait_for_frame(partition, request, &wait)) return false;
     }
   });
 }

@@ -158,12 +158,12 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
-  uint64_t deadline_ns = 0;
+  FrameWait wait;
   Status status;
   for (;;) {
     Step step =
         commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
-    if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &deadline_ns);
+    if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &wait);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {
       out->data = commons_.data({out->frame, block});
@@ -173,7 +173,7 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
 }
 
 SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access, Pin* out,
-                                                   Status* status, uint64_t* deadline_ns) {
+                                                   Status* status, FrameWait* wait) {
   Partition& partition = partition_of(block);
   Request& request = client.request;
   request.wish = Wish::kPin;
@@ -213,7 +213,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
       *status = errors_.get(out->frame);
       return *status ? Step::kAgain : Step::kError;
     default:
-      *status = wait_for_frame(partition, request, deadline_ns);
+      *status = wait_for_frame(partition, request, wait);
       return *status ? Step::kAgain : Step::kError;
   }
 }
@@ -375,17 +375,18 @@ bool SharedCacheParts::await_progress(Partition& partition, const Request& reque
 }
 
 // No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
-Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns) {
-  if (*deadline_ns == 0) {
-    *deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, FrameWait* wait) {
+  if (!request.status) wait->write_error = request.status;
+  if (wait->deadline_ns == 0) {
+    wait->deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
   if (commons_.options.no_frame) commons_.options.no_frame();
-  if (await_progress(partition, request, *deadline_ns)) return Status::ok();
-  Status status = request.status
+  if (await_progress(partition, request, wait->deadline_ns)) return Status::ok();
+  Status status = wait->write_error
                       ? Status::sentence(EBUSY, "no frame can be evicted for block " +
                                                     std::to_string(request.block.value) + ": all are pinned")
-                      : request.status;
+                      : wait->write_error;
   on_error_(error_context_, status);
   return status;
 }

@@ -66,12 +66,16 @@ class SharedCacheParts final : public SharedCache {
  private:
   // How a step of a pin came out; kAgain: from the start.
   enum class Step : uint8_t { kPinned, kError, kAgain };
+  struct FrameWait {
+    uint64_t deadline_ns = 0;  // 0: it has not begun
+    // The latest meanwhile: on a full store some writes still succeed, of blocks that have their place.
+    Status write_error;
+  };
 
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[table_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status,
-                 uint64_t* deadline_ns);
+  Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);
   void note_ahead_used(Client& client, BlockId block, Access access);
   Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
@@ -83,7 +87,7 @@ class SharedCacheParts final : public SharedCache {
   void note_miss(Client& client, BlockId block, Access access);
   void unpin_and_tell(Client& client, FrameId frame);
   bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);
-  Status wait_for_frame(Partition& partition, const Request& request, uint64_t* deadline_ns);
+  Status wait_for_frame(Partition& partition, const Request& request, FrameWait* wait);
   void read_ahead(Client& client, ReadPlan plan);
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);
