@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/few_bytes.h"
@@ -279,6 +281,28 @@ TEST_F(TranslatorTest, a_full_satc_takes_the_pins_nobody_claims_and_keeps_what_i
     ASSERT_EQ(value, block);
   }
   EXPECT_LT(cache_.fills - fills, blocks / 8);
+}
+
+// Blocks that fill all sets and fall into one set of the larger SATC: nearly all of them leave at once.
+TEST_F(TranslatorTest, what_was_translated_stays_valid_when_the_satc_grows) {
+  PinBudget budget(cache_.frames_per_partition(), 2, 1), same(cache_.frames_per_partition(), 2, 1);
+  make(*budget.acquire(), &budget);
+  const SatcShape first = translator_->shape(), larger = same.grow(*same.acquire());
+  const cache::PartitionMap partitions = cache_.partition_map();
+  std::deque<std::pair<const std::byte*, uint64_t>> recent;
+  uint32_t left = first.sets * first.ways + 2 * SPW_STABLE_TRANSLATIONS;
+  for (uint64_t block = 1; left > 0; ++block) {
+    if (partitions.of(BlockId(block)).value != 0 ||
+        partitions.index_within(BlockId(block)) % larger.sets != 0)
+      continue;
+    --left;
+    std::byte* raw = access(address_of(block), 8, true);
+    std::memcpy(raw, &block, 8);
+    recent.emplace_back(raw, block);
+    if (recent.size() > SPW_STABLE_TRANSLATIONS) recent.pop_front();
+    for (const auto& [bytes, value] : recent) ASSERT_EQ(std::memcmp(bytes, &value, 8), 0) << value;
+  }
+  EXPECT_GT(translator_->shape().entries(), first.entries());
 }
 
 TEST_F(TranslatorTest, a_contiguous_range_fills_the_sets_evenly) {

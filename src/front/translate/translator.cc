@@ -132,6 +132,8 @@ SatcEntry& Translator::miss(BlockId block, Access access) {
   SPW_CHECK(!busy_);
   busy_ = true;
   counters_.add(Counter::private_misses);
+  if (leaving_for_ > 0 && --leaving_for_ == 0) [[unlikely]]
+    let_leave();
   config_.cache->pin_is_near(block);
   SatcEntry* entry = private_.insert(
       block, ways_limit(block), [this](BlockId candidate) { return withdraw_direct(candidate); },
@@ -184,10 +186,13 @@ void Translator::grow() {
   PrivateSatc into(larger, config_.partitions, tables.data());
   ghosts_ = GhostList(larger, tables.data() + PrivateSatc::bytes_for(larger));
   shape_ = larger;
+  growing_ = true;
   private_.clear([&](BlockId block, const SatcEntry& entry) {
     if (into.is_full_for(block)) return evicted(block, entry);
     *into.insert(block, larger.ways, [](BlockId) { return false; }, [](BlockId, const SatcEntry&) {}) = entry;
   });
+  growing_ = false;
+  leaving_for_ = SPW_STABLE_TRANSLATIONS + 1;
   private_ = into;
   tables_ = std::move(tables);
   size_direct();
@@ -241,7 +246,13 @@ void Translator::evicted(BlockId block, const SatcEntry& entry) {
   retire(entry.frame);
 }
 
+void Translator::let_leave() {
+  for (const FrameId frame : leaving_) config_.cache->unpin(client_, frame);
+  leaving_.clear();
+}
+
 void Translator::retire(FrameId frame) {
+  if (growing_) return leaving_.push_back(frame);
   FrameId oldest = ring_[ring_at_];
   ring_[ring_at_] = frame;
   ring_at_ = (ring_at_ + 1) % kRingPins;
@@ -346,6 +357,7 @@ void Translator::drop(BlockId first, uint64_t count) {
 void Translator::flush() {
   drop_direct(BlockId(0), UINT64_MAX);
   private_.clear([this](BlockId block, const SatcEntry& entry) { evicted(block, entry); });
+  let_leave();
   for (FrameId& frame : ring_) {
     if (frame != kNoFrame) config_.cache->unpin(client_, frame);
     frame = kNoFrame;

@@ -7,7 +7,8 @@
 //   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge() + windows held
 // Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
 // it
-//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h).
+//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h). Where more leave at once
+//   than the ring takes, when the SATC grows, they stay pinned beside it for as long.
 // Threads: one. A signal handler has a translator of its own (engine.h), and does not run while a miss is served (InRuntime).
 // Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
 // Limits: SatcShape; kDirectEntriesMax.
@@ -142,6 +143,7 @@ class Translator {
   void drop_direct(BlockId first, uint64_t count);
   void evicted(BlockId block, const SatcEntry& entry);
   void retire(FrameId frame);
+  void let_leave();
 
   const TranslatorConfig config_;
   cache::Client& client_;
@@ -158,6 +160,10 @@ class Translator {
   uint32_t growth_pause_ = 0;  // full sets to meet before the budget is asked again
   std::array<FrameId, kRingPins> ring_;
   uint32_t ring_at_ = 0;
+  // What found no place when the SATC grew, more than the ring may take at once: pinned for so many misses.
+  std::vector<FrameId> leaving_;
+  uint32_t leaving_for_ = 0;
+  bool growing_ = false;
   SatcEntry alone_;                     // without a private SATC: the last translation
   std::vector<DirectPin> direct_pins_;  // kDirect: of each direct entry
   std::array<HeldWindow, region::kWindowsPerThread> windows_;
