@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "platform/raw_calls.h"
+#include "platform/uncancelled.h"
 
 namespace spw::platform {
 
@@ -114,6 +115,7 @@ Status lock_file(const File& file, Lock lock) {
 }
 
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {
+  Uncancelled guard;
   int result;
   do {
     result = ::fallocate(file.fd(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
@@ -140,6 +142,9 @@ int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes) {
   return result < 0 ? -errno : 0;
 }
 
-int64_t sync_data(int fd) { return ::fdatasync(fd) < 0 ? -errno : 0; }
+int64_t sync_data(int fd) {
+  Uncancelled guard;
+  return ::fdatasync(fd) < 0 ? -errno : 0;
+}
 
 }  // namespace spw::platform

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "platform/uncancelled.h"
+
 namespace spw::platform {
 
 namespace {
@@ -16,6 +18,7 @@ uint64_t monotonic_ns() {
 }
 
 void sleep_ns(uint64_t duration_ns) {
+  Uncancelled guard;
   timespec rest{static_cast<time_t>(duration_ns / kNsPerSecond),
                 static_cast<long>(duration_ns % kNsPerSecond)};
   while (::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, &rest) == EINTR) {

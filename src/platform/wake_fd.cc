@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "platform/uncancelled.h"
+
 namespace spw::platform {
 
 Result<WakeFd> WakeFd::create() {
@@ -17,6 +19,7 @@ Result<WakeFd> WakeFd::create() {
 }
 
 void WakeFd::wait(int fd, uint64_t timeout_ns) {
+  Uncancelled guard;
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
   pollfd watched[2] = {{fd, POLLIN, 0}, {event_.fd(), POLLIN, 0}};
   timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
@@ -26,6 +29,7 @@ void WakeFd::wait(int fd, uint64_t timeout_ns) {
 }
 
 void WakeFd::wake() {
+  Uncancelled guard;
   uint64_t one = 1;
   // EAGAIN: 2^64 - 2 wake-ups are waiting already, and one is enough.
   [[maybe_unused]] auto written = ::write(event_.fd(), &one, sizeof one);

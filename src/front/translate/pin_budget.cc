@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "platform/uncancelled.h"
 
 namespace spw::front {
 
@@ -63,6 +64,7 @@ uint32_t PinBudget::charge_for_thread(uint32_t left) const {
 }
 
 Result<SatcShape> PinBudget::acquire(For whom) {
+  platform::Uncancelled guard;
   std::unique_lock lock(mutex_);
   released_.wait_for(lock, std::chrono::nanoseconds(wait_ns_max_),
                      [this] { return capacity_ - charged_ >= kSmallestCharge; });

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "platform/time.h"
+#include "platform/uncancelled.h"
 
 namespace spw::store {
 
@@ -31,6 +32,7 @@ size_t Mailbox::take(std::span<RawResult> out) {
 }
 
 void Mailbox::wait(uint64_t timeout_ns) {
+  platform::Uncancelled guard;
   std::unique_lock lock(mutex_);
   auto something_came = [this] { return !results_.empty() || woken_; };
   // The clock's time points end 292 years from its start; what asks for that long asks for no limit.
