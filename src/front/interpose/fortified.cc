@@ -68,6 +68,11 @@ SPW_ENTRY char* __spw___strncat_chk_v1(char* to, const char* from, size_t bytes_
   return __spw_strncat_v1(to, from, bytes_max);
 }
 SPW_ENTRY char* __spw___fgets_chk_v1(char* buffer, size_t room, int bytes, FILE* file) {
-  if (bytes > 0) fitting(static_cast<size_t>(bytes), room);
-  return __spw_fgets_v1(buffer, bytes, file);
+  if (bytes <= 0 || static_cast<size_t>(bytes) <= room) return __spw_fgets_v1(buffer, bytes, file);
+  // Only a line that is longer than there is room for ends the program.
+  if (room < 2) __chk_fail();
+  char* line = __spw_fgets_v1(buffer, static_cast<int>(room), file);
+  if (line == nullptr || string_length(line) + 1 < room) return line;
+  if (load_value(line + room - 2) != '\n' && ungetc(getc(file), file) != EOF) __chk_fail();
+  return line;
 }

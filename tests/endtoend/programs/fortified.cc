@@ -90,6 +90,9 @@ int calls(long) {
   std::printf("fgets %d\n",
               __fgets_chk(a->bytes, sizeof a->bytes, static_cast<int>(g_many), file) == a->bytes);
   print_sum("fgets", sum_of(a->bytes, 5002));
+  std::printf(
+      "fgets of a short line with too large a length %d\n",
+      __fgets_chk(a->text, 4000, static_cast<int>(g_many), file) == a->text && std::strlen(a->text) == 3998);
   std::fclose(file);
   print_sum("memcpy", sum_of(static_cast<char*>(std::memcpy(a->bytes, b->bytes, g_many)), g_many));
   print_sum("memmove",
