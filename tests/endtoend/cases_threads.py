@@ -46,6 +46,11 @@ def threads_sleep_and_are_woken_at_managed_objects(kit: Kit) -> None:
     kit.same_as_native("sleepers.cc", "sleepers", 40, configs=(SMALL, UNOPTIMISED, MEDIUM))
 
 
+def futexes_may_be_gone_or_moved_when_others_are_woken(kit: Kit) -> None:
+    for part in ("late_wake", "requeued"):
+        kit.same_as_native("sleepers.cc", part, 30, configs=(SMALL, UNOPTIMISED))
+
+
 def waiting_on_managed_atomics_works(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "atomic_waits", configs=(SMALL, UNOPTIMISED))
 

@@ -1,4 +1,5 @@
 // What threads wait at, under its ordinary names (waits.h).
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,7 @@
 using namespace spw::interpose;
 
 using Deadline = const timespec*;
+using spw::cache::Access;
 
 // Mutexes.
 SPW_ENTRY int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* kind) noexcept {
@@ -39,6 +41,12 @@ SPW_ENTRY int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, D
 }
 SPW_ENTRY int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   return real().pthread_mutex_unlock(in_frame(mutex));
+}
+SPW_ENTRY int pthread_mutex_getprioceiling(const pthread_mutex_t* mutex, int* ceiling) noexcept {
+  return real().pthread_mutex_getprioceiling(in_frame(const_cast<pthread_mutex_t*>(mutex)), Native(ceiling));
+}
+SPW_ENTRY int pthread_mutex_setprioceiling(pthread_mutex_t* mutex, int ceiling, int* before) noexcept {
+  return real().pthread_mutex_setprioceiling(in_frame(mutex), ceiling, Native(before));
 }
 
 // Condition variables.
@@ -139,33 +147,32 @@ SPW_ENTRY int sem_clockwait(sem_t* semaphore, clockid_t clock, Deadline until) {
 }
 SPW_ENTRY int sem_post(sem_t* semaphore) noexcept { return real().sem_post(in_frame(semaphore)); }
 SPW_ENTRY int sem_getvalue(sem_t* semaphore, int* value) noexcept {
-  return real().sem_getvalue(in_frame(semaphore), Native(value));
+  return real().sem_getvalue(in_frame(semaphore, Access::kRead), Native(value));
 }
 
 // C's own names. What they name is what pthread's do.
 namespace {
-mtx_t* in_frame(mtx_t* mutex) {
+mtx_t* mutex_in_frame(mtx_t* mutex) {
   static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t));
-  return reinterpret_cast<mtx_t*>(spw::interpose::in_frame(reinterpret_cast<pthread_mutex_t*>(mutex)));
+  return reinterpret_cast<mtx_t*>(in_frame(reinterpret_cast<pthread_mutex_t*>(mutex)));
 }
-cnd_t* in_frame(cnd_t* condition) { return spw::interpose::in_frame(condition); }
 }  // namespace
 
-SPW_ENTRY int mtx_init(mtx_t* mutex, int kind) { return real().mtx_init(in_frame(mutex), kind); }
-SPW_ENTRY void mtx_destroy(mtx_t* mutex) { real().mtx_destroy(in_frame(mutex)); }
-SPW_ENTRY int mtx_lock(mtx_t* mutex) { return real().mtx_lock(in_frame(mutex)); }
-SPW_ENTRY int mtx_trylock(mtx_t* mutex) { return real().mtx_trylock(in_frame(mutex)); }
+SPW_ENTRY int mtx_init(mtx_t* mutex, int kind) { return real().mtx_init(mutex_in_frame(mutex), kind); }
+SPW_ENTRY void mtx_destroy(mtx_t* mutex) { real().mtx_destroy(mutex_in_frame(mutex)); }
+SPW_ENTRY int mtx_lock(mtx_t* mutex) { return real().mtx_lock(mutex_in_frame(mutex)); }
+SPW_ENTRY int mtx_trylock(mtx_t* mutex) { return real().mtx_trylock(mutex_in_frame(mutex)); }
 SPW_ENTRY int mtx_timedlock(mtx_t* mutex, Deadline until) {
-  return real().mtx_timedlock(in_frame(mutex), Native(until));
+  return real().mtx_timedlock(mutex_in_frame(mutex), Native(until));
 }
-SPW_ENTRY int mtx_unlock(mtx_t* mutex) { return real().mtx_unlock(in_frame(mutex)); }
+SPW_ENTRY int mtx_unlock(mtx_t* mutex) { return real().mtx_unlock(mutex_in_frame(mutex)); }
 SPW_ENTRY int cnd_init(cnd_t* condition) { return real().cnd_init(in_frame(condition)); }
 SPW_ENTRY void cnd_destroy(cnd_t* condition) { real().cnd_destroy(in_frame(condition)); }
 SPW_ENTRY int cnd_wait(cnd_t* condition, mtx_t* mutex) {
-  return real().cnd_wait(in_frame(condition), in_frame(mutex));
+  return real().cnd_wait(in_frame(condition), mutex_in_frame(mutex));
 }
 SPW_ENTRY int cnd_timedwait(cnd_t* condition, mtx_t* mutex, Deadline until) {
-  return real().cnd_timedwait(in_frame(condition), in_frame(mutex), Native(until));
+  return real().cnd_timedwait(in_frame(condition), mutex_in_frame(mutex), Native(until));
 }
 SPW_ENTRY int cnd_signal(cnd_t* condition) { return real().cnd_signal(in_frame(condition)); }
 SPW_ENTRY int cnd_broadcast(cnd_t* condition) { return real().cnd_broadcast(in_frame(condition)); }
@@ -184,12 +191,36 @@ bool takes_second_word(int command) {
          command == FUTEX_CMP_REQUEUE_PI || command == FUTEX_WAIT_REQUEUE_PI;
 }
 
+bool only_looks(int command) {
+  return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_WAKE ||
+         command == FUTEX_WAKE_BITSET;
+}
+
+// Whoever wakes others may come when the word has been freed by one of them: then nobody sleeps there.
+bool is_gone(const Word* word, int command) {
+  const InterposeContext* c = context();
+  return (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET) && is_managed(word) && c != nullptr &&
+         !c->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word);
+}
+
+// Nobody is moved from one managed word to another, where his wait would name a frame that he has not pinned: all are woken instead,
+// and look for themselves.
+void wake_instead_of_moving(long (&arguments)[6]) {
+  const int operation = static_cast<int>(arguments[1]), command = operation & FUTEX_CMD_MASK;
+  if (command != FUTEX_REQUEUE && command != FUTEX_CMP_REQUEUE) return;
+  if (command == FUTEX_REQUEUE) arguments[1] = (operation & ~FUTEX_CMD_MASK) | FUTEX_WAKE;
+  arguments[2] = INT_MAX;
+  arguments[3] = 0;
+}
+
 // The arguments of futex(2), the fourth and fifth as the command has it.
-long call_futex(const long (&given)[6]) {
+long call_futex(long (&given)[6]) {
   const int command = static_cast<int>(given[1]) & FUTEX_CMD_MASK;
-  auto* word = spw::interpose::in_frame(reinterpret_cast<Word*>(given[0]));
+  auto* word = reinterpret_cast<Word*>(given[0]);
   auto* second = reinterpret_cast<Word*>(given[4]);
-  if (takes_second_word(command)) second = spw::interpose::in_frame(second);
+  if (is_managed(word) || (takes_second_word(command) && is_managed(second))) wake_instead_of_moving(given);
+  if (!is_gone(word, command)) word = in_frame(word, only_looks(command) ? Access::kRead : Access::kWrite);
+  if (takes_second_word(command)) second = in_frame(second);
   if (!takes_deadline(command))
     return real().syscall(SYS_futex, word, given[1], given[2], given[3], second, given[5]);
   const Native<const timespec> until(reinterpret_cast<Deadline>(given[3]));

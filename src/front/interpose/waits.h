@@ -12,8 +12,11 @@
 // So everything that waits at such an object or wakes others goes through here, or the two would miss each other.
 //
 // Threads: any. Lifetime: of what is returned, the call it is given to.
-// Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep may fail: objects that cross blocks, and
-// robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are left alone, too.
+// Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep that fails aborts the program: objects that
+// cross blocks, and robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are
+// left alone, too, and so are futexes that are called otherwise (futex_waitv, system calls without libc). The mapped engine's
+// addresses are the objects' own: where its faults are the program's alone to serve (spillway doctor), a sleep that a signal interrupts
+// may fail after its block was evicted.
 #pragma once
 
 #include <errno.h>
@@ -26,14 +29,15 @@
 namespace spw::interpose {
 
 // nullptr: `object`, of `bytes` bytes, stays where it is.
-void* place_in_frame(void* object, size_t bytes);
+void* place_in_frame(void* object, size_t bytes, cache::Access access = cache::Access::kWrite);
 
+// kRead for what is only looked at: it may lie where the program may not store.
 template <class Object>
-Object* in_frame(Object* object) {
+Object* in_frame(Object* object, cache::Access access = cache::Access::kWrite) {
   auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);
   if (!kernel_cannot_reach(plain)) [[likely]]
     return object;
-  void* place = place_in_frame(plain, sizeof(Object));
+  void* place = place_in_frame(plain, sizeof(Object), access);
   return place != nullptr ? static_cast<Object*>(place) : object;
 }
 

@@ -1,8 +1,11 @@
 // Threads that sleep at objects in managed memory, and are woken, while libc touches other blocks all the time: what foreign code
 // touches is soon no longer at its own address.
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
 #include <threads.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -153,7 +156,38 @@ int sleepers(long mib_more) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"sleepers", sleepers}};
+long futex(const void* word, int operation, long value, long move = 0, const void* second = nullptr,
+           long third = 0) {
+  return syscall(SYS_futex, word, operation, value, move, second, third);
+}
+
+// Whoever wakes others by a futex may come after one of them has freed it.
+int late_wake(long) {
+  auto* word = static_cast<int*>(std::calloc(1, 1u << 20));
+  *word = 1;
+  std::free(word);
+  std::printf("woken %ld\n", futex(word, FUTEX_WAKE_PRIVATE, 1));
+  return 0;
+}
+
+// Who is moved from one word to another is woken there at the latest.
+int requeued(long mib_more) {
+  auto* words = static_cast<std::atomic<int>*>(std::calloc(1, 1u << 20));
+  std::atomic<int>*first = words, *second = words + (1u << 17);
+  std::thread sleeper([=] {
+    futex(first, FUTEX_WAIT_PRIVATE, 0);
+    std::printf("awake\n");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  futex(first, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1, second, 0);
+  std::vector<char> more(static_cast<size_t>(mib_more) << 20, 'm');
+  futex(second, FUTEX_WAKE_PRIVATE, 1);
+  sleeper.join();
+  std::printf("more %d\n", more[more.size() / 2]);
+  return 0;
+}
+
+constexpr Part kParts[] = {{"sleepers", sleepers}, {"late_wake", late_wake}, {"requeued", requeued}};
 
 }  // namespace
 
