@@ -1,7 +1,11 @@
 """Signals of the program's own, where faults of managed memory are served, by whoever serves them."""
+import dataclasses
+
 from kit import ENGINES, EXIT_FAILURE, Kit, SIGNALS, SMALL, UNOPTIMISED, expect
 
 ENGINES = (*ENGINES, SIGNALS)
+# What the interrupted code allocates is native, the handlers' words are managed.
+NATIVE_OBJECTS = dataclasses.replace(SMALL, everything=False)
 
 
 def _same(kit: Kit, part: str, argument: int = 0, source: str = "blocked.cc") -> None:
@@ -42,6 +46,10 @@ def handlers_use_managed_memory_whatever_they_interrupt(kit: Kit) -> None:
 
 def handlers_of_several_threads_use_managed_memory(kit: Kit) -> None:
     _same(kit, "timers", 300, source="handlers.cc")
+
+
+def handlers_interrupt_the_allocator(kit: Kit) -> None:
+    kit.same_as_native("handlers.cc", "in_allocator", 200, configs=(NATIVE_OBJECTS,), env={"SPILLWAY_QUOTA": "4M"})
 
 
 def handlers_may_jump_out_of_what_they_interrupt(kit: Kit) -> None:

@@ -58,10 +58,10 @@ void* reallocate_managed(void* object, size_t bytes) {
 
 }  // namespace
 
-void* native_allocate(size_t bytes) { return counted(real().malloc(bytes)); }
-void* native_allocate_zeroed(size_t count, size_t bytes) { return counted(real().calloc(count, bytes)); }
+void* native_allocate(size_t bytes) { return counted(libc_malloc(bytes)); }
+void* native_allocate_zeroed(size_t count, size_t bytes) { return counted(libc_calloc(count, bytes)); }
 void* native_allocate_aligned(size_t alignment, size_t bytes) {
-  return counted(real().memalign(alignment, bytes));
+  return counted(libc_memalign(alignment, bytes));
 }
 
 namespace {
@@ -156,7 +156,7 @@ void* reallocate(void* object, size_t bytes, bool managed_wanted) {
   const InterposeContext* c = managed_wanted ? allocation_context() : nullptr;
   if (c != nullptr && bytes > old_bytes && goes_managed(c, bytes))
     return move_object(object, old_bytes, managed(*c, bytes, heap::kAlignmentMin).address, bytes);
-  void* moved = real().realloc(object, bytes);
+  void* moved = libc_realloc(object, bytes);
   if (moved != nullptr)
     count_native_bytes(static_cast<int64_t>(real().malloc_usable_size(moved)) -
                        static_cast<int64_t>(old_bytes));
@@ -168,7 +168,7 @@ void release(void* object) {
   int saved_errno = errno;
   if (!is_managed(object)) {
     count_native_bytes(-static_cast<int64_t>(real().malloc_usable_size(object)));
-    real().free(object);
+    libc_free(object);
   } else if (const InterposeContext* c = context(); c != nullptr && !detail::forked.load_relaxed()) {
     InRuntime guard;
     c->heap->free(object);

@@ -48,7 +48,7 @@ Bounce::Bounce(size_t bytes_wanted, bool whole) {
       return;
     }
   }
-  data_ = static_cast<std::byte*>(real().memalign(kMmuPageBytes, std::max<size_t>(bytes_wanted, 1)));
+  data_ = static_cast<std::byte*>(libc_memalign(kMmuPageBytes, std::max<size_t>(bytes_wanted, 1)));
   bytes_ = data_ == nullptr ? 0 : bytes_wanted;
 }
 
@@ -56,7 +56,7 @@ Bounce::~Bounce() {
   if (pooled_ >= 0)
     busy.fetch_and_acq_rel(~(uint32_t{1} << pooled_));
   else
-    real().free(data_);
+    libc_free(data_);
 }
 
 size_t Scatter::bytes() const {

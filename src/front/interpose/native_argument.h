@@ -43,7 +43,7 @@ class Native {
     int saved_errno = errno;
     if constexpr (!std::is_const_v<T>)
       if (native_ != nullptr) copy_bytes(argument_, native_, bytes_);
-    if (native_ != static_cast<void*>(inline_)) real().free(const_cast<Value*>(native_));
+    if (native_ != static_cast<void*>(inline_)) libc_free(const_cast<Value*>(native_));
     errno = saved_errno;
   }
   Native(const Native&) = delete;
@@ -62,7 +62,7 @@ class Native {
       : argument_(argument), bytes_(count * each), native_(argument) {
     if (!kernel_cannot_reach(argument)) return;
     copied_ = true;
-    void* copy = bytes_ <= kInlineBytes ? inline_ : real().malloc(bytes_);
+    void* copy = bytes_ <= kInlineBytes ? inline_ : libc_malloc(bytes_);
     native_ = static_cast<T*>(copy);
     if (copy != nullptr) copy_bytes(copy, argument, bytes_);
   }

@@ -46,6 +46,7 @@
 #include <utime.h>
 
 #include "base/atomic.h"
+#include "base/in_runtime.h"
 
 // Headers declare it with _FORTIFY_SOURCE only.
 extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
@@ -70,5 +71,28 @@ inline const RealFunctions& real() {
 
 // This thread is inside find_real_functions().
 bool resolving();
+
+// libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may make the first managed
+// access of its kind, which allocates.
+inline void* libc_malloc(size_t bytes) {
+  InRuntime guard;
+  return real().malloc(bytes);
+}
+inline void* libc_calloc(size_t count, size_t bytes) {
+  InRuntime guard;
+  return real().calloc(count, bytes);
+}
+inline void* libc_memalign(size_t alignment, size_t bytes) {
+  InRuntime guard;
+  return real().memalign(alignment, bytes);
+}
+inline void* libc_realloc(void* object, size_t bytes) {
+  InRuntime guard;
+  return real().realloc(object, bytes);
+}
+inline void libc_free(void* object) {
+  InRuntime guard;
+  real().free(object);
+}
 
 }  // namespace spw::interpose

@@ -14,7 +14,7 @@ namespace spw::interpose {
 namespace {
 
 struct FreeNative {
-  void operator()(void* p) const { real().free(p); }
+  void operator()(void* p) const { libc_free(p); }
 };
 
 // Knuth, Morris and Pratt's search, fed piece by piece: what it remembers between pieces is one number, so block edges
@@ -23,8 +23,8 @@ class Matcher {
  public:
   Matcher(const void* what, size_t bytes) : bytes_(bytes) {
     if (bytes >> 32 != 0) return;
-    what_.reset(static_cast<unsigned char*>(real().malloc(bytes)));
-    border_.reset(static_cast<uint32_t*>(real().malloc(bytes * sizeof(uint32_t))));
+    what_.reset(static_cast<unsigned char*>(libc_malloc(bytes)));
+    border_.reset(static_cast<uint32_t*>(libc_malloc(bytes * sizeof(uint32_t))));
     if (what_ == nullptr || border_ == nullptr) return;
     copy_bytes(what_.get(), what, bytes);
     border_[0] = 0;

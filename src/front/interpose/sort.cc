@@ -16,10 +16,10 @@ namespace spw::interpose {
 namespace {
 
 struct FreeNative {
-  void operator()(void* p) const { real().free(p); }
+  void operator()(void* p) const { libc_free(p); }
 };
 using NativeBytes = std::unique_ptr<char[], FreeNative>;
-NativeBytes native_bytes_of(size_t bytes) { return NativeBytes(static_cast<char*>(real().malloc(bytes))); }
+NativeBytes native_bytes_of(size_t bytes) { return NativeBytes(static_cast<char*>(libc_malloc(bytes))); }
 
 struct FreeManaged {
   void operator()(char* p) const { release(p); }

@@ -30,7 +30,7 @@ size_t string_length(const char* text) { return string_length(text, kUnknownLeng
 NativeString::NativeString(const char* text) : text_(text) {
   if (!kernel_cannot_reach(text)) return;
   size_t bytes = string_length(text) + 1;
-  text_ = copy_ = static_cast<char*>(real().malloc(bytes));
+  text_ = copy_ = static_cast<char*>(libc_malloc(bytes));
   if (copy_ != nullptr) copy_bytes(copy_, text, bytes);
 }
 

@@ -17,7 +17,7 @@ size_t string_length(const char* text, size_t bytes_max);
 class NativeString {
  public:
   explicit NativeString(const char* text);
-  ~NativeString() { real().free(copy_); }
+  ~NativeString() { libc_free(copy_); }
   NativeString(const NativeString&) = delete;
   NativeString& operator=(const NativeString&) = delete;
   const char* get() const { return text_; }

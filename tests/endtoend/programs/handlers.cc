@@ -301,8 +301,38 @@ int told(long) {
   return 0;
 }
 
+// A thread's first handler comes while it allocates natively, and reaches managed memory for the first time in that thread.
+int in_allocator(long threads) {
+  std::vector<uint64_t> theirs(kWords);
+  g_theirs = &theirs;
+  handle(SIGUSR1, touch, SA_RESTART);
+  for (long t = 0; t < threads; ++t) {
+    std::atomic<bool> begun{false}, done{false};
+    std::thread worker([&, t] {
+      t_seed = static_cast<uint64_t>(t) + 1;
+      for (size_t i = 0; !done; ++i) {
+        void* objects[8];
+        for (void*& object : objects) {
+          object = std::malloc(1100 + i % 2900);  // of an arena, under its lock
+          *static_cast<volatile char*>(object) = 1;
+        }
+        for (void* object : objects) std::free(object);
+        begun = true;
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    pthread_kill(worker.native_handle(), SIGUSR1);
+    while (g_calls <= static_cast<uint64_t>(t)) std::this_thread::yield();
+    done = true;
+    worker.join();
+  }
+  std::printf("in the allocator: theirs %d, wrong %ld\n", sum_of(theirs) == g_touched, g_wrong.load());
+  return 0;
+}
+
 constexpr Part kParts[] = {
-    {"timer", timer}, {"timers", timers}, {"jump", jump}, {"waiting", waiting}, {"told", told}};
+    {"in_allocator", in_allocator}, {"timer", timer}, {"timers", timers}, {"jump", jump},
+    {"waiting", waiting},           {"told", told}};
 
 }  // namespace
 
