@@ -378,7 +378,8 @@ bool SharedCacheParts::await_progress(Partition& partition, const Request& reque
 Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, FrameWait* wait) {
   if (!request.status) wait->write_error = request.status;
   if (wait->deadline_ns == 0) {
-    wait->deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+    wait->deadline_ns =
+        platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
   if (commons_.options.no_frame) commons_.options.no_frame();
