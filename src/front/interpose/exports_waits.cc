@@ -198,9 +198,8 @@ bool only_looks(int command) {
 
 // Whoever wakes others may come when the word has been freed by one of them: then nobody sleeps there.
 bool is_gone(const Word* word, int command) {
-  const InterposeContext* c = context();
-  return (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET) && is_managed(word) && c != nullptr &&
-         !c->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word);
+  return (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET) && is_in_frames(word) &&
+         !context()->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word);
 }
 
 // Nobody is moved from one managed word to another, where his wait would name a frame that he has not pinned: all are woken instead,
@@ -218,7 +217,8 @@ long call_futex(long (&given)[6]) {
   const int command = static_cast<int>(given[1]) & FUTEX_CMD_MASK;
   auto* word = reinterpret_cast<Word*>(given[0]);
   auto* second = reinterpret_cast<Word*>(given[4]);
-  if (is_managed(word) || (takes_second_word(command) && is_managed(second))) wake_instead_of_moving(given);
+  if (is_in_frames(word) || (takes_second_word(command) && is_in_frames(second)))
+    wake_instead_of_moving(given);
   if (!is_gone(word, command)) word = in_frame(word, only_looks(command) ? Access::kRead : Access::kWrite);
   if (takes_second_word(command)) second = in_frame(second);
   if (!takes_deadline(command))

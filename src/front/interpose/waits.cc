@@ -3,11 +3,11 @@
 namespace spw::interpose {
 
 void* place_in_frame(void* object, size_t bytes, cache::Access access) {
-  const InterposeContext* c = context();
-  if (c == nullptr || c->in_place) return nullptr;
+  if (!is_in_frames(object)) return nullptr;
+  region::ManagedAccess* access_to = context()->access;
   const int saved_errno = errno;
-  const region::Window window = c->access->pin(reinterpret_cast<uintptr_t>(object), bytes, access);
-  c->access->unpin(window);
+  const region::Window window = access_to->pin(reinterpret_cast<uintptr_t>(object), bytes, access);
+  access_to->unpin(window);
   errno = saved_errno;
   return window.bytes == bytes ? window.data : nullptr;
 }

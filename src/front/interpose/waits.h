@@ -28,6 +28,14 @@
 
 namespace spw::interpose {
 
+// Whether `object` may be given to the kernel by its place in a frame, and nowhere else.
+inline bool is_in_frames(const void* object) {
+  if (!kernel_cannot_reach(object)) [[likely]]
+    return false;
+  const InterposeContext* c = context();
+  return c != nullptr && !c->in_place;
+}
+
 // nullptr: `object`, of `bytes` bytes, stays where it is.
 void* place_in_frame(void* object, size_t bytes, cache::Access access = cache::Access::kWrite);
 
