@@ -19,10 +19,8 @@ using spw::cache::Access;
 
 // Mutexes.
 SPW_ENTRY int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* kind) noexcept {
-  // What is there before means nothing, so that it may look robust; then a first use finds what is there afterwards.
-  void* place = kernel_cannot_reach(mutex) ? place_in_frame(mutex, sizeof *mutex) : nullptr;
-  return real().pthread_mutex_init(place != nullptr ? static_cast<pthread_mutex_t*>(place) : mutex,
-                                   Native(kind));
+  // Robust or not: what is there before means nothing.
+  return real().pthread_mutex_init(in_frame<pthread_mutex_t>(mutex), Native(kind));
 }
 SPW_ENTRY int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   return real().pthread_mutex_destroy(in_frame(mutex));

@@ -36,14 +36,14 @@ inline bool is_in_frames(const void* object) {
   return c != nullptr && !c->in_place;
 }
 
-// nullptr: `object`, of `bytes` bytes, stays where it is.
-void* place_in_frame(void* object, size_t bytes, cache::Access access = cache::Access::kWrite);
+// Of an object in frames; nullptr: it stays where it is, since it crosses blocks.
+void* place_in_frame(void* object, size_t bytes, cache::Access access);
 
 // kRead for what is only looked at: it may lie where the program may not store.
 template <class Object>
 Object* in_frame(Object* object, cache::Access access = cache::Access::kWrite) {
   auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);
-  if (!kernel_cannot_reach(plain)) [[likely]]
+  if (!is_in_frames(plain)) [[likely]]
     return object;
   void* place = place_in_frame(plain, sizeof(Object), access);
   return place != nullptr ? static_cast<Object*>(place) : object;
@@ -51,11 +51,9 @@ Object* in_frame(Object* object, cache::Access access = cache::Access::kWrite) {
 
 // A mutex is robust from its initialisation on.
 inline pthread_mutex_t* in_frame(pthread_mutex_t* mutex) {
-  if (!kernel_cannot_reach(mutex)) [[likely]]
-    return mutex;
   constexpr int kRobust = 16;  // libc's PTHREAD_MUTEX_ROBUST_NORMAL_NP
-  auto* place = static_cast<pthread_mutex_t*>(place_in_frame(mutex, sizeof *mutex));
-  return place != nullptr && (place->__data.__kind & kRobust) == 0 ? place : mutex;
+  auto* place = in_frame<pthread_mutex_t>(mutex);
+  return place != mutex && (place->__data.__kind & kRobust) != 0 ? mutex : place;
 }
 
 }  // namespace spw::interpose
