@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Model,
                                                           Case{Delegation::kDedicated, 64, 12, 1},
                                                           Case{Delegation::kDedicated, 300, 12, 8},
                                                           Case{Delegation::kDedicated, 2000, 12, 4}),
-                                          testing::Values("clock", "clock2q+", "lru")),
+                                          testing::Values("clock", "clock2q+", "lru", "s3-fifo")),
                          case_name);
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What tests of the policies share: frames as a policy sees them, to be set by hand, and names.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class Frames final : public FrameProbe {
 // A policy's name, as a test may be called.
 inline std::string policy_case_name(std::string policy) {
   if (policy.ends_with('+')) policy.replace(policy.size() - 1, 1, "_plus");
+  std::replace(policy.begin(), policy.end(), '-', '_');
   return policy;
 }
 

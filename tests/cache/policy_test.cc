@@ -103,6 +103,60 @@ TEST_F(Lru, a_frame_whose_last_touch_was_lost_is_still_offered) {
   EXPECT_EQ(lru->next_candidate(frames), 0u);
 }
 
+class S3Fifo : public testing::Test {
+ protected:
+  static constexpr uint32_t kFrames = 20;  // two of them small
+  void use(uint32_t frame, int times) {
+    for (int i = 0; i < times; ++i) s3fifo->on_touch(frame);
+  }
+  // As a miss does: the use that brought it in ends, too.
+  void bring(uint32_t first, uint32_t end) {
+    for (uint32_t f = first; f < end; ++f) {
+      s3fifo->on_insert(f, BlockId(f));
+      use(f, 1);
+    }
+  }
+  uint32_t evict() {
+    const uint32_t frame = s3fifo->next_candidate(frames);
+    if (frame != kNoCandidate) s3fifo->on_remove(frame);
+    return frame;
+  }
+  Frames frames{kFrames};
+  std::unique_ptr<Policy> s3fifo = std::move(*make_policy("s3-fifo", kFrames));
+};
+
+TEST_F(S3Fifo, new_blocks_go_in_the_order_they_came_unless_used_more_than_once) {
+  bring(0, 5);
+  use(0, 2);
+  use(1, 1);
+  for (uint32_t expected : {1u, 2u, 3u}) EXPECT_EQ(evict(), expected);
+}
+
+TEST_F(S3Fifo, what_comes_back_stays_longer_than_what_is_new) {
+  bring(0, 5);
+  EXPECT_EQ(evict(), 0u);
+  bring(0, 1);
+  bring(5, kFrames);
+  for (uint32_t f = 1; f < kFrames - 1; ++f) EXPECT_EQ(evict(), f);
+  EXPECT_EQ(evict(), 0u) << "one is left in small, less than its share";
+}
+
+TEST_F(S3Fifo, in_main_each_use_is_worth_a_round) {
+  bring(0, 4);
+  for (uint32_t f = 0; f < 4; ++f) use(f, 2);
+  EXPECT_EQ(evict(), 0u) << "all but the last went to main, where their uses begin anew";
+  use(1, 2);
+  use(2, 1);
+  for (uint32_t expected : {2u, 1u, 3u}) EXPECT_EQ(evict(), expected);
+}
+
+TEST_F(S3Fifo, gives_up_when_every_frame_is_busy) {
+  bring(0, kFrames);
+  frames.busy.assign(kFrames, true);
+  EXPECT_EQ(s3fifo->next_candidate(frames), kNoCandidate);
+  EXPECT_LE(frames.looks, 10 * kFrames);
+}
+
 // What a policy should do, written without regard to cost: all frames in one queue, in the order they will be looked at.
 class Reference {
  public:
@@ -256,9 +310,78 @@ class ReferenceClock2q final : public Reference {
   bool filling_up_ = true;
 };
 
+// The paper's algorithm 1, on two queues. Ghosts as above.
+class ReferenceS3Fifo final : public Reference {
+ public:
+  explicit ReferenceS3Fifo(uint32_t count)
+      : small_share_(count / 10),
+        ghosts_(count - count / 10),
+        uses_(count),
+        of_small_(count),
+        block_(count) {}
+  void insert(uint32_t frame, BlockId block) override {
+    block_[frame] = block;
+    uses_[frame] = -1;
+    of_small_[frame] = !ghosts_.came_back(Ghosts::of(block));
+    queue(frame).push_back(frame);
+  }
+  void keep(uint32_t frame) override { queue(frame).push_back(frame); }
+  void remove(uint32_t frame) override {
+    const bool was_offered = std::erase(queue(frame), frame) == 0;
+    if (was_offered && of_small_[frame]) ghosts_.left(Ghosts::of(block_[frame]));
+  }
+  void touch(uint32_t frame) override { uses_[frame] = std::min(uses_[frame] + 1, 3); }
+  uint32_t next(FrameProbe& frames) override {
+    uint32_t found = small_.size() >= small_share_ ? evict_small(frames) : kNoCandidate;
+    if (found == kNoCandidate) found = evict_main(frames);
+    if (found == kNoCandidate) found = evict_small(frames);
+    if (found == kNoCandidate) found = evict_main(frames);
+    return found;
+  }
+
+ private:
+  std::deque<uint32_t>& queue(uint32_t frame) { return of_small_[frame] ? small_ : main_; }
+  uint32_t evict_small(FrameProbe& frames) {
+    for (size_t looks = small_.size(); looks > 0; --looks) {
+      const uint32_t frame = small_.front();
+      small_.pop_front();
+      if (frames.probe(frame) == FrameProbe::Verdict::kBusy) {
+        small_.push_back(frame);
+      } else if (uses_[frame] > 1) {
+        uses_[frame] = 0;
+        of_small_[frame] = false;
+        main_.push_back(frame);
+        if (small_.size() < small_share_) break;
+      } else {
+        return frame;
+      }
+    }
+    return kNoCandidate;
+  }
+  uint32_t evict_main(FrameProbe& frames) {
+    for (size_t looks = 4 * main_.size(); looks > 0; --looks) {
+      const uint32_t frame = main_.front();
+      main_.pop_front();
+      const bool is_busy = frames.probe(frame) == FrameProbe::Verdict::kBusy;
+      if (!is_busy && uses_[frame] <= 0) return frame;
+      if (!is_busy) --uses_[frame];
+      main_.push_back(frame);
+    }
+    return kNoCandidate;
+  }
+
+  const size_t small_share_;
+  Ghosts ghosts_;
+  std::deque<uint32_t> small_, main_;
+  std::vector<int> uses_;
+  std::vector<bool> of_small_;
+  std::vector<BlockId> block_;
+};
+
 std::unique_ptr<Reference> reference_of(std::string_view policy, uint32_t frames) {
   if (policy == "lru") return std::make_unique<ReferenceLru>(frames);
   if (policy == "clock2q+") return std::make_unique<ReferenceClock2q>(frames);
+  if (policy == "s3-fifo") return std::make_unique<ReferenceS3Fifo>(frames);
   return std::make_unique<ReferenceClock>(frames);
 }
 
@@ -340,13 +463,13 @@ TEST_P(AgainstReference, random_operations_give_the_same_candidates) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, AgainstReference, testing::Values("clock", "clock2q+", "lru"),
+INSTANTIATE_TEST_SUITE_P(Policies, AgainstReference, testing::Values("clock", "clock2q+", "lru", "s3-fifo"),
                          [](const auto& tested) { return policy_case_name(tested.param); });
 
 TEST(MakePolicy, an_unknown_name_is_an_error_that_lists_the_known) {
   auto made = make_policy("lifo", 10);
   ASSERT_FALSE(made.is_ok());
-  EXPECT_NE(made.status().message().find("clock, clock2q+, lru"), std::string::npos);
+  EXPECT_NE(made.status().message().find("clock, clock2q+, lru, s3-fifo"), std::string::npos);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ std::string case_name(const testing::TestParamInfo<Stress::ParamType>& info) {
          policy_case_name(policy);
 }
 
-const auto kPolicies = testing::Values("clock", "clock2q+", "lru");
+const auto kPolicies = testing::Values("clock", "clock2q+", "lru", "s3-fifo");
 
 INSTANTIATE_TEST_SUITE_P(Combining, Stress,
                          testing::Combine(testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},

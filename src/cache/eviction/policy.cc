@@ -5,6 +5,7 @@
 #include "cache/eviction/clock.h"
 #include "cache/eviction/clock2q.h"
 #include "cache/eviction/lru.h"
+#include "cache/eviction/s3fifo.h"
 
 namespace spw::cache {
 
@@ -24,6 +25,7 @@ constexpr Entry kPolicies[] = {
     {"clock", make<ClockPolicy>},
     {"clock2q+", make<Clock2qPolicy>},
     {"lru", make<LruPolicy>},
+    {"s3-fifo", make<S3FifoPolicy>},
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ class Policy {
   virtual void check_invariants(const std::vector<uint8_t>& may_be_offered) const = 0;
 };
 
-// By name: "clock", "clock2q+", "lru". EINVAL with the names there are.
+// By name: "clock", "clock2q+", "lru", "s3-fifo". EINVAL with the names there are.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, uint32_t frame_count);
 
 }  // namespace spw::cache

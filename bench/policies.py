@@ -1,0 +1,136 @@
+"""Eviction policies and miss-ratio curves, on synthetic traces and on the project's own. `./dev bench policies`, or see --help.
+
+  policies   miss ratios of all policies, in a simulated cache of six sizes: whether the default is the best one
+  sets       page sets (SA-cache's Figure 6): whether frequencies with history miss no more than CLOCK does
+  estimates  miss-ratio curves: how far the linear-time ones are off the exact one, and what an access costs
+
+The project's own traces are those of its examples, recorded with --trace. Every figure is of the same traces on every machine but for
+times. Figures go to policies.json.
+"""
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from harness import command, table
+from harness.programs import Programs
+from harness.report import Report, Row
+
+MIB = 1 << 20
+DEFAULT = "clock2q+"
+POINTS_MAX = 1.0  # of the miss ratio, above the best policy
+ERROR_POINTS_MAX = 2.0
+# Of one thread: the order of its uses is the same each time. program, arguments, memory
+OWN_TRACES = (
+    ("terasort-one-call", "terasort", ("--records", 100_000, "--mode", "one-call", "--progress", "off", "--threads", 1)),
+    ("terasort-shuffle", "terasort", ("--records", 100_000, "--mode", "shuffle", "--progress", "off", "--threads", 1)),
+    ("graph", "graph", ("--scale", 14, "--sweeps", 3, "--verify", "no", "--progress", "off", "--threads", 1)),
+    ("map-ordered", "map", ("--container", "ordered", "--nodes", 300_000, "--finds", 100_000)),
+    ("map-hashed", "map", ("--container", "hashed", "--nodes", 300_000, "--finds", 200_000)),
+    ("hash-join", "micro", ("hash-join", "--bytes", 16 * MIB, "--rounds", 1, "--warmups", 0)),
+    ("sort-words", "micro", ("sort-words", "--bytes", 16 * MIB, "--rounds", 1, "--warmups", 0)),
+)
+RECORD_LIMIT_S = 600
+
+
+@dataclasses.dataclass
+class Bench(Report):
+    programs: Programs = None
+    scale: int = 1
+    found: list = dataclasses.field(default_factory=list)  # what policy_bench printed
+    matrices: list[str] = dataclasses.field(default_factory=list)
+
+    def markdown(self, about: dict) -> str:
+        return super().markdown(about) + "".join("\n" + text + "\n" for text in self.matrices)
+
+    def traces(self) -> list:
+        """What policy_bench says of each trace; it runs once."""
+        if not self.found:
+            files = [file for file in (record(self, *own) for own in OWN_TRACES) if file]
+            run = subprocess.run([self.programs.build / "bin" / "policy_bench", "--accesses", str(2_000_000 // self.scale),
+                                  "--data", str(40_000 // self.scale), *files], stdout=subprocess.PIPE, text=True, check=True)
+            self.found = json.loads(run.stdout)
+            for file in files:
+                file.unlink()
+        return self.found
+
+
+def record(bench: Bench, name: str, program: str, arguments: tuple) -> pathlib.Path | None:
+    file = bench.programs.store / name
+    result, _ = bench.programs.spillway(1024 * MIB, program, *arguments, options=("--levels", "shared", "--trace", file, "--threshold", 1,
+                                                                              "--quota", 0), time_limit_s=RECORD_LIMIT_S)
+    if not result.ok:
+        bench.failure("traces", name, result.why_failed())
+        return None
+    bench.say(f"recorded {name}: {file.stat().st_size // 8:,} uses in {result.seconds:.0f} s")
+    return file
+
+
+def points(share: float) -> float:
+    return 100 * share
+
+
+def mean_ratios(trace: dict) -> dict[str, float]:
+    """Of each policy, over the sizes, in points."""
+    rows = trace["miss_ratios"]
+    return {policy: points(statistics.mean(row["miss_ratio"][policy] for row in rows)) for policy in rows[0]["miss_ratio"]}
+
+
+def policies(bench: Bench) -> None:
+    by_trace = {trace["trace"]: mean_ratios(trace) for trace in bench.traces()}
+    names = [name for name in next(iter(by_trace.values())) if not name.startswith("sa-")]
+    means = {name: statistics.mean(ratios[name] for ratios in by_trace.values()) for name in names}
+    best = min(means, key=means.get)
+    bench.add(Row("policies", f"{DEFAULT}, the default: mean miss ratio over all traces", means[DEFAULT], means[best], "%",
+                  ratio=means[DEFAULT] - means[best], target=POINTS_MAX, note=f"best: {best}; ratio is in points"))
+    for trace, ratios in by_trace.items():
+        least = min(names, key=lambda name: ratios[name])
+        bench.add(Row("policies", f"{DEFAULT}, {trace}", ratios[DEFAULT], ratios[least], "%", ratio=ratios[DEFAULT] - ratios[least],
+                      note=f"best: {least}"))
+    every = list(next(iter(by_trace.values())))
+    cells = [[trace, *(f"{ratios[name]:.1f}" for name in every)] for trace, ratios in by_trace.items()]
+    cells.append(["mean", *(f"{statistics.mean(ratios[name] for ratios in by_trace.values()):.1f}" for name in every)])
+    bench.matrices.append("Miss ratios in per cent, means over caches of 2, 5, 10, 20, 40 and 60 % of a trace's blocks:\n\n"
+                          + table.table(["trace", *every], cells))
+
+
+def sets(bench: Bench) -> None:
+    for trace in bench.traces():
+        if not trace["trace"].startswith("ycsb"):
+            continue
+        for row in trace["miss_ratios"]:
+            ratios = {name: points(ratio) for name, ratio in row["miss_ratio"].items()}
+            bench.add(Row("sets", f"{trace['trace']}, {points(row['size']):.0f} % of the blocks: sa-nrlfu, clock", ratios["sa-nrlfu"],
+                          ratios["clock"], "%", ratio=ratios["sa-nrlfu"] / ratios["clock"], target=1,
+                          note=f"sa-lfu {ratios['sa-lfu']:.1f}, sa-lru {ratios['sa-lru']:.1f}"))
+
+
+def estimates(bench: Bench) -> None:
+    for name in ("timescale reuse", "sample"):
+        errors = {trace["trace"]: points(trace["estimates"][name]["error"]) for trace in bench.traces()}
+        cost = statistics.median(trace["estimates"][name]["ns_per_access"] for trace in bench.traces())
+        exact = statistics.median(trace["estimates"]["exact"]["ns_per_access"] for trace in bench.traces())
+        worst = max(errors, key=errors.get)
+        bench.add(Row("estimates", f"{name}: mean error over all traces, in points", ratio=statistics.mean(errors.values()),
+                      target=ERROR_POINTS_MAX, note=f"worst: {worst}, {errors[worst]:.1f}"))
+        bench.add(Row("estimates", f"{name}: an access, exact stack distance", cost, exact, "ns", ratio=cost / exact))
+
+
+SECTIONS = {"policies": policies, "sets": sets, "estimates": estimates}
+
+
+def main(arguments: list[str]) -> int:
+    parser = command.parser("policies", __doc__, SECTIONS, peer_limit_s=60)
+    command.add_scale(parser)
+    options = parser.parse_args(arguments)
+
+    def make_bench(programs):
+        return Bench("policies", programs=programs, scale=options.scale)
+
+    return command.run(options, {"scale": f"1/{options.scale}"}, 2 << 30, make_bench, SECTIONS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
