@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -66,6 +67,15 @@ struct Pin {
   FrameId frame = kNoFrame;
 };
 
+class Policy;
+
+// Told of every pin that a client asks for, in that client's thread.
+class UseObserver {
+ public:
+  virtual ~UseObserver() = default;
+  virtual void used(BlockId block) = 0;
+};
+
 enum class Delegation : uint8_t { kCombining, kDedicated };
 
 struct Options {
@@ -75,6 +85,8 @@ struct Options {
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
   std::string policy = "clock";
+  // An eviction policy for so many frames, instead of `policy`; nullptr where it cannot be made.
+  std::function<std::unique_ptr<Policy>(uint32_t frame_count)> make_policy;
   bool clients_pin = true;              // for measuring: else each pin asks the partition's owner
   size_t queue_depth = 64;              // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
@@ -88,6 +100,7 @@ struct Options {
   uint64_t frame_wait_ns_max = 30'000'000'000;
   // Called by a client that found no frame, before it waits for one: who holds pins that he can do without gives them up.
   void (*no_frame)() = nullptr;
+  UseObserver* observer = nullptr;
 };
 
 // One thread's door to the cache.
@@ -122,6 +135,8 @@ class SharedCache {
   virtual void pin_is_near(BlockId) const {}
   virtual void pin_is_next(BlockId) const {}
   virtual void unpin_is_near(FrameId) const {}
+  // Whether a pin would find its contents there: as of some recent instant, in a few nanoseconds.
+  virtual bool is_resident(BlockId) const { return false; }
   // A pin of a block that is there or on its way; false: it is not, or could not be read, of which nobody is told.
   virtual bool pin_present(Client&, BlockId, Access, Pin*) { return false; }
   // While frames are plentiful, `block` and the never-written blocks around it in its group become resident zeros, dirty.

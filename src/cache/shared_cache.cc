@@ -40,9 +40,17 @@ SharedCacheParts::SharedCacheParts(const Options& options, BlockTable table,
   commons_.owner_fills = options.delegation == Delegation::kDedicated;
 }
 
+Result<std::unique_ptr<Policy>> SharedCacheParts::policy_for(uint32_t frame_count) const {
+  const Options& options = commons_.options;
+  if (!options.make_policy) return make_policy(options.policy, frame_count);
+  auto policy = options.make_policy(frame_count);
+  if (!policy) return Status(ENOMEM, "making the eviction policy " + options.policy);
+  return policy;
+}
+
 Status SharedCacheParts::open_partitions() {
   for (uint32_t p = 0; p < table_.partitions(); ++p) {
-    auto policy = make_policy(commons_.options.policy, table_.frames_of(PartitionId(p)));
+    auto policy = policy_for(table_.frames_of(PartitionId(p)));
     if (!policy) return policy.status();
     partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
   }
@@ -118,6 +126,8 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
   out->was_clean = out->was_miss = false;
+  if (commons_.options.observer) [[unlikely]]
+    commons_.options.observer->used(block);
   if (commons_.options.clients_pin && table_.try_pin(block, access != Access::kRead, &out->frame, &before))
       [[likely]] {
     out->data = commons_.data({out->frame, block});
@@ -126,6 +136,13 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
     return Status::ok();
   }
   return pin_slowly(client, block, access, out);
+}
+
+bool SharedCacheParts::is_resident(BlockId block) const {
+  const FrameId frame = table_.find(block);
+  if (frame == kNoFrame) return false;
+  const PinWord word = table_.word(frame).load_relaxed();
+  return word.holds(block) && word.state() == FrameState::kResident;
 }
 
 bool SharedCacheParts::dirty_resident(Client& client, BlockId block) {
@@ -326,6 +343,7 @@ Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Ba
   const bool writable = access != Access::kRead;
   if (access == Access::kOverwrite) {
     frames_->install({&resident, 1}, Contents::kArbitrary, nullptr, writable);
+    count(Counter::overwrites);
     return Status::ok();
   }
   if (!backing.has_contents) {

@@ -27,6 +27,7 @@ class SharedCacheParts final : public SharedCache {
   ~SharedCacheParts() override;
   // Second step of construction: the policies, by name.
   Status open_partitions();
+  Result<std::unique_ptr<Policy>> policy_for(uint32_t frame_count) const;
 
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
@@ -37,6 +38,7 @@ class SharedCacheParts final : public SharedCache {
   void pin_is_next(BlockId block) const override { table_.prefetch_word(block); }
   void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
+  bool is_resident(BlockId block) const override;
   bool dirty_resident(Client& client, BlockId block) override;
   bool pin_present(Client& client, BlockId block, Access access, Pin* out) override;
   void bring_in_zeros(Client& client, BlockId block) override;

@@ -35,7 +35,12 @@ constexpr Accepts power_of_two_size(uint64_t least, uint64_t most) {
 }
 constexpr Accepts count(uint64_t least, uint64_t most) { return {ValueKind::kCount, least, most, {}}; }
 constexpr Accepts one_of(std::string_view choices) { return {ValueKind::kChoice, 0, 0, choices}; }
+// A word with a slash is a file's name.
+constexpr Accepts one_of_or_file(std::string_view choices) {
+  return {ValueKind::kChoiceOrFile, 0, 0, choices};
+}
 constexpr Accepts store_place() { return {ValueKind::kStore, 0, 0, {}}; }
+constexpr Accepts file_name() { return {ValueKind::kFile, 0, 0, {}}; }
 constexpr Accepts report_target() { return {ValueKind::kReportTarget, 0, 0, {}}; }
 
 constexpr Accepts patterns() { return {ValueKind::kPatterns, 0, 0, {}}; }
@@ -117,13 +122,16 @@ bool assign(Enum& member, const Accepts& accepts, std::string_view text) {
 }
 
 bool assign(std::string& member, const Accepts& accepts, std::string_view text) {
-  if (accepts.kind == ValueKind::kChoice) {
+  if (accepts.kind == ValueKind::kChoiceOrFile && is_file_name(text)) {
+    member = absolute_path(text);
+  } else if (accepts.kind == ValueKind::kChoice || accepts.kind == ValueKind::kChoiceOrFile) {
     if (!parse_choice(accepts, text)) return false;
     member = text;
   } else if (accepts.kind == ValueKind::kPatterns) {
     member = text == "none" ? std::string_view() : text;
   } else {
-    member = is_store_name(text) ? std::string(text) : absolute_path(text);
+    member =
+        accepts.kind == ValueKind::kStore && is_store_name(text) ? std::string(text) : absolute_path(text);
   }
   return true;
 }
@@ -251,21 +259,26 @@ std::string accepted_values(const Accepts& accepts) {
       return "a power of two from " + format_size(accepts.least) + " to " + format_size(accepts.most);
     case ValueKind::kCount:
       return "a number from " + std::to_string(accepts.least) + " to " + std::to_string(accepts.most);
-    case ValueKind::kChoice: {
+    case ValueKind::kChoice:
+    case ValueKind::kChoiceOrFile: {
       std::string text;
       for (std::string_view choice : split_choices(accepts.choices))
         text += (text.empty() ? "one of " : ", ") + std::string(choice);
-      return text;
+      return accepts.kind == ValueKind::kChoice ? text : text + ", or the name of a file, with a slash in it";
     }
     case ValueKind::kStore:
       return "a directory, or the name of a store";
     case ValueKind::kPatterns:
       return "path patterns parted by colons";
+    case ValueKind::kFile:
+      return "the name of a file";
     case ValueKind::kReportTarget:
       return "off, text or the name of a file";
   }
   return {};
 }
+
+bool is_file_name(std::string_view value) { return value.find('/') != value.npos; }
 
 bool is_store_name(std::string_view store) {
   size_t scheme = store.find_first_not_of("abcdefghijklmnopqrstuvwxyz+");

@@ -63,6 +63,7 @@ struct Options {
   uint64_t low_percent = 0;
   uint64_t high_percent = 0;
   std::string map_files;
+  std::string trace_file;  // absolute; "": none
   StatsTarget stats;
 };
 
@@ -72,7 +73,17 @@ enum class OptionId : unsigned {
 #undef SPW_OPTION
 };
 
-enum class ValueKind : uint8_t { kSize, kPowerOfTwoSize, kCount, kChoice, kStore, kPatterns, kReportTarget };
+enum class ValueKind : uint8_t {
+  kSize,
+  kPowerOfTwoSize,
+  kCount,
+  kChoice,
+  kChoiceOrFile,
+  kStore,
+  kPatterns,
+  kFile,
+  kReportTarget
+};
 
 // What a value may be. `least` and `most` bound sizes and counts; `choices` are parted by '|'.
 struct Accepts {
@@ -99,6 +110,8 @@ std::span<const OptionInfo> option_infos();
 std::string environment_variable(std::string_view option_name);
 // Whether a value of --store names a store ("sparse:/mnt/a?size=64G", store/open_store.h) and not a directory.
 bool is_store_name(std::string_view store);
+// Whether a value of --policy names a shared library.
+bool is_file_name(std::string_view value);
 // "a size from 8.0 MiB to 16.0 TiB", "one of auto, translated, mapped".
 std::string accepted_values(const Accepts& accepts);
 // The candidate that `word` most likely meant, as a slip of the finger or as its beginning; "" when none is near. Both

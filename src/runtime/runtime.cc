@@ -20,6 +20,7 @@
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/foreign_code.h"
+#include "runtime/policy_library.h"
 #include "runtime/store_check.h"
 #include "store/open_store.h"
 
@@ -132,7 +133,18 @@ Status Runtime::build() {
   if (!plan) return plan.status();
   if (Status status = open_spill_store(); !status) return status;
 
-  const cache::Options for_cache = cache_options(options_, plan->frames);
+  cache::Options for_cache = cache_options(options_, plan->frames);
+  if (is_file_name(options_.policy)) {
+    auto factory = load_policy(options_.policy);
+    if (!factory) return factory.status();
+    for_cache.make_policy = std::move(*factory);
+  }
+  if (!options_.trace_file.empty()) {
+    auto recorder = UseRecorder::create(options_.trace_file);
+    if (!recorder) return recorder.status();
+    recorder_ = std::move(*recorder);
+    for_cache.observer = recorder_.get();
+  }
   const uint64_t space_bytes =
       round_down(std::min<uint64_t>(SPW_MANAGED_BYTES, spill_->size_bytes()), region::kChunkBytes);
   auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes, *spill_);
@@ -152,6 +164,8 @@ Status Runtime::build() {
   auto heap = heap::Heap::create(*regions_, space_bytes);
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
+  // Without it the program runs as well; only `spillway top` does not find it.
+  if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
 }
 
@@ -280,6 +294,8 @@ void Runtime::finish() {
   InRuntime guard;
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());
+  if (recorder_)
+    if (Status status = recorder_->finish(); !status) warn(status.message());
   if (options_.stats.kind == StatsKind::kOff) return;
   engine_->settle_counters();
   telemetry::Totals totals = telemetry::read_totals();
@@ -299,6 +315,7 @@ void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
 
 void Runtime::forked() {
   forked_ = true;
+  telemetry::forget_placed_counters();
   heap_->unlock_after_fork();
   engine_->forked();
 }

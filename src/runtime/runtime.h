@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/atomic.h"
@@ -23,9 +24,11 @@
 #include "runtime/memory_plan.h"
 #include "runtime/options.h"
 #include "runtime/pinned_ranges.h"
+#include "runtime/use_recorder.h"
 #include "store/fault_plan.h"
 #include "store/store.h"
 #include "telemetry/call_sites.h"
+#include "telemetry/live_page.h"
 #include "telemetry/report.h"
 
 namespace spw::runtime {
@@ -74,6 +77,7 @@ class Runtime {
   uint64_t started_ns_ = 0;
   platform::Mapping managed_space_;
   std::unique_ptr<store::FaultPlan> faults_;
+  std::unique_ptr<UseRecorder> recorder_;
   std::unique_ptr<store::Store> spill_;
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<cache::SharedCache> cache_;
@@ -83,6 +87,7 @@ class Runtime {
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;
   telemetry::CallSites foreign_sites_;
+  std::optional<telemetry::LivePage> live_page_;
   std::mutex limit_mutex_;
   Atomic<uint64_t> memory_limit_bytes_{0};
   bool forked_ = false;
