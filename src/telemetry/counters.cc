@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <new>
 
 #include "base/check.h"
 
@@ -18,15 +19,23 @@ constexpr std::array<CounterInfo, kCounterCount> kInfos = {{
 
 // A block with its place in the registry's list. Leaked on purpose: threads outlive static destruction.
 struct Node {
-  CounterBlock block;
+  CounterBlock* block = nullptr;
   Node* next_all = nullptr;
   Node* next_free = nullptr;
+};
+
+// Where new blocks are placed.
+struct Place {
+  CounterBlock* next = nullptr;
+  CounterBlock* end = nullptr;
+  Atomic<uint32_t>* used = nullptr;
 };
 
 struct Registry {
   std::mutex mutex;
   Node* all = nullptr;   // every node ever made
   Node* free = nullptr;  // nodes whose thread has ended; their words stay as the retired sum
+  Place place;
 };
 
 Registry& registry() {
@@ -34,16 +43,29 @@ Registry& registry() {
   return *instance;
 }
 
+CounterBlock* make_block(Place& place) {
+  if (place.next == place.end) return new CounterBlock;
+  auto* block = new (place.next++) CounterBlock;
+  place.used->store_release(place.used->load_relaxed() +
+                            1);  // pairs with the reader's acquire: it sees a block of zeros
+  return block;
+}
+
+// Under the registry's lock.
+Node* new_node(Registry& r) {
+  Node* node = new Node;
+  node->block = make_block(r.place);
+  node->next_all = r.all;
+  r.all = node;
+  return node;
+}
+
 Node* take_node() {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  if (Node* node = r.free) {
-    r.free = node->next_free;
-    return node;
-  }
-  Node* node = new Node;
-  node->next_all = r.all;
-  r.all = node;
+  Node* node = r.free;
+  if (!node) return new_node(r);
+  r.free = node->next_free;
   return node;
 }
 
@@ -81,7 +103,26 @@ CounterBlock& thread_counters() {
     t_node = take_node();
     pthread_setspecific(end_key(), t_node);
   }
-  return t_node->block;
+  return *t_node->block;
+}
+
+void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto* first = static_cast<CounterBlock*>(memory);
+  r.place = {first, first + bytes / sizeof(CounterBlock), &used};
+  r.free = nullptr;  // the next thread's block is to be a new one
+  if (!t_node) return;
+  // What it has counted so far stays where it is, out of the reader's sight.
+  t_node = new_node(r);
+  pthread_setspecific(end_key(), t_node);
+}
+
+// A thread that is gone may have had the registry's lock, so it is made anew where it is.
+void forget_placed_counters() {
+  new (&registry()) Registry;
+  t_node = nullptr;
+  pthread_setspecific(end_key(), nullptr);
 }
 
 Totals read_totals() {
@@ -89,7 +130,7 @@ Totals read_totals() {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   for (const Node* node = r.all; node; node = node->next_all)
-    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += node->block.words[i].load_relaxed();
+    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += node->block->words[i].load_relaxed();
   return totals;
 }
 

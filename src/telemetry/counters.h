@@ -5,6 +5,7 @@
 // instruction); any thread may read totals at any time and sees each word as of some recent instant.
 // Lifetime: blocks are never unmapped while the process lives; a thread's block is folded into `retired` and
 // reused. Limits: none; a block is sizeof(uint64_t) * kCounterCount rounded up to a cache line.
+// Blocks may lie in memory that another process reads (live_page.h).
 #pragma once
 
 #include <array>
@@ -48,6 +49,11 @@ struct alignas(64) CounterBlock {
 CounterBlock& thread_counters();
 
 inline void count(Counter c, uint64_t n = 1) { thread_counters().add(c, n); }
+
+// New blocks come from [memory, + bytes) as long as there is room, this thread's at once; `used` says how many have. Once a process.
+void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used);
+// In a forked child: its counters are its own.
+void forget_placed_counters();
 
 using Totals = std::array<uint64_t, kCounterCount>;
 Totals read_totals();

@@ -85,7 +85,7 @@ class RefusesBadWords(tool_case.ToolCase):
 
     def test_commands_that_do_not_exist(self):
         for word in ("advise", "top", "bench", "rnu"):
-            self.expect_refused(f"{word}: no such command; there are run, doctor, stats, options", word)
+            self.expect_refused(f"{word}: no such command; there are run, doctor, stats, top, options", word)
         self.expect_refused("no command is named; spillway --help", )
 
 

@@ -1,6 +1,7 @@
 // The tool's commands. Each takes what was parsed from the command line and returns the exit code.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,13 @@ int run_program(const RunArguments& arguments);
 int run_doctor(const std::string& store, bool as_json);
 
 int show_stats(const std::string& file);
+
+struct TopArguments {
+  uint64_t process = 0;  // 0: the only one there is
+  double interval_s = 1;
+  uint64_t count = 0;  // of looks; 0: until it is stopped, or the process ends
+};
+int show_top(const TopArguments& arguments);
 
 int list_options(bool as_markdown);
 

@@ -32,6 +32,7 @@ struct Arguments {
   std::string doctor_store;
   bool doctor_json = false;
   std::string stats_file;
+  TopArguments top;
   bool options_markdown = false;
 };
 
@@ -60,10 +61,14 @@ const char* value_word(runtime::ValueKind kind) {
       return "COUNT";
     case runtime::ValueKind::kChoice:
       return "NAME";
+    case runtime::ValueKind::kChoiceOrFile:
+      return "NAME|FILE";
     case runtime::ValueKind::kStore:
       return "DIRECTORY|STORE";
     case runtime::ValueKind::kPatterns:
       return "PATTERNS";
+    case runtime::ValueKind::kFile:
+      return "FILE";
     case runtime::ValueKind::kReportTarget:
       return "off|text|FILE";
   }
@@ -93,6 +98,11 @@ void add_others(CLI::App& app, Arguments& arguments) {
   doctor->add_flag("--json", arguments.doctor_json, "print JSON");
   CLI::App* stats = app.add_subcommand("stats", "show a report that --stats=FILE wrote");
   stats->add_option("FILE", arguments.stats_file, "the report")->required();
+  CLI::App* top = app.add_subcommand("top", "watch a running program: hits, misses, disk, memory");
+  top->add_option("PID", arguments.top.process, "its process id; not needed while only one runs");
+  top->add_option("--interval", arguments.top.interval_s, "seconds between two looks [1]")
+      ->check(CLI::Range(0.05, 3600.0));
+  top->add_option("--count", arguments.top.count, "end after so many looks [when the program ends]");
   CLI::App* options =
       app.add_subcommand("options", "list every option: values, default, environment variable");
   options->add_flag("--markdown", arguments.options_markdown, "print docs/OPTIONS.md");
@@ -130,6 +140,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
     return run_program(arguments.run);
   }
   if (app.got_subcommand("doctor")) return run_doctor(arguments.doctor_store, arguments.doctor_json);
+  if (app.got_subcommand("top")) return show_top(arguments.top);
   if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
   return list_options(arguments.options_markdown);
 }

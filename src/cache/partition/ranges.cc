@@ -72,6 +72,7 @@ bool Partition::discard_frame(uint32_t frame, PinWord seen) {
     free_.push_back(frame);
     free_count_.fetch_add_relaxed(1);
     count(Counter::discards);
+    if (was.dirty()) count(Counter::dirty_discards);
     return true;
   }
   // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and reads

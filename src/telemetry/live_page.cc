@@ -1,0 +1,124 @@
+#include "telemetry/live_page.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace spw::telemetry {
+
+namespace {
+
+constexpr size_t kPageBytes = LivePage::kBlocksOffset + LivePage::kThreadsMax * sizeof(CounterBlock);
+
+void put_text(char (&to)[LiveHeader::kTextBytes], const std::string& text) {
+  const size_t bytes = std::min(text.size(), sizeof(to) - 1);
+  std::memcpy(to, text.data(), bytes);
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+using Directory = std::unique_ptr<DIR, CloseDirectory>;
+
+template <class Visit>
+void for_each_entry(DIR* directory, Visit visit) {
+  while (const dirent* entry = ::readdir(directory))
+    if (entry->d_name[0] != '.' && !visit(std::string(entry->d_name))) return;
+}
+
+// The path under which this process can open the other's page; "" with errno.
+std::string find_page(uint64_t process) {
+  const std::string place = "/proc/" + std::to_string(process) + "/fd/";
+  const Directory directory(::opendir(place.c_str()));
+  if (!directory) return {};
+  const std::string wanted = std::string("/memfd:") + kLivePageName + " (deleted)";
+  std::string found;
+  for_each_entry(directory.get(), [&](const std::string& name) {
+    char target[sizeof("/memfd:") + LiveHeader::kTextBytes];
+    const ssize_t bytes = ::readlink((place + name).c_str(), target, sizeof target);
+    if (bytes > 0 && std::string(target, static_cast<size_t>(bytes)) == wanted) found = place + name;
+    return found.empty();
+  });
+  errno = ESRCH;
+  return found;
+}
+
+}  // namespace
+
+Result<LivePage> LivePage::publish(const Facts& facts, uint64_t started_ns) {
+  LivePage page;
+  auto file = platform::create_memory_file(kLivePageName, kPageBytes);
+  if (!file) return file.status();
+  page.file_ = std::move(*file);
+  auto memory = platform::map_file(page.file_, 0, kPageBytes, platform::Protection::kReadWrite);
+  if (!memory) return memory.status();
+  page.memory_ = std::move(*memory);
+  auto* header = new (page.memory_.data()) LiveHeader;
+  header->counter_count = kCounterCount;
+  header->schema = kReportSchema;
+  header->process = facts.process;
+  header->started_ns = started_ns;
+  header->block_bytes = facts.block_bytes;
+  header->memory_cap_bytes = facts.memory_cap_bytes;
+  header->frames = facts.frames;
+  put_text(header->program, facts.program);
+  put_text(header->engine, facts.engine);
+  put_text(header->store, facts.store);
+  header->magic = LiveHeader::kMagic;
+  place_counters(page.memory_.data() + kBlocksOffset, kPageBytes - kBlocksOffset, header->used);
+  return page;
+}
+
+Result<LivePage> LivePage::open(uint64_t process) {
+  const std::string path = find_page(process);
+  const std::string who = "process " + std::to_string(process);
+  if (path.empty()) {
+    if (errno == EACCES) return Status::sentence(EACCES, who + " belongs to somebody else; try as its user or as root");
+    return Status::sentence(ESRCH, who + " does not run under Spillway, or has used no managed memory yet");
+  }
+  LivePage page;
+  auto file = platform::open_file(path, O_RDONLY);
+  if (!file) return file.status();
+  page.file_ = std::move(*file);
+  const auto bytes = platform::file_size(page.file_);
+  if (!bytes || *bytes != kPageBytes) return Status::sentence(EPROTO, who + " runs with another version of Spillway");
+  auto memory = platform::map_file(page.file_, 0, kPageBytes, platform::Protection::kRead);
+  if (!memory) return memory.status();
+  page.memory_ = std::move(*memory);
+  const LiveHeader& header = page.header();
+  if (header.magic != LiveHeader::kMagic || header.counter_count != kCounterCount || header.schema != kReportSchema)
+    return Status::sentence(EPROTO, who + " runs with another version of Spillway");
+  if (header.process != process)
+    return Status::sentence(ESRCH, who + " is a forked child, which has no managed memory of its own");
+  return page;
+}
+
+std::vector<uint64_t> LivePage::processes() {
+  std::vector<uint64_t> found;
+  const Directory all(::opendir("/proc"));
+  if (!all) return found;
+  for_each_entry(all.get(), [&](const std::string& name) {
+    const uint64_t process = std::strtoull(name.c_str(), nullptr, 10);
+    if (process == 0 || find_page(process).empty()) return true;
+    if (auto page = open(process); page || page.status().error() != ESRCH) found.push_back(process);
+    return true;
+  });
+  return found;
+}
+
+Totals LivePage::totals() const {
+  Totals totals{};
+  const auto* blocks = reinterpret_cast<const CounterBlock*>(memory_.data() + kBlocksOffset);
+  const size_t used = std::min<size_t>(header().used.load_acquire(), kThreadsMax);
+  for (size_t block = 0; block < used; ++block)
+    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += blocks[block].words[i].load_relaxed();
+  return totals;
+}
+
+}  // namespace spw::telemetry

@@ -1,0 +1,48 @@
+"""`spillway top`: what one sees of a running program."""
+import os
+import re
+import subprocess
+
+from kit import EXIT_USAGE, SMALL, Kit, expect, start
+
+ENGINES = ("translated", "mapped", "unmodified")
+
+
+def _top(kit: Kit, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([kit.build / "bin" / "spillway", "top", *map(str, arguments)], capture_output=True, text=True, timeout=30)
+
+
+def a_running_program_can_be_watched(kit: Kit) -> None:
+    program = kit.compile("watched.cc", *SMALL.flags)
+    with start(kit, program, env=SMALL.environment()) as process:
+        expect(process.stdout.readline().startswith("filled "), "the program did not begin")
+        seen = _top(kit, process.pid, "--count", 1, "--interval", 0.1)
+        process.stdin.close()
+        expect(process.wait(30) == 0, f"the program ended with {process.returncode}")
+    expect(seen.returncode == 0 and seen.stderr == "", seen.stderr)
+    engine = "translated" if kit.engine == "translated" else "mapped"
+    expect(re.search(rf"^program +\S*{program.name} \({process.pid}\)", seen.stdout, re.M) is not None, seen.stdout)
+    expect(re.search(rf"^engine +{engine}, blocks of 4.0 KiB", seen.stdout, re.M) is not None, seen.stdout)
+    memory = re.search(r"^memory +([\d.]+) MiB of 8.0 MiB in use .* about ([\d.]+ .iB) of it dirty", seen.stdout, re.M)
+    expect(memory is not None and 3 < float(memory[1]) <= 8, seen.stdout)
+    gone = _top(kit, process.pid)
+    expect(gone.returncode == EXIT_USAGE and gone.stderr.count("\n") == 1 and "does not run under Spillway" in gone.stderr, gone.stderr)
+
+
+def a_program_that_ends_ends_the_view(kit: Kit) -> None:
+    program = kit.compile("watched.cc", *SMALL.flags)
+    with start(kit, program, env=SMALL.environment()) as process:
+        expect(process.stdout.readline().startswith("filled "), "the program did not begin")
+        view = subprocess.Popen([kit.build / "bin" / "spillway", "top", str(process.pid), "--interval", "0.1"], stdout=subprocess.PIPE, text=True)
+        expect(view.stdout.readline().startswith("program"), "nothing was shown")
+        process.stdin.close()
+        process.wait(30)
+        shown, _ = view.communicate(timeout=30)
+    expect(view.returncode == 0 and shown.endswith(f"{process.pid} has ended\n"), shown[-300:])
+
+
+def what_is_not_there_is_refused_with_a_line(kit: Kit) -> None:
+    seen = _top(kit, os.getpid())
+    expect(seen.returncode == EXIT_USAGE and seen.stderr.count("\n") == 1 and "does not run under Spillway" in seen.stderr, seen.stderr)
+    seen = _top(kit, os.getpid(), "--interval", "never")
+    expect(seen.returncode == EXIT_USAGE and seen.stderr.count("\n") == 1, seen.stderr)
