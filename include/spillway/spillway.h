@@ -155,6 +155,40 @@ enum spw_advice {
 /* The first three work in steps of 2 MiB of address space, rounded outwards. */
 int spw_advise(const void* address, size_t bytes, enum spw_advice advice);
 
+/* ---- Batches ---- */
+
+#define SPW_REQUEST_BYTES_MAX (1u << 20)
+
+/* A piece of managed memory to be copied from or to, as soon as it is there. */
+struct spw_request {
+  void* address; /* managed: [address, address + bytes) */
+  void* buffer;  /* the program's own: SPW_READ copies into it, SPW_WRITE and SPW_OVERWRITE out of it */
+  size_t bytes;  /* 1 to SPW_REQUEST_BYTES_MAX */
+  enum spw_access access;
+  /* Called once, in the thread that submits or waits. The request is the caller's again, and may be submitted once more: from here, too, where
+   * submitting does not call any function, but leaves that to whoever submits or waits outside. */
+  void (*done)(struct spw_request* request);
+  void* context; /* the caller's */
+};
+
+/* Many reads in flight from one thread: requests that find their blocks in memory are served at once, the blocks of the others are read meanwhile. (SA-cache,
+ * section 3: its asynchronous interface and Figure 2.) `in_flight_max`: 1 to 65536. NULL, with a message, when it is not, or there is no
+ * memory. A batch is one thread's at a time. */
+struct spw_batch* spw_batch_create(unsigned in_flight_max);
+
+/* Takes all `count` requests, in the array's order; they have to stay until they are done. Where `in_flight_max` are under way it waits for the
+ * oldest one first. -EINVAL when one of them is wrong, and then none is taken. Two requests for the same bytes are served in any order
+ * unless the first is done before the second is submitted. */
+int spw_batch_submit(struct spw_batch* batch, struct spw_request* requests, size_t count);
+
+/* Waits until `at_least` more requests are done, or none is left. How many were done by this call; 0 when called by a `done`. */
+size_t spw_batch_wait(struct spw_batch* batch, size_t at_least);
+/* Submitted and not done yet. */
+size_t spw_batch_in_flight(const struct spw_batch* batch);
+
+/* Waits for what is under way. NULL is all right. */
+void spw_batch_destroy(struct spw_batch* batch);
+
 /* ---- Statistics ---- */
 
 /* Counts since the start, of all threads. New members come at the end. */

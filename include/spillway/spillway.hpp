@@ -5,6 +5,7 @@
 #ifndef SPILLWAY_SPILLWAY_HPP
 #define SPILLWAY_SPILLWAY_HPP
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,6 +91,28 @@ class allocator {
   bool operator==(const allocator<U>&) const {
     return true;
   }
+};
+
+// Many blocks on their way for one thread: spw_batch_create() and its kin. Requests and what they refer to belong to the caller and stay until they
+// are done.
+class batch {
+ public:
+  explicit batch(unsigned in_flight_max) : batch_(spw_batch_create(in_flight_max)) {
+    if (!batch_) throw std::system_error(EINVAL, std::generic_category(), spw_error_message());
+  }
+  batch(batch&& other) noexcept : batch_(std::exchange(other.batch_, nullptr)) {}
+  batch& operator=(batch&& other) noexcept {
+    std::swap(batch_, other.batch_);
+    return *this;
+  }
+  ~batch() { spw_batch_destroy(batch_); }
+
+  void submit(spw_request* requests, std::size_t count) { check(spw_batch_submit(batch_, requests, count)); }
+  std::size_t wait(std::size_t at_least = std::numeric_limits<std::size_t>::max()) { return spw_batch_wait(batch_, at_least); }
+  std::size_t in_flight() const { return spw_batch_in_flight(batch_); }
+
+ private:
+  spw_batch* batch_ = nullptr;
 };
 
 // Elements one after the other that never move: the capacity is reserved as addresses at once, and costs memory and disk only as far as it

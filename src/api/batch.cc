@@ -1,0 +1,155 @@
+// Batches of requests: many blocks on their way for one thread.
+#include <deque>
+#include <new>
+#include <string>
+
+#include "abi/managed.h"
+#include "api/call.h"
+#include "front/interpose/memory.h"
+
+using namespace spw;
+using namespace spw::api;
+
+// Submitted requests go from `pending` to `under_way`, when their blocks have been asked for, or are done at once. A `done` that submits only adds to
+// `pending`: whoever runs the batch comes to it, so nothing recurses.
+// Invariant: under_way.size() <= in_flight_max. Threads: one at a time.
+struct spw_batch {
+  explicit spw_batch(unsigned in_flight_limit) : in_flight_max(in_flight_limit) {}
+  const unsigned in_flight_max;
+  std::deque<spw_request*> pending;
+  std::deque<spw_request*> under_way;  // the oldest first
+  size_t done = 0;
+  bool is_running = false;
+};
+
+namespace {
+
+constexpr unsigned kInFlightMax = 65536;
+
+// What is wrong with a request; nullptr: nothing.
+const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
+  if (request.bytes == 0 || request.bytes > SPW_REQUEST_BYTES_MAX) return "its size is not from 1 to SPW_REQUEST_BYTES_MAX";
+  if (!request.buffer || !request.done) return "it has no buffer, or no function to call";
+  if (request.access > SPW_OVERWRITE) return "there is no such access";
+  if (!is_managed(request.address) || !runtime.regions().is_live(reinterpret_cast<uintptr_t>(request.address), request.bytes))
+    return "a part of its range is not managed memory";
+  return nullptr;
+}
+
+bool is_there(const runtime::Runtime& runtime, const Span& span) {
+  for (uint64_t i = 0; i < span.count; ++i)
+    if (!runtime.cache().is_resident(span.first + i)) return false;
+  return true;
+}
+
+void copy_in(const spw_request& request) {
+  if (request.access != SPW_OVERWRITE) return interpose::copy_bytes(request.address, request.buffer, request.bytes);
+  // Whole blocks are not read first.
+  Call call;
+  auto* from = static_cast<const std::byte*>(request.buffer);
+  const auto begin = reinterpret_cast<uintptr_t>(request.address);
+  for (size_t at = 0; at < request.bytes;) {
+    const region::Window window = call->engine().pin(begin + at, request.bytes - at, cache::Access::kOverwrite);
+    interpose::copy_bytes(window.data, from + at, window.bytes);
+    call->engine().unpin(window);
+    at += window.bytes;
+  }
+}
+
+// Waits for the blocks if it has to. The function runs as a part of the program, not of the runtime.
+void finish(spw_batch& batch, spw_request* request) {
+  {
+    InRuntime guard;
+    if (request->access == SPW_READ)
+      interpose::copy_bytes(request->buffer, request->address, request->bytes);
+    else
+      copy_in(*request);
+  }
+  ++batch.done;
+  request->done(request);
+}
+
+void finish_oldest(spw_batch& batch) {
+  spw_request* const oldest = batch.under_way.front();
+  batch.under_way.pop_front();
+  finish(batch, oldest);
+}
+
+// Whether its blocks are there, or need not be: else they are asked for.
+bool ask_for(const spw_request& request) {
+  Call call;
+  if (!call->engine().is_watching()) return true;
+  const Span span = blocks_around(*call, request.address, request.bytes);
+  const bool is_whole = span.begin == reinterpret_cast<uintptr_t>(request.address) && span.bytes == request.bytes;
+  if ((request.access == SPW_OVERWRITE && is_whole) || is_there(*call, span)) return true;
+  call->regions().prefetch(span.begin, span.bytes);
+  return false;
+}
+
+void take_next(spw_batch& batch) {
+  spw_request* const next = batch.pending.front();
+  batch.pending.pop_front();
+  if (ask_for(*next)) return finish(batch, next);
+  // Asked for first: it is read while the oldest is waited for.
+  if (batch.under_way.size() >= batch.in_flight_max) finish_oldest(batch);
+  InRuntime guard;
+  batch.under_way.push_back(next);
+}
+
+}  // namespace
+
+SPW_PUBLIC struct spw_batch* spw_batch_create(unsigned in_flight_max) {
+  if (in_flight_max < 1 || in_flight_max > kInFlightMax) {
+    bad_argument("a batch has from 1 to 65536 requests in flight");
+    return nullptr;
+  }
+  Call call;
+  auto* batch = new (std::nothrow) spw_batch(in_flight_max);
+  if (!batch) result_of(Status(ENOMEM, "making a batch"));
+  return batch;
+}
+
+SPW_PUBLIC int spw_batch_submit(struct spw_batch* batch, struct spw_request* requests, size_t count) {
+  if (!batch || (!requests && count > 0)) return bad_argument("there is no batch, or no request");
+  {
+    Call call;
+    for (size_t i = 0; i < count; ++i)
+      if (const char* fault = fault_of(*call, requests[i]))
+        return bad_argument(("request " + std::to_string(i) + ": " + fault).c_str());
+  }
+  {
+    InRuntime guard;
+    for (size_t i = 0; i < count; ++i) batch->pending.push_back(&requests[i]);
+  }
+  if (batch->is_running) return 0;
+  batch->is_running = true;
+  // What is submitted meanwhile is left: it may never end.
+  for (size_t left = batch->pending.size(); left > 0; --left) take_next(*batch);
+  batch->is_running = false;
+  return 0;
+}
+
+SPW_PUBLIC size_t spw_batch_wait(struct spw_batch* batch, size_t at_least) {
+  if (!batch || batch->is_running) return 0;
+  batch->is_running = true;
+  const size_t before = batch->done;
+  while (batch->done - before < at_least && spw_batch_in_flight(batch) > 0) {
+    if (batch->pending.empty())
+      finish_oldest(*batch);
+    else
+      take_next(*batch);
+  }
+  batch->is_running = false;
+  return batch->done - before;
+}
+
+SPW_PUBLIC size_t spw_batch_in_flight(const struct spw_batch* batch) {
+  return batch ? batch->pending.size() + batch->under_way.size() : 0;
+}
+
+SPW_PUBLIC void spw_batch_destroy(struct spw_batch* batch) {
+  if (!batch) return;
+  spw_batch_wait(batch, SIZE_MAX);
+  InRuntime guard;
+  delete batch;
+}
