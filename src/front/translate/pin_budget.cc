@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins;
 
-// Kept back for threads beyond the expected ones, up to three quarters of the capacity.
+// Kept back for threads beyond the expected ones, up to half of the capacity. (PageRank with a hot array of a quarter of memory, 1100 frames
+// of 64 KiB, takes 16 s when three quarters are kept back, 2.8 s with a half and 2.5 s with a quarter.)
 constexpr uint32_t kLateThreads = 256;
 constexpr uint32_t kLateShare = 64;
 
@@ -48,7 +49,7 @@ SatcShape PinBudget::shape_for(uint32_t entries_per_partition) const {
 }
 
 uint32_t PinBudget::for_late_threads() const {
-  return std::min(capacity_ / 4 * 3, kLateThreads * kSmallestCharge);
+  return std::min(capacity_ / 2, kLateThreads * kSmallestCharge);
 }
 
 uint32_t PinBudget::entries_max() const { return std::min(capacity_ * partitions_, kEntriesPerThreadMax); }

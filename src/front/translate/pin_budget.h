@@ -8,7 +8,7 @@
 //     capacity = 7/8 of the smallest partition's frames - pins reserved for aliases and held windows
 //     charge(thread) = entries per partition group + kRingPins
 //
-// Room for kLateThreads small SATCs is kept back, up to three quarters of the capacity. Of the rest the first thread, which is
+// Room for kLateThreads small SATCs is kept back, up to half of the capacity. Of the rest the first thread, which is
 // often the only one, gets half, and the other `expected_threads` share the other half evenly; each later thread gets
 // 1/kLateShare of what is left, and all get at least kMinEntries. When not even that is left, acquire() waits for
 // threads to end, up to kThreadWaitNsMax; then the cap is too small for the thread count, and it says so (EINVAL).
