@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "locality/reuse_sampler.h"
 
@@ -17,15 +18,17 @@ class BurstSampler {
 
   // Both in accesses; burst >= 1.
   BurstSampler(uint64_t burst, uint64_t hibernation, uint64_t data_max = ReuseSampler::kDataMax)
-      : burst_(burst), hibernation_(hibernation), data_max_(data_max), current_(1, data_max) {}
+      : burst_(burst), hibernation_(hibernation), data_max_(data_max) {
+    current_.emplace(1, data_max_);
+  }
 
   void access(Datum datum) {
     if (asleep_left_ > 0) {
       if (asleep_left_ != kNeverAgain) --asleep_left_;
       return;
     }
-    current_.access(datum);
-    if (current_.accesses() == burst_) end_burst();
+    current_->access(datum);
+    if (current_->accesses() == burst_) end_burst();
   }
 
   bool is_awake() const { return asleep_left_ == 0; }
@@ -39,7 +42,7 @@ class BurstSampler {
   const uint64_t burst_;
   const uint64_t hibernation_;
   const uint64_t data_max_;
-  ReuseSampler current_;
+  std::optional<ReuseSampler> current_;
   uint64_t asleep_left_ = 0;
   uint64_t bursts_ = 0;
   // Sums over the bursts that have ended: their footprints' mean is the footprint of them all.

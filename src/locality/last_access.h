@@ -38,6 +38,12 @@ class LastAccess {
     return 0;
   }
 
+  // When it was last; it has no time from then on, as if it had never been accessed. 0: it has none.
+  uint64_t take(Datum datum) {
+    Entry& entry = places_[place_of(datum)];
+    return entry.datum == datum ? std::exchange(entry.time, 0) : 0;
+  }
+
   // Forgets all data for which keep(datum) is false.
   template <class Keep>
   void retain(Keep keep) {

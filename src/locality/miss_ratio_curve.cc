@@ -33,7 +33,8 @@ double MissRatioCurve::size_for(double miss_ratio) const {
   return -1;
 }
 
-std::vector<MissRatioCurve::Knee> MissRatioCurve::knees(double size_max, size_t count, double drop_min) const {
+std::vector<MissRatioCurve::Knee> MissRatioCurve::knees(double size_max, size_t count,
+                                                        double drop_min) const {
   std::vector<Knee> found;
   double before = at(0);
   bool was_steep = false;
@@ -48,7 +49,9 @@ std::vector<MissRatioCurve::Knee> MissRatioCurve::knees(double size_max, size_t 
     was_steep = is_steep;
     before = here;
   }
-  std::sort(found.begin(), found.end(), [](const Knee& a, const Knee& b) { return a.drop != b.drop ? a.drop > b.drop : a.size < b.size; });
+  std::sort(found.begin(), found.end(), [](const Knee& a, const Knee& b) {
+    return a.drop != b.drop ? a.drop > b.drop : a.size < b.size;
+  });
   found.resize(std::min(found.size(), count));
   return found;
 }

@@ -4,9 +4,7 @@
 
 namespace spw::locality {
 
-ReuseSampler::ReuseSampler(double rate, uint64_t data_max)
-    : data_max_(data_max),
-      threshold_(std::max<uint64_t>(1, static_cast<uint64_t>(rate * static_cast<double>(uint64_t{1} << kHashBits)))) {}
+ReuseSampler::ReuseSampler(double rate, uint64_t data_max) : data_max_(data_max), sample_(rate) {}
 
 void ReuseSampler::sampled_access(Datum datum) {
   const uint64_t before = last_.exchange(datum, accesses_);
@@ -17,8 +15,8 @@ void ReuseSampler::sampled_access(Datum datum) {
 }
 
 void ReuseSampler::lower_rate() {
-  while (last_.size() > data_max_ && threshold_ > 1) {
-    threshold_ /= 2;
+  while (last_.size() > data_max_ && sample_.can_halve()) {
+    sample_.halve();
     last_.retain([this](Datum datum) { return samples(datum); });
   }
 }

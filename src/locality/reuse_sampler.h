@@ -1,7 +1,6 @@
 // The miss-ratio curve of an access stream of any length, from a sample of its data in bounded memory.
 //
-// A datum is in the sample when its hash is below a threshold (Waldspurger, Park, Garthwaite, Ahmad: "SHARDS", FAST 2015), so all accesses of one are
-// seen or none. Each stands for 1 / rate like it. Times are those of the whole stream, so a reuse time needs no scaling, only its
+// A datum is in the sample when its hash is below a threshold (sample.h). Each stands for 1 / rate like it. Times are those of the whole stream, so a reuse time needs no scaling, only its
 // weight does; when more than data_max are in the sample the rate is halved and the data that no longer belong are forgotten: what was
 // counted before keeps the weight it had. The curve is that of the footprint (footprint.h).
 //
@@ -14,6 +13,7 @@
 
 #include "locality/footprint.h"
 #include "locality/last_access.h"
+#include "locality/sample.h"
 #include "locality/trace.h"
 
 namespace spw::locality {
@@ -21,14 +21,13 @@ namespace spw::locality {
 class ReuseSampler {
  public:
   static constexpr uint64_t kDataMax = 8192;
-  static constexpr unsigned kHashBits = 24;
 
   // rate: of the data, at first; in (0, 1].
   explicit ReuseSampler(double rate = 1, uint64_t data_max = kDataMax);
 
-  // Whether the datum is in the sample. Any thread, while no other calls access() or skip().
-  bool samples(Datum datum) const { return hash(datum) < threshold_; }
-  double rate() const { return static_cast<double>(threshold_) / static_cast<double>(uint64_t{1} << kHashBits); }
+  // Any thread.
+  bool samples(Datum datum) const { return sample_.has(datum); }
+  double rate() const { return sample_.rate(); }
 
   // The next access of the stream.
   void access(Datum datum) {
@@ -41,19 +40,16 @@ class ReuseSampler {
   uint64_t accesses() const { return accesses_; }
   uint64_t sampled_data() const { return last_.size(); }
   Footprint footprint() const;
-  uint64_t memory_bytes() const { return last_.memory_bytes() + gaps_.bins().capacity() * sizeof(GapHistogram::Bin); }
+  uint64_t memory_bytes() const {
+    return last_.memory_bytes() + gaps_.bins().capacity() * sizeof(GapHistogram::Bin);
+  }
 
  private:
-  static uint64_t hash(Datum datum) {
-    uint64_t mixed = datum * uint64_t{0xD6E8FEB86659FD93u};
-    mixed ^= mixed >> 32;
-    return mixed * uint64_t{0xD6E8FEB86659FD93u} >> (64 - kHashBits);
-  }
   void sampled_access(Datum datum);
   void lower_rate();
 
   uint64_t data_max_;
-  uint64_t threshold_;
+  Sample sample_;
   uint64_t accesses_ = 0;
   double data_ = 0;  // of the whole stream, estimated
   LastAccess last_;

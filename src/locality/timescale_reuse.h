@@ -36,7 +36,9 @@ class TimescaleReuse {
   uint64_t data() const { return data_; }
   uint64_t scale_max() const { return counts_.size() - 1; }
   // Equation 1. 0 <= k <= scale_max().
-  double reuse(uint64_t k) const { return static_cast<double>(counts_[k]) / static_cast<double>(accesses_ - k + 1); }
+  double reuse(uint64_t k) const {
+    return static_cast<double>(counts_[k]) / static_cast<double>(accesses_ - k + 1);
+  }
   // The average number of distinct data in k accesses (equation 5).
   double footprint(uint64_t k) const { return static_cast<double>(k) - reuse(k); }
   // Equation 3: the miss ratio at size k - reuse(k) is 1 - (reuse(k + 1) - reuse(k)). Not below the share of first accesses where the

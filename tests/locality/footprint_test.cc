@@ -48,7 +48,8 @@ TEST(GapHistogram, a_length_is_in_the_bin_it_belongs_to) {
 TEST(Footprint, and_reuse_add_up_to_the_length_of_the_window) {
   Rng rng(4);
   for (int round = 0; round < 200; ++round) {
-    const std::vector<Datum> trace = random_trace(rng, 1 + rng.below(GapHistogram::kExactMax), 1 + rng.below(40));
+    const std::vector<Datum> trace =
+        random_trace(rng, 1 + rng.below(GapHistogram::kExactMax), 1 + rng.below(40));
     const TimescaleReuse reuse = timescale_reuse(trace);
     const Footprint footprint = footprint_of(trace);
     for (uint64_t k = 0; k <= trace.size(); ++k)

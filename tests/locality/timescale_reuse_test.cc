@@ -36,7 +36,8 @@ TEST(TimescaleReuse, is_the_mean_over_all_windows_for_every_length) {
     const std::vector<Datum> trace = random_trace(rng, 1 + rng.below(60), 1 + rng.below(20));
     const TimescaleReuse reuse = timescale_reuse(trace);
     ASSERT_EQ(reuse.scale_max(), trace.size());
-    for (uint64_t k = 1; k <= trace.size(); ++k) ASSERT_NEAR(reuse.reuse(k), reuse_by_hand(trace, k), 1e-9) << k;
+    for (uint64_t k = 1; k <= trace.size(); ++k)
+      ASSERT_NEAR(reuse.reuse(k), reuse_by_hand(trace, k), 1e-9) << k;
   }
 }
 

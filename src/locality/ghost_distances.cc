@@ -1,0 +1,77 @@
+#include "locality/ghost_distances.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace spw::locality {
+
+namespace {
+
+// Times there are between two renumberings, for each ghost there may be.
+constexpr uint64_t kTimesAGhost = 4;
+
+}  // namespace
+
+GhostDistances::GhostDistances(double rate, uint64_t data_max)
+    : data_max_(data_max), sample_(rate), order_(kTimesAGhost * data_max) {}
+
+// When it left; 0: it is no ghost.
+uint64_t GhostDistances::take(Datum datum) {
+  const uint64_t time = left_at_.take(datum);
+  if (time == 0) return 0;
+  order_.unmark(time);
+  --ghosts_;
+  return time;
+}
+
+void GhostDistances::left(Datum datum) {
+  take(datum);
+  if (ghosts_ == data_max_ || now_ == order_.times()) make_room();
+  if (!samples(datum)) return;
+  left_at_.exchange(datum, ++now_);
+  order_.mark(now_);
+  ++ghosts_;
+}
+
+void GhostDistances::came(Datum datum) {
+  const uint64_t time = take(datum);
+  if (time == 0) return;
+  const double weight = 1 / rate();
+  const uint64_t newer = ghosts_ - order_.up_to(time);
+  distances_.add(static_cast<uint64_t>(std::llround(static_cast<double>(newer + 1) * weight)), weight);
+}
+
+void GhostDistances::forget(Datum datum) { take(datum); }
+
+// Fewer ghosts, if there are many, and times from 1 on again.
+void GhostDistances::make_room() {
+  if (ghosts_ == data_max_ && sample_.can_halve()) sample_.halve();
+  std::vector<LastAccess::Entry> kept;
+  left_at_.for_each([&](const LastAccess::Entry& entry) {
+    if (entry.time != 0 && samples(entry.datum)) kept.push_back(entry);
+  });
+  std::sort(kept.begin(), kept.end(),
+            [](const LastAccess::Entry& a, const LastAccess::Entry& b) { return a.time < b.time; });
+  left_at_ = LastAccess();
+  order_ = OrderTree(order_.times());
+  now_ = 0;
+  for (const LastAccess::Entry& entry : kept) {
+    left_at_.exchange(entry.datum, ++now_);
+    order_.mark(now_);
+  }
+  ghosts_ = kept.size();
+}
+
+std::vector<GhostDistances::Saved> GhostDistances::saved() const {
+  std::vector<Saved> found;
+  double misses = 0;
+  for (const GapHistogram::Bin& bin : distances_.bins()) {
+    if (bin.count == 0) continue;
+    misses += bin.count;
+    found.push_back({bin.sum / bin.count, misses});
+  }
+  return found;
+}
+
+}  // namespace spw::locality
