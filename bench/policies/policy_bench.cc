@@ -65,12 +65,14 @@ json estimate(const Trace& trace, const MissRatioCurve& exact, Make make) {
 
 json estimates(const Trace& trace, const MissRatioCurve& exact) {
   return {
-      {"timescale reuse", estimate(trace, exact, [&] { return spw::locality::timescale_reuse(trace.blocks).curve(); })},
-      {"sample", estimate(trace, exact, [&] {
-         spw::locality::ReuseSampler sampler(0.1);
-         for (const uint64_t block : trace.blocks) sampler.access(block);
-         return sampler.footprint().curve();
-       })},
+      {"timescale reuse",
+       estimate(trace, exact, [&] { return spw::locality::timescale_reuse(trace.blocks).curve(); })},
+      {"sample", estimate(trace, exact,
+                          [&] {
+                            spw::locality::ReuseSampler sampler(0.1);
+                            for (const uint64_t block : trace.blocks) sampler.access(block);
+                            return sampler.footprint().curve();
+                          })},
       {"exact", estimate(trace, exact, [&] { return spw::locality::exact_curve(trace.blocks); })},
   };
 }

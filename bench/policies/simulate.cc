@@ -18,10 +18,7 @@ std::unique_ptr<cache::Policy> policy_named(std::string_view name, uint32_t fram
 }  // namespace
 
 SimulatedCache::SimulatedCache(std::string_view policy, uint32_t frames)
-    : policy_(policy_named(policy, frames)),
-      blocks_(frames, kEmpty),
-      referenced_(frames),
-      on_offer_(frames) {
+    : policy_(policy_named(policy, frames)), blocks_(frames, kEmpty), referenced_(frames), on_offer_(frames) {
   frame_of_.reserve(frames);
 }
 
@@ -96,7 +93,8 @@ double miss_ratio_of(Cache cache, std::span<const uint64_t> blocks) {
 }  // namespace
 
 std::span<const std::string_view> policy_names() {
-  static constexpr std::string_view kNames[] = {"clock", "lru", "s3-fifo", "clock2q+", "sa-lru", "sa-lfu", "sa-nrlfu"};
+  static constexpr std::string_view kNames[] = {"clock",  "lru",    "s3-fifo", "clock2q+",
+                                                "sa-lru", "sa-lfu", "sa-nrlfu"};
   return kNames;
 }
 

@@ -135,9 +135,9 @@ Trace scan_and_scatter(uint64_t accesses, uint32_t data, uint64_t seed) {
 }
 
 std::vector<Trace> all_traces(uint64_t accesses, uint32_t data) {
-  return {zipf(accesses, data, 0.99, 1), uniform(accesses, data, 2),       loop(accesses, data / 2),
-          zipf_and_scans(accesses, data, 3), mixed(accesses, data, 4),     ycsb(accesses, data, 5),
-          shifting(accesses, data, 6),   scan_and_scatter(accesses, data, 7)};
+  return {zipf(accesses, data, 0.99, 1),     uniform(accesses, data, 2),         loop(accesses, data / 2),
+          zipf_and_scans(accesses, data, 3), mixed(accesses, data, 4),           ycsb(accesses, data, 5),
+          shifting(accesses, data, 6),       scan_and_scatter(accesses, data, 7)};
 }
 
 Trace correlated(const Trace& trace, unsigned repeats_max, uint64_t seed) {

@@ -28,10 +28,12 @@ constexpr unsigned kInFlightMax = 65536;
 
 // What is wrong with a request; nullptr: nothing.
 const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
-  if (request.bytes == 0 || request.bytes > SPW_REQUEST_BYTES_MAX) return "its size is not from 1 to SPW_REQUEST_BYTES_MAX";
+  if (request.bytes == 0 || request.bytes > SPW_REQUEST_BYTES_MAX)
+    return "its size is not from 1 to SPW_REQUEST_BYTES_MAX";
   if (!request.buffer || !request.done) return "it has no buffer, or no function to call";
   if (request.access > SPW_OVERWRITE) return "there is no such access";
-  if (!is_managed(request.address) || !runtime.regions().is_live(reinterpret_cast<uintptr_t>(request.address), request.bytes))
+  if (!is_managed(request.address) ||
+      !runtime.regions().is_live(reinterpret_cast<uintptr_t>(request.address), request.bytes))
     return "a part of its range is not managed memory";
   return nullptr;
 }
@@ -43,13 +45,15 @@ bool is_there(const runtime::Runtime& runtime, const Span& span) {
 }
 
 void copy_in(const spw_request& request) {
-  if (request.access != SPW_OVERWRITE) return interpose::copy_bytes(request.address, request.buffer, request.bytes);
+  if (request.access != SPW_OVERWRITE)
+    return interpose::copy_bytes(request.address, request.buffer, request.bytes);
   // Whole blocks are not read first.
   Call call;
   auto* from = static_cast<const std::byte*>(request.buffer);
   const auto begin = reinterpret_cast<uintptr_t>(request.address);
   for (size_t at = 0; at < request.bytes;) {
-    const region::Window window = call->engine().pin(begin + at, request.bytes - at, cache::Access::kOverwrite);
+    const region::Window window =
+        call->engine().pin(begin + at, request.bytes - at, cache::Access::kOverwrite);
     interpose::copy_bytes(window.data, from + at, window.bytes);
     call->engine().unpin(window);
     at += window.bytes;
@@ -80,7 +84,8 @@ bool ask_for(const spw_request& request) {
   Call call;
   if (!call->engine().is_watching()) return true;
   const Span span = blocks_around(*call, request.address, request.bytes);
-  const bool is_whole = span.begin == reinterpret_cast<uintptr_t>(request.address) && span.bytes == request.bytes;
+  const bool is_whole =
+      span.begin == reinterpret_cast<uintptr_t>(request.address) && span.bytes == request.bytes;
   if ((request.access == SPW_OVERWRITE && is_whole) || is_there(*call, span)) return true;
   call->regions().prefetch(span.begin, span.bytes);
   return false;

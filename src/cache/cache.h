@@ -69,11 +69,16 @@ struct Pin {
 
 class Policy;
 
-// Told of every pin that a client asks for, in that client's thread.
-class UseObserver {
+// Sees what the cache does. Threads: any, at once.
+class Observer {
  public:
-  virtual ~UseObserver() = default;
-  virtual void used(BlockId block) = 0;
+  virtual ~Observer() = default;
+  // A client asks for a pin, in its own thread.
+  virtual void used(BlockId) {}
+  // A block was evicted; one gets a frame, to be read from its store; one is no longer what it was: freed, or new.
+  virtual void left(BlockId) {}
+  virtual void came(BlockId) {}
+  virtual void ended(BlockId) {}
 };
 
 enum class Delegation : uint8_t { kCombining, kDedicated };
@@ -100,7 +105,7 @@ struct Options {
   uint64_t frame_wait_ns_max = 30'000'000'000;
   // Called by a client that found no frame, before it waits for one: who holds pins that he can do without gives them up.
   void (*no_frame)() = nullptr;
-  UseObserver* observer = nullptr;
+  Observer* observer = nullptr;
 };
 
 // One thread's door to the cache.

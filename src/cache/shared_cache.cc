@@ -305,6 +305,7 @@ void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partiti
     if (word.parked()) break;
     platform::spin_pause();
   }
+  const uint64_t begin_ns = platform::monotonic_ns();
   PinWord word = pin_word.load_acquire();
   while (word.state() == FrameState::kFilling) {
     if (word.parked()) {
@@ -324,6 +325,7 @@ void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partiti
       word = pin_word.load_acquire();
     }
   }
+  count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
 }
 
 void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& partition) {
@@ -356,8 +358,10 @@ Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Ba
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
   request.segments[0] = {frames_->fill_address(resident, client.staging, 0), commons_.block_bytes()};
-  if (Status moved = backing.store->transfer(request); !moved)
-    return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
+  const uint64_t begin_ns = platform::monotonic_ns();
+  const Status moved = backing.store->transfer(request);
+  count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
+  if (!moved) return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
   frames_->install({&resident, 1}, Contents::kFilled, client.staging, writable);
   count(Counter::fills);
   return Status::ok();

@@ -9,13 +9,16 @@ namespace spw::platform {
 
 namespace {
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-}
 
-uint64_t monotonic_ns() {
+uint64_t read_clock(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
+}  // namespace
+
+uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+uint64_t process_cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 void sleep_ns(uint64_t duration_ns) {
   Uncancelled guard;

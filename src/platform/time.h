@@ -11,6 +11,8 @@ namespace spw::platform {
 inline constexpr uint64_t kNoTimeout = UINT64_MAX;
 
 uint64_t monotonic_ns();
+// Processor time of the whole process so far.
+uint64_t process_cpu_ns();
 
 // Sleeps for at least `duration_ns`, signals notwithstanding.
 void sleep_ns(uint64_t duration_ns);

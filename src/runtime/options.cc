@@ -227,6 +227,8 @@ Status finish_options(Options& options, const char* const* environment, uint64_t
                    "less than SPILLWAY_LOW_WATERMARK, which is " + std::to_string(options.low_percent) +
                        "; accepted: a number from that to 50, such as SPILLWAY_HIGH_WATERMARK=" +
                        std::to_string(options.low_percent));
+  if (options.curve == Curve::kOn && !options.trace_file.empty())
+    return refused("SPILLWAY_CURVE", "on", "not together with SPILLWAY_TRACE; set one of them");
   if (options.memory_bytes < kFramesMin * options.block_bytes)
     return refused("SPILLWAY_MEMORY", format_size(options.memory_bytes),
                    "too little for blocks of " + format_size(options.block_bytes) + "; accepted: at least " +

@@ -58,7 +58,8 @@ class LibraryPolicy final : public cache::Policy {
     return cache::kNoCandidate;
   }
   uint64_t metadata_bytes() const override {
-    return sizeof(*this) + places_.capacity() + (functions_.memory_bytes ? functions_.memory_bytes(instance_) : 0);
+    return sizeof(*this) + places_.capacity() +
+           (functions_.memory_bytes ? functions_.memory_bytes(instance_) : 0);
   }
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override {
     for (size_t frame = 0; frame < places_.size(); ++frame)
@@ -76,9 +77,10 @@ class LibraryPolicy final : public cache::Policy {
 
   void check_offer(uint32_t frame) const {
     if (frame >= places_.size() || places_[frame] != Place::kHeld)
-      fatal(kExitUsage, std::string("the eviction policy \"") + name() + "\" offered frame " + std::to_string(frame) + " of " +
-                            std::to_string(places_.size()) +
-                            ", which holds no block or is on offer already (include/spillway/policy.h has the rules)");
+      fatal(kExitUsage,
+            std::string("the eviction policy \"") + name() + "\" offered frame " + std::to_string(frame) +
+                " of " + std::to_string(places_.size()) +
+                ", which holds no block or is on offer already (include/spillway/policy.h has the rules)");
   }
 
   static spw_verdict look(void* context, uint32_t frame) {
@@ -101,8 +103,8 @@ class LibraryPolicy final : public cache::Policy {
 };
 
 bool is_whole(const spw_policy& policy) {
-  return policy.name && policy.create && policy.destroy && policy.on_insert && policy.on_remove && policy.on_keep &&
-         policy.next_candidate && (policy.on_touch || !policy.wants_touches);
+  return policy.name && policy.create && policy.destroy && policy.on_insert && policy.on_remove &&
+         policy.on_keep && policy.next_candidate && (policy.on_touch || !policy.wants_touches);
 }
 
 }  // namespace
@@ -116,9 +118,11 @@ Result<PolicyFactory> load_policy(const std::string& file) {
   const auto* policy = static_cast<const spw_policy*>(::dlsym(library, kSymbol));
   if (!policy) return refused(std::string("it does not define ") + kSymbol + " (include/spillway/policy.h)");
   if (policy->version != SPW_POLICY_VERSION)
-    return refused("it is made for version " + std::to_string(policy->version) + " of policy.h, and this is version " +
-                   std::to_string(SPW_POLICY_VERSION) + "; compile it again");
-  if (!is_whole(*policy)) return refused("a function that it has to have is missing (include/spillway/policy.h)");
+    return refused("it is made for version " + std::to_string(policy->version) +
+                   " of policy.h, and this is version " + std::to_string(SPW_POLICY_VERSION) +
+                   "; compile it again");
+  if (!is_whole(*policy))
+    return refused("a function that it has to have is missing (include/spillway/policy.h)");
   return PolicyFactory([policy](uint32_t frame_count) -> std::unique_ptr<cache::Policy> {
     void* instance = policy->create(frame_count);
     if (!instance) return nullptr;

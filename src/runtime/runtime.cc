@@ -144,6 +144,9 @@ Status Runtime::build() {
     if (!recorder) return recorder.status();
     recorder_ = std::move(*recorder);
     for_cache.observer = recorder_.get();
+  } else if (options_.curve == Curve::kOn) {
+    curve_ = std::make_unique<CurveObserver>();
+    for_cache.observer = curve_.get();
   }
   const uint64_t space_bytes =
       round_down(std::min<uint64_t>(SPW_MANAGED_BYTES, spill_->size_bytes()), region::kChunkBytes);
@@ -289,6 +292,16 @@ telemetry::Facts Runtime::facts() const {
   return facts;
 }
 
+telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
+  telemetry::Facts facts = this->facts();
+  facts.processor_seconds = static_cast<double>(platform::process_cpu_ns()) / 1e9;
+  if (!curve_) return facts;
+  const uint64_t reads = telemetry::total(totals, telemetry::Counter::fills) +
+                         telemetry::total(totals, telemetry::Counter::readahead_fills);
+  facts.curve = curve_->curve(options_.memory_bytes, options_.block_bytes, reads);
+  return facts;
+}
+
 void Runtime::finish() {
   if (forked_) return;
   InRuntime guard;
@@ -300,13 +313,13 @@ void Runtime::finish() {
   engine_->settle_counters();
   telemetry::Totals totals = telemetry::read_totals();
   if (options_.stats.kind == StatsKind::kText) {
-    std::string text = telemetry::report_text(facts(), totals);
+    std::string text = telemetry::report_text(final_facts(totals), totals);
     std::fputs(text.c_str(), stderr);
     return;
   }
   std::string name = telemetry::report_file_name(options_.stats.file, static_cast<uint64_t>(::getpid()));
   std::ofstream file(name);
-  file << telemetry::report_json(facts(), totals);
+  file << telemetry::report_json(final_facts(totals), totals);
   if (!file.flush()) warn("cannot write the report to " + name);
 }
 

@@ -19,6 +19,7 @@
 #include "region/engine.h"
 #include "region/region_map.h"
 #include "runtime/cache_adapter.h"
+#include "runtime/curve_observer.h"
 #include "runtime/fault_handler.h"
 #include "runtime/memory_adapter.h"
 #include "runtime/memory_plan.h"
@@ -60,6 +61,8 @@ class Runtime {
   uint64_t memory_limit_bytes() const;
   Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;
+  // Of the whole run, at its end.
+  telemetry::Facts final_facts(const telemetry::Totals& totals) const;
   // See install_fault_handler.
   bool admit_fault(const Fault& fault);
 
@@ -78,6 +81,7 @@ class Runtime {
   platform::Mapping managed_space_;
   std::unique_ptr<store::FaultPlan> faults_;
   std::unique_ptr<UseRecorder> recorder_;
+  std::unique_ptr<CurveObserver> curve_;
   std::unique_ptr<store::Store> spill_;
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<cache::SharedCache> cache_;

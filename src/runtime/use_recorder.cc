@@ -6,7 +6,9 @@ namespace spw::runtime {
 
 Result<std::unique_ptr<UseRecorder>> UseRecorder::create(const std::string& file) {
   std::unique_ptr<UseRecorder> recorder(new UseRecorder(file));
-  if (!recorder->file_) return Status::sentence(EINVAL, "the trace cannot be written to " + file + "; name another file with --trace");
+  if (!recorder->file_)
+    return Status::sentence(EINVAL,
+                            "the trace cannot be written to " + file + "; name another file with --trace");
   return recorder;
 }
 
@@ -20,7 +22,8 @@ void UseRecorder::used(BlockId block) {
 }
 
 void UseRecorder::write_out() {
-  file_.write(reinterpret_cast<const char*>(buffered_.data()), static_cast<std::streamsize>(buffered_.size() * sizeof(uint64_t)));
+  file_.write(reinterpret_cast<const char*>(buffered_.data()),
+              static_cast<std::streamsize>(buffered_.size() * sizeof(uint64_t)));
   buffered_.clear();
 }
 

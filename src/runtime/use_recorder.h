@@ -18,7 +18,7 @@
 
 namespace spw::runtime {
 
-class UseRecorder final : public cache::UseObserver {
+class UseRecorder final : public cache::Observer {
  public:
   static constexpr unsigned kRepeatsMax = 2;
 
@@ -30,7 +30,8 @@ class UseRecorder final : public cache::UseObserver {
  private:
   static constexpr size_t kBufferedMax = 1 << 16;
 
-  explicit UseRecorder(const std::string& name) : name_(name), file_(name, std::ios::binary | std::ios::trunc) {
+  explicit UseRecorder(const std::string& name)
+      : name_(name), file_(name, std::ios::binary | std::ios::trunc) {
     buffered_.reserve(kBufferedMax);
   }
   void write_out();

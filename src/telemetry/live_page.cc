@@ -79,7 +79,8 @@ Result<LivePage> LivePage::open(uint64_t process) {
   const std::string path = find_page(process);
   const std::string who = "process " + std::to_string(process);
   if (path.empty()) {
-    if (errno == EACCES) return Status::sentence(EACCES, who + " belongs to somebody else; try as its user or as root");
+    if (errno == EACCES)
+      return Status::sentence(EACCES, who + " belongs to somebody else; try as its user or as root");
     return Status::sentence(ESRCH, who + " does not run under Spillway, or has used no managed memory yet");
   }
   LivePage page;
@@ -87,12 +88,14 @@ Result<LivePage> LivePage::open(uint64_t process) {
   if (!file) return file.status();
   page.file_ = std::move(*file);
   const auto bytes = platform::file_size(page.file_);
-  if (!bytes || *bytes != kPageBytes) return Status::sentence(EPROTO, who + " runs with another version of Spillway");
+  if (!bytes || *bytes != kPageBytes)
+    return Status::sentence(EPROTO, who + " runs with another version of Spillway");
   auto memory = platform::map_file(page.file_, 0, kPageBytes, platform::Protection::kRead);
   if (!memory) return memory.status();
   page.memory_ = std::move(*memory);
   const LiveHeader& header = page.header();
-  if (header.magic != LiveHeader::kMagic || header.counter_count != kCounterCount || header.schema != kReportSchema)
+  if (header.magic != LiveHeader::kMagic || header.counter_count != kCounterCount ||
+      header.schema != kReportSchema)
     return Status::sentence(EPROTO, who + " runs with another version of Spillway");
   if (header.process != process)
     return Status::sentence(ESRCH, who + " is a forked child, which has no managed memory of its own");

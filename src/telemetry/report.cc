@@ -112,6 +112,7 @@ void append_json_facts(std::string& json, const Facts& facts) {
   text("system_call_faults", facts.system_call_faults);
   number("metadata_bytes", facts.metadata_bytes);
   number("resident_peak_bytes", facts.resident_peak_bytes);
+  append(json, "    \"processor_seconds\": %.6f,\n", facts.processor_seconds);
   append(json, "    \"wall_seconds\": %.6f\n  },\n", facts.wall_seconds);
 }
 
@@ -175,7 +176,14 @@ std::string report_json(const Facts& facts, const Totals& totals) {
     json += "}";
     separator = ",\n";
   }
-  json += "\n  },\n  \"foreign\": [";
+  json += "\n  },\n  \"curve\": [";
+  separator = "\n";
+  for (const CurvePoint& point : facts.curve) {
+    append(json, "%s    {\"memory_bytes\": %llu, \"reads\": %llu}", separator,
+           static_cast<unsigned long long>(point.memory_bytes), static_cast<unsigned long long>(point.reads));
+    separator = ",\n";
+  }
+  json += "\n  ],\n  \"foreign\": [";
   separator = "\n";
   for (const ForeignCode& code : facts.foreign) {
     append(json, "%s    {\"library\": ", separator);

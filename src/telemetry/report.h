@@ -24,6 +24,12 @@ struct ForeignCode {
   uint64_t faults = 0;
 };
 
+// With so much memory so many blocks would have been read.
+struct CurvePoint {
+  uint64_t memory_bytes = 0;
+  uint64_t reads = 0;
+};
+
 // What a report says besides the counters.
 struct Facts {
   std::string program;  // as it was started
@@ -39,6 +45,8 @@ struct Facts {
   uint64_t metadata_bytes = 0;
   uint64_t resident_peak_bytes = 0;  // of the whole process
   double wall_seconds = 0;
+  double processor_seconds = 0;      // of the whole process
+  std::vector<CurvePoint> curve;     // memory rising from the cap; empty: not asked for
   std::vector<ForeignCode> foreign;  // the most faults first
 };
 

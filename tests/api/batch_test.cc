@@ -144,7 +144,10 @@ TEST_F(BatchTest, a_long_walk_through_memory_needs_no_deep_stack) {
   walk.batch = batch_;
   walk.words = words_;
   walk.steps_left = 1'000'000;
-  walk.request = {words_, &walk.word, 8, SPW_READ,
+  walk.request = {words_,
+                  &walk.word,
+                  8,
+                  SPW_READ,
                   [](spw_request* request) {
                     Walk& here = *static_cast<Walk*>(request->context);
                     if (--here.steps_left > 0) {

@@ -71,7 +71,8 @@ TEST_P(SetRules, invariants_hold_whatever_happens) {
 std::string rule_name(const testing::TestParamInfo<SetRule>& info) {
   return info.param == SetRule::kLru ? "lru" : info.param == SetRule::kLfu ? "lfu" : "nrlfu";
 }
-INSTANTIATE_TEST_SUITE_P(All, SetRules, testing::Values(SetRule::kLru, SetRule::kLfu, SetRule::kNrLfu), rule_name);
+INSTANTIATE_TEST_SUITE_P(All, SetRules, testing::Values(SetRule::kLru, SetRule::kLfu, SetRule::kNrLfu),
+                         rule_name);
 
 TEST(SetFrequencies, counts_are_halved_when_one_is_full) {
   SetFrequencies set;

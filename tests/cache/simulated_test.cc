@@ -1,13 +1,12 @@
 // Policies in a simulated cache, against simulations that know nothing of frames, candidates or probes: written from the papers, as
 // libCacheSim has them. The same accesses have to miss, on traces of all shapes.
-#include "policies/simulate.h"
-
 #include <gtest/gtest.h>
 
 #include <list>
 #include <unordered_map>
 
 #include "base/rng.h"
+#include "policies/simulate.h"
 #include "policies/traces.h"
 
 namespace spw::bench {
@@ -119,8 +118,10 @@ class Simulated : public testing::Test {
   static void expect_same(const char* policy, Misses misses, double points_max) {
     for (const Trace& trace : all_traces(kAccesses, kData)) {
       for (const uint32_t frames : {kData / 40, kData / 10, kData / 4, kData * 3 / 4}) {
-        const double expected = static_cast<double>(misses(frames, trace.blocks)) / static_cast<double>(trace.blocks.size());
-        EXPECT_NEAR(miss_ratio(policy, frames, trace.blocks), expected, points_max / 100) << trace.name << ", " << frames;
+        const double expected =
+            static_cast<double>(misses(frames, trace.blocks)) / static_cast<double>(trace.blocks.size());
+        EXPECT_NEAR(miss_ratio(policy, frames, trace.blocks), expected, points_max / 100)
+            << trace.name << ", " << frames;
       }
     }
   }
@@ -128,10 +129,14 @@ class Simulated : public testing::Test {
 
 TEST_F(Simulated, lru_misses_what_a_list_misses) { expect_same("lru", lru_misses, 0); }
 
-TEST_F(Simulated, clock_misses_what_a_queue_with_second_chances_misses) { expect_same("clock", clock_misses, 0); }
+TEST_F(Simulated, clock_misses_what_a_queue_with_second_chances_misses) {
+  expect_same("clock", clock_misses, 0);
+}
 
 // Its ghosts lie in sets, of which a full one forgets a little early.
-TEST_F(Simulated, s3_fifo_misses_nearly_what_the_papers_algorithm_misses) { expect_same("s3-fifo", s3_fifo_misses, 0.5); }
+TEST_F(Simulated, s3_fifo_misses_nearly_what_the_papers_algorithm_misses) {
+  expect_same("s3-fifo", s3_fifo_misses, 0.5);
+}
 
 }  // namespace
 }  // namespace spw::bench

@@ -21,6 +21,8 @@ Facts sample_facts() {
   facts.frames_peak = 150000;
   facts.resident_peak_bytes = kGiB + kMiB;
   facts.wall_seconds = 1.5;
+  facts.processor_seconds = 2.5;
+  facts.curve = {{1000, 20}, {3000, 10}};
   return facts;
 }
 
@@ -37,6 +39,8 @@ TEST(ReportJson, holds_facts_and_every_counter) {
   EXPECT_EQ(json["facts"]["process"], 42);
   EXPECT_EQ(json["facts"]["frames_peak"], 150000);
   EXPECT_EQ(json["facts"]["wall_seconds"], 1.5);
+  EXPECT_EQ(json["facts"]["processor_seconds"], 2.5);
+  EXPECT_EQ(json["curve"].dump(), R"([{"memory_bytes":1000,"reads":20},{"memory_bytes":3000,"reads":10}])");
   EXPECT_EQ(json["counters"].size(), kCounterCount);
   EXPECT_EQ(json["counters"]["fills"], 7);
 }

@@ -17,6 +17,14 @@ struct RunArguments {
 // Checks everything that can be checked before the program runs, then becomes the program; returns only to refuse.
 int run_program(const RunArguments& arguments);
 
+struct AdviseArguments {
+  RunArguments run;
+  std::string json_file;  // "": none
+  std::string svg_file;
+};
+// The program's exit code, after what more memory would be worth was said on standard error.
+int advise(const AdviseArguments& arguments);
+
 // `store`: the directory to look at; empty: where the store would be by default.
 int run_doctor(const std::string& store, bool as_json);
 

@@ -27,8 +27,10 @@ constexpr const char* kRunHelpEnd =
 
 // Everything the command line can hold, in one place for the parser.
 struct Arguments {
-  RunArguments run;
+  RunArguments run;  // of `run` and of `advise`
   bool no_check = false;
+  std::string advise_json;
+  std::string advise_svg;
   std::string doctor_store;
   bool doctor_json = false;
   std::string stats_file;
@@ -36,7 +38,7 @@ struct Arguments {
   bool options_markdown = false;
 };
 
-// How many words of the command line belong to `run` itself: up to and with "--", or up to the first word that is no
+// How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word that is no
 // option and no option's value. The rest is the program's and is never parsed.
 int run_words(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
@@ -44,9 +46,10 @@ int run_words(int argc, char** argv) {
     if (word == "--") return i + 1;
     if (!word.starts_with('-')) return i;
     const auto infos = runtime::option_infos();
-    const bool takes_next = std::any_of(infos.begin(), infos.end(), [&](const runtime::OptionInfo& info) {
-      return word.starts_with("--") && word.substr(2) == info.name;
-    });
+    const bool takes_next = word == "--json" || word == "--svg" ||
+                            std::any_of(infos.begin(), infos.end(), [&](const runtime::OptionInfo& info) {
+                              return word.starts_with("--") && word.substr(2) == info.name;
+                            });
     if (takes_next) ++i;
   }
   return argc;
@@ -75,9 +78,7 @@ const char* value_word(runtime::ValueKind kind) {
   return "";
 }
 
-void add_run(CLI::App& app, Arguments& arguments) {
-  CLI::App* run =
-      app.add_subcommand("run", "run a program, recompiled or as it is, on more data than fits in memory");
+void add_run_options(CLI::App* run, Arguments& arguments) {
   run->footer(kRunHelpEnd);
   for (const runtime::OptionInfo& info : runtime::option_infos()) {
     const std::string name(info.name);
@@ -89,6 +90,18 @@ void add_run(CLI::App& app, Arguments& arguments) {
                   "the program and its arguments; -- before it is optional");
   run->add_flag("--no-check", arguments.no_check,
                 "start the program even if it cannot be examined or preloaded");
+}
+
+void add_run(CLI::App& app, Arguments& arguments) {
+  add_run_options(
+      app.add_subcommand("run", "run a program, recompiled or as it is, on more data than fits in memory"),
+      arguments);
+  CLI::App* advise =
+      app.add_subcommand("advise", "run a program and say what more memory would be worth to it");
+  add_run_options(advise, arguments);
+  advise->add_option("--json", arguments.advise_json, "write the curve to this file as JSON")
+      ->type_name("FILE");
+  advise->add_option("--svg", arguments.advise_svg, "draw the curve into this file")->type_name("FILE");
 }
 
 void add_others(CLI::App& app, Arguments& arguments) {
@@ -132,12 +145,14 @@ int refuse_command(const CLI::App& app, std::string_view word) {
 }
 
 int dispatch(const CLI::App& app, Arguments& arguments) {
-  if (app.got_subcommand("run")) {
-    const CLI::App* run = app.get_subcommand("run");
+  for (const char* name : {"run", "advise"}) {
+    if (!app.got_subcommand(name)) continue;
+    const CLI::App* run = app.get_subcommand(name);
     std::erase_if(arguments.run.values,
                   [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
     arguments.run.check_program = !arguments.no_check;
-    return run_program(arguments.run);
+    if (name == std::string_view("run")) return run_program(arguments.run);
+    return advise({arguments.run, arguments.advise_json, arguments.advise_svg});
   }
   if (app.got_subcommand("doctor")) return run_doctor(arguments.doctor_store, arguments.doctor_json);
   if (app.got_subcommand("top")) return show_top(arguments.top);
@@ -163,7 +178,7 @@ int tool_main(int argc, char** argv) {
     return refuse_unknown(app, argv[1]);
 
   int words = argc;
-  if (first == "run") {
+  if (first == "run" || first == "advise") {
     words = run_words(argc, argv);
     arguments.run.program.assign(argv + words, argv + argc);
     if (std::string_view(argv[words - 1]) == "--") --words;

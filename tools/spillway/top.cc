@@ -34,13 +34,15 @@ struct Look {
 std::string path_of_store(const std::string& store) {
   const size_t begin = store.find('/');
   if (begin == store.npos) return {};
-  const size_t end = std::min({store.find(" (", begin), store.find('?', begin), store.find(',', begin), store.size()});
+  const size_t end =
+      std::min({store.find(" (", begin), store.find('?', begin), store.find(',', begin), store.size()});
   return store.substr(begin, end - begin);
 }
 
 uint64_t resident_blocks(const Totals& totals) {
   uint64_t came = 0;
-  for (const Counter counter : {Counter::zero_fills, Counter::overwrites, Counter::adoptions, Counter::fills, Counter::readahead_fills})
+  for (const Counter counter : {Counter::zero_fills, Counter::overwrites, Counter::adoptions, Counter::fills,
+                                Counter::readahead_fills})
     came += total(totals, counter);
   const uint64_t left = total(totals, Counter::evictions) + total(totals, Counter::discards);
   return came - std::min(came, left);
@@ -48,8 +50,8 @@ uint64_t resident_blocks(const Totals& totals) {
 
 uint64_t dirty_blocks(const Totals& totals, uint64_t block_bytes) {
   const uint64_t dirtied = total(totals, Counter::bytes_dirtied) / block_bytes;
-  const uint64_t cleaned =
-      total(totals, Counter::writebacks) + total(totals, Counter::zeros_left_out) + total(totals, Counter::dirty_discards);
+  const uint64_t cleaned = total(totals, Counter::writebacks) + total(totals, Counter::zeros_left_out) +
+                           total(totals, Counter::dirty_discards);
   return dirtied - std::min(dirtied, cleaned);
 }
 
@@ -58,22 +60,28 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 // What happened between two looks.
 class Interval {
  public:
-  Interval(const Look& before, const Look& now) : before_(before), now_(now), seconds_(static_cast<double>(now.at_ns - before.at_ns) / 1e9) {}
+  Interval(const Look& before, const Look& now)
+      : before_(before), now_(now), seconds_(static_cast<double>(now.at_ns - before.at_ns) / 1e9) {}
 
-  uint64_t count(Counter counter) const { return total(now_.totals, counter) - total(before_.totals, counter); }
+  uint64_t count(Counter counter) const {
+    return total(now_.totals, counter) - total(before_.totals, counter);
+  }
   double rate(Counter counter) const { return static_cast<double>(count(counter)) / seconds_; }
   std::string hit_ratio() const {
-    const auto ratio = telemetry::hit_ratio(count(Counter::shared_hits) + count(Counter::shared_waits), count(Counter::shared_misses));
+    const auto ratio = telemetry::hit_ratio(count(Counter::shared_hits) + count(Counter::shared_waits),
+                                            count(Counter::shared_misses));
     return ratio ? percent(*ratio) : "-";
   }
   std::string device() const {
     if (!before_.device || !now_.device) return "-";
     const double ms = seconds_ * 1000;
-    return fmt::format("{} busy, {:.1f} in flight, {}/s, {:.0f} requests/s",
-                       percent(std::min(1.0, static_cast<double>(now_.device->busy_ms - before_.device->busy_ms) / ms)),
-                       static_cast<double>(now_.device->waited_ms - before_.device->waited_ms) / ms,
-                       format_size(static_cast<uint64_t>(static_cast<double>(now_.device->bytes - before_.device->bytes) / seconds_)),
-                       static_cast<double>(now_.device->requests - before_.device->requests) / seconds_);
+    return fmt::format(
+        "{} busy, {:.1f} in flight, {}/s, {:.0f} requests/s",
+        percent(std::min(1.0, static_cast<double>(now_.device->busy_ms - before_.device->busy_ms) / ms)),
+        static_cast<double>(now_.device->waited_ms - before_.device->waited_ms) / ms,
+        format_size(static_cast<uint64_t>(static_cast<double>(now_.device->bytes - before_.device->bytes) /
+                                          seconds_)),
+        static_cast<double>(now_.device->requests - before_.device->requests) / seconds_);
   }
 
  private:
@@ -82,34 +90,49 @@ class Interval {
   const double seconds_;
 };
 
-std::string picture(uint64_t process, const LivePage& page, const Device& device, const Look& before, const Look& now) {
+std::string picture(uint64_t process, const LivePage& page, const Device& device, const Look& before,
+                    const Look& now) {
   const telemetry::LiveHeader& header = page.header();
   const Interval interval(before, now);
   const auto per_s = [&](Counter counter) { return fmt::format("{:.0f}/s", interval.rate(counter)); };
-  const auto bytes_per_s = [&](Counter counter) { return format_size(static_cast<uint64_t>(interval.rate(counter))) + "/s"; };
+  const auto bytes_per_s = [&](Counter counter) {
+    return format_size(static_cast<uint64_t>(interval.rate(counter))) + "/s";
+  };
   const uint64_t resident = resident_blocks(now.totals), dirty = dirty_blocks(now.totals, header.block_bytes);
-  const double share = static_cast<double>(resident) / static_cast<double>(std::max<uint64_t>(header.frames, 1));
+  const double share =
+      static_cast<double>(resident) / static_cast<double>(std::max<uint64_t>(header.frames, 1));
   std::string text;
-  const auto line = [&](std::string_view name, const std::string& value) { text += fmt::format("{:<12} {}\n", name, value); };
-  line("program", fmt::format("{} ({}), for {:.0f} s", header.program, process, static_cast<double>(now.at_ns - header.started_ns) / 1e9));
-  line("engine", fmt::format("{}, blocks of {}, store {}", header.engine, format_size(header.block_bytes), header.store));
-  line("memory", fmt::format("{} of {} in use ({} of the frames), about {} of it dirty", format_size(resident * header.block_bytes),
-                             format_size(header.memory_cap_bytes), percent(share), format_size(dirty * header.block_bytes)));
-  const double uses = interval.rate(Counter::shared_hits) + interval.rate(Counter::shared_waits) + interval.rate(Counter::shared_misses);
+  const auto line = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("{:<12} {}\n", name, value);
+  };
+  line("program", fmt::format("{} ({}), for {:.0f} s", header.program, process,
+                              static_cast<double>(now.at_ns - header.started_ns) / 1e9));
+  line("engine", fmt::format("{}, blocks of {}, store {}", header.engine, format_size(header.block_bytes),
+                             header.store));
+  line("memory", fmt::format("{} of {} in use ({} of the frames), about {} of it dirty",
+                             format_size(resident * header.block_bytes), format_size(header.memory_cap_bytes),
+                             percent(share), format_size(dirty * header.block_bytes)));
+  const double uses = interval.rate(Counter::shared_hits) + interval.rate(Counter::shared_waits) +
+                      interval.rate(Counter::shared_misses);
   line("hit ratio", fmt::format("{} of {:.0f} uses/s of the shared cache", interval.hit_ratio(), uses));
-  line("misses", fmt::format("{}, read on demand {}, read ahead {} (of which used {}), zeros {}", per_s(Counter::shared_misses),
-                             per_s(Counter::fills), per_s(Counter::readahead_fills), per_s(Counter::readahead_hits),
-                             per_s(Counter::zero_fills)));
+  line("misses",
+       fmt::format("{}, read on demand {}, read ahead {} (of which used {}), zeros {}",
+                   per_s(Counter::shared_misses), per_s(Counter::fills), per_s(Counter::readahead_fills),
+                   per_s(Counter::readahead_hits), per_s(Counter::zero_fills)));
   line("evictions", fmt::format("{}, written {}", per_s(Counter::evictions), per_s(Counter::writebacks)));
-  line("faults", fmt::format("{} missing, {} first stores, {} of code that was not recompiled", per_s(Counter::missing_faults),
-                             per_s(Counter::protect_faults), per_s(Counter::foreign_faults)));
+  line("faults", fmt::format("{} missing, {} first stores, {} of code that was not recompiled",
+                             per_s(Counter::missing_faults), per_s(Counter::protect_faults),
+                             per_s(Counter::foreign_faults)));
   line("store", fmt::format("{} read, {} written, {} + {} requests", bytes_per_s(Counter::store_read_bytes),
-                            bytes_per_s(Counter::store_write_bytes), per_s(Counter::store_reads), per_s(Counter::store_writes)));
+                            bytes_per_s(Counter::store_write_bytes), per_s(Counter::store_reads),
+                            per_s(Counter::store_writes)));
   line("disk " + device.name(), interval.device());
   return text;
 }
 
-Look look_at(const LivePage& page, const Device& device) { return {page.totals(), device.read(), platform::monotonic_ns()}; }
+Look look_at(const LivePage& page, const Device& device) {
+  return {page.totals(), device.read(), platform::monotonic_ns()};
+}
 
 bool is_alive(uint64_t process) { return ::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
 
@@ -124,7 +147,8 @@ uint64_t only_process() {
   std::string names;
   for (const uint64_t process : all) {
     auto page = LivePage::open(process);
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", process, page ? page->header().program : "gone");
+    names +=
+        fmt::format("{}{} ({})", names.empty() ? "" : ", ", process, page ? page->header().program : "gone");
   }
   refuse("several programs run under Spillway; name one: " + names);
   return 0;

@@ -61,7 +61,8 @@ uint32_t S3FifoPolicy::candidate_of_small(FrameProbe& frames) {
     } else if (uses_[frame] >= kUsesToStay) {
       uses_[frame] = 0;
       put(kMain, frame);
-      if (size_[kSmall] < small_max_) return kNoCandidate;  // main is next, as it would be for the next candidate
+      if (size_[kSmall] < small_max_)
+        return kNoCandidate;  // main is next, as it would be for the next candidate
     } else {
       return frame;
     }
@@ -95,8 +96,8 @@ uint32_t S3FifoPolicy::next_candidate(FrameProbe& frames) {
 }
 
 uint64_t S3FifoPolicy::metadata_bytes() const {
-  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + list_.capacity() + uses_.capacity() +
-         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + list_.capacity() +
+         uses_.capacity() + fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
 }
 
 void S3FifoPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {

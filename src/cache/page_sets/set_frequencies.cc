@@ -8,7 +8,8 @@
 namespace spw::cache {
 
 SetFrequencies::SetFrequencies() {
-  for (unsigned slot = 0; slot < kBlocksASet; ++slot) frequencies_[slot].store_relaxed(static_cast<uint8_t>(slot));
+  for (unsigned slot = 0; slot < kBlocksASet; ++slot)
+    frequencies_[slot].store_relaxed(static_cast<uint8_t>(slot));
 }
 
 void SetFrequencies::note_use(SetRule rule, unsigned slot) {
@@ -27,7 +28,8 @@ void SetFrequencies::note_use(SetRule rule, unsigned slot) {
 
 void SetFrequencies::insert(SetRule rule, unsigned slot, BlockId block) {
   if (rule == SetRule::kLru) return note_use(rule, slot);
-  const bool is_full = std::any_of(frequencies_.begin(), frequencies_.end(), [](const Atomic<uint8_t>& count) { return count.load_relaxed() == kMax; });
+  const bool is_full = std::any_of(frequencies_.begin(), frequencies_.end(),
+                                   [](const Atomic<uint8_t>& count) { return count.load_relaxed() == kMax; });
   if (is_full) halve();
   const uint8_t before = rule == SetRule::kNrLfu ? take_from_history(fingerprint(block)) : 0;
   frequencies_[slot].store_relaxed(std::min<uint8_t>(before, kMax - 1) + 1);

@@ -195,6 +195,10 @@ void Partition::insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead)
   word(frame).store_release(PinWord::filling(block, refs, ahead));
   commons_.table.insert(block, global(frame));
   policy_->on_insert(frame, block);
+  if (commons_.options.observer) [[unlikely]] {
+    Observer& observer = *commons_.options.observer;
+    commons_.blocks.locate_for_fill(block).has_contents ? observer.came(block) : observer.ended(block);
+  }
 }
 
 // The frame's word has just been freed; `was` is what it was.
@@ -236,6 +240,8 @@ uint32_t Partition::evict_one() {
     if (!spared && word(frame).try_free(false, &was)) {
       remove(frame, was);
       count(Counter::evictions);
+      if (commons_.options.observer) [[unlikely]]
+        commons_.options.observer->left(was.block());
       return frame;
     }
     if (spared) --pardons;

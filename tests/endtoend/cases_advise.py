@@ -1,0 +1,46 @@
+"""`spillway advise`: what more memory would be worth."""
+import json
+import subprocess
+
+from kit import EXIT_USAGE, MIB, SMALL, Kit, expect
+
+ENGINES = ("translated", "mapped", "unmodified")
+
+
+def _advise(kit: Kit, *words) -> subprocess.CompletedProcess:
+    environment = {name: value for name, value in kit.environment({}).items() if not name.startswith("SPILLWAY_")}
+    return subprocess.run([kit.build / "bin" / "spillway", "advise", *map(str, words)], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, env=environment, cwd=kit.place)
+
+
+# 24 MiB, walked through three times: with less nearly all is read again, with as much nothing is.
+def a_loop_wants_all_of_its_memory(kit: Kit) -> None:
+    program = kit.compile("watched.cc", *SMALL.flags)
+    files = ("--json", kit.place / "curve.json", "--svg", kit.place / "curve.svg")
+    ran = _advise(kit, "--memory", "8M", "--threshold", 1, "--quota", 0, "--store", kit.store, *files, "--", program)
+    expect(ran.returncode == 0 and ran.stdout.startswith("filled "), f"{ran.returncode} {ran.stdout} {ran.stderr}")
+    advice = json.loads((kit.place / "curve.json").read_text())
+    first, last = advice["curve"][0], advice["curve"][-1]
+    expect(first["memory_bytes"] == 8 * MIB and first["reads"] > 3000, f"{first}")
+    expect(last["reads"] < first["reads"] / 10 and 18 * MIB < last["memory_bytes"] < 34 * MIB, f"{first} {last}")
+    middle = [point for point in advice["curve"] if point["memory_bytes"] < 16 * MIB][-1]
+    expect(middle["reads"] > first["reads"] / 2, f"half the memory is of little use to a loop: {middle}")
+    reads = [point["reads"] for point in advice["curve"]]
+    expect(reads == sorted(reads, reverse=True), f"{reads}")
+    expect("blocks read" in ran.stderr and "is enough" in ran.stderr, ran.stderr)
+    expect((kit.place / "curve.svg").read_text().endswith("</svg>\n"), "no picture")
+
+
+def a_program_that_fits_needs_no_more(kit: Kit) -> None:
+    program = kit.compile("watched.cc", *SMALL.flags)
+    ran = _advise(kit, "--memory", "64M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--", program)
+    expect(ran.returncode == 0 and "more memory would change nothing" in ran.stderr, ran.stderr)
+
+
+def what_cannot_be_advised_is_refused_with_a_line(kit: Kit) -> None:
+    program = kit.compile("watched.cc", *SMALL.flags)
+    for words, complaint in ((("--stats", "text", "--", program), "--stats: spillway advise sets it itself"), (("--memory", "8M"), "no program is named"),
+                             (("--json", kit.place / "nowhere" / "x", "--", program), "cannot be written"),
+                             (("--memory", "never", "--", program), "--memory=never"), (("--", "/bin/true"), "nothing to advise")):
+        ran = _advise(kit, *words)
+        expect(ran.returncode == EXIT_USAGE and complaint in ran.stderr and ran.stderr.count("\n") == 1, f"{words}: {ran.returncode} {ran.stderr}")

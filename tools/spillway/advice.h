@@ -1,0 +1,35 @@
+// What `spillway advise` concludes from a report with a curve: how long a run would take with more memory, and how much is worth having.
+//
+// Threads: pure functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "telemetry/report.h"
+
+namespace spw::tool {
+
+// A run, by its report.
+struct Advised {
+  telemetry::Facts facts;
+  double waited_seconds = 0;  // by all threads, for blocks to be read
+
+  uint64_t reads_at(uint64_t memory_bytes) const;
+  // Processor time stays, waiting shrinks with the number of blocks read, and as many threads go on at once as did:
+  //     wall * (processor + waited * reads(memory) / reads) / (processor + waited)
+  double seconds_at(uint64_t memory_bytes) const;
+  // Beyond this much memory nothing gets better.
+  uint64_t memory_useful_bytes() const { return facts.curve.back().memory_bytes; }
+  // The least memory whose time is within `share` of the best one.
+  uint64_t memory_within(double share) const;
+};
+
+// A table, a picture of the curve, and a recommendation.
+std::string advice_text(const Advised& run);
+std::string advice_json(const Advised& run);
+// Estimated time over memory, as an image.
+std::string advice_svg(const Advised& run);
+
+}  // namespace spw::tool
