@@ -91,11 +91,27 @@ class Report:
         return text
 
     def update_docs(self, page: pathlib.Path, text: str) -> None:
-        """Replaces what stands between this benchmark's marks on a page."""
+        """Replaces what stands between this benchmark's marks on a page, but for rows of sections that did not run this time: they stay,
+        with a line that says whence they are."""
         begin, end = f"<!-- {self.name}:begin -->\n", f"<!-- {self.name}:end -->\n"
         before, rest = page.read_text().split(begin)
-        _, after = rest.split(end)
-        page.write_text(before + begin + text + end + after)
+        old, after = rest.split(end)
+        page.write_text(before + begin + _with_kept_rows(old, text) + end + after)
+
+
+def _with_kept_rows(old: str, new: str) -> str:
+    heads, rows, (about, behind) = table.split(new)
+    old_heads, old_rows, (old_about, _) = table.split(old)
+    ran = {row[0] for row in rows}
+    kept = [row for row in old_rows if row[0] not in ran]
+    if heads != old_heads or not kept:
+        return new
+    order = list(dict.fromkeys([row[0] for row in old_rows] + [row[0] for row in rows]))
+    merged = [row for section in order for row in rows + kept if row[0] == section]
+    whence = [line for line in old_about.splitlines() if line.startswith(("commit:", "date:", "earlier"))]
+    names = ", ".join(section for section in order if section not in ran)
+    earlier = f"earlier ({names}): {'; '.join(line.strip() for line in whence)}  \n"
+    return about.rstrip("\n") + "\n" + earlier + "\n" + table.table(heads, merged) + "\n" + behind
 
 
 def _ratio(value: float) -> str:

@@ -166,7 +166,7 @@ struct spw_request {
   size_t bytes;  /* 1 to SPW_REQUEST_BYTES_MAX */
   enum spw_access access;
   /* Called once, in the thread that submits or waits. The request is the caller's again, and may be submitted once more: from here, too, where
-   * submitting does not call any function, but leaves that to whoever submits or waits outside. */
+   * submitting does not call any function, but leaves that to whoever submits or waits outside. It returns: no exception or longjmp() out of it, and no spw_batch_destroy() of its batch. */
   void (*done)(struct spw_request* request);
   void* context; /* the caller's */
 };

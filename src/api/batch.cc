@@ -12,7 +12,7 @@ using namespace spw::api;
 
 // Submitted requests go from `pending` to `under_way`, when their blocks have been asked for, or are done at once. A `done` that submits only adds to
 // `pending`: whoever runs the batch comes to it, so nothing recurses.
-// Invariant: under_way.size() <= in_flight_max. Threads: one at a time.
+// Invariant: under_way.size() <= in_flight_max between calls. Threads: one at a time.
 struct spw_batch {
   explicit spw_batch(unsigned in_flight_limit) : in_flight_max(in_flight_limit) {}
   const unsigned in_flight_max;
@@ -96,9 +96,11 @@ void take_next(spw_batch& batch) {
   batch.pending.pop_front();
   if (ask_for(*next)) return finish(batch, next);
   // Asked for first: it is read while the oldest is waited for.
-  if (batch.under_way.size() >= batch.in_flight_max) finish_oldest(batch);
-  InRuntime guard;
-  batch.under_way.push_back(next);
+  {
+    InRuntime guard;
+    batch.under_way.push_back(next);
+  }
+  if (batch.under_way.size() > batch.in_flight_max) finish_oldest(batch);
 }
 
 }  // namespace

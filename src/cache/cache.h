@@ -75,10 +75,10 @@ class Observer {
   virtual ~Observer() = default;
   // A client asks for a pin, in its own thread.
   virtual void used(BlockId) {}
-  // A block was evicted; one gets a frame, to be read from its store; one is no longer what it was: freed, or new.
+  // A block was evicted; one gets a frame, to be read from its store; blocks are no longer what they were: freed, or new.
   virtual void left(BlockId) {}
   virtual void came(BlockId) {}
-  virtual void ended(BlockId) {}
+  virtual void ended(BlockId /*first*/, uint64_t /*count*/) {}
 };
 
 enum class Delegation : uint8_t { kCombining, kDedicated };

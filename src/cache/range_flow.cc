@@ -78,6 +78,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
+  if (commons_.options.observer) commons_.options.observer->ended(first, count);
   client.request.patient_until_ns =
       commons_.placement.by_block ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {

@@ -196,7 +196,11 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
   request.wish = Wish::kPin;
   request.block = block;
   request.access = access;
+  // Where owners fill, a client waits for its block right here.
+  const uint64_t begin_ns = commons_.owner_fills ? platform::monotonic_ns() : 0;
   delegate_->execute(partition, request);
+  if (commons_.owner_fills && request.answer == Answer::kFilled)
+    count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
   out->frame = request.frame;
   switch (request.answer) {
     case Answer::kPinned:

@@ -42,15 +42,29 @@ void GhostDistances::came(Datum datum) {
   distances_.add(static_cast<uint64_t>(std::llround(static_cast<double>(newer + 1) * weight)), weight);
 }
 
-void GhostDistances::forget(Datum datum) { take(datum); }
+void GhostDistances::forget(Datum first, uint64_t count) {
+  if (count <= left_at_.size()) {
+    for (Datum datum = first; datum < first + count; ++datum) take(datum);
+    return;
+  }
+  std::vector<Datum> gone;
+  left_at_.for_each([&](const LastAccess::Entry& entry) {
+    if (entry.datum - first < count) gone.push_back(entry.datum);
+  });
+  for (const Datum datum : gone) take(datum);
+}
 
 // Fewer ghosts, if there are many, and times from 1 on again.
 void GhostDistances::make_room() {
-  if (ghosts_ == data_max_ && sample_.can_halve()) sample_.halve();
   std::vector<LastAccess::Entry> kept;
   left_at_.for_each([&](const LastAccess::Entry& entry) {
-    if (entry.time != 0 && samples(entry.datum)) kept.push_back(entry);
+    if (entry.time != 0) kept.push_back(entry);
   });
+  while (kept.size() >= data_max_ && sample_.can_halve()) {
+    sample_.halve();
+    std::erase_if(kept, [this](const LastAccess::Entry& entry) { return !samples(entry.datum); });
+  }
+  if (kept.size() >= data_max_) kept.clear();
   std::sort(kept.begin(), kept.end(),
             [](const LastAccess::Entry& a, const LastAccess::Entry& b) { return a.time < b.time; });
   left_at_ = LastAccess();

@@ -36,8 +36,8 @@ class GhostDistances {
   // Of data in the sample.
   void left(Datum datum);
   void came(Datum datum);
-  // It is no ghost any more, and did not come back either.
-  void forget(Datum datum);
+  // [first, first + count) are no ghosts any more, and did not come back either. In or out of the sample.
+  void forget(Datum first, uint64_t count = 1);
 
   // So many of those that came back would have been hits with room for `extra` more data.
   struct Saved {

@@ -19,7 +19,9 @@ class Sample {
       : threshold_(std::max<uint64_t>(1, static_cast<uint64_t>(rate * static_cast<double>(kHashes)))) {}
 
   bool has(Datum datum) const { return hash(datum) < threshold_.load_relaxed(); }
-  double rate() const { return static_cast<double>(threshold_.load_relaxed()) / static_cast<double>(kHashes); }
+  double rate() const {
+    return static_cast<double>(threshold_.load_relaxed()) / static_cast<double>(kHashes);
+  }
   bool can_halve() const { return threshold_.load_relaxed() > 1; }
   void halve() { threshold_.store_relaxed(threshold_.load_relaxed() / 2); }
 

@@ -126,6 +126,7 @@ Status Runtime::open_spill_store() {
 
 Status Runtime::build() {
   started_ns_ = platform::monotonic_ns();
+  cpu_started_ns_ = platform::process_cpu_ns();
   Options planned = options_;
   if (options_.memory_is_auto && kind_ == Engine::kTranslated)
     planned.memory_bytes = options_.memory_bytes / 4 * 3;
@@ -294,12 +295,27 @@ telemetry::Facts Runtime::facts() const {
 
 telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
   telemetry::Facts facts = this->facts();
-  facts.processor_seconds = static_cast<double>(platform::process_cpu_ns()) / 1e9;
+  facts.processor_seconds = static_cast<double>(platform::process_cpu_ns() - cpu_started_ns_) / 1e9;
   if (!curve_) return facts;
   const uint64_t reads = telemetry::total(totals, telemetry::Counter::fills) +
                          telemetry::total(totals, telemetry::Counter::readahead_fills);
-  facts.curve = curve_->curve(options_.memory_bytes, options_.block_bytes, reads);
+  facts.curve =
+      curve_->curve(options_.memory_bytes, reads, [this](uint64_t frames) { return memory_for(frames); });
   return facts;
+}
+
+// With their tables, staging and all: the least that the plan needs.
+uint64_t Runtime::memory_for(uint64_t more_frames) const {
+  const uint64_t wanted = cache_->frame_count() + more_frames;
+  uint64_t enough = more_frames * options_.block_bytes * 2 + kMiB, too_little = 0;
+  while (enough - too_little > options_.block_bytes) {
+    const uint64_t middle = too_little + (enough - too_little) / 2;
+    Options planned = options_;
+    planned.memory_bytes += middle;
+    auto plan = plan_memory(planned, kind_);
+    (plan && plan->frames >= wanted ? enough : too_little) = middle;
+  }
+  return enough;
 }
 
 void Runtime::finish() {

@@ -63,6 +63,7 @@ class Runtime {
   telemetry::Facts facts() const;
   // Of the whole run, at its end.
   telemetry::Facts final_facts(const telemetry::Totals& totals) const;
+  uint64_t memory_for(uint64_t more_frames) const;
   // See install_fault_handler.
   bool admit_fault(const Fault& fault);
 
@@ -78,6 +79,7 @@ class Runtime {
   const Engine kind_;
   bool kernel_reaches_ = false;
   uint64_t started_ns_ = 0;
+  uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;
   std::unique_ptr<store::FaultPlan> faults_;
   std::unique_ptr<UseRecorder> recorder_;

@@ -36,6 +36,22 @@ def docs_change_between_a_benchmarks_own_marks_only(directory: pathlib.Path) -> 
     expect(page.read_text() == expected, page.read_text())
 
 
+def rows_of_sections_that_did_not_run_stay_in_the_docs(directory: pathlib.Path) -> None:
+    page = directory / "page.md"
+    page.write_text("<!-- one:begin -->\n<!-- one:end -->\n")
+    first, second = Report("one"), Report("one")
+    first.rows = [Row("a", "x", ratio=1), Row("b", "y", ratio=2), Row("c", "z", ratio=3)]
+    first.update_docs(page, first.markdown({"commit": "old", "scale": 1}))
+    second.rows = [Row("b", "new", ratio=4), Row("d", "more", ratio=5)]
+    second.update_docs(page, second.markdown({"commit": "new", "scale": 1}))
+    text = page.read_text()
+    expect("commit: new" in text and "earlier (a, c): commit: old" in text, text)
+    names = [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("|")][2:]
+    expect(names == ["x", "new", "z", "more"], text)
+    first.update_docs(page, first.markdown({"commit": "last"}))
+    expect("earlier (d): commit: new; earlier (a, c)" in page.read_text(), page.read_text())
+
+
 def lower_bound_below_its_target_is_neither_met_nor_missed(_: pathlib.Path) -> None:
     def met(ratio, bound):
         return Row("s", "n", ratio=ratio, at_most=False, target=3, peer_is_lower_bound=bound).met()

@@ -34,13 +34,17 @@ def a_loop_wants_all_of_its_memory(kit: Kit) -> None:
 def a_program_that_fits_needs_no_more(kit: Kit) -> None:
     program = kit.compile("watched.cc", *SMALL.flags)
     ran = _advise(kit, "--memory", "64M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--", program)
-    expect(ran.returncode == 0 and "more memory would change nothing" in ran.stderr, ran.stderr)
+    expect(ran.returncode == 0 and "more memory would save no reads" in ran.stderr, ran.stderr)
 
 
 def what_cannot_be_advised_is_refused_with_a_line(kit: Kit) -> None:
     program = kit.compile("watched.cc", *SMALL.flags)
-    for words, complaint in ((("--stats", "text", "--", program), "--stats: spillway advise sets it itself"), (("--memory", "8M"), "no program is named"),
-                             (("--json", kit.place / "nowhere" / "x", "--", program), "cannot be written"),
-                             (("--memory", "never", "--", program), "--memory=never"), (("--", "/bin/true"), "nothing to advise")):
+    native = ("--store", kit.store, "--threshold", "1T", "--quota", "64M", "--memory", "64M", "--", program)
+    wrong = [(("--stats", "text", "--", program), "--stats: spillway advise sets it itself"), (("--memory", "8M"), "no program is named"),
+             (("--json", kit.place / "nowhere" / "x", "--", program), "cannot be written"), (("--memory", "auto", "--", program), "--memory=auto"),
+             (("--memory", "never", "--", program), "--memory=never")]
+    # Code for the translated engine starts the runtime, whatever it allocates.
+    wrong += [(native, "nothing to advise")] if kit.engine != "translated" else []
+    for words, complaint in wrong:
         ran = _advise(kit, *words)
         expect(ran.returncode == EXIT_USAGE and complaint in ran.stderr and ran.stderr.count("\n") == 1, f"{words}: {ran.returncode} {ran.stderr}")

@@ -52,9 +52,11 @@ TEST(GhostDistances, of_an_lru_cache_give_the_exact_curve_from_its_size_on) {
     GhostDistances ghosts(1, 200'000);  // all of them
     const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = exact_curve(trace.blocks);
     for (size_t size = 100; size <= 100 + GapHistogram::kExactMax; ++size)
-      ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 1e-9) << trace.name << size;
+      ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 1e-9)
+          << trace.name << size;
     for (size_t size = 400; size < 4000; size += 100)
-      ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 0.01) << trace.name << size;
+      ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 0.01)
+          << trace.name << size;
   }
 }
 
@@ -75,6 +77,21 @@ TEST(GhostDistances, a_sample_in_bounded_memory_is_within_two_points_on_average)
   EXPECT_LE(sum / traces, 0.02);
 }
 
+TEST(GhostDistances, go_on_being_exact_when_times_are_counted_anew) {
+  const bench::Trace trace = bench::zipf(300'000, 3000, 0.8, 1);
+  GhostDistances ghosts(1, 3001);
+  const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = exact_curve(trace.blocks);
+  for (size_t size = 100; size <= 100 + GapHistogram::kExactMax; ++size)
+    ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 1e-9) << size;
+}
+
+TEST(GhostDistances, take_the_smallest_memory_there_is) {
+  GhostDistances ghosts(1, 1);
+  for (Datum datum = 0; datum < 1000; ++datum) ghosts.left(datum % 7);
+  for (Datum datum = 0; datum < 7; ++datum) ghosts.came(datum);
+  EXPECT_LE(ghosts.saved().size(), 1u);
+}
+
 TEST(GhostDistances, what_was_freed_does_not_come_back) {
   GhostDistances ghosts;
   ghosts.left(1);
@@ -82,6 +99,8 @@ TEST(GhostDistances, what_was_freed_does_not_come_back) {
   ghosts.forget(1);
   ghosts.came(1);
   EXPECT_TRUE(ghosts.saved().empty());
+  for (Datum datum = 10; datum < 20; ++datum) ghosts.left(datum);
+  ghosts.forget(10, 1'000'000);
   ghosts.came(2);
   ASSERT_EQ(ghosts.saved().size(), 1u);
   EXPECT_DOUBLE_EQ(ghosts.saved()[0].extra, 1);

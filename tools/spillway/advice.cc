@@ -18,7 +18,8 @@ constexpr double kEnough = 0.05;  // within so much of the best time
 
 // From the run's own memory to what is useful at most.
 uint64_t memory_at(const Advised& run, double share) {
-  const auto least = static_cast<double>(run.facts.memory_cap_bytes), most = static_cast<double>(run.memory_useful_bytes());
+  const auto least = static_cast<double>(run.facts.memory_cap_bytes),
+             most = static_cast<double>(run.memory_useful_bytes());
   return static_cast<uint64_t>(least + share * (most - least));
 }
 
@@ -33,15 +34,21 @@ std::string picture(const Advised& run) {
   std::string rows[kPictureRows];
   for (std::string& line : rows) line.assign(kPictureColumns, ' ');
   for (size_t column = 0; column < kPictureColumns; ++column) {
-    const double seconds = run.seconds_at(memory_at(run, static_cast<double>(column) / (kPictureColumns - 1)));
+    const double seconds =
+        run.seconds_at(memory_at(run, static_cast<double>(column) / (kPictureColumns - 1)));
     const auto height = static_cast<size_t>(std::lround(seconds / top * (kPictureRows - 1)));
     rows[kPictureRows - 1 - std::min(height, kPictureRows - 1)][column] = '*';
   }
   std::string text;
   for (size_t i = 0; i < kPictureRows; ++i)
-    text += fmt::format("  {:>8} |{}\n", i == 0 ? fmt::format("{:.2f} s", top) : i + 1 == kPictureRows ? "0 s" : "", rows[i]);
+    text += fmt::format("  {:>8} |{}\n",
+                        i == 0                  ? fmt::format("{:.2f} s", top)
+                        : i + 1 == kPictureRows ? "0 s"
+                                                : "",
+                        rows[i]);
   text += fmt::format("  {:>8} +{}\n", "", std::string(kPictureColumns, '-'));
-  const std::string left = format_size(run.facts.memory_cap_bytes), right = format_size(run.memory_useful_bytes());
+  const std::string left = format_size(run.facts.memory_cap_bytes),
+                    right = format_size(run.memory_useful_bytes());
   return text + fmt::format("  {:>8}  {}{:>{}}\n", "", left, right, kPictureColumns - left.size());
 }
 
@@ -55,11 +62,11 @@ uint64_t Advised::reads_at(uint64_t memory_bytes) const {
 }
 
 double Advised::seconds_at(uint64_t memory_bytes) const {
-  const double all = facts.processor_seconds + waited_seconds;
+  const double all = std::max(facts.processor_seconds + waited_seconds, facts.wall_seconds);
   const uint64_t reads = facts.curve.front().reads;
   if (all <= 0 || reads == 0) return facts.wall_seconds;
-  const double left = static_cast<double>(reads_at(memory_bytes)) / static_cast<double>(reads);
-  return facts.wall_seconds * (facts.processor_seconds + waited_seconds * left) / all;
+  const double saved = 1 - static_cast<double>(reads_at(memory_bytes)) / static_cast<double>(reads);
+  return facts.wall_seconds * (1 - waited_seconds * saved / all);
 }
 
 uint64_t Advised::memory_within(double share) const {
@@ -71,21 +78,26 @@ uint64_t Advised::memory_within(double share) const {
 
 std::string advice_text(const Advised& run) {
   const telemetry::Facts& facts = run.facts;
-  std::string text = fmt::format("spillway: {} ran {:.2f} s with {} ({} engine, blocks of {})\n", facts.program, facts.wall_seconds,
-                                 format_size(facts.memory_cap_bytes), facts.engine, format_size(facts.block_bytes));
+  std::string text = fmt::format("spillway: {} ran {:.2f} s with {} ({} engine, blocks of {})\n",
+                                 facts.program, facts.wall_seconds, format_size(facts.memory_cap_bytes),
+                                 facts.engine, format_size(facts.block_bytes));
   if (facts.curve.size() < 2)
     return text + fmt::format(
-                      "  no block had to be read a second time: more memory would change nothing. What less would cost is found "
-                      "with less:\n  spillway advise --memory {} -- ...\n",
-                      format_size(std::max<uint64_t>(facts.frames_peak * facts.block_bytes / 8, 8 * kMiB)));
+                      "  no block had to be read a second time: more memory would save no reads. What less "
+                      "would cost is found "
+                      "with less:\n  spillway advise --memory {}M -- ...\n",
+                      std::max<uint64_t>(facts.memory_cap_bytes / kMiB / 4, 8));
   text += fmt::format("  {:>10}  {:>12}  {:>12}  {:>10}\n", "memory", "blocks read", "bytes read", "about");
   text += row(run, facts.memory_cap_bytes, "  (this run)");
-  for (size_t i = 1; i < kTableRows; ++i) text += row(run, memory_at(run, static_cast<double>(i) / (kTableRows - 1)), "");
+  for (size_t i = 1; i < kTableRows; ++i)
+    text += row(run, memory_at(run, static_cast<double>(i) / (kTableRows - 1)), "");
   text += "\n" + picture(run) + "\n";
   const uint64_t enough = run.memory_within(kEnough);
-  text += fmt::format("  --memory {:.2f}G is enough: about {:.2f} s, within {:.0f} % of the best; from {} on nothing gets better\n",
-                      std::ceil(static_cast<double>(enough) / static_cast<double>(kGiB) * 100) / 100, run.seconds_at(enough),
-                      kEnough * 100, format_size(run.memory_useful_bytes()));
+  text += fmt::format(
+      "  --memory {:.2f}G is enough: about {:.2f} s, within {:.0f} % of the best; from {} on nothing gets "
+      "better\n",
+      std::ceil(static_cast<double>(enough) / static_cast<double>(kGiB) * 100) / 100, run.seconds_at(enough),
+      kEnough * 100, format_size(run.memory_useful_bytes()));
   return text;
 }
 
@@ -93,7 +105,9 @@ std::string advice_json(const Advised& run) {
   using nlohmann::json;
   json points = json::array();
   for (const telemetry::CurvePoint& point : run.facts.curve)
-    points.push_back({{"memory_bytes", point.memory_bytes}, {"reads", point.reads}, {"seconds", run.seconds_at(point.memory_bytes)}});
+    points.push_back({{"memory_bytes", point.memory_bytes},
+                      {"reads", point.reads},
+                      {"seconds", run.seconds_at(point.memory_bytes)}});
   return json{{"program", run.facts.program},
               {"engine", run.facts.engine},
               {"block_bytes", run.facts.block_bytes},
@@ -110,21 +124,30 @@ std::string advice_svg(const Advised& run) {
   const double top = run.seconds_at(run.facts.memory_cap_bytes);
   const auto least = static_cast<double>(run.facts.memory_cap_bytes);
   const double range = std::max(1.0, static_cast<double>(run.memory_useful_bytes()) - least);
-  const auto x = [&](uint64_t bytes) { return kLeft + (static_cast<double>(bytes) - least) / range * (kWidth - kLeft - kRight); };
-  const auto y = [&](double seconds) { return kHeight - kBottom - seconds / top * (kHeight - kTop - kBottom); };
+  const auto x = [&](uint64_t bytes) {
+    return kLeft + (static_cast<double>(bytes) - least) / range * (kWidth - kLeft - kRight);
+  };
+  const auto y = [&](double seconds) {
+    return kHeight - kBottom - seconds / top * (kHeight - kTop - kBottom);
+  };
   std::string line;
   for (const telemetry::CurvePoint& point : run.facts.curve)
     line += fmt::format("{:.1f},{:.1f} ", x(point.memory_bytes), y(run.seconds_at(point.memory_bytes)));
   const uint64_t enough = run.memory_within(kEnough);
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n<text x=\"{2}\" y=\"22\" font-size=\"15\">Estimated time over memory</text>\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n<text x=\"{2}\" y=\"22\" "
+      "font-size=\"15\">Estimated time over memory</text>\n",
       kWidth, kHeight, kLeft);
-  svg += fmt::format("<path d=\"M{0} {1} V{2} H{3}\" fill=\"none\" stroke=\"#888\"/>\n", kLeft, kTop, kHeight - kBottom, kWidth - kRight);
+  svg += fmt::format("<path d=\"M{0} {1} V{2} H{3}\" fill=\"none\" stroke=\"#888\"/>\n", kLeft, kTop,
+                     kHeight - kBottom, kWidth - kRight);
   svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#0072b2\" stroke-width=\"2\"/>\n", line);
-  svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"#d55e00\"/>\n", x(enough), y(run.seconds_at(enough)));
+  svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"#d55e00\"/>\n", x(enough),
+                     y(run.seconds_at(enough)));
   const auto label = [&](double at_x, double at_y, const char* anchor, const std::string& text) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, text);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor,
+                       text);
   };
   label(kLeft, kHeight - kBottom + 18, "start", format_size(run.facts.memory_cap_bytes));
   label(kWidth - kRight, kHeight - kBottom + 18, "end", format_size(run.memory_useful_bytes()));

@@ -17,8 +17,9 @@ struct Advised {
   double waited_seconds = 0;  // by all threads, for blocks to be read
 
   uint64_t reads_at(uint64_t memory_bytes) const;
-  // Processor time stays, waiting shrinks with the number of blocks read, and as many threads go on at once as did:
-  //     wall * (processor + waited * reads(memory) / reads) / (processor + waited)
+  // Processor time stays, and so does time in which nothing happened; waiting shrinks with the number of blocks read; as many threads go on at once
+  // as did:
+  //     wall * (1 - waited * (1 - reads(memory) / reads) / max(processor + waited, wall))
   double seconds_at(uint64_t memory_bytes) const;
   // Beyond this much memory nothing gets better.
   uint64_t memory_useful_bytes() const { return facts.curve.back().memory_bytes; }

@@ -28,7 +28,8 @@ telemetry::Facts facts_of(const json& report) {
   from.at("resident_peak_bytes").get_to(facts.resident_peak_bytes);
   from.at("wall_seconds").get_to(facts.wall_seconds);
   facts.processor_seconds = from.value("processor_seconds", 0.0);
-  for (const json& point : report.value("curve", json::array())) facts.curve.push_back({point.at("memory_bytes"), point.at("reads")});
+  for (const json& point : report.value("curve", json::array()))
+    facts.curve.push_back({point.at("memory_bytes"), point.at("reads")});
   facts.watched = from.value("watched", true);
   facts.system_call_faults = from.value("system_call_faults", "");
   for (const json& code : report.value("foreign", json::array()))
@@ -54,11 +55,12 @@ Result<ReportFile> read_report(const std::string& file) {
     const json report = json::parse(stream);
     const int schema = report.at("schema").get<int>();
     if (schema != telemetry::kReportSchema)
-      return Status::sentence(
-          EPROTO, fmt::format("{}: a report of schema {}, and this version reads {}", file, schema, telemetry::kReportSchema));
+      return Status::sentence(EPROTO, fmt::format("{}: a report of schema {}, and this version reads {}",
+                                                  file, schema, telemetry::kReportSchema));
     return ReportFile{facts_of(report), totals_of(report)};
   } catch (const json::exception&) {
-    return Status::sentence(EPROTO, fmt::format("{}: it is no report of Spillway (JSON written with --stats=FILE)", file));
+    return Status::sentence(
+        EPROTO, fmt::format("{}: it is no report of Spillway (JSON written with --stats=FILE)", file));
   }
 }
 

@@ -54,6 +54,7 @@ uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optio
     const uint32_t frame = take_frame();
     if (frame == kNone) break;
     insert(frame, BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
+    tell_of_fill(BlockId(block), Access::kOverwrite);
     run[length++] = {global(frame), BlockId(block)};
   }
   if (length == 0) return 0;

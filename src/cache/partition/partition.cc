@@ -127,6 +127,7 @@ bool Partition::serve_pin(Request& request) {
     return true;
   }
   insert(frame, request.block, 1, false);
+  tell_of_fill(request.block, request.access);
   request.frame = global(frame);
   request.answer = Answer::kFill;
   return !(commons_.owner_fills && start_owner_fill(request));
@@ -195,10 +196,14 @@ void Partition::insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead)
   word(frame).store_release(PinWord::filling(block, refs, ahead));
   commons_.table.insert(block, global(frame));
   policy_->on_insert(frame, block);
-  if (commons_.options.observer) [[unlikely]] {
-    Observer& observer = *commons_.options.observer;
-    commons_.blocks.locate_for_fill(block).has_contents ? observer.came(block) : observer.ended(block);
-  }
+}
+
+void Partition::tell_of_fill(BlockId block, Access access) {
+  Observer* observer = commons_.options.observer;
+  if (!observer) [[likely]]
+    return;
+  const bool is_read = access != Access::kOverwrite && commons_.blocks.locate_for_fill(block).has_contents;
+  is_read ? observer->came(block) : observer->ended(block, 1);
 }
 
 // The frame's word has just been freed; `was` is what it was.

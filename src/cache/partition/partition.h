@@ -121,6 +121,7 @@ class Partition final : private FrameProbe {
   void refill_reserve();
   void learn_touches();
   void insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead);
+  void tell_of_fill(BlockId block, Access access);
   void remove(uint32_t frame, PinWord was);
   void describe_wait(Request& request);
   void serve_close_store(Request& request);

@@ -65,6 +65,7 @@ void Partition::serve_prefetch(Request& request) {
     uint32_t frame = take_frame();
     if (frame == kNone) break;
     insert(frame, block, 0, true);
+    tell_of_fill(block, Access::kRead);
     ahead_unused_.fetch_add_relaxed(1);
     run->append_segment(commons_.frames.fill_address({global(frame), block}, run->staging, run->count),
                         commons_.block_bytes());
