@@ -16,6 +16,14 @@ inline double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// The seconds that a phase takes.
+template <class Phase>
+double timed(Phase phase) {
+  const double start_s = now_s();
+  phase();
+  return now_s() - start_s;
+}
+
 // Processor time of the whole process so far, user and system.
 inline double processor_s() {
   rusage usage;

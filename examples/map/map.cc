@@ -26,13 +26,6 @@ struct Settings {
 
 constexpr uint64_t kKeyStep = 3;  // two of three keys between the first and the last are in no map
 
-template <class Phase>
-double timed(Phase phase) {
-  const double start_s = examples::now_s();
-  phase();
-  return examples::now_s() - start_s;
-}
-
 template <class Map>
 uint64_t sum_of_finds(const Map& map, const Settings& settings) {
   uint64_t sum = 0;
@@ -52,14 +45,14 @@ void run(const std::string& container, const Settings& settings) {
   uint64_t walked = 0;
   uint64_t found = 0;
   examples::print_timed_from();
-  const double build_s = timed([&] {
+  const double build_s = examples::timed([&] {
     for (uint64_t i = 0; i < settings.nodes; ++i)
       map.emplace_hint(map.end(), i * kKeyStep, examples::random_at(2, i));
   });
-  const double walk_s = timed([&] {
+  const double walk_s = examples::timed([&] {
     for (const auto& [key, value] : map) walked += key ^ value;
   });
-  const double find_s = timed([&] { found = sum_of_finds(map, settings); });
+  const double find_s = examples::timed([&] { found = sum_of_finds(map, settings); });
   examples::Json()
       .add("name", "map")
       .add("container", container)

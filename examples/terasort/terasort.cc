@@ -89,13 +89,6 @@ void stream(const std::string& path, const char* open_mode, uint64_t count, bool
   if (std::fclose(file) != 0) examples::fail("input or output error on " + path);
 }
 
-template <class Phase>
-double timed(Phase phase) {
-  const double start = examples::now_s();
-  phase();
-  return examples::now_s() - start;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -117,7 +110,7 @@ int main(int argc, char** argv) {
   uint64_t expected = 0;
   Check result;
   examples::Json seconds;
-  seconds.add(input.empty() ? "generate" : "read", timed([&] {
+  seconds.add(input.empty() ? "generate" : "read", examples::timed([&] {
                 if (input.empty()) {
                   expected = generate(records.get(), count, seed, progress_on);
                   return;
@@ -127,7 +120,7 @@ int main(int argc, char** argv) {
                 });
                 expected = check(records.get(), count, "checksum", progress_on).checksum;
               }));
-  seconds.add("sort", timed([&] {
+  seconds.add("sort", examples::timed([&] {
                 const double before_s = examples::processor_s();
                 Progress progress("sort", 0, progress_on && mode == "one-call");
                 if (mode == "one-call") {
@@ -137,9 +130,10 @@ int main(int argc, char** argv) {
                 }
                 sort_processor_s = examples::processor_s() - before_s;
               }));
-  seconds.add("validate", timed([&] { result = check(records.get(), count, "validate", progress_on); }));
+  seconds.add("validate",
+              examples::timed([&] { result = check(records.get(), count, "validate", progress_on); }));
   if (!output.empty()) {
-    seconds.add("write", timed([&] {
+    seconds.add("write", examples::timed([&] {
                   stream(output, "wb", count, progress_on,
                          [&](uint64_t first, uint64_t size, std::FILE* file) {
                            return std::fwrite(records.get() + first, sizeof(Record), size, file);

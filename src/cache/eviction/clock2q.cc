@@ -9,10 +9,8 @@ namespace spw::cache {
 using Verdict = FrameProbe::Verdict;
 
 Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
-    : frame_count_(frame_count),
-      lists_(frame_count, kLists),
+    : lists_(frame_count, kLists),
       ghosts_(kGhostsAFrame * frame_count),
-      list_(frame_count),
       is_unused_(frame_count),
       fingerprints_(frame_count) {
   on_limit(frame_count);
@@ -23,48 +21,35 @@ void Clock2qPolicy::on_limit(uint32_t frames) {
   window_ = probation_max_ / kWindowShare;
 }
 
-void Clock2qPolicy::put(List list, uint32_t frame) {
-  take(frame);
-  lists_.move_to_front(list, frame);
-  list_[frame] = list;
-  ++size_[list];
-}
-
-void Clock2qPolicy::take(uint32_t frame) {
-  if (!lists_.contains(frame)) return;
-  --size_[list_[frame]];
-  lists_.unlink(frame);
-}
-
 void Clock2qPolicy::on_insert(uint32_t frame, BlockId block) {
   fingerprints_[frame] = Ghosts::of(block);
-  put(!is_full_ || ghosts_.came_back(fingerprints_[frame]) ? kMain : kNew, frame);
+  lists_.put(!is_full_ || ghosts_.came_back(fingerprints_[frame]) ? kMain : kNew, frame);
 }
 
 void Clock2qPolicy::on_remove(uint32_t frame) {
   const bool was_on_offer = !lists_.contains(frame);
-  if (was_on_offer && list_[frame] != kMain) ghosts_.left(fingerprints_[frame]);
-  take(frame);
+  if (was_on_offer && lists_.list_of(frame) != kMain) ghosts_.left(fingerprints_[frame]);
+  lists_.take(frame);
 }
 
 // What is over the window's share becomes old, its uses so far forgotten. Not what is held: a use that lasts is the same use.
 void Clock2qPolicy::age(FrameProbe& frames) {
-  for (uint32_t i = 0; i < kAgedAtOnce && size_[kNew] > window_; ++i) {
+  for (uint32_t i = 0; i < kAgedAtOnce && lists_.size(kNew) > window_; ++i) {
     const uint32_t frame = lists_.back(kNew);
     const Verdict verdict = frames.probe(frame);
     is_unused_[frame] = verdict == Verdict::kEvictable;
-    put(verdict == Verdict::kBusy ? kNew : kOld, frame);
+    lists_.put(verdict == Verdict::kBusy ? kNew : kOld, frame);
   }
 }
 
 uint32_t Clock2qPolicy::candidate_on_probation(FrameProbe& frames) {
   uint32_t busy_left = kBusyLooksMax;
-  for (uint32_t looks = size_[kOld]; looks > 0 && busy_left > 0; --looks) {
+  for (uint32_t looks = lists_.size(kOld); looks > 0 && busy_left > 0; --looks) {
     const uint32_t frame = lists_.back(kOld);
     const Verdict verdict = frames.probe(frame);
     if (verdict == Verdict::kEvictable) return frame;
     const bool was_used = verdict == Verdict::kReferenced;
-    put(was_used && !is_unused_[frame] ? kMain : kOld, frame);
+    lists_.put(was_used && !is_unused_[frame] ? kMain : kOld, frame);
     if (was_used)
       is_unused_[frame] = false;
     else
@@ -75,12 +60,12 @@ uint32_t Clock2qPolicy::candidate_on_probation(FrameProbe& frames) {
 
 uint32_t Clock2qPolicy::candidate_of_main(FrameProbe& frames) {
   uint32_t busy_left = kBusyLooksMax;
-  for (uint64_t looks = 2 * uint64_t{size_[kMain]}; looks > 0 && busy_left > 0; --looks) {
+  for (uint64_t looks = 2 * uint64_t{lists_.size(kMain)}; looks > 0 && busy_left > 0; --looks) {
     const uint32_t frame = lists_.back(kMain);
     const Verdict verdict = frames.probe(frame);
     if (verdict == Verdict::kEvictable) return frame;
     if (verdict == Verdict::kBusy) --busy_left;
-    put(kMain, frame);
+    lists_.put(kMain, frame);
   }
   return kNoCandidate;
 }
@@ -88,38 +73,30 @@ uint32_t Clock2qPolicy::candidate_of_main(FrameProbe& frames) {
 uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
   is_full_ = true;
   age(frames);
-  const bool probation_first = size_[kNew] + size_[kOld] > probation_max_;
+  const bool probation_first = lists_.size(kNew) + lists_.size(kOld) > probation_max_;
   uint32_t frame = probation_first ? kNoCandidate : candidate_of_main(frames);
   if (frame == kNoCandidate) frame = candidate_on_probation(frames);
   // What was on probation may be there by now, too.
   if (frame == kNoCandidate) frame = candidate_of_main(frames);
   // Only the window is left.
-  for (uint32_t looks = size_[kNew]; frame == kNoCandidate && looks > 0; --looks) {
+  for (uint32_t looks = lists_.size(kNew); frame == kNoCandidate && looks > 0; --looks) {
     const uint32_t newest = lists_.back(kNew);
     if (frames.probe(newest) != Verdict::kBusy)
       frame = newest;
     else
-      put(kNew, newest);
+      lists_.put(kNew, newest);
   }
-  if (frame != kNoCandidate) take(frame);
+  if (frame != kNoCandidate) lists_.take(frame);
   return frame;
 }
 
 uint64_t Clock2qPolicy::metadata_bytes() const {
-  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + list_.capacity() +
-         is_unused_.capacity() / 8 + fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + is_unused_.capacity() / 8 +
+         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
 }
 
 void Clock2qPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {
-  uint32_t expected[kLists] = {};
-  for (uint32_t frame = 0; frame < frame_count_; ++frame) {
-    SPW_CHECK(lists_.contains(frame) == (may_be_offered[frame] != 0));
-    if (lists_.contains(frame)) ++expected[list_[frame]];
-  }
-  for (uint32_t list = 0; list < kLists; ++list) {
-    SPW_CHECK(size_[list] == expected[list]);
-    SPW_CHECK(lists_.check_invariants(list) == expected[list]);
-  }
+  lists_.check_invariants(may_be_offered);
 }
 
 }  // namespace spw::cache

@@ -11,15 +11,14 @@
 // else from `main`. Where uses are not seen (page faults of unmodified programs), ghosts alone tell who is needed.
 //
 // From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it: one bit of use and a CLOCK instead of LRU lists, the window.
-// Invariants: a frame is in one of the lists <=> it holds a block and is not on offer; list_[f] says in which it is or was
-//             size_[l] = frames in list l
+// Invariants: a frame is in one of the lists <=> it holds a block and is not on offer
 // Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which looks at
 // each frame twice at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
 #include <vector>
 
-#include "cache/eviction/frame_lists.h"
+#include "cache/eviction/counted_lists.h"
 #include "cache/eviction/ghosts.h"
 #include "cache/eviction/policy.h"
 
@@ -32,7 +31,7 @@ class Clock2qPolicy final : public Policy {
   const char* name() const override { return "clock2q+"; }
   void on_insert(uint32_t frame, BlockId block) override;
   void on_remove(uint32_t frame) override;
-  void on_keep(uint32_t frame) override { put(static_cast<List>(list_[frame]), frame); }
+  void on_keep(uint32_t frame) override { lists_.put(lists_.list_of(frame), frame); }
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }
   void on_limit(uint32_t frames) override;
@@ -52,21 +51,16 @@ class Clock2qPolicy final : public Policy {
   // Busy frames passed over before the other list is tried: nearly all of main may be pinned.
   static constexpr uint32_t kBusyLooksMax = 128;
 
-  void put(List list, uint32_t frame);
-  void take(uint32_t frame);
   void age(FrameProbe& frames);
   uint32_t candidate_on_probation(FrameProbe& frames);
   uint32_t candidate_of_main(FrameProbe& frames);
 
-  const uint32_t frame_count_;
   uint32_t probation_max_ = 0;
   uint32_t window_ = 0;
-  FrameLists lists_;
+  CountedLists lists_;
   Ghosts ghosts_;
-  std::vector<uint8_t> list_;
   std::vector<bool> is_unused_;  // of those in or from `old`: not used yet
   std::vector<Ghosts::Fingerprint> fingerprints_;
-  uint32_t size_[kLists] = {};
   bool is_full_ = false;
 };
 

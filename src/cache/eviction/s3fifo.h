@@ -8,15 +8,15 @@
 //
 // Uses are learned from touches, so a use is a stay in some thread's translation cache, however many accesses it had. The first one is
 // why the block came (or was read ahead) and does not count.
-// Invariants: a frame is in one of the two lists <=> it holds a block and is not on offer; list_[f] says in which it is or was
-//             size_[l] = frames in list l; kNotUsedYet <= uses_[f] <= kUsesMax
+// Invariants: a frame is in one of the two lists <=> it holds a block and is not on offer
+//             kNotUsedYet <= uses_[f] <= kUsesMax
 // Threads: none (policy.h). Memory: 22 bytes a frame. All operations take constant time but next_candidate(), which looks at each frame of
 // main four times at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
 #include <vector>
 
-#include "cache/eviction/frame_lists.h"
+#include "cache/eviction/counted_lists.h"
 #include "cache/eviction/ghosts.h"
 #include "cache/eviction/policy.h"
 
@@ -29,7 +29,7 @@ class S3FifoPolicy final : public Policy {
   const char* name() const override { return "s3-fifo"; }
   void on_insert(uint32_t frame, BlockId block) override;
   void on_remove(uint32_t frame) override;
-  void on_keep(uint32_t frame) override { put(list_[frame], frame); }
+  void on_keep(uint32_t frame) override { lists_.put(lists_.list_of(frame), frame); }
   void on_touch(uint32_t frame) override;
   bool wants_touches() const override { return true; }
   void on_limit(uint32_t frames) override;
@@ -45,19 +45,14 @@ class S3FifoPolicy final : public Policy {
   static constexpr int8_t kUsesToStay = 2;
   static constexpr uint32_t kBusyLooksMax = 128;
 
-  void put(List list, uint32_t frame);
-  void take(uint32_t frame);
   uint32_t candidate_of_small(FrameProbe& frames);
   uint32_t candidate_of_main(FrameProbe& frames);
 
-  const uint32_t frame_count_;
   uint32_t small_max_ = 0;
-  FrameLists lists_;
+  CountedLists lists_;
   Ghosts ghosts_;
-  std::vector<List> list_;
   std::vector<int8_t> uses_;
   std::vector<Ghosts::Fingerprint> fingerprints_;
-  uint32_t size_[kLists] = {};
 };
 
 }  // namespace spw::cache
