@@ -23,9 +23,9 @@ FLAGS = ("-std=c++17", "-w", "-Wno-narrowing", "-pthread", "-I/usr/include/csmit
 MEMORY = "8M"
 GENERATE_LIMIT_S, COMPILE_LIMIT_S, NATIVE_LIMIT_S, RUN_LIMIT_S = 60, 120, 2, 60
 # Of the processor. What csmith makes at all it makes in a second or two; with one seed in ten it does not end.
-GENERATE_LIMIT_CPU_S = 3
+GENERATE_LIMIT_CPU_S = 2
 # What takes clang alone longer says nothing more about ours.
-COMPILE_NATIVELY_LIMIT_CPU_S = 10
+COMPILE_NATIVELY_LIMIT_CPU_S = 5
 ROUNDS = 4
 GENERATOR_FLAGS = ("--lang-cpp", "--cpp11", "--max-array-len-per-dim", "20")
 NOT_USED = 77
