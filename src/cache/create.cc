@@ -40,6 +40,8 @@ Status check(const Options& options) {
                std::to_string(kQueueDepthMax) + " are possible");
   if (options.delegation == Delegation::kDedicated && options.servers == 0)
     return bad("dedicated delegation without servers");
+  if (options.delegation == Delegation::kDedicated && !options.make_policy && set_rule_named(options.policy))
+    return bad("page sets (" + options.policy + ") have no servers: misses take frames by themselves");
   if (options.reserve_blocks_max == 0) return bad("a reserve of no blocks");
   return Status::ok();
 }
@@ -51,7 +53,8 @@ bool is_even(uint32_t frames, uint32_t partitions) {
   return before_last < frames && frames - before_last >= each - each / 8;
 }
 
-uint32_t choose_partitions(const Options& options) {
+// `unit`: so many frames stay together.
+uint32_t choose_partitions(const Options& options, uint32_t unit) {
   uint32_t wanted = options.partitions;
   if (wanted == 0) {
     // A server sleeps in one queue, so one partition each is best.
@@ -60,8 +63,14 @@ uint32_t choose_partitions(const Options& options) {
     wanted = std::min(std::bit_ceil(wanted), kPartitionsMax);
     while (wanted > 1 && options.frame_count / wanted < kPartitionFramesMin) wanted /= 2;
   }
-  while (wanted > 1 && !is_even(options.frame_count, wanted)) wanted /= 2;
+  while (wanted > 1 && !is_even(options.frame_count / unit, wanted)) wanted /= 2;
   return wanted;
+}
+
+Directory make_directory(const Options& options, std::optional<SetRule> rule, uint32_t partitions,
+                         platform::Mapping memory) {
+  if (rule) return Directory(PageSetTable(*rule, options.frame_count, partitions, std::move(memory)));
+  return Directory(BlockTable(options.frame_count, partitions, std::move(memory)));
 }
 
 }  // namespace
@@ -75,11 +84,13 @@ Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options,
     if (!pool) return pool.status();
     frames = std::move(*pool);
   }
-  const uint32_t partitions = choose_partitions(options);
-  auto memory = BlockTable::map_memory(options.frame_count, partitions);
+  const std::optional<SetRule> rule = options.make_policy ? std::nullopt : set_rule_named(options.policy);
+  const uint32_t partitions = choose_partitions(options, rule ? kBlocksASet : 1);
+  auto memory = rule ? PageSetTable::map_memory(options.frame_count)
+                     : BlockTable::map_memory(options.frame_count, partitions);
   if (!memory) return memory.status();
   auto cache = std::make_unique<SharedCacheParts>(
-      options, BlockTable(options.frame_count, partitions, std::move(*memory)), std::move(frames), source,
+      options, make_directory(options, rule, partitions, std::move(*memory)), std::move(frames), source,
       on_error, error_context);
   if (Status status = cache->open_partitions(); !status) return status;
   return std::unique_ptr<SharedCache>(std::move(cache));

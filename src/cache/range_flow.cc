@@ -26,7 +26,7 @@ constexpr uint32_t kPartitionLimitMin = 16;
 // whole of it for every partition. Stops when visit returns false.
 template <class Visit>
 void SharedCacheParts::for_each_piece(BlockId first, uint64_t count, Visit visit) {
-  if (count > kGroupBlocks && count > table_.frame_count() / kScanShare) {
+  if (count > kGroupBlocks && count > directory_.frame_count() / kScanShare) {
     for (const auto& partition : partitions_)
       if (!visit(*partition, first, count)) return;
     return;
@@ -88,21 +88,21 @@ void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::set_frame_limit(uint32_t frames) {
-  frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin, table_.frame_count());
+  frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin, directory_.frame_count());
   for (const auto& partition : partitions_)
-    partition->set_limit(
-        static_cast<uint32_t>(uint64_t{table_.frames_of(partition->id())} * frames / table_.frame_count()));
+    partition->organisation().set_limit(static_cast<uint32_t>(
+        uint64_t{directory_.frames_of(partition->id())} * frames / directory_.frame_count()));
 }
 
 uint32_t SharedCacheParts::frame_limit() const {
   uint32_t sum = 0;
-  for (const auto& partition : partitions_) sum += partition->limit();
+  for (const auto& partition : partitions_) sum += partition->organisation().limit();
   return sum;
 }
 
 void SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned high_percent) {
   for (const auto& partition : partitions_) {
-    const uint64_t limit = partition->limit(), used = partition->used_frames();
+    const uint64_t limit = partition->organisation().limit(), used = partition->organisation().used_frames();
     if (used * 100 <= limit * (100 - low_percent)) continue;
     client.request.wish = Wish::kTrim;
     client.request.count = limit * (100 - high_percent) / 100;
@@ -120,9 +120,9 @@ Status SharedCacheParts::evict_to_limit(Client& client) {
       platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
   Request& request = client.request;
   for (const auto& partition : partitions_) {
-    while (partition->used_frames() > partition->limit()) {
+    while (partition->organisation().used_frames() > partition->organisation().limit()) {
       request.wish = Wish::kTrim;
-      request.count = partition->limit();
+      request.count = partition->organisation().limit();
       delegate_->execute(*partition, request);
       if (request.answer == Answer::kBlocked && !await_progress(*partition, request, deadline_ns))
         return Status::sentence(
@@ -182,7 +182,7 @@ Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {
 // ---- Ahead of need ----
 
 void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
-  count = std::min<uint64_t>(count, table_.frame_count() / kAheadShare);
+  count = std::min<uint64_t>(count, directory_.frame_count() / kAheadShare);
   while (count > 0) {
     auto piece = static_cast<uint32_t>(std::min(count, kGroupBlocks));
     read_ahead_whole(client, {first, 1, piece});
@@ -237,7 +237,7 @@ void SharedCacheParts::zeros_ahead(Client& client, BlockId block) {
   const auto first_of = [](uint64_t g) { return BlockId(g << kGroupShift); };
   uint64_t before = 0;
   while (before < std::min(group, kZeroGroupsAheadMax) &&
-         table_.find(first_of(group - before - 1)) != kNoFrame)
+         directory_.find(first_of(group - before - 1)) != kNoFrame)
     ++before;
   for (uint64_t ahead = 1; ahead <= before; ++ahead) bring_in_zeros(client, first_of(group + ahead));
 }

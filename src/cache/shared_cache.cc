@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "cache/delegation/combining.h"
 #include "cache/delegation/dedicated.h"
+#include "cache/page_sets/set_frames.h"
+#include "cache/partition/ranked_frames.h"
 #include "platform/futex.h"
 #include "platform/spin.h"
 #include "platform/time.h"
@@ -28,35 +30,43 @@ constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
 
 }  // namespace
 
-SharedCacheParts::SharedCacheParts(const Options& options, BlockTable table,
+SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
                                    std::unique_ptr<FrameSource> frames, BlockSource& blocks,
                                    IoErrorHandler on_error, void* error_context)
-    : table_(std::move(table)),
+    : directory_(std::move(directory)),
       frames_(std::move(frames)),
       blocks_(blocks),
       on_error_(on_error),
       error_context_(error_context),
-      commons_{options, table_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
+      commons_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
   commons_.owner_fills = options.delegation == Delegation::kDedicated;
 }
 
-Result<std::unique_ptr<Policy>> SharedCacheParts::policy_for(uint32_t frame_count) const {
+Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(PartitionId partition) {
+  if (directory_.sets()) return std::unique_ptr<Organisation>(new SetFrames(commons_, partition));
   const Options& options = commons_.options;
-  if (!options.make_policy) return make_policy(options.policy, frame_count);
-  auto policy = options.make_policy(frame_count);
-  if (!policy) return Status(ENOMEM, "making the eviction policy " + options.policy);
-  return policy;
+  const uint32_t frames = directory_.frames_of(partition);
+  std::unique_ptr<Policy> policy;
+  if (options.make_policy) {
+    policy = options.make_policy(frames);
+    if (!policy) return Status(ENOMEM, "making the eviction policy " + options.policy);
+  } else {
+    auto made = make_policy(options.policy, frames);
+    if (!made) return made.status();
+    policy = std::move(*made);
+  }
+  return std::unique_ptr<Organisation>(new RankedFrames(commons_, partition, std::move(policy)));
 }
 
 Status SharedCacheParts::open_partitions() {
-  for (uint32_t p = 0; p < table_.partitions(); ++p) {
-    auto policy = policy_for(table_.frames_of(PartitionId(p)));
-    if (!policy) return policy.status();
-    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*policy)));
+  for (uint32_t p = 0; p < directory_.partitions(); ++p) {
+    auto organisation = organisation_for(PartitionId(p));
+    if (!organisation) return organisation.status();
+    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*organisation)));
   }
-  wants_touches_ = partitions_.front()->wants_touches();
+  wants_touches_ = partitions_.front()->organisation().wants_touches();
   if (commons_.options.delegation == Delegation::kCombining) {
-    delegate_ = std::make_unique<Combining>(table_.partitions());
+    delegate_ = std::make_unique<Combining>(directory_.partitions());
     return Status::ok();
   }
   auto dedicated = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
@@ -84,7 +94,8 @@ Result<Client*> SharedCacheParts::open_client(Uses uses) {
     if (frames_->needs_staging()) (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
     if (wants_touches_) {
       (*idle)->touches = std::make_unique<TouchRing[]>(partitions_.size());
-      for (size_t p = 0; p < partitions_.size(); ++p) partitions_[p]->touches().add((*idle)->touches[p]);
+      for (size_t p = 0; p < partitions_.size(); ++p)
+        partitions_[p]->organisation().touches().add((*idle)->touches[p]);
     }
   }
   (*idle)->open = true;
@@ -99,7 +110,7 @@ void SharedCacheParts::close_client(Client* client) {
 }
 
 void SharedCacheParts::mark_dirty(Client&, FrameId frame) {
-  PinWord before = table_.word(frame).mark_dirty();
+  PinWord before = directory_.word(frame).mark_dirty();
   SPW_DCHECK(before.refs() > 0);
   if (!before.dirty()) note_dirtied({frame, before.block()});
 }
@@ -107,18 +118,19 @@ void SharedCacheParts::mark_dirty(Client&, FrameId frame) {
 void SharedCacheParts::unpin(Client& client, FrameId frame) {
   if (wants_touches_) [[unlikely]]
     return unpin_and_tell(client, frame);
-  [[maybe_unused]] PinWord before = table_.word(frame).unpin();
+  [[maybe_unused]] PinWord before = directory_.word(frame).unpin();
   SPW_DCHECK(before.refs() > 0);
 }
 
 // For policies that keep an order.
 void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
-  PinWord before = table_.word(frame).unpin();
+  PinWord before = directory_.word(frame).unpin();
   SPW_DCHECK(before.refs() > 0);
   if (before.refs() != 1) return;
-  PartitionId partition(frame.value / table_.frames_per_partition());
-  uint32_t local = frame.value - table_.first_frame(partition).value;
-  if (client.touches[partition.value].push(local)) partitions_[partition.value]->touches().ring_bell();
+  PartitionId partition(frame.value / directory_.frames_per_partition());
+  uint32_t local = frame.value - directory_.first_frame(partition).value;
+  if (client.touches[partition.value].push(local))
+    partitions_[partition.value]->organisation().touches().ring_bell();
 }
 
 // ---- Pins ----
@@ -128,8 +140,8 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
   out->was_clean = out->was_miss = false;
   if (commons_.options.observer) [[unlikely]]
     commons_.options.observer->used(block);
-  if (commons_.options.clients_pin && table_.try_pin(block, access != Access::kRead, &out->frame, &before))
-      [[likely]] {
+  if (commons_.options.clients_pin &&
+      directory_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
     out->data = commons_.data({out->frame, block});
     count(Counter::shared_hits);
     if (access != Access::kRead) note_pinned(before, block, access, out);
@@ -139,16 +151,16 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
 }
 
 bool SharedCacheParts::is_resident(BlockId block) const {
-  const FrameId frame = table_.find(block);
+  const FrameId frame = directory_.find(block);
   if (frame == kNoFrame) return false;
-  const PinWord word = table_.word(frame).load_relaxed();
+  const PinWord word = directory_.word(frame).load_relaxed();
   return word.holds(block) && word.state() == FrameState::kResident;
 }
 
 bool SharedCacheParts::dirty_resident(Client& client, BlockId block) {
   FrameId frame;
   PinWord before;
-  if (!table_.try_pin(block, true, &frame, &before)) return false;
+  if (!directory_.try_pin(block, true, &frame, &before)) return false;
   if (!before.dirty()) note_dirtied({frame, block});
   unpin(client, frame);
   return true;
@@ -180,6 +192,7 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
   for (;;) {
     Step step =
         commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
+    if (step == Step::kAgain && directory_.sets()) step = take_in_set(client, block, access, out, &status);
     if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &wait);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {
@@ -187,6 +200,25 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
       return Status::ok();
     }
   }
+}
+
+// kAgain: not without the owner, who also serves never-written blocks in groups where that is worth it, and those who wait.
+SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId block, Access access, Pin* out,
+                                                     Status* status) {
+  if (commons_.placement.by_block && !blocks_.locate_for_fill(block).has_contents) return Step::kAgain;
+  Partition& partition = partition_of(block);
+  const Organisation::Taken taken = partition.organisation().take(block, 1, false);
+  if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
+  out->frame = taken.frame;
+  out->was_miss = true;
+  commons_.tell_of_fill(block, access);
+  note_miss(client, block, access);
+  const Step step = fill(client, block, taken.frame, access, status);
+  if (partition.organisation().wants_owner()) {
+    client.request.wish = Wish::kReap;
+    delegate_->execute(partition, client.request);
+  }
+  return step;
 }
 
 SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access, Pin* out,
@@ -254,9 +286,9 @@ void SharedCacheParts::note_ahead_used(Client& client, BlockId block, Access acc
 // The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: ask the owner.
 SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId block, Access access, Pin* out,
                                                       Status* status) {
-  out->frame = table_.find(block);
+  out->frame = directory_.find(block);
   if (out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = table_.word(out->frame);
+  AtomicPinWord& pin_word = directory_.word(out->frame);
   PinWord word = pin_word.load_acquire();
   while (word.holds(block)) {
     if (word.state() == FrameState::kResident) {
@@ -264,7 +296,7 @@ SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId bl
       note_pinned(word, block, access, out);
       count(Counter::shared_hits);
       if (word.ahead()) {
-        partition_of(block).ahead_used();
+        partition_of(block).organisation().ahead_used();
         note_ahead_used(client, block, access);
       }
       return Step::kPinned;
@@ -282,7 +314,7 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
                                                       Status* status) {
   Partition& partition = partition_of(block);
   const FrameId frame = out->frame;
-  AtomicPinWord& pin_word = table_.word(frame);
+  AtomicPinWord& pin_word = directory_.word(frame);
   wait_while_filling(client, frame, partition);
   PinWord word = pin_word.load_acquire();
   if (word.state() == FrameState::kFailed) {
@@ -295,14 +327,14 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   }
   note_pinned(word, block, access, out);
   if (word.ahead()) {
-    partition.ahead_used();
+    partition.organisation().ahead_used();
     note_ahead_used(client, block, access);
   }
   return Step::kPinned;
 }
 
 void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partition& partition) {
-  AtomicPinWord& pin_word = table_.word(frame);
+  AtomicPinWord& pin_word = directory_.word(frame);
   for (int i = 0; i < kFillSpinsMax; ++i) {
     const PinWord word = pin_word.load_acquire();
     if (word.state() != FrameState::kFilling) return;
@@ -333,7 +365,7 @@ void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partiti
 }
 
 void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& partition) {
-  if (table_.word(frame).unpin().refs() != 1) return;
+  if (directory_.word(frame).unpin().refs() != 1) return;
   client.request.wish = Wish::kDropFailed;
   client.request.frame = frame;
   delegate_->execute(partition, client.request);
@@ -378,7 +410,7 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
   if (!*status) errors_.put(frame, *status);
   bool for_write = access != Access::kRead;
   uint64_t flags = PinWord::kReferenced | (for_write && *status ? PinWord::kDirty : 0);
-  AtomicPinWord& pin_word = table_.word(frame);
+  AtomicPinWord& pin_word = directory_.word(frame);
   if (pin_word.end_filling(*status ? FrameState::kResident : FrameState::kFailed, flags))
     platform::futex_wake_all(pin_word.futex_half());
   if (!*status) {
@@ -422,25 +454,25 @@ Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& req
 
 uint32_t SharedCacheParts::free_frames() const {
   uint32_t sum = 0;
-  for (const auto& partition : partitions_) sum += partition->free_frames();
+  for (const auto& partition : partitions_) sum += partition->organisation().free_frames();
   return sum;
 }
 
 uint32_t SharedCacheParts::peak_frames() const {
   uint32_t sum = 0;
-  for (const auto& partition : partitions_) sum += partition->peak_frames();
+  for (const auto& partition : partitions_) sum += partition->organisation().peak_frames();
   return sum;
 }
 
 uint64_t SharedCacheParts::metadata_bytes() const {
   uint64_t client_bytes = sizeof(Client) + (wants_touches_ ? partitions_.size() * sizeof(TouchRing) : 0);
-  uint64_t sum = sizeof(*this) + table_.metadata_bytes() + clients_.size() * client_bytes;
+  uint64_t sum = sizeof(*this) + directory_.metadata_bytes() + clients_.size() * client_bytes;
   for (const auto& partition : partitions_) sum += partition->metadata_bytes();
   return sum;
 }
 
 void SharedCacheParts::check_invariants() {
-  table_.check_invariants();
+  directory_.check_invariants();
   for (const auto& partition : partitions_) partition->check_invariants();
 }
 

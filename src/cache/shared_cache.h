@@ -4,6 +4,7 @@
 // A pin, in steps:
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
 //   2. join_present: the block is there but was read ahead and never used, or is being filled: the same CAS, by hand.
+//      With page sets, the client then takes a frame by itself, where it is plain that it can (take_in_set), and goes on at 4.
 //   3. Otherwise the partition's owner is asked (delegation/). It finds the block after all, or takes a frame for it.
 //   4. With a frame in hand the client fills it itself: zeros, or one read by Store::transfer (dedicated: the owner does).
 //   5. It ends the fill in the pin word, which lets everybody else in, and wakes who sleeps there.
@@ -22,21 +23,20 @@ namespace spw::cache {
 
 class SharedCacheParts final : public SharedCache {
  public:
-  SharedCacheParts(const Options& options, BlockTable table, std::unique_ptr<FrameSource> frames,
+  SharedCacheParts(const Options& options, Directory directory, std::unique_ptr<FrameSource> frames,
                    BlockSource& blocks, IoErrorHandler on_error, void* error_context);
   ~SharedCacheParts() override;
   // Second step of construction: the policies, by name.
   Status open_partitions();
-  Result<std::unique_ptr<Policy>> policy_for(uint32_t frame_count) const;
 
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
-  void pin_is_near(BlockId block) const override { table_.prefetch_slot(block); }
-  void pin_is_next(BlockId block) const override { table_.prefetch_word(block); }
-  void unpin_is_near(FrameId frame) const override { table_.prefetch_word(frame); }
+  void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }
+  void pin_is_next(BlockId block) const override { directory_.prefetch_word(block); }
+  void unpin_is_near(FrameId frame) const override { directory_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   bool is_resident(BlockId block) const override;
   bool dirty_resident(Client& client, BlockId block) override;
@@ -51,15 +51,15 @@ class SharedCacheParts final : public SharedCache {
   Status flush(Client& client, BlockId first, uint64_t count) override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
-  PartitionMap partition_map() const override { return table_.map(); }
+  PartitionMap partition_map() const override { return directory_.map(); }
   const platform::File* frames_file() const override { return frames_->file(); }
   uint32_t frames_per_partition() const override {
-    return table_.frames_of(PartitionId(table_.partitions() - 1));
+    return directory_.frames_of(PartitionId(directory_.partitions() - 1));
   }
-  uint32_t frame_count() const override { return table_.frame_count(); }
+  uint32_t frame_count() const override { return directory_.frame_count(); }
   uint32_t free_frames() const override;
   bool has_free_frames(PartitionId partition) const override {
-    return partitions_[partition.value]->free_frames() > 0;
+    return partitions_[partition.value]->organisation().free_frames() > 0;
   }
   uint32_t peak_frames() const override;
   uint64_t metadata_bytes() const override;
@@ -75,8 +75,10 @@ class SharedCacheParts final : public SharedCache {
   };
 
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
-  Partition& partition_of(BlockId block) { return *partitions_[table_.partition_of(block).value]; }
+  Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
+  Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
+  Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);
   void note_ahead_used(Client& client, BlockId block, Access access);
   Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
@@ -100,7 +102,7 @@ class SharedCacheParts final : public SharedCache {
   template <class Visit>
   void for_each_group_piece(BlockId first, uint64_t count, Visit visit);
 
-  BlockTable table_;
+  Directory directory_;
   bool wants_touches_ = false;  // the policy does; read at the end of every use, so beside the table
   std::unique_ptr<FrameSource> frames_;
   BlockSource& blocks_;

@@ -100,6 +100,13 @@ Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes) {
   return std::move(*range);
 }
 
+Result<Mapping> map_table(uint64_t bytes) {
+  const uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
+  auto mapping = map_anonymous(rounded, kHugePageBytes);
+  if (mapping && rounded >= kHugePageBytes) (void)advise(mapping->data(), rounded, Advice::kHugePage).is_ok();
+  return mapping;
+}
+
 Result<File> create_memory_file(const char* name, uint64_t bytes) {
   int fd = ::memfd_create(name, MFD_CLOEXEC);
   if (fd < 0) return failed("make a memory file for", bytes);

@@ -43,6 +43,9 @@ Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes);
 // Zeroed private memory, allocated as it is touched and not counted against overcommit. `alignment_bytes`: of
 // its start, a power of two.
 Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes = 4096);
+// For a table that is read and changed at random: zeroed, and in huge pages where it is large and the kernel has them, since with small
+// pages it would mostly be page tables that are waited for.
+Result<Mapping> map_table(uint64_t bytes);
 // Memory that can be mapped at several addresses at once.
 Result<File> create_memory_file(const char* name, uint64_t bytes);
 // Maps [offset, offset + bytes) of `file`, shared. `alignment_bytes`: of its start.

@@ -18,9 +18,7 @@
 #include "telemetry/counters.h"
 
 // Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:spw::cache::Partition::submit_writebacks\n";
-}
+extern "C" const char* __tsan_default_suppressions() { return "race:spw::cache::Writeback::submit\n"; }
 
 namespace spw::cache {
 
@@ -156,22 +154,32 @@ class CacheFixture {
   std::vector<Status> errors_;
 };
 
-inline Options small_cache(uint32_t frames, Delegation delegation = Delegation::kCombining) {
+// The ways in which a partition can be organised and served.
+struct Kind {
+  const char* name;
+  Delegation delegation;
+  const char* policy;
+};
+inline constexpr Kind kCombining{"combining", Delegation::kCombining, "clock"};
+inline constexpr Kind kDedicated{"dedicated", Delegation::kDedicated, "clock"};
+inline constexpr Kind kPageSets{"page_sets", Delegation::kCombining, "sa-nrlfu"};
+
+inline Options small_cache(uint32_t frames, Kind kind = kCombining) {
   Options options;
   options.frame_count = frames;
-  options.delegation = delegation;
+  options.delegation = kind.delegation;
+  options.policy = kind.policy;
   options.readahead_blocks_max = 0;
   return options;
 }
 
-inline Options one_partition(uint32_t frames, Delegation delegation = Delegation::kCombining) {
-  Options options = small_cache(frames, delegation);
+inline Options one_partition(uint32_t frames, Kind kind = kCombining) {
+  Options options = small_cache(frames, kind);
   options.partitions = 1;
   return options;
 }
 
-inline std::string delegation_name(const testing::TestParamInfo<Delegation>& info) {
-  return info.param == Delegation::kCombining ? "combining" : "dedicated";
-}
+inline std::string kind_name(const testing::TestParamInfo<Kind>& info) { return info.param.name; }
+inline void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 }  // namespace spw::cache

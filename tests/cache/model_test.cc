@@ -86,9 +86,10 @@ class Model : public testing::TestWithParam<std::tuple<Case, const char*>> {};
 
 TEST_P(Model, every_block_reads_as_it_was_written_last) {
   auto [c, policy] = GetParam();
-  Options options = small_cache(c.frames, c.delegation);
+  Options options = small_cache(c.frames);
   options.block_shift = c.block_shift;
   options.readahead_blocks_max = 64;
+  options.delegation = c.delegation;
   options.servers = 2;
   options.policy = policy;
   CacheFixture f(options);
@@ -126,6 +127,15 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Model,
                                                           Case{Delegation::kDedicated, 300, 12, 8},
                                                           Case{Delegation::kDedicated, 2000, 12, 4}),
                                           testing::Values("clock", "clock2q+", "lru", "s3-fifo")),
+                         case_name);
+
+INSTANTIATE_TEST_SUITE_P(PageSets, Model,
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 16, 12, 1},
+                                                          Case{Delegation::kCombining, 64, 12, 1},
+                                                          Case{Delegation::kCombining, 300, 12, 8},
+                                                          Case{Delegation::kCombining, 2000, 12, 4},
+                                                          Case{Delegation::kCombining, 64, 16, 2}),
+                                          testing::Values("sa-lru", "sa-lfu", "sa-nrlfu")),
                          case_name);
 
 }  // namespace

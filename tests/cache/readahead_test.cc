@@ -6,7 +6,7 @@ namespace {
 
 using telemetry::Counter;
 
-class Readahead : public testing::TestWithParam<Delegation> {
+class Readahead : public testing::TestWithParam<Kind> {
  protected:
   static Options options(uint32_t frames) {
     Options made = one_partition(frames, GetParam());
@@ -101,8 +101,7 @@ TEST_P(Readahead, a_stream_leaves_what_is_needed_all_the_time_in_memory) {
   EXPECT_LE(misses_of_needed, 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, Readahead, testing::Values(Delegation::kCombining, Delegation::kDedicated),
-                         delegation_name);
+INSTANTIATE_TEST_SUITE_P(All, Readahead, testing::Values(kCombining, kDedicated, kPageSets), kind_name);
 
 }  // namespace
 }  // namespace spw::cache

@@ -9,7 +9,7 @@ namespace {
 
 using telemetry::Counter;
 
-class SharedCacheTest : public testing::TestWithParam<Delegation> {
+class SharedCacheTest : public testing::TestWithParam<Kind> {
  protected:
   static Options small_cache(uint32_t frames) { return cache::small_cache(frames, GetParam()); }
   static Options one_partition(uint32_t frames) { return cache::one_partition(frames, GetParam()); }
@@ -393,8 +393,7 @@ TEST_P(SharedCacheTest, ends_of_uses_that_nobody_comes_for_are_overwritten_and_c
   EXPECT_LE(delta(Counter::touch_events_dropped), kHits);
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, SharedCacheTest,
-                         testing::Values(Delegation::kCombining, Delegation::kDedicated), delegation_name);
+INSTANTIATE_TEST_SUITE_P(All, SharedCacheTest, testing::Values(kCombining, kDedicated, kPageSets), kind_name);
 
 }  // namespace
 }  // namespace spw::cache

@@ -31,8 +31,9 @@ class Stress : public testing::TestWithParam<std::tuple<Case, const char*>> {};
 
 TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   auto [c, policy] = GetParam();
-  Options options = small_cache(c.frames, c.delegation);
+  Options options = small_cache(c.frames);
   options.partitions = c.partitions;
+  options.delegation = c.delegation;
   options.servers = 2;
   options.policy = policy;
   options.readahead_blocks_max = c.readahead;
@@ -97,6 +98,14 @@ INSTANTIATE_TEST_SUITE_P(Combining, Stress,
                                                           Case{Delegation::kCombining, 100, 1, 2, 64},
                                                           Case{Delegation::kCombining, 1000, 8, 64, 32}),
                                           kPolicies),
+                         case_name);
+
+INSTANTIATE_TEST_SUITE_P(PageSets, Stress,
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 100, 1, 64, 0},
+                                                          Case{Delegation::kCombining, 300, 4, 8, 64},
+                                                          Case{Delegation::kCombining, 104, 1, 2, 64},
+                                                          Case{Delegation::kCombining, 1000, 8, 64, 32}),
+                                          testing::Values("sa-lru", "sa-lfu", "sa-nrlfu")),
                          case_name);
 
 INSTANTIATE_TEST_SUITE_P(Dedicated, Stress,

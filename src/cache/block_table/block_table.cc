@@ -23,14 +23,8 @@ uint64_t bytes_for(uint32_t frame_count, uint32_t partitions) {
 
 }  // namespace
 
-// A hit touches one word and one slot at random: with small pages it would mostly wait for page tables.
 Result<platform::Mapping> BlockTable::map_memory(uint32_t frame_count, uint32_t partitions) {
-  uint64_t bytes = bytes_for(frame_count, partitions);
-  uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
-  auto mapping = platform::map_anonymous(rounded, kHugePageBytes);
-  if (mapping && rounded >= kHugePageBytes)
-    (void)platform::advise(mapping->data(), rounded, platform::Advice::kHugePage).is_ok();
-  return mapping;
+  return platform::map_table(bytes_for(frame_count, partitions));
 }
 
 BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions, platform::Mapping memory)

@@ -47,6 +47,7 @@ class BlockTable {
 
   PartitionId partition_of(BlockId block) const { return map_.of(block); }
   AtomicPinWord& word(FrameId frame) const { return words_[frame.value]; }
+  std::byte* words_memory() const { return reinterpret_cast<std::byte*>(words_); }
 
   // Client: pins `block` if the table shows it resident and used before. May fail though it is there.
   bool try_pin(BlockId block, bool for_write, FrameId* frame, PinWord* before) const {

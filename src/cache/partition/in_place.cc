@@ -26,10 +26,12 @@ constexpr uint32_t kPlentifulShare = 8;
 // Not cached, live, and nothing was ever written to it.
 bool Partition::is_zero_and_new(BlockId block) const {
   Backing backing = commons_.blocks.locate_for_fill(block);
-  return backing.store != nullptr && !backing.has_contents && commons_.table.find(block) == kNoFrame;
+  return backing.store != nullptr && !backing.has_contents && commons_.directory.find(block) == kNoFrame;
 }
 
-bool Partition::has_plenty() const { return free_frames() > limit() / kPlentifulShare; }
+bool Partition::has_plenty() const {
+  return organisation_->free_frames() > organisation_->limit() / kPlentifulShare;
+}
 
 // The never-written blocks around the demanded one. Without plenty only those behind it, and only where its neighbour
 // before it is cached: the program seems to write its way through.
@@ -37,8 +39,9 @@ Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
   const bool plenty = has_plenty();
   const uint64_t group_first = group_of(demanded) << kGroupShift;
   uint64_t begin = demanded.value, end = begin + 1;
-  if (!plenty && (begin == 0 || commons_.table.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
-  const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, free_frames()) : evict_batch_;
+  if (!plenty && (begin == 0 || commons_.directory.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
+  const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, organisation_->free_frames())
+                                     : organisation_->evict_batch();
   while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
   while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1)))
     --begin;
@@ -51,16 +54,15 @@ uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optio
   Resident run[kGroupBlocks];
   size_t length = 0;
   for (uint64_t block = wanted.begin; block < wanted.end; ++block) {
-    const uint32_t frame = take_frame();
-    if (frame == kNone) break;
-    insert(frame, BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
-    tell_of_fill(BlockId(block), Access::kOverwrite);
-    run[length++] = {global(frame), BlockId(block)};
+    const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
+    if (taken.how != Organisation::Take::kTaken) break;
+    commons_.tell_of_fill(BlockId(block), Access::kOverwrite);
+    run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;
   commons_.frames.install({run, length}, contents, nullptr, true);
   for (const Resident& resident : std::span(run, length)) {
-    AtomicPinWord& pin_word = commons_.table.word(resident.frame);
+    AtomicPinWord& pin_word = commons_.directory.word(resident.frame);
     if (pin_word.end_filling(FrameState::kResident, PinWord::kDirty | PinWord::kReferenced))
       platform::futex_wake_all(pin_word.futex_half());
   }
@@ -76,7 +78,7 @@ bool Partition::serve_zero_run(Request& request) {
   const uint64_t length = install_dirty(zeros, Contents::kZeros, request.block);
   // Nothing more can be evicted now, and the run ends before the demanded block: it comes first where that can happen.
   if (zeros.begin + length <= request.block.value) return false;
-  request.frame = commons_.table.find(request.block);
+  request.frame = commons_.directory.find(request.block);
   request.answer = Answer::kReady;
   return true;
 }

@@ -16,7 +16,7 @@ namespace spw::cache {
 
 // False: it has to be put in place like others.
 bool Partition::park(Resident resident, const std::byte* contents) {
-  const uint32_t most = std::min(parked_max_, limit_.load_relaxed() / kParkedShare);
+  const uint32_t most = std::min(parked_max_, organisation_->limit() / kParkedShare);
   if (most == 0) return false;
   while (parked_.size() >= most) unpark(parked_.front().resident.frame);
   std::byte* copy = commons_.frames.take_staging(FrameSource::Staging::kBlock);
@@ -35,9 +35,9 @@ void Partition::unpark(FrameId frame) {
   parked_.erase(found);
   commons_.frames.install({&parked.resident, 1}, Contents::kFilled, parked.contents, false);
   commons_.frames.give_back(FrameSource::Staging::kBlock, parked.contents);
-  AtomicPinWord& pin_word = commons_.table.word(frame);
+  AtomicPinWord& pin_word = word(frame);
   const bool wanted = pin_word.load_acquire().refs() > 0;
-  if (!wanted) ahead_used();
+  if (!wanted) organisation_->ahead_used();
   if (pin_word.end_filling(FrameState::kResident, 0, wanted ? 0 : PinWord::kAhead))
     platform::futex_wake_all(pin_word.futex_half());
 }

@@ -14,12 +14,6 @@ using telemetry::Counter;
 
 namespace {
 
-uint32_t reserve_high_of(uint32_t frames, const Options& options) {
-  uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
-  uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
-  return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
-}
-
 // Nothing else notices parked blocks than a fault at their own address.
 uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
   if (!commons.placement.by_block) return 0;
@@ -29,31 +23,21 @@ uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
 
 }  // namespace
 
-Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy)
+Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Organisation> organisation)
     : commons_(commons),
       id_(id),
-      first_frame_(commons.table.first_frame(id).value),
-      frame_count_(commons.table.frames_of(id)),
-      reserve_high_(reserve_high_of(frame_count_, commons.options)),
       run_blocks_max_(run_blocks_max(commons.options.block_shift)),
-      ahead_max_(frame_count_ / kAheadShare),
-      evict_batch_(
-          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
-      parked_max_(parked_max_of(frame_count_, commons)),
-      policy_(std::move(policy)),
-      wants_touches_(policy_->wants_touches()),
-      on_offer_(frame_count_),
-      reserve_(kReserveSlack * reserve_high_),
+      ahead_max_(organisation->frame_count() / kAheadShare),
+      parked_max_(parked_max_of(organisation->frame_count(), commons)),
       io_(commons.options.queue_depth),
-      limit_(frame_count_),
-      free_count_(frame_count_) {
-  free_.reserve(frame_count_);
-  victims_.reserve(std::max<size_t>(evict_batch_, kGroupBlocks));
+      organisation_(std::move(organisation)),
+      writeback_(commons_, io_, *organisation_) {
+  organisation_->use(writeback_);
 }
 
 bool Partition::serve(Request& request) {
   if (io_.busy()) reap();
-  if (wants_touches_ && touches_.bell_rang()) learn_touches();
+  organisation_->catch_up();
   switch (request.wish) {
     case Wish::kPin:
       return serve_pin(request);
@@ -103,7 +87,7 @@ void Partition::serve_close_store(Request& request) {
   progress_.drain_queue_waiters();
   io_.close_store(*request.store);
   commons_.written_stores.remove(request.store);
-  noted_store_ = nullptr;
+  writeback_.forget_store();
   request.answer = Answer::kDone;
 }
 
@@ -112,37 +96,41 @@ void Partition::describe_wait(Request& request) {
   request.progress = progress_.snapshot();
   request.queue = io_.queue_to_wait_on();
   request.more_than_one_queue = io_.several_queues_busy();
-  request.status = write_error_;
+  request.status = writeback_.error();
 }
 
 bool Partition::serve_pin(Request& request) {
   request.was_ahead = request.was_clean = false;
-  FrameId present = commons_.table.find(request.block);
-  if (present != kNoFrame && pin_present(request, present)) return true;
-  if (commons_.placement.by_block && serve_zero_run(request)) return true;
-  uint32_t frame = take_frame();
-  if (frame == kNone) {
-    request.answer = Answer::kNoFrame;
-    describe_wait(request);
-    return true;
+  for (;;) {
+    const FrameId present = commons_.directory.find(request.block);
+    if (present != kNoFrame && pin_present(request, present)) return true;
+    if (commons_.placement.by_block && serve_zero_run(request)) return true;
+    Organisation::Taken taken = take(request.block, 1, false);
+    if (taken.how == Organisation::Take::kNone && !organisation_->start_writes_for(request.block))
+      taken = organisation_->take_from_afar(request.block, 1);
+    if (taken.how == Organisation::Take::kPresent) continue;
+    if (taken.how == Organisation::Take::kNone) {
+      request.answer = Answer::kNoFrame;
+      describe_wait(request);
+      return true;
+    }
+    commons_.tell_of_fill(request.block, request.access);
+    request.frame = taken.frame;
+    request.answer = Answer::kFill;
+    return !(commons_.owner_fills && start_owner_fill(request));
   }
-  insert(frame, request.block, 1, false);
-  tell_of_fill(request.block, request.access);
-  request.frame = global(frame);
-  request.answer = Answer::kFill;
-  return !(commons_.owner_fills && start_owner_fill(request));
 }
 
 // The block is in the table. False if it is not any more.
 bool Partition::pin_present(Request& request, FrameId frame) {
-  AtomicPinWord& pin_word = commons_.table.word(frame);
+  AtomicPinWord& pin_word = word(frame);
   PinWord word = pin_word.load_acquire();
   request.frame = frame;
-  for (;;) {
+  while (word.holds(request.block)) {
     switch (word.state()) {
       case FrameState::kResident:
         if (!pin_word.cas_acquire(word, word.pinned(request.access != Access::kRead))) continue;
-        if (word.ahead()) ahead_used();
+        if (word.ahead()) organisation_->ahead_used();
         request.was_ahead = word.ahead();
         request.was_clean = request.access != Access::kRead && !word.dirty();
         request.answer = Answer::kPinned;
@@ -161,156 +149,45 @@ bool Partition::pin_present(Request& request, FrameId frame) {
         return false;
     }
   }
+  return false;
 }
 
 void Partition::drop_failed(FrameId frame) {
-  AtomicPinWord& pin_word = commons_.table.word(frame);
-  PinWord was = pin_word.load_acquire();
-  if (was.state() != FrameState::kFailed || !pin_word.try_free_failed()) return;
+  if (!organisation_->drop_failed(frame)) return;
   commons_.errors.drop(frame);
-  remove(local(frame), was);
-  release_victims();
-  free_.push_back(local(frame));
-  free_count_.fetch_add_relaxed(1);
+  organisation_->release_dropped();
   progress_.advance();
 }
 
 // ---- Frames ----
 
-uint32_t Partition::take_frame() {
-  const uint32_t used = used_frames(), limit = limit_.load_relaxed();
-  if (used >= limit && evict_some(used - limit + evict_batch_) <= used - limit) return kNone;
-  uint32_t frame;
-  if (!free_.empty()) {
-    frame = free_.back();
-    free_.pop_back();
-  } else {
-    frame = fresh_++;
+// What is parked may go where nothing else can.
+Organisation::Taken Partition::take(BlockId block, uint64_t refs, bool ahead) {
+  Organisation::Taken taken = organisation_->take(block, refs, ahead);
+  while (taken.how == Organisation::Take::kNone && !parked_.empty()) {
+    unpark(parked_.front().resident.frame);
+    taken = organisation_->take(block, refs, ahead);
   }
-  free_count_.fetch_sub_relaxed(1);
-  peak_.store_relaxed(std::max(peak_.load_relaxed(), frame_count_ - free_count_.load_relaxed()));
-  return frame;
+  return taken;
 }
 
-void Partition::insert(uint32_t frame, BlockId block, uint64_t refs, bool ahead) {
-  word(frame).store_release(PinWord::filling(block, refs, ahead));
-  commons_.table.insert(block, global(frame));
-  policy_->on_insert(frame, block);
-}
-
-void Partition::tell_of_fill(BlockId block, Access access) {
-  Observer* observer = commons_.options.observer;
-  if (!observer) [[likely]]
-    return;
-  const bool is_read = access != Access::kOverwrite && commons_.blocks.locate_for_fill(block).has_contents;
-  is_read ? observer->came(block) : observer->ended(block, 1);
-}
-
-// The frame's word has just been freed; `was` is what it was.
-void Partition::remove(uint32_t frame, PinWord was) {
-  commons_.table.erase(was.block(), global(frame));
-  policy_->on_remove(frame);
-  on_offer_[frame] = 0;
-  if (was.ahead()) ahead_used();
-  victims_.push_back({global(frame), was.block()});
-}
-
-// Before any frame of theirs is filled again, and before the owner lets go.
-void Partition::release_victims() {
-  commons_.frames.release(victims_);
-  victims_.clear();
-}
-
-FrameProbe::Verdict Partition::probe(uint32_t frame) {
-  PinWord seen = word(frame).load_relaxed();
-  if (on_offer_[frame] || !seen.is_droppable()) return Verdict::kBusy;
-  if (!seen.referenced()) return Verdict::kEvictable;
-  word(frame).clear_referenced();
-  if (commons_.frames.notes_uses()) commons_.frames.watch_for_use({global(frame), seen.block()});
-  return Verdict::kReferenced;
-}
-
-uint32_t Partition::evict_one() {
-  if (reserve_.size() + in_writing_ <= reserve_high_ / 2) refill_reserve();
-  // A candidate that was used since it was chosen is spared, but not for ever: under pins that come and go all the
-  // time every candidate has been used.
-  uint32_t pardons = reserve_high_;
-  for (uint32_t tries = 0; tries < kReserveSlack * reserve_high_; ++tries) {
-    if (reserve_.size() == 0) refill_reserve();
-    if (reserve_.size() == 0) return kNone;
-    uint32_t frame = reserve_.pop();
-    PinWord was = word(frame).load_relaxed();
-    if (!on_offer_[frame] || was.writing()) continue;  // gone; or dirtied again, and back when it is written
-    bool spared = was.referenced() && pardons > 0;
-    if (!spared && word(frame).try_free(false, &was)) {
-      remove(frame, was);
-      count(Counter::evictions);
-      if (commons_.options.observer) [[unlikely]]
-        commons_.options.observer->left(was.block());
-      return frame;
-    }
-    if (spared) --pardons;
-    on_offer_[frame] = 0;
-    policy_->on_keep(frame);
+uint32_t Partition::evict(uint32_t wanted) {
+  uint32_t evicted = organisation_->evict(wanted);
+  while (evicted < wanted && !parked_.empty()) {
+    unpark(parked_.front().resident.frame);
+    evicted += organisation_->evict(wanted - evicted);
   }
-  return kNone;
-}
-
-// Evicts up to `wanted` blocks, whose memory is released together; says how many frames that made free.
-uint32_t Partition::evict_some(uint32_t wanted) {
-  uint32_t evicted = 0;
-  while (evicted < wanted) {
-    uint32_t frame = evict_one();
-    if (frame == kNone && !parked_.empty()) {
-      unpark(parked_.front().resident.frame);
-      continue;
-    }
-    if (frame == kNone) break;
-    free_.push_back(frame);
-    ++evicted;
-  }
-  release_victims();
-  free_count_.fetch_add_relaxed(evicted);
   return evicted;
 }
 
 // In steps, so that misses are served in between. kBlocked: not all that should go can go before something has finished.
 void Partition::serve_trim(Request& request) {
-  const uint32_t used = used_frames();
+  const uint32_t used = organisation_->used_frames(), batch = organisation_->evict_batch();
   const auto target = static_cast<uint32_t>(request.count);
-  const uint32_t wanted = used > target ? std::min(used - target, evict_batch_) : 0;
-  const uint32_t evicted = wanted > 0 ? evict_some(wanted) : 0;
-  request.answer = evicted < wanted          ? Answer::kBlocked
-                   : evicted == evict_batch_ ? Answer::kMore
-                                             : Answer::kDone;
+  const uint32_t wanted = used > target ? std::min(used - target, batch) : 0;
+  const uint32_t evicted = wanted > 0 ? evict(wanted) : 0;
+  request.answer = evicted < wanted ? Answer::kBlocked : evicted == batch ? Answer::kMore : Answer::kDone;
   if (evicted < wanted) describe_wait(request);
-}
-
-void Partition::learn_touches() {
-  uint32_t lost = touches_.drain([this](uint32_t frame) { policy_->on_touch(frame); });
-  if (lost > 0) count(Counter::touch_events_dropped, lost);
-}
-
-void Partition::refill_reserve() {
-  if (wants_touches_) learn_touches();
-  policy_->on_limit(limit_.load_relaxed());
-  bool may_write = may_write_now();
-  uint32_t looks_left = frame_count_ + reserve_high_;
-  while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {
-    uint32_t frame = policy_->next_candidate(*this);
-    if (frame == kNoCandidate) break;
-    on_offer_[frame] = 1;
-    if (!word(frame).load_relaxed().dirty()) {
-      reserve_.push(frame);
-      continue;
-    }
-    Started started = may_write ? start_writeback(frame, false) : Started::kNo;
-    if (started == Started::kYes) continue;
-    on_offer_[frame] = 0;
-    policy_->on_keep(frame);
-    if (started == Started::kNoOperation) break;  // all are in flight, so some will be free soon
-  }
-  submit_writebacks();
 }
 
 // ---- Completions ----
@@ -323,7 +200,7 @@ bool Partition::reap() {
     for (size_t i = 0; i < got; ++i) {
       IoOp* op = done[i].op;
       if (op->kind == IoOp::Kind::kWriteback)
-        finish_writeback(*op, done[i].error);
+        writeback_.finish(*op, done[i].error);
       else
         finish_fill(*op, done[i].error);
       io_.put_back(op);
@@ -349,35 +226,21 @@ void Partition::drain() {
 // ---- Telling ----
 
 uint64_t Partition::metadata_bytes() const {
-  return sizeof(*this) + policy_->metadata_bytes() + free_.capacity() * sizeof(uint32_t) + on_offer_.size() +
-         reserve_.metadata_bytes() + io_.metadata_bytes();
+  return sizeof(*this) + organisation_->metadata_bytes() + io_.metadata_bytes();
 }
 
 void Partition::check_invariants() {
-  std::vector<uint8_t> is_free(frame_count_);
-  for (uint32_t frame : free_) {
-    SPW_CHECK(frame < fresh_ && !is_free[frame]);
-    is_free[frame] = 1;
-  }
-  std::vector<uint8_t> may_be_offered(frame_count_);
-  uint32_t ahead = 0, writing_on_offer = 0, parked = 0;
-  for (uint32_t frame = 0; frame < frame_count_; ++frame) {
-    PinWord seen = word(frame).load_acquire();
-    bool unused = is_free[frame] || frame >= fresh_;
-    SPW_CHECK(unused == (seen.state() == FrameState::kFree));
+  uint32_t ahead = 0, parked = 0;
+  for (uint32_t i = 0; i < organisation_->frame_count(); ++i) {
+    const PinWord seen = word(commons_.directory.first_frame(id_) + i).load_acquire();
     SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
     SPW_CHECK(!seen.parked() || seen.state() == FrameState::kFilling);
     parked += seen.parked();
-    SPW_CHECK(!(unused && on_offer_[frame]));
-    may_be_offered[frame] = !unused && !on_offer_[frame];
     ahead += seen.ahead();
-    writing_on_offer += seen.writing() && on_offer_[frame];
   }
-  SPW_CHECK(free_count_.load_relaxed() == free_.size() + (frame_count_ - fresh_));
-  SPW_CHECK(ahead_unused_.load_relaxed() == ahead);
-  SPW_CHECK(in_writing_ == writing_on_offer);
+  SPW_CHECK(organisation_->ahead_unused() == ahead);
   SPW_CHECK(parked_.size() == parked);
-  policy_->check_invariants(may_be_offered);
+  organisation_->check_invariants();
 }
 
 }  // namespace spw::cache

@@ -23,22 +23,18 @@ constexpr uint64_t kStepFrames = 4096;  // looked at in one step
 template <class Visit>
 bool Partition::visit_range(Request& request, Visit visit) {
   bool by_block = request.count <= kGroupBlocks;
-  uint64_t end = by_block ? request.count : fresh_;
+  uint64_t end = by_block ? request.count : organisation_->frames_ever_used();
   uint64_t stop = std::min(end, request.cursor + kStepFrames);
   for (; request.cursor < stop; ++request.cursor) {
-    uint32_t frame;
-    if (by_block) {
-      FrameId found = commons_.table.find(request.block + request.cursor);
-      if (found == kNoFrame) continue;
-      frame = local(found);
-    } else {
-      frame = static_cast<uint32_t>(request.cursor);
-    }
+    const FrameId frame = by_block
+                              ? commons_.directory.find(request.block + request.cursor)
+                              : commons_.directory.first_frame(id_) + static_cast<uint32_t>(request.cursor);
+    if (frame == kNoFrame) continue;
     PinWord seen = word(frame).load_acquire();
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
       continue;
     if (seen.parked()) {
-      unpark(global(frame));
+      unpark(frame);
       seen = word(frame).load_acquire();
     }
     if (!visit(frame, seen)) return false;
@@ -48,29 +44,26 @@ bool Partition::visit_range(Request& request, Visit visit) {
 }
 
 void Partition::serve_discard(Request& request) {
-  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) {
+  bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
     // Who serves a fault has it for a moment: whoever faulted would read zeros.
     if (seen.refs() > 0 && platform::monotonic_ns() < request.patient_until_ns) return false;
     return discard_frame(frame, seen);
   });
-  release_victims();
+  organisation_->release_dropped();
   if (done) return;
   request.answer = Answer::kBlocked;
   describe_wait(request);
 }
 
 // False: a transfer of the frame is in flight.
-bool Partition::discard_frame(uint32_t frame, PinWord seen) {
+bool Partition::discard_frame(FrameId frame, PinWord seen) {
   if (seen.state() == FrameState::kFailed) {
-    drop_failed(global(frame));
+    drop_failed(frame);
     return word(frame).load_acquire().state() == FrameState::kFree;
   }
   if (seen.state() != FrameState::kResident || seen.writing()) return false;
   PinWord was;
-  if (word(frame).try_free(true, &was)) {
-    remove(frame, was);
-    free_.push_back(frame);
-    free_count_.fetch_add_relaxed(1);
+  if (organisation_->drop(frame, seen.block(), &was)) {
     count(Counter::discards);
     if (was.dirty()) count(Counter::dirty_discards);
     return true;
@@ -78,27 +71,34 @@ bool Partition::discard_frame(uint32_t frame, PinWord seen) {
   // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and reads
   // as zeros from now on. When the range has no home any more, its writeback finds none and drops it.
   // Where blocks are at their own address it is made dirty first, since a store to a clean one would wait for the owner.
-  const Resident resident{global(frame), seen.block()};
+  const Resident resident{frame, seen.block()};
+  AtomicPinWord& pin_word = word(frame);
+  PinWord now = pin_word.load_acquire();
+  do {  // a reference of ours, so that it stays while it is zeroed
+    if (!now.holds(resident.block)) return true;
+    if (now.state() != FrameState::kResident || now.refs() == 0) return false;
+  } while (!pin_word.cas_acquire(now, now.joined()));
   if (commons_.placement.by_block) {
-    (void)word(frame).mark_dirty();
+    (void)pin_word.mark_dirty();
     commons_.frames.allow_stores(resident);
   }
   std::memset(commons_.data(resident), 0, commons_.block_bytes());
+  (void)pin_word.unpin();
   return true;
 }
 
 // request.sequence: in, the first sequence number whose failure is this flush's; out, what has to finish.
 void Partition::serve_flush(Request& request) {
   if (request.sequence == 0) request.sequence = std::min(io_.oldest_sequence(), io_.next_sequence());
-  bool done = visit_range(request, [&](uint32_t frame, PinWord seen) {
+  bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
     // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents were
     // there, which is before the fill has ended and the frame counts as dirty.
     if (seen.state() == FrameState::kFilling && commons_.placement.by_block) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
-    return start_writeback(frame, true) != Started::kNoOperation;
+    return writeback_.start(frame, true) != Writeback::Started::kNoOperation;
   });
-  submit_writebacks();
+  writeback_.submit();
   if (done && request.answer == Answer::kMore) return;
   // All visited: what was started before now has to finish.
   if (done && request.flush_end == 0) request.flush_end = io_.next_sequence();
@@ -108,7 +108,7 @@ void Partition::serve_flush(Request& request) {
     return;
   }
   request.answer = Answer::kDone;
-  request.status = failed_write_sequence_ >= request.sequence ? write_error_ : Status::ok();
+  request.status = writeback_.failed_sequence() >= request.sequence ? writeback_.error() : Status::ok();
 }
 
 }  // namespace spw::cache

@@ -22,20 +22,25 @@ void Partition::give_run_staging_back(IoOp& op) {
   if (op.staging) commons_.frames.give_back(FrameSource::Staging::kRun, std::exchange(op.staging, nullptr));
 }
 
-bool Partition::may_read_ahead() const { return ahead_unused_.load_relaxed() < ahead_max_; }
+bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < ahead_max_; }
 
 // Neighbours on the store become one request. Stops at the first block for which there is no frame or no operation.
 void Partition::serve_prefetch(Request& request) {
   request.answer = Answer::kDone;
   IoOp* run = nullptr;
   auto end_run = [&] {
-    if (run) io_.start(run);
+    if (run && run->count > 0) {
+      io_.start(run);
+    } else if (run) {
+      give_run_staging_back(*run);
+      io_.put_back(run);
+    }
     run = nullptr;
   };
   uint64_t i = 0;
   for (; i < request.count && may_read_ahead(); ++i) {
     BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
-    if (commons_.table.find(block) != kNoFrame) {
+    if (commons_.directory.find(block) != kNoFrame) {
       end_run();
       continue;
     }
@@ -62,22 +67,19 @@ void Partition::serve_prefetch(Request& request) {
       run->request.op = store::Op::kRead;
       run->request.offset_bytes = backing.offset_bytes;
     }
-    uint32_t frame = take_frame();
-    if (frame == kNone) break;
-    insert(frame, block, 0, true);
-    tell_of_fill(block, Access::kRead);
-    ahead_unused_.fetch_add_relaxed(1);
-    run->append_segment(commons_.frames.fill_address({global(frame), block}, run->staging, run->count),
+    const Organisation::Taken taken = take(block, 0, true);
+    if (taken.how == Organisation::Take::kNone) break;
+    if (taken.how == Organisation::Take::kPresent) {
+      end_run();
+      continue;
+    }
+    commons_.tell_of_fill(block, Access::kRead);
+    run->append_segment(commons_.frames.fill_address({taken.frame, block}, run->staging, run->count),
                         commons_.block_bytes());
     if (block == request.marker) run->marker = run->count;
-    run->frames[run->count++] = global(frame);
+    run->frames[run->count++] = taken.frame;
   }
   request.cursor = i;
-  if (run && run->count == 0) {
-    give_run_staging_back(*run);
-    io_.put_back(run);
-    run = nullptr;
-  }
   end_run();
   io_.submit();
 }
@@ -133,7 +135,7 @@ void Partition::finish_fill(IoOp& op, int error) {
   const bool demanded = op.kind == IoOp::Kind::kFill, seen = op.uses_seen;
   if (error == 0) install_run(op);
   for (uint32_t i = 0; i < op.count; ++i) {
-    AtomicPinWord& pin_word = commons_.table.word(op.frames[i]);
+    AtomicPinWord& pin_word = commons_.directory.word(op.frames[i]);
     if (error != 0 && demanded) {
       commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
     }
@@ -143,7 +145,7 @@ void Partition::finish_fill(IoOp& op, int error) {
     }
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
     const uint64_t cleared = seen || error != 0 ? 0 : PinWord::kAhead;
-    if (cleared != 0) ahead_used();
+    if (cleared != 0) organisation_->ahead_used();
     if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0, cleared))
       platform::futex_wake_all(pin_word.futex_half());
     if (error != 0) drop_failed(op.frames[i]);

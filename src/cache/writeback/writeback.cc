@@ -1,10 +1,11 @@
-// Write-behind: a dirty frame is written together with the dirty neighbours of its group, as one request in address order.
+#include "cache/writeback/writeback.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "base/check.h"
-#include "cache/partition/partition.h"
+#include "cache/partition/organisation.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
 
@@ -27,7 +28,7 @@ bool is_all_zero(const std::byte* data, uint64_t bytes) {
 }  // namespace
 
 // A run under construction: places [begin, end) of one group, whose frames are all `writing`.
-struct Partition::Run {
+struct Writeback::Run {
   uint64_t group_first;
   uint32_t begin;
   uint32_t end;
@@ -37,11 +38,11 @@ struct Partition::Run {
   uint32_t count() const { return end - begin; }
 };
 
-bool Partition::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
+bool Writeback::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
 
 // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
 // being written already, or has no home.
-Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
+Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
   IoOp* op = io_.take();
   if (!op) return Started::kNoOperation;
   if (!word(frame).try_begin_writing(pinned_too)) {
@@ -55,13 +56,13 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
     leave_homeless(frame, block);
     return Started::kNo;
   }
-  if (on_offer_[frame]) ++in_writing_;
+  organisation_.note_writing(frame);
   Run run;
   run.group_first = group_of(block) << kGroupShift;
   run.begin = static_cast<uint32_t>(block.value - run.group_first);
   run.end = run.begin + 1;
   run.first = backing;
-  run.frames[run.begin] = global(frame);
+  run.frames[run.begin] = frame;
   while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true)) {
   }
   while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false)) {
@@ -82,8 +83,8 @@ Partition::Started Partition::start_writeback(uint32_t frame, bool pinned_too) {
 // The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the range may
 // be handed out again, so that stores to it have to be noticed. If it has been meanwhile, one may have come before that: the
 // range is live before its owner stores to it, so whoever still finds no home after begin_writeback() has missed no store.
-void Partition::leave_homeless(uint32_t frame, BlockId block) {
-  const Resident resident{global(frame), block};
+void Writeback::leave_homeless(FrameId frame, BlockId block) {
+  const Resident resident{frame, block};
   commons_.frames.begin_writeback({&resident, 1});
   const bool is_wanted = commons_.blocks.locate_for_writeback(block).store != nullptr;
   commons_.frames.end_writeback(resident);
@@ -95,12 +96,12 @@ void Partition::leave_homeless(uint32_t frame, BlockId block) {
 
 // Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store. Not a pinned
 // one: that stays dirty, and a flush that comes to it would write it again, and all of its neighbours with it.
-bool Partition::extend_run(Run& run, bool forward) {
+bool Writeback::extend_run(Run& run, bool forward) {
   uint32_t place = forward ? run.end : run.begin - 1;
   BlockId block(run.group_first + place);
-  FrameId frame = commons_.table.find(block);
+  FrameId frame = commons_.directory.find(block);
   if (frame == kNoFrame) return false;
-  AtomicPinWord& pin_word = commons_.table.word(frame);
+  AtomicPinWord& pin_word = commons_.directory.word(frame);
   PinWord seen = pin_word.load_relaxed();
   if (!seen.dirty() || seen.writing() || seen.refs() > 0) return false;
   Backing backing = commons_.blocks.locate_for_writeback(block);
@@ -115,13 +116,13 @@ bool Partition::extend_run(Run& run, bool forward) {
     --run.begin;
     run.first = backing;
   }
-  if (on_offer_[local(frame)]) ++in_writing_;
+  organisation_.note_writing(frame);
   return true;
 }
 
 // Blocks at the ends of the run that are new to the store and all zero need not be written: they are clean as they are. The
 // run is protected from unnoticed stores already, so one that comes now makes its block dirty again.
-void Partition::leave_zeros_out(Run& run) {
+void Writeback::leave_zeros_out(Run& run) {
   auto left_out = [&](uint32_t place) {
     const FrameId frame = run.frames[place];
     const BlockId block(run.group_first + place);
@@ -129,8 +130,8 @@ void Partition::leave_zeros_out(Run& run) {
         !is_all_zero(commons_.data({frame, block}), commons_.block_bytes()))
       return false;
     commons_.frames.end_writeback({frame, block});
-    commons_.table.word(frame).end_writing();
-    settle_written(local(frame));
+    commons_.directory.word(frame).end_writing();
+    organisation_.note_settled(frame);
     count(Counter::zeros_left_out);
     return true;
   };
@@ -141,7 +142,7 @@ void Partition::leave_zeros_out(Run& run) {
   }
 }
 
-void Partition::issue_run(IoOp& op, const Run& run) {
+void Writeback::issue_run(IoOp& op, const Run& run) {
   op.kind = IoOp::Kind::kWriteback;
   op.store = run.first.store;
   op.first = BlockId(run.group_first + run.begin);
@@ -158,16 +159,16 @@ void Partition::issue_run(IoOp& op, const Run& run) {
 
 // A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are meant
 // to happen (they make it dirty again, so it is written once more).
-[[gnu::noinline]] void Partition::submit_writebacks() { io_.submit(); }
+[[gnu::noinline]] void Writeback::submit() { io_.submit(); }
 
-void Partition::finish_writeback(IoOp& op, int error) {
+void Writeback::finish(IoOp& op, int error) {
   if (error != 0) note_write_error(op, error);
   if (error == 0 && !write_error_) {
     write_error_ = Status::ok();
     retry_at_ns_ = backoff_ns_ = 0;
   }
   for (uint32_t i = 0; i < op.count; ++i) {
-    uint32_t frame = local(op.frames[i]);
+    const FrameId frame = op.frames[i];
     commons_.frames.end_writeback({op.frames[i], op.block(i)});
     if (error == 0) {
       commons_.blocks.written_back(op.block(i));
@@ -176,29 +177,17 @@ void Partition::finish_writeback(IoOp& op, int error) {
     } else {
       word(frame).end_writing_dirty();
     }
-    settle_written(frame);
+    organisation_.note_settled(frame);
   }
 }
 
-// A candidate whose write has ended is a clean one, or was used meanwhile.
-void Partition::settle_written(uint32_t frame) {
-  if (!on_offer_[frame]) return;
-  --in_writing_;
-  if (word(frame).load_relaxed().is_evictable() && !reserve_.full()) {
-    reserve_.push(frame);
-  } else {
-    on_offer_[frame] = 0;
-    policy_->on_keep(frame);
-  }
-}
-
-void Partition::note_write_error(const IoOp& op, int error) {
+void Writeback::note_write_error(const IoOp& op, int error) {
   write_error_ = Status(error, "cannot write block " + std::to_string(op.first.value) + " to " +
                                    op.store->describe_at(op.request.offset_bytes) + " at offset " +
                                    std::to_string(op.request.offset_bytes));
   backoff_ns_ = backoff_ns_ == 0 ? kBackoffFirstNs : std::min(2 * backoff_ns_, kBackoffMaxNs);
   retry_at_ns_ = platform::monotonic_ns() + backoff_ns_;
-  failed_write_sequence_ = std::max(failed_write_sequence_, op.sequence);
+  failed_sequence_ = std::max(failed_sequence_, op.sequence);
 }
 
 }  // namespace spw::cache

@@ -1,0 +1,286 @@
+#include "cache/page_sets/set_frames.h"
+
+#include <mutex>
+
+#include "base/check.h"
+#include "cache/writeback/writeback.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+SetFrames::SetFrames(Commons& commons, PartitionId id)
+    : Organisation(commons, id),
+      sets_(commons.directory.sets()->sets_of(id)),
+      rule_(commons.directory.sets()->rule()),
+      evict_batch_(static_cast<uint32_t>(
+          std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(frame_count_ / kBlocksASet, 1u)))) {
+  scheduled_.reserve(kScheduledMax);
+}
+
+// ---- Frames ----
+
+Organisation::Taken SetFrames::take(BlockId block, uint64_t refs, bool ahead) {
+  return take_within(block, refs, ahead, 1, kNear);
+}
+
+Organisation::Taken SetFrames::take_from_afar(BlockId block, uint64_t refs) {
+  return take_within(block, refs, false, kNear + 1, sets_.count() - 1);
+}
+
+// At home, or so many sets behind it.
+Organisation::Taken SetFrames::take_within(BlockId block, uint64_t refs, bool ahead, uint32_t nearest,
+                                           uint32_t farthest) {
+  const uint32_t home = home_of(block);
+  const PinWord filling = PinWord::filling(block, refs, ahead);
+  std::lock_guard lock(sets_[home].lock);
+  const FrameId present =
+      sets_.first_from_home(home, [&](AtomicPinWord& word) { return word.load_relaxed().holds(block); });
+  if (present != kNoFrame) return {Take::kPresent, present};
+  if (const unsigned slot = slot_in(home); slot != kNoSlot) {
+    occupy(home, 0, slot, filling);
+    return {Take::kTaken, sets_.frame(home, slot)};
+  }
+  farthest = std::min(farthest, sets_.count() - 1);
+  for (uint32_t distance = nearest; distance <= farthest; ++distance) {
+    const uint32_t set = sets_.behind(home, distance);
+    std::unique_lock other(sets_[set].lock, std::try_to_lock);
+    if (!other) continue;
+    const unsigned slot = slot_in(set);
+    if (slot == kNoSlot) continue;
+    occupy(home, distance, slot, filling);
+    return {Take::kTaken, sets_.frame(set, slot)};
+  }
+  schedule_if_dirty(home);
+  return {Take::kNone};
+}
+
+// Under the locks of both sets.
+void SetFrames::occupy(uint32_t home, uint32_t distance, unsigned slot, PinWord filling) {
+  const uint32_t set = sets_.behind(home, distance);
+  if (distance > 0) {
+    PageSet& at_home = sets_[home];
+    const uint32_t before = at_home.strayed.load_acquire() == 0 ? 0 : at_home.reach.load_relaxed();
+    at_home.reach.store_relaxed(std::max(before, distance));
+    at_home.strayed.fetch_add_acq_rel(1);
+    count(Counter::strayed_blocks);
+  }
+  if (filling.ahead()) ahead_unused_.fetch_add_relaxed(1);
+  sets_[set].frequencies.insert(rule_, slot, filling.block());
+  sets_[set].words[slot].store_release(filling);
+  schedule_if_dirty(set);
+}
+
+// A slot that the caller, who has the lock, may fill; evicts for it what has to go, which is more than one block where the limit has fallen.
+unsigned SetFrames::slot_in(uint32_t set) {
+  unsigned used = 0, slot = kNoSlot;
+  for (unsigned i = 0; i < kBlocksASet; ++i) {
+    if (sets_[set].words[i].load_relaxed().state() == FrameState::kFree)
+      slot = i;
+    else
+      ++used;
+  }
+  const unsigned most = ways(set);
+  if (used < most) {
+    note_taken();
+    return slot;
+  }
+  for (; used >= most && most > 0; --used) {
+    PinWord was;
+    slot = evict_in(set, &was);
+    if (slot == kNoSlot) return kNoSlot;
+    const Resident victim{sets_.frame(set, slot), was.block()};
+    commons_.frames.release({&victim, 1});
+    if (used > most) note_freed(1);
+  }
+  return most > 0 ? slot : kNoSlot;
+}
+
+// Takes the block that the rule names out of the set; its memory is to be released before the lock is let go.
+unsigned SetFrames::evict_in(uint32_t set, PinWord* was) {
+  if (commons_.frames.notes_uses()) learn_uses(set);
+  uint8_t eligible = 0;
+  for (unsigned i = 0; i < kBlocksASet; ++i)
+    if (sets_[set].words[i].load_relaxed().is_evictable()) eligible |= static_cast<uint8_t>(1u << i);
+  while (eligible != 0) {
+    const unsigned slot = sets_[set].frequencies.victim(rule_, eligible);
+    if (sets_[set].words[slot].try_free(false, was)) {
+      forget(set, slot, *was);
+      count(Counter::evictions);
+      commons_.tell_left(was->block());
+      return slot;
+    }
+    eligible &= static_cast<uint8_t>(~(1u << slot));
+  }
+  return kNoSlot;
+}
+
+// Where the program's uses are seen only when they are watched for, the referenced bit stands for those since the last look.
+void SetFrames::learn_uses(uint32_t set) {
+  for (unsigned i = 0; i < kBlocksASet; ++i) {
+    AtomicPinWord& pin_word = sets_[set].words[i];
+    const PinWord seen = pin_word.load_relaxed();
+    if (!seen.referenced() || !seen.is_droppable()) continue;
+    pin_word.clear_referenced();
+    commons_.frames.watch_for_use({sets_.frame(set, i), seen.block()});
+    sets_[set].frequencies.note_use(rule_, i);
+  }
+}
+
+// The slot's word has just been freed; `was` is what it was.
+void SetFrames::forget(uint32_t set, unsigned slot, PinWord was) {
+  sets_[set].frequencies.remove(rule_, slot, was.block());
+  if (const uint32_t home = home_of(was.block()); home != set) sets_[home].strayed.fetch_sub_acq_rel(1);
+  if (was.ahead()) ahead_used();
+}
+
+// ---- What the owner takes out ----
+
+void SetFrames::leave(FrameId frame, PinWord was) {
+  forget(sets_.set_of(frame), PageSets::slot_of(frame), was);
+  word(frame).store_release(leaving());
+  dropped_.push_back({frame, was.block()});
+}
+
+bool SetFrames::drop(FrameId frame, BlockId block, PinWord* was) {
+  std::lock_guard lock(sets_[sets_.set_of(frame)].lock);
+  if (!word(frame).load_relaxed().holds(block) || !word(frame).try_free(true, was)) return false;
+  leave(frame, *was);
+  return true;
+}
+
+bool SetFrames::drop_failed(FrameId frame) {
+  std::lock_guard lock(sets_[sets_.set_of(frame)].lock);
+  const PinWord was = word(frame).load_acquire();
+  if (was.state() != FrameState::kFailed || !word(frame).try_free_failed()) return false;
+  leave(frame, was);
+  return true;
+}
+
+void SetFrames::release_dropped() {
+  if (dropped_.empty()) return;
+  commons_.frames.release(dropped_);
+  for (const Resident& dropped : dropped_) word(dropped.frame).store_release(PinWord::free());
+  note_freed(static_cast<uint32_t>(dropped_.size()));
+  dropped_.clear();
+}
+
+// Set by set, one block of each in turn. Where a set has none that is clean, its dirty ones are written.
+uint32_t SetFrames::evict(uint32_t wanted) {
+  uint32_t evicted = 0;
+  for (uint32_t idle = 0; evicted < wanted && idle < sets_.count(); ++idle) {
+    const uint32_t set = hand_;
+    hand_ = sets_.behind(hand_, 1);
+    std::unique_lock lock(sets_[set].lock);
+    PinWord was;
+    const unsigned slot = evict_in(set, &was);
+    if (slot != kNoSlot) {
+      sets_[set].words[slot].store_release(leaving());
+      dropped_.push_back({sets_.frame(set, slot), was.block()});
+      ++evicted;
+      idle = 0;
+      continue;
+    }
+    lock.unlock();
+    if (writeback_->may_write_now()) write_dirty_in(set, kCleanWanted);
+  }
+  writeback_->submit();
+  release_dropped();
+  return evicted;
+}
+
+// ---- Write-behind ----
+
+// Under the set's lock, by whoever has just taken a frame of it.
+void SetFrames::schedule_if_dirty(uint32_t set) {
+  unsigned used = 0, clean = 0, dirty = 0;
+  for (AtomicPinWord& pin_word : sets_[set].words) {
+    const PinWord seen = pin_word.load_relaxed();
+    used += seen.state() != FrameState::kFree;
+    clean += seen.is_evictable() || seen.writing();
+    dirty += seen.is_droppable() && seen.dirty();
+  }
+  if (clean >= kCleanMin || dirty == 0 || used < ways(set) || sets_[set].is_scheduled.load_relaxed()) return;
+  std::lock_guard lock(schedule_lock_);
+  if (scheduled_.size() == kScheduledMax) return;
+  sets_[set].is_scheduled.store_relaxed(1);
+  scheduled_.push_back(set);
+  scheduled_count_.store_relaxed(static_cast<uint32_t>(scheduled_.size()));
+}
+
+void SetFrames::catch_up() {
+  if (scheduled_count_.load_relaxed() == 0 || !writeback_->may_write_now()) return;
+  uint32_t sets[kScheduledMax];
+  size_t taken;
+  {
+    std::lock_guard lock(schedule_lock_);
+    taken = scheduled_.size();
+    std::copy(scheduled_.begin(), scheduled_.end(), sets);
+    scheduled_.clear();
+    scheduled_count_.store_relaxed(0);
+  }
+  for (size_t i = 0; i < taken; ++i) {
+    sets_[sets[i]].is_scheduled.store_relaxed(0);
+    write_dirty_in(sets[i], kCleanWanted);
+  }
+  writeback_->submit();
+}
+
+// The least used first, until so many are clean, or will be. How many are on their way.
+unsigned SetFrames::write_dirty_in(uint32_t set, unsigned clean_wanted) {
+  unsigned clean = 0, under_way = 0;
+  uint8_t dirty = 0;
+  for (unsigned i = 0; i < kBlocksASet; ++i) {
+    const PinWord seen = sets_[set].words[i].load_relaxed();
+    clean += seen.is_evictable();
+    under_way += seen.writing() || seen.state() == FrameState::kFilling;
+    if (seen.is_droppable() && seen.dirty()) dirty |= static_cast<uint8_t>(1u << i);
+  }
+  while (dirty != 0 && clean + under_way < clean_wanted) {
+    unsigned slot = kNoSlot;
+    {
+      std::lock_guard lock(sets_[set].lock);
+      slot = sets_[set].frequencies.victim(rule_, dirty);
+    }
+    dirty &= static_cast<uint8_t>(~(1u << slot));
+    const Writeback::Started started = writeback_->start(sets_.frame(set, slot), false);
+    if (started == Writeback::Started::kNoOperation) return under_way + 1;  // all are in flight
+    under_way += started == Writeback::Started::kYes;
+  }
+  return under_way;
+}
+
+bool SetFrames::start_writes_for(BlockId block) {
+  const bool may_write = writeback_->may_write_now();
+  const uint32_t home = home_of(block);
+  unsigned under_way = 0;
+  for (uint32_t distance = 0; distance <= std::min(kNear, sets_.count() - 1); ++distance)
+    under_way += write_dirty_in(sets_.behind(home, distance), may_write ? kBlocksASet : 0);
+  writeback_->submit();
+  return under_way > 0;
+}
+
+void SetFrames::check_invariants() const {
+  std::vector<uint32_t> strayed(sets_.count());
+  uint32_t used = 0;
+  for (uint32_t set = 0; set < sets_.count(); ++set) {
+    sets_[set].frequencies.check_invariants(rule_);
+    for (const AtomicPinWord& pin_word : sets_[set].words) {
+      const PinWord seen = pin_word.load_acquire();
+      if (seen.state() == FrameState::kFree) continue;
+      ++used;
+      const uint32_t home = home_of(seen.block());
+      const uint32_t distance = (set + sets_.count() - home) % sets_.count();
+      SPW_CHECK(distance == 0 || distance <= sets_[home].reach.load_relaxed());
+      strayed[home] += distance > 0;
+    }
+  }
+  for (uint32_t set = 0; set < sets_.count(); ++set)
+    SPW_CHECK(sets_[set].strayed.load_relaxed() == strayed[set]);
+  SPW_CHECK(used_frames() == used);
+  SPW_CHECK(dropped_.empty());
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,41 @@
+// What all partitions of a cache share.
+#pragma once
+
+#include "cache/cache.h"
+#include "cache/directory.h"
+#include "cache/frame_pool/frame_source.h"
+#include "cache/partition/fill_errors.h"
+#include "cache/partition/store_set.h"
+
+namespace spw::cache {
+
+struct Commons {
+  Options options;
+  Directory& directory;
+  FrameSource& frames;
+  BlockSource& blocks;
+  FillErrors& errors;
+  StoreSet& written_stores;
+  FrameSource::Placement placement;
+  bool owner_fills =
+      false;  // demand fills go through the owner's queue (dedicated) or are the client's (combining)
+
+  uint64_t block_bytes() const { return uint64_t{1} << options.block_shift; }
+  std::byte* data(Resident resident) const {
+    uint64_t index = placement.by_block ? resident.block.value : resident.frame.value;
+    return placement.base + (index << options.block_shift);
+  }
+  // A frame was taken for the block, which is about to be filled.
+  void tell_of_fill(BlockId block, Access access) const {
+    if (!options.observer) [[likely]]
+      return;
+    const bool is_read = access != Access::kOverwrite && blocks.locate_for_fill(block).has_contents;
+    is_read ? options.observer->came(block) : options.observer->ended(block, 1);
+  }
+  void tell_left(BlockId block) const {
+    if (options.observer) [[unlikely]]
+      options.observer->left(block);
+  }
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,111 @@
+// How a partition keeps its frames: who gets one, and who has to leave for it. Two ways:
+//
+//   RankedFrames  (ranked_frames.h)            a policy ranks all of the partition's blocks; only the owner changes anything
+//   SetFrames     (../page_sets/set_frames.h)  sets of eight frames; clients take frames by themselves, under a set's lock
+//
+// Either way a block's dirty bit is cleared, and its writeback begun and ended, by the partition's owner only. So a dirty frame keeps its
+// block until the owner does something.
+// Threads: the owner's, but for take() of SetFrames, ahead_used() and the counts.
+#pragma once
+
+#include <algorithm>
+
+#include "cache/partition/commons.h"
+#include "cache/partition/touch_ring.h"
+
+namespace spw::cache {
+
+class Writeback;
+
+class Organisation {
+ public:
+  Organisation(Commons& commons, PartitionId id)
+      : commons_(commons),
+        id_(id),
+        frame_count_(commons.directory.frames_of(id)),
+        limit_(frame_count_),
+        free_count_(frame_count_) {}
+  virtual ~Organisation() = default;
+  // Second step of construction: who writes what has to be written before it can leave.
+  void use(Writeback& writeback) { writeback_ = &writeback; }
+
+  enum class Take : uint8_t {
+    kTaken,    // `frame` holds the block now, which is to be filled: its word says so, with `refs` references
+    kPresent,  // the block has a frame already
+    kNone,     // nothing can be evicted for it now
+  };
+  struct Taken {
+    Take how;
+    FrameId frame = kNoFrame;
+  };
+  virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
+  // take() by the owner found none: starts the writes that will make room for the block. Whether it is worth waiting for them.
+  virtual bool start_writes_for(BlockId block) = 0;
+  // Like take(), wherever a frame may be: when it is not worth waiting.
+  virtual Taken take_from_afar(BlockId, uint64_t /*refs*/) { return {Take::kNone}; }
+  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then.
+  virtual uint32_t evict(uint32_t wanted) = 0;
+  // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The frame is free once
+  // release_dropped() was called.
+  virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;
+  virtual bool drop_failed(FrameId frame) = 0;
+  virtual void release_dropped() = 0;
+  // The frame's block is being written; and that has ended.
+  virtual void note_writing(FrameId) {}
+  virtual void note_settled(FrameId) {}
+  // What clients noted for the owner to do.
+  virtual void catch_up() {}
+  // There is so much of that that the owner should be called.
+  virtual bool wants_owner() const { return false; }
+  // Frames of the partition beyond so many were never used.
+  virtual uint32_t frames_ever_used() const = 0;
+  // Blocks that are best evicted at once.
+  virtual uint32_t evict_batch() const = 0;
+  virtual uint64_t metadata_bytes() const = 0;
+  virtual void check_invariants() const = 0;
+
+  // The partition's policy is told by clients which uses ended.
+  virtual bool wants_touches() const { return false; }
+  TouchRings& touches() { return touches_; }
+
+  // A block that was read ahead has been used, or is gone.
+  void ahead_used() { ahead_unused_.fetch_sub_relaxed(1); }
+  uint32_t ahead_unused() const { return ahead_unused_.load_relaxed(); }
+
+  // Frames that a miss may take without an eviction.
+  uint32_t free_frames() const {
+    const uint32_t used = used_frames(), limit = limit_.load_relaxed();
+    return used < limit ? limit - used : 0;
+  }
+  uint32_t used_frames() const { return frame_count_ - free_count_.load_relaxed(); }
+  uint32_t peak_frames() const { return peak_.load_relaxed(); }
+  uint32_t frame_count() const { return frame_count_; }
+  // Frames that may be in use, from the next miss on.
+  uint32_t limit() const { return limit_.load_relaxed(); }
+  void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
+
+ protected:
+  FrameId first_frame() const { return commons_.directory.first_frame(id_); }
+  AtomicPinWord& word(FrameId frame) const { return commons_.directory.word(frame); }
+  void note_taken() {
+    const uint32_t free = free_count_.fetch_sub_relaxed(1) - 1;
+    uint32_t peak = peak_.load_relaxed();
+    while (peak < frame_count_ - free && !peak_.cas_weak_acquire(peak, frame_count_ - free)) {
+    }
+  }
+  void note_freed(uint32_t frames) { free_count_.fetch_add_relaxed(frames); }
+
+  Commons& commons_;
+  const PartitionId id_;
+  const uint32_t frame_count_;
+  Writeback* writeback_ = nullptr;
+  TouchRings touches_;
+  Atomic<uint32_t> ahead_unused_;
+
+ private:
+  Atomic<uint32_t> limit_;
+  Atomic<uint32_t> free_count_;
+  Atomic<uint32_t> peak_;
+};
+
+}  // namespace spw::cache

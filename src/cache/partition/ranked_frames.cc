@@ -1,0 +1,217 @@
+#include "cache/partition/ranked_frames.h"
+
+#include "base/check.h"
+#include "cache/writeback/writeback.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+uint32_t reserve_high_of(uint32_t frames, const Options& options) {
+  uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
+  uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
+  return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
+}
+
+}  // namespace
+
+RankedFrames::RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Policy> policy)
+    : Organisation(commons, id),
+      reserve_high_(reserve_high_of(frame_count_, commons.options)),
+      evict_batch_(
+          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
+      policy_(std::move(policy)),
+      wants_touches_(policy_->wants_touches()),
+      on_offer_(frame_count_),
+      reserve_(kReserveSlack * reserve_high_) {
+  free_.reserve(frame_count_);
+  victims_.reserve(std::max<size_t>(evict_batch_, kGroupBlocks));
+}
+
+void RankedFrames::catch_up() {
+  if (wants_touches_ && touches_.bell_rang()) learn_touches();
+}
+
+Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead) {
+  const uint32_t frame = take_frame();
+  if (frame == kNone) return {Take::kNone};
+  if (ahead) ahead_unused_.fetch_add_relaxed(1);
+  word(frame).store_release(PinWord::filling(block, refs, ahead));
+  commons_.directory.ranked()->insert(block, global(frame));
+  policy_->on_insert(frame, block);
+  return {Take::kTaken, global(frame)};
+}
+
+uint32_t RankedFrames::take_frame() {
+  const uint32_t used = used_frames(), most = limit();
+  if (used >= most && evict(used - most + evict_batch_) <= used - most) return kNone;
+  uint32_t frame;
+  if (!free_.empty()) {
+    frame = free_.back();
+    free_.pop_back();
+  } else {
+    frame = fresh_++;
+  }
+  note_taken();
+  return frame;
+}
+
+// The frame's word has just been freed; `was` is what it was.
+void RankedFrames::remove(uint32_t frame, PinWord was) {
+  commons_.directory.ranked()->erase(was.block(), global(frame));
+  policy_->on_remove(frame);
+  on_offer_[frame] = 0;
+  if (was.ahead()) ahead_used();
+  victims_.push_back({global(frame), was.block()});
+}
+
+void RankedFrames::free_later(uint32_t frame) {
+  free_.push_back(frame);
+  note_freed(1);
+}
+
+bool RankedFrames::drop(FrameId frame, BlockId block, PinWord* was) {
+  if (!Organisation::word(frame).load_relaxed().holds(block) || !Organisation::word(frame).try_free(true, was)) return false;
+  remove(local(frame), *was);
+  free_later(local(frame));
+  return true;
+}
+
+bool RankedFrames::drop_failed(FrameId frame) {
+  const PinWord was = Organisation::word(frame).load_acquire();
+  if (was.state() != FrameState::kFailed || !Organisation::word(frame).try_free_failed()) return false;
+  remove(local(frame), was);
+  free_later(local(frame));
+  return true;
+}
+
+// Before any frame of theirs is filled again, and before the owner lets go.
+void RankedFrames::release_dropped() {
+  commons_.frames.release(victims_);
+  victims_.clear();
+}
+
+FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
+  PinWord seen = word(frame).load_relaxed();
+  if (on_offer_[frame] || !seen.is_droppable()) return Verdict::kBusy;
+  if (!seen.referenced()) return Verdict::kEvictable;
+  word(frame).clear_referenced();
+  if (commons_.frames.notes_uses()) commons_.frames.watch_for_use({global(frame), seen.block()});
+  return Verdict::kReferenced;
+}
+
+uint32_t RankedFrames::evict_one() {
+  if (reserve_.size() + in_writing_ <= reserve_high_ / 2) refill_reserve();
+  // A candidate that was used since it was chosen is spared, but not for ever: under pins that come and go all the
+  // time every candidate has been used.
+  uint32_t pardons = reserve_high_;
+  for (uint32_t tries = 0; tries < kReserveSlack * reserve_high_; ++tries) {
+    if (reserve_.size() == 0) refill_reserve();
+    if (reserve_.size() == 0) return kNone;
+    uint32_t frame = reserve_.pop();
+    PinWord was = word(frame).load_relaxed();
+    if (!on_offer_[frame] || was.writing()) continue;  // gone; or dirtied again, and back when it is written
+    bool spared = was.referenced() && pardons > 0;
+    if (!spared && word(frame).try_free(false, &was)) {
+      remove(frame, was);
+      count(Counter::evictions);
+      commons_.tell_left(was.block());
+      return frame;
+    }
+    if (spared) --pardons;
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+  }
+  return kNone;
+}
+
+// The victims' memory is released together.
+uint32_t RankedFrames::evict(uint32_t wanted) {
+  uint32_t evicted = 0;
+  while (evicted < wanted) {
+    const uint32_t frame = evict_one();
+    if (frame == kNone) break;
+    free_.push_back(frame);
+    ++evicted;
+  }
+  release_dropped();
+  note_freed(evicted);
+  return evicted;
+}
+
+void RankedFrames::learn_touches() {
+  uint32_t lost = touches_.drain([this](uint32_t frame) { policy_->on_touch(frame); });
+  if (lost > 0) count(Counter::touch_events_dropped, lost);
+}
+
+void RankedFrames::refill_reserve() {
+  if (wants_touches_) learn_touches();
+  policy_->on_limit(limit());
+  const bool may_write = writeback_->may_write_now();
+  uint32_t looks_left = frame_count_ + reserve_high_;
+  while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {
+    uint32_t frame = policy_->next_candidate(*this);
+    if (frame == kNoCandidate) break;
+    on_offer_[frame] = 1;
+    if (!word(frame).load_relaxed().dirty()) {
+      reserve_.push(frame);
+      continue;
+    }
+    const Writeback::Started started =
+        may_write ? writeback_->start(global(frame), false) : Writeback::Started::kNo;
+    if (started == Writeback::Started::kYes) continue;
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+    if (started == Writeback::Started::kNoOperation) break;  // all are in flight, so some will be free soon
+  }
+  writeback_->submit();
+}
+
+void RankedFrames::note_writing(FrameId frame) {
+  if (on_offer_[local(frame)]) ++in_writing_;
+}
+
+// A candidate whose write has ended is a clean one, or was used meanwhile.
+void RankedFrames::note_settled(FrameId written) {
+  const uint32_t frame = local(written);
+  if (!on_offer_[frame]) return;
+  --in_writing_;
+  if (word(frame).load_relaxed().is_evictable() && !reserve_.full()) {
+    reserve_.push(frame);
+  } else {
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+  }
+}
+
+uint64_t RankedFrames::metadata_bytes() const {
+  return sizeof(*this) + policy_->metadata_bytes() + free_.capacity() * sizeof(uint32_t) + on_offer_.size() +
+         reserve_.metadata_bytes();
+}
+
+void RankedFrames::check_invariants() const {
+  std::vector<uint8_t> is_free(frame_count_);
+  for (uint32_t frame : free_) {
+    SPW_CHECK(frame < fresh_ && !is_free[frame]);
+    is_free[frame] = 1;
+  }
+  std::vector<uint8_t> may_be_offered(frame_count_);
+  uint32_t writing_on_offer = 0;
+  for (uint32_t frame = 0; frame < frame_count_; ++frame) {
+    const PinWord seen = word(frame).load_acquire();
+    const bool unused = is_free[frame] || frame >= fresh_;
+    SPW_CHECK(unused == (seen.state() == FrameState::kFree));
+    SPW_CHECK(!(unused && on_offer_[frame]));
+    may_be_offered[frame] = !unused && !on_offer_[frame];
+    writing_on_offer += seen.writing() && on_offer_[frame];
+  }
+  SPW_CHECK(frame_count_ - used_frames() == free_.size() + (frame_count_ - fresh_));
+  SPW_CHECK(in_writing_ == writing_on_offer);
+  policy_->check_invariants(may_be_offered);
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,79 @@
+// A partition whose blocks an eviction policy ranks.
+//
+// Where frames come from, in this order: dropped frames, frames never used, the reserve. The *reserve* is a queue of
+// clean eviction candidates, still cached and still hit by clients; it is refilled from the policy before it is empty. A
+// candidate that is dirty is written behind first, together with its dirty neighbours (writeback/writeback.h), and enters the
+// reserve when the write is done. So a miss nearly always finds a clean victim at once.
+//
+//     policy --clean--> reserve --not used meanwhile--> evicted
+//            --dirty--> being written --still clean, unpinned--> reserve          (both: `on offer` to the policy)
+//
+// Invariants: free + never used + in the table = frames of the partition
+//             in_writing_ = frames on offer and being written
+//             reserve + in_writing_ <= reserve_high after a refill
+//             ahead_unused >= frames with the ahead bit (a client clears the bit first, then counts)
+// Threads: the owner's.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/eviction/policy.h"
+#include "cache/partition/organisation.h"
+#include "cache/partition/reserve.h"
+
+namespace spw::cache {
+
+// A reserve holds at most this share of a partition's frames.
+inline constexpr uint32_t kReserveShare = 8;
+// Room for candidates that left the reserve by another way and are still queued.
+inline constexpr uint32_t kReserveSlack = 4;
+
+class RankedFrames final : public Organisation, private FrameProbe {
+ public:
+  RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Policy> policy);
+
+  Taken take(BlockId block, uint64_t refs, bool ahead) override;
+  bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
+  uint32_t evict(uint32_t wanted) override;
+  bool drop(FrameId frame, BlockId block, PinWord* was) override;
+  bool drop_failed(FrameId frame) override;
+  void release_dropped() override;
+  void note_writing(FrameId frame) override;
+  void note_settled(FrameId frame) override;
+  void catch_up() override;
+  uint32_t frames_ever_used() const override { return fresh_; }
+  uint32_t evict_batch() const override { return evict_batch_; }
+  uint64_t metadata_bytes() const override;
+  void check_invariants() const override;
+  bool wants_touches() const override { return wants_touches_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // Local frame indices from here on.
+  FrameId global(uint32_t frame) const { return FrameId(first_frame().value + frame); }
+  uint32_t local(FrameId frame) const { return frame.value - first_frame().value; }
+  AtomicPinWord& word(uint32_t frame) const { return Organisation::word(global(frame)); }
+  Verdict probe(uint32_t frame) override;
+
+  uint32_t take_frame();
+  uint32_t evict_one();
+  void refill_reserve();
+  void learn_touches();
+  void remove(uint32_t frame, PinWord was);
+  void free_later(uint32_t frame);
+
+  const uint32_t reserve_high_;
+  const uint32_t evict_batch_;
+  std::unique_ptr<Policy> policy_;
+  const bool wants_touches_;
+  std::vector<uint32_t> free_;     // dropped frames
+  uint32_t fresh_ = 0;             // frames from here on were never used
+  std::vector<uint8_t> on_offer_;  // one a frame
+  std::vector<Resident> victims_;  // out of the table, their memory not released yet; empty between requests
+  Reserve reserve_;
+  uint32_t in_writing_ = 0;
+};
+
+}  // namespace spw::cache

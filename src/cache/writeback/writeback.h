@@ -1,0 +1,56 @@
+// Write-behind of one partition: a dirty frame is written together with the dirty neighbours of its group, as one request in address
+// order.
+//
+// Invariant: only a frame that is dirty begins to be written, and it keeps its block until finish() (see organisation.h).
+// Threads: the owner's. After a write failed, new ones wait for a while that doubles with each failure.
+#pragma once
+
+#include "cache/partition/commons.h"
+#include "cache/partition/partition_io.h"
+
+namespace spw::cache {
+
+class Organisation;
+
+class Writeback {
+ public:
+  Writeback(Commons& commons, PartitionIo& io, Organisation& organisation)
+      : commons_(commons), io_(io), organisation_(organisation), run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
+
+  enum class Started : uint8_t { kYes, kNo, kNoOperation };
+  // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
+  // being written already, or has no home. On its way after submit().
+  Started start(FrameId frame, bool pinned_too);
+  void submit();
+  // The operation, of kind kWriteback, has come back.
+  void finish(IoOp& op, int error);
+
+  bool may_write_now() const;
+  // The last failed write, while writes fail, and the latest operation that failed.
+  const Status& error() const { return write_error_; }
+  uint64_t failed_sequence() const { return failed_sequence_; }
+  // `store` is about to go.
+  void forget_store() { noted_store_ = nullptr; }
+
+ private:
+  struct Run;
+  bool extend_run(Run& run, bool forward);
+  void leave_homeless(FrameId frame, BlockId block);
+  void issue_run(IoOp& op, const Run& run);
+  void leave_zeros_out(Run& run);
+  void note_write_error(const IoOp& op, int error);
+  AtomicPinWord& word(FrameId frame) const { return commons_.directory.word(frame); }
+
+  Commons& commons_;
+  PartitionIo& io_;
+  Organisation& organisation_;
+  const uint32_t run_blocks_max_;
+  store::Store* noted_store_ = nullptr;  // the last one put into written_stores
+  // New writes wait until retry_at_ns_.
+  Status write_error_;
+  uint64_t retry_at_ns_ = 0;
+  uint64_t backoff_ns_ = 0;
+  uint64_t failed_sequence_ = 0;
+};
+
+}  // namespace spw::cache
