@@ -2,6 +2,7 @@
 
   policies   miss ratios of all policies, in a simulated cache of six sizes: whether the default is the best one
   sets       page sets (SA-cache's Figure 6): whether frequencies with history miss no more than CLOCK does
+  iops       random reads through the cache (SA-cache's Figure 3), ranked and in page sets, beside direct I/O with as many threads
   advise     what --curve on costs a program, and whether twice the memory brings what the curve says
   estimates  miss-ratio curves: how far the linear-time ones are off the exact one, and what an access costs
 
@@ -10,6 +11,7 @@ times. Figures go to policies.json.
 """
 import dataclasses
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -42,6 +44,11 @@ ADVISED = (
 )
 ADVISE_COST_MAX = 1.10  # the paper on durable sections reports 6.8 % for its sampling
 ADVISE_TURNS = 3
+# Random reads: blocks of 4 KiB of the file, how long and how often each kind reads, by so many threads, with these policies.
+IOPS_BLOCKS, IOPS_SECONDS, IOPS_TURNS = 1 << 20, 1, 8
+IOPS_THREADS = (1, 2, 16, 64)
+IOPS_POLICIES = (DEFAULT, "sa-nrlfu")
+IOPS_MIN = 0.95
 
 
 @dataclasses.dataclass
@@ -157,7 +164,29 @@ def advise(bench: Bench) -> None:
             one_advised(bench, name, program, arguments, max(memory_bytes // bench.scale, 16 * MIB), engine, build)
 
 
-SECTIONS = {"policies": policies, "sets": sets, "advise": advise, "estimates": estimates}
+def iops(bench: Bench) -> None:
+    """The disk drifts from one second to the next: ratios of neighbouring turns, and their median."""
+    file, blocks = bench.programs.store / "iops", IOPS_BLOCKS // bench.scale
+    with file.open("wb") as out:
+        for _ in range(blocks // 256):
+            out.write(os.urandom(MIB))
+        os.fsync(out.fileno())
+    machine.settle()
+    run = subprocess.run([bench.programs.build / "bin" / "iops_bench", file, str(blocks), str(IOPS_SECONDS), str(IOPS_TURNS),
+                          *map(str, IOPS_THREADS), "--", *IOPS_POLICIES], stdout=subprocess.PIPE, text=True, check=True)
+    file.unlink()
+    for found in json.loads(run.stdout):
+        rates = found["reads_per_s"]
+        for policy in IOPS_POLICIES:
+            ratios = {peer: statistics.median(ours / theirs for ours, theirs in zip(rates[policy], rates[peer], strict=True))
+                      for peer in ("direct", "direct, spread")}
+            bench.add(Row("iops", f"{policy}, {found['threads']} threads: reads a second, direct I/O into as much memory",
+                          statistics.median(rates[policy]), statistics.median(rates["direct, spread"]), "reads/s",
+                          ratio=ratios["direct, spread"], target=IOPS_MIN, at_most=False,
+                          note=f"{ratios['direct']:.2f} of direct I/O into one buffer a thread"))
+
+
+SECTIONS = {"policies": policies, "sets": sets, "iops": iops, "advise": advise, "estimates": estimates}
 
 
 def main(arguments: list[str]) -> int:

@@ -60,7 +60,9 @@ class Directory {
   // The frame that seems to hold `block`, or kNoFrame.
   FrameId find(BlockId block) const { return sets_ ? sets_->find(block) : ranked_->find(block); }
 
-  void prefetch_slot(BlockId block) const { sets_ ? sets_->prefetch_set(block) : ranked_->prefetch_slot(block); }
+  void prefetch_slot(BlockId block) const {
+    sets_ ? sets_->prefetch_set(block) : ranked_->prefetch_slot(block);
+  }
   void prefetch_word(BlockId block) const {
     if (ranked_) ranked_->prefetch_word(block);
   }

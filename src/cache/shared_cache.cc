@@ -43,7 +43,10 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
 }
 
 Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(PartitionId partition) {
-  if (directory_.sets()) return std::unique_ptr<Organisation>(new SetFrames(commons_, partition));
+  if (directory_.sets()) {
+    directory_.sets()->count_pins(!frames_->notes_uses());
+    return std::unique_ptr<Organisation>(new SetFrames(commons_, partition));
+  }
   const Options& options = commons_.options;
   const uint32_t frames = directory_.frames_of(partition);
   std::unique_ptr<Policy> policy;
@@ -207,7 +210,7 @@ SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId blo
                                                      Status* status) {
   if (commons_.placement.by_block && !blocks_.locate_for_fill(block).has_contents) return Step::kAgain;
   Partition& partition = partition_of(block);
-  const Organisation::Taken taken = partition.organisation().take(block, 1, false);
+  const Organisation::Taken taken = partition.organisation().take_alone(block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
   out->frame = taken.frame;
   out->was_miss = true;

@@ -11,6 +11,7 @@
 #include "abi/abi.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
+#include "cache/page_sets/page_set_table.h"
 #include "front/interpose/context.h"
 #include "front/mapped/engine.h"
 #include "front/translate/engine.h"
@@ -70,7 +71,8 @@ unsigned partition_count(uint32_t frames, unsigned cpus) {
 cache::Options cache_options(const Options& options, uint32_t frames) {
   unsigned cpus = platform::cpu_count();
   bool dedicated = options.delegation == DelegationChoice::kDedicated ||
-                   (options.delegation == DelegationChoice::kAuto && cpus >= kDedicatedCpusMin);
+                   (options.delegation == DelegationChoice::kAuto && cpus >= kDedicatedCpusMin &&
+                    !cache::set_rule_named(options.policy));  // page sets have no servers
   cache::Options result;
   result.frame_count = frames;
   result.partitions = partition_count(frames, cpus);

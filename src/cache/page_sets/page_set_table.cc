@@ -13,7 +13,8 @@ struct NamedRule {
   std::string_view name;
   SetRule rule;
 };
-constexpr NamedRule kRules[] = {{"sa-lru", SetRule::kLru}, {"sa-lfu", SetRule::kLfu}, {"sa-nrlfu", SetRule::kNrLfu}};
+constexpr NamedRule kRules[] = {
+    {"sa-lru", SetRule::kLru}, {"sa-lfu", SetRule::kLfu}, {"sa-nrlfu", SetRule::kNrLfu}};
 
 }  // namespace
 
@@ -39,7 +40,8 @@ PageSetTable::PageSetTable(SetRule rule, uint32_t frame_count, uint32_t partitio
   if (rule == SetRule::kLru)
     for (uint32_t i = 0; i < set_count_; ++i) new (&sets[i].frequencies) SetFrequencies;
   for (uint32_t first = 0; first < set_count_; first += sets_per_partition_)
-    partitions_.emplace_back(sets + first, std::min(sets_per_partition_, set_count_ - first), first * kBlocksASet);
+    partitions_.emplace_back(sets + first, std::min(sets_per_partition_, set_count_ - first),
+                             first * kBlocksASet);
 }
 
 }  // namespace spw::cache

@@ -27,7 +27,9 @@ class PageSets {
 
   uint32_t count() const { return count_; }
   PageSet& operator[](uint32_t set) const { return sets_[set]; }
-  FrameId frame(uint32_t set, unsigned slot) const { return FrameId(first_frame_ + set * kBlocksASet + slot); }
+  FrameId frame(uint32_t set, unsigned slot) const {
+    return FrameId(first_frame_ + set * kBlocksASet + slot);
+  }
   uint32_t set_of(FrameId frame) const { return (frame.value - first_frame_) / kBlocksASet; }
   static unsigned slot_of(FrameId frame) { return frame.value % kBlocksASet; }
   uint32_t behind(uint32_t set, uint32_t distance) const {
@@ -36,7 +38,8 @@ class PageSets {
 
   // `index`: the block's number among those of its partition.
   uint32_t home_of(uint64_t index) const {
-    const auto run = count_ == 1 ? index : static_cast<uint64_t>((static_cast<unsigned __int128>(index) * inverse_) >> 64);
+    const auto run =
+        count_ == 1 ? index : static_cast<uint64_t>((static_cast<unsigned __int128>(index) * inverse_) >> 64);
     const uint64_t turn = (((run * 0xD6E8FEB86659FD93u) >> 32) * count_) >> 32;
     const uint64_t set = index - run * count_ + turn;
     return static_cast<uint32_t>(set < count_ ? set : set - count_);
@@ -76,6 +79,8 @@ class PageSetTable {
   static Result<platform::Mapping> map_memory(uint32_t frame_count);
 
   SetRule rule() const { return rule_; }
+  // Whether pins tell of all uses; otherwise they count none (SetFrames::learn_uses). Before the first pin.
+  void count_pins(bool do_they) { counts_pins_ = do_they; }
   const PartitionMap& map() const { return map_; }
   uint32_t frame_count() const { return set_count_ * kBlocksASet; }
   uint32_t frames_per_partition() const { return sets_per_partition_ * kBlocksASet; }
@@ -92,7 +97,7 @@ class PageSetTable {
     *frame = sets.first_from_home(
         home, [&](AtomicPinWord& word) { return word.try_pin(block, for_write, before); });
     if (*frame == kNoFrame) return false;
-    note_use(sets[sets.set_of(*frame)], PageSets::slot_of(*frame));
+    if (counts_pins_) note_use(sets[sets.set_of(*frame)], PageSets::slot_of(*frame));
     return true;
   }
   FrameId find(BlockId block) const {
@@ -117,6 +122,7 @@ class PageSetTable {
   }
 
   SetRule rule_;
+  bool counts_pins_ = true;
   PartitionMap map_;
   uint32_t set_count_;
   uint32_t sets_per_partition_;

@@ -15,15 +15,22 @@ SetFrames::SetFrames(Commons& commons, PartitionId id)
     : Organisation(commons, id),
       sets_(commons.directory.sets()->sets_of(id)),
       rule_(commons.directory.sets()->rule()),
-      evict_batch_(static_cast<uint32_t>(
-          std::clamp<size_t>(commons.frames.release_batch_max(), 1, std::max(frame_count_ / kBlocksASet, 1u)))) {
-  scheduled_.reserve(kScheduledMax);
+      evict_batch_(
+          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, kDroppedMax))),
+      scheduled_many_(std::min(kScheduledMany, sets_.count())) {
+  scheduled_.reserve(std::min(kScheduledMax, sets_.count()));
 }
 
 // ---- Frames ----
 
 Organisation::Taken SetFrames::take(BlockId block, uint64_t refs, bool ahead) {
   return take_within(block, refs, ahead, 1, kNear);
+}
+
+// A set of which something is being written waits for that, and so for the owner, rather than send its blocks astray.
+Organisation::Taken SetFrames::take_alone(BlockId block) {
+  const bool waits = is_being_written(home_of(block));
+  return take_within(block, 1, false, 1, waits ? 0 : kNear);
 }
 
 Organisation::Taken SetFrames::take_from_afar(BlockId block, uint64_t refs) {
@@ -39,7 +46,7 @@ Organisation::Taken SetFrames::take_within(BlockId block, uint64_t refs, bool ah
   const FrameId present =
       sets_.first_from_home(home, [&](AtomicPinWord& word) { return word.load_relaxed().holds(block); });
   if (present != kNoFrame) return {Take::kPresent, present};
-  if (const unsigned slot = slot_in(home); slot != kNoSlot) {
+  if (const unsigned slot = slot_in(home, home); slot != kNoSlot) {
     occupy(home, 0, slot, filling);
     return {Take::kTaken, sets_.frame(home, slot)};
   }
@@ -48,7 +55,7 @@ Organisation::Taken SetFrames::take_within(BlockId block, uint64_t refs, bool ah
     const uint32_t set = sets_.behind(home, distance);
     std::unique_lock other(sets_[set].lock, std::try_to_lock);
     if (!other) continue;
-    const unsigned slot = slot_in(set);
+    const unsigned slot = slot_in(set, home);
     if (slot == kNoSlot) continue;
     occupy(home, distance, slot, filling);
     return {Take::kTaken, sets_.frame(set, slot)};
@@ -73,46 +80,71 @@ void SetFrames::occupy(uint32_t home, uint32_t distance, unsigned slot, PinWord 
   schedule_if_dirty(set);
 }
 
-// A slot that the caller, who has the lock, may fill; evicts for it what has to go, which is more than one block where the limit has fallen.
-unsigned SetFrames::slot_in(uint32_t set) {
-  unsigned used = 0, slot = kNoSlot;
-  for (unsigned i = 0; i < kBlocksASet; ++i) {
-    if (sets_[set].words[i].load_relaxed().state() == FrameState::kFree)
-      slot = i;
-    else
-      ++used;
-  }
-  const unsigned most = ways(set);
-  if (used < most) {
-    note_taken();
-    return slot;
-  }
-  for (; used >= most && most > 0; --used) {
-    PinWord was;
-    slot = evict_in(set, &was);
-    if (slot == kNoSlot) return kNoSlot;
-    const Resident victim{sets_.frame(set, slot), was.block()};
-    commons_.frames.release({&victim, 1});
-    if (used > most) note_freed(1);
-  }
-  return most > 0 ? slot : kNoSlot;
+unsigned SetFrames::used_in(uint32_t set) const {
+  unsigned used = 0;
+  for (const AtomicPinWord& pin_word : sets_[set].words)
+    used += pin_word.load_relaxed().state() != FrameState::kFree;
+  return used;
 }
 
-// Takes the block that the rule names out of the set; its memory is to be released before the lock is let go.
-unsigned SetFrames::evict_in(uint32_t set, PinWord* was) {
+bool SetFrames::is_being_written(uint32_t set) const {
+  return std::any_of(std::begin(sets_[set].words), std::end(sets_[set].words),
+                     [](const AtomicPinWord& pin_word) { return pin_word.load_relaxed().writing(); });
+}
+
+// A slot that may be filled by the caller, who has the locks of `set` and `home`; evicts for it what has to go, which is more than one
+// block where the limit has fallen.
+unsigned SetFrames::slot_in(uint32_t set, uint32_t home) {
+  const unsigned most = ways(set);
+  unsigned used = used_in(set);
+  if (used < most && used_frames() < limit()) {
+    note_taken();
+    for (unsigned slot = 0;; ++slot)
+      if (sets_[set].words[slot].load_relaxed().state() == FrameState::kFree) return slot;
+  }
+  if (most == 0) return kNoSlot;
+  for (;; --used) {
+    const unsigned slot = evict_alone(set, home);
+    if (slot == kNoSlot || used <= most) return slot;
+    note_freed(1);
+  }
+}
+
+// The slot of the block that the rule names, which is out of the set then, its memory released. Under the locks of `set` and `home`.
+unsigned SetFrames::evict_alone(uint32_t set, uint32_t home) {
+  PinWord was;
+  std::unique_lock<SetLock> of_stray;
+  const unsigned slot = evict_in(set, &was, [&](uint32_t other) {
+    if (other == home) return true;
+    of_stray = std::unique_lock(sets_[other].lock, std::try_to_lock);
+    return of_stray.owns_lock();
+  });
+  if (slot == kNoSlot) return kNoSlot;
+  const Resident victim{sets_.frame(set, slot), was.block()};
+  commons_.frames.release({&victim, 1});
+  return slot;
+}
+
+// Frees the word of the block that the rule names. Under the set's lock; lock_home(set) gets that of a block whose home is elsewhere, or
+// says that it cannot be had.
+template <class LockHome>
+unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
   if (commons_.frames.notes_uses()) learn_uses(set);
   uint8_t eligible = 0;
   for (unsigned i = 0; i < kBlocksASet; ++i)
     if (sets_[set].words[i].load_relaxed().is_evictable()) eligible |= static_cast<uint8_t>(1u << i);
   while (eligible != 0) {
     const unsigned slot = sets_[set].frequencies.victim(rule_, eligible);
-    if (sets_[set].words[slot].try_free(false, was)) {
-      forget(set, slot, *was);
-      count(Counter::evictions);
-      commons_.tell_left(was->block());
-      return slot;
-    }
     eligible &= static_cast<uint8_t>(~(1u << slot));
+    // It is in no other set and nothing else comes here, so its home stays the same under the set's lock.
+    const PinWord seen = sets_[set].words[slot].load_relaxed();
+    const uint32_t home = home_of(seen.block());
+    if (home != set && !lock_home(home)) continue;
+    if (!sets_[set].words[slot].try_free(false, was)) continue;
+    forget(set, slot, *was);
+    count(Counter::evictions);
+    commons_.tell_left(was->block());
+    return slot;
   }
   return kNoSlot;
 }
@@ -138,56 +170,104 @@ void SetFrames::forget(uint32_t set, unsigned slot, PinWord was) {
 
 // ---- What the owner takes out ----
 
+// The owner has the set's lock from now on, until release_dropped(). Clients never wait for one lock with another in hand.
+void SetFrames::hold(uint32_t set) {
+  if (std::find(held_.begin(), held_.end(), set) != held_.end()) return;
+  sets_[set].lock.lock();
+  held_.push_back(set);
+}
+
+// The frame's word has just been freed, by the owner.
 void SetFrames::leave(FrameId frame, PinWord was) {
-  forget(sets_.set_of(frame), PageSets::slot_of(frame), was);
   word(frame).store_release(leaving());
   dropped_.push_back({frame, was.block()});
 }
 
 bool SetFrames::drop(FrameId frame, BlockId block, PinWord* was) {
-  std::lock_guard lock(sets_[sets_.set_of(frame)].lock);
+  if (dropped_.size() == kDroppedMax) release_dropped();
+  const uint32_t set = sets_.set_of(frame);
+  hold(set);
+  hold(home_of(block));
   if (!word(frame).load_relaxed().holds(block) || !word(frame).try_free(true, was)) return false;
+  forget(set, PageSets::slot_of(frame), *was);
   leave(frame, *was);
   return true;
 }
 
 bool SetFrames::drop_failed(FrameId frame) {
-  std::lock_guard lock(sets_[sets_.set_of(frame)].lock);
+  if (dropped_.size() == kDroppedMax) release_dropped();
   const PinWord was = word(frame).load_acquire();
-  if (was.state() != FrameState::kFailed || !word(frame).try_free_failed()) return false;
+  if (was.state() != FrameState::kFailed) return false;
+  hold(sets_.set_of(frame));
+  hold(home_of(was.block()));
+  if (!word(frame).try_free_failed()) return false;
+  forget(sets_.set_of(frame), PageSets::slot_of(frame), was);
   leave(frame, was);
   return true;
 }
 
 void SetFrames::release_dropped() {
-  if (dropped_.empty()) return;
-  commons_.frames.release(dropped_);
-  for (const Resident& dropped : dropped_) word(dropped.frame).store_release(PinWord::free());
+  if (!dropped_.empty()) commons_.frames.release(dropped_);
   note_freed(static_cast<uint32_t>(dropped_.size()));
+  for (const Resident& dropped : dropped_) word(dropped.frame).store_release(PinWord::free());
   dropped_.clear();
+  for (const uint32_t set : held_) sets_[set].lock.unlock();
+  held_.clear();
 }
 
-// Set by set, one block of each in turn. Where a set has none that is clean, its dirty ones are written.
+void SetFrames::await_eviction(BlockId block) {
+  if (!commons_.placement.by_block) return;
+  const uint32_t home = home_of(block);
+  if (std::find(held_.begin(), held_.end(), home) != held_.end()) return;
+  std::lock_guard pass(sets_[home].lock);
+}
+
+void SetFrames::await_evictions_from(FrameId frame) {
+  if (!commons_.placement.by_block) return;
+  const uint32_t set = sets_.set_of(frame);
+  if (std::find(held_.begin(), held_.end(), set) != held_.end()) return;
+  std::lock_guard pass(sets_[set].lock);
+}
+
+// One more block of those that are released together.
+bool SetFrames::evict_with_others(uint32_t set) {
+  hold(set);
+  PinWord was;
+  const unsigned slot = evict_in(set, &was, [&](uint32_t home) {
+    hold(home);
+    return true;
+  });
+  if (slot == kNoSlot) return false;
+  leave(sets_.frame(set, slot), was);
+  return true;
+}
+
+// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it. Where a set has none that is clean,
+// its dirty ones are written.
 uint32_t SetFrames::evict(uint32_t wanted) {
   uint32_t evicted = 0;
-  for (uint32_t idle = 0; evicted < wanted && idle < sets_.count(); ++idle) {
-    const uint32_t set = hand_;
-    hand_ = sets_.behind(hand_, 1);
-    std::unique_lock lock(sets_[set].lock);
-    PinWord was;
-    const unsigned slot = evict_in(set, &was);
-    if (slot != kNoSlot) {
-      sets_[set].words[slot].store_release(leaving());
-      dropped_.push_back({sets_.frame(set, slot), was.block()});
-      ++evicted;
-      idle = 0;
-      continue;
+  const bool is_limited = limit() < frame_count_;
+  for (const bool only_above : {true, false}) {
+    if (only_above && !is_limited) continue;
+    for (uint32_t idle = 0; evicted < wanted && idle < sets_.count(); ++idle) {
+      const uint32_t set = hand_;
+      hand_ = sets_.behind(hand_, 1);
+      const unsigned used = used_in(set);
+      if (used == 0 || (only_above && used <= ways(set))) continue;
+      if (evict_with_others(set)) {
+        ++evicted;
+        idle = 0;
+      } else {
+        without_clean_.push_back(set);
+      }
+      if (held_.size() >= kDroppedMax) release_dropped();
     }
-    lock.unlock();
-    if (writeback_->may_write_now()) write_dirty_in(set, kCleanWanted);
   }
-  writeback_->submit();
   release_dropped();
+  if (writeback_->may_write_now())
+    for (const uint32_t set : without_clean_) write_dirty_in(set, kCleanWanted);
+  without_clean_.clear();
+  writeback_->submit();
   return evicted;
 }
 
@@ -235,7 +315,7 @@ unsigned SetFrames::write_dirty_in(uint32_t set, unsigned clean_wanted) {
   for (unsigned i = 0; i < kBlocksASet; ++i) {
     const PinWord seen = sets_[set].words[i].load_relaxed();
     clean += seen.is_evictable();
-    under_way += seen.writing() || seen.state() == FrameState::kFilling;
+    under_way += seen.writing() || (seen.state() == FrameState::kFilling && seen.ahead());
     if (seen.is_droppable() && seen.dirty()) dirty |= static_cast<uint8_t>(1u << i);
   }
   while (dirty != 0 && clean + under_way < clean_wanted) {

@@ -9,11 +9,12 @@
 //   - dirty blocks are written before they are needed: a set that runs out of clean ones is scheduled, and the partition's owner
 //     writes its least used dirty blocks together with their dirty neighbours in other sets.
 //
-// Locks: a thread holds its block's home and at most one other set, which it only tries to lock; so none waits for another in a circle.
+// Locks: a block comes, and leaves, under the lock of its home; if it is in another set, under that one's as well. Its memory is released
+//   before they are let go, so whoever finds that a block is not there, under its home's lock, may bring it in again at once. A client
+//   that holds a lock only tries to take others, and the owner's waits for clients only; so none waits for another in a circle.
 // Invariants: a word becomes `filling` only under its set's lock, and under the lock of its block's home
-//             a frame is free <=> its word is; but for those the owner drops, which are leaving() until release_dropped()
-//             used_frames() >= words that are not free (a slot is counted before its word says so)
-// Threads: take() and wants_owner() by any; the rest is the owner's.
+//             a frame is free <=> its word is; but for those the owner takes out, which are leaving() until release_dropped()
+// Threads: take_alone() and wants_owner() by any; the rest is the owner's.
 #pragma once
 
 #include <vector>
@@ -27,17 +28,22 @@ class SetFrames final : public Organisation {
   SetFrames(Commons& commons, PartitionId id);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
+  Taken take_alone(BlockId block) override;
   Taken take_from_afar(BlockId block, uint64_t refs) override;
   bool start_writes_for(BlockId block) override;
   uint32_t evict(uint32_t wanted) override;
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
+  void await_eviction(BlockId block) override;
+  void await_evictions_from(FrameId frame) override;
   void catch_up() override;
-  bool wants_owner() const override { return scheduled_count_.load_relaxed() >= kScheduledMany; }
+  bool wants_owner() const override { return scheduled_count_.load_relaxed() >= scheduled_many_; }
   uint32_t frames_ever_used() const override { return frame_count_; }
   uint32_t evict_batch() const override { return evict_batch_; }
-  uint64_t metadata_bytes() const override { return sizeof(*this) + scheduled_.capacity() * sizeof(uint32_t); }
+  uint64_t metadata_bytes() const override {
+    return sizeof(*this) + scheduled_.capacity() * sizeof(uint32_t);
+  }
   void check_invariants() const override;
 
  private:
@@ -49,6 +55,8 @@ class SetFrames final : public Organisation {
   static constexpr unsigned kCleanWanted = 4;
   static constexpr uint32_t kScheduledMany = 8;
   static constexpr uint32_t kScheduledMax = 1024;
+  // Blocks that the owner takes out at once, with their sets locked.
+  static constexpr size_t kDroppedMax = 128;
 
   // Neither free nor anybody's: no block has this number.
   static PinWord leaving() { return PinWord::filling(BlockId((uint64_t{1} << kBlockIdBits) - 1), 0, false); }
@@ -58,13 +66,19 @@ class SetFrames final : public Organisation {
   }
   // How many of a set's frames may be in use.
   unsigned ways(uint32_t set) const {
-    const uint32_t most = limit();
-    return most / sets_.count() + (set < most % sets_.count() ? 1 : 0);
+    const uint64_t most = limit();
+    return static_cast<unsigned>((set + 1) * most / sets_.count() - set * most / sets_.count());
   }
+  unsigned used_in(uint32_t set) const;
+  bool is_being_written(uint32_t set) const;
   Taken take_within(BlockId block, uint64_t refs, bool ahead, uint32_t nearest, uint32_t farthest);
   void occupy(uint32_t home, uint32_t distance, unsigned slot, PinWord filling);
-  unsigned slot_in(uint32_t set);
-  unsigned evict_in(uint32_t set, PinWord* was);
+  unsigned slot_in(uint32_t set, uint32_t home);
+  unsigned evict_alone(uint32_t set, uint32_t home);
+  template <class LockHome>
+  unsigned evict_in(uint32_t set, PinWord* was, LockHome lock_home);
+  bool evict_with_others(uint32_t set);
+  void hold(uint32_t set);
   void learn_uses(uint32_t set);
   void forget(uint32_t set, unsigned slot, PinWord was);
   void leave(FrameId frame, PinWord was);
@@ -74,8 +88,11 @@ class SetFrames final : public Organisation {
   const PageSets& sets_;
   const SetRule rule_;
   const uint32_t evict_batch_;
+  const uint32_t scheduled_many_;
   uint32_t hand_ = 0;  // the next set that evict() comes to
   std::vector<Resident> dropped_;
+  std::vector<uint32_t> held_;  // whose locks the owner has, for dropped_
+  std::vector<uint32_t> without_clean_;
 
   SetLock schedule_lock_;
   std::vector<uint32_t> scheduled_;

@@ -5,7 +5,7 @@
 //
 // Either way a block's dirty bit is cleared, and its writeback begun and ended, by the partition's owner only. So a dirty frame keeps its
 // block until the owner does something.
-// Threads: the owner's, but for take() of SetFrames, ahead_used() and the counts.
+// Threads: the owner's, but for take_alone(), wants_owner(), ahead_used() and the counts.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,8 @@ class Organisation {
     FrameId frame = kNoFrame;
   };
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
+  // Like take(), by any client, with one reference. Only where clients take frames by themselves.
+  virtual Taken take_alone(BlockId) { return {Take::kNone}; }
   // take() by the owner found none: starts the writes that will make room for the block. Whether it is worth waiting for them.
   virtual bool start_writes_for(BlockId block) = 0;
   // Like take(), wherever a frame may be: when it is not worth waiting.
@@ -50,6 +52,9 @@ class Organisation {
   virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;
   virtual bool drop_failed(FrameId frame) = 0;
   virtual void release_dropped() = 0;
+  // When these return, an eviction of the block, or from the frame, that another thread had begun is over: the memory is given back.
+  virtual void await_eviction(BlockId) {}
+  virtual void await_evictions_from(FrameId) {}
   // The frame's block is being written; and that has ended.
   virtual void note_writing(FrameId) {}
   virtual void note_settled(FrameId) {}

@@ -142,7 +142,7 @@ bool Partition::pin_present(Request& request, FrameId frame) {
       case FrameState::kFailed:
         drop_failed(frame);
         word = pin_word.load_acquire();
-        if (word.state() == FrameState::kFree) return false;
+        if (!word.holds(request.block)) return false;
         request.answer = Answer::kFailed;
         return true;
       case FrameState::kFree:
@@ -153,10 +153,10 @@ bool Partition::pin_present(Request& request, FrameId frame) {
 }
 
 void Partition::drop_failed(FrameId frame) {
-  if (!organisation_->drop_failed(frame)) return;
-  commons_.errors.drop(frame);
+  const bool is_dropped = organisation_->drop_failed(frame);
+  if (is_dropped) commons_.errors.drop(frame);
   organisation_->release_dropped();
-  progress_.advance();
+  if (is_dropped) progress_.advance();
 }
 
 // ---- Frames ----

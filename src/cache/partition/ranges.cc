@@ -29,13 +29,13 @@ bool Partition::visit_range(Request& request, Visit visit) {
     const FrameId frame = by_block
                               ? commons_.directory.find(request.block + request.cursor)
                               : commons_.directory.first_frame(id_) + static_cast<uint32_t>(request.cursor);
-    if (frame == kNoFrame) continue;
-    PinWord seen = word(frame).load_acquire();
-    if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count)
+    if (frame != kNoFrame && word(frame).load_relaxed().parked()) unpark(frame);
+    const PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
+    if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count) {
+      // Not there; but it may be on its way out.
+      by_block ? organisation_->await_eviction(request.block + request.cursor)
+               : organisation_->await_evictions_from(frame);
       continue;
-    if (seen.parked()) {
-      unpark(frame);
-      seen = word(frame).load_acquire();
     }
     if (!visit(frame, seen)) return false;
   }
@@ -59,7 +59,7 @@ void Partition::serve_discard(Request& request) {
 bool Partition::discard_frame(FrameId frame, PinWord seen) {
   if (seen.state() == FrameState::kFailed) {
     drop_failed(frame);
-    return word(frame).load_acquire().state() == FrameState::kFree;
+    return !word(frame).load_acquire().holds(seen.block());
   }
   if (seen.state() != FrameState::kResident || seen.writing()) return false;
   PinWord was;

@@ -75,7 +75,9 @@ void RankedFrames::free_later(uint32_t frame) {
 }
 
 bool RankedFrames::drop(FrameId frame, BlockId block, PinWord* was) {
-  if (!Organisation::word(frame).load_relaxed().holds(block) || !Organisation::word(frame).try_free(true, was)) return false;
+  if (!Organisation::word(frame).load_relaxed().holds(block) ||
+      !Organisation::word(frame).try_free(true, was))
+    return false;
   remove(local(frame), *was);
   free_later(local(frame));
   return true;

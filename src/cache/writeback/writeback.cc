@@ -103,7 +103,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
   if (frame == kNoFrame) return false;
   AtomicPinWord& pin_word = commons_.directory.word(frame);
   PinWord seen = pin_word.load_relaxed();
-  if (!seen.dirty() || seen.writing() || seen.refs() > 0) return false;
+  if (!seen.holds(block) || !seen.dirty() || seen.writing() || seen.refs() > 0) return false;
   Backing backing = commons_.blocks.locate_for_writeback(block);
   uint64_t bytes = commons_.block_bytes();
   bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes

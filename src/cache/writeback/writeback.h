@@ -15,7 +15,10 @@ class Organisation;
 class Writeback {
  public:
   Writeback(Commons& commons, PartitionIo& io, Organisation& organisation)
-      : commons_(commons), io_(io), organisation_(organisation), run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
+      : commons_(commons),
+        io_(io),
+        organisation_(organisation),
+        run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
