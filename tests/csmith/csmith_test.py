@@ -28,6 +28,8 @@ GENERATE_LIMIT_CPU_S = 2
 COMPILE_NATIVELY_LIMIT_CPU_S = 5
 ROUNDS = 4
 GENERATOR_FLAGS = ("--lang-cpp", "--cpp11", "--max-array-len-per-dim", "20")
+# For many of them: half the time each.
+SMALL_FLAGS = ("--max-funcs", "3", "--max-block-depth", "3", "--max-expr-complexity", "5")
 NOT_USED = 77
 
 
@@ -69,8 +71,8 @@ def said(done: subprocess.CompletedProcess | None, limit_s: float) -> str:
     return f"exit code {done.returncode}: {(done.stdout + done.stderr)[-800:]}"
 
 
-def check(build: pathlib.Path, place: pathlib.Path, seed: int) -> Outcome:
-    generator = ["prlimit", f"--cpu={GENERATE_LIMIT_CPU_S}", "csmith", "--seed", seed, *GENERATOR_FLAGS]
+def check(build: pathlib.Path, place: pathlib.Path, seed: int, flags: tuple) -> Outcome:
+    generator = ["prlimit", f"--cpu={GENERATE_LIMIT_CPU_S}", "csmith", "--seed", seed, *GENERATOR_FLAGS, *flags]
     made = call(generator, GENERATE_LIMIT_S, cwd=place)  # leaves a file there
     if made is None or made.returncode != 0:
         return Outcome(seed, skipped="csmith does not end")
@@ -98,9 +100,9 @@ def check(build: pathlib.Path, place: pathlib.Path, seed: int) -> Outcome:
     return Outcome(seed)
 
 
-def check_in_own_place(build: pathlib.Path, keep: pathlib.Path, seed: int) -> Outcome:
+def check_in_own_place(build: pathlib.Path, keep: pathlib.Path, seed: int, flags: tuple) -> Outcome:
     with tempfile.TemporaryDirectory(dir=keep) as place:
-        outcome = check(build, pathlib.Path(place), seed)
+        outcome = check(build, pathlib.Path(place), seed, flags)
         if outcome.wrong:
             shutil.copy(pathlib.Path(place) / f"{seed}.cc", keep)
         return outcome
@@ -111,6 +113,7 @@ def main() -> int:
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=10, help="programs [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="of the first [%(default)s]")
+    parser.add_argument("--small", action="store_true", help="programs of few functions: more of them in the time")
     arguments = parser.parse_args()
     if not shutil.which("csmith"):
         print("skipped: csmith is not installed")
@@ -119,8 +122,9 @@ def main() -> int:
     keep.mkdir(parents=True, exist_ok=True)
     skipped, wrong, done = {}, 0, 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        flags = SMALL_FLAGS if arguments.small else ()
         seeds = range(arguments.seed, arguments.seed + arguments.count)
-        for outcome in pool.map(lambda seed: check_in_own_place(arguments.build.resolve(), keep, seed), seeds):
+        for outcome in pool.map(lambda seed: check_in_own_place(arguments.build.resolve(), keep, seed, flags), seeds):
             done += 1
             if outcome.skipped:
                 skipped[outcome.skipped] = skipped.get(outcome.skipped, 0) + 1
