@@ -1,30 +1,42 @@
-// Batches of requests: many blocks on their way for one thread.
+// Batches of requests: many blocks on their way for one thread. On a machine of several memory nodes, those of other nodes are asked for by
+// message (cache/nodes/node_exchange.h); the rest, and everything on other machines, is asked for ahead and then copied.
 #include <deque>
 #include <new>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "abi/managed.h"
 #include "api/call.h"
+#include "base/atomic.h"
 #include "front/interpose/memory.h"
+#include "platform/numa.h"
 
 using namespace spw;
 using namespace spw::api;
 
 // Submitted requests go from `pending` to `under_way`, when their blocks have been asked for, or are done at once. A `done` that submits only adds to
 // `pending`: whoever runs the batch comes to it, so nothing recurses.
-// Invariant: under_way.size() <= in_flight_max between calls. Threads: one at a time.
+// Invariant: busy() <= in_flight_max between calls. Threads: one at a time.
 struct spw_batch {
   explicit spw_batch(unsigned in_flight_limit) : in_flight_max(in_flight_limit) {}
+  // Requests that somebody works on.
+  size_t busy() const { return under_way.size() + bundle.size() + (port ? port->in_flight() : 0); }
   const unsigned in_flight_max;
   std::deque<spw_request*> pending;
   std::deque<spw_request*> under_way;  // the oldest first
   size_t done = 0;
   bool is_running = false;
+  cache::NodeExchange* nodes = nullptr;
+  cache::NodeExchange::Port* port = nullptr;
+  std::vector<cache::BlockRequest> bundle;  // for other nodes, not submitted yet
 };
 
 namespace {
 
 constexpr unsigned kInFlightMax = 65536;
+// Requests for other nodes that are submitted together.
+constexpr size_t kBundleMax = 64;
 
 // What is wrong with a request; nullptr: nothing.
 const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
@@ -91,16 +103,101 @@ bool ask_for(const spw_request& request) {
   return false;
 }
 
+// ---- Other nodes ----
+
+// The port of this thread, if there are several nodes. Simulated ones are given to threads in turn.
+void open_port(spw_batch& batch) {
+  Call call;
+  batch.nodes = call->nodes();
+  if (!batch.nodes) return;
+  static Atomic<unsigned> turn;
+  const unsigned node = platform::nodes_with_processors().size() > 1 ? platform::current_node() : turn.fetch_add_relaxed(1);
+  auto opened = batch.nodes->open_port(node % batch.nodes->nodes());
+  if (opened) batch.port = *opened;
+}
+
+// Within one block of another node, with a buffer that its threads can reach.
+bool is_for_another_node(const spw_batch& batch, const spw_request& request) {
+  if (!batch.port || is_managed(request.buffer)) return false;
+  Call call;
+  if (!call->engine().is_watching()) return false;
+  const Span span = blocks_around(*call, request.address, request.bytes);
+  return span.count == 1 && batch.nodes->node_of(span.first) != batch.port->node();
+}
+
+// Calls the functions of what has come back.
+void take_replies(spw_batch& batch, bool wait) {
+  cache::BlockReply replies[cache::NodeExchange::kRequestsAMessage];
+  size_t got;
+  {
+    InRuntime guard;
+    got = batch.port->receive(replies, wait);
+  }
+  for (size_t i = 0; i < got; ++i) {
+    auto* const request = static_cast<spw_request*>(replies[i].user);
+    ++batch.done;
+    request->done(request);  // an error has ended the program (runtime/fatal.h)
+  }
+}
+
+void send_bundle(spw_batch& batch) {
+  size_t taken = 0;
+  while (taken < batch.bundle.size()) {
+    {
+      InRuntime guard;
+      taken += batch.port->submit(std::span<const cache::BlockRequest>(batch.bundle).subspan(taken));
+    }
+    if (taken < batch.bundle.size()) take_replies(batch, true);
+  }
+  batch.bundle.clear();
+}
+
+void add_to_bundle(spw_batch& batch, spw_request* request) {
+  {
+    Call call;
+    const Span span = blocks_around(*call, request->address, request->bytes);
+    const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(request->address) - span.begin);
+    const bool is_whole = request->bytes == call->block_bytes();
+    const cache::Access access = request->access == SPW_READ                     ? cache::Access::kRead
+                                 : request->access == SPW_OVERWRITE && is_whole ? cache::Access::kOverwrite
+                                                                                 : cache::Access::kWrite;
+    batch.bundle.push_back({span.first, offset, static_cast<uint32_t>(request->bytes), access,
+                            static_cast<std::byte*>(request->buffer), request});
+  }
+  if (batch.bundle.size() == kBundleMax) send_bundle(batch);
+}
+
+// ---- Running ----
+
+// Waits for one of those under way.
+void finish_one(spw_batch& batch) {
+  if (!batch.under_way.empty()) return finish_oldest(batch);
+  send_bundle(batch);
+  take_replies(batch, true);
+}
+
 void take_next(spw_batch& batch) {
   spw_request* const next = batch.pending.front();
   batch.pending.pop_front();
+  if (is_for_another_node(batch, *next)) {
+    add_to_bundle(batch, next);
+    while (batch.busy() > batch.in_flight_max) finish_one(batch);
+    return;
+  }
   if (ask_for(*next)) return finish(batch, next);
   // Asked for first: it is read while the oldest is waited for.
   {
     InRuntime guard;
     batch.under_way.push_back(next);
   }
-  if (batch.under_way.size() > batch.in_flight_max) finish_oldest(batch);
+  while (batch.busy() > batch.in_flight_max) finish_one(batch);
+}
+
+void run_pending(spw_batch& batch, size_t count) {
+  for (; count > 0; --count) take_next(batch);
+  if (!batch.port) return;
+  send_bundle(batch);
+  take_replies(batch, false);
 }
 
 }  // namespace
@@ -112,7 +209,11 @@ SPW_PUBLIC struct spw_batch* spw_batch_create(unsigned in_flight_max) {
   }
   Call call;
   auto* batch = new (std::nothrow) spw_batch(in_flight_max);
-  if (!batch) result_of(Status(ENOMEM, "making a batch"));
+  if (!batch) {
+    result_of(Status(ENOMEM, "making a batch"));
+    return nullptr;
+  }
+  open_port(*batch);
   return batch;
 }
 
@@ -131,7 +232,7 @@ SPW_PUBLIC int spw_batch_submit(struct spw_batch* batch, struct spw_request* req
   if (batch->is_running) return 0;
   batch->is_running = true;
   // What is submitted meanwhile is left: it may never end.
-  for (size_t left = batch->pending.size(); left > 0; --left) take_next(*batch);
+  run_pending(*batch, batch->pending.size());
   batch->is_running = false;
   return 0;
 }
@@ -142,21 +243,22 @@ SPW_PUBLIC size_t spw_batch_wait(struct spw_batch* batch, size_t at_least) {
   const size_t before = batch->done;
   while (batch->done - before < at_least && spw_batch_in_flight(batch) > 0) {
     if (batch->pending.empty())
-      finish_oldest(*batch);
+      finish_one(*batch);
     else
-      take_next(*batch);
+      run_pending(*batch, batch->pending.size());
   }
   batch->is_running = false;
   return batch->done - before;
 }
 
 SPW_PUBLIC size_t spw_batch_in_flight(const struct spw_batch* batch) {
-  return batch ? batch->pending.size() + batch->under_way.size() : 0;
+  return batch ? batch->pending.size() + batch->busy() : 0;
 }
 
 SPW_PUBLIC void spw_batch_destroy(struct spw_batch* batch) {
   if (!batch) return;
   spw_batch_wait(batch, SIZE_MAX);
   InRuntime guard;
+  if (batch->port) batch->nodes->close_port(batch->port);
   delete batch;
 }

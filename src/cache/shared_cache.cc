@@ -10,6 +10,7 @@
 #include "cache/page_sets/set_frames.h"
 #include "cache/partition/ranked_frames.h"
 #include "platform/futex.h"
+#include "platform/numa.h"
 #include "platform/spin.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
@@ -61,7 +62,20 @@ Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(Partiti
   return std::unique_ptr<Organisation>(new RankedFrames(commons_, partition, std::move(policy)));
 }
 
+// Best effort: memory of another node is slower, and right. Blocks at their own addresses come from where they are first touched.
+void SharedCacheParts::place_on_nodes() {
+  const Options& options = commons_.options;
+  if (options.nodes < 2 || commons_.placement.by_block) return;
+  for (uint32_t p = 0; p < directory_.partitions(); ++p) {
+    const PartitionId partition(p);
+    const uint64_t first_byte = uint64_t{directory_.first_frame(partition).value} << options.block_shift;
+    const uint64_t bytes = uint64_t{directory_.frames_of(partition)} << options.block_shift;
+    (void)platform::prefer_node(commons_.placement.base + first_byte, bytes, p % options.nodes).is_ok();
+  }
+}
+
 Status SharedCacheParts::open_partitions() {
+  place_on_nodes();
   for (uint32_t p = 0; p < directory_.partitions(); ++p) {
     auto organisation = organisation_for(PartitionId(p));
     if (!organisation) return organisation.status();

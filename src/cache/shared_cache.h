@@ -78,6 +78,7 @@ class SharedCacheParts final : public SharedCache {
   Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
+  void place_on_nodes();
   Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);
   void note_ahead_used(Client& client, BlockId block, Access access);

@@ -52,6 +52,7 @@ struct Options {
   uint64_t threshold_bytes = 0;
   uint64_t quota_bytes = 0;
   uint64_t servers = 0;
+  uint64_t nodes = 0;
   DelegationChoice delegation = DelegationChoice::kAuto;
   Levels levels = Levels::kView;
   IoChoice io = IoChoice::kAuto;

@@ -16,6 +16,7 @@
 #include "front/mapped/engine.h"
 #include "front/translate/engine.h"
 #include "platform/machine.h"
+#include "platform/numa.h"
 #include "platform/time.h"
 #include "region/version_switch.h"
 #include "runtime/engine_choice.h"
@@ -68,6 +69,8 @@ unsigned partition_count(uint32_t frames, unsigned cpus) {
   return std::bit_floor(std::clamp(frames / kFramesPerPartitionMin, 1u, kPartitionsPerCpu * cpus));
 }
 
+unsigned machine_nodes() { return static_cast<unsigned>(platform::nodes_with_processors().size()); }
+
 cache::Options cache_options(const Options& options, uint32_t frames) {
   unsigned cpus = platform::cpu_count();
   bool dedicated = options.delegation == DelegationChoice::kDedicated ||
@@ -79,6 +82,8 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   result.block_shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
   result.delegation = dedicated ? cache::Delegation::kDedicated : cache::Delegation::kCombining;
   result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
+  result.nodes = machine_nodes();
+  if (options.nodes > 1 && options.nodes != result.nodes) result.nodes = 1;  // simulated
   result.policy = options.policy;
   result.clients_pin = options.levels != Levels::kOwner;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
@@ -230,6 +235,23 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   cache_->set_frame_limit(plan.frames / 4 * 3);
   memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, *engine_, options_.block_bytes);
   return memory_adapter_->start();
+}
+
+cache::NodeExchange* Runtime::nodes() {
+  const unsigned there = machine_nodes();
+  const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
+  if (wanted < 2) return nullptr;
+  std::lock_guard lock(nodes_mutex_);
+  if (forked_) return nullptr;
+  if (nodes_tried_) return nodes_.get();
+  nodes_tried_ = true;
+  cache::NodeExchange::Layout layout;
+  layout.nodes = wanted;
+  layout.is_simulated = wanted != there;
+  layout.workers_a_node = layout.is_simulated ? 1 : std::max(platform::cpu_count() / there, 1u);
+  const auto shift = static_cast<unsigned>(std::countr_zero(options_.block_bytes));
+  if (auto started = cache::NodeExchange::start(*cache_, shift, layout)) nodes_ = std::move(*started);
+  return nodes_.get();
 }
 
 uint64_t Runtime::memory_limit_bytes() const {

@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "cache/cache.h"
+#include "cache/nodes/node_exchange.h"
 #include "heap/heap.h"
 #include "platform/memory.h"
 #include "region/engine.h"
@@ -53,6 +54,9 @@ class Runtime {
   heap::Heap& heap() { return *heap_; }
   PinnedRanges& pinned() { return *pinned_; }
   const cache::SharedCache& cache() const { return *cache_; }
+  // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or the threads that it needs
+  // cannot be had, or this is a forked child, which has none of them.
+  cache::NodeExchange* nodes();
   uint64_t block_bytes() const { return options_.block_bytes; }
 
   // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL
@@ -87,6 +91,9 @@ class Runtime {
   std::unique_ptr<store::Store> spill_;
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<cache::SharedCache> cache_;
+  std::mutex nodes_mutex_;
+  bool nodes_tried_ = false;
+  std::unique_ptr<cache::NodeExchange> nodes_;
   std::unique_ptr<region::Engine> engine_;
   std::unique_ptr<CacheAdapter> adapter_;
   std::unique_ptr<PinnedRanges> pinned_;
