@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 
-from harness import command, machine, table
+from harness import command, fio, machine, table
 from harness.programs import Programs
 from harness.report import Report, Row
 
@@ -49,6 +49,8 @@ IOPS_BLOCKS, IOPS_SECONDS, IOPS_TURNS = 1 << 20, 1, 8
 IOPS_THREADS = (1, 2, 16, 64)
 IOPS_POLICIES = (DEFAULT, "sa-nrlfu")
 IOPS_MIN = 0.95
+# And by one thread with so many in flight.
+BATCH_IN_FLIGHT, BATCH_MEMORY, BATCH_SECONDS, BATCH_TURNS = 32, 64 * MIB, 3, 3
 
 
 @dataclasses.dataclass
@@ -164,6 +166,22 @@ def advise(bench: Bench) -> None:
             one_advised(bench, name, program, arguments, max(memory_bytes // bench.scale, 16 * MIB), engine, build)
 
 
+def batches(bench: Bench, file: pathlib.Path) -> None:
+    """One thread that asks for many blocks at a time (spw_batch), beside fio that has as many reads under way."""
+    rates = {policy: [] for policy in ("fio", *IOPS_POLICIES)}
+    for _ in range(BATCH_TURNS):
+        rates["fio"].append(fio.random_reads(file, 4096, 1, BATCH_SECONDS, BATCH_IN_FLIGHT).reads_per_s)
+        for policy in IOPS_POLICIES:
+            run = subprocess.run([bench.programs.spillway_command, "run", "--memory", str(BATCH_MEMORY), "--store", bench.programs.store,
+                                  "--policy", policy, "--", bench.programs.build / "bin" / "batch_bench", file, str(BATCH_SECONDS),
+                                  str(BATCH_IN_FLIGHT)], stdout=subprocess.PIPE, text=True, check=True)
+            rates[policy].append(json.loads(run.stdout)["reads_per_s"])
+    for policy in IOPS_POLICIES:
+        bench.add(Row("iops", f"{policy}, one thread, a batch of {BATCH_IN_FLIGHT}: reads a second, fio's with as many under way",
+                      statistics.median(rates[policy]), statistics.median(rates["fio"]), "reads/s",
+                      ratio=statistics.median(a / b for a, b in zip(rates[policy], rates["fio"], strict=True)), at_most=False))
+
+
 def iops(bench: Bench) -> None:
     """The disk drifts from one second to the next: ratios of neighbouring turns, and their median."""
     file, blocks = bench.programs.store / "iops", IOPS_BLOCKS // bench.scale
@@ -174,6 +192,7 @@ def iops(bench: Bench) -> None:
     machine.settle()
     run = subprocess.run([bench.programs.build / "bin" / "iops_bench", file, str(blocks), str(IOPS_SECONDS), str(IOPS_TURNS),
                           *map(str, IOPS_THREADS), "--", *IOPS_POLICIES], stdout=subprocess.PIPE, text=True, check=True)
+    batches(bench, file)
     file.unlink()
     for found in json.loads(run.stdout):
         rates = found["reads_per_s"]

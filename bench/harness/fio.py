@@ -31,12 +31,12 @@ def _run(file: pathlib.Path, seconds: int, *options: str) -> tuple[dict | None, 
     return json.loads(run.stdout[run.stdout.index("{"):])["jobs"][0], ""
 
 
-def random_reads(file: pathlib.Path, block_bytes: int, jobs: int, seconds: int) -> Reads:
-    """The better engine's rate with `jobs` readers, each waiting for one read at a time."""
+def random_reads(file: pathlib.Path, block_bytes: int, jobs: int, seconds: int, depth: int = 1) -> Reads:
+    """The better engine's rate with `jobs` readers, each with `depth` reads under way."""
     found = []
-    for engine in ENGINES:
+    for engine in ENGINES if depth == 1 else ("libaio", "io_uring"):
         job, complaint = _run(file, seconds, "--readonly", "--rw=randread", f"--bs={block_bytes}", f"--ioengine={engine}",
-                              "--iodepth=1", f"--numjobs={jobs}", "--norandommap")
+                              f"--iodepth={depth}", f"--numjobs={jobs}", "--norandommap")
         if job is not None:  # a kernel may forbid io_uring
             processor_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000
             read = job["read"]

@@ -68,7 +68,8 @@ double rate(int threads, double seconds, const std::function<uint64_t(int, std::
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   stop = true;
   for (std::thread& thread : running) thread.join();
-  return static_cast<double>(done) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return static_cast<double>(done) /
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 Rng rng_of(int thread) {
@@ -162,7 +163,8 @@ int run(const std::vector<std::string>& words) {
     for (size_t turn = 0; turn <= turns; ++turn)  // the first one fills the caches
       for (size_t i = 0; i < readers.size(); ++i) {
         // Each comes after each of the others equally often.
-        const auto& [name, read] = readers[(turn % 2 ? i + turn : readers.size() - 1 - i + turn) % readers.size()];
+        const auto& [name, read] =
+            readers[(turn % 2 ? i + turn : readers.size() - 1 - i + turn) % readers.size()];
         const double found = rate(count, seconds, [&](int t, auto& stop) { return read(t, stop); });
         if (turn > 0) rates[name].push_back(found);
       }

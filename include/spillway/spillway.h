@@ -173,7 +173,8 @@ struct spw_request {
 
 /* Many reads in flight from one thread: requests that find their blocks in memory are served at once, the blocks of the others are read meanwhile. (SA-cache,
  * section 3: its asynchronous interface and Figure 2.) `in_flight_max`: 1 to 65536. NULL, with a message, when it is not, or there is no
- * memory. A batch is one thread's at a time. */
+ * memory. A batch is one thread's at a time. On a machine of several memory nodes (option `nodes`), blocks of other nodes are asked for by
+ * message: threads of their own node copy the bytes, and a request for one of them is done when its answer is received, there or not. */
 struct spw_batch* spw_batch_create(unsigned in_flight_max);
 
 /* Takes all `count` requests, in the array's order; they have to stay until they are done. Where `in_flight_max` are under way it waits for the

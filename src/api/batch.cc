@@ -56,17 +56,20 @@ bool is_there(const runtime::Runtime& runtime, const Span& span) {
   return true;
 }
 
-void copy_in(const spw_request& request) {
-  if (request.access != SPW_OVERWRITE)
-    return interpose::copy_bytes(request.address, request.buffer, request.bytes);
-  // Whole blocks are not read first.
+// Block by block, each pinned meanwhile: no fault where it is there. Whole blocks to be overwritten are not read first.
+void copy(const spw_request& request) {
   Call call;
-  auto* from = static_cast<const std::byte*>(request.buffer);
+  const cache::Access access = request.access == SPW_READ    ? cache::Access::kRead
+                               : request.access == SPW_WRITE ? cache::Access::kWrite
+                                                             : cache::Access::kOverwrite;
+  auto* const buffer = static_cast<std::byte*>(request.buffer);
   const auto begin = reinterpret_cast<uintptr_t>(request.address);
   for (size_t at = 0; at < request.bytes;) {
-    const region::Window window =
-        call->engine().pin(begin + at, request.bytes - at, cache::Access::kOverwrite);
-    interpose::copy_bytes(window.data, from + at, window.bytes);
+    const region::Window window = call->engine().pin(begin + at, request.bytes - at, access);
+    if (request.access == SPW_READ)
+      interpose::copy_bytes(buffer + at, window.data, window.bytes);
+    else
+      interpose::copy_bytes(window.data, buffer + at, window.bytes);
     call->engine().unpin(window);
     at += window.bytes;
   }
@@ -74,13 +77,7 @@ void copy_in(const spw_request& request) {
 
 // Waits for the blocks if it has to. The function runs as a part of the program, not of the runtime.
 void finish(spw_batch& batch, spw_request* request) {
-  {
-    InRuntime guard;
-    if (request->access == SPW_READ)
-      interpose::copy_bytes(request->buffer, request->address, request->bytes);
-    else
-      copy_in(*request);
-  }
+  copy(*request);
   ++batch.done;
   request->done(request);
 }
@@ -111,7 +108,8 @@ void open_port(spw_batch& batch) {
   batch.nodes = call->nodes();
   if (!batch.nodes) return;
   static Atomic<unsigned> turn;
-  const unsigned node = platform::nodes_with_processors().size() > 1 ? platform::current_node() : turn.fetch_add_relaxed(1);
+  const unsigned node =
+      platform::nodes_with_processors().size() > 1 ? platform::current_node() : turn.fetch_add_relaxed(1);
   auto opened = batch.nodes->open_port(node % batch.nodes->nodes());
   if (opened) batch.port = *opened;
 }
@@ -158,9 +156,9 @@ void add_to_bundle(spw_batch& batch, spw_request* request) {
     const Span span = blocks_around(*call, request->address, request->bytes);
     const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(request->address) - span.begin);
     const bool is_whole = request->bytes == call->block_bytes();
-    const cache::Access access = request->access == SPW_READ                     ? cache::Access::kRead
+    const cache::Access access = request->access == SPW_READ                    ? cache::Access::kRead
                                  : request->access == SPW_OVERWRITE && is_whole ? cache::Access::kOverwrite
-                                                                                 : cache::Access::kWrite;
+                                                                                : cache::Access::kWrite;
     batch.bundle.push_back({span.first, offset, static_cast<uint32_t>(request->bytes), access,
                             static_cast<std::byte*>(request->buffer), request});
   }
@@ -169,9 +167,27 @@ void add_to_bundle(spw_batch& batch, spw_request* request) {
 
 // ---- Running ----
 
-// Waits for one of those under way.
+// Those whose blocks have come meanwhile, which the oldest's did not tell of.
+void finish_present(spw_batch& batch) {
+  for (size_t i = batch.under_way.size(); i > 0; --i) {
+    spw_request* const next = batch.under_way.front();
+    bool is_here;
+    {
+      Call call;
+      batch.under_way.pop_front();
+      is_here = is_there(*call, blocks_around(*call, next->address, next->bytes));
+      if (!is_here) batch.under_way.push_back(next);
+    }
+    if (is_here) finish(batch, next);
+  }
+}
+
+// Waits for one of those under way at least.
 void finish_one(spw_batch& batch) {
-  if (!batch.under_way.empty()) return finish_oldest(batch);
+  if (!batch.under_way.empty()) {
+    finish_oldest(batch);
+    return finish_present(batch);
+  }
   send_bundle(batch);
   take_replies(batch, true);
 }

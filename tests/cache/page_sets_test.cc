@@ -23,12 +23,14 @@ TEST(PageSetTable, blocks_of_a_range_are_spread_evenly) {
         for (uint64_t b = first; b < first + table.frame_count(); ++b) {
           const BlockId block(b);
           const PartitionId partition = table.map().of(block);
-          const uint32_t set = partition.value * (table.frames_per_partition() / kBlocksASet) + table.home_of(block);
+          const uint32_t set =
+              partition.value * (table.frames_per_partition() / kBlocksASet) + table.home_of(block);
           ASSERT_LT(set, homes.size());
           ++homes[set];
         }
         const auto [least, most] = std::minmax_element(homes.begin(), homes.end());
-        EXPECT_LE(*most - *least, 2 * kBlocksASet) << frames << " frames, " << partitions << " partitions, from " << first;
+        EXPECT_LE(*most - *least, 2 * kBlocksASet)
+            << frames << " frames, " << partitions << " partitions, from " << first;
         // Whole runs of the partition map are spread without any difference.
         if (partitions == 1 && first % table.frame_count() == 0) EXPECT_EQ(*most, *least);
       }
@@ -148,7 +150,8 @@ TEST(PageSets, misses_drops_and_limits_at_once) {
         f.cache().unpin(*client, pin.frame);
         const uint64_t mine = rng.below(kOwn);
         const bool write = rng.below(2) == 0;
-        ASSERT_TRUE(f.cache().pin(*client, BlockId(own + mine), write ? Access::kWrite : Access::kRead, &pin));
+        ASSERT_TRUE(
+            f.cache().pin(*client, BlockId(own + mine), write ? Access::kWrite : Access::kRead, &pin));
         std::memcpy(&value, pin.data, sizeof value);
         ASSERT_EQ(value, values[mine]) << "block " << own + mine;
         if (write) {

@@ -23,6 +23,13 @@ def a_policy_of_ones_own_chooses_what_leaves(kit: Kit) -> None:
     kit.expect_spilled("containers.cc vectors")
 
 
+def page_sets_give_the_same_answers(kit: Kit) -> None:
+    for policy in ("sa-nrlfu", "sa-lru"):
+        kit.same_as_native("containers.cc", "vectors", configs=(SMALL,), env={"SPILLWAY_POLICY": policy} | kit.wants_report)
+        kit.expect_spilled(f"containers.cc vectors, {policy}")
+    kit.same_as_native("threads.cc", "come_and_go", 500, configs=(SMALL,), env={"SPILLWAY_POLICY": "sa-nrlfu"} | kit.wants_report)
+
+
 def what_is_no_policy_is_refused_with_a_line(kit: Kit) -> None:
     program = kit.compile("containers.cc", *SMALL.flags)
     bad = pathlib.Path(__file__).resolve().parent / "programs" / "policy_bad.c"

@@ -43,7 +43,8 @@ class FrameSource {
     std::byte* base = nullptr;
     bool by_block = false;
   };
-  enum class Staging : uint8_t { kBlock, kRun };
+  // kBlock: for a thread's own fills, kRun: for an asynchronous read of neighbours, kPiece: for one of a single block.
+  enum class Staging : uint8_t { kBlock, kRun, kPiece };
 
   virtual ~FrameSource() = default;
   virtual Placement placement() const = 0;

@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "cache/block_table/block_table.h"
+#include "cache/frame_pool/frame_source.h"
 #include "store/store.h"
 
 namespace spw::cache {
@@ -34,8 +35,9 @@ struct IoOp {
   FrameId frames[kGroupBlocks];
   Request* answer_when_done = nullptr;  // kFill: whose demand it is
   std::byte* staging = nullptr;         // of a fill, where the frame source needs it
-  bool uses_seen = true;                // kAhead: the first use of each block will be noticed
-  uint32_t marker = kGroupBlocks;       // kAhead: this block of them is to be parked
+  FrameSource::Staging staging_kind = FrameSource::Staging::kRun;
+  bool uses_seen = true;           // kAhead: the first use of each block will be noticed
+  uint32_t marker = kGroupBlocks;  // kAhead: this block of them is to be parked
 
   BlockId block(uint32_t i) const { return first + i; }
   // Appends the memory of one more block; memory that continues the last segment lengthens it.

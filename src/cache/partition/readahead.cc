@@ -12,14 +12,19 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
-bool Partition::take_run_staging(IoOp& op) {
+// For so many blocks at most.
+bool Partition::take_staging(IoOp& op, uint64_t blocks) {
   if (!commons_.frames.needs_staging()) return true;
-  op.staging = commons_.frames.take_staging(FrameSource::Staging::kRun);
-  return op.staging != nullptr;
+  const auto try_kind = [&](FrameSource::Staging kind) {
+    op.staging = commons_.frames.take_staging(kind);
+    op.staging_kind = kind;
+    return op.staging != nullptr;
+  };
+  return (blocks == 1 && try_kind(FrameSource::Staging::kPiece)) || try_kind(FrameSource::Staging::kRun);
 }
 
-void Partition::give_run_staging_back(IoOp& op) {
-  if (op.staging) commons_.frames.give_back(FrameSource::Staging::kRun, std::exchange(op.staging, nullptr));
+void Partition::give_staging_back(IoOp& op) {
+  if (op.staging) commons_.frames.give_back(op.staging_kind, std::exchange(op.staging, nullptr));
 }
 
 bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < ahead_max_; }
@@ -32,7 +37,7 @@ void Partition::serve_prefetch(Request& request) {
     if (run && run->count > 0) {
       io_.start(run);
     } else if (run) {
-      give_run_staging_back(*run);
+      give_staging_back(*run);
       io_.put_back(run);
     }
     run = nullptr;
@@ -56,7 +61,7 @@ void Partition::serve_prefetch(Request& request) {
     if (!run) {
       run = io_.take();
       if (!run) break;
-      if (!take_run_staging(*run)) {
+      if (!take_staging(*run, request.count - i)) {
         io_.put_back(std::exchange(run, nullptr));
         break;
       }
@@ -92,7 +97,7 @@ bool Partition::start_owner_fill(Request& request) {
   if (backing.store == nullptr || !backing.has_contents) return false;
   IoOp* op = io_.take();
   if (!op) return false;
-  if (!take_run_staging(*op)) {
+  if (!take_staging(*op, 1)) {
     io_.put_back(op);
     return false;
   }
@@ -150,7 +155,7 @@ void Partition::finish_fill(IoOp& op, int error) {
       platform::futex_wake_all(pin_word.futex_half());
     if (error != 0) drop_failed(op.frames[i]);
   }
-  give_run_staging_back(op);
+  give_staging_back(op);
   if (op.answer_when_done) {
     op.answer_when_done->answer = Answer::kFilled;
     answered_late_.push_back(op.answer_when_done);

@@ -10,12 +10,17 @@ namespace spw::front {
 std::byte* Staging::take(Kind kind) {
   InRuntime guard;
   std::lock_guard lock(mutex_);
+  return take_locked(kind);
+}
+
+std::byte* Staging::take_locked(Kind kind) {
   const size_t k = index(kind);
   if (!idle_[k].empty()) {
     std::byte* buffer = idle_[k].back();
     idle_[k].pop_back();
     return buffer;
   }
+  if (kind == Kind::kPiece) return cut_run();
   if (left_[k] == 0) return nullptr;
   return kind == Kind::kRun ? make_runs() : make(bytes_[k], kMmuPageBytes, 1, k);
 }
@@ -25,6 +30,16 @@ std::byte* Staging::make_runs() {
   constexpr auto k = static_cast<size_t>(Kind::kRun);
   const uint64_t together = std::clamp<uint64_t>(kHugePageBytes / bytes_[k], 1, left_[k]);
   return make(together * bytes_[k], kHugePageBytes, together, k);
+}
+
+std::byte* Staging::cut_run() {
+  std::byte* const run = cut_left_ > 0 ? take_locked(Kind::kRun) : nullptr;
+  if (!run) return nullptr;
+  --cut_left_;
+  const uint64_t block_bytes = bytes_[index(Kind::kBlock)];
+  for (uint64_t at = block_bytes; at < bytes_[index(Kind::kRun)]; at += block_bytes)
+    idle_[index(Kind::kPiece)].push_back(run + at);
+  return run;
 }
 
 std::byte* Staging::make(uint64_t bytes, uint64_t alignment_bytes, uint64_t count, size_t k) {
