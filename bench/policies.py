@@ -4,6 +4,7 @@
   sets       page sets (SA-cache's Figure 6): whether frequencies with history miss no more than CLOCK does
   iops       random reads through the cache (SA-cache's Figure 3), ranked and in page sets, beside direct I/O with as many threads
   advise     what --curve on costs a program, and whether twice the memory brings what the curve says
+  blocks     the block size that is taken where none is asked for, beside fixed ones, on programs of different kinds
   estimates  miss-ratio curves: how far the linear-time ones are off the exact one, and what an access costs
 
 The project's own traces are those of its examples, recorded with --trace. Every figure is of the same traces on every machine but for
@@ -51,6 +52,19 @@ IOPS_POLICIES = (DEFAULT, "sa-nrlfu")
 IOPS_MIN = 0.95
 # And by one thread with so many in flight.
 BATCH_IN_FLIGHT, BATCH_MEMORY, BATCH_SECONDS, BATCH_TURNS = 32, 64 * MIB, 3, 3
+# Programs whose best block size is held against the default. program, arguments, memory
+TUNED = (
+    ("PageRank", "graph", ("--scale", 20, "--run", "pagerank", "--sweeps", 5, "--verify", "no", "--progress", "off", "--threads", 2), 96 * MIB),
+    ("BFS", "graph", ("--scale", 20, "--run", "bfs", "--sweeps", 5, "--verify", "no", "--progress", "off", "--threads", 2), 96 * MIB),
+    ("TeraSort, one-call", "terasort", ("--records", 3_000_000, "--mode", "one-call", "--progress", "off", "--threads", 2), 128 * MIB),
+    ("TeraSort, shuffle", "terasort", ("--records", 3_000_000, "--mode", "shuffle", "--progress", "off", "--threads", 2), 128 * MIB),
+    ("std::map", "map", ("--nodes", 3_000_000, "--finds", 100_000, "--threads", 8), 64 * MIB),
+    ("hash join", "micro", ("hash-join", "--bytes", 256 * MIB, "--rounds", 1, "--warmups", 0), 128 * MIB),
+)
+BLOCKS = ("4K", "16K", "64K", "256K")
+DEFAULT_BLOCK = "4K"
+BLOCK_BEHIND_MAX = 1.10
+BLOCK_LIMIT_S = 120
 
 
 @dataclasses.dataclass
@@ -205,7 +219,26 @@ def iops(bench: Bench) -> None:
                           note=f"{ratios['direct']:.2f} of direct I/O into one buffer a thread"))
 
 
-SECTIONS = {"policies": policies, "sets": sets, "iops": iops, "advise": advise, "estimates": estimates}
+def blocks(bench: Bench) -> None:
+    for name, program, arguments, memory_bytes in TUNED:
+        for engine, build in (("mapped", "mapped"), ("translated", "spillway")):
+            seconds = {}
+            for block in BLOCKS:
+                machine.settle()
+                result, _ = bench.programs.spillway(memory_bytes, program, *arguments, block=block, build=build, options=("--quota", 0),
+                                                    time_limit_s=BLOCK_LIMIT_S)
+                if result.ok:
+                    seconds[block] = result.seconds
+            if DEFAULT_BLOCK not in seconds:
+                bench.failure("blocks", f"{name}, {engine}", f"not done in {BLOCK_LIMIT_S} s")
+                continue
+            best = min(seconds, key=seconds.get)
+            bench.add(Row("blocks", f"{name}, {engine}: blocks of {DEFAULT_BLOCK}, best of {', '.join(BLOCKS)}", seconds[DEFAULT_BLOCK], seconds[best],
+                          ratio=seconds[DEFAULT_BLOCK] / seconds[best], target=BLOCK_BEHIND_MAX,
+                          note=", ".join(f"{block}: {seconds[block]:.1f} s" if block in seconds else f"{block}: stopped" for block in BLOCKS)))
+
+
+SECTIONS = {"policies": policies, "sets": sets, "iops": iops, "advise": advise, "blocks": blocks, "estimates": estimates}
 
 
 def main(arguments: list[str]) -> int:

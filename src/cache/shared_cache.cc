@@ -262,7 +262,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
       return Step::kPinned;
     case Answer::kReady:
       out->was_miss = true;
-      count(Counter::shared_misses);
+      telemetry::count_miss(block.value);
       zeros_ahead(client, block);
       return Step::kPinned;
     case Answer::kFill:
@@ -289,7 +289,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
 }
 
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
-  count(Counter::shared_misses);
+  telemetry::count_miss(block.value);
   if (access == Access::kOverwrite) return;
   read_ahead(client, client.streams.on_miss(block));
 }

@@ -4,6 +4,7 @@
 
 #include "abi/abi.h"
 #include "base/check.h"
+#include "telemetry/areas.h"
 #include "telemetry/counters.h"
 
 namespace spw::heap {
@@ -51,6 +52,7 @@ Heap::Allocation Heap::allocate(uint64_t bytes, uint64_t alignment) {
       return {};
     }
     regions_.add_anonymous(address, reserved);
+    telemetry::note_area(address - SPW_MANAGED_BASE, reserved);
     result = {reinterpret_cast<void*>(address), true};
   }
   if (result.address == nullptr) return {};

@@ -5,6 +5,7 @@
 #include "abi/abi.h"
 #include "base/check.h"
 #include "base/units.h"
+#include "telemetry/areas.h"
 
 namespace spw::heap {
 
@@ -27,6 +28,7 @@ uintptr_t Mappings::map_anonymous(uint64_t bytes, uint64_t alignment) {
   uintptr_t address = ranges_.take(round_up(bytes, unit), std::max(unit, alignment));
   if (address == 0) return 0;
   regions_.add_anonymous(address, round_up(bytes, unit));
+  telemetry::note_area(address - SPW_MANAGED_BASE, round_up(bytes, unit));
   std::lock_guard lock(mutex_);
   table_.emplace(address, Entry{mapped, Kind::kAnonymous});
   if (mapped % unit != 0) mapped_left_.emplace(round_down(address + mapped, unit), mapped % unit);

@@ -6,6 +6,7 @@
 
 #include "abi/abi.h"
 #include "base/check.h"
+#include "telemetry/areas.h"
 
 namespace spw::region {
 
@@ -119,7 +120,9 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
   if (file->live_blocks == 0) {  // wholly behind the file's end: nothing there can be touched
     set_chunks(first, blocks_of(bytes), 0);
     retire(*file);
+    return Status::ok();
   }
+  telemetry::note_area(address - SPW_MANAGED_BASE, bytes, file->keeps->describe());
   return Status::ok();
 }
 
@@ -153,6 +156,7 @@ void RegionMap::forget_written(BlockId first, uint64_t count) {
 }
 
 void RegionMap::remove(uintptr_t address, uint64_t bytes) {
+  telemetry::forget_areas(address - SPW_MANAGED_BASE, bytes);
   BlockId first = block_of(address);
   uint64_t count = blocks_of(bytes), was_live;
   {

@@ -369,6 +369,7 @@ void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
 void Runtime::forked() {
   forked_ = true;
   telemetry::forget_placed_counters();
+  telemetry::place_areas(nullptr);
   heap_->unlock_after_fork();
   engine_->forked();
 }

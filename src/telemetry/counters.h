@@ -38,7 +38,11 @@ struct CounterInfo {
 std::span<const CounterInfo, kCounterCount> counter_infos();
 
 struct alignas(64) CounterBlock {
+  // The last misses are remembered, for those who ask where they come from: the nth in recent_misses[n % kRecentMisses].
+  static constexpr size_t kRecentMisses = 64;
+
   std::array<Atomic<uint64_t>, kCounterCount> words;
+  std::array<Atomic<uint64_t>, kRecentMisses> recent_misses;
   void add(Counter c, uint64_t n = 1) {
     auto& word = words[static_cast<size_t>(c)];
     word.store_relaxed(word.load_relaxed() + n);
@@ -49,6 +53,14 @@ struct alignas(64) CounterBlock {
 CounterBlock& thread_counters();
 
 inline void count(Counter c, uint64_t n = 1) { thread_counters().add(c, n); }
+
+// A miss of the shared cache, on the block of this number.
+inline void count_miss(uint64_t block) {
+  CounterBlock& counters = thread_counters();
+  const uint64_t n = counters.words[static_cast<size_t>(Counter::shared_misses)].load_relaxed();
+  counters.recent_misses[n % CounterBlock::kRecentMisses].store_relaxed(block);
+  counters.add(Counter::shared_misses);
+}
 
 // New blocks come from [memory, + bytes) as long as there is room, this thread's at once; `used` says how many have. Once a process.
 void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used);

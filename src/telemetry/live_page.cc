@@ -71,6 +71,7 @@ Result<LivePage> LivePage::publish(const Facts& facts, uint64_t started_ns) {
   put_text(header->engine, facts.engine);
   put_text(header->store, facts.store);
   header->magic = LiveHeader::kMagic;
+  place_areas(new (page.memory_.data() + kAreasOffset) AreaTable);
   place_counters(page.memory_.data() + kBlocksOffset, kPageBytes - kBlocksOffset, header->used);
   return page;
 }
@@ -117,11 +118,38 @@ std::vector<uint64_t> LivePage::processes() {
 
 Totals LivePage::totals() const {
   Totals totals{};
-  const auto* blocks = reinterpret_cast<const CounterBlock*>(memory_.data() + kBlocksOffset);
-  const size_t used = std::min<size_t>(header().used.load_acquire(), kThreadsMax);
-  for (size_t block = 0; block < used; ++block)
-    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += blocks[block].words[i].load_relaxed();
+  for (const CounterBlock& block : blocks())
+    for (size_t i = 0; i < kCounterCount; ++i) totals[i] += block.words[i].load_relaxed();
   return totals;
+}
+
+std::span<const CounterBlock> LivePage::blocks() const {
+  return {reinterpret_cast<const CounterBlock*>(memory_.data() + kBlocksOffset),
+          std::min<size_t>(header().used.load_acquire(), kThreadsMax)};
+}
+
+std::vector<Area> LivePage::areas() const {
+  return areas_in(*reinterpret_cast<const AreaTable*>(memory_.data() + kAreasOffset));
+}
+
+LivePage::MissCounts LivePage::miss_counts() const {
+  MissCounts counts;
+  for (const CounterBlock& block : blocks())
+    counts.push_back(block.words[static_cast<size_t>(Counter::shared_misses)].load_relaxed());
+  return counts;
+}
+
+std::vector<LivePage::Missed> LivePage::missed_since(const MissCounts& before) const {
+  std::vector<Missed> missed;
+  const MissCounts now = miss_counts();
+  for (size_t thread = 0; thread < now.size(); ++thread) {
+    const uint64_t count = now[thread] - (thread < before.size() ? before[thread] : 0);
+    const uint64_t seen = std::min<uint64_t>(count, CounterBlock::kRecentMisses);
+    for (uint64_t i = now[thread] - seen; i < now[thread]; ++i)
+      missed.push_back({blocks()[thread].recent_misses[i % CounterBlock::kRecentMisses].load_relaxed(),
+                        static_cast<double>(count) / static_cast<double>(seen)});
+  }
+  return missed;
 }
 
 }  // namespace spw::telemetry

@@ -4,7 +4,7 @@
 // among /proc/PID/fd; it has no name in any directory and is gone with the process. Nothing is copied or sent: counting costs what it
 // always costs, whether somebody reads or not.
 //
-// Layout: LiveHeader, then at kBlocksOffset `used` CounterBlocks.
+// Layout: LiveHeader, at kAreasOffset the areas (areas.h), at kBlocksOffset `used` CounterBlocks.
 // Threads: publish() once; a reader's functions one at a time. Ordering: `used` is stored with release after a block is made and read with
 // acquire; each word is as of some recent instant (counters.h).
 // Limits: threads that count at the same time, kThreadsMax; those beyond are not seen. A process that closes descriptors it does not know (closefrom) hides
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "base/status.h"
 #include "platform/file.h"
 #include "platform/memory.h"
+#include "telemetry/areas.h"
 #include "telemetry/counters.h"
 #include "telemetry/report.h"
 
@@ -48,9 +50,10 @@ struct LiveHeader {
 
 class LivePage {
  public:
-  static constexpr size_t kBlocksOffset = 4096;
+  static constexpr size_t kAreasOffset = 4096;
+  static constexpr size_t kBlocksOffset = kAreasOffset + sizeof(AreaTable);
   static constexpr size_t kThreadsMax = 8192;
-  static_assert(sizeof(LiveHeader) <= kBlocksOffset);
+  static_assert(sizeof(LiveHeader) <= kAreasOffset && kBlocksOffset % alignof(CounterBlock) == 0);
 
   // Moves this process's counting into a page that others can read. `facts`: what stands in its header.
   static Result<LivePage> publish(const Facts& facts, uint64_t started_ns);
@@ -61,8 +64,19 @@ class LivePage {
 
   const LiveHeader& header() const { return *reinterpret_cast<const LiveHeader*>(memory_.data()); }
   Totals totals() const;
+  std::vector<Area> areas() const;
+  // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for as many as it had.
+  struct Missed {
+    uint64_t block;
+    double misses;
+  };
+  using MissCounts = std::vector<uint64_t>;  // of each thread
+  MissCounts miss_counts() const;
+  std::vector<Missed> missed_since(const MissCounts& before) const;
 
  private:
+  std::span<const CounterBlock> blocks() const;
+
   platform::File file_;
   platform::Mapping memory_;
 };

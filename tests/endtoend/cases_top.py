@@ -29,6 +29,18 @@ def a_running_program_can_be_watched(kit: Kit) -> None:
     expect(gone.returncode == EXIT_USAGE and gone.stderr.count("\n") == 1 and "does not run under Spillway" in gone.stderr, gone.stderr)
 
 
+def what_is_missed_most_is_named(kit: Kit) -> None:
+    program = kit.compile("misses.cc", *SMALL.flags)
+    with start(kit, program, env=SMALL.environment()) as process:
+        expect(process.stdout.readline() == "begun\n", "the program did not begin")
+        seen = _top(kit, process.pid, "--count", 1, "--interval", 0.5)
+        process.stdin.close()
+        expect(process.wait(30) == 0, f"the program ended with {process.returncode}")
+    line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*) \((.*)\+0x[0-9a-f]+\)$", seen.stdout, re.M)
+    expect(line is not None, seen.stdout + seen.stderr)
+    expect(int(line[1]) >= 90 and "make_large_array()" in line[2] and line[3] == program.name, line[0])
+
+
 def a_program_that_ends_ends_the_view(kit: Kit) -> None:
     program = kit.compile("watched.cc", *SMALL.flags)
     with start(kit, program, env=SMALL.environment()) as process:

@@ -13,6 +13,7 @@
 #include "messages.h"
 #include "platform/time.h"
 #include "telemetry/live_page.h"
+#include "top_areas.h"
 #include "top_device.h"
 
 namespace spw::tool {
@@ -91,7 +92,7 @@ class Interval {
 };
 
 std::string picture(uint64_t process, const LivePage& page, const Device& device, const Look& before,
-                    const Look& now) {
+                    const Look& now, const std::vector<std::string>& hottest) {
   const telemetry::LiveHeader& header = page.header();
   const Interval interval(before, now);
   const auto per_s = [&](Counter counter) { return fmt::format("{:.0f}/s", interval.rate(counter)); };
@@ -127,6 +128,7 @@ std::string picture(uint64_t process, const LivePage& page, const Device& device
                             bytes_per_s(Counter::store_write_bytes), per_s(Counter::store_reads),
                             per_s(Counter::store_writes)));
   line("disk " + device.name(), interval.device());
+  for (size_t i = 0; i < hottest.size(); ++i) line(i == 0 ? "misses in" : "", hottest[i]);
   return text;
 }
 
@@ -164,13 +166,14 @@ int show_top(const TopArguments& arguments) {
   const Device device(path_of_store(page->header().store));
   const bool is_screen = ::isatty(STDOUT_FILENO) == 1;
   Look before = look_at(*page, device);
+  LivePage::MissCounts misses = page->miss_counts();
   for (uint64_t looks = 0; arguments.count == 0 || looks < arguments.count; ++looks) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_s));
     const Look now = look_at(*page, device);
     // Home, the picture, and what is left of an older one away.
     const char *const begin = is_screen ? "\033[H" : "", *const end = is_screen ? "\033[J" : "\n";
     if (is_screen && looks == 0) fmt::print("\033[2J");
-    fmt::print("{}{}{}", begin, picture(process, *page, device, before, now), end);
+    fmt::print("{}{}{}", begin, picture(process, *page, device, before, now, hottest_areas(process, *page, misses)), end);
     std::fflush(stdout);
     if (!is_alive(process)) {
       fmt::print("{} has ended\n", process);

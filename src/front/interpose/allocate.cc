@@ -6,12 +6,14 @@
 
 #include <bit>
 
+#include "front/interpose/caller.h"
 #include "front/interpose/context.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/memory.h"
 #include "front/interpose/quota.h"
 #include "front/interpose/real.h"
 #include "front/interpose/strings.h"
+#include "telemetry/areas.h"
 
 namespace spw::interpose {
 
@@ -28,6 +30,7 @@ bool goes_managed(const InterposeContext* c, size_t bytes) {
 
 heap::Heap::Allocation managed(const InterposeContext& c, size_t bytes, size_t alignment) {
   InRuntime guard;
+  const telemetry::AllocationSite site(bytes >= telemetry::kAreaBytesMin ? caller_outside() : nullptr);
   auto got = c.heap->allocate(bytes, alignment);
   if (got.address == nullptr) errno = ENOMEM;
   return got;
