@@ -32,8 +32,12 @@ double read_for(double seconds, spillway::region& file, std::size_t blocks, unsi
     for (Reader& reader : readers) {
       if (!reader.is_done) continue;
       reader.is_done = false;
-      reader.request = {static_cast<std::byte*>(file.data()) + random() % blocks * kBlockBytes, reader.buffer.data(), kBlockBytes,
-                        SPW_READ, [](spw_request* request) { static_cast<Reader*>(request->context)->is_done = true; }, &reader};
+      reader.request = {static_cast<std::byte*>(file.data()) + random() % blocks * kBlockBytes,
+                        reader.buffer.data(),
+                        kBlockBytes,
+                        SPW_READ,
+                        [](spw_request* request) { static_cast<Reader*>(request->context)->is_done = true; },
+                        &reader};
       batch.submit(&reader.request, 1);
     }
     done += batch.wait(1);

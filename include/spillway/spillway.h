@@ -178,7 +178,7 @@ struct spw_request {
 struct spw_batch* spw_batch_create(unsigned in_flight_max);
 
 /* Takes all `count` requests, in the array's order; they have to stay until they are done. Where `in_flight_max` are under way it waits for the
- * oldest one first. -EINVAL when one of them is wrong, and then none is taken. Two requests for the same bytes are served in any order
+ * oldest one. -EINVAL when one of them is wrong, and then none is taken. Two requests for the same bytes are served in any order
  * unless the first is done before the second is submitted. */
 int spw_batch_submit(struct spw_batch* batch, struct spw_request* requests, size_t count);
 

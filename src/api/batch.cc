@@ -1,5 +1,8 @@
 // Batches of requests: many blocks on their way for one thread. On a machine of several memory nodes, those of other nodes are asked for by
 // message (cache/nodes/node_exchange.h); the rest, and everything on other machines, is asked for ahead and then copied.
+#include <unistd.h>
+
+#include <algorithm>
 #include <deque>
 #include <new>
 #include <span>
@@ -10,7 +13,7 @@
 #include "api/call.h"
 #include "base/atomic.h"
 #include "front/interpose/memory.h"
-#include "platform/numa.h"
+#include "runtime/fatal.h"
 
 using namespace spw;
 using namespace spw::api;
@@ -21,15 +24,17 @@ using namespace spw::api;
 struct spw_batch {
   explicit spw_batch(unsigned in_flight_limit) : in_flight_max(in_flight_limit) {}
   // Requests that somebody works on.
-  size_t busy() const { return under_way.size() + bundle.size() + (port ? port->in_flight() : 0); }
+  size_t busy() const { return under_way.size() + bundle.size() + received + (port ? port->in_flight() : 0); }
   const unsigned in_flight_max;
   std::deque<spw_request*> pending;
   std::deque<spw_request*> under_way;  // the oldest first
   size_t done = 0;
   bool is_running = false;
+  const pid_t process = ::getpid();
   cache::NodeExchange* nodes = nullptr;
   cache::NodeExchange::Port* port = nullptr;
   std::vector<cache::BlockRequest> bundle;  // for other nodes, not submitted yet
+  size_t received = 0;                      // answered, their functions not called yet
 };
 
 namespace {
@@ -37,6 +42,8 @@ namespace {
 constexpr unsigned kInFlightMax = 65536;
 // Requests for other nodes that are submitted together.
 constexpr size_t kBundleMax = 64;
+// How many of the oldest that are under way are looked at when one of them is done.
+constexpr size_t kLooksMax = 64;
 
 // What is wrong with a request; nullptr: nothing.
 const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
@@ -47,6 +54,8 @@ const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
   if (!is_managed(request.address) ||
       !runtime.regions().is_live(reinterpret_cast<uintptr_t>(request.address), request.bytes))
     return "a part of its range is not managed memory";
+  if (request.access != SPW_READ && is_read_only(runtime, request.address, request.bytes))
+    return "it would write to memory that is mapped read-only";
   return nullptr;
 }
 
@@ -59,6 +68,11 @@ bool is_there(const runtime::Runtime& runtime, const Span& span) {
 // Block by block, each pinned meanwhile: no fault where it is there. Whole blocks to be overwritten are not read first.
 void copy(const spw_request& request) {
   Call call;
+  if (!call->engine().is_watching()) {
+    request.access == SPW_READ ? interpose::copy_bytes(request.buffer, request.address, request.bytes)
+                               : interpose::copy_bytes(request.address, request.buffer, request.bytes);
+    return;
+  }
   const cache::Access access = request.access == SPW_READ    ? cache::Access::kRead
                                : request.access == SPW_WRITE ? cache::Access::kWrite
                                                              : cache::Access::kOverwrite;
@@ -108,9 +122,9 @@ void open_port(spw_batch& batch) {
   batch.nodes = call->nodes();
   if (!batch.nodes) return;
   static Atomic<unsigned> turn;
-  const unsigned node =
-      platform::nodes_with_processors().size() > 1 ? platform::current_node() : turn.fetch_add_relaxed(1);
-  auto opened = batch.nodes->open_port(node % batch.nodes->nodes());
+  unsigned node = turn.fetch_add_relaxed(1) % batch.nodes->nodes();
+  if (!batch.nodes->is_simulated()) node = batch.nodes->node_here();
+  auto opened = batch.nodes->open_port(node);
   if (opened) batch.port = *opened;
 }
 
@@ -131,23 +145,27 @@ void take_replies(spw_batch& batch, bool wait) {
     InRuntime guard;
     got = batch.port->receive(replies, wait);
   }
+  batch.received = got;
   for (size_t i = 0; i < got; ++i) {
     auto* const request = static_cast<spw_request*>(replies[i].user);
+    if (replies[i].error != 0)  // others have ended the program already
+      runtime::fatal(runtime::kExitUsage,
+                     "a request of a batch is for memory that was unmapped before it was done");
+    --batch.received;
     ++batch.done;
-    request->done(request);  // an error has ended the program (runtime/fatal.h)
+    request->done(request);
   }
 }
 
 void send_bundle(spw_batch& batch) {
-  size_t taken = 0;
-  while (taken < batch.bundle.size()) {
+  while (!batch.bundle.empty()) {
     {
       InRuntime guard;
-      taken += batch.port->submit(std::span<const cache::BlockRequest>(batch.bundle).subspan(taken));
+      const size_t taken = batch.port->submit(batch.bundle);
+      batch.bundle.erase(batch.bundle.begin(), batch.bundle.begin() + static_cast<ptrdiff_t>(taken));
     }
-    if (taken < batch.bundle.size()) take_replies(batch, true);
+    if (!batch.bundle.empty()) take_replies(batch, true);
   }
-  batch.bundle.clear();
 }
 
 void add_to_bundle(spw_batch& batch, spw_request* request) {
@@ -165,11 +183,17 @@ void add_to_bundle(spw_batch& batch, spw_request* request) {
   if (batch.bundle.size() == kBundleMax) send_bundle(batch);
 }
 
+// A forked child has none of the threads that answer.
+bool is_inherited(const spw_batch& batch) { return batch.port && batch.process != ::getpid(); }
+void stop_in_child(const spw_batch& batch) {
+  if (is_inherited(batch)) runtime::fatal(runtime::kExitFailure, region::touched_in_child().message());
+}
+
 // ---- Running ----
 
 // Those whose blocks have come meanwhile, which the oldest's did not tell of.
 void finish_present(spw_batch& batch) {
-  for (size_t i = batch.under_way.size(); i > 0; --i) {
+  for (size_t i = std::min(batch.under_way.size(), kLooksMax); i > 0; --i) {
     spw_request* const next = batch.under_way.front();
     bool is_here;
     {
@@ -235,6 +259,7 @@ SPW_PUBLIC struct spw_batch* spw_batch_create(unsigned in_flight_max) {
 
 SPW_PUBLIC int spw_batch_submit(struct spw_batch* batch, struct spw_request* requests, size_t count) {
   if (!batch || (!requests && count > 0)) return bad_argument("there is no batch, or no request");
+  stop_in_child(*batch);
   {
     Call call;
     for (size_t i = 0; i < count; ++i)
@@ -255,6 +280,7 @@ SPW_PUBLIC int spw_batch_submit(struct spw_batch* batch, struct spw_request* req
 
 SPW_PUBLIC size_t spw_batch_wait(struct spw_batch* batch, size_t at_least) {
   if (!batch || batch->is_running) return 0;
+  stop_in_child(*batch);
   batch->is_running = true;
   const size_t before = batch->done;
   while (batch->done - before < at_least && spw_batch_in_flight(batch) > 0) {
@@ -273,6 +299,7 @@ SPW_PUBLIC size_t spw_batch_in_flight(const struct spw_batch* batch) {
 
 SPW_PUBLIC void spw_batch_destroy(struct spw_batch* batch) {
   if (!batch) return;
+  if (is_inherited(*batch)) return;  // those who would answer are the parent's
   spw_batch_wait(batch, SIZE_MAX);
   InRuntime guard;
   if (batch->port) batch->nodes->close_port(batch->port);

@@ -34,6 +34,15 @@ Span blocks_around(const runtime::Runtime& runtime, const void* address, size_t 
   return span;
 }
 
+bool is_read_only(const runtime::Runtime& runtime, const void* address, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const auto is_at = [&](uintptr_t byte) {
+    return is_managed(reinterpret_cast<const void*>(byte)) &&
+           runtime.regions().kind_at(byte) == region::Kind::kReadOnlyFile;
+  };
+  return is_at(at) || is_at(at + bytes - 1);
+}
+
 }  // namespace spw::api
 
 SPW_PUBLIC const char* spw_error_message(void) { return spw::api::t_message; }

@@ -36,5 +36,7 @@ struct Span {
   uint64_t count = 0;
 };
 Span blocks_around(const runtime::Runtime& runtime, const void* address, size_t bytes);
+// Whether its first or its last byte is of a file that is mapped for reading only.
+bool is_read_only(const runtime::Runtime& runtime, const void* address, size_t bytes);
 
 }  // namespace spw::api

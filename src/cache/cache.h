@@ -89,7 +89,8 @@ struct Options {
   unsigned partitions = 0;  // 0: chosen from the frame count and cores; a power of two
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
-  unsigned nodes = 1;    // memory of partition p is to come from node p % nodes, those of the machine
+  unsigned nodes =
+      1;  // as many as the machine has: memory of partition p is to come from the (p % nodes)th of them; 1: from anywhere
   std::string policy = "clock";
   // An eviction policy for so many frames, instead of `policy`; nullptr where it cannot be made.
   std::function<std::unique_ptr<Policy>(uint32_t frame_count)> make_policy;

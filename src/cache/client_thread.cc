@@ -4,8 +4,9 @@
 
 namespace spw::cache {
 
-Result<platform::Thread> start_client_thread(SharedCache& cache, std::function<void(Client&)> body) {
-  auto client = cache.open_client(Uses::kUnseen);
+Result<platform::Thread> start_client_thread(SharedCache& cache, std::function<void(Client&)> body,
+                                             Uses uses) {
+  auto client = cache.open_client(uses);
   if (!client) return client.status();
   auto thread = platform::Thread::start([&cache, client = *client, body = std::move(body)] {
     body(*client);

@@ -10,8 +10,9 @@
 
 namespace spw::cache {
 
-// Runs `body` in it, whose client has Uses::kUnseen. Errors are those of open_client() and of
+// Runs `body` in it. Errors are those of open_client() and of
 // platform::Thread::start().
-Result<platform::Thread> start_client_thread(SharedCache& cache, std::function<void(Client&)> body);
+Result<platform::Thread> start_client_thread(SharedCache& cache, std::function<void(Client&)> body,
+                                             Uses uses = Uses::kUnseen);
 
 }  // namespace spw::cache

@@ -34,12 +34,14 @@ void GhostDistances::left(Datum datum) {
   ++ghosts_;
 }
 
-void GhostDistances::came(Datum datum) {
+uint64_t GhostDistances::came(Datum datum) {
   const uint64_t time = take(datum);
-  if (time == 0) return;
+  if (time == 0) return 0;
   const double weight = 1 / rate();
   const uint64_t newer = ghosts_ - order_.up_to(time);
-  distances_.add(static_cast<uint64_t>(std::llround(static_cast<double>(newer + 1) * weight)), weight);
+  const auto extra = static_cast<uint64_t>(std::llround(static_cast<double>(newer + 1) * weight));
+  distances_.add(extra, weight);
+  return extra;
 }
 
 void GhostDistances::forget(Datum first, uint64_t count) {
@@ -77,10 +79,12 @@ void GhostDistances::make_room() {
   ghosts_ = kept.size();
 }
 
-std::vector<GhostDistances::Saved> GhostDistances::saved() const {
+std::vector<GhostDistances::Saved> GhostDistances::saved() const { return saved_of(distances_); }
+
+std::vector<GhostDistances::Saved> GhostDistances::saved_of(const GapHistogram& distances) {
   std::vector<Saved> found;
   double misses = 0;
-  for (const GapHistogram::Bin& bin : distances_.bins()) {
+  for (const GapHistogram::Bin& bin : distances.bins()) {
     if (bin.count == 0) continue;
     misses += bin.count;
     found.push_back({bin.sum / bin.count, misses});

@@ -35,7 +35,8 @@ class GhostDistances {
 
   // Of data in the sample.
   void left(Datum datum);
-  void came(Datum datum);
+  // The `extra` from which on this was a hit; 0: it is no ghost.
+  uint64_t came(Datum datum);
   // [first, first + count) are no ghosts any more, and did not come back either. In or out of the sample.
   void forget(Datum first, uint64_t count = 1);
 
@@ -46,6 +47,8 @@ class GhostDistances {
   };
   // In order of `extra`; the last one is of all that came back.
   std::vector<Saved> saved() const;
+  // The same of what came() said of some of them, each with the weight 1 / rate() of that time.
+  static std::vector<Saved> saved_of(const GapHistogram& distances);
 
  private:
   uint64_t take(Datum datum);

@@ -22,6 +22,18 @@ std::vector<unsigned> numbers_in_file(const std::string& name) {
   return numbers_in(line);
 }
 
+// Of this node's processors those that the thread may run on.
+cpu_set_t allowed_on(unsigned node) {
+  cpu_set_t of_node, allowed;
+  CPU_ZERO(&of_node);
+  CPU_ZERO(&allowed);
+  for (const unsigned cpu : numbers_in_file("node" + std::to_string(node) + "/cpulist"))
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &of_node);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return of_node;
+  CPU_AND(&of_node, &of_node, &allowed);
+  return of_node;
+}
+
 }  // namespace
 
 std::vector<unsigned> numbers_in(std::string_view list) {
@@ -47,7 +59,11 @@ std::vector<unsigned> numbers_in(std::string_view list) {
 
 std::vector<unsigned> nodes_with_processors() {
   std::vector<unsigned> nodes = numbers_in_file("has_cpu");
-  if (nodes.empty()) nodes.push_back(0);
+  std::erase_if(nodes, [](unsigned node) {
+    const cpu_set_t left = allowed_on(node);
+    return CPU_COUNT(&left) == 0;
+  });
+  if (nodes.empty()) nodes.push_back(current_node());
   return nodes;
 }
 
@@ -57,11 +73,7 @@ unsigned current_node() {
 }
 
 Status run_on_node(unsigned node) {
-  const std::vector<unsigned> cpus = numbers_in_file("node" + std::to_string(node) + "/cpulist");
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const unsigned cpu : cpus)
-    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  const cpu_set_t set = allowed_on(node);
   if (CPU_COUNT(&set) == 0) return Status(EINVAL, "finding the processors of node " + std::to_string(node));
   if (::sched_setaffinity(0, sizeof set, &set) != 0)
     return Status(errno, "binding a thread to node " + std::to_string(node));
@@ -71,6 +83,9 @@ Status run_on_node(unsigned node) {
 Status prefer_node(void* address, uint64_t bytes, unsigned node) {
   constexpr unsigned kNodesMax = 64;
   if (node >= kNodesMax) return Status(EINVAL, "placing memory on node " + std::to_string(node));
+  int policy = MPOL_DEFAULT;
+  if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) == 0 && policy != MPOL_DEFAULT)
+    return Status(EEXIST, "placing memory on node " + std::to_string(node));
   const unsigned long mask = 1UL << node;
   if (::syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, &mask, kNodesMax + 1, 0) != 0)
     return Status(errno, "placing memory on node " + std::to_string(node));

@@ -69,7 +69,11 @@ unsigned partition_count(uint32_t frames, unsigned cpus) {
   return std::bit_floor(std::clamp(frames / kFramesPerPartitionMin, 1u, kPartitionsPerCpu * cpus));
 }
 
-unsigned machine_nodes() { return static_cast<unsigned>(platform::nodes_with_processors().size()); }
+// As of the first call: a thread that was bound since sees less.
+unsigned machine_nodes() {
+  static const auto nodes = static_cast<unsigned>(platform::nodes_with_processors().size());
+  return nodes;
+}
 
 cache::Options cache_options(const Options& options, uint32_t frames) {
   unsigned cpus = platform::cpu_count();
@@ -83,7 +87,7 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   result.delegation = dedicated ? cache::Delegation::kDedicated : cache::Delegation::kCombining;
   result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
   result.nodes = machine_nodes();
-  if (options.nodes > 1 && options.nodes != result.nodes) result.nodes = 1;  // simulated
+  if (options.nodes != 0 && options.nodes != result.nodes) result.nodes = 1;  // simulated
   result.policy = options.policy;
   result.clients_pin = options.levels != Levels::kOwner;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
@@ -153,7 +157,7 @@ Status Runtime::build() {
     recorder_ = std::move(*recorder);
     for_cache.observer = recorder_.get();
   } else if (options_.curve == Curve::kOn) {
-    curve_ = std::make_unique<CurveObserver>();
+    curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
     for_cache.observer = curve_.get();
   }
   const uint64_t space_bytes =
@@ -241,8 +245,8 @@ cache::NodeExchange* Runtime::nodes() {
   const unsigned there = machine_nodes();
   const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
   if (wanted < 2) return nullptr;
-  std::lock_guard lock(nodes_mutex_);
   if (forked_) return nullptr;
+  std::lock_guard lock(nodes_mutex_);
   if (nodes_tried_) return nodes_.get();
   nodes_tried_ = true;
   cache::NodeExchange::Layout layout;
@@ -323,8 +327,9 @@ telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
   if (!curve_) return facts;
   const uint64_t reads = telemetry::total(totals, telemetry::Counter::fills) +
                          telemetry::total(totals, telemetry::Counter::readahead_fills);
-  facts.curve =
-      curve_->curve(options_.memory_bytes, reads, [this](uint64_t frames) { return memory_for(frames); });
+  const auto memory = [this](uint64_t frames) { return memory_for(frames); };
+  facts.curve = curve_->curve(options_.memory_bytes, reads, memory);
+  facts.areas = curve_->areas(options_.memory_bytes, reads, memory);
   return facts;
 }
 

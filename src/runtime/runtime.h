@@ -51,6 +51,7 @@ class Runtime {
   bool is_in_place() const { return kind_ == Engine::kMapped; }
   bool kernel_reaches() const { return kernel_reaches_; }
   region::RegionMap& regions() { return *regions_; }
+  const region::RegionMap& regions() const { return *regions_; }
   heap::Heap& heap() { return *heap_; }
   PinnedRanges& pinned() { return *pinned_; }
   const cache::SharedCache& cache() const { return *cache_; }

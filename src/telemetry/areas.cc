@@ -18,6 +18,18 @@ Noted& noted() {
 
 constinit thread_local const void* t_site = nullptr;
 
+// Nothing where the slot is free, or changes meanwhile.
+std::optional<Area> read(const AreaSlot& slot) {
+  Area area{slot.begin.load_acquire(), slot.bytes.load_relaxed(), slot.site.load_relaxed(), {}};
+  for (const Atomic<char>& letter : slot.name) {
+    const char c = letter.load_relaxed();
+    if (c == '\0') break;
+    area.name += c;
+  }
+  if (area.begin == 0 || slot.begin.load_acquire() != area.begin) return std::nullopt;
+  return area;
+}
+
 }  // namespace
 
 AllocationSite::AllocationSite(const void* caller) : is_outermost_(t_site == nullptr) {
@@ -56,16 +68,19 @@ void forget_areas(uint64_t begin, uint64_t bytes) {
 
 std::vector<Area> areas_in(const AreaTable& table) {
   std::vector<Area> areas;
-  for (const AreaSlot& slot : table) {
-    Area area{slot.begin.load_acquire(), slot.bytes.load_relaxed(), slot.site.load_relaxed(), {}};
-    for (const Atomic<char>& letter : slot.name) {
-      const char c = letter.load_relaxed();
-      if (c == '\0') break;
-      area.name += c;
-    }
-    if (area.begin != 0 && slot.begin.load_acquire() == area.begin) areas.push_back(std::move(area));
-  }
+  for (const AreaSlot& slot : table)
+    if (auto area = read(slot)) areas.push_back(std::move(*area));
   return areas;
+}
+
+std::optional<Area> area_at(uint64_t byte) {
+  const AreaTable* const table = noted().table.load_acquire();
+  if (!table) return std::nullopt;
+  for (const AreaSlot& slot : *table) {
+    const uint64_t begin = slot.begin.load_acquire();
+    if (begin != 0 && byte - begin < slot.bytes.load_relaxed()) return read(slot);
+  }
+  return std::nullopt;
 }
 
 }  // namespace spw::telemetry

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ void note_area(uint64_t begin, uint64_t bytes, const std::string& file_name = {}
 // What begins in [begin, begin + bytes) is none any more.
 void forget_areas(uint64_t begin, uint64_t bytes);
 std::vector<Area> areas_in(const AreaTable& table);
+// The one that `byte` of managed space lies in now; nothing where it lies in none.
+std::optional<Area> area_at(uint64_t byte);
 
 // Says for as long as it lives who asks for memory, in this thread. Nested ones say nothing.
 class AllocationSite {

@@ -162,6 +162,34 @@ std::string report_text(const Facts& facts, const Totals& t) {
   return text;
 }
 
+namespace {
+
+void append_curve(std::string& json, const std::vector<CurvePoint>& curve) {
+  const char* separator = "\n";
+  for (const CurvePoint& point : curve) {
+    append(json, "%s    {\"memory_bytes\": %llu, \"reads\": %llu}", separator,
+           static_cast<unsigned long long>(point.memory_bytes), static_cast<unsigned long long>(point.reads));
+    separator = ",\n";
+  }
+}
+
+void append_areas(std::string& json, const std::vector<AreaReads>& areas) {
+  const char* separator = "\n";
+  for (const AreaReads& area : areas) {
+    append(json, "%s    {\"name\": ", separator);
+    append_json_string(json, area.name);
+    json += ", \"object\": ";
+    append_json_string(json, area.object);
+    append(json, ", \"offset\": %llu, \"bytes\": %llu, \"curve\": [",
+           static_cast<unsigned long long>(area.offset), static_cast<unsigned long long>(area.bytes));
+    append_curve(json, area.curve);
+    json += "]}";
+    separator = ",\n";
+  }
+}
+
+}  // namespace
+
 std::string report_json(const Facts& facts, const Totals& totals) {
   std::string json;
   append(json, "{\n  \"schema\": %d,\n", kReportSchema);
@@ -177,12 +205,9 @@ std::string report_json(const Facts& facts, const Totals& totals) {
     separator = ",\n";
   }
   json += "\n  },\n  \"curve\": [";
-  separator = "\n";
-  for (const CurvePoint& point : facts.curve) {
-    append(json, "%s    {\"memory_bytes\": %llu, \"reads\": %llu}", separator,
-           static_cast<unsigned long long>(point.memory_bytes), static_cast<unsigned long long>(point.reads));
-    separator = ",\n";
-  }
+  append_curve(json, facts.curve);
+  json += "\n  ],\n  \"areas\": [";
+  append_areas(json, facts.areas);
   json += "\n  ],\n  \"foreign\": [";
   separator = "\n";
   for (const ForeignCode& code : facts.foreign) {

@@ -30,6 +30,16 @@ struct CurvePoint {
   uint64_t reads = 0;
 };
 
+// Blocks of some large pieces of memory that were read, and what more memory would save: of all that were allocated at one place in the code, of a
+// mapped file, or of everything else.
+struct AreaReads {
+  std::string name;               // of the mapped file; else empty
+  std::string object;             // program or library that allocated it; empty: neither is known
+  uint64_t offset = 0;            // where in its code, counted from where it is loaded
+  uint64_t bytes = 0;             // the most that one of them had
+  std::vector<CurvePoint> curve;  // as Facts::curve
+};
+
 // What a report says besides the counters.
 struct Facts {
   std::string program;  // as it was started
@@ -47,6 +57,7 @@ struct Facts {
   double wall_seconds = 0;
   double processor_seconds = 0;      // of the whole process
   std::vector<CurvePoint> curve;     // memory rising from the cap; empty: not asked for
+  std::vector<AreaReads> areas;      // with a curve only; the most reads first
   std::vector<ForeignCode> foreign;  // the most faults first
 };
 

@@ -81,9 +81,10 @@ TEST_F(BatchTest, what_is_not_is_under_way_until_it_is_waited_for) {
   for (size_t i = 0; i < reads.size(); ++i) requests.push_back(reading(reads[i], 1000 + 500 * i));
   ASSERT_EQ(spw_batch_submit(batch_, requests.data(), requests.size()), 0);
   EXPECT_EQ(spw_batch_in_flight(batch_), reads.size());
-  EXPECT_EQ(spw_batch_wait(batch_, 3), 3u);
-  EXPECT_EQ(spw_batch_in_flight(batch_), reads.size() - 3);
-  EXPECT_EQ(spw_batch_wait(batch_, 100), reads.size() - 3);
+  const size_t first = spw_batch_wait(batch_, 3);
+  EXPECT_GE(first, 3u);
+  EXPECT_EQ(spw_batch_in_flight(batch_), reads.size() - first);
+  EXPECT_EQ(spw_batch_wait(batch_, 100), reads.size() - first);
   for (const Read& read : reads) EXPECT_EQ(wrong_words(read), 0u);
 }
 
@@ -103,6 +104,22 @@ TEST_F(BatchTest, writes_reach_the_file) {
   EXPECT_EQ(word_in_file(512 * 900 - 2), word_of(512 * 900 - 2));
   EXPECT_EQ(word_in_file(512 * 900 - 1), 1u);
   EXPECT_EQ(word_in_file(512 * 900 + 1), 3u);
+}
+
+TEST_F(BatchTest, writes_to_what_is_mapped_for_reading_are_refused) {
+  uint64_t* const to_read = map(SPW_MAP_READ_ONLY);
+  uint64_t word = 77;
+  for (spw_access access : {SPW_WRITE, SPW_OVERWRITE}) {
+    spw_request request = {to_read + 100, &word, 8, access, [](spw_request*) { FAIL(); }, nullptr};
+    EXPECT_EQ(spw_batch_submit(batch_, &request, 1), -EINVAL);
+    EXPECT_NE(
+        std::string(spw_error_message()).find("request 0: it would write to memory that is mapped read-only"),
+        std::string::npos);
+    spw_pinned pin{};
+    EXPECT_EQ(spw_pin(to_read + 100, 8, access, &pin), -EINVAL);
+  }
+  EXPECT_EQ(to_read[100], word_of(100));
+  EXPECT_EQ(spw_unmap(to_read), 0);
 }
 
 // A walk: each block says which is next.

@@ -52,7 +52,8 @@ TEST_P(Nodes, reads_and_writes_reach_their_blocks_wherever_they_are) {
   std::vector<BlockRequest> writes, reads;
   for (uint64_t b = 0; b < kCount; ++b) {
     const auto offset = static_cast<uint32_t>(8 * (b % 500));
-    writes.push_back({BlockId(b), offset, 8, Access::kWrite, reinterpret_cast<std::byte*>(&values[b]), nullptr});
+    writes.push_back(
+        {BlockId(b), offset, 8, Access::kWrite, reinterpret_cast<std::byte*>(&values[b]), nullptr});
     reads.push_back({BlockId(b), offset, 8, Access::kRead, reinterpret_cast<std::byte*>(&read[b]), nullptr});
   }
   run(port, writes);
@@ -110,7 +111,8 @@ TEST_P(Nodes, a_failed_read_is_answered_with_its_error) {
   int marks[2];
   BlockRequest requests[2];
   for (int i = 0; i < 2; ++i)
-    requests[i] = {BlockId(i == 0 ? 5 : 64), 0, 8, Access::kRead, reinterpret_cast<std::byte*>(&value), &marks[i]};
+    requests[i] = {
+        BlockId(i == 0 ? 5 : 64), 0, 8, Access::kRead, reinterpret_cast<std::byte*>(&value), &marks[i]};
   ASSERT_EQ(port.submit(requests), 2u);
   std::vector<BlockReply> replies(2);
   size_t got = 0;

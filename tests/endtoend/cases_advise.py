@@ -31,6 +31,21 @@ def a_loop_wants_all_of_its_memory(kit: Kit) -> None:
     expect((kit.place / "curve.svg").read_text().endswith("</svg>\n"), "no picture")
 
 
+def each_allocation_has_its_own_advice(kit: Kit) -> None:
+    program = kit.compile("two_arrays.cc", *SMALL.flags)
+    ran = _advise(kit, "--memory", "8M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--json", kit.place / "curve.json", "--", program)
+    expect(ran.returncode == 0 and ran.stdout.startswith("sum "), f"{ran.returncode} {ran.stdout} {ran.stderr}")
+    advice = json.loads((kit.place / "curve.json").read_text())
+    of = {name: [area["curve"] for area in advice["areas"] if name in area["name"]] for name in ("make_looped()", "make_random()")}
+    expect(all(len(curves) == 1 for curves in of.values()), f"{advice['areas']}")
+    looped, random = of["make_looped()"][0], of["make_random()"][0]
+    expect(looped[0]["reads"] > 2 * random[0]["reads"] > 0, f"the loop reads four times as often: {looped[0]} {random[0]}")
+    total = sum(area["curve"][0]["reads"] for area in advice["areas"])
+    expect(abs(total - advice["curve"][0]["reads"]) <= len(advice["areas"]), f"{total} of {advice['curve'][0]}")
+    expect(looped[-1]["reads"] < looped[0]["reads"] / 4, f"{looped}")
+    expect("allocated in" in ran.stderr and "make_looped()" in ran.stderr, ran.stderr)
+
+
 def a_program_that_fits_needs_no_more(kit: Kit) -> None:
     program = kit.compile("watched.cc", *SMALL.flags)
     ran = _advise(kit, "--memory", "64M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--", program)

@@ -23,6 +23,7 @@ Facts sample_facts() {
   facts.wall_seconds = 1.5;
   facts.processor_seconds = 2.5;
   facts.curve = {{1000, 20}, {3000, 10}};
+  facts.areas = {{"", "./sort", 0x1234, 4096, {{1000, 15}}}, {"/data/\"odd\"", "", 0, 8192, {}}};
   return facts;
 }
 
@@ -41,6 +42,11 @@ TEST(ReportJson, holds_facts_and_every_counter) {
   EXPECT_EQ(json["facts"]["wall_seconds"], 1.5);
   EXPECT_EQ(json["facts"]["processor_seconds"], 2.5);
   EXPECT_EQ(json["curve"].dump(), R"([{"memory_bytes":1000,"reads":20},{"memory_bytes":3000,"reads":10}])");
+  ASSERT_EQ(json["areas"].size(), 2u);
+  EXPECT_EQ(json["areas"][0]["object"], "./sort");
+  EXPECT_EQ(json["areas"][0]["offset"], 0x1234);
+  EXPECT_EQ(json["areas"][0]["curve"].dump(), R"([{"memory_bytes":1000,"reads":15}])");
+  EXPECT_EQ(json["areas"][1]["name"], "/data/\"odd\"");
   EXPECT_EQ(json["counters"].size(), kCounterCount);
   EXPECT_EQ(json["counters"]["fills"], 7);
 }

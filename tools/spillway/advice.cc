@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "code_names.h"
 
 namespace spw::tool {
 
 namespace {
 
 constexpr size_t kTableRows = 10;
+constexpr size_t kAreaRows = 8;
 constexpr size_t kPictureColumns = 64, kPictureRows = 12;
 constexpr double kEnough = 0.05;  // within so much of the best time
 
@@ -52,11 +54,41 @@ std::string picture(const Advised& run) {
   return text + fmt::format("  {:>8}  {}{:>{}}\n", "", left, right, kPictureColumns - left.size());
 }
 
+// Of an allocation the function that made it, of a mapped file its name.
+std::string name_of(const telemetry::AreaReads& area) {
+  if (!area.name.empty()) return area.name;
+  if (area.bytes == 0) return "small objects";
+  const std::string size = "up to " + format_size(area.bytes);
+  if (area.object.empty()) return size;
+  const std::string function = function_at(area.object, area.offset - 1);
+  const std::string place =
+      fmt::format("{}+{:#x}", area.object.substr(area.object.rfind('/') + 1), area.offset);
+  return fmt::format("{}, allocated in {}", size,
+                     function.empty() ? place : fmt::format("{} ({})", function, place));
+}
+
+// Which allocations and files the reads are of, with this run's memory and with more.
+std::string areas_table(const Advised& run) {
+  const uint64_t sizes[] = {memory_at(run, 0), memory_at(run, 1.0 / 3), memory_at(run, 2.0 / 3),
+                            memory_at(run, 1)};
+  std::string text = "\n  blocks read with";
+  for (const uint64_t size : sizes) text += fmt::format("  {:>10}", format_size(size));
+  text += "  of\n";
+  size_t rows = 0;
+  for (const telemetry::AreaReads& area : run.facts.areas) {
+    if (area.curve.front().reads == 0 || rows++ == kAreaRows) break;
+    text += std::string(sizeof("  blocks read with") - 1, ' ');
+    for (const uint64_t size : sizes) text += fmt::format("  {:>10}", Advised::reads_at(area.curve, size));
+    text += "  " + name_of(area) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-uint64_t Advised::reads_at(uint64_t memory_bytes) const {
-  uint64_t reads = facts.curve.front().reads;
-  for (const telemetry::CurvePoint& point : facts.curve)
+uint64_t Advised::reads_at(const std::vector<telemetry::CurvePoint>& curve, uint64_t memory_bytes) {
+  uint64_t reads = curve.front().reads;
+  for (const telemetry::CurvePoint& point : curve)
     if (point.memory_bytes <= memory_bytes) reads = point.reads;
   return reads;
 }
@@ -91,7 +123,9 @@ std::string advice_text(const Advised& run) {
   text += row(run, facts.memory_cap_bytes, "  (this run)");
   for (size_t i = 1; i < kTableRows; ++i)
     text += row(run, memory_at(run, static_cast<double>(i) / (kTableRows - 1)), "");
-  text += "\n" + picture(run) + "\n";
+  text += "\n" + picture(run);
+  if (!facts.areas.empty()) text += areas_table(run);
+  text += "\n";
   const uint64_t enough = run.memory_within(kEnough);
   text += fmt::format(
       "  --memory {:.2f}G is enough: about {:.2f} s, within {:.0f} % of the best; from {} on nothing gets "
@@ -108,13 +142,21 @@ std::string advice_json(const Advised& run) {
     points.push_back({{"memory_bytes", point.memory_bytes},
                       {"reads", point.reads},
                       {"seconds", run.seconds_at(point.memory_bytes)}});
+  json areas = json::array();
+  for (const telemetry::AreaReads& area : run.facts.areas) {
+    json curve = json::array();
+    for (const telemetry::CurvePoint& point : area.curve)
+      curve.push_back({{"memory_bytes", point.memory_bytes}, {"reads", point.reads}});
+    areas.push_back({{"name", name_of(area)}, {"curve", curve}});
+  }
   return json{{"program", run.facts.program},
               {"engine", run.facts.engine},
               {"block_bytes", run.facts.block_bytes},
               {"memory_bytes", run.facts.memory_cap_bytes},
               {"seconds", run.facts.wall_seconds},
               {"enough_bytes", run.memory_within(kEnough)},
-              {"curve", points}}
+              {"curve", points},
+              {"areas", areas}}
              .dump(1) +
          "\n";
 }

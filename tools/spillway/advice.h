@@ -16,7 +16,8 @@ struct Advised {
   telemetry::Facts facts;
   double waited_seconds = 0;  // by all threads, for blocks to be read
 
-  uint64_t reads_at(uint64_t memory_bytes) const;
+  uint64_t reads_at(uint64_t memory_bytes) const { return reads_at(facts.curve, memory_bytes); }
+  static uint64_t reads_at(const std::vector<telemetry::CurvePoint>& curve, uint64_t memory_bytes);
   // Processor time stays, and so does time in which nothing happened; waiting shrinks with the number of blocks read; as many threads go on at once
   // as did:
   //     wall * (1 - waited * (1 - reads(memory) / reads) / max(processor + waited, wall))

@@ -28,14 +28,16 @@ struct Line {
 bool parse(const std::string& text, Line* line) {
   unsigned long long begin = 0, end = 0;
   int path_at = 0;
-  if (std::sscanf(text.c_str(), "%llx-%llx %*s %*s %*s %*s %n", &begin, &end, &path_at) != 2 || path_at == 0) return false;
+  if (std::sscanf(text.c_str(), "%llx-%llx %*s %*s %*s %*s %n", &begin, &end, &path_at) != 2 || path_at == 0)
+    return false;
   *line = {begin, end, text.substr(static_cast<size_t>(path_at))};
   return !line->path.empty() && line->path.front() == '/';
 }
 
 std::string demangled(const char* name) {
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
   return status == 0 && plain ? plain.get() : name;
 }
 
@@ -46,18 +48,22 @@ class Image {
 
   template <class T>
   const T* at(uint64_t offset, uint64_t count = 1) const {
-    const bool fits = offset <= bytes_.size() && count <= (bytes_.size() - offset) / sizeof(T) && offset % alignof(T) == 0;
+    const bool fits =
+        offset <= bytes_.size() && count <= (bytes_.size() - offset) / sizeof(T) && offset % alignof(T) == 0;
     return fits ? reinterpret_cast<const T*>(bytes_.data() + offset) : nullptr;
   }
   std::span<const Elf64_Shdr> sections() const {
     const auto* header = at<Elf64_Ehdr>(0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) return {};
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64)
+      return {};
     const auto* sections = at<Elf64_Shdr>(header->e_shoff, header->e_shnum);
     return sections ? std::span(sections, header->e_shnum) : std::span<const Elf64_Shdr>();
   }
   // "" where it is not ended within the section.
   const char* text(const Elf64_Shdr& strings, uint64_t offset) const {
-    const char* begin = offset < strings.sh_size ? at<char>(strings.sh_offset + offset, strings.sh_size - offset) : nullptr;
+    const char* begin =
+        offset < strings.sh_size ? at<char>(strings.sh_offset + offset, strings.sh_size - offset) : nullptr;
     return begin && std::memchr(begin, '\0', strings.sh_size - offset) ? begin : "";
   }
 

@@ -13,6 +13,13 @@ namespace {
 
 using nlohmann::json;
 
+std::vector<telemetry::CurvePoint> curve_of(const json& from) {
+  std::vector<telemetry::CurvePoint> curve;
+  for (const json& point : from.value("curve", json::array()))
+    curve.push_back({point.at("memory_bytes"), point.at("reads")});
+  return curve;
+}
+
 telemetry::Facts facts_of(const json& report) {
   const json& from = report.at("facts");
   telemetry::Facts facts;
@@ -28,8 +35,10 @@ telemetry::Facts facts_of(const json& report) {
   from.at("resident_peak_bytes").get_to(facts.resident_peak_bytes);
   from.at("wall_seconds").get_to(facts.wall_seconds);
   facts.processor_seconds = from.value("processor_seconds", 0.0);
-  for (const json& point : report.value("curve", json::array()))
-    facts.curve.push_back({point.at("memory_bytes"), point.at("reads")});
+  facts.curve = curve_of(report);
+  for (const json& area : report.value("areas", json::array()))
+    facts.areas.push_back(
+        {area.at("name"), area.at("object"), area.at("offset"), area.at("bytes"), curve_of(area)});
   facts.watched = from.value("watched", true);
   facts.system_call_faults = from.value("system_call_faults", "");
   for (const json& code : report.value("foreign", json::array()))

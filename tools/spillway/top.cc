@@ -173,7 +173,8 @@ int show_top(const TopArguments& arguments) {
     // Home, the picture, and what is left of an older one away.
     const char *const begin = is_screen ? "\033[H" : "", *const end = is_screen ? "\033[J" : "\n";
     if (is_screen && looks == 0) fmt::print("\033[2J");
-    fmt::print("{}{}{}", begin, picture(process, *page, device, before, now, hottest_areas(process, *page, misses)), end);
+    fmt::print("{}{}{}", begin,
+               picture(process, *page, device, before, now, hottest_areas(process, *page, misses)), end);
     std::fflush(stdout);
     if (!is_alive(process)) {
       fmt::print("{} has ended\n", process);

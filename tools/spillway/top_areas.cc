@@ -46,7 +46,8 @@ std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, L
     const uint64_t at = miss.block * page.header().block_bytes;
     const auto behind = std::upper_bound(areas.begin(), areas.end(), at,
                                          [](uint64_t byte, const Area& area) { return byte < area.begin; });
-    const bool is_inside = behind != areas.begin() && at - std::prev(behind)->begin < std::prev(behind)->bytes;
+    const bool is_inside =
+        behind != areas.begin() && at - std::prev(behind)->begin < std::prev(behind)->bytes;
     misses[is_inside ? static_cast<size_t>(behind - areas.begin()) - 1 : areas.size()] += miss.misses;
     all += miss.misses;
   }
@@ -58,7 +59,8 @@ std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, L
   std::vector<std::string> lines;
   if (all == 0) return lines;
   const std::string maps = text_of(fmt::format("/proc/{}/maps", process));
-  for (const size_t i : order) lines.push_back(fmt::format("{:4.0f} %  {}", 100 * misses[i] / all, name_of(areas[i], maps)));
+  for (const size_t i : order)
+    lines.push_back(fmt::format("{:4.0f} %  {}", 100 * misses[i] / all, name_of(areas[i], maps)));
   if (misses.back() > 0) lines.push_back(fmt::format("{:4.0f} %  small objects", 100 * misses.back() / all));
   return lines;
 }

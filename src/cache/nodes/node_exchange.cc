@@ -24,16 +24,24 @@ Result<std::unique_ptr<NodeExchange>> NodeExchange::start(SharedCache& cache, un
   if (layout.nodes == 0 || layout.workers_a_node == 0)
     return Status::sentence(EINVAL, "an exchange of no nodes, or of nodes without workers");
   std::unique_ptr<NodeExchange> exchange(new NodeExchange(cache, block_shift, layout));
+  if (!layout.is_simulated) {
+    exchange->machine_nodes_ = platform::nodes_with_processors();
+    if (exchange->machine_nodes_.size() < layout.nodes)
+      return Status::sentence(EINVAL, "an exchange of more nodes than the machine has");
+  }
   for (unsigned w = 0; w < layout.nodes * layout.workers_a_node; ++w)
     exchange->workers_.push_back(std::make_unique<Worker>(kInboxMessages));
   for (unsigned w = 0; w < exchange->workers_.size(); ++w) {
     Worker& worker = *exchange->workers_[w];
-    auto thread = start_client_thread(cache, [&exchange = *exchange, &worker, w](Client& client) {
-      // Not bound where that is forbidden: slower, and right.
-      if (!exchange.layout_.is_simulated)
-        (void)platform::run_on_node(w / exchange.layout_.workers_a_node).is_ok();
-      exchange.run(worker, client);
-    });
+    auto thread = start_client_thread(
+        cache,
+        [&exchange = *exchange, &worker, w](Client& client) {
+          // Not bound where that is forbidden: slower, and right.
+          if (!exchange.layout_.is_simulated)
+            (void)platform::run_on_node(exchange.machine_nodes_[w / exchange.layout_.workers_a_node]).is_ok();
+          exchange.run(worker, client);
+        },
+        Uses::kSeen);
     if (!thread) return thread.status();
     worker.thread = std::move(*thread);
   }
@@ -72,6 +80,12 @@ void NodeExchange::close_port(Port* port) {
   port->open_ = false;
 }
 
+unsigned NodeExchange::node_here() const {
+  const auto here = std::find(machine_nodes_.begin(), machine_nodes_.end(), platform::current_node());
+  const auto node = static_cast<unsigned>(here - machine_nodes_.begin());
+  return node < layout_.nodes ? node : 0;
+}
+
 unsigned NodeExchange::worker_of(BlockId block) const {
   const unsigned turn = cache_.partition_map().of(block).value / layout_.nodes;
   return node_of(block) * layout_.workers_a_node + turn % layout_.workers_a_node;
@@ -91,12 +105,23 @@ void NodeExchange::run(Worker& worker, Client& client) {
       continue;
     }
     idle_spins = 0;
+    ask_ahead(client, message);
     ReplyMessage reply;
     reply.count = message.count;
     for (uint32_t i = 0; i < message.count; ++i)
       reply.replies[i] = {message.requests[i].user, serve(client, message.requests[i])};
     // A port's inbox has room for as many messages as it may have requests in flight.
     SPW_CHECK(message.from->inbox_.push(reply));
+  }
+}
+
+// All that a message is for is read at a time, not one after the other.
+void NodeExchange::ask_ahead(Client& client, const RequestMessage& message) {
+  if (message.count < 2) return;
+  for (uint32_t i = 0; i < message.count; ++i) {
+    const BlockRequest& request = message.requests[i];
+    if (request.access != Access::kOverwrite && !cache_.is_resident(request.block))
+      cache_.prefetch(client, request.block, 1);
   }
 }
 

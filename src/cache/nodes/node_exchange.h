@@ -50,13 +50,17 @@ class NodeExchange {
     unsigned workers_a_node = 1;
     bool is_simulated = true;  // else workers are bound to the processors of their nodes
   };
-  static Result<std::unique_ptr<NodeExchange>> start(SharedCache& cache, unsigned block_shift, const Layout& layout);
+  static Result<std::unique_ptr<NodeExchange>> start(SharedCache& cache, unsigned block_shift,
+                                                     const Layout& layout);
   ~NodeExchange();
 
   unsigned nodes() const { return layout_.nodes; }
+  bool is_simulated() const { return layout_.is_simulated; }
+  // Where the calling thread runs now, if nodes are not simulated.
+  unsigned node_here() const;
   unsigned node_of(BlockId block) const { return cache_.partition_map().of(block).value % layout_.nodes; }
 
-  // One thread's door. `node`: where that thread runs.
+  // One thread's door. `node`: where that thread runs, as a number among the nodes that have processors.
   class Port;
   Result<Port*> open_port(unsigned node);
   void close_port(Port* port);
@@ -82,11 +86,13 @@ class NodeExchange {
       : cache_(cache), block_shift_(block_shift), layout_(layout) {}
   unsigned worker_of(BlockId block) const;
   void run(Worker& worker, Client& client);
+  void ask_ahead(Client& client, const RequestMessage& message);
   int serve(Client& client, const BlockRequest& request);
 
   SharedCache& cache_;
   const unsigned block_shift_;
   const Layout layout_;
+  std::vector<unsigned> machine_nodes_;           // by number, if nodes are not simulated
   std::vector<std::unique_ptr<Worker>> workers_;  // those of node n: from n * workers_a_node on
   std::mutex ports_mutex_;
   std::vector<std::unique_ptr<Port>> ports_;

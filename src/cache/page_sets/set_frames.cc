@@ -249,10 +249,11 @@ uint32_t SetFrames::evict(uint32_t wanted) {
   const bool is_limited = limit() < frame_count_;
   for (const bool only_above : {true, false}) {
     if (only_above && !is_limited) continue;
-    for (uint32_t idle = 0; evicted < wanted && idle < sets_.count(); ++idle) {
+    for (uint32_t idle = 0; evicted < wanted && idle < sets_.count();) {
       const uint32_t set = hand_;
       hand_ = sets_.behind(hand_, 1);
       const unsigned used = used_in(set);
+      ++idle;
       if (used == 0 || (only_above && used <= ways(set))) continue;
       if (evict_with_others(set)) {
         ++evicted;

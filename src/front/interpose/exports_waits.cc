@@ -1,4 +1,5 @@
 // What threads wait at, under its ordinary names (waits.h).
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -210,6 +211,25 @@ void wake_instead_of_moving(long (&arguments)[6]) {
   arguments[3] = 0;
 }
 
+// Where managed memory is at its own addresses and faults are the program's alone to serve, a word that was evicted meanwhile fails the call.
+// So it is brought back, and asked for again.
+template <class Call>
+long with_word_there(Word* word, bool is_read, Call call) {
+  constexpr int kTriesMax = 100;
+  const int saved_errno = errno;
+  for (int tries = 0;; ++tries) {
+    const long result = call();
+    if (result != -1 || errno != EFAULT || tries == kTriesMax || !kernel_cannot_reach(word) ||
+        !context()->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word))
+      return result;
+    errno = saved_errno;
+    if (is_read)
+      (void)*static_cast<const volatile Word*>(word);
+    else
+      (void)__atomic_fetch_add(word, 0, __ATOMIC_RELAXED);
+  }
+}
+
 // The arguments of futex(2), the fourth and fifth as the command has it.
 long call_futex(long (&given)[6]) {
   const int command = static_cast<int>(given[1]) & FUTEX_CMD_MASK;
@@ -219,10 +239,13 @@ long call_futex(long (&given)[6]) {
     wake_instead_of_moving(given);
   if (!is_gone(word, command)) word = in_frame(word, only_looks(command) ? Access::kRead : Access::kWrite);
   if (takes_second_word(command)) second = in_frame(second);
-  if (!takes_deadline(command))
-    return real().syscall(SYS_futex, word, given[1], given[2], given[3], second, given[5]);
-  const Native<const timespec> until(reinterpret_cast<Deadline>(given[3]));
-  return real().syscall(SYS_futex, word, given[1], given[2], static_cast<Deadline>(until), second, given[5]);
+  return with_word_there(word, only_looks(command), [&] {
+    if (!takes_deadline(command))
+      return real().syscall(SYS_futex, word, given[1], given[2], given[3], second, given[5]);
+    const Native<const timespec> until(reinterpret_cast<Deadline>(given[3]));
+    return real().syscall(SYS_futex, word, given[1], given[2], static_cast<Deadline>(until), second,
+                          given[5]);
+  });
 }
 
 }  // namespace
