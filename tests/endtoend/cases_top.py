@@ -1,5 +1,6 @@
 """`spillway top`: what one sees of a running program."""
 import os
+import pathlib
 import re
 import subprocess
 
@@ -29,16 +30,29 @@ def a_running_program_can_be_watched(kit: Kit) -> None:
     expect(gone.returncode == EXIT_USAGE and gone.stderr.count("\n") == 1 and "does not run under Spillway" in gone.stderr, gone.stderr)
 
 
-def what_is_missed_most_is_named(kit: Kit) -> None:
-    program = kit.compile("misses.cc", *SMALL.flags)
+def _misses_in(kit: Kit, program: pathlib.Path) -> str:
+    """What is said of a program that misses most of the time."""
     with start(kit, program, env=SMALL.environment()) as process:
         expect(process.stdout.readline() == "begun\n", "the program did not begin")
         seen = _top(kit, process.pid, "--count", 1, "--interval", 0.5)
         process.stdin.close()
         expect(process.wait(30) == 0, f"the program ended with {process.returncode}")
-    line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*) \((.*)\+0x[0-9a-f]+\)$", seen.stdout, re.M)
-    expect(line is not None, seen.stdout + seen.stderr)
+    return seen.stdout + seen.stderr
+
+
+def what_is_missed_most_is_named(kit: Kit) -> None:
+    program = kit.compile("misses.cc", *SMALL.flags)
+    seen = _misses_in(kit, program)
+    line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*) \((.*)\+0x[0-9a-f]+\)$", seen, re.M)
+    expect(line is not None, seen)
     expect(int(line[1]) >= 90 and "make_large_array()" in line[2] and line[3] == program.name, line[0])
+
+
+def a_program_without_symbols_goes_by_its_places(kit: Kit) -> None:
+    program = kit.compile("misses.cc", *SMALL.flags, "-s")
+    seen = _misses_in(kit, program)
+    line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*)\+0x[0-9a-f]+$", seen, re.M)
+    expect(line is not None and int(line[1]) >= 90 and line[2] == program.name, seen)
 
 
 def a_program_that_ends_ends_the_view(kit: Kit) -> None:
