@@ -16,12 +16,10 @@ SPW_PUBLIC int spw_pin(const void* address, size_t bytes, enum spw_access access
   runtime::Runtime* runtime = runtime::current_runtime();
   if (!pin || bytes == 0 || !is_managed(address) || access > SPW_OVERWRITE || !runtime)
     return bad_argument("spw_pin takes managed memory, at least one byte");
-  constexpr cache::Access kAccess[] = {cache::Access::kRead, cache::Access::kWrite,
-                                       cache::Access::kOverwrite};
   if (access != SPW_READ && is_read_only(*runtime, address, bytes))
     return bad_argument("spw_pin: it is mapped read-only");
   region::Window window =
-      runtime->engine().hold(reinterpret_cast<uintptr_t>(address), bytes, kAccess[access]);
+      runtime->engine().hold(reinterpret_cast<uintptr_t>(address), bytes, access_of(access));
   if (!window.data) return result_of(Status::sentence(EMFILE, "too many pins are held"));
   *pin = {window.data, window.bytes, window.frame.value};
   return 0;

@@ -73,9 +73,7 @@ void copy(const spw_request& request) {
                                : interpose::copy_bytes(request.address, request.buffer, request.bytes);
     return;
   }
-  const cache::Access access = request.access == SPW_READ    ? cache::Access::kRead
-                               : request.access == SPW_WRITE ? cache::Access::kWrite
-                                                             : cache::Access::kOverwrite;
+  const cache::Access access = access_of(request.access);
   auto* const buffer = static_cast<std::byte*>(request.buffer);
   const auto begin = reinterpret_cast<uintptr_t>(request.address);
   for (size_t at = 0; at < request.bytes;) {
@@ -174,9 +172,8 @@ void add_to_bundle(spw_batch& batch, spw_request* request) {
     const Span span = blocks_around(*call, request->address, request->bytes);
     const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(request->address) - span.begin);
     const bool is_whole = request->bytes == call->block_bytes();
-    const cache::Access access = request->access == SPW_READ                    ? cache::Access::kRead
-                                 : request->access == SPW_OVERWRITE && is_whole ? cache::Access::kOverwrite
-                                                                                : cache::Access::kWrite;
+    const cache::Access access =
+        access_of(request->access == SPW_OVERWRITE && !is_whole ? SPW_WRITE : request->access);
     batch.bundle.push_back({span.first, offset, static_cast<uint32_t>(request->bytes), access,
                             static_cast<std::byte*>(request->buffer), request});
   }

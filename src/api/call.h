@@ -28,6 +28,12 @@ class Call {
   runtime::Runtime& runtime_;
 };
 
+inline cache::Access access_of(enum spw_access access) {
+  return access == SPW_READ    ? cache::Access::kRead
+         : access == SPW_WRITE ? cache::Access::kWrite
+                               : cache::Access::kOverwrite;
+}
+
 // The whole blocks that [address, address + bytes) touches.
 struct Span {
   uintptr_t begin = 0;

@@ -65,8 +65,9 @@ Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(Partiti
 // Best effort: memory of another node is slower, and right. Blocks at their own addresses come from where they are first touched.
 void SharedCacheParts::place_on_nodes() {
   const Options& options = commons_.options;
+  if (options.nodes < 2 || commons_.placement.by_block) return;
   const std::vector<unsigned> nodes = platform::nodes_with_processors();
-  if (options.nodes < 2 || options.nodes != nodes.size() || commons_.placement.by_block) return;
+  if (options.nodes != nodes.size()) return;
   for (uint32_t p = 0; p < directory_.partitions(); ++p) {
     const PartitionId partition(p);
     const uint64_t first_byte = uint64_t{directory_.first_frame(partition).value} << options.block_shift;

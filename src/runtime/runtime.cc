@@ -244,8 +244,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
 cache::NodeExchange* Runtime::nodes() {
   const unsigned there = machine_nodes();
   const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
-  if (wanted < 2) return nullptr;
-  if (forked_) return nullptr;
+  if (wanted < 2 || forked_) return nullptr;
   std::lock_guard lock(nodes_mutex_);
   if (nodes_tried_) return nodes_.get();
   nodes_tried_ = true;

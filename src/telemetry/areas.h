@@ -37,7 +37,7 @@ struct Area {
 
 // Areas go here from now on; nullptr: nowhere. Once a process.
 void place_areas(AreaTable* table);
-// [begin, begin + bytes) of managed space is one area now. `site`: nullptr: what the thread's AllocationSite says.
+// [begin, begin + bytes) of managed space is one area now, allocated where the thread's AllocationSite says.
 void note_area(uint64_t begin, uint64_t bytes, const std::string& file_name = {});
 // What begins in [begin, begin + bytes) is none any more.
 void forget_areas(uint64_t begin, uint64_t bytes);

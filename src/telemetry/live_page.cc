@@ -139,7 +139,7 @@ LivePage::MissCounts LivePage::miss_counts() const {
   return counts;
 }
 
-std::vector<LivePage::Missed> LivePage::missed_since(const MissCounts& before) const {
+std::vector<LivePage::Missed> LivePage::missed_since(MissCounts& before) const {
   std::vector<Missed> missed;
   const MissCounts now = miss_counts();
   for (size_t thread = 0; thread < now.size(); ++thread) {
@@ -149,6 +149,7 @@ std::vector<LivePage::Missed> LivePage::missed_since(const MissCounts& before) c
       missed.push_back({blocks()[thread].recent_misses[i % CounterBlock::kRecentMisses].load_relaxed(),
                         static_cast<double>(count) / static_cast<double>(seen)});
   }
+  before = now;
   return missed;
 }
 

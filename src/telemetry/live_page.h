@@ -65,14 +65,15 @@ class LivePage {
   const LiveHeader& header() const { return *reinterpret_cast<const LiveHeader*>(memory_.data()); }
   Totals totals() const;
   std::vector<Area> areas() const;
-  // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for as many as it had.
+  // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for as many as it had. `before` becomes
+  // what they have missed by now.
   struct Missed {
     uint64_t block;
     double misses;
   };
   using MissCounts = std::vector<uint64_t>;  // of each thread
   MissCounts miss_counts() const;
-  std::vector<Missed> missed_since(const MissCounts& before) const;
+  std::vector<Missed> missed_since(MissCounts& before) const;
 
  private:
   std::span<const CounterBlock> blocks() const;

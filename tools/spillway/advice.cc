@@ -60,11 +60,8 @@ std::string name_of(const telemetry::AreaReads& area) {
   if (area.bytes == 0) return "small objects";
   const std::string size = "up to " + format_size(area.bytes);
   if (area.object.empty()) return size;
-  const std::string function = function_at(area.object, area.offset - 1);
-  const std::string place =
-      fmt::format("{}+{:#x}", area.object.substr(area.object.rfind('/') + 1), area.offset);
-  return fmt::format("{}, allocated in {}", size,
-                     function.empty() ? place : fmt::format("{} ({})", function, place));
+  return size + ", allocated in " +
+         name_of_place(area.object, area.offset, function_at(area.object, area.offset - 1));
 }
 
 // Which allocations and files the reads are of, with this run's memory and with more.

@@ -98,6 +98,11 @@ std::string function_at(const std::string& path, uint64_t address) {
   return function_in(Image({mapping->data(), *bytes}), address);
 }
 
+std::string name_of_place(const std::string& file, uint64_t offset, const std::string& function) {
+  const std::string place = fmt::format("{}+{:#x}", file.substr(file.rfind('/') + 1), offset);
+  return function.empty() ? place : fmt::format("{} ({})", function, place);
+}
+
 // Files are loaded from their beginning on, so a path's first line says where; programs that are not position-independent are where they say.
 std::string name_of_code(uint64_t address, const std::string& maps) {
   std::istringstream lines(maps);
@@ -110,8 +115,7 @@ std::string name_of_code(uint64_t address, const std::string& maps) {
     // The call is before the address that it returns to.
     std::string function = function_at(line.path, offset - 1);
     if (function.empty()) function = function_at(line.path, address - 1);
-    const std::string place = fmt::format("{}+{:#x}", line.path.substr(line.path.rfind('/') + 1), offset);
-    return function.empty() ? place : fmt::format("{} ({})", function, place);
+    return name_of_place(line.path, offset, function);
   }
   return fmt::format("{:#x}", address);
 }

@@ -37,7 +37,6 @@ std::string name_of(const Area& area, const std::string& maps) {
 
 std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, LivePage::MissCounts& before) {
   const std::vector<LivePage::Missed> missed = page.missed_since(before);
-  before = page.miss_counts();
   std::vector<Area> areas = page.areas();
   std::sort(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.begin < b.begin; });
   std::vector<double> misses(areas.size() + 1);  // the last: in none

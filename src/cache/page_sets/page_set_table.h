@@ -88,31 +88,33 @@ class PageSetTable {
   std::byte* words_memory() const { return memory_.data(); }
   uint64_t metadata_bytes() const { return uint64_t{set_count_} * sizeof(PageSet); }
 
-  uint32_t home_of(BlockId block) const { return sets_of(map_.of(block)).home_of(map_.index_within(block)); }
+  uint32_t home_of(BlockId block) const { return home_in(sets_of(map_.of(block)), block); }
 
   // Counts a reference and a use if `block` is there, resident and used before. May fail though it is there.
   bool try_pin(BlockId block, bool for_write, FrameId* frame, PinWord* before) const {
     const PageSets& sets = sets_of(map_.of(block));
-    const uint32_t home = sets.home_of(map_.index_within(block));
     *frame = sets.first_from_home(
-        home, [&](AtomicPinWord& word) { return word.try_pin(block, for_write, before); });
+        home_in(sets, block), [&](AtomicPinWord& word) { return word.try_pin(block, for_write, before); });
     if (*frame == kNoFrame) return false;
     if (counts_pins_) note_use(sets[sets.set_of(*frame)], PageSets::slot_of(*frame));
     return true;
   }
   FrameId find(BlockId block) const {
     const PageSets& sets = sets_of(map_.of(block));
-    return sets.first_from_home(sets.home_of(map_.index_within(block)),
+    return sets.first_from_home(home_in(sets, block),
                                 [&](AtomicPinWord& word) { return word.load_relaxed().holds(block); });
   }
   void prefetch_set(BlockId block) const {
     const PageSets& sets = sets_of(map_.of(block));
-    const auto* set = reinterpret_cast<const std::byte*>(&sets[sets.home_of(map_.index_within(block))]);
+    const auto* set = reinterpret_cast<const std::byte*>(&sets[home_in(sets, block)]);
     __builtin_prefetch(set, 1);
     __builtin_prefetch(set + kCacheLineBytes / 2, 1);
   }
 
  private:
+  uint32_t home_in(const PageSets& sets, BlockId block) const {
+    return sets.home_of(map_.index_within(block));
+  }
   // An order of uses needs the lock, and goes without a use now and then rather than wait for it.
   void note_use(PageSet& set, unsigned slot) const {
     if (rule_ != SetRule::kLru) return set.frequencies.note_use(rule_, slot);

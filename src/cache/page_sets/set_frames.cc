@@ -18,7 +18,8 @@ SetFrames::SetFrames(Commons& commons, PartitionId id)
       evict_batch_(
           static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, kDroppedMax))),
       scheduled_many_(std::min(kScheduledMany, sets_.count())) {
-  scheduled_.reserve(std::min(kScheduledMax, sets_.count()));
+  for (std::vector<uint32_t>* sets : {&scheduled_, &taken_over_})
+    sets->reserve(std::min(kScheduledMax, sets_.count()));
 }
 
 // ---- Frames ----
@@ -172,9 +173,13 @@ void SetFrames::forget(uint32_t set, unsigned slot, PinWord was) {
 
 // The owner has the set's lock from now on, until release_dropped(). Clients never wait for one lock with another in hand.
 void SetFrames::hold(uint32_t set) {
-  if (std::find(held_.begin(), held_.end(), set) != held_.end()) return;
+  if (is_held(set)) return;
   sets_[set].lock.lock();
   held_.push_back(set);
+}
+
+bool SetFrames::is_held(uint32_t set) const {
+  return std::find(held_.begin(), held_.end(), set) != held_.end();
 }
 
 // The frame's word has just been freed, by the owner.
@@ -215,18 +220,13 @@ void SetFrames::release_dropped() {
   held_.clear();
 }
 
-void SetFrames::await_eviction(BlockId block) {
-  if (!commons_.placement.by_block) return;
-  const uint32_t home = home_of(block);
-  if (std::find(held_.begin(), held_.end(), home) != held_.end()) return;
-  std::lock_guard pass(sets_[home].lock);
-}
+void SetFrames::await_eviction(BlockId block) { pass(home_of(block)); }
+void SetFrames::await_evictions_from(FrameId frame) { pass(sets_.set_of(frame)); }
 
-void SetFrames::await_evictions_from(FrameId frame) {
-  if (!commons_.placement.by_block) return;
-  const uint32_t set = sets_.set_of(frame);
-  if (std::find(held_.begin(), held_.end(), set) != held_.end()) return;
-  std::lock_guard pass(sets_[set].lock);
+// Where blocks are at no address of their own, nobody minds how long their memory stays.
+void SetFrames::pass(uint32_t set) {
+  if (!commons_.placement.by_block || is_held(set)) return;
+  std::lock_guard passing(sets_[set].lock);
 }
 
 // One more block of those that are released together.
@@ -293,19 +293,16 @@ void SetFrames::schedule_if_dirty(uint32_t set) {
 
 void SetFrames::catch_up() {
   if (scheduled_count_.load_relaxed() == 0 || !writeback_->may_write_now()) return;
-  uint32_t sets[kScheduledMax];
-  size_t taken;
   {
     std::lock_guard lock(schedule_lock_);
-    taken = scheduled_.size();
-    std::copy(scheduled_.begin(), scheduled_.end(), sets);
-    scheduled_.clear();
+    std::swap(scheduled_, taken_over_);
     scheduled_count_.store_relaxed(0);
   }
-  for (size_t i = 0; i < taken; ++i) {
-    sets_[sets[i]].is_scheduled.store_relaxed(0);
-    write_dirty_in(sets[i], kCleanWanted);
+  for (const uint32_t set : taken_over_) {
+    sets_[set].is_scheduled.store_relaxed(0);
+    write_dirty_in(set, kCleanWanted);
   }
+  taken_over_.clear();
   writeback_->submit();
 }
 

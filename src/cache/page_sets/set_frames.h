@@ -42,7 +42,7 @@ class SetFrames final : public Organisation {
   uint32_t frames_ever_used() const override { return frame_count_; }
   uint32_t evict_batch() const override { return evict_batch_; }
   uint64_t metadata_bytes() const override {
-    return sizeof(*this) + scheduled_.capacity() * sizeof(uint32_t);
+    return sizeof(*this) + (scheduled_.capacity() + taken_over_.capacity()) * sizeof(uint32_t);
   }
   void check_invariants() const override;
 
@@ -79,6 +79,8 @@ class SetFrames final : public Organisation {
   unsigned evict_in(uint32_t set, PinWord* was, LockHome lock_home);
   bool evict_with_others(uint32_t set);
   void hold(uint32_t set);
+  bool is_held(uint32_t set) const;
+  void pass(uint32_t set);
   void learn_uses(uint32_t set);
   void forget(uint32_t set, unsigned slot, PinWord was);
   void leave(FrameId frame, PinWord was);
@@ -96,6 +98,7 @@ class SetFrames final : public Organisation {
 
   SetLock schedule_lock_;
   std::vector<uint32_t> scheduled_;
+  std::vector<uint32_t> taken_over_;  // the owner's; empty between requests
   Atomic<uint32_t> scheduled_count_;
 };
 
