@@ -148,8 +148,8 @@ class SharedCache {
   virtual bool pin_present(Client&, BlockId, Access, Pin*) { return false; }
   // While frames are plentiful, `block` and the never-written blocks around it in its group become resident zeros, dirty.
   virtual void bring_in_zeros(Client&, BlockId) {}
-  // Marks the block dirty, as a pin for kWrite would, if it is there and costs nothing; else does nothing and says false.
-  virtual bool dirty_resident(Client&, BlockId) { return false; }
+  // Marks those of the blocks dirty that are there and clean, as a pin for kWrite would, but that they do not count as used.
+  virtual void dirty_resident(BlockId /*first*/, uint64_t /*count*/) {}
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
   virtual void unpin(Client& client, FrameId frame) = 0;

@@ -6,6 +6,7 @@
 
 #include "cache/shared_cache.h"
 #include "platform/time.h"
+#include "telemetry/counters.h"
 
 namespace spw::cache {
 
@@ -180,6 +181,39 @@ Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {
 }
 
 // ---- Ahead of need ----
+
+// Counts a reference to a block that is there and clean, and makes it dirty.
+bool SharedCacheParts::hold_clean(BlockId block, FrameId* frame) {
+  *frame = directory_.find(block);
+  if (*frame == kNoFrame) return false;
+  AtomicPinWord& pin_word = directory_.word(*frame);
+  PinWord word = pin_word.load_relaxed();
+  while (word.holds(block) && word.state() == FrameState::kResident && !word.dirty())
+    if (pin_word.cas_acquire(word, word.dirtied())) return true;
+  return false;
+}
+
+// Neighbours are told of together: where blocks lie at their own addresses that is a system call.
+void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
+  Resident run[kGroupBlocks];
+  size_t held = 0;
+  const auto end_run = [&] {
+    if (held == 0) return;
+    frames_->allow_stores({run, held});
+    for (size_t i = 0; i < held; ++i) directory_.word(run[i].frame).unpin();
+    telemetry::count(telemetry::Counter::bytes_dirtied, held * commons_.block_bytes());
+    held = 0;
+  };
+  for (uint64_t i = 0; i < count; ++i) {
+    run[held].block = first + i;
+    if (hold_clean(run[held].block, &run[held].frame))
+      ++held;
+    else
+      end_run();
+    if (held == kGroupBlocks) end_run();
+  }
+  end_run();
+}
 
 void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   count = std::min<uint64_t>(count, directory_.frame_count() / kAheadShare);

@@ -176,15 +176,6 @@ bool SharedCacheParts::is_resident(BlockId block) const {
   return word.holds(block) && word.state() == FrameState::kResident;
 }
 
-bool SharedCacheParts::dirty_resident(Client& client, BlockId block) {
-  FrameId frame;
-  PinWord before;
-  if (!directory_.try_pin(block, true, &frame, &before)) return false;
-  if (!before.dirty()) note_dirtied({frame, block});
-  unpin(client, frame);
-  return true;
-}
-
 bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access, Pin* out) {
   out->was_clean = out->was_miss = false;
   Status unread;
@@ -202,7 +193,7 @@ void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access,
 // The caller holds the block and has just made it dirty.
 void SharedCacheParts::note_dirtied(Resident resident) {
   count(Counter::bytes_dirtied, commons_.block_bytes());
-  if (commons_.placement.by_block) frames_->allow_stores(resident);
+  if (commons_.placement.by_block) frames_->allow_stores({&resident, 1});
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {

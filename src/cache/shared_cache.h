@@ -39,7 +39,7 @@ class SharedCacheParts final : public SharedCache {
   void unpin_is_near(FrameId frame) const override { directory_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   bool is_resident(BlockId block) const override;
-  bool dirty_resident(Client& client, BlockId block) override;
+  void dirty_resident(BlockId first, uint64_t count) override;
   bool pin_present(Client& client, BlockId block, Access access, Pin* out) override;
   void bring_in_zeros(Client& client, BlockId block) override;
   void adopt(Client& client, BlockId first, uint64_t count) override;
@@ -78,6 +78,7 @@ class SharedCacheParts final : public SharedCache {
   Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
+  bool hold_clean(BlockId block, FrameId* frame);
   void place_on_nodes();
   Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);

@@ -57,6 +57,41 @@ TEST_F(MappedEngineTest, a_walk_of_stores_through_clean_blocks_faults_less_and_l
   for (uint64_t block = 0; block < 256; ++block) ASSERT_EQ(base[block << kShift], std::byte{2});
 }
 
+TEST_F(MappedEngineTest, a_walk_of_stores_downwards_does_so_too) {
+  std::byte* base = add(32 * kMiB);
+  for (uint64_t block = 0; block < 256; ++block) base[block << kShift] = std::byte{1};
+  EXPECT_TRUE(regions_->flush(reinterpret_cast<uintptr_t>(base), kMiB));
+  const uint64_t before = counted(Counter::protect_faults);
+  for (uint64_t block = 256; block-- > 0;) base[block << kShift] = std::byte{2};
+  EXPECT_LE(counted(Counter::protect_faults) - before, 16u);
+  EXPECT_GE(counted(Counter::protect_faults) - before, 1u);
+  push_out(base, 512);
+  for (uint64_t block = 0; block < 256; ++block) ASSERT_EQ(base[block << kShift], std::byte{2});
+}
+
+TEST_F(MappedEngineTest, stores_are_allowed_ahead_to_what_was_read_ahead_and_its_use_is_noticed_still) {
+  std::byte* base = add(32 * kMiB);
+  for (uint64_t block = 0; block < 64; ++block) base[block << kShift] = std::byte{1};
+  push_out(base, 128);
+  engine_->hint_stream(reinterpret_cast<uintptr_t>(base), 64 << kShift);
+  const auto store = [&](uint64_t block) {
+    std::byte* address = base + (block << kShift);
+    engine_->hint(reinterpret_cast<uintptr_t>(address), true);
+    *address = std::byte{2};
+  };
+  for (uint64_t block = 0; block < 8; ++block) store(block);
+  // The eighth block was stored to on its own account, and seven behind it take stores.
+  const uint64_t faults = counted(Counter::protect_faults), used = counted(Counter::readahead_hits);
+  EXPECT_LT(hint(base + (12 << kShift)), 0);
+  base[12 << kShift] = std::byte{2};
+  EXPECT_EQ(counted(Counter::protect_faults), faults);
+  store(10);
+  EXPECT_EQ(counted(Counter::readahead_hits), used + 1);
+  push_out(base, 128);
+  EXPECT_EQ(base[12 << kShift], std::byte{2});
+  EXPECT_EQ(base[10 << kShift], std::byte{2});
+}
+
 TEST_F(MappedEngineTest, threads_that_walk_side_by_side_are_read_ahead_for) {
   std::byte* base = add(32 * kMiB);
   constexpr uint64_t kEach = 1024;

@@ -36,6 +36,7 @@
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen
 //                                   ahead cleared
+//   resident, not dirty             refs + 1, dirty             C    CAS acquire (stores are allowed ahead of need: no use)
 //   resident, refs > 0              dirty                       C    fetch_or relaxed (its holder's unpin orders it)
 //   resident|failed, refs > 0       refs - 1                    C    fetch_sub acq_rel: the holder's accesses come first
 //   resident                        referenced cleared          O    fetch_and relaxed
@@ -114,6 +115,7 @@ class PinWord {
     return PinWord(((bits_ + 1) | kReferenced | (for_write ? kDirty : 0)) & ~kAhead);
   }
   constexpr PinWord joined() const { return PinWord(bits_ + 1); }
+  constexpr PinWord dirtied() const { return joined().with(kDirty); }
   constexpr PinWord with(uint64_t flags) const { return PinWord(bits_ | flags); }
   constexpr PinWord without(uint64_t flags) const { return PinWord(bits_ & ~flags); }
   constexpr PinWord in_state(FrameState state) const {

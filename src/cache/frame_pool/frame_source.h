@@ -68,8 +68,8 @@ class FrameSource {
   // Victims that are best released in one call.
   virtual size_t release_batch_max() const = 0;
 
-  // A block that clients hold and that was clean is dirty now: its holders may store to it.
-  virtual void allow_stores(Resident) {}
+  // Neighbouring blocks, in order, that clients hold and that were clean are dirty now: they may be stored to.
+  virtual void allow_stores(std::span<const Resident> /*run*/) {}
   // The policy took the block's referenced bit away: its next use has to be noticed. Only if notes_uses().
   virtual void watch_for_use(Resident) {}
   virtual bool notes_uses() const { return false; }

@@ -80,7 +80,7 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
   } while (!pin_word.cas_acquire(now, now.joined()));
   if (commons_.placement.by_block) {
     (void)pin_word.mark_dirty();
-    commons_.frames.allow_stores(resident);
+    commons_.frames.allow_stores({&resident, 1});
   }
   std::memset(commons_.data(resident), 0, commons_.block_bytes());
   (void)pin_word.unpin();

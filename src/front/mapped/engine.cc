@@ -274,7 +274,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
     after_miss(client, block);
   } else if (pin.was_clean) {
     hint_switch_.note_trip();
-    allow_stores_ahead(client, block);
+    allow_stores_ahead(block);
   }
 }
 

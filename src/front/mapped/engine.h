@@ -126,7 +126,9 @@ class MappedEngine final : public region::Engine {
   bool is_live(BlockId block) const;
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;
-  void allow_stores_ahead(cache::Client& client, BlockId block);
+  uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
+  bool may_write_unstored(BlockId block) const;
+  void allow_stores_ahead(BlockId block);
   void after_miss(cache::Client& client, BlockId block);
   void check_not_forked() const;
 

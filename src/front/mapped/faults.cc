@@ -83,7 +83,11 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.
-  if (is_protected && !pin.was_clean) frames_->allow_stores({pin.frame, block});
+  if (is_protected && !pin.was_clean) {
+    const cache::Resident resident{pin.frame, block};
+    frames_->allow_stores({&resident, 1});
+  }
+  if (event.is_store && !pin.was_miss) hints_.set(block, HintTable::Hint::kGo);
   if (!is_protected && !pin.was_miss && !is_signalled())
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
@@ -91,23 +95,39 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
     after_miss(client, block);
   else if (pin.was_clean)
     hint_switch_.note_trip();
-  if (is_protected) allow_stores_ahead(client, block);
+  if (is_protected) allow_stores_ahead(block);
 }
 
-// A program that stores its way through clean blocks faults at each: as many of those behind one that are there take stores as
-// right before it are dirty. It costs a write of what is not stored to after all.
-void MappedEngine::allow_stores_ahead(cache::Client& client, BlockId block) {
-  uint64_t before = 0;
-  while (before < std::min(block.value, kStoresAheadBytesMax >> options_.block_shift) &&
-         hints_.get(BlockId(block.value - before - 1)) == HintTable::Hint::kGo)
-    ++before;
-  for (uint64_t ahead = 1; ahead <= before; ++ahead) {
-    const BlockId next = block + ahead;
-    const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(next)));
-    // A shared file gets what was stored, and nothing else.
-    if (kind != region::Kind::kAnonymous && kind != region::Kind::kPrivateFile) return;
-    if (hints_.get(next) != HintTable::Hint::kClean || !cache_->dirty_resident(client, next)) return;
-  }
+// How many blocks in a row, from the one next to `block` on, were stored to.
+uint64_t MappedEngine::stored_run(BlockId block, int64_t step, uint64_t most) const {
+  uint64_t length = 0;
+  while (length < most && hints_.get(BlockId(block.value + static_cast<uint64_t>(step) * (length + 1))) ==
+                              HintTable::Hint::kGo)
+    ++length;
+  return length;
+}
+
+// Of a shared file the store gets what was stored, and nothing else.
+bool MappedEngine::may_write_unstored(BlockId block) const {
+  const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(block)));
+  return kind == region::Kind::kAnonymous || kind == region::Kind::kPrivateFile;
+}
+
+// A program that stores its way through clean blocks, upwards or downwards, is stopped at each: as many of those in front of it
+// that are there take stores as right behind it are dirty. It costs a write of what is not stored to after all.
+void MappedEngine::allow_stores_ahead(BlockId block) {
+  const uint64_t most = kStoresAheadBytesMax >> options_.block_shift;
+  const uint64_t below_max = std::min(block.value, most);
+  const uint64_t above_max = std::min((options_.space_bytes >> options_.block_shift) - 1 - block.value, most);
+  const uint64_t below = stored_run(block, -1, below_max);
+  const bool ascends = below > 0;
+  const uint64_t wanted =
+      ascends ? std::min(below, above_max) : std::min(stored_run(block, 1, above_max), below_max);
+  uint64_t count = 0;
+  while (count < wanted &&
+         may_write_unstored(BlockId(ascends ? block.value + count + 1 : block.value - count - 1)))
+    ++count;
+  if (count > 0) cache_->dirty_resident(BlockId(ascends ? block.value + 1 : block.value - count), count);
 }
 
 // What its region fills together with the block, without waiting.

@@ -34,12 +34,14 @@ uintptr_t HintTable::address_of(BlockId block) const {
   return SPW_MANAGED_BASE + (block.value << block_shift_);
 }
 
+Atomic<uint8_t>& HintTable::ready_at(uintptr_t address) const {
+  return reinterpret_cast<Atomic<uint8_t>*>(ready_.data())[(address - SPW_MANAGED_BASE) >> kExtentShift];
+}
+
 // Two threads may do so at once; the one that is late may undo the other's hints, which costs calls.
 void HintTable::prepare_extent(uintptr_t address) {
-  auto& ready =
-      reinterpret_cast<Atomic<uint8_t>*>(ready_.data())[(address - SPW_MANAGED_BASE) >> kExtentShift];
-  if (ready.load_relaxed() != 0) return;
-  ready.store_relaxed(1);
+  if (is_ready(address)) return;
+  ready_at(address).store_relaxed(1);
   Byte* first = &byte_at(round_down(address, kHugePageBytes));
   for (uintptr_t i = 0; i < kExtentPieces; ++i) first[i].store_relaxed(static_cast<int8_t>(Hint::kUnseen));
 }

@@ -31,7 +31,10 @@ class HintTable {
 
   void set(BlockId block, Hint hint);
   // Of the block's first piece.
-  Hint get(BlockId block) const { return static_cast<Hint>(byte_at(address_of(block)).load_relaxed()); }
+  Hint get(BlockId block) const {
+    const uintptr_t address = address_of(block);
+    return is_ready(address) ? static_cast<Hint>(byte_at(address).load_relaxed()) : Hint::kUnseen;
+  }
   // A block that was dirty is clean now.
   void clear_dirty(BlockId block);
 
@@ -48,6 +51,8 @@ class HintTable {
     return *reinterpret_cast<Byte*>((address >> SPW_HINT_SHIFT) + SPW_HINT_OFFSET);
   }
   uintptr_t address_of(BlockId block) const;
+  Atomic<uint8_t>& ready_at(uintptr_t address) const;
+  bool is_ready(uintptr_t address) const { return ready_at(address).load_relaxed() != 0; }
   void prepare_extent(uintptr_t address);
 
   unsigned block_shift_ = 12;

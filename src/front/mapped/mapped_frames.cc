@@ -72,9 +72,12 @@ size_t MappedFrames::release_batch_max() const {
   return std::clamp<uint64_t>(kReleaseBatchBytes >> options_.block_shift, 1, kReleaseBatchMax);
 }
 
-void MappedFrames::allow_stores(Resident resident) {
-  hints_.set(resident.block, HintTable::Hint::kGo);
-  must(faults_.write_protect(address_of(resident.block), block_bytes(), false));
+// Where the next use has to be noticed, it still is.
+void MappedFrames::allow_stores(std::span<const Resident> run) {
+  for (const Resident& resident : run)
+    if (hints_.get(resident.block) == HintTable::Hint::kClean)
+      hints_.set(resident.block, HintTable::Hint::kGo);
+  must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
 }
 
 void MappedFrames::watch_for_use(Resident resident) { hints_.set(resident.block, HintTable::Hint::kUnseen); }

@@ -49,7 +49,7 @@ class MappedFrames final : public cache::FrameSource {
   void end_writeback(cache::Resident) override {}
   void release(std::span<const cache::Resident> victims) override;
   size_t release_batch_max() const override;
-  void allow_stores(cache::Resident resident) override;
+  void allow_stores(std::span<const cache::Resident> run) override;
   void watch_for_use(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
 
