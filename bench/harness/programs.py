@@ -44,7 +44,7 @@ class Programs:
         return process.run([self.path("native", name), *arguments], self.store, grouped=self.grouped,
                            environment=ENVIRONMENT | (environment or {}), **options)
 
-    def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "4K", build: str = "spillway",
+    def spillway(self, memory_bytes: int, name: str, *arguments, block: str = "auto", build: str = "spillway",
                  map_files: pathlib.Path | None = None, options: tuple = (), **limits) -> tuple[process.Result, dict]:
         """The result, and the runtime's counters. build `native` or SIGNALS: an unmodified program, whose mappings of
         `map_files` are managed too, as those of recompiled programs are. options: more of `spillway run`'s."""

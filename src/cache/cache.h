@@ -47,6 +47,8 @@ class BlockSource {
   virtual Backing locate_for_fill(BlockId block) = 0;
   // Where to write `block` to (differs for private file mappings). Reserves the space.
   virtual Backing locate_for_writeback(BlockId block) = 0;
+  // Whether somebody chose what comes along with `block`: a unit of fills, or advice.
+  virtual bool has_fill_unit(BlockId) { return false; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
 };
@@ -64,6 +66,7 @@ struct Pin {
   std::byte* data = nullptr;  // the block's first byte
   bool was_clean = false;     // kWrite: this pin made the block dirty, which had been clean
   bool was_miss = false;      // it was not cached
+  bool was_filled = false;    // and this pin filled it, by itself: who waits for it knows
   FrameId frame = kNoFrame;
 };
 
@@ -98,6 +101,8 @@ struct Options {
   size_t queue_depth = 64;              // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
   uint64_t readahead_bytes_max = 4 << 20;
+  bool tunes_fills =
+      false;  // a miss brings neighbours along where that saves more than it costs (fill_units.h)
   bool huge_frames = true;
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
   uint32_t reserve_blocks_max = 1024;

@@ -225,6 +225,29 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   }
 }
 
+// Brings the block in with what is to come along with it, in one request. kAgain: nothing is to, or it could not be asked for.
+SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block, Access access, Pin* out,
+                                                   Status* status) {
+  if (!blocks_.locate_for_fill(block).has_contents || blocks_.has_fill_unit(block)) return Step::kAgain;
+  const FillUnits::Unit unit = units_->on_miss(block);
+  if (unit.count == 1) return Step::kAgain;
+  client.request.is_unit = true;
+  read_ahead_whole(client, {unit.first, 1, unit.count});
+  client.request.is_unit = false;
+  out->frame = directory_.find(block);
+  if (out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = directory_.word(out->frame);
+  PinWord word = pin_word.load_acquire();
+  do {
+    const bool is_coming = word.state() == FrameState::kFilling || word.state() == FrameState::kResident;
+    if (!word.holds(block) || !is_coming) return Step::kAgain;
+  } while (!pin_word.cas_acquire(word, word.joined()));
+  out->was_miss = true;
+  telemetry::count_miss(block.value);
+  read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
+  return await_filled(client, block, access, out, status);
+}
+
 // Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, or enough is
 // read ahead) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "cache/delegation/combining.h"
@@ -41,6 +42,7 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
       error_context_(error_context),
       commons_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
   commons_.owner_fills = options.delegation == Delegation::kDedicated;
+  if (options.tunes_fills) units_ = std::make_unique<FillUnits>(options.block_shift, options.frame_count);
 }
 
 Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(PartitionId partition) {
@@ -156,7 +158,7 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
-  out->was_clean = out->was_miss = false;
+  out->was_clean = out->was_miss = out->was_filled = false;
   if (commons_.options.observer) [[unlikely]]
     commons_.options.observer->used(block);
   if (commons_.options.clients_pin &&
@@ -177,7 +179,7 @@ bool SharedCacheParts::is_resident(BlockId block) const {
 }
 
 bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access, Pin* out) {
-  out->was_clean = out->was_miss = false;
+  out->was_clean = out->was_miss = out->was_filled = false;
   Status unread;
   if (join_present(client, block, access, out, &unread) != Step::kPinned) return false;
   out->data = commons_.data({out->frame, block});
@@ -199,9 +201,12 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   FrameWait wait;
   Status status;
+  bool wants_unit = units_ != nullptr && access != Access::kOverwrite;
   for (;;) {
     Step step =
         commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
+    if (step == Step::kAgain && std::exchange(wants_unit, false))
+      step = fill_unit(client, block, access, out, &status);
     if (step == Step::kAgain && directory_.sets()) step = take_in_set(client, block, access, out, &status);
     if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &wait);
     if (step == Step::kError) return status;
@@ -220,7 +225,7 @@ SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId blo
   const Organisation::Taken taken = partition.organisation().take_alone(block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
   out->frame = taken.frame;
-  out->was_miss = true;
+  out->was_miss = out->was_filled = true;
   commons_.tell_of_fill(block, access);
   note_miss(client, block, access);
   const Step step = fill(client, block, taken.frame, access, status);
@@ -254,16 +259,16 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
       if (request.was_ahead) note_ahead_used(client, block, access);
       return Step::kPinned;
     case Answer::kReady:
-      out->was_miss = true;
+      out->was_miss = out->was_filled = true;
       telemetry::count_miss(block.value);
       zeros_ahead(client, block);
       return Step::kPinned;
     case Answer::kFill:
-      out->was_miss = true;
+      out->was_miss = out->was_filled = true;
       note_miss(client, block, access);
       return fill(client, block, out->frame, access, status);
     case Answer::kFilled: {
-      out->was_miss = true;
+      out->was_miss = out->was_filled = true;
       note_miss(client, block, access);
       Step step = await_filled(client, block, access, out, status);
       if (step == Step::kError) on_error_(error_context_, *status);
@@ -284,7 +289,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
   telemetry::count_miss(block.value);
   if (access == Access::kOverwrite) return;
-  read_ahead(client, client.streams.on_miss(block));
+  read_ahead(client, client.streams.on_miss({block, block}, block));
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
@@ -477,6 +482,7 @@ uint32_t SharedCacheParts::peak_frames() const {
 uint64_t SharedCacheParts::metadata_bytes() const {
   uint64_t client_bytes = sizeof(Client) + (wants_touches_ ? partitions_.size() * sizeof(TouchRing) : 0);
   uint64_t sum = sizeof(*this) + directory_.metadata_bytes() + clients_.size() * client_bytes;
+  if (units_) sum += units_->metadata_bytes();
   for (const auto& partition : partitions_) sum += partition->metadata_bytes();
   return sum;
 }

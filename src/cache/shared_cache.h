@@ -17,6 +17,7 @@
 #include "cache/cache.h"
 #include "cache/client.h"
 #include "cache/delegation/delegation.h"
+#include "cache/fill_units.h"
 #include "cache/partition/partition.h"
 
 namespace spw::cache {
@@ -79,6 +80,7 @@ class SharedCacheParts final : public SharedCache {
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
   bool hold_clean(BlockId block, FrameId* frame);
+  Step fill_unit(Client& client, BlockId block, Access access, Pin* out, Status* status);
   void place_on_nodes();
   Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);
@@ -108,6 +110,7 @@ class SharedCacheParts final : public SharedCache {
   bool wants_touches_ = false;  // the policy does; read at the end of every use, so beside the table
   std::unique_ptr<FrameSource> frames_;
   BlockSource& blocks_;
+  std::unique_ptr<FillUnits> units_;  // if fills are tuned
   const IoErrorHandler on_error_;
   void* const error_context_;
   FillErrors errors_;

@@ -95,6 +95,7 @@ class RegionMap final : public cache::BlockSource {
     uint64_t count = 0;
   };
   Blocks fill_of(BlockId block) const;
+  bool has_fill_unit(BlockId block) override { return chunk_fill_[chunk_of(block)].load_relaxed() != 0; }
 
   // Whether [address, address + bytes) lies in managed space and every block of it is live.
   bool is_live(uintptr_t address, uint64_t bytes) const;

@@ -302,8 +302,11 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
 }
 
 Status set_option(Options& options, const OptionInfo& info, std::string_view source, std::string_view value) {
-  if (info.id == OptionId::memory) options.memory_is_auto = value == "auto";
-  if (info.id == OptionId::memory && options.memory_is_auto) return Status::ok();
+  const bool is_auto = value == "auto";
+  if (info.id == OptionId::memory) options.memory_is_auto = is_auto;
+  if (info.id == OptionId::block) options.block_is_auto = is_auto;
+  if (is_auto && info.id == OptionId::block) options.block_bytes = kAutoBlockBytes;
+  if (is_auto && (info.id == OptionId::memory || info.id == OptionId::block)) return Status::ok();
   if (assign_member(options, info, value)) return Status::ok();
   return refused(source, value,
                  "accepted: " + accepted_values(info.accepts) + ", such as " + std::string(source) + "=" +
@@ -318,7 +321,8 @@ Result<Options> parse_environment(const char* const* environment, uint64_t memor
     const std::string variable = environment_variable(info.name);
     std::string_view value = find_variable(environment, variable);
     if (value.empty()) {
-      if (!is_worked_out_at_start(info.fallback)) SPW_CHECK(assign_member(options, info, info.fallback));
+      if (!is_worked_out_at_start(info.fallback))
+        SPW_CHECK(set_option(options, info, variable, info.fallback).is_ok());
       continue;
     }
     if (Status status = set_option(options, info, variable, value); !status) return status;

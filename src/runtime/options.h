@@ -19,11 +19,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/units.h"
 
 namespace spw::runtime {
 
 // Fewer frames than this cannot hold what one thread may pin while others go on.
 inline constexpr uint64_t kFramesMin = 256;
+// With --block auto; misses bring neighbours along as they pay (cache/fill_units.h).
+inline constexpr uint64_t kAutoBlockBytes = 4 * kKiB;
 
 // The enumerators stand in the order of the choices in options.inc.
 enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
@@ -47,6 +50,7 @@ struct Options {
   bool memory_is_auto = false;
   std::string store;
   uint64_t block_bytes = 0;
+  bool block_is_auto = false;
   Engine engine = Engine::kAuto;
   std::string policy;
   uint64_t threshold_bytes = 0;

@@ -90,6 +90,7 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   if (options.nodes != 0 && options.nodes != result.nodes) result.nodes = 1;  // simulated
   result.policy = options.policy;
   result.clients_pin = options.levels != Levels::kOwner;
+  result.tunes_fills = options.block_is_auto;
   result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
   if (const char* wait_ms = ::secure_getenv(kFrameWaitVariable))
     result.frame_wait_ns_max = std::strtoull(wait_ms, nullptr, 10) * 1'000'000;

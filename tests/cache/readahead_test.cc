@@ -101,6 +101,75 @@ TEST_P(Readahead, a_stream_leaves_what_is_needed_all_the_time_in_memory) {
   EXPECT_LE(misses_of_needed, 10u);
 }
 
+// Reads aligned fours at random places of the first 8000 blocks, from which the cache is to learn that they belong together.
+class TunedFills : public testing::TestWithParam<Kind> {
+ protected:
+  static constexpr uint64_t kUsed = 8000, kTogether = 4;
+  static Options options() {
+    Options made = one_partition(1024, GetParam());
+    made.tunes_fills = true;
+    return made;
+  }
+  static void fill(CacheFixture& f) {
+    for (uint64_t b = 0; b < kUsed; ++b) f.store_directly(b, b + 1);
+  }
+  static void read_fours(CacheFixture& f, int fours) {
+    Rng rng(7);
+    for (int i = 0; i < fours; ++i) {
+      const uint64_t first = rng.below(kUsed / kTogether) * kTogether;
+      for (uint64_t b = first; b < first + kTogether; ++b) ASSERT_EQ(f.read(b), b + 1);
+    }
+  }
+};
+
+TEST_P(TunedFills, what_is_needed_together_comes_in_one_request) {
+  CacheFixture f(options());
+  fill(f);
+  read_fours(f, 1000);
+  CounterDelta delta;
+  const uint64_t before = f.plan().requests(store::Op::kRead);
+  read_fours(f, 1000);
+  const uint64_t requests = f.plan().requests(store::Op::kRead) - before;
+  // One in eight is read in two halves, to see. Some are there.
+  EXPECT_LE(requests, 1200u);
+  EXPECT_GE(requests, 800u);
+  EXPECT_LE(delta(Counter::shared_misses),
+            requests);  // page sets may have no room in a set for one of the blocks
+  EXPECT_GE(delta(Counter::shared_misses), requests * 9 / 10);
+  EXPECT_EQ(delta(Counter::fills) + delta(Counter::readahead_fills), delta(Counter::evictions));
+}
+
+TEST_P(TunedFills, reads_at_random_places_bring_one_block) {
+  CacheFixture f(options());
+  fill(f);
+  CounterDelta delta;
+  Rng rng(7);
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t block = rng.below(kUsed);
+    ASSERT_EQ(f.read(block), block + 1);
+  }
+  EXPECT_LT(delta(Counter::readahead_fills), 200u);
+}
+
+TEST_P(TunedFills, a_unit_that_cannot_be_read_is_an_error_of_the_block_alone_that_is_wanted) {
+  CacheFixture f(options());
+  fill(f);
+  read_fours(f, 1000);
+  f.mend_with("read:1:EIO");
+  read_fours(f, 100);  // the one that failed is read once more, for itself
+  EXPECT_TRUE(f.errors().empty());
+  f.mend_with("");
+}
+
+TEST_P(TunedFills, blocks_that_came_along_take_stores_and_are_written) {
+  CacheFixture f(options());
+  fill(f);
+  read_fours(f, 1000);
+  for (uint64_t b = 0; b < kUsed; ++b) ASSERT_TRUE(f.write(b, b + 100));
+  for (uint64_t b = 0; b < kUsed; ++b) ASSERT_EQ(f.read(b), b + 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TunedFills, testing::Values(kCombining, kDedicated, kPageSets), kind_name);
 INSTANTIATE_TEST_SUITE_P(All, Readahead, testing::Values(kCombining, kDedicated, kPageSets), kind_name);
 
 }  // namespace

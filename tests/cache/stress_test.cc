@@ -25,6 +25,7 @@ struct Case {
   unsigned partitions;
   int threads;
   unsigned readahead;
+  bool tuned = false;
 };
 
 class Stress : public testing::TestWithParam<std::tuple<Case, const char*>> {};
@@ -37,6 +38,7 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   options.servers = 2;
   options.policy = policy;
   options.readahead_blocks_max = c.readahead;
+  options.tunes_fills = c.tuned;
   CacheFixture f(options);
   constexpr uint64_t kUsed = 2000;
   constexpr int kSteps = 60'000;
@@ -86,7 +88,7 @@ std::string case_name(const testing::TestParamInfo<Stress::ParamType>& info) {
   return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
          std::to_string(c.frames) + "_frames_" + std::to_string(c.partitions) + "_partitions_" +
          std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead_" : "no_ahead_") +
-         policy_case_name(policy);
+         (c.tuned ? "tuned_" : "") + policy_case_name(policy);
 }
 
 const auto kPolicies = testing::Values("clock", "clock2q+", "lru", "s3-fifo");
@@ -98,6 +100,20 @@ INSTANTIATE_TEST_SUITE_P(Combining, Stress,
                                                           Case{Delegation::kCombining, 100, 1, 2, 64},
                                                           Case{Delegation::kCombining, 1000, 8, 64, 32}),
                                           kPolicies),
+                         case_name);
+
+INSTANTIATE_TEST_SUITE_P(Tuned, Stress,
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 300, 4, 8, 0, true},
+                                                          Case{Delegation::kCombining, 1000, 1, 64, 32, true},
+                                                          Case{Delegation::kDedicated, 1000, 4, 8, 0, true}),
+                                          testing::Values("clock", "clock2q+", "lru")),
+                         case_name);
+
+INSTANTIATE_TEST_SUITE_P(TunedPageSets, Stress,
+                         testing::Combine(testing::Values(Case{Delegation::kCombining, 304, 1, 8, 0, true},
+                                                          Case{Delegation::kCombining, 1000, 4, 64, 32,
+                                                               true}),
+                                          testing::Values("sa-lru", "sa-nrlfu")),
                          case_name);
 
 INSTANTIATE_TEST_SUITE_P(PageSets, Stress,

@@ -6,7 +6,7 @@ from kit import Config, Kit, SMALL, Skipped, expect
 ENGINES = ("translated", "mapped")
 EIGEN = "/usr/include/eigen3"
 # What they keep at a time is half as much again as the frames of this.
-CAP_12M = Config(("-O2",), "12M", "4K", "combining")
+CAP_12M = Config(("-O2",), "12M", "auto", "combining")
 
 
 def _same(kit: Kit, source: str, header: str, *parts: str, config: Config) -> None:

@@ -96,7 +96,7 @@ def _built(kit: Kit, package: str, make) -> dict[str, pathlib.Path]:
 
 def _capped(kit: Kit, memory: str, program: pathlib.Path, *arguments) -> list:
     """The words that run the program with every allocation managed; it leaves a report."""
-    return ["run", "--memory", memory, "--block", "4K", "--threshold", "1", "--quota", "0", "--store", kit.store,
+    return ["run", "--memory", memory, "--block", "auto", "--threshold", "1", "--quota", "0", "--store", kit.store,
             "--stats", kit.report_file, "--", program, *arguments]
 
 

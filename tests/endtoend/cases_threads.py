@@ -3,10 +3,10 @@ from kit import Config, ENGINES, Kit, MEDIUM, SIGNALS, SMALL, UNOPTIMISED
 
 ENGINES = (*ENGINES, SIGNALS)
 
-CAP_16M = Config(("-O2",), "16M", "4K", "combining")
+CAP_16M = Config(("-O2",), "16M", "auto", "combining")
 # Sixteen threads at once do not fit the pins of 24 MiB of 64 KiB blocks.
 ROOMY = Config(("-O2",), "48M", "64K", "dedicated")
-CAP_16M_DEDICATED = Config(("-O2",), "16M", "4K", "dedicated")
+CAP_16M_DEDICATED = Config(("-O2",), "16M", "auto", "dedicated")
 
 
 def two_thousand_threads_come_and_go(kit: Kit) -> None:

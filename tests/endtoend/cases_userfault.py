@@ -6,7 +6,7 @@ from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, expect
 ENGINES = ENGINES[1:]
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 FORBIDDEN = {"SPILLWAY_TEST_USERFAULT": "none"}
-CAP_16M = Config(("-O2",), "16M", "4K", "combining")
+CAP_16M = Config(("-O2",), "16M", "auto", "combining")
 
 
 def _system_call_faults(kit: Kit, env: dict[str, str]) -> str:

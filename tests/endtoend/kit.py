@@ -53,11 +53,11 @@ class Config:
             "" if self.everything else " small objects native") + ("" if self.levels == "view" else f" levels={self.levels}")
 
 
-SMALL = Config(("-O2",), "8M", "4K", "combining")
+SMALL = Config(("-O2",), "8M", "auto", "combining")
 UNOPTIMISED = Config(("-O0",), "8M", "4K", "dedicated", levels="all")
 MEDIUM = Config(("-O2",), "24M", "64K", "dedicated")
 LARGE = Config(("-O2",), "544M", "2M", "combining", levels="all")
-WIDE = Config(("-O3", "-march=native"), "8M", "4K", "combining", everything=False)
+WIDE = Config(("-O3", "-march=native"), "8M", "auto", "combining", everything=False)
 CONFIGS = (SMALL, UNOPTIMISED, MEDIUM, LARGE)
 
 

@@ -39,6 +39,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.memory_bytes, 6 * kGiB);
   EXPECT_EQ(options.store, "/tmp");
   EXPECT_EQ(options.block_bytes, 4 * kKiB);
+  EXPECT_TRUE(options.block_is_auto);
   EXPECT_EQ(options.engine, Engine::kAuto);
   EXPECT_EQ(options.policy, "clock2q+");
   EXPECT_EQ(options.threshold_bytes, 64 * kKiB);
@@ -76,6 +77,7 @@ TEST(Options, every_option_is_read_from_its_variable) {
   EXPECT_EQ(options.memory_bytes, kGiB);
   EXPECT_EQ(options.store, "/mnt/nvme");
   EXPECT_EQ(options.block_bytes, 64 * kKiB);
+  EXPECT_FALSE(options.block_is_auto);
   EXPECT_EQ(options.engine, Engine::kTranslated);
   EXPECT_EQ(options.threshold_bytes, kMiB);
   EXPECT_EQ(options.quota_bytes, 10 * kMiB);

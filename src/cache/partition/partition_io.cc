@@ -33,6 +33,7 @@ IoOp* PartitionIo::take() {
   op->answer_when_done = nullptr;
   op->staging = nullptr;
   op->uses_seen = true;
+  op->is_unit = false;
   op->marker = kGroupBlocks;
   return op;
 }

@@ -37,6 +37,7 @@ struct IoOp {
   std::byte* staging = nullptr;         // of a fill, where the frame source needs it
   FrameSource::Staging staging_kind = FrameSource::Staging::kRun;
   bool uses_seen = true;           // kAhead: the first use of each block will be noticed
+  bool is_unit = false;            // kAhead: nobody waits for its first use to go on reading
   uint32_t marker = kGroupBlocks;  // kAhead: this block of them is to be parked
 
   BlockId block(uint32_t i) const { return first + i; }

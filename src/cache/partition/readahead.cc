@@ -43,7 +43,7 @@ void Partition::serve_prefetch(Request& request) {
     run = nullptr;
   };
   uint64_t i = 0;
-  for (; i < request.count && may_read_ahead(); ++i) {
+  for (; i < request.count && (request.is_unit || may_read_ahead()); ++i) {
     BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
     if (commons_.directory.find(block) != kNoFrame) {
       end_run();
@@ -67,6 +67,7 @@ void Partition::serve_prefetch(Request& request) {
       }
       run->kind = IoOp::Kind::kAhead;
       run->uses_seen = request.uses_seen;
+      run->is_unit = request.is_unit;
       run->store = backing.store;
       run->first = block;
       run->request.op = store::Op::kRead;
@@ -137,7 +138,7 @@ void Partition::install_run(IoOp& op) {
 }
 
 void Partition::finish_fill(IoOp& op, int error) {
-  const bool demanded = op.kind == IoOp::Kind::kFill, seen = op.uses_seen;
+  const bool demanded = op.kind == IoOp::Kind::kFill, keeps_ahead = op.uses_seen && !op.is_unit;
   if (error == 0) install_run(op);
   for (uint32_t i = 0; i < op.count; ++i) {
     AtomicPinWord& pin_word = commons_.directory.word(op.frames[i]);
@@ -149,7 +150,7 @@ void Partition::finish_fill(IoOp& op, int error) {
       continue;
     }
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
-    const uint64_t cleared = seen || error != 0 ? 0 : PinWord::kAhead;
+    const uint64_t cleared = keeps_ahead || error != 0 ? 0 : PinWord::kAhead;
     if (cleared != 0) organisation_->ahead_used();
     if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0, cleared))
       platform::futex_wake_all(pin_word.futex_half());

@@ -60,6 +60,7 @@ struct alignas(64) Request {
   Wish wish = Wish::kPin;
   Access access = Access::kRead;
   bool uses_seen = true;          // kPrefetch
+  bool is_unit = false;           // kPrefetch: comes along with a block that is wanted; no window of a stream
   uint64_t patient_until_ns = 0;  // kDiscard: pins are waited for until then
 
   // The answer (frame and cursor too).

@@ -39,7 +39,8 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
     stream.frontier = block;
   }
   if (left > stream.window / 2) return {};
-  stream.window = stream.window == 0 ? kFirstWindow : 2 * stream.window;
+  const auto brought = static_cast<uint32_t>(stream.high - stream.low + 1);
+  stream.window = stream.window == 0 ? std::max(kFirstWindow, brought) : 2 * stream.window;
   stream.window = std::min(stream.window, window_max_);
   int64_t first = stream.frontier + stream.stride;
   int64_t count = stream.window;
@@ -49,9 +50,10 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
   return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
 }
 
-ReadPlan StreamDetector::on_miss(BlockId block_id) {
+ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
   if (window_max_ == 0) return {};
   auto block = static_cast<int64_t>(block_id.value);
+  const auto low = static_cast<int64_t>(brought.first.value), high = static_cast<int64_t>(brought.last.value);
   Stream* oldest = &streams_[0];
   Stream* near = nullptr;
   for (Stream& stream : streams_) {
@@ -68,10 +70,12 @@ ReadPlan StreamDetector::on_miss(BlockId block_id) {
     if (stream.used_at < oldest->used_at) oldest = &stream;
   }
   Stream& stream = near ? *near : *oldest;
-  int64_t distance = block - stream.last;
-  stream.stride = near ? distance : 0;
+  const bool ascends = near && low == stream.high + 1, descends = near && high == stream.low - 1;
+  stream.stride = ascends ? 1 : descends ? -1 : near ? block - stream.last : 0;
   stream.window = 0;
-  if (near && std::abs(distance) == 1) return extend(stream, block);
+  stream.low = low;
+  stream.high = high;
+  if (ascends || descends) return extend(stream, ascends ? high : low);
   stream.last = block;
   stream.used_at = ++clock_;
   return {};

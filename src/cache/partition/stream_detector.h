@@ -5,6 +5,8 @@
 // for when half of the last one has been used, which the first uses of blocks read ahead tell (on_ahead_use), so a stream
 // that keeps up never misses. A miss inside what should have been read ahead halves the window: memory is too short for it.
 //
+// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came.
+//
 // Threads: one client's. Cost: a few compares a miss, nothing a hit.
 // Limits: kStreams streams at a time, the least recently used is forgotten; strides up to kStrideMax blocks.
 #pragma once
@@ -25,7 +27,12 @@ struct ReadPlan {
 class StreamDetector {
  public:
   explicit StreamDetector(uint32_t window_max = 0) : window_max_(window_max) {}
-  ReadPlan on_miss(BlockId block);
+  // Blocks `first` to `last`, `block` among them, are brought in for it.
+  struct Brought {
+    BlockId first, last;
+  };
+  ReadPlan on_miss(Brought brought, BlockId block);
+  ReadPlan on_miss(BlockId block) { return on_miss({block, block}, block); }
   ReadPlan on_ahead_use(BlockId block);
   // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes nearer.
   void fell_short(const ReadPlan& plan, uint32_t done);
@@ -36,9 +43,10 @@ class StreamDetector {
   static constexpr int64_t kStrideMax = 256;
 
   struct Stream {
-    int64_t last = INT64_MIN / 2;  // the block that was used last
-    int64_t stride = 0;            // 0: not known yet
-    int64_t frontier = 0;          // the last block asked for, if window > 0
+    int64_t last = INT64_MIN / 2;                       // the block that was used last
+    int64_t low = INT64_MIN / 2, high = INT64_MIN / 2;  // window = 0: what came along with it
+    int64_t stride = 0;                                 // 0: not known yet
+    int64_t frontier = 0;                               // the last block asked for, if window > 0
     uint32_t window = 0;
     uint64_t used_at = 0;
 

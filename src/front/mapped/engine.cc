@@ -267,7 +267,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   cache::Pin pin;
   if (!cache_->pin(client, block, cache::access_for(is_store), &pin))
     return;  // freed meanwhile, so the access faults
-  if (!pin.was_miss) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  if (!pin.was_filled) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) {
     count(Counter::hint_misses);

@@ -87,8 +87,8 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
     const cache::Resident resident{pin.frame, block};
     frames_->allow_stores({&resident, 1});
   }
-  if (event.is_store && !pin.was_miss) hints_.set(block, HintTable::Hint::kGo);
-  if (!is_protected && !pin.was_miss && !is_signalled())
+  if (event.is_store && !pin.was_filled) hints_.set(block, HintTable::Hint::kGo);
+  if (!is_protected && !pin.was_filled && !is_signalled())
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss)

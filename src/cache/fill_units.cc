@@ -1,0 +1,140 @@
+#include "cache/fill_units.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "cache/partition_map.h"
+
+namespace spw::cache {
+
+namespace {
+
+// What a request costs beside its transfer, on an SSD: 15 microseconds at 1 GB/s.
+constexpr double kRequestBytes = 16 * kKiB;
+// The chance that what is evicted for a block nobody needed is missed.
+constexpr double kEvictedMissed = 0.25;
+// The two thresholds of a level lie apart, so that it does not swing between two; a chance of 1 is above the upper one.
+double double_above(double needed) { return std::min(1.1 * needed, (1 + needed) / 2); }
+double halve_below(double needed) { return 0.8 * needed; }
+constexpr uint32_t kHalfSamplesMin = 8;  // they are rarer
+constexpr uint32_t kRecentMin = 64, kRecentMax = 65536, kRecentShare = 8;
+constexpr uint32_t kUnitShare = 64;
+
+unsigned log2_floor(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)) - 1; }
+
+unsigned level_max(unsigned block_shift, uint32_t frames) {
+  const uint64_t blocks = std::min<uint64_t>(FillUnits::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
+  return log2_floor(std::max<uint64_t>(1, std::min<uint64_t>(blocks, frames / kUnitShare)));
+}
+
+unsigned recent_bits(uint32_t frames) { return log2_floor(std::clamp(frames / kRecentShare, kRecentMin, kRecentMax)); }
+
+}  // namespace
+
+FillUnits::FillUnits(unsigned block_shift, uint32_t frame_count)
+    : block_shift_(block_shift),
+      level_max_(level_max(block_shift, frame_count)),
+      recent_shift_(64 - recent_bits(frame_count)),
+      areas_(std::make_unique<Area[]>(kAreas)),
+      recent_(std::make_unique<Atomic<uint64_t>[]>(uint64_t{1} << (64 - recent_shift_))) {}
+
+uint64_t FillUnits::metadata_bytes() const {
+  return sizeof(*this) + kAreas * sizeof(Area) + (sizeof(recent_[0]) << (64 - recent_shift_));
+}
+
+double FillUnits::needed(uint64_t unit_bytes) {
+  const auto transfer = static_cast<double>(unit_bytes);
+  const double request = kRequestBytes + transfer;
+  return (transfer + kEvictedMissed * request) / ((1 + kEvictedMissed) * request);
+}
+
+FillUnits::Area& FillUnits::area_of(BlockId block) const {
+  return areas_[(block.value << block_shift_) / kAreaBytes % kAreas];
+}
+
+Atomic<uint64_t>& FillUnits::recent_of(uint64_t pair, unsigned level) const {
+  return recent_[((pair << 4 | level) * 0x9E3779B97F4A7C15u) >> recent_shift_];
+}
+
+// An entry: the unit's number, its level, and a one, so that none is 0.
+namespace {
+uint64_t entry_of(uint64_t unit, unsigned level) { return unit << 5 | uint64_t{level} << 1 | 1; }
+}  // namespace
+
+// Whether the sibling of the block's unit came in alone a while ago; once.
+bool FillUnits::take_sibling(BlockId block, unsigned level) {
+  const uint64_t unit = block.value >> level;
+  Atomic<uint64_t>& entry = recent_of(unit >> 1, level);
+  if (entry.load_relaxed() != entry_of(unit ^ 1, level)) return false;
+  entry.store_relaxed(0);
+  return true;
+}
+
+void FillUnits::remember(BlockId block, unsigned level) {
+  const uint64_t unit = block.value >> level;
+  recent_of(unit >> 1, level).store_relaxed(entry_of(unit, level));
+}
+
+namespace {
+template <class Value>
+void add_one(Atomic<Value>& value) {
+  value.store_relaxed(static_cast<Value>(value.load_relaxed() + 1));
+}
+}  // namespace
+
+FillUnits::Unit FillUnits::on_miss(BlockId block) {
+  if (level_max_ == 0) return {block, 1};
+  Area& area = area_of(block);
+  const unsigned level = std::min<unsigned>(area.level.load_relaxed(), level_max_);
+  const auto unit = [&](unsigned at) { return Unit{BlockId(block.value >> at << at), uint32_t{1} << at}; };
+  if (level > 0 && take_sibling(block, level - 1)) {
+    add_one(area.half.followed);
+    return unit(level - 1);
+  }
+  if (take_sibling(block, level)) {
+    add_one(area.whole.followed);
+  } else {
+    add_one(area.whole.alone);
+    remember(block, level);
+  }
+  add_one(area.turn);
+  const bool explores = level > 0 && area.turn.load_relaxed() % kExploreEvery == 0;
+  if (explores) {
+    add_one(area.half.alone);
+    remember(block, level - 1);
+  }
+  adapt(area);
+  return unit(explores ? level - 1 : level);
+}
+
+// What is known of the levels next to the new one is kept.
+void FillUnits::change_level(Area& area, unsigned level) {
+  const bool doubles = level > area.level.load_relaxed();
+  Count &from = doubles ? area.whole : area.half, &to = doubles ? area.half : area.whole;
+  to.alone.store_relaxed(from.alone.load_relaxed());
+  to.followed.store_relaxed(from.followed.load_relaxed());
+  from.alone.store_relaxed(0);
+  from.followed.store_relaxed(0);
+  area.level.store_relaxed(static_cast<uint8_t>(level));
+}
+
+void FillUnits::adapt(Area& area) {
+  const unsigned level = area.level.load_relaxed();
+  const auto share = [](const Count& count) {
+    return static_cast<double>(count.followed.load_relaxed()) / count.alone.load_relaxed();
+  };
+  const auto needed_at = [&](unsigned at) { return needed(uint64_t{1} << (block_shift_ + at)); };
+  if (level < level_max_ && area.whole.alone.load_relaxed() >= kSamplesMin &&
+      share(area.whole) > double_above(needed_at(level)))
+    return change_level(area, level + 1);
+  if (level > 0 && area.half.alone.load_relaxed() >= kHalfSamplesMin && share(area.half) < halve_below(needed_at(level - 1)))
+    return change_level(area, level - 1);
+  // What was long ago counts less and less.
+  for (Count* count : {&area.whole, &area.half}) {
+    if (count->alone.load_relaxed() < 2 * kSamplesMin) continue;
+    count->alone.store_relaxed(count->alone.load_relaxed() / 2);
+    count->followed.store_relaxed(count->followed.load_relaxed() / 2);
+  }
+}
+
+}  // namespace spw::cache

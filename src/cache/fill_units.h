@@ -1,0 +1,78 @@
+// How much a miss brings along: units of 2^level neighbouring blocks, chosen for each part of the space by what its misses show
+// (--block auto). Blocks stay the unit of everything else; with a fixed block size nothing here is asked.
+//
+// What is measured: the *sibling* of a unit is the other half of the aligned pair it belongs to. A unit came in alone; q is the
+// chance that its sibling is missed soon after, while the first may still be there.
+// What follows: bringing the sibling along costs its transfer, v bytes, and saves a request and a transfer, c + v, where it is needed
+// (c: what a request costs beside its transfer, in bytes of transfer). Where it is not needed, it takes the memory of something that
+// is missed in its turn with a chance r. So units are doubled where
+//     q (c + v) > v + (1 - q) r (c + v),   that is   q > (v + r (c + v)) / ((1 + r) (c + v)) = needed(v)
+// and halved where q of the halves is below that: one miss in kExploreEvery brings half a unit, to see. 4 KiB: 0.36, 64 KiB: 0.84.
+// Whether blocks are *used* is not asked, so it works where uses cannot be seen (unmodified programs).
+//
+// "Soon" is a table of recent misses, direct-mapped: what is in it is overwritten after about as many misses as it has entries, an
+// eighth of the frames; two misses at random places are siblings in it with a chance below an eighth of the memory's share.
+//
+// Areas of kAreaBytes each have a level and counts of their own; areas that are kAreas apart share them.
+// Threads: any, without a lock. All of it is hints: an update that is lost costs a sample.
+// Limits: a unit is at most kUnitBytesMax and a group of blocks, and a 64th of the frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/atomic.h"
+#include "base/ids.h"
+#include "base/units.h"
+
+namespace spw::cache {
+
+class FillUnits {
+ public:
+  static constexpr uint64_t kAreaBytes = 16 * kMiB;
+  static constexpr uint64_t kUnitBytesMax = 256 * kKiB;
+  static constexpr uint32_t kExploreEvery = 8;
+  static constexpr uint32_t kSamplesMin = 32;
+
+  FillUnits(unsigned block_shift, uint32_t frame_count);
+
+  struct Unit {
+    BlockId first;
+    uint32_t count = 1;  // a power of two; aligned to itself
+  };
+  // Of a miss on `block`, which its store has to be read for: what is to be brought.
+  Unit on_miss(BlockId block);
+
+  unsigned level_of(BlockId block) const { return area_of(block).level.load_relaxed(); }
+  // The least q at which units of so many bytes are to be doubled.
+  static double needed(uint64_t unit_bytes);
+  uint64_t metadata_bytes() const;
+
+ private:
+  static constexpr uint32_t kAreas = 1024;
+  // How often a unit came in alone, and how often its sibling was missed soon after.
+  struct Count {
+    Atomic<uint16_t> alone;
+    Atomic<uint16_t> followed;
+  };
+  struct Area {
+    Atomic<uint8_t> level;
+    Atomic<uint8_t> turn;
+    Count whole, half;  // of units of this level, and of the one below
+  };
+
+  Area& area_of(BlockId block) const;
+  Atomic<uint64_t>& recent_of(uint64_t pair, unsigned level) const;
+  bool take_sibling(BlockId block, unsigned level);
+  void remember(BlockId block, unsigned level);
+  void change_level(Area& area, unsigned level);
+  void adapt(Area& area);
+
+  const unsigned block_shift_;
+  const unsigned level_max_;
+  const unsigned recent_shift_;  // of a hash, to an entry
+  std::unique_ptr<Area[]> areas_;
+  std::unique_ptr<Atomic<uint64_t>[]> recent_;
+};
+
+}  // namespace spw::cache

@@ -1,0 +1,143 @@
+#include "cache/fill_units.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/rng.h"
+#include "cache/partition_map.h"
+
+namespace spw::cache {
+namespace {
+
+constexpr unsigned kShift = 12;
+constexpr uint32_t kFrames = 8192;
+constexpr uint64_t kBlocks = 100'000;
+
+// Plays uses against a memory that evicts first in, first out.
+class Player {
+ public:
+  explicit Player(uint32_t frames = kFrames) : units_(kShift, frames), frames_(frames) {}
+  void use(uint64_t block) {
+    if (resident_.contains(block)) return;
+    ++misses_;
+    const FillUnits::Unit unit = units_.on_miss(BlockId(block));
+    ASSERT_LE(unit.first.value, block);
+    ASSERT_GT(unit.first.value + unit.count, block);
+    ASSERT_EQ(unit.first.value % unit.count, 0u);
+    for (uint64_t b = unit.first.value; b < unit.first.value + unit.count; ++b) bring(b);
+  }
+  // `count` runs of neighbours, so many each, at random aligned places from `from` on.
+  void use_runs(uint64_t from, uint64_t blocks, uint64_t length, int count) {
+    for (int i = 0; i < count; ++i) {
+      const uint64_t first = from + rng_.below(blocks / length) * length;
+      for (uint64_t b = first; b < first + length; ++b) use(b);
+    }
+  }
+  uint64_t misses() const { return misses_; }
+  uint64_t brought() const { return brought_; }
+  unsigned level(uint64_t block) const { return units_.level_of(BlockId(block)); }
+
+ private:
+  void bring(uint64_t block) {
+    if (!resident_.insert({block, true}).second) return;
+    ++brought_;
+    order_.push_back(block);
+    if (order_.size() <= frames_) return;
+    resident_.erase(order_.front());
+    order_.pop_front();
+  }
+  FillUnits units_;
+  const uint32_t frames_;
+  Rng rng_{5};
+  std::unordered_map<uint64_t, bool> resident_;
+  std::deque<uint64_t> order_;
+  uint64_t misses_ = 0, brought_ = 0;
+};
+
+TEST(FillUnits, a_sibling_has_to_be_wanted_the_more_often_the_larger_it_is) {
+  EXPECT_NEAR(FillUnits::needed(4096), 0.36, 0.001);
+  EXPECT_NEAR(FillUnits::needed(65536), 0.84, 0.001);
+  for (uint64_t bytes = 4096; bytes < kMiB; bytes *= 2)
+    EXPECT_LT(FillUnits::needed(bytes), FillUnits::needed(2 * bytes));
+}
+
+TEST(FillUnits, single_blocks_at_random_places_stay_single) {
+  Player player;
+  player.use_runs(0, kBlocks, 1, 200'000);
+  EXPECT_LE(player.brought(), player.misses() + player.misses() / 100);
+}
+
+TEST(FillUnits, a_scan_comes_in_the_largest_units) {
+  Player player;
+  for (int round = 0; round < 3; ++round)
+    for (uint64_t b = 0; b < kBlocks; ++b) player.use(b);
+  EXPECT_EQ(uint64_t{1} << player.level(0), FillUnits::kUnitBytesMax >> kShift);
+  EXPECT_LE(player.misses(), 3 * kBlocks / 16);
+}
+
+TEST(FillUnits, runs_of_four_come_in_units_of_four) {
+  Player player;
+  player.use_runs(0, kBlocks, 4, 50'000);
+  int fours = 0;
+  for (uint64_t b = 0; b < kBlocks; b += FillUnits::kAreaBytes >> kShift) fours += player.level(b) == 2;
+  EXPECT_GE(fours, 22);  // of 25 areas
+  Player once_more;
+  once_more.use_runs(0, kBlocks, 4, 20'000);
+  const uint64_t misses = once_more.misses();
+  once_more.use_runs(0, kBlocks, 4, 20'000);
+  EXPECT_LE(once_more.misses() - misses, 24'000u);
+}
+
+TEST(FillUnits, they_shrink_again_when_what_comes_along_is_not_needed) {
+  Player player;
+  for (uint64_t b = 0; b < 20'000; ++b) player.use(b);
+  EXPECT_GE(player.level(0), 4u);
+  player.use_runs(0, 20'000, 1, 40'000);
+  EXPECT_EQ(player.level(0), 0u);
+}
+
+TEST(FillUnits, areas_learn_by_themselves) {
+  Player player;
+  constexpr uint64_t kHalf = 5 * (FillUnits::kAreaBytes >> kShift);
+  for (int i = 0; i < 100; ++i) {
+    player.use_runs(0, kHalf, 16, 100);
+    player.use_runs(kHalf, kHalf, 1, 500);
+  }
+  EXPECT_GE(player.level(0), 3u);
+  EXPECT_EQ(player.level(kHalf), 0u);
+}
+
+TEST(FillUnits, a_small_memory_has_small_units_or_none) {
+  FillUnits none(kShift, 64), two(kShift, 200), large_blocks(21, kFrames);
+  for (uint64_t b = 0; b < 50'000; ++b) {
+    ASSERT_EQ(none.on_miss(BlockId(b)).count, 1u);
+    ASSERT_LE(two.on_miss(BlockId(b)).count, 2u);
+    ASSERT_EQ(large_blocks.on_miss(BlockId(b)).count, 1u);
+  }
+  EXPECT_EQ(two.level_of(BlockId(0)), 1u);
+  EXPECT_LE(FillUnits(kShift, 1 << 30).on_miss(BlockId(0)).count, kGroupBlocks);
+}
+
+TEST(FillUnits, threads_may_miss_at_once) {
+  FillUnits units(kShift, kFrames);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&units, t] {
+      Rng rng(t + 1);
+      for (int i = 0; i < 100'000; ++i) {
+        const uint64_t block = i % 2 == 0 ? rng.below(kBlocks) : static_cast<uint64_t>(i) / 2;
+        const FillUnits::Unit unit = units.on_miss(BlockId(block));
+        ASSERT_LE(unit.first.value, block);
+        ASSERT_GT(unit.first.value + unit.count, block);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace spw::cache
