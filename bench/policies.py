@@ -5,6 +5,7 @@
   iops       random reads through the cache (SA-cache's Figure 3), ranked and in page sets, beside direct I/O with as many threads
   advise     what --curve on costs a program, and whether twice the memory brings what the curve says
   blocks     --block auto, beside fixed block sizes, on programs of different kinds
+  shares     what fixed shares of memory for parts of the data would miss less than all of it competing does, in a simulated cache
   estimates  miss-ratio curves: how far the linear-time ones are off the exact one, and what an access costs
 
 The project's own traces are those of its examples, recorded with --trace. Every figure is of the same traces on every machine but for
@@ -73,6 +74,7 @@ class Bench(Report):
     programs: Programs = None
     scale: int = 1
     found: list = dataclasses.field(default_factory=list)  # what policy_bench printed
+    recorded: list[pathlib.Path] = dataclasses.field(default_factory=list)  # the project's own traces, in the workspace
     matrices: list[str] = dataclasses.field(default_factory=list)
 
     def markdown(self, about: dict) -> str:
@@ -80,14 +82,14 @@ class Bench(Report):
 
     def traces(self) -> list:
         """What policy_bench says of each trace; it runs once."""
-        if not self.found:
-            files = [file for file in (record(self, *own) for own in OWN_TRACES) if file]
-            run = subprocess.run([self.programs.build / "bin" / "policy_bench", "--accesses", str(2_000_000 // self.scale),
-                                  "--data", str(40_000 // self.scale), *files], stdout=subprocess.PIPE, text=True, check=True)
-            self.found = json.loads(run.stdout)
-            for file in files:
-                file.unlink()
+        self.found = self.found or self.simulated()
         return self.found
+
+    def simulated(self, *options: str) -> list:
+        self.recorded = self.recorded or [file for file in (record(self, *own) for own in OWN_TRACES) if file]
+        run = subprocess.run([self.programs.build / "bin" / "policy_bench", "--accesses", str(2_000_000 // self.scale), "--data",
+                              str(40_000 // self.scale), *options, *self.recorded], stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(run.stdout)
 
 
 def record(bench: Bench, name: str, program: str, arguments: tuple) -> pathlib.Path | None:
@@ -138,6 +140,14 @@ def sets(bench: Bench) -> None:
             bench.add(Row("sets", f"{trace['trace']}, {points(row['size']):.0f} % of the blocks: sa-nrlfu, clock", ratios["sa-nrlfu"],
                           ratios["clock"], "%", ratio=ratios["sa-nrlfu"] / ratios["clock"], target=1,
                           note=f"sa-lfu {ratios['sa-lfu']:.1f}, sa-lru {ratios['sa-lru']:.1f}"))
+
+
+def shares(bench: Bench) -> None:
+    for trace in bench.simulated("--shares", DEFAULT):
+        for row in trace["shares"]:
+            shared, best = points(row["shared"]), points(row["best_shares"])
+            bench.add(Row("shares", f"{trace['trace']}, {points(row['size']):.0f} % of the blocks: {DEFAULT}, best fixed shares of eight parts",
+                          shared, best, "%", ratio=shared / best if best else 1))
 
 
 def estimates(bench: Bench) -> None:
@@ -248,7 +258,7 @@ def blocks(bench: Bench) -> None:
             one_tuned(bench, name, program, arguments, memory_bytes, engine, build)
 
 
-SECTIONS = {"policies": policies, "sets": sets, "iops": iops, "advise": advise, "blocks": blocks, "estimates": estimates}
+SECTIONS = {"policies": policies, "sets": sets, "iops": iops, "advise": advise, "blocks": blocks, "shares": shares, "estimates": estimates}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,8 +1,9 @@
 // Miss ratios of all policies on synthetic traces and on traces in files, as JSON; and what the estimates of miss-ratio curves cost and
 // how far off they are.
 //
-//   policy_bench [--accesses N] [--data N] [TRACE...]
+//   policy_bench [--accesses N] [--data N] [--shares POLICY] [TRACE...]
 //
+// --shares: instead, what the best fixed shares of memory for parts of the data would miss with this policy.
 // TRACE: a file of 64-bit block numbers, as `spillway run --trace` writes them.
 #include <chrono>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "locality/reuse_sampler.h"
 #include "locality/stack_distances.h"
 #include "locality/timescale_reuse.h"
+#include "policies/shares.h"
 #include "policies/simulate.h"
 #include "policies/traces.h"
 
@@ -54,6 +56,21 @@ json miss_ratios(const Trace& trace, uint64_t data) {
   return rows;
 }
 
+constexpr double kSharedSizes[] = {0.1, 0.4};
+
+json shares(std::string_view policy, const Trace& trace, uint64_t data) {
+  json rows = json::array();
+  for (const double share : kSharedSizes) {
+    const auto frames = static_cast<uint32_t>(std::max(256.0, share * static_cast<double>(data)));
+    const double accesses = static_cast<double>(trace.blocks.size());
+    const auto least = static_cast<double>(spw::bench::misses_with_best_shares(policy, frames, trace.blocks));
+    rows.push_back({{"size", share},
+                    {"shared", spw::bench::miss_ratio(policy, frames, trace.blocks)},
+                    {"best_shares", least / accesses}});
+  }
+  return rows;
+}
+
 // `make`: the curve.
 template <class Make>
 json estimate(const Trace& trace, const MissRatioCurve& exact, Make make) {
@@ -82,6 +99,7 @@ json estimates(const Trace& trace, const MissRatioCurve& exact) {
 int main(int argc, char** argv) {
   uint64_t accesses = 2'000'000;
   uint32_t data = 40'000;
+  std::string shares_policy;
   std::vector<Trace> traces;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -89,6 +107,8 @@ int main(int argc, char** argv) {
       accesses = std::stoull(argv[++i]);
     else if (word == "--data" && i + 1 < argc)
       data = static_cast<uint32_t>(std::stoul(argv[++i]));
+    else if (word == "--shares" && i + 1 < argc)
+      shares_policy = argv[++i];
     else
       traces.push_back(read_trace(word));
   }
@@ -98,8 +118,12 @@ int main(int argc, char** argv) {
   }
   json report = json::array();
   for (const Trace& trace : traces) {
-    const MissRatioCurve exact = spw::locality::exact_curve(trace.blocks);
     const uint64_t distinct = spw::locality::stack_distances(trace.blocks)[0];
+    if (!shares_policy.empty()) {
+      report.push_back({{"trace", trace.name}, {"shares", shares(shares_policy, trace, distinct)}});
+      continue;
+    }
+    const MissRatioCurve exact = spw::locality::exact_curve(trace.blocks);
     report.push_back({{"trace", trace.name},
                       {"accesses", trace.blocks.size()},
                       {"data", distinct},

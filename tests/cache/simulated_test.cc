@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/rng.h"
+#include "policies/shares.h"
 #include "policies/simulate.h"
 #include "policies/traces.h"
 
@@ -136,6 +137,28 @@ TEST_F(Simulated, clock_misses_what_a_queue_with_second_chances_misses) {
 // Its ghosts lie in sets, of which a full one forgets a little early.
 TEST_F(Simulated, s3_fifo_misses_nearly_what_the_papers_algorithm_misses) {
   expect_same("s3-fifo", s3_fifo_misses, 0.5);
+}
+
+// ---- Shares ----
+
+TEST(Shares, the_cheapest_division_is_found) {
+  // Two units in all: the first part gains by its first one, the second by having both.
+  EXPECT_EQ(least_cost(std::vector<std::vector<uint64_t>>{{10, 4, 4}, {10, 9, 1}}), 11u);
+  EXPECT_EQ(least_cost(std::vector<std::vector<uint64_t>>{{10, 4, 4}, {10, 7, 5}}), 11u);
+  EXPECT_EQ(least_cost(std::vector<std::vector<uint64_t>>{{3, 2, 0}}), 0u);
+}
+
+TEST(Shares, of_a_loop_some_parts_stay_and_the_others_miss) {
+  const Trace trace = loop(200'000, 8000);
+  const uint64_t missed = misses_with_best_shares("lru", 4096, trace.blocks);
+  // Half of the loop fits, and is missed once.
+  EXPECT_NEAR(static_cast<double>(missed), 200'000 / 2 + 4000, 2000);
+}
+
+TEST(Shares, where_all_places_are_alike_they_change_nothing) {
+  const Trace trace = uniform(200'000, 8000, 1);
+  const double missed = static_cast<double>(misses_with_best_shares("lru", 4096, trace.blocks)) / 200'000;
+  EXPECT_NEAR(missed, miss_ratio("lru", 4096, trace.blocks), 0.02);
 }
 
 }  // namespace
