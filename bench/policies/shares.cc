@@ -16,7 +16,8 @@ std::vector<std::vector<uint64_t>> parts_of(std::span<const uint64_t> blocks) {
   std::sort(data.begin(), data.end());
   data.erase(std::unique(data.begin(), data.end()), data.end());
   std::vector<uint64_t> first_of_part;
-  for (uint32_t part = 0; part < kShareParts; ++part) first_of_part.push_back(data[data.size() * part / kShareParts]);
+  for (uint32_t part = 0; part < kShareParts; ++part)
+    first_of_part.push_back(data[data.size() * part / kShareParts]);
   std::vector<std::vector<uint64_t>> parts(kShareParts);
   for (const uint64_t block : blocks) {
     const auto behind = std::upper_bound(first_of_part.begin(), first_of_part.end(), block);
@@ -40,7 +41,8 @@ uint64_t least_cost(std::span<const std::vector<uint64_t>> costs) {
   for (const std::vector<uint64_t>& part : costs) {
     std::vector<uint64_t> with_part(units, UINT64_MAX);
     for (size_t used = 0; used < units; ++used)
-      for (size_t own = 0; own <= used; ++own) with_part[used] = std::min(with_part[used], least[used - own] + part[own]);
+      for (size_t own = 0; own <= used; ++own)
+        with_part[used] = std::min(with_part[used], least[used - own] + part[own]);
     least = std::move(with_part);
   }
   return least.back();
@@ -50,7 +52,8 @@ uint64_t misses_with_best_shares(std::string_view policy, uint32_t frames, std::
   std::vector<std::vector<uint64_t>> costs;
   for (const std::vector<uint64_t>& part : parts_of(blocks)) {
     std::vector<uint64_t>& cost = costs.emplace_back();
-    for (uint32_t units = 0; units <= kShareUnits; ++units) cost.push_back(misses(policy, frames * units / kShareUnits, part));
+    for (uint32_t units = 0; units <= kShareUnits; ++units)
+      cost.push_back(misses(policy, frames * units / kShareUnits, part));
   }
   return least_cost(costs);
 }

@@ -23,11 +23,14 @@ constexpr uint32_t kUnitShare = 64;
 unsigned log2_floor(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)) - 1; }
 
 unsigned level_max(unsigned block_shift, uint32_t frames) {
-  const uint64_t blocks = std::min<uint64_t>(FillUnits::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
+  const uint64_t blocks =
+      std::min<uint64_t>(FillUnits::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
   return log2_floor(std::max<uint64_t>(1, std::min<uint64_t>(blocks, frames / kUnitShare)));
 }
 
-unsigned recent_bits(uint32_t frames) { return log2_floor(std::clamp(frames / kRecentShare, kRecentMin, kRecentMax)); }
+unsigned recent_bits(uint32_t frames) {
+  return log2_floor(std::clamp(frames / kRecentShare, kRecentMin, kRecentMax));
+}
 
 }  // namespace
 
@@ -127,7 +130,8 @@ void FillUnits::adapt(Area& area) {
   if (level < level_max_ && area.whole.alone.load_relaxed() >= kSamplesMin &&
       share(area.whole) > double_above(needed_at(level)))
     return change_level(area, level + 1);
-  if (level > 0 && area.half.alone.load_relaxed() >= kHalfSamplesMin && share(area.half) < halve_below(needed_at(level - 1)))
+  if (level > 0 && area.half.alone.load_relaxed() >= kHalfSamplesMin &&
+      share(area.half) < halve_below(needed_at(level - 1)))
     return change_level(area, level - 1);
   // What was long ago counts less and less.
   for (Count* count : {&area.whole, &area.half}) {

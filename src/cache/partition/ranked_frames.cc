@@ -1,5 +1,7 @@
 #include "cache/partition/ranked_frames.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "cache/writeback/writeback.h"
 #include "telemetry/counters.h"
@@ -131,7 +133,8 @@ uint32_t RankedFrames::evict_one() {
   return kNone;
 }
 
-// The victims' memory is released together.
+// The victims' memory is released together. They are taken again in the order in which they went: frames of neighbours that came in together
+// lie side by side, and go on doing so, which makes requests of few segments.
 uint32_t RankedFrames::evict(uint32_t wanted) {
   uint32_t evicted = 0;
   while (evicted < wanted) {
@@ -140,6 +143,7 @@ uint32_t RankedFrames::evict(uint32_t wanted) {
     free_.push_back(frame);
     ++evicted;
   }
+  std::reverse(free_.end() - evicted, free_.end());
   release_dropped();
   note_freed(evicted);
   return evicted;
