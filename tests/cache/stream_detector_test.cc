@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/rng.h"
@@ -142,6 +143,38 @@ TEST(StreamDetector, a_maximum_of_zero_turns_it_off) {
   Player player(0);
   for (uint64_t b = 0; b < 100; ++b) player.use(b);
   EXPECT_EQ(player.planned(), 0u);
+}
+
+TEST(StreamDetector, what_fell_short_is_asked_for_again_in_pieces_not_block_by_block) {
+  StreamDetector detector(64);
+  detector.on_miss(BlockId(100));
+  uint64_t plans = 0, asked = 102;  // what comes next
+  ReadPlan plan = detector.on_miss(BlockId(101));
+  for (uint64_t block = 102; block < 2000; ++block) {
+    if (plan.count > 0) {
+      ++plans;
+      ASSERT_EQ(plan.first, BlockId(asked));
+      const uint64_t room = 64 - (asked - block);  // as many as were used may be asked for
+      const auto done = static_cast<uint32_t>(std::min<uint64_t>(plan.count, room));
+      if (done < plan.count) detector.fell_short(plan, done);
+      asked += done;
+    }
+    ASSERT_GT(asked, block) << "nothing is left";
+    plan = detector.on_ahead_use(BlockId(block));
+  }
+  EXPECT_LE(plans, 1900u / 8);
+}
+
+TEST(StreamDetector, misses_that_bring_neighbours_along_are_a_stream_when_these_are_neighbours) {
+  for (bool ascends : {true, false}) {
+    StreamDetector detector(64);
+    const uint64_t first = ascends ? 800 : 880, next = ascends ? 816 : 864;
+    EXPECT_EQ(detector.on_miss({BlockId(first), BlockId(first + 15)}, BlockId(first + 3)).count, 0u);
+    const ReadPlan plan = detector.on_miss({BlockId(next), BlockId(next + 15)}, BlockId(next + 9));
+    EXPECT_EQ(plan.stride, ascends ? 1 : -1);
+    EXPECT_EQ(plan.first, BlockId(ascends ? next + 16 : next - 1));
+    EXPECT_EQ(plan.count, 16u);
+  }
 }
 
 }  // namespace

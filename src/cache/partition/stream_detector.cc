@@ -39,6 +39,11 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
     stream.frontier = block;
   }
   if (left > stream.window / 2) return {};
+  if (left > 0 && stream.patience > 0) {
+    --stream.patience;
+    return {};
+  }
+  stream.patience = 0;
   const auto brought = static_cast<uint32_t>(stream.high - stream.low + 1);
   stream.window = stream.window == 0 ? std::max(kFirstWindow, brought) : 2 * stream.window;
   stream.window = std::min(stream.window, window_max_);
@@ -85,8 +90,10 @@ void StreamDetector::fell_short(const ReadPlan& plan, uint32_t done) {
   const auto first = static_cast<int64_t>(plan.first.value);
   const int64_t frontier = first + (int64_t{plan.count} - 1) * plan.stride;
   for (Stream& stream : streams_)
-    if (stream.window > 0 && stream.stride == plan.stride && stream.frontier == frontier)
+    if (stream.window > 0 && stream.stride == plan.stride && stream.frontier == frontier) {
       stream.frontier = first + (int64_t{done} - 1) * plan.stride;
+      stream.patience = kPatience;
+    }
 }
 
 ReadPlan StreamDetector::on_ahead_use(BlockId block_id) {

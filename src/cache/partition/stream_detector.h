@@ -34,13 +34,15 @@ class StreamDetector {
   ReadPlan on_miss(Brought brought, BlockId block);
   ReadPlan on_miss(BlockId block) { return on_miss({block, block}, block); }
   ReadPlan on_ahead_use(BlockId block);
-  // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes nearer.
+  // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes nearer, but not
+  // for each block by itself that its uses make room for.
   void fell_short(const ReadPlan& plan, uint32_t done);
 
  private:
   static constexpr uint32_t kStreams = 8;
   static constexpr uint32_t kFirstWindow = 4;
   static constexpr int64_t kStrideMax = 256;
+  static constexpr uint32_t kPatience = 16;  // uses after a plan fell short
 
   struct Stream {
     int64_t last = INT64_MIN / 2;                       // the block that was used last
@@ -48,6 +50,8 @@ class StreamDetector {
     int64_t stride = 0;                                 // 0: not known yet
     int64_t frontier = 0;                               // the last block asked for, if window > 0
     uint32_t window = 0;
+    uint32_t patience =
+        0;  // so many uses more before it asks again, unless it comes to the end of what there is
     uint64_t used_at = 0;
 
     // Steps from `last` to `block`, or 0 if the stream does not pass there within `steps_max`.
