@@ -204,7 +204,7 @@ def hints(bench: Bench) -> None:
     bench.programs.native("micro", "file-make", "--file", words, "--bytes", words_bytes)
     arguments = ("file-read", "--file", words, "--ops", 100_000 // bench.scale, "--rounds", 1, "--threads", THREADS)
     file_read = Case("random reads of a file", "micro", arguments, words_bytes, cap_of(words_bytes), block="4K")
-    total = {"fault_misses": 0, "hint_misses": 0, "readahead_fills": 0}
+    total = {"fault_misses": 0, "hint_misses": 0, "unit_fills": 0, "readahead_fills": 0}
     for case in [*cases(bench, bench.scale), *([file_read] if not bench.only_case else [])]:
         result, counters = bench.ours(case, "recompiled")
         if not result.ok or not counters:
@@ -218,7 +218,7 @@ def hints(bench: Bench) -> None:
 
 
 def hints_row(bench: Bench, name: str, counters: dict) -> None:
-    blocks = counters["fault_misses"] + counters["hint_misses"] + counters["readahead_fills"]
+    blocks = sum(counters[name] for name in ("fault_misses", "hint_misses", "unit_fills", "readahead_fills"))
     share = counters["fault_misses"] / max(1, blocks)
     bench.add(Row("hints", f"{name}: blocks that came in by a fault", counters["fault_misses"], blocks, "blocks",
                   share, target=FAULT_SHARE_TARGET, details=counters))

@@ -169,7 +169,7 @@ def one_advised(bench: Bench, name: str, program: str, arguments: tuple, memory_
         if not result.ok:
             raise RuntimeError(f"{name}, {engine}: {result.why_failed()}")
         report = json.loads((bench.programs.store / "stats.json").read_text())
-        return result.seconds, report | {"reads": counters["fills"] + counters["readahead_fills"]}
+        return result.seconds, report | {"reads": counters["fills"] + counters["unit_fills"] + counters["readahead_fills"]}
 
     plain, advised = [], []
     for _ in range(ADVISE_TURNS):

@@ -203,7 +203,7 @@ struct spw_statistics {
   uint64_t misses;        /* blocks brought in because somebody waited for them */
   uint64_t faults;        /* page faults on managed memory (mapped engine) */
   uint64_t fills;         /* blocks read from stores: on demand, ... */
-  uint64_t ahead_fills;   /* ... and ahead of need */
+  uint64_t ahead_fills;   /* ... and ahead of need, or along with these */
   uint64_t zero_fills;    /* blocks that had never been written */
   uint64_t evictions;
   uint64_t writebacks; /* blocks written to stores */

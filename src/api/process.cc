@@ -43,7 +43,7 @@ SPW_PUBLIC int spw_get_statistics(struct spw_statistics* statistics) {
   now.misses = count(Counter::shared_misses);
   now.faults = count(Counter::missing_faults) + count(Counter::protect_faults);
   now.fills = count(Counter::fills);
-  now.ahead_fills = count(Counter::readahead_fills);
+  now.ahead_fills = count(Counter::readahead_fills) + count(Counter::unit_fills);
   now.zero_fills = count(Counter::zero_fills);
   now.evictions = count(Counter::evictions);
   now.writebacks = count(Counter::writebacks);

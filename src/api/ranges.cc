@@ -11,8 +11,6 @@ using region::Kind;
 using region::RegionMap;
 using runtime::Runtime;
 
-constexpr uint64_t kSequentialFillBytes = kMiB;
-
 // Calls act(span) for the blocks of a range that is managed to its last byte.
 template <class Act>
 int with_range(const void* address, size_t bytes, Act act) {
@@ -51,13 +49,13 @@ Status advise(Runtime& runtime, const void* address, size_t bytes, spw_advice ad
   const auto at = reinterpret_cast<uintptr_t>(address);
   switch (advice) {
     case SPW_NORMAL:
-      runtime.regions().advise_fill_bytes(at, bytes, 0);
+      runtime.regions().advise_order(at, bytes, region::Order::kUnknown);
       return {};
     case SPW_SEQUENTIAL:
-      runtime.regions().advise_fill_bytes(at, bytes, kSequentialFillBytes);
+      runtime.regions().advise_order(at, bytes, region::Order::kSequential);
       return {};
     case SPW_RANDOM:
-      runtime.regions().advise_fill_bytes(at, bytes, runtime.block_bytes());
+      runtime.regions().advise_order(at, bytes, region::Order::kRandom);
       return {};
     case SPW_WILLNEED:
       prefetch(runtime, address, bytes);

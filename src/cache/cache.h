@@ -47,8 +47,8 @@ class BlockSource {
   virtual Backing locate_for_fill(BlockId block) = 0;
   // Where to write `block` to (differs for private file mappings). Reserves the space.
   virtual Backing locate_for_writeback(BlockId block) = 0;
-  // Whether somebody chose what comes along with `block`: a unit of fills, or advice.
-  virtual bool has_fill_unit(BlockId) { return false; }
+  // Where somebody chose what comes along with `block`, a unit of fills or by advice: how many blocks, a power of two. 0: nobody did.
+  virtual uint64_t fill_unit_blocks(BlockId) { return 0; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
 };

@@ -21,6 +21,7 @@ class Client {
   std::unique_ptr<TouchRing[]> touches;  // one a partition, if the policy wants touches
   std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
+  bool is_other_half = false;  // its miss is no news of a stream (FillUnits::Unit)
   bool open = false;
 };
 

@@ -18,25 +18,33 @@ double double_above(double needed) { return std::min(1.1 * needed, (1 + needed) 
 double halve_below(double needed) { return 0.8 * needed; }
 constexpr uint32_t kHalfSamplesMin = 8;  // they are rarer
 constexpr uint32_t kRecentMin = 64, kRecentMax = 65536, kRecentShare = 8;
-constexpr uint32_t kUnitShare = 64;
+
+constexpr unsigned kStampShift = 38, kUnitShift = 4;
+constexpr uint64_t kStampMask = (uint64_t{1} << (64 - kStampShift)) - 1;
+static_assert(kUnitShift + kBlockIdBits == kStampShift);
 
 unsigned log2_floor(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)) - 1; }
 
-unsigned level_max(unsigned block_shift, uint32_t frames) {
+unsigned level_max(unsigned block_shift, uint32_t blocks_max) {
   const uint64_t blocks =
       std::min<uint64_t>(FillUnits::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
-  return log2_floor(std::max<uint64_t>(1, std::min<uint64_t>(blocks, frames / kUnitShare)));
+  return log2_floor(std::max<uint64_t>(1, std::min<uint64_t>(blocks, blocks_max)));
 }
 
+uint32_t recent_share(uint32_t frames) { return std::max(frames / kRecentShare, 1u); }
 unsigned recent_bits(uint32_t frames) {
-  return log2_floor(std::clamp(frames / kRecentShare, kRecentMin, kRecentMax));
+  return log2_floor(std::clamp(recent_share(frames), kRecentMin, kRecentMax));
 }
+
+// Without its stamp; never 0.
+uint64_t entry_of(uint64_t unit, unsigned level) { return unit << kUnitShift | (level + 1); }
 
 }  // namespace
 
-FillUnits::FillUnits(unsigned block_shift, uint32_t frame_count)
+FillUnits::FillUnits(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max)
     : block_shift_(block_shift),
-      level_max_(level_max(block_shift, frame_count)),
+      level_max_(level_max(block_shift, blocks_max)),
+      soon_(recent_share(frame_count)),
       recent_shift_(64 - recent_bits(frame_count)),
       areas_(std::make_unique<Area[]>(kAreas)),
       recent_(std::make_unique<Atomic<uint64_t>[]>(uint64_t{1} << (64 - recent_shift_))) {}
@@ -59,23 +67,21 @@ Atomic<uint64_t>& FillUnits::recent_of(uint64_t pair, unsigned level) const {
   return recent_[((pair << 4 | level) * 0x9E3779B97F4A7C15u) >> recent_shift_];
 }
 
-// An entry: the unit's number, its level, and a one, so that none is 0.
-namespace {
-uint64_t entry_of(uint64_t unit, unsigned level) { return unit << 5 | uint64_t{level} << 1 | 1; }
-}  // namespace
+uint64_t FillUnits::stamp() const { return brought_.load_relaxed() & kStampMask; }
 
-// Whether the sibling of the block's unit came in alone a while ago; once.
+// Whether the sibling of the block's unit came in alone a moment ago; once.
 bool FillUnits::take_sibling(BlockId block, unsigned level) {
   const uint64_t unit = block.value >> level;
   Atomic<uint64_t>& entry = recent_of(unit >> 1, level);
-  if (entry.load_relaxed() != entry_of(unit ^ 1, level)) return false;
+  const uint64_t found = entry.load_relaxed();
+  if ((found & ((uint64_t{1} << kStampShift) - 1)) != entry_of(unit ^ 1, level)) return false;
   entry.store_relaxed(0);
-  return true;
+  return ((stamp() - (found >> kStampShift)) & kStampMask) <= soon_;
 }
 
 void FillUnits::remember(BlockId block, unsigned level) {
   const uint64_t unit = block.value >> level;
-  recent_of(unit >> 1, level).store_relaxed(entry_of(unit, level));
+  recent_of(unit >> 1, level).store_relaxed(stamp() << kStampShift | entry_of(unit, level));
 }
 
 namespace {
@@ -89,10 +95,13 @@ FillUnits::Unit FillUnits::on_miss(BlockId block) {
   if (level_max_ == 0) return {block, 1};
   Area& area = area_of(block);
   const unsigned level = std::min<unsigned>(area.level.load_relaxed(), level_max_);
-  const auto unit = [&](unsigned at) { return Unit{BlockId(block.value >> at << at), uint32_t{1} << at}; };
+  const auto unit = [&](unsigned at, bool is_other_half = false) {
+    brought_.store_relaxed(brought_.load_relaxed() + (uint64_t{1} << at));
+    return Unit{BlockId(block.value >> at << at), uint32_t{1} << at, is_other_half};
+  };
   if (level > 0 && take_sibling(block, level - 1)) {
     add_one(area.half.followed);
-    return unit(level - 1);
+    return unit(level - 1, true);
   }
   if (take_sibling(block, level)) {
     add_one(area.whole.followed);

@@ -10,12 +10,18 @@
 // and halved where q of the halves is below that: one miss in kExploreEvery brings half a unit, to see. 4 KiB: 0.36, 64 KiB: 0.84.
 // Whether blocks are *used* is not asked, so it works where uses cannot be seen (unmodified programs).
 //
-// "Soon" is a table of recent misses, direct-mapped: what is in it is overwritten after about as many misses as it has entries, an
-// eighth of the frames; two misses at random places are siblings in it with a chance below an eighth of the memory's share.
+// "Soon" is before an eighth as many blocks as there are frames have been brought in, so that most likely the first is still there, and two
+// misses at random places are soon after each other with a chance below an eighth of the memory's share of the data. Recent misses are in a
+// direct-mapped table. An entry:
+//
+//      63                                 38 37                            4 3        0
+//     +--------------------------------------+------------------------------+----------+
+//     | blocks brought by then, modulo 2^26   | number of the unit (34)      | level + 1|
+//     +--------------------------------------+------------------------------+----------+
 //
 // Areas of kAreaBytes each have a level and counts of their own; areas that are kAreas apart share them.
 // Threads: any, without a lock. All of it is hints: an update that is lost costs a sample.
-// Limits: a unit is at most kUnitBytesMax and a group of blocks, and a 64th of the frames.
+// Limits: a unit is at most kUnitBytesMax, a group of blocks, and the share of a partition's frames that may be read ahead.
 #pragma once
 
 #include <cstdint>
@@ -34,17 +40,19 @@ class FillUnits {
   static constexpr uint32_t kExploreEvery = 8;
   static constexpr uint32_t kSamplesMin = 32;
 
-  FillUnits(unsigned block_shift, uint32_t frame_count);
+  // `blocks_max`: of a unit.
+  FillUnits(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max);
 
   struct Unit {
     BlockId first;
-    uint32_t count = 1;  // a power of two; aligned to itself
+    uint32_t count = 1;          // a power of two; aligned to itself
+    bool is_other_half = false;  // of a unit that was brought by halves, to see
   };
   // Of a miss on `block`, which its store has to be read for: what is to be brought.
   Unit on_miss(BlockId block);
 
   unsigned level_of(BlockId block) const { return area_of(block).level.load_relaxed(); }
-  // The least q at which units of so many bytes are to be doubled.
+  // The q at which units of so many bytes may as well be doubled as not.
   static double needed(uint64_t unit_bytes);
   uint64_t metadata_bytes() const;
 
@@ -63,6 +71,7 @@ class FillUnits {
 
   Area& area_of(BlockId block) const;
   Atomic<uint64_t>& recent_of(uint64_t pair, unsigned level) const;
+  uint64_t stamp() const;
   bool take_sibling(BlockId block, unsigned level);
   void remember(BlockId block, unsigned level);
   void change_level(Area& area, unsigned level);
@@ -70,7 +79,9 @@ class FillUnits {
 
   const unsigned block_shift_;
   const unsigned level_max_;
+  const uint64_t soon_;          // blocks brought
   const unsigned recent_shift_;  // of a hash, to an entry
+  Atomic<uint64_t> brought_{0};
   std::unique_ptr<Area[]> areas_;
   std::unique_ptr<Atomic<uint64_t>[]> recent_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/shared_cache.h"
@@ -193,9 +194,10 @@ bool SharedCacheParts::hold_clean(BlockId block, FrameId* frame) {
   return false;
 }
 
-// Neighbours are told of together: where blocks lie at their own addresses that is a system call.
+// Neighbours are told of together: where blocks lie at their own addresses that is a system call. Few are held at a time.
 void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
   Resident run[kGroupBlocks];
+  const size_t held_max = std::clamp<size_t>(frames_per_partition() / kAheadShare, 1, kGroupBlocks);
   size_t held = 0;
   const auto end_run = [&] {
     if (held == 0) return;
@@ -210,7 +212,7 @@ void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
       ++held;
     else
       end_run();
-    if (held == kGroupBlocks) end_run();
+    if (held == held_max) end_run();
   }
   end_run();
 }
@@ -225,11 +227,44 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   }
 }
 
+// What is to come along with a block: what its region says, else what misses have shown.
+FillUnits::Unit SharedCacheParts::unit_of(Client& client, BlockId block) {
+  FillUnits::Unit unit{block, 1};
+  if (const uint64_t blocks = blocks_.fill_unit_blocks(block); blocks > 0)
+    unit.count = static_cast<uint32_t>(std::min(blocks, kGroupBlocks));
+  else if (units_)
+    unit = units_->on_miss(block);
+  client.is_other_half = unit.is_other_half;
+  unit.first = BlockId(block.value & ~uint64_t{unit.count - 1});
+  return unit;
+}
+
+// As much of it on both sides of the block as one request can bring: what is not there, and lies side by side on the store.
+FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing) {
+  const auto joins = [&](uint64_t other) {
+    const uint64_t distance = (other - block.value) << commons_.options.block_shift;  // modulo 2^64
+    const Backing there = blocks_.locate_for_fill(BlockId(other));
+    return there.has_contents && there.store == backing.store &&
+           there.offset_bytes == backing.offset_bytes + distance &&
+           directory_.find(BlockId(other)) == kNoFrame;
+  };
+  uint64_t first = block.value, last = block.value;
+  while (first > unit.first.value && joins(first - 1)) --first;
+  while (last + 1 < unit.first.value + unit.count && joins(last + 1)) ++last;
+  return {BlockId(first), static_cast<uint32_t>(last - first + 1), unit.is_other_half};
+}
+
 // Brings the block in with what is to come along with it, in one request. kAgain: nothing is to, or it could not be asked for.
+// Not for a fault at a store where blocks lie at their own addresses: who waits there would go on before it may, and fault again.
 SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block, Access access, Pin* out,
                                                    Status* status) {
-  if (!blocks_.locate_for_fill(block).has_contents || blocks_.has_fill_unit(block)) return Step::kAgain;
-  const FillUnits::Unit unit = units_->on_miss(block);
+  const Backing backing = blocks_.locate_for_fill(block);
+  if (!backing.has_contents || directory_.find(block) != kNoFrame) return Step::kAgain;
+  FillUnits::Unit unit = unit_of(client, block);
+  const bool is_store_fault =
+      access == Access::kWrite && commons_.placement.by_block && client.uses == Uses::kUnseen;
+  if (unit.count == 1 || is_store_fault) return Step::kAgain;
+  unit = absent_part(unit, block, backing);
   if (unit.count == 1) return Step::kAgain;
   client.request.is_unit = true;
   read_ahead_whole(client, {unit.first, 1, unit.count});
@@ -242,10 +277,12 @@ SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block
     const bool is_coming = word.state() == FrameState::kFilling || word.state() == FrameState::kResident;
     if (!word.holds(block) || !is_coming) return Step::kAgain;
   } while (!pin_word.cas_acquire(word, word.joined()));
-  out->was_miss = true;
-  telemetry::count_miss(block.value);
-  read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
-  return await_filled(client, block, access, out, status);
+  if (!std::exchange(client.is_other_half, false))
+    read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
+  const Step step = await_filled(client, block, access, out, status);
+  out->was_miss = step == Step::kPinned;
+  if (out->was_miss) telemetry::count_miss(block.value);
+  return step;
 }
 
 // Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, or enough is

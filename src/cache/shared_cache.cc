@@ -42,7 +42,9 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
       error_context_(error_context),
       commons_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
   commons_.owner_fills = options.delegation == Delegation::kDedicated;
-  if (options.tunes_fills) units_ = std::make_unique<FillUnits>(options.block_shift, options.frame_count);
+  if (options.tunes_fills)
+    units_ = std::make_unique<FillUnits>(options.block_shift, options.frame_count,
+                                         frames_per_partition() / kAheadShare);
 }
 
 Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(PartitionId partition) {
@@ -201,7 +203,7 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   FrameWait wait;
   Status status;
-  bool wants_unit = units_ != nullptr && access != Access::kOverwrite;
+  bool wants_unit = commons_.options.clients_pin && access != Access::kOverwrite;
   for (;;) {
     Step step =
         commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
@@ -288,7 +290,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
 
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
   telemetry::count_miss(block.value);
-  if (access == Access::kOverwrite) return;
+  if (access == Access::kOverwrite || std::exchange(client.is_other_half, false)) return;
   read_ahead(client, client.streams.on_miss({block, block}, block));
 }
 

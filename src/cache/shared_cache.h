@@ -5,6 +5,8 @@
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
 //   2. join_present: the block is there but was read ahead and never used, or is being filled: the same CAS, by hand.
 //      With page sets, the client then takes a frame by itself, where it is plain that it can (take_in_set), and goes on at 4.
+//      Before either, once, a miss may bring neighbours along: all of them, the block too, are read ahead by one request, which it
+//      waits for (range_flow.cc: fill_unit).
 //   3. Otherwise the partition's owner is asked (delegation/). It finds the block after all, or takes a frame for it.
 //   4. With a frame in hand the client fills it itself: zeros, or one read by Store::transfer (dedicated: the owner does).
 //   5. It ends the fill in the pin word, which lets everybody else in, and wakes who sleeps there.
@@ -80,6 +82,8 @@ class SharedCacheParts final : public SharedCache {
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
   bool hold_clean(BlockId block, FrameId* frame);
+  FillUnits::Unit unit_of(Client& client, BlockId block);
+  FillUnits::Unit absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing);
   Step fill_unit(Client& client, BlockId block, Access access, Pin* out, Status* status);
   void place_on_nodes();
   Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);

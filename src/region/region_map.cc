@@ -277,6 +277,14 @@ void RegionMap::advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fi
   change_fill(address, bytes, 0xff, static_cast<uint16_t>(fill_shift(fill_bytes) << 8));
 }
 
+void RegionMap::advise_order(uintptr_t address, uint64_t bytes, Order order) {
+  constexpr uint64_t kSequentialFillBytes = kMiB;
+  advise_fill_bytes(address, bytes,
+                    order == Order::kUnknown  ? 0
+                    : order == Order::kRandom ? block_bytes()
+                                              : kSequentialFillBytes);
+}
+
 RegionMap::Blocks RegionMap::fill_of(BlockId block) const {
   const unsigned entry = chunk_fill_[chunk_of(block)].load_relaxed();  // only a hint
   const unsigned shift = entry >> 8 != 0 ? entry >> 8 : entry;

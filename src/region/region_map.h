@@ -44,6 +44,8 @@ inline constexpr uint64_t kFirstBytes = kChunkBytes;
 inline constexpr uint32_t kFileRegionsMax = 65535;
 inline constexpr uint64_t kFillBytesMax = 8 * kMiB;
 
+enum class Order : uint8_t { kUnknown, kRandom, kSequential };
+
 enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile };
 
 struct FileMapping {
@@ -90,12 +92,16 @@ class RegionMap final : public cache::BlockSource {
   void set_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
   // Stands in for it, until it is 0 again. (Advice that comes and goes.)
   void advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
+  // By the order in which the range will be used.
+  void advise_order(uintptr_t address, uint64_t bytes, Order order);
   struct Blocks {
     BlockId first;
     uint64_t count = 0;
   };
   Blocks fill_of(BlockId block) const;
-  bool has_fill_unit(BlockId block) override { return chunk_fill_[chunk_of(block)].load_relaxed() != 0; }
+  uint64_t fill_unit_blocks(BlockId block) override {
+    return chunk_fill_[chunk_of(block)].load_relaxed() != 0 ? fill_of(block).count : 0;
+  }
 
   // Whether [address, address + bytes) lies in managed space and every block of it is live.
   bool is_live(uintptr_t address, uint64_t bytes) const;

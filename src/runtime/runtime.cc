@@ -325,8 +325,10 @@ telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
   telemetry::Facts facts = this->facts();
   facts.processor_seconds = static_cast<double>(platform::process_cpu_ns() - cpu_started_ns_) / 1e9;
   if (!curve_) return facts;
-  const uint64_t reads = telemetry::total(totals, telemetry::Counter::fills) +
-                         telemetry::total(totals, telemetry::Counter::readahead_fills);
+  uint64_t reads = 0;
+  for (const auto counter :
+       {telemetry::Counter::fills, telemetry::Counter::unit_fills, telemetry::Counter::readahead_fills})
+    reads += telemetry::total(totals, counter);
   const auto memory = [this](uint64_t frames) { return memory_for(frames); };
   facts.curve = curve_->curve(options_.memory_bytes, reads, memory);
   facts.areas = curve_->areas(options_.memory_bytes, reads, memory);

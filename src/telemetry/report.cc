@@ -144,9 +144,11 @@ std::string report_text(const Facts& facts, const Totals& t) {
     text += "             faults of system calls: " + facts.system_call_faults + "\n";
   text += "  store      " + facts.store + "\n";
   append_levels(text, t);
-  append(text, "  blocks     %llu zero-filled, %llu read on demand, %llu read ahead (%llu of them used)\n",
-         word(t, Counter::zero_fills), word(t, Counter::fills), word(t, Counter::readahead_fills),
-         word(t, Counter::readahead_hits));
+  append(text,
+         "  blocks     %llu zero-filled, %llu read on demand, %llu along with these, %llu ahead (%llu of "
+         "them used)\n",
+         word(t, Counter::zero_fills), word(t, Counter::fills), word(t, Counter::unit_fills),
+         word(t, Counter::readahead_fills), word(t, Counter::readahead_hits));
   append(text, "             %llu evicted (%llu waited for a writeback), %llu written back, %llu discarded\n",
          word(t, Counter::evictions), word(t, Counter::dirty_evictions), word(t, Counter::writebacks),
          word(t, Counter::discards));

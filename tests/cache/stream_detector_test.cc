@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <set>
 
 #include "base/rng.h"
@@ -175,6 +177,35 @@ TEST(StreamDetector, misses_that_bring_neighbours_along_are_a_stream_when_these_
     EXPECT_EQ(plan.first, BlockId(ascends ? next + 16 : next - 1));
     EXPECT_EQ(plan.count, 16u);
   }
+}
+
+// Misses that bring pieces along, and what is planned at the last of them.
+ReadPlan plan_of(std::initializer_list<std::array<uint64_t, 3>> misses) {
+  StreamDetector detector(64);
+  ReadPlan plan;
+  for (const auto& [low, high, block] : misses)
+    plan = detector.on_miss({BlockId(low), BlockId(high)}, BlockId(block));
+  return plan;
+}
+
+TEST(StreamDetector, pieces_that_grow_during_a_walk_are_a_stream_of_neighbours) {
+  const ReadPlan up = plan_of({{0, 3, 0}, {0, 7, 4}});
+  EXPECT_EQ(up.stride, 1);
+  EXPECT_EQ(up.first, BlockId(8));
+  const ReadPlan down = plan_of({{1012, 1015, 1015}, {1008, 1015, 1011}});
+  EXPECT_EQ(down.stride, -1);
+  EXPECT_EQ(down.first, BlockId(1007));
+}
+
+TEST(StreamDetector, pieces_that_lie_apart_are_no_stream) {
+  EXPECT_EQ(plan_of({{0, 63, 0}, {128, 191, 128}, {256, 319, 256}}).count, 0u);
+  EXPECT_EQ(plan_of({{64, 79, 70}, {64, 79, 75}}).count, 0u);
+}
+
+TEST(StreamDetector, a_stream_that_misses_goes_on_behind_what_came_with_the_miss) {
+  const ReadPlan plan = plan_of({{0, 0, 0}, {1, 1, 1}, {8, 15, 8}});
+  EXPECT_EQ(plan.stride, 1);
+  EXPECT_EQ(plan.first, BlockId(16));
 }
 
 }  // namespace

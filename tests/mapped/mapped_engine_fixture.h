@@ -84,6 +84,7 @@ class MappedEngineTest : public testing::Test {
   };
 
   virtual bool watches_at_once() const { return true; }
+  virtual bool tunes_fills() const { return false; }
   virtual unsigned block_shift() const { return kShift; }
   virtual uint32_t frames() const { return kFrames; }
 
@@ -102,6 +103,8 @@ class MappedEngineTest : public testing::Test {
     cache::Options for_cache;
     for_cache.frame_count = frames();
     for_cache.block_shift = block_shift();
+    for_cache.partitions = frames() >= 1024 ? 4 : 1;
+    for_cache.tunes_fills = tunes_fills();
     cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
                                                    std::move(*engine_->make_frames())));
     SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());

@@ -43,7 +43,7 @@ std::string path_of_store(const std::string& store) {
 uint64_t resident_blocks(const Totals& totals) {
   uint64_t came = 0;
   for (const Counter counter : {Counter::zero_fills, Counter::overwrites, Counter::adoptions, Counter::fills,
-                                Counter::readahead_fills})
+                                Counter::unit_fills, Counter::readahead_fills})
     came += total(totals, counter);
   const uint64_t left = total(totals, Counter::evictions) + total(totals, Counter::discards);
   return came - std::min(came, left);
@@ -117,9 +117,10 @@ std::string picture(uint64_t process, const LivePage& page, const Device& device
                       interval.rate(Counter::shared_misses);
   line("hit ratio", fmt::format("{} of {:.0f} uses/s of the shared cache", interval.hit_ratio(), uses));
   line("misses",
-       fmt::format("{}, read on demand {}, read ahead {} (of which used {}), zeros {}",
-                   per_s(Counter::shared_misses), per_s(Counter::fills), per_s(Counter::readahead_fills),
-                   per_s(Counter::readahead_hits), per_s(Counter::zero_fills)));
+       fmt::format("{}, read on demand {}, along with these {}, ahead {} (of which used {}), zeros {}",
+                   per_s(Counter::shared_misses), per_s(Counter::fills), per_s(Counter::unit_fills),
+                   per_s(Counter::readahead_fills), per_s(Counter::readahead_hits),
+                   per_s(Counter::zero_fills)));
   line("evictions", fmt::format("{}, written {}", per_s(Counter::evictions), per_s(Counter::writebacks)));
   line("faults", fmt::format("{} missing, {} first stores, {} of code that was not recompiled",
                              per_s(Counter::missing_faults), per_s(Counter::protect_faults),

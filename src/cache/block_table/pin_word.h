@@ -31,7 +31,8 @@
 //   filling                         resident, waiters and       F    CAS release: pairs with the acquire of every pin
 //                                   parked cleared
 //                                   (ahead cleared where uses
-//                                   will not be seen)
+//                                   will not be seen, and of
+//                                   what came along with a miss)
 //   filling                         failed, waiters cleared     F    CAS release: pairs with the acquire of who waited
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen

@@ -21,7 +21,7 @@
 
 namespace spw::cache {
 
-// Blocks that were read ahead and not used yet are at most this share of a partition's frames.
+// Blocks that were read ahead for streams and not used yet are at most this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
 // Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;

@@ -32,6 +32,8 @@ bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < 
 // Neighbours on the store become one request. Stops at the first block for which there is no frame or no operation.
 void Partition::serve_prefetch(Request& request) {
   request.answer = Answer::kDone;
+  request.cursor = 0;
+  if (request.is_unit && request.count > std::max(organisation_->limit() / kAheadShare, 1u)) return;
   IoOp* run = nullptr;
   auto end_run = [&] {
     if (run && run->count > 0) {
@@ -134,7 +136,12 @@ void Partition::install_run(IoOp& op) {
   if (op.marker < op.count) install(op.marker + 1, op.count);
   if (!demanded && op.uses_seen && commons_.frames.notes_uses())
     for (uint32_t i = 0; i < op.count; ++i) commons_.frames.watch_for_use(run[i]);
-  count(demanded ? Counter::fills : Counter::readahead_fills, op.count);
+  if (op.is_unit) {
+    count(Counter::fills);
+    count(Counter::unit_fills, op.count - 1);
+  } else {
+    count(demanded ? Counter::fills : Counter::readahead_fills, op.count);
+  }
 }
 
 void Partition::finish_fill(IoOp& op, int error) {

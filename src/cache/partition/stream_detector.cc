@@ -30,7 +30,7 @@ int64_t end_at_group(int64_t frontier, int64_t stride, int64_t count) {
 }  // namespace
 
 // The stream has come to `block`: asks for the next window if half of the last one is used.
-ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
+ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_window) {
   stream.last = block;
   stream.used_at = ++clock_;
   int64_t left = stream.window == 0 ? 0 : (stream.frontier - block) / stream.stride;
@@ -44,8 +44,7 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
     return {};
   }
   stream.patience = 0;
-  const auto brought = static_cast<uint32_t>(stream.high - stream.low + 1);
-  stream.window = stream.window == 0 ? std::max(kFirstWindow, brought) : 2 * stream.window;
+  stream.window = stream.window == 0 ? std::max(kFirstWindow, first_window) : 2 * stream.window;
   stream.window = std::min(stream.window, window_max_);
   int64_t first = stream.frontier + stream.stride;
   int64_t count = stream.window;
@@ -55,35 +54,46 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block) {
   return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
 }
 
+// A miss that no stream passes: `stream`, if it is near, may be one with it.
+ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piece piece) {
+  const bool ascends = is_near && piece.low <= stream.high + 1 && piece.high > stream.high;
+  const bool descends = is_near && piece.high >= stream.low - 1 && piece.low < stream.low;
+  const bool is_spaced = is_near && piece.is_block() && stream.low == stream.high;
+  stream.stride = ascends ? 1 : descends ? -1 : is_spaced ? block - stream.last : 0;
+  stream.window = 0;
+  stream.low = piece.low;
+  stream.high = piece.high;
+  const auto came = static_cast<uint32_t>(piece.high - piece.low + 1);
+  if (ascends || descends) return extend(stream, ascends ? piece.high : piece.low, came);
+  stream.last = block;
+  stream.used_at = ++clock_;
+  return {};
+}
+
 ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
   if (window_max_ == 0) return {};
   auto block = static_cast<int64_t>(block_id.value);
-  const auto low = static_cast<int64_t>(brought.first.value), high = static_cast<int64_t>(brought.last.value);
+  const Piece piece{static_cast<int64_t>(brought.first.value), static_cast<int64_t>(brought.last.value)};
   Stream* oldest = &streams_[0];
   Stream* near = nullptr;
   for (Stream& stream : streams_) {
     if (stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0) {
+      // It goes on behind what comes with the block.
+      const int64_t edge = stream.stride == 1 ? piece.high : stream.stride == -1 ? piece.low : block;
       bool was_asked_for = stream.window > 0 && (stream.frontier - block) / stream.stride >= 0;
       if (was_asked_for) {
         stream.window = std::max(stream.window / 4, 1u);
-        stream.frontier = block;
+        stream.frontier = edge;
       }
-      return extend(stream, block);
+      stream.low = piece.low;
+      stream.high = piece.high;
+      return extend(stream, edge, kFirstWindow);
     }
     int64_t distance = block - stream.last;
     if (stream.window == 0 && distance != 0 && std::abs(distance) <= kStrideMax) near = &stream;
     if (stream.used_at < oldest->used_at) oldest = &stream;
   }
-  Stream& stream = near ? *near : *oldest;
-  const bool ascends = near && low == stream.high + 1, descends = near && high == stream.low - 1;
-  stream.stride = ascends ? 1 : descends ? -1 : near ? block - stream.last : 0;
-  stream.window = 0;
-  stream.low = low;
-  stream.high = high;
-  if (ascends || descends) return extend(stream, ascends ? high : low);
-  stream.last = block;
-  stream.used_at = ++clock_;
-  return {};
+  return begin(near ? *near : *oldest, near != nullptr, block, piece);
 }
 
 void StreamDetector::fell_short(const ReadPlan& plan, uint32_t done) {
@@ -100,7 +110,7 @@ ReadPlan StreamDetector::on_ahead_use(BlockId block_id) {
   auto block = static_cast<int64_t>(block_id.value);
   for (Stream& stream : streams_)
     if (stream.window > 0 && stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0)
-      return extend(stream, block);
+      return extend(stream, block, kFirstWindow);
   return {};
 }
 

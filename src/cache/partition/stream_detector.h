@@ -1,11 +1,12 @@
 // Finds sequential and strided streams in one client's misses and says what to read ahead.
 //
 // A stream is taken as such at its second neighbouring miss (stride +1 or -1) or at its third equally spaced one. From then
-// on a window is kept read ahead of it: kFirstWindow blocks, doubled each time up to window_max. The next window is asked
+// on a window is kept read ahead of it: kFirstWindow blocks, or as many as come with a miss, doubled each time up to window_max. The next window is asked
 // for when half of the last one has been used, which the first uses of blocks read ahead tell (on_ahead_use), so a stream
 // that keeps up never misses. A miss inside what should have been read ahead halves the window: memory is too short for it.
 //
-// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came.
+// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came, which the next piece may
+// overlap; only misses that bring nothing along are told to be equally spaced.
 //
 // Threads: one client's. Cost: a few compares a miss, nothing a hit.
 // Limits: kStreams streams at a time, the least recently used is forgotten; strides up to kStrideMax blocks.
@@ -46,7 +47,7 @@ class StreamDetector {
 
   struct Stream {
     int64_t last = INT64_MIN / 2;                       // the block that was used last
-    int64_t low = INT64_MIN / 2, high = INT64_MIN / 2;  // window = 0: what came along with it
+    int64_t low = INT64_MIN / 2, high = INT64_MIN / 2;  // the piece that came with the last miss
     int64_t stride = 0;                                 // 0: not known yet
     int64_t frontier = 0;                               // the last block asked for, if window > 0
     uint32_t window = 0;
@@ -58,7 +59,12 @@ class StreamDetector {
     int64_t steps_to(int64_t block, int64_t steps_max) const;
   };
 
-  ReadPlan extend(Stream& stream, int64_t block);
+  struct Piece {
+    int64_t low, high;
+    bool is_block() const { return low == high; }
+  };
+  ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window);
+  ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
 
   uint32_t window_max_;
   uint64_t clock_ = 0;

@@ -281,6 +281,19 @@ int sync_mapping(void* address, size_t bytes, int flags) {
   return synced ? 0 : static_cast<int>(fail(EIO));
 }
 
+namespace {
+region::Order order_of(int advice) {
+  switch (advice) {
+    case MADV_RANDOM:
+      return region::Order::kRandom;
+    case MADV_SEQUENTIAL:
+      return region::Order::kSequential;
+    default:
+      return region::Order::kUnknown;
+  }
+}
+}  // namespace
+
 int advise_mapping(void* address, size_t bytes, int advice) {
   if (!is_managed(address)) return real().madvise(address, bytes, advice);
   InRuntime guard;
@@ -303,6 +316,11 @@ int advise_mapping(void* address, size_t bytes, int advice) {
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
       c->regions->prefetch(round_down(begin, block), round_up(end, block) - round_down(begin, block));
+      return 0;
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+      c->regions->advise_order(begin, end - begin, order_of(advice));
       return 0;
     default:
       return 0;  // hints about pages that are not there

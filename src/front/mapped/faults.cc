@@ -98,7 +98,7 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   if (is_protected) allow_stores_ahead(block);
 }
 
-// How many blocks in a row, from the one next to `block` on, were stored to.
+// How many blocks in a row, from the one next to `block` on, take stores already.
 uint64_t MappedEngine::stored_run(BlockId block, int64_t step, uint64_t most) const {
   uint64_t length = 0;
   while (length < most && hints_.get(BlockId(block.value + static_cast<uint64_t>(step) * (length + 1))) ==
@@ -124,9 +124,10 @@ void MappedEngine::allow_stores_ahead(BlockId block) {
   const uint64_t wanted =
       ascends ? std::min(below, above_max) : std::min(stored_run(block, 1, above_max), below_max);
   uint64_t count = 0;
-  while (count < wanted &&
-         may_write_unstored(BlockId(ascends ? block.value + count + 1 : block.value - count - 1)))
-    ++count;
+  for (; count < wanted; ++count) {
+    const BlockId next(ascends ? block.value + count + 1 : block.value - count - 1);
+    if (hints_.get(next) == HintTable::Hint::kGo || !may_write_unstored(next)) break;
+  }
   if (count > 0) cache_->dirty_resident(BlockId(ascends ? block.value + 1 : block.value - count), count);
 }
 

@@ -41,9 +41,9 @@ Atomic<uint8_t>& HintTable::ready_at(uintptr_t address) const {
 // Two threads may do so at once; the one that is late may undo the other's hints, which costs calls.
 void HintTable::prepare_extent(uintptr_t address) {
   if (is_ready(address)) return;
-  ready_at(address).store_relaxed(1);
   Byte* first = &byte_at(round_down(address, kHugePageBytes));
   for (uintptr_t i = 0; i < kExtentPieces; ++i) first[i].store_relaxed(static_cast<int8_t>(Hint::kUnseen));
+  ready_at(address).store_release(1);
 }
 
 void HintTable::set(BlockId block, Hint hint) {

@@ -52,7 +52,7 @@ class HintTable {
   }
   uintptr_t address_of(BlockId block) const;
   Atomic<uint8_t>& ready_at(uintptr_t address) const;
-  bool is_ready(uintptr_t address) const { return ready_at(address).load_relaxed() != 0; }
+  bool is_ready(uintptr_t address) const { return ready_at(address).load_acquire() != 0; }
   void prepare_extent(uintptr_t address);
 
   unsigned block_shift_ = 12;
