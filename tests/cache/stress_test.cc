@@ -53,8 +53,9 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
       Rng rng(static_cast<uint64_t>(t) + 1);
       uint64_t walk = rng.below(kUsed);
       for (int i = 0; i < steps; ++i) {
-        bool sequential = i % 64 < 32;
-        uint64_t block = sequential ? walk++ % kUsed : rng.below(kUsed);
+        const bool goes_on = c.tuned ? i % 4 != 0 : i % 64 < 32;  // tuned: by fours
+        if (c.tuned && !goes_on) walk = rng.below(kUsed / 4) * 4;
+        const uint64_t block = goes_on || c.tuned ? walk++ % kUsed : rng.below(kUsed);
         std::lock_guard lock(locks[block]);
         bool write = rng.below(3) == 0;
         Pin pin;
