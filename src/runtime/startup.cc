@@ -16,6 +16,7 @@
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
 #include "front/interpose/fault_signal.h"
+#include "front/interpose/shadow.h"
 #include "front/interpose/signal_lock.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
@@ -56,6 +57,7 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   interpose::signals_forked();
+  interpose::shadows_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
