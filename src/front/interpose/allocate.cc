@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include <bit>
 
@@ -14,9 +15,6 @@
 #include "front/interpose/real.h"
 #include "front/interpose/strings.h"
 #include "telemetry/areas.h"
-
-// The loader's.
-extern "C" void* __tls_get_addr(void*);
 
 namespace spw::interpose {
 
@@ -80,6 +78,7 @@ Atomic<uint64_t> process_quota_bytes{UINT64_MAX};
 struct Code {
   Atomic<uintptr_t> begin{0}, end{0};
 
+  // By any address in it.
   void find(const void* of_it) {
     dl_find_object found;
     if (_dl_find_object(const_cast<void*>(of_it), &found) != 0) return;
@@ -111,7 +110,7 @@ bool process_wants_managed(size_t bytes, const void* caller) {
 void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes) {
   if (threshold_bytes != UINT64_MAX) {
     g_libc.find(reinterpret_cast<const void*>(real().read));
-    g_loader.find(reinterpret_cast<const void*>(&__tls_get_addr));
+    g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
   }
   process_quota_bytes.store_relaxed(quota_bytes);
   process_threshold_bytes.store_relaxed(threshold_bytes);
