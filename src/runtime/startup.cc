@@ -105,6 +105,7 @@ void connect(Runtime& runtime) {
   context.access = &runtime.engine();
   context.threshold_bytes = g_options->threshold_bytes;
   context.quota_bytes = g_options->quota_bytes;
+  context.memory_bytes = g_options->memory_bytes;
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
   context.kernel_reaches = runtime.kernel_reaches();

@@ -6,10 +6,10 @@ ENGINES = (*ENGINES, SIGNALS)
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 
 
-def _same(kit: Kit, source: str, part: str, *arguments, flags: tuple[str, ...] = ()) -> None:
-    kit.same_as_native(source, part, *arguments, configs=(SMALL, UNOPTIMISED), flags=flags)
+def _same(kit: Kit, source: str, part: str, *arguments) -> None:
+    kit.same_as_native(source, part, *arguments, configs=(SMALL, UNOPTIMISED))
     if kit.engine != "translated":
-        kit.same_as_native(source, part, *arguments, configs=(SMALL,), flags=flags, env=USER_FAULTS_ONLY)
+        kit.same_as_native(source, part, *arguments, configs=(SMALL,), env=USER_FAULTS_ONLY)
 
 
 def asynchronous_transfers_take_managed_memory(kit: Kit) -> None:
@@ -35,6 +35,10 @@ def lists_of_asynchronous_transfers_are_managed(kit: Kit) -> None:
 
 def asynchronous_transfers_on_managed_memory_are_cancelled(kit: Kit) -> None:
     _same(kit, "posix_aio.cc", "cancelling")
+
+
+def a_thread_that_waits_for_asynchronous_transfers_is_cancelled(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "cancelled waits")
 
 
 def threads_and_handlers_may_see_the_same_transfer_end(kit: Kit) -> None:

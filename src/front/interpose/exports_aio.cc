@@ -1,4 +1,4 @@
-// Asynchronous I/O under its ordinary names: POSIX's.
+// Asynchronous I/O under its ordinary names.
 #include <aio.h>
 
 #include "front/interpose/aio.h"

@@ -2,106 +2,120 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "front/interpose/context.h"
 #include "front/interpose/real.h"
-#include "front/interpose/transfers.h"
 
 namespace spw::interpose {
 
 constinit ShadowTable posix_shadows;
-constinit ShadowTable linux_shadows;
 
 namespace {
 
-Atomic<size_t> g_bytes{0};             // of the bounce buffers
-Atomic<Shadow*> g_unused{nullptr};     // held by nobody; linked by next_unused
+// A small buffer that nobody uses any more says so in its own bytes.
+struct UnusedBuffer {
+  UnusedBuffer* next;
+  size_t bytes;
+};
 
-bool take_bytes(size_t bytes) {
-  if (g_bytes.fetch_add_relaxed(bytes) + bytes <= kShadowBytesMax) return true;
+Atomic<size_t> g_count{0};                 // of shadows
+Atomic<size_t> g_bytes{0};                 // of the bounce buffers
+Atomic<Shadow*> g_unused{nullptr};         // held by nobody; linked by next_unused
+Atomic<UnusedBuffer*> g_buffers{nullptr};  // of shadows that are over
+
+template <class T>
+void push(Atomic<T*>& list, T* item, T* T::* next) {
+  T* first = list.load_relaxed();
+  do item->*next = first;
+  while (!list.cas_weak_release(first, item));
+}
+
+std::byte* take_buffer(size_t bytes) {
+  if (g_bytes.fetch_add_relaxed(bytes) + bytes <= shadow_bytes_max()) {
+    void* room;
+    if (bytes < kShadowMappedBytes) {
+      room = libc_memalign(kMmuPageBytes, std::max(bytes, sizeof(UnusedBuffer)));
+    } else {
+      room = real().mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (room == MAP_FAILED) room = nullptr;
+    }
+    if (room != nullptr) return static_cast<std::byte*>(room);
+  }
   g_bytes.fetch_sub_relaxed(bytes);
-  return false;
+  return nullptr;
+}
+
+// Async-signal-safe.
+void give_back_buffer(Shadow& shadow) {
+  std::byte* data = std::exchange(shadow.data, nullptr);
+  if (data == nullptr) return;
+  if (shadow.bytes < kShadowMappedBytes) {
+    push(g_buffers, new (data) UnusedBuffer{nullptr, shadow.bytes}, &UnusedBuffer::next);
+    return;
+  }
+  const int saved_errno = errno;
+  real().munmap(data, shadow.bytes);
+  errno = saved_errno;
+  g_bytes.fetch_sub_relaxed(shadow.bytes);
 }
 
 void free_shadow(Shadow* shadow) {
-  if (shadow->data != nullptr) {
-    libc_free(shadow->data);
-    g_bytes.fetch_sub_relaxed(shadow->bytes);
-  }
   libc_free(shadow);
-}
-
-// With its list of pieces behind it.
-Shadow* allocate_shadow(void* original, std::span<const iovec> pieces) {
-  void* room = libc_malloc(sizeof(Shadow) + pieces.size_bytes());
-  if (room == nullptr) return nullptr;
-  auto* shadow = new (room) Shadow{};
-  shadow->original = original;
-  shadow->pieces = reinterpret_cast<iovec*>(shadow + 1);
-  shadow->piece_count = pieces.size();
-  std::copy(pieces.begin(), pieces.end(), shadow->pieces);
-  return shadow;
-}
-
-bool has_positions(int fd) {
-  struct stat info;
-  return real().fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISBLK(info.st_mode));
-}
-
-void do_at_once(Shadow& shadow, const Transfer& transfer) {
-  const int saved_errno = errno, count = static_cast<int>(shadow.piece_count);
-  const ssize_t done =
-      transfer.is_read ? preadv2_fd(transfer.fd, shadow.pieces, count, transfer.offset, transfer.flags)
-                       : pwritev2_fd(transfer.fd, shadow.pieces, count, transfer.offset, transfer.flags);
-  shadow.done_result = done < 0 ? -errno : done;
-  shadow.is_done_at_once = true;
-  errno = saved_errno;
+  g_count.fetch_sub_relaxed(1);
 }
 
 }  // namespace
 
-Shadow* make_shadow(void* original, const Transfer& transfer) {
+size_t shadow_count() { return g_count.load_relaxed(); }
+
+size_t shadow_bytes_max() {
+  const InterposeContext* c = context();
+  return c == nullptr
+             ? kShadowBytesMax
+             : static_cast<size_t>(std::min<uint64_t>(kShadowBytesMax, c->memory_bytes / kShadowShare));
+}
+
+Shadow* make_shadow(void* original, const iovec& piece, size_t bytes, bool is_read) {
   free_unused_shadows();
-  Shadow* shadow = allocate_shadow(original, transfer.pieces);
-  if (shadow == nullptr) return nullptr;
-  shadow->is_read = transfer.is_read;
-  size_t bytes = shadow->scatter().bytes();
-  if (bytes > kShadowBytesMax && has_positions(transfer.fd)) {
-    do_at_once(*shadow, transfer);
-    return shadow;
-  }
-  bytes = std::min(bytes, kShadowBytesMax);
+  void* room = libc_malloc(sizeof(Shadow));
+  if (room == nullptr) return nullptr;
+  auto* shadow = new (room) Shadow{};
+  g_count.fetch_add_relaxed(1);
+  shadow->original = original;
+  shadow->is_read = is_read;
+  shadow->piece = piece;
   if (bytes == 0) return shadow;
-  if (take_bytes(bytes)) {
-    shadow->bytes = bytes;
-    shadow->data = static_cast<std::byte*>(libc_memalign(kMmuPageBytes, bytes));
-    if (shadow->data == nullptr) g_bytes.fetch_sub_relaxed(bytes);
-  }
+  shadow->data = take_buffer(bytes);
   if (shadow->data == nullptr) {
     free_shadow(shadow);
     return nullptr;
   }
-  if (!transfer.is_read) shadow->scatter().get(0, shadow->data, bytes);
+  shadow->bytes = bytes;
+  if (!is_read) shadow->scatter().get(0, shadow->data, bytes);
   return shadow;
 }
 
-Shadow* make_shadow(void* original) {
-  free_unused_shadows();
-  return allocate_shadow(original, {});
-}
-
 void free_unused_shadows() {
-  if (g_unused.load_relaxed() == nullptr) [[likely]]
-    return;
-  // Pairs with the release in let_go().
-  for (Shadow *shadow = g_unused.exchange_acquire(nullptr), *next; shadow != nullptr; shadow = next) {
-    next = shadow->next_unused;
-    free_shadow(shadow);
-  }
+  // Pairs with the release in push().
+  if (g_unused.load_relaxed() != nullptr)
+    for (Shadow *shadow = g_unused.exchange_acquire(nullptr), *next; shadow != nullptr; shadow = next) {
+      next = shadow->next_unused;
+      give_back_buffer(*shadow);  // of one that never was under way
+      free_shadow(shadow);
+    }
+  if (g_buffers.load_relaxed() != nullptr)
+    for (UnusedBuffer *buffer = g_buffers.exchange_acquire(nullptr), *next; buffer != nullptr;
+         buffer = next) {
+      next = buffer->next;
+      g_bytes.fetch_sub_relaxed(buffer->bytes);
+      libc_free(buffer);
+    }
 }
 
 class ShadowTable::Lock {
@@ -118,34 +132,35 @@ class ShadowTable::Lock {
   ShadowTable& table_;
 };
 
-bool ShadowTable::add(Shadow* shadow, const void* key) {
+bool ShadowTable::add(Shadow* shadow) {
   Lock lock(*this);
   size_t free = 0;
   while (free < end_ && slots_[free].shadow != nullptr) ++free;
   if (free == kShadowsMax) return false;
   end_ = std::max(end_, free + 1);
-  shadow->key = key;
-  slots_[free] = {key, shadow};
+  slots_[free] = {shadow->original, shadow};
+  ++shadow->holds;
   count_.fetch_add_relaxed(1);
   return true;
 }
 
-ShadowTable::Held ShadowTable::find(const void* key) {
+ShadowTable::Held ShadowTable::find(const void* original) {
   if (is_empty()) return {};
   Lock lock(*this);
   for (Slot& slot : std::span(slots_, end_)) {
-    if (slot.key != key || slot.shadow == nullptr) continue;
+    if (slot.original != original || slot.shadow == nullptr) continue;
     ++slot.shadow->holds;
     return {*this, slot.shadow};
   }
   return {};
 }
 
-ShadowTable::Held ShadowTable::next(size_t* place) {
+ShadowTable::Held ShadowTable::next_over(size_t* place) {
   Lock lock(*this);
   while (*place < end_) {
     Shadow* shadow = slots_[(*place)++].shadow;
-    if (shadow == nullptr) continue;
+    if (shadow == nullptr || __atomic_load_n(&shadow->posix.__error_code, __ATOMIC_ACQUIRE) == EINPROGRESS)
+      continue;
     ++shadow->holds;
     return {*this, shadow};
   }
@@ -171,6 +186,7 @@ void ShadowTable::take_out(Shadow& shadow) {
 }
 
 void ShadowTable::end(Shadow& shadow) {
+  give_back_buffer(shadow);
   {
     Lock lock(*this);
     SPW_CHECK(shadow.state == Shadow::State::kEnding);
@@ -182,18 +198,7 @@ void ShadowTable::end(Shadow& shadow) {
 
 void ShadowTable::let_go(Shadow* shadow) {
   Lock lock(*this);
-  if (--shadow->holds != 0) return;
-  Shadow* first = g_unused.load_relaxed();
-  do shadow->next_unused = first;
-  while (!g_unused.cas_weak_release(first, shadow));
-}
-
-void ShadowTable::drop(Shadow* shadow) {
-  if (shadow->key != nullptr) {
-    Lock lock(*this);
-    take_out(*shadow);
-  }
-  free_shadow(shadow);
+  if (--shadow->holds == 0) push(g_unused, shadow, &Shadow::next_unused);
 }
 
 void ShadowTable::forked() {
@@ -203,9 +208,6 @@ void ShadowTable::forked() {
   count_.store_relaxed(0);
 }
 
-void shadows_forked() {
-  posix_shadows.forked();
-  linux_shadows.forked();
-}
+void shadows_forked() { posix_shadows.forked(); }
 
 }  // namespace spw::interpose

@@ -1,24 +1,25 @@
-// Native memory that stands for an asynchronous transfer on managed memory while libc or the kernel carries it out: a copy of its control
-// block, and a bounce buffer for its data. What was read is copied to where the program wants it once the transfer is over, by whoever
-// sees that first (aio.h, linux_aio.h).
+// Native memory that stands for a request of POSIX asynchronous I/O on managed memory while libc carries it out: a copy of its control
+// block, and a bounce buffer for its data. What was read is copied to where the program wants it once the request is over, by whoever
+// sees that first (aio.h).
 //
 //      made --add()--> under way --begin_end()--> ending --end()--> over
 //       |                                                            |
-//       +-- drop() --------------> freed <--- the last hold is gone -+
+//       +-- never added --------> unused <--- the last hold is gone -+
 //
-// Invariants: a shadow is in its table exactly while it is under way or ending, and the table holds it meanwhile. One thread gets true
-//   from begin_end(), which waits while another one is at it. data.bytes of all shadows that are not freed <= kShadowBytesMax.
-// Threads: any. Async-signal-safe but for make(), drop() and free_unused(): these allocate and free, everything else leaves what it
-//   is the last to hold for them. The table's lock is held for a look through the table, and whoever holds it, or is between begin_end()
-//   and end(), is inside of the runtime: handlers of the same thread wait until it is out, so none waits for what it interrupted.
+// Invariants: a shadow is in the table exactly while it is under way or ending, and the table holds it meanwhile. One thread gets true
+//   from begin_end(), which waits while another one is at it. The bounce buffer goes at the end, whoever still holds the shadow: the sum
+//   of data.bytes <= shadow_bytes_max().
+// Threads: any. Async-signal-safe but for make_shadow() and free_unused_shadows(): these allocate and free, everything else unmaps, or
+//   leaves what it is the last to use for them. The table's lock is held for a look through the table, and whoever holds it, or is
+//   between begin_end() and end(), is inside of the runtime: handlers of the same thread wait until it is out, so none waits for what it
+//   interrupted.
 // Ordering: end() makes what was written before it visible to whoever does not find the shadow any more (the lock), or finds that there is
 //   none at all (is_empty()).
-// Limits: below. Who jumps out of a handler that interrupted a wait (aio_suspend, lio_listio) leaves what it held there for good. What is
-//   over keeps its memory until the next free_unused().
+// Limits: below. Who jumps out of a handler that interrupted aio_suspend or lio_listio leaves the shadows there for good, without their
+//   buffers.
 #pragma once
 
 #include <aio.h>
-#include <libaio.h>
 #include <sys/uio.h>
 
 #include <cstddef>
@@ -32,20 +33,23 @@
 
 namespace spw::interpose {
 
-// More are refused with EAGAIN. One transfer of more is not made longer than that, or done before it is handed over (done_at_once).
 inline constexpr size_t kShadowBytesMax = 64 * kMiB;
-inline constexpr size_t kShadowsMax = 4096;  // of each of the two interfaces
+inline constexpr size_t kShadowShare = 4;  // of the process's memory, a fourth
+inline constexpr size_t kShadowsMax = 4096;
+// Buffers of at least this size are unmapped at the end, others wait for the next free_unused_shadows().
+inline constexpr size_t kShadowMappedBytes = 128 * kKiB;
+
+// What all bounce buffers may have together; more are refused with EAGAIN.
+size_t shadow_bytes_max();
 
 struct Shadow {
-  Scatter scatter() const { return Scatter({pieces, piece_count}); }
+  // What the program gave, as long as `data` stands for it.
+  Scatter scatter() const { return Scatter({&piece, 1}); }
 
-  union {
-    aiocb posix;
-    iocb linux_block;
-  };
+  aiocb posix{};
   void* original = nullptr;  // the program's control block
   bool is_read = false;
-  bool is_done_at_once = false;  // with done_result, which is an error if negative
+  bool is_done_at_once = false;  // by aio.cc, with done_result, which is an error if negative
   ssize_t done_result = 0;
 
   // Of a notification by thread that goes through here (aio_notify.h).
@@ -53,33 +57,19 @@ struct Shadow {
   sigval notify_value{};
 
   // Where the data is in the program, and meanwhile.
+  iovec piece{};
   size_t bytes = 0;
   std::byte* data = nullptr;
-  size_t piece_count = 0;
-  iovec* pieces = nullptr;
 
   // The table's.
   enum class State : uint8_t { kUnderWay, kEnding, kOver } state = State::kUnderWay;
   unsigned holds = 1;
-  const void* key = nullptr;
   Shadow* next_unused = nullptr;
 };
 
-// What a transfer is about.
-struct Transfer {
-  int fd;
-  off_t offset;
-  int flags;  // of preadv2()
-  bool is_read;
-  std::span<const iovec> pieces;
-};
-
-// For a transfer whose data is managed, at least in part: with a copy of what is written. nullptr: there is too much under way, or no
-// memory. A transfer of more than kShadowBytesMax becomes short, as any may, where its file has no positions; where it has, nobody
-// expects that, and it is done here, in pieces: is_done_at_once, and what is handed over has no data.
-Shadow* make_shadow(void* original, const Transfer& transfer);
-// Without data.
-Shadow* make_shadow(void* original);
+// With a bounce buffer of `bytes` for `piece` (0: without), which holds what is there if it is to be written. nullptr: there is too much
+// under way, or no memory.
+Shadow* make_shadow(void* original, const iovec& piece, size_t bytes, bool is_read);
 
 class ShadowTable {
  public:
@@ -106,18 +96,18 @@ class ShadowTable {
 
   // Pairs with the release in end().
   bool is_empty() const { return count_.load_acquire() == 0; }
-  // False: there are kShadowsMax.
-  bool add(Shadow* shadow, const void* key);
-  Held find(const void* key);
-  // The first at `*place` or behind it, and where to go on; none: that was all.
-  Held next(size_t* place);
-  // In the runtime. The transfer is over. True: this thread copies what it read, and calls end(). False: that has been done.
+  // The table's hold is one more. False: there are kShadowsMax.
+  bool add(Shadow* shadow);
+  // By the program's control block.
+  Held find(const void* original);
+  // The first at `*place` or behind it that seems to be over, and where to go on; none: that was all.
+  Held next_over(size_t* place);
+  // In the runtime. The request is over. True: this thread copies what it read, and calls end(). False: that has been done.
   bool begin_end(Shadow& shadow);
   void end(Shadow& shadow);
+  // The last one leaves it, and a buffer that no end() has taken, for free_unused_shadows().
   void let_go(Shadow* shadow);
-  // Of what was never handed over: takes it out again, if it was added, and frees it.
-  void drop(Shadow* shadow);
-  // In the child of a fork, which has no transfers under way.
+  // In the child of a fork, which has no requests under way.
   void forked();
 
  private:
@@ -128,15 +118,16 @@ class ShadowTable {
   Atomic<size_t> count_{0};
   size_t end_ = 0;  // of the slots in use
   struct Slot {
-    const void* key;
+    const void* original;
     Shadow* shadow;
   } slots_[kShadowsMax] = {};
 };
 
-extern ShadowTable posix_shadows;  // by the address of the program's control block
-extern ShadowTable linux_shadows;  // by that of the shadow's
+extern ShadowTable posix_shadows;
 
 void free_unused_shadows();
+// Those that are not freed: for tests.
+size_t shadow_count();
 // In the child of a fork, before anything else.
 void shadows_forked();
 

@@ -291,12 +291,14 @@ int lists(long) {
 int cancelling(long) {
   int ends[2];
   say("pipe", pipe(ends));
-  aiocb* blocks[4];
+  aiocb *first = request(ends[0], fresh<char>(1), 1, 0), *blocks[4];
+  say("aio_read", aio_read(first));
   for (aiocb*& block : blocks) {
     block = request(ends[0], fresh<char>(100), 100, 0);
     say("aio_read", aio_read(block));
   }
-  usleep(100'000);
+  ::write(ends[1], "x", 1);
+  say("read", finish(first));  // so libc's thread is at the next
   evict();
   say("another's", aio_cancel(ends[1], blocks[1]));
   say("running", aio_cancel(ends[0], blocks[0]) == AIO_NOTCANCELED);
@@ -309,6 +311,30 @@ int cancelling(long) {
   std::printf("%.3s\n", static_cast<char*>(const_cast<void*>(blocks[0]->aio_buf)));
   say("all", aio_cancel(ends[0], nullptr) == AIO_ALLDONE);
   say("one", aio_cancel(ends[0], blocks[0]) == AIO_ALLDONE);
+  return 0;
+}
+
+int cancelled_waits(long) {
+  int ends[2];
+  say("pipe", pipe(ends));
+  aiocb* block = request(ends[0], fresh<char>(100), 100, 0);
+  say("aio_read", aio_read(block));
+  auto** list = fresh<const aiocb*>(100);
+  for (int i = 0; i < 100; ++i) list[i] = i == 70 ? block : nullptr;
+  evict();
+  pthread_t waiter;
+  const auto wait = [](void* all) -> void* {
+    aio_suspend(static_cast<const aiocb**>(all), 100, nullptr);
+    return nullptr;
+  };
+  say("thread", pthread_create(&waiter, nullptr, wait, list));
+  usleep(10'000);
+  say("cancel", pthread_cancel(waiter));
+  void* result = nullptr;
+  say("join", pthread_join(waiter, &result));
+  say("cancelled", result == PTHREAD_CANCELED);
+  ::write(ends[1], "abc", 3);
+  say("read", finish(block));
   return 0;
 }
 
@@ -348,7 +374,8 @@ int races(long) {
       threads.emplace_back([&] {
         const aiocb* const list[] = {block};
         while (aio_error(block) == EINPROGRESS) aio_suspend(list, 1, nullptr);
-        if (aio_error(block) != 0 || aio_return(block) != static_cast<ssize_t>(kBytes) || sum(in, kBytes) != expected)
+        if (aio_error(block) != 0 || aio_return(block) != static_cast<ssize_t>(kBytes) ||
+            sum(in, kBytes) != expected)
           ++bad;
       });
     for (std::thread& thread : threads) thread.join();
@@ -362,8 +389,14 @@ int races(long) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"transfers", transfers}, {"errors", errors},         {"waits", waits}, {"notifications", notifications},
-                           {"lists", lists},         {"cancelling", cancelling}, {"races", races}};
+constexpr Part kParts[] = {{"transfers", transfers},
+                           {"errors", errors},
+                           {"waits", waits},
+                           {"notifications", notifications},
+                           {"lists", lists},
+                           {"cancelling", cancelling},
+                           {"cancelled waits", cancelled_waits},
+                           {"races", races}};
 
 }  // namespace
 
