@@ -16,6 +16,7 @@
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
 #include "front/interpose/fault_signal.h"
+#include "front/interpose/shadow.h"
 #include "front/interpose/signal_lock.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
@@ -56,6 +57,7 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   interpose::signals_forked();
+  interpose::shadows_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
@@ -103,6 +105,7 @@ void connect(Runtime& runtime) {
   context.access = &runtime.engine();
   context.threshold_bytes = g_options->threshold_bytes;
   context.quota_bytes = g_options->quota_bytes;
+  context.memory_bytes = g_options->memory_bytes;
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
   context.kernel_reaches = runtime.kernel_reaches();

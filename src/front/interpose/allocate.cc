@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include <bit>
 
@@ -73,22 +74,29 @@ namespace {
 Atomic<uint64_t> process_threshold_bytes{UINT64_MAX};
 Atomic<uint64_t> process_quota_bytes{UINT64_MAX};
 
-// Where libc's code lies; empty until the process is managed.
-Atomic<uintptr_t> libc_begin{0}, libc_end{0};
+// Where the code of a library lies; empty until the process is managed.
+struct Code {
+  Atomic<uintptr_t> begin{0}, end{0};
 
-void find_libc() {
-  dl_find_object found;
-  if (_dl_find_object(reinterpret_cast<void*>(real().read), &found) != 0) return;
-  libc_begin.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_start));
-  libc_end.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_end));
-}
+  // By any address in it.
+  void find(const void* of_it) {
+    dl_find_object found;
+    if (_dl_find_object(const_cast<void*>(of_it), &found) != 0) return;
+    begin.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_start));
+    end.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_end));
+  }
+  bool contains(uintptr_t address) const {
+    return address >= begin.load_relaxed() && address < end.load_relaxed();
+  }
+};
+Code g_libc, g_loader;
 
 // libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for), with system
-// calls of its own. Where these may not fault it has to stay native.
+// calls of its own; and threads that it starts for itself block every signal, where the loader allocates what is local to
+// them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
 bool is_for_the_kernel(const void* caller) {
   const auto address = reinterpret_cast<uintptr_t>(caller);
-  return address >= libc_begin.load_relaxed() && address < libc_end.load_relaxed() &&
-         !detail::kernel_reaches.load_relaxed();
+  return (g_libc.contains(address) || g_loader.contains(address)) && !detail::kernel_reaches.load_relaxed();
 }
 
 bool process_wants_managed(size_t bytes, const void* caller) {
@@ -100,7 +108,10 @@ bool process_wants_managed(size_t bytes, const void* caller) {
 }  // namespace
 
 void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes) {
-  if (threshold_bytes != UINT64_MAX) find_libc();
+  if (threshold_bytes != UINT64_MAX) {
+    g_libc.find(reinterpret_cast<const void*>(real().read));
+    g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
+  }
   process_quota_bytes.store_relaxed(quota_bytes);
   process_threshold_bytes.store_relaxed(threshold_bytes);
 }

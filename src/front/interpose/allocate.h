@@ -20,7 +20,8 @@ void release(void* object);
 size_t usable_bytes(void* object);
 
 // Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else libc's.
-// `caller`: the address the call returns to. What libc itself asks for is native where the kernel cannot reach managed memory.
+// `caller`: the address the call returns to. What libc and the loader themselves ask for is native where the
+// kernel cannot reach managed memory.
 void* process_allocate(size_t bytes, size_t alignment, const void* caller);
 void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller);
 void* process_reallocate(void* object, size_t bytes, const void* caller);

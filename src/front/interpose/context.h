@@ -26,10 +26,11 @@ struct InterposeContext {
   region::RegionMap* regions = nullptr;
   region::ManagedAccess* access = nullptr;
   uint64_t threshold_bytes = 64 * kKiB;  // allocations of at least this size are managed
-  uint64_t quota_bytes = UINT64_MAX;  // when more native bytes than this are live, all new ones are managed
-  bool in_place = false;              // managed memory is at its own addresses (mapped engine)
-  bool kernel_reaches = false;        // and system calls may use it
-  bool in_place_at_first = false;     // as in_place, until elsewhere_from_now_on(); system calls may not
+  uint64_t quota_bytes = UINT64_MAX;   // when more native bytes than this are live, all new ones are managed
+  uint64_t memory_bytes = UINT64_MAX;  // the process's cap
+  bool in_place = false;               // managed memory is at its own addresses (mapped engine)
+  bool kernel_reaches = false;         // and system calls may use it
+  bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 
 #include "base/atomic.h"
+#include "front/interpose/aio.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/fault_signal.h"
 #include "front/interpose/handlers.h"
@@ -144,12 +145,19 @@ int old_sigpause(int bits) {
 SPW_ENTRY int signalfd(int fd, const sigset_t* signals, int flags) noexcept {
   return real().signalfd(fd, Native(signals), flags);
 }
+// What is taken may tell that asynchronous input is over.
 SPW_ENTRY int sigwaitinfo(const sigset_t* set, siginfo_t* out) {
-  return real().sigwaitinfo(Native(set), Native(out));
+  const int taken = real().sigwaitinfo(Native(set), Native(out));
+  see_ends();
+  return taken;
 }
 SPW_ENTRY int sigtimedwait(const sigset_t* set, siginfo_t* out, const timespec* timeout) {
-  return real().sigtimedwait(Native(set), Native(out), Native(timeout));
+  const int taken = real().sigtimedwait(Native(set), Native(out), Native(timeout));
+  see_ends();
+  return taken;
 }
 SPW_ENTRY int sigwait(const sigset_t* set, int* signal) {
-  return real().sigwait(Native(set), Native(signal));
+  const int error = real().sigwait(Native(set), Native(signal));
+  see_ends();
+  return error;
 }

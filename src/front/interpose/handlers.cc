@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/in_runtime.h"
+#include "front/interpose/aio.h"
 #include "front/interpose/context.h"
 #include "front/interpose/fault_signal.h"
 #include "front/interpose/real.h"
@@ -188,6 +189,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
       if (handler.is_once()) reset(signal, handler);
       struct sigaction action{};
       handler.put_into(&action);
+      if (info->si_code == SI_ASYNCIO) see_ends();
       errno = saved_errno;
       return call_it(action, signal, info, context);
     }

@@ -1,4 +1,4 @@
-// The forms of operator new. This file alone is compiled with exceptions: a failed `new` throws through instrumented
+// The forms of operator new. Compiled with exceptions: a failed `new` throws through instrumented
 // frames, not through the runtime's.
 #include <dlfcn.h>
 

@@ -6,6 +6,7 @@
 // served from a small static buffer (resolving(), exports.cc), because dlsym may allocate.
 #pragma once
 
+#include <aio.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>

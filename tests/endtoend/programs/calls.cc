@@ -33,40 +33,14 @@
 #include <new>
 #include <vector>
 
+#include "fresh.h"
 #include "parts.h"
 
 extern char** environ;
 
 namespace {
 
-// More than the cap, swept again and again.
-std::vector<char>& work() {
-  static std::vector<char> bytes(12 << 20, 1);
-  return bytes;
-}
-void evict() {
-  for (size_t at = 0; at < work().size(); at += 4096) ++work()[at];
-}
-
-// Room of its own page, never touched.
-template <class T>
-T* fresh(size_t count = 1) {
-  void* room = std::aligned_alloc(4096, (sizeof(T) * count + 4095) / 4096 * 4096 + 4096);
-  return static_cast<T*>(room);
-}
-template <class T>
-T* holding(const T& value) {
-  return new (fresh<T>()) T(value);
-}
 char* text(const char* value) { return std::strcpy(fresh<char>(std::strlen(value) + 1), value); }
-
-// Results are printed, with the error where there is one.
-void say(const char* name, long result) {
-  if (result < 0)
-    std::printf("%s failed: %s\n", name, std::strerror(errno));
-  else
-    std::printf("%s %ld\n", name, result);
-}
 
 int xattrs(long) {
   char *path = text("noted"), *name = text("user.colour"), *value = text("green");

@@ -1,0 +1,45 @@
+"""Asynchronous I/O on managed memory, which neither libc's threads nor the kernel can reach by themselves in the translated engine,
+nor in the mapped one where they may not fault."""
+from kit import ENGINES, Kit, SIGNALS, SMALL, UNOPTIMISED
+
+ENGINES = (*ENGINES, SIGNALS)
+USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
+
+
+def _same(kit: Kit, source: str, part: str, *arguments) -> None:
+    kit.same_as_native(source, part, *arguments, configs=(SMALL, UNOPTIMISED))
+    if kit.engine != "translated":
+        kit.same_as_native(source, part, *arguments, configs=(SMALL,), env=USER_FAULTS_ONLY)
+
+
+def asynchronous_transfers_take_managed_memory(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "transfers")
+
+
+def asynchronous_transfers_report_their_errors(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "errors")
+
+
+def waits_for_asynchronous_transfers_take_managed_lists(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "waits")
+
+
+def notifications_find_what_was_read_in_managed_memory(kit: Kit) -> None:
+    for how in range(4):  # notifications()
+        _same(kit, "posix_aio.cc", "notifications", how)
+
+
+def lists_of_asynchronous_transfers_are_managed(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "lists")
+
+
+def asynchronous_transfers_on_managed_memory_are_cancelled(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "cancelling")
+
+
+def a_thread_that_waits_for_asynchronous_transfers_is_cancelled(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "cancelled waits")
+
+
+def threads_and_handlers_may_see_the_same_transfer_end(kit: Kit) -> None:
+    _same(kit, "posix_aio.cc", "races")
