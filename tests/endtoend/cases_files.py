@@ -20,3 +20,8 @@ def stdio_reads_and_writes_managed_buffers(kit: Kit) -> None:
 
 def descriptors_pipes_and_sockets_take_managed_buffers(kit: Kit) -> None:
     kit.same_as_native("files.cc", "descriptors", configs=CONFIGS)
+
+
+def what_is_read_directly_is_there_though_its_blocks_left_meanwhile(kit: Kit) -> None:
+    for way in ("pread", "read", "readv", "aio"):
+        kit.same_as_native("direct_reads.cc", way, configs=(SMALL,))

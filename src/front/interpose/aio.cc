@@ -52,8 +52,10 @@ bool is_plain(const sigevent& event) {
 
 bool is_plain(const aiocb* block, int operation) {
   if (kernel_cannot_reach(block)) return false;
-  return is_plain(block->aio_sigevent) &&
-         !(has_data(operation) && kernel_cannot_reach(const_cast<void*>(block->aio_buf)));
+  if (!is_plain(block->aio_sigevent)) return false;
+  if (!has_data(operation)) return true;
+  const void* buffer = const_cast<void*>(block->aio_buf);
+  return operation == LIO_READ ? !input_needs_help(block->aio_fildes, buffer) : !kernel_cannot_reach(buffer);
 }
 
 bool has_positions(int fd) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +16,13 @@ inline bool is_regular(int fd) {
   bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   errno = saved_errno;
   return regular;
+}
+
+// Opened with O_DIRECT: its transfers go between the device and the pages themselves.
+inline bool is_direct(int fd) {
+  const int saved_errno = errno, flags = fcntl(fd, F_GETFL);
+  errno = saved_errno;
+  return flags >= 0 && (flags & O_DIRECT) != 0;
 }
 
 // A socket whose reads and writes are messages of their own.

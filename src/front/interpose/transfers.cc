@@ -94,32 +94,47 @@ ssize_t pwrite_scattered(int fd, const Scatter& from, off_t offset) {
 
 iovec piece_of(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
 
-bool kernel_cannot_reach_any(const iovec* list, size_t count) {
-  return std::any_of(list, list + count,
-                     [](const iovec& p) { return p.iov_len > 0 && kernel_cannot_reach(p.iov_base); });
+// What any of the pieces needs.
+template <class Needs>
+bool any_needs(Needs needs, const iovec* list, size_t count) {
+  return std::any_of(list, list + count, [&](const iovec& p) { return p.iov_len > 0 && needs(p.iov_base); });
 }
 
-// The common shape of the four vectored calls. The list may itself be managed.
-template <class Plain, class Managed>
-[[gnu::noinline]] ssize_t vectored_slowly(const iovec* list, int count, Plain plain, Managed managed) {
+// The common shape of the vectored calls; needs(buffer): whether a piece cannot be given to the kernel. The list may itself be managed.
+template <class Needs, class Plain, class Managed>
+[[gnu::noinline]] ssize_t vectored_slowly(Needs needs, const iovec* list, int count, Plain plain,
+                                          Managed managed) {
   iovec copy[IOV_MAX];  // 16 KiB of stack, which is why plain calls do not come here
   auto n = static_cast<size_t>(count);
   copy_bytes(copy, list, n * sizeof(iovec));
-  return kernel_cannot_reach_any(copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
+  return any_needs(needs, copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
+}
+
+template <class Needs, class Plain, class Managed>
+ssize_t vectored(Needs needs, const iovec* list, int count, Plain plain, Managed managed) {
+  if (count < 0 || count > IOV_MAX) return fail(EINVAL);
+  if (!kernel_cannot_reach(list) && !any_needs(needs, list, static_cast<size_t>(count)))
+    return plain(list, count);
+  return vectored_slowly(needs, list, count, plain, managed);
 }
 
 template <class Plain, class Managed>
-ssize_t vectored(const iovec* list, int count, Plain plain, Managed managed) {
-  if (count < 0 || count > IOV_MAX) return fail(EINVAL);
-  if (!kernel_cannot_reach(list) && !kernel_cannot_reach_any(list, static_cast<size_t>(count)))
-    return plain(list, count);
-  return vectored_slowly(list, count, plain, managed);
+ssize_t vectored_input(int fd, const iovec* list, int count, Plain plain, Managed managed) {
+  return vectored([&](const void* p) { return input_needs_help(fd, p); }, list, count, plain, managed);
+}
+template <class Plain, class Managed>
+ssize_t vectored_output(const iovec* list, int count, Plain plain, Managed managed) {
+  return vectored([](const void* p) { return kernel_cannot_reach(p); }, list, count, plain, managed);
 }
 
 }  // namespace
 
+bool input_needs_help(int fd, const void* buffer) {
+  return is_managed(buffer) && (kernel_cannot_reach(buffer) || is_direct(fd));
+}
+
 ssize_t read_fd(int fd, void* buffer, size_t bytes) {
-  if (!kernel_cannot_reach(buffer)) return real().read(fd, buffer, bytes);
+  if (!input_needs_help(fd, buffer)) return real().read(fd, buffer, bytes);
   iovec piece = piece_of(buffer, bytes);
   return read_scattered(fd, Scatter({&piece, 1}));
 }
@@ -131,7 +146,7 @@ ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
 }
 
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
-  if (!kernel_cannot_reach(buffer)) return real().pread(fd, buffer, bytes, offset);
+  if (!input_needs_help(fd, buffer)) return real().pread(fd, buffer, bytes, offset);
   iovec piece = piece_of(buffer, bytes);
   return pread_scattered(fd, Scatter({&piece, 1}), offset);
 }
@@ -143,22 +158,22 @@ ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
 }
 
 ssize_t readv_fd(int fd, const iovec* pieces, int count) {
-  return vectored(
-      pieces, count, [&](const iovec* list, int n) { return real().readv(fd, list, n); },
+  return vectored_input(
+      fd, pieces, count, [&](const iovec* list, int n) { return real().readv(fd, list, n); },
       [&](const Scatter& to) { return read_scattered(fd, to); });
 }
 ssize_t writev_fd(int fd, const iovec* pieces, int count) {
-  return vectored(
+  return vectored_output(
       pieces, count, [&](const iovec* list, int n) { return real().writev(fd, list, n); },
       [&](const Scatter& from) { return write_scattered(fd, from); });
 }
 ssize_t preadv_fd(int fd, const iovec* pieces, int count, off_t offset) {
-  return vectored(
-      pieces, count, [&](const iovec* list, int n) { return real().preadv(fd, list, n, offset); },
+  return vectored_input(
+      fd, pieces, count, [&](const iovec* list, int n) { return real().preadv(fd, list, n, offset); },
       [&](const Scatter& to) { return pread_scattered(fd, to, offset); });
 }
 ssize_t pwritev_fd(int fd, const iovec* pieces, int count, off_t offset) {
-  return vectored(
+  return vectored_output(
       pieces, count, [&](const iovec* list, int n) { return real().pwritev(fd, list, n, offset); },
       [&](const Scatter& from) { return pwrite_scattered(fd, from, offset); });
 }
@@ -168,8 +183,8 @@ ssize_t preadv2_fd(int fd, const iovec* pieces, int count, off_t offset, int fla
     iovec piece{data, bytes};
     return real().preadv2(fd, &piece, 1, offset < 0 ? offset : offset + static_cast<off_t>(done), flags);
   };
-  return vectored(
-      pieces, count, [&](const iovec* list, int n) { return real().preadv2(fd, list, n, offset, flags); },
+  return vectored_input(
+      fd, pieces, count, [&](const iovec* list, int n) { return real().preadv2(fd, list, n, offset, flags); },
       [&](const Scatter& to) { return fill(to, false, call, [&] { return offset >= 0; }); });
 }
 ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int flags) {
@@ -177,7 +192,7 @@ ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int fl
     iovec piece{data, bytes};
     return real().pwritev2(fd, &piece, 1, offset < 0 ? offset : offset + static_cast<off_t>(done), flags);
   };
-  return vectored(
+  return vectored_output(
       pieces, count, [&](const iovec* list, int n) { return real().pwritev2(fd, list, n, offset, flags); },
       [&](const Scatter& from) { return drain(from, false, call); });
 }

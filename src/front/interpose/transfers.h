@@ -20,6 +20,10 @@
 
 namespace spw::interpose {
 
+// Whether what is read from `fd` must not go to `buffer` by itself. Of managed memory, where the kernel cannot reach it; and direct reads
+// anywhere: the device writes to the pages that were there when the call began, whatever became of the block meanwhile, without a fault.
+bool input_needs_help(int fd, const void* buffer);
+
 ssize_t read_fd(int fd, void* buffer, size_t bytes);
 ssize_t write_fd(int fd, const void* buffer, size_t bytes);
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset);
