@@ -151,9 +151,9 @@ SPW_ENTRY int sem_getvalue(sem_t* semaphore, int* value) noexcept {
 
 // C's own names. What they name is what pthread's do.
 namespace {
-mtx_t* mutex_in_frame(mtx_t* mutex) {
+InFrame<mtx_t> mutex_in_frame(mtx_t* mutex) {
   static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t));
-  return reinterpret_cast<mtx_t*>(in_frame(reinterpret_cast<pthread_mutex_t*>(mutex)));
+  return in_frame(mutex);  // none is robust
 }
 }  // namespace
 
@@ -211,10 +211,23 @@ void wake_instead_of_moving(long (&arguments)[6]) {
   arguments[3] = 0;
 }
 
+// Whether the kernel wants to be able to store to a word that it only looks at: it finds a futex that is not private by its page, and refuses one
+// that it finds write-protected (as clean blocks are).
+bool wants_it_writable(const Word* word, int operation) {
+  return (operation & FUTEX_PRIVATE_FLAG) == 0 &&
+         context()->regions->kind_at(reinterpret_cast<uintptr_t>(word)) != spw::region::Kind::kReadOnlyFile;
+}
+
+// Compilers make a plain load of an addition of nothing.
+void store_what_is_there(Word* word) {
+  Word value = __atomic_load_n(word, __ATOMIC_RELAXED);
+  (void)__atomic_compare_exchange_n(word, &value, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 // Where managed memory is at its own addresses and faults are the program's alone to serve, a word that was evicted meanwhile fails the call.
 // So it is brought back, and asked for again.
 template <class Call>
-long with_word_there(Word* word, bool is_read, Call call) {
+long with_word_there(Word* word, int operation, Call call) {
   constexpr int kTriesMax = 100;
   const int saved_errno = errno;
   for (int tries = 0;; ++tries) {
@@ -223,10 +236,10 @@ long with_word_there(Word* word, bool is_read, Call call) {
         !context()->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word))
       return result;
     errno = saved_errno;
-    if (is_read)
+    if (only_looks(operation & FUTEX_CMD_MASK) && !wants_it_writable(word, operation))
       (void)*static_cast<const volatile Word*>(word);
     else
-      (void)__atomic_fetch_add(word, 0, __ATOMIC_RELAXED);
+      store_what_is_there(word);
   }
 }
 
@@ -237,9 +250,13 @@ long call_futex(long (&given)[6]) {
   auto* second = reinterpret_cast<Word*>(given[4]);
   if (is_in_frames(word) || (takes_second_word(command) && is_in_frames(second)))
     wake_instead_of_moving(given);
-  if (!is_gone(word, command)) word = in_frame(word, only_looks(command) ? Access::kRead : Access::kWrite);
-  if (takes_second_word(command)) second = in_frame(second);
-  return with_word_there(word, only_looks(command), [&] {
+  Word none = 0;
+  const InFrame<Word> first_there =
+      in_frame(is_gone(word, command) ? &none : word, only_looks(command) ? Access::kRead : Access::kWrite);
+  const InFrame<Word> second_there = in_frame(takes_second_word(command) ? second : &none);
+  if (!is_gone(word, command)) word = first_there;
+  if (takes_second_word(command)) second = second_there;
+  return with_word_there(word, static_cast<int>(given[1]), [&] {
     if (!takes_deadline(command))
       return real().syscall(SYS_futex, word, given[1], given[2], given[3], second, given[5]);
     const Native<const timespec> until(reinterpret_cast<Deadline>(given[3]));

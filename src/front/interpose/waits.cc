@@ -11,4 +11,17 @@ void* place_in_frame(void* object, size_t bytes, cache::Access access) {
   return window.bytes == bytes ? window.data : nullptr;
 }
 
+bool keep_in_place(void* object, region::Window* window) {
+  const int saved_errno = errno;
+  const bool is_kept = context()->access->keep(reinterpret_cast<uintptr_t>(object), window);
+  errno = saved_errno;
+  return is_kept;
+}
+
+void let_go(const region::Window& window) {
+  const int saved_errno = errno;
+  context()->access->let_go(window);
+  errno = saved_errno;
+}
+
 }  // namespace spw::interpose

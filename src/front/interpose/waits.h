@@ -14,9 +14,11 @@
 // Threads: any. Lifetime: of what is returned, the call it is given to.
 // Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep that fails aborts the program: objects that
 // cross blocks, and robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are
-// left alone, too, and so are futexes that are called otherwise (futex_waitv, system calls without libc). The mapped engine's
-// addresses are the objects' own: where its faults are the program's alone to serve (spillway doctor), a sleep that a signal interrupts
-// may fail after its block was evicted.
+// left alone, too, and so are futexes that are called otherwise (futex_waitv, system calls without libc).
+//
+// In the mapped engine the objects' addresses are their own. Where its faults are the program's alone to serve (signals), their blocks are kept
+// in memory for the call: one that was evicted before the kernel reads it would fail the sleep, and libc aborts. Of objects beyond what
+// may be kept at a time (ManagedAccess::keep) it may still.
 #pragma once
 
 #include <errno.h>
@@ -38,22 +40,50 @@ inline bool is_in_frames(const void* object) {
 
 // Of an object in frames; nullptr: it stays where it is, since it crosses blocks.
 void* place_in_frame(void* object, size_t bytes, cache::Access access);
+bool keep_in_place(void* object, region::Window* window);
+void let_go(const region::Window& window);
 
-// kRead for what is only looked at: it may lie where the program may not store.
+// An object for one call, where libc and the kernel may have it. It converts to a pointer; good until the end of the call's expression.
 template <class Object>
-Object* in_frame(Object* object, cache::Access access = cache::Access::kWrite) {
-  auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);
-  if (!is_in_frames(plain)) [[likely]]
-    return object;
-  void* place = place_in_frame(plain, sizeof(Object), access);
-  return place != nullptr ? static_cast<Object*>(place) : object;
+class InFrame {
+ public:
+  // kRead for what is only looked at: it may lie where the program may not store. `stays`: whether it is left alone, by what is in it.
+  template <class Stays>
+  InFrame(Object* object, cache::Access access, Stays stays) : object_(object) {
+    auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);
+    if (!kernel_cannot_reach(plain)) [[likely]]
+      return;
+    if (is_in_frames(plain)) {
+      void* place = place_in_frame(plain, sizeof(Object), access);
+      if (place != nullptr && !stays(static_cast<Object*>(place))) object_ = static_cast<Object*>(place);
+    } else if (const InterposeContext* c = context(); c != nullptr) {
+      is_kept_ = keep_in_place(plain, &kept_);
+    }
+  }
+  ~InFrame() {
+    if (is_kept_) let_go(kept_);
+  }
+  InFrame(const InFrame&) = delete;
+  InFrame& operator=(const InFrame&) = delete;
+  operator Object*() const { return object_; }
+
+ private:
+  Object* object_;
+  bool is_kept_ = false;
+  region::Window kept_;
+};
+
+template <class Object>
+InFrame<Object> in_frame(Object* object, cache::Access access = cache::Access::kWrite) {
+  return InFrame<Object>(object, access, [](const Object*) { return false; });
 }
 
 // A mutex is robust from its initialisation on.
-inline pthread_mutex_t* in_frame(pthread_mutex_t* mutex) {
+inline InFrame<pthread_mutex_t> in_frame(pthread_mutex_t* mutex) {
   constexpr int kRobust = 16;  // libc's PTHREAD_MUTEX_ROBUST_NORMAL_NP
-  auto* place = in_frame<pthread_mutex_t>(mutex);
-  return place != mutex && (place->__data.__kind & kRobust) != 0 ? mutex : place;
+  return InFrame<pthread_mutex_t>(mutex, cache::Access::kWrite, [](const pthread_mutex_t* place) {
+    return (place->__data.__kind & kRobust) != 0;
+  });
 }
 
 }  // namespace spw::interpose

@@ -23,6 +23,8 @@ Atomic<MappedEngine*> g_engine{nullptr};
 
 // All threads together; each is a block that cannot be evicted.
 constexpr uint32_t kHeldWindowsMax = 16;
+constexpr uint32_t kKeptMax = 64;  // blocks that threads sleep at, and of the frames a share
+constexpr uint32_t kKeptShare = 16;
 
 }  // namespace
 
@@ -314,6 +316,27 @@ region::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access acc
 void MappedEngine::unpin(const region::Window& window) {
   InRuntime guard;
   cache_->unpin(*this_thread().client, window.frame);
+}
+
+// Elsewhere the kernel has its faults served.
+bool MappedEngine::keep(uintptr_t address, region::Window* window) {
+  if (!is_signalled() || !is_watching() || InRuntime::here()) return false;
+  InRuntime guard;
+  if (!may_access(address, false)) return false;
+  if (kept_.fetch_add_relaxed(1) < std::min(kKeptMax, cache_->frame_limit() / kKeptShare)) {
+    cache::Pin pin;
+    if (cache_->pin(*this_thread().client, block_of(address), Access::kRead, &pin)) {
+      *window = {reinterpret_cast<std::byte*>(address), 1, pin.frame};
+      return true;
+    }
+  }
+  kept_.fetch_sub_relaxed(1);
+  return false;
+}
+
+void MappedEngine::let_go(const region::Window& window) {
+  unpin(window);
+  kept_.fetch_sub_relaxed(1);
 }
 
 region::Window MappedEngine::hold(uintptr_t address, size_t max_bytes, Access access) {

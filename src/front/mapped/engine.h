@@ -73,6 +73,8 @@ class MappedEngine final : public region::Engine {
 
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
   void unpin(const region::Window& window) override;
+  bool keep(uintptr_t address, region::Window* window) override;
+  void let_go(const region::Window& window) override;
 
   const char* name() const override { return "mapped"; }
   cache::Client& client() override;
@@ -146,6 +148,7 @@ class MappedEngine final : public region::Engine {
   std::unique_ptr<RoomKeeper> room_;
   pthread_key_t key_{};
   Atomic<uint32_t> held_windows_{0};
+  Atomic<uint32_t> kept_{0};
   Atomic<uint32_t> watch_{kNotWatched};
   platform::Thread watcher_;
   // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by start_watching(). Taken after the

@@ -38,7 +38,8 @@ int make_file() {
 }
 
 ssize_t read_vectored(int fd, char* to, size_t bytes, off_t at) {
-  iovec pieces[] = {{to, bytes / 2 / 4096 * 4096}, {to + bytes / 2 / 4096 * 4096, bytes - bytes / 2 / 4096 * 4096}};
+  iovec pieces[] = {{to, bytes / 2 / 4096 * 4096},
+                    {to + bytes / 2 / 4096 * 4096, bytes - bytes / 2 / 4096 * 4096}};
   return preadv(fd, pieces, 2, at);
 }
 
