@@ -251,7 +251,7 @@ FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId bloc
   uint64_t first = block.value, last = block.value;
   while (first > unit.first.value && joins(first - 1)) --first;
   while (last + 1 < unit.first.value + unit.count && joins(last + 1)) ++last;
-  return {BlockId(first), static_cast<uint32_t>(last - first + 1), unit.is_other_half};
+  return {BlockId(first), static_cast<uint32_t>(last - first + 1)};
 }
 
 // Brings the block in with what is to come along with it, in one request. kAgain: nothing is to, or it could not be asked for.

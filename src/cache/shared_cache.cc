@@ -291,7 +291,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
   telemetry::count_miss(block.value);
   if (access == Access::kOverwrite || std::exchange(client.is_other_half, false)) return;
-  read_ahead(client, client.streams.on_miss({block, block}, block));
+  read_ahead(client, client.streams.on_miss(block));
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.

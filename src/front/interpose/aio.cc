@@ -1,7 +1,6 @@
 #include "front/interpose/aio.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "front/interpose/native_argument.h"
 #include "front/interpose/real.h"
 #include "front/interpose/transfers.h"
+#include "platform/uncancelled.h"
 
 namespace spw::interpose {
 
@@ -76,17 +76,6 @@ bool is_for_once(const aiocb& given, int operation) {
          given.aio_offset >= 0 && !has_bad_priority(given) && has_positions(given.aio_fildes);
 }
 
-class NotCancelled {
- public:
-  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
-  NotCancelled(const NotCancelled&) = delete;
-  NotCancelled& operator=(const NotCancelled&) = delete;
-
- private:
-  int before_ = PTHREAD_CANCEL_ENABLE;
-};
-
 // Libc's threads may all be busy for ever, with what only this thread would end.
 constexpr int kTurnWaitSeconds = 10;
 
@@ -114,7 +103,7 @@ bool wait_for_turn(const aiocb& given) {
 
 bool do_at_once(Shadow& shadow, const aiocb& given) {
   constexpr size_t kKernelsMost = 0x7ffff000;  // of one call
-  const NotCancelled uncancelled;
+  const platform::Uncancelled uncancelled;
   shadow.done_result = -EAGAIN;
   if (!wait_for_turn(given)) return false;
   const size_t bytes = std::min(given.aio_nbytes, kKernelsMost);
