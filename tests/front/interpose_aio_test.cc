@@ -63,6 +63,12 @@ struct AioTest : ::testing::Test {
     store_value(place, block);
     return place;
   }
+  // Reads from the end of a pipe, which has no positions.
+  aiocb* managed_read_of(int end) {
+    aiocb block = wanted(b.managed(), 100, 0);
+    block.aio_fildes = end;
+    return managed(block);
+  }
   static ssize_t finish(aiocb* block) {
     const aiocb* list[] = {block};
     while (aio_state(block) == EINPROGRESS) EXPECT_EQ(aio_wait(list, 1, nullptr), 0);
@@ -240,9 +246,7 @@ TEST_F(AioTest, a_queued_request_is_cancelled_and_a_running_one_is_not) {
 TEST_F(AioTest, a_block_that_is_under_way_is_not_taken_again) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  aiocb block = wanted(b.managed(), 100, 0);
-  block.aio_fildes = ends[0];
-  aiocb* request = managed(block);
+  aiocb* request = managed_read_of(ends[0]);
   ASSERT_EQ(aio_transfer(request, true), 0);
   EXPECT_EQ(aio_transfer(request, true), -1);
   EXPECT_EQ(errno, EINVAL);
@@ -381,9 +385,7 @@ TEST_F(AioTest, a_thread_that_is_cancelled_while_it_waits_holds_nothing) {
   for (const size_t count : {1U, 100U}) {  // a list on the stack, and one of its own
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    aiocb block = wanted(b.managed(), 100, 0);
-    block.aio_fildes = ends[0];
-    aiocb* request = managed(block);
+    aiocb* request = managed_read_of(ends[0]);
     ASSERT_EQ(aio_transfer(request, true), 0);
     std::vector<const aiocb*> list(count);
     list.back() = request;
