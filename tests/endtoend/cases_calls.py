@@ -5,10 +5,13 @@ from kit import ENGINES, Kit, SIGNALS, SMALL, expect
 ENGINES = (*ENGINES, SIGNALS)
 
 
-def _same_as_native(kit: Kit, part: str) -> None:
-    kit.same_as_native("calls.cc", part, configs=(SMALL,))
+FORTIFIED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wno-fortify-source")
+
+
+def _same_as_native(kit: Kit, part: str, flags: tuple[str, ...] = ()) -> None:
+    kit.same_as_native("calls.cc", part, configs=(SMALL,), flags=flags)
     if kit.engine != "translated":
-        kit.same_as_native("calls.cc", part, configs=(SMALL,), env={"SPILLWAY_TEST_USERFAULT": "user"})
+        kit.same_as_native("calls.cc", part, configs=(SMALL,), flags=flags, env={"SPILLWAY_TEST_USERFAULT": "user"})
 
 
 def extended_attributes_are_managed(kit: Kit) -> None:
@@ -49,9 +52,7 @@ def buffers_that_libc_allocates_are_within_the_kernels_reach(kit: Kit) -> None:
 
 def strings_longer_than_a_files_buffer_are_written_whole(kit: Kit) -> None:
     _same_as_native(kit, "long_strings")
-
-
-FORTIFIED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wno-fortify-source")
+    _same_as_native(kit, "long_strings", flags=FORTIFIED)
 
 
 def calls_that_are_checked_take_managed_arrays(kit: Kit) -> None:

@@ -8,7 +8,6 @@
 #include "front/interpose/entry.h"
 #include "front/interpose/mapping.h"
 #include "front/interpose/real.h"
-#include "front/interpose/stdio.h"
 #include "front/interpose/transfers.h"
 
 using namespace spw::interpose;
@@ -111,20 +110,4 @@ SPW_ENTRY ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 SPW_ENTRY ssize_t getrandom(void* buffer, size_t bytes, unsigned flags) {
   return random_bytes(buffer, bytes, flags);
-}
-
-SPW_ENTRY size_t fread(void* buffer, size_t bytes, size_t count, FILE* file) {
-  return read_file(buffer, bytes, count, file);
-}
-SPW_ENTRY size_t fwrite(const void* buffer, size_t bytes, size_t count, FILE* file) {
-  return write_file(buffer, bytes, count, file);
-}
-// A call on a managed buffer takes the FILE's lock all the same: it is one more than needed, and harmless.
-SPW_ENTRY size_t fread_unlocked(void* buffer, size_t bytes, size_t count, FILE* file) {
-  return kernel_cannot_reach(buffer) ? read_file(buffer, bytes, count, file)
-                                     : real().fread_unlocked(buffer, bytes, count, file);
-}
-SPW_ENTRY size_t fwrite_unlocked(const void* buffer, size_t bytes, size_t count, FILE* file) {
-  return kernel_cannot_reach(buffer) ? write_file(buffer, bytes, count, file)
-                                     : real().fwrite_unlocked(buffer, bytes, count, file);
 }

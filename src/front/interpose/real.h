@@ -16,6 +16,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -49,8 +50,12 @@
 #include "base/atomic.h"
 #include "base/in_runtime.h"
 
-// Headers declare it with _FORTIFY_SOURCE only.
-extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
+// Headers declare these with _FORTIFY_SOURCE only.
+extern "C" {
+int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
+int __vfprintf_chk(FILE*, int, const char*, va_list);
+int __vdprintf_chk(int, int, const char*, va_list);
+}
 
 namespace spw::interpose {
 

@@ -131,12 +131,12 @@ SPW_ENTRY char* __spw_fgets_v1(char* buffer, int bytes, FILE* file) {
   return read_line_into(buffer, static_cast<size_t>(bytes), file);
 }
 SPW_ENTRY int __spw_fputs_v1(const char* text, FILE* file) {
-  if (!kernel_cannot_reach(text)) return fputs(text, file);
+  if (!kernel_cannot_reach(text)) return real().fputs(text, file);
   size_t length = string_length(text);
   return write_file(text, 1, length, file) == length ? 1 : EOF;
 }
 SPW_ENTRY int __spw_puts_v1(const char* text) {
-  if (!kernel_cannot_reach(text)) return puts(text);
+  if (!kernel_cannot_reach(text)) return real().puts(text);
   FileLock lock(stdout);
   return __spw_fputs_v1(text, stdout) == EOF || putc_unlocked('\n', stdout) == EOF ? EOF : 1;
 }

@@ -299,21 +299,34 @@ int ways_of_exec(long) {
   return 0;
 }
 
-// Strings that are longer than a file's buffer: libc writes what it can of them from where they are.
+// Strings that are longer than a file's buffer: libc writes what it can of them from where they are. Those longer than the
+// cap are never all there.
+void write_strings(const char* text) {
+  FILE* file = std::fopen("text", "w");
+  std::printf("fputs %d\n", std::fputs(text, file) >= 0);
+  evict();
+  std::printf("fprintf %d\n", std::fprintf(file, "%s, %d\n", text, 7));
+  evict();
+  std::printf("fputs_unlocked %d\n", fputs_unlocked(text, file) >= 0);
+  std::fflush(file);
+  evict();
+  std::printf("dprintf %d\n", dprintf(fileno(file), "%s, %s\n", text, text + 1000));
+  say("fclose", std::fclose(file));
+  file = std::fopen("text", "r");
+  unsigned long bytes = 0, sum = 0;
+  for (int c; (c = std::fgetc(file)) != EOF; ++bytes) sum = sum * 31 + static_cast<unsigned>(c);
+  std::fclose(file);
+  std::printf("%lu bytes, %lx\n", bytes, sum);
+}
 int long_strings(long) {
+  for (size_t size : {100'000ul, 12'000'000ul}) {
+    std::vector<char> longer(size);
+    for (size_t i = 0; i + 1 < size; ++i) longer[i] = static_cast<char>('a' + i / 1000 % 26);
+    evict();
+    write_strings(longer.data());
+  }
   std::vector<char> longer(100'000, 'x');
   longer.back() = '\0';
-  evict();
-  FILE* file = std::fopen("text", "w");
-  std::printf("fputs %d\n", std::fputs(longer.data(), file) >= 0);
-  evict();
-  std::printf("fprintf %d\n", std::fprintf(file, "%s\n", longer.data()));
-  evict();
-  std::printf("fputs_unlocked %d\n", fputs_unlocked(longer.data(), file) >= 0);
-  say("fclose", std::fclose(file));
-  struct stat info;
-  stat("text", &info);
-  std::printf("%ld bytes\n", static_cast<long>(info.st_size));
   evict();
   puts(longer.data());
   return 0;
