@@ -190,6 +190,33 @@ size_t spw_batch_in_flight(const struct spw_batch* batch);
 /* Waits for what is under way. NULL is all right. */
 void spw_batch_destroy(struct spw_batch* batch);
 
+/* ---- Files ---- */
+
+/* Buffered input and output in this process: what is read again, or written, costs no system call while it is in memory, and what is dirty is
+ * written by many requests at a time. A descriptor from spw_open() is one of the kernel's, too (fstat(2), fcntl(2) locks), but its data goes
+ * through these functions only, and spw_close() ends it. They behave as the functions of POSIX that they are named after,
+ * and return what those do, or a negative errno. What is written reaches the file when it is evicted, with the last spw_close() of the
+ * file (-EIO, -ENOSPC: not all of it), at exit, or with spw_fsync(), after which it is durable. A process that is killed loses what
+ * had not. Other processes see what has reached the file; what they write meanwhile is not seen. Regular files only, up to 8 TiB, and
+ * such as may be read and written even where they are only written. (ScaleCache.) */
+struct iovec;
+int spw_open(const char* path, int flags, unsigned mode);
+int spw_close(int fd);
+/* Bytes moved. A block that cannot be read is -EIO; memory that has no room because what is dirty cannot be written is -ENOSPC or what
+ * the writes said, after 30 s. */
+int64_t spw_read(int fd, void* buffer, size_t bytes);
+int64_t spw_write(int fd, const void* buffer, size_t bytes);
+int64_t spw_pread(int fd, void* buffer, size_t bytes, int64_t offset);
+int64_t spw_pwrite(int fd, const void* buffer, size_t bytes, int64_t offset);
+int64_t spw_readv(int fd, const struct iovec* pieces, int count);
+int64_t spw_writev(int fd, const struct iovec* pieces, int count);
+/* SEEK_SET, SEEK_CUR and SEEK_END. */
+int64_t spw_lseek(int fd, int64_t offset, int whence);
+int spw_ftruncate(int fd, int64_t bytes);
+/* Data, and the size; spw_fsync() all other metadata, too. An error stays one until what failed has been written. */
+int spw_fdatasync(int fd);
+int spw_fsync(int fd);
+
 /* ---- Statistics ---- */
 
 /* Counts since the start, of all threads. New members come at the end. */

@@ -142,6 +142,10 @@ class SharedCache {
   // have nowhere to go. EFAULT when it belongs to no region, which is no error where blocks lie at their own addresses: the
   // error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
+  // As pin(), for a caller that takes errors himself: the error handler is not told.
+  virtual Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
+    return pin(client, block, access, out);
+  }
   // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is next,
   // and pin_is_near(block) was some time ago; unpin(frame) is near.
   virtual void pin_is_near(BlockId) const {}

@@ -22,6 +22,7 @@ class Client {
   std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
   bool is_other_half = false;  // its miss is no news of a stream (FillUnits::Unit)
+  bool takes_errors = false;   // the error handler need not be told
   bool open = false;
 };
 

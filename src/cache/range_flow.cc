@@ -74,7 +74,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
     for (;;) {
       delegate_->execute(partition, request);
       if (request.answer == Answer::kDone) return true;
-      if (!wait_for_frame(partition, request, &wait)) return false;
+      if (!wait_for_frame(client, partition, &wait)) return false;
     }
   });
 }

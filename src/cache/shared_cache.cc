@@ -21,17 +21,6 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
-namespace {
-
-// A fill that needs no I/O ends within these looks; for others a sleep is cheaper.
-constexpr int kFillSpinsMax = 64;
-// A wait for something that does not announce itself (a pinned frame let go) looks again after this time.
-constexpr uint64_t kLookAgainNs = 1'000'000;
-// A wait in a queue or for an announced event; only a safeguard.
-constexpr uint64_t kAnnouncedWaitNs = 100'000'000;
-
-}  // namespace
-
 SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
                                    std::unique_ptr<FrameSource> frames, BlockSource& blocks,
                                    IoErrorHandler on_error, void* error_context)
@@ -173,6 +162,13 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
   return pin_slowly(client, block, access, out);
 }
 
+Status SharedCacheParts::pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
+  client.takes_errors = true;
+  Status status = pin(client, block, access, out);
+  client.takes_errors = false;
+  return status;
+}
+
 bool SharedCacheParts::is_resident(BlockId block) const {
   const FrameId frame = directory_.find(block);
   if (frame == kNoFrame) return false;
@@ -273,7 +269,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
       out->was_miss = out->was_filled = true;
       note_miss(client, block, access);
       Step step = await_filled(client, block, access, out, status);
-      if (step == Step::kError) on_error_(error_context_, *status);
+      if (step == Step::kError) tell(client, *status);
       return step;
     }
     case Answer::kJoined:
@@ -283,7 +279,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
       *status = errors_.get(out->frame);
       return *status ? Step::kAgain : Step::kError;
     default:
-      *status = wait_for_frame(partition, request, wait);
+      *status = wait_for_frame(client, partition, wait);
       return *status ? Step::kAgain : Step::kError;
   }
 }
@@ -350,37 +346,6 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   return Step::kPinned;
 }
 
-void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partition& partition) {
-  AtomicPinWord& pin_word = directory_.word(frame);
-  for (int i = 0; i < kFillSpinsMax; ++i) {
-    const PinWord word = pin_word.load_acquire();
-    if (word.state() != FrameState::kFilling) return;
-    if (word.parked()) break;
-    platform::spin_pause();
-  }
-  const uint64_t begin_ns = platform::monotonic_ns();
-  PinWord word = pin_word.load_acquire();
-  while (word.state() == FrameState::kFilling) {
-    if (word.parked()) {
-      client.request.wish = Wish::kUnpark;
-      client.request.frame = frame;
-      delegate_->execute(partition, client.request);
-      word = pin_word.load_acquire();
-    } else if (word.ahead() && !delegate_->owners_run_by_themselves()) {
-      // Filled through the partition's queue: somebody has to look there.
-      client.request.wish = Wish::kReap;
-      delegate_->execute(partition, client.request);
-      if (pin_word.load_acquire().state() == FrameState::kFilling)
-        delegate_->await_progress(partition, client.request, kAnnouncedWaitNs);
-      word = pin_word.load_acquire();
-    } else if (word.waiters() || pin_word.cas_acquire(word, word.with(PinWord::kWaiters))) {
-      platform::futex_wait(pin_word.futex_half(), word.with(PinWord::kWaiters).low_half());
-      word = pin_word.load_acquire();
-    }
-  }
-  count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
-}
-
 void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& partition) {
   if (directory_.word(frame).unpin().refs() != 1) return;
   client.request.wish = Wish::kDropFailed;
@@ -433,38 +398,11 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
   if (!*status) {
     leave_failed(client, frame, partition_of(block));
     // At its own address a block may be freed between a fault on it and this: the access is refused then, by whoever serves it.
-    if (backing.store != nullptr || !commons_.placement.by_block) on_error_(error_context_, *status);
+    if (backing.store != nullptr || !commons_.placement.by_block) tell(client, *status);
     return Step::kError;
   }
   if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());
   return Step::kPinned;
-}
-
-// Waits for something to finish, for a moment at a time. False: the deadline has passed.
-bool SharedCacheParts::await_progress(Partition& partition, const Request& request, uint64_t deadline_ns) {
-  const uint64_t now_ns = platform::monotonic_ns();
-  if (now_ns >= deadline_ns) return false;
-  const uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
-  delegate_->await_progress(partition, request, std::min(wait_ns, deadline_ns - now_ns));
-  return true;
-}
-
-// No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
-Status SharedCacheParts::wait_for_frame(Partition& partition, const Request& request, FrameWait* wait) {
-  if (!request.status) wait->write_error = request.status;
-  if (wait->deadline_ns == 0) {
-    wait->deadline_ns =
-        platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
-    count(Counter::dirty_evictions);
-  }
-  if (commons_.options.no_frame) commons_.options.no_frame();
-  if (await_progress(partition, request, wait->deadline_ns)) return Status::ok();
-  Status status = wait->write_error
-                      ? Status::sentence(EBUSY, "no frame can be evicted for block " +
-                                                    std::to_string(request.block.value) + ": all are pinned")
-                      : wait->write_error;
-  on_error_(error_context_, status);
-  return status;
 }
 
 // ---- Telling ----

@@ -35,6 +35,7 @@ class SharedCacheParts final : public SharedCache {
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
+  Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
   void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }
@@ -99,7 +100,8 @@ class SharedCacheParts final : public SharedCache {
   void note_miss(Client& client, BlockId block, Access access);
   void unpin_and_tell(Client& client, FrameId frame);
   bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);
-  Status wait_for_frame(Partition& partition, const Request& request, FrameWait* wait);
+  Status wait_for_frame(Client& client, Partition& partition, FrameWait* wait);
+  void tell(const Client& client, const Status& status);
   void read_ahead(Client& client, ReadPlan plan);
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);

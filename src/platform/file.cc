@@ -147,4 +147,9 @@ int64_t sync_data(int fd) {
   return ::fdatasync(fd) < 0 ? -errno : 0;
 }
 
+int64_t sync_all(int fd) {
+  Uncancelled guard;
+  return ::fsync(fd) < 0 ? -errno : 0;
+}
+
 }  // namespace spw::platform

@@ -77,5 +77,6 @@ int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_b
 int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes);
 int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes);
 int64_t sync_data(int fd);
+int64_t sync_all(int fd);
 
 }  // namespace spw::platform

@@ -326,7 +326,9 @@ cache::Backing RegionMap::locate_for_fill(BlockId block) {
   FileRegion* file = file_of(block);
   bool spilled = written_.test(block.value);
   if (file == nullptr || spilled) return {&spill_, spill_offset(block), spilled};
-  return {file->store.load_relaxed(), file_offset(*file, block), true};
+  store::Store* store = file->store.load_relaxed();
+  const uint64_t offset = file_offset(*file, block);
+  return {store, offset, store->may_hold(offset)};
 }
 
 cache::Backing RegionMap::locate_for_writeback(BlockId block) {

@@ -13,6 +13,7 @@
 #include "base/in_runtime.h"
 #include "cache/page_sets/page_set_table.h"
 #include "front/interpose/context.h"
+#include "front/interpose/memory.h"
 #include "front/mapped/engine.h"
 #include "front/translate/engine.h"
 #include "platform/machine.h"
@@ -180,6 +181,8 @@ Status Runtime::build() {
   auto heap = heap::Heap::create(*regions_, space_bytes);
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
+  descriptors_ = std::make_unique<front::Descriptors>(
+      front::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
@@ -352,6 +355,8 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
 void Runtime::finish() {
   if (forked_) return;
   InRuntime guard;
+  if (Status status = descriptors_->files().sync_all(); !status)
+    warn("a buffered file was not written whole: " + status.message());
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());
   if (recorder_)

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "cache/cache.h"
 #include "cache/nodes/node_exchange.h"
+#include "front/file/descriptors.h"
 #include "heap/heap.h"
 #include "platform/memory.h"
 #include "region/engine.h"
@@ -55,6 +56,7 @@ class Runtime {
   heap::Heap& heap() { return *heap_; }
   PinnedRanges& pinned() { return *pinned_; }
   const cache::SharedCache& cache() const { return *cache_; }
+  front::Descriptors& descriptors() { return *descriptors_; }
   // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or the threads that it needs
   // cannot be had, or this is a forked child, which has none of them.
   cache::NodeExchange* nodes();
@@ -100,6 +102,7 @@ class Runtime {
   std::unique_ptr<PinnedRanges> pinned_;
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;
+  std::unique_ptr<front::Descriptors> descriptors_;
   telemetry::CallSites foreign_sites_;
   std::optional<telemetry::LivePage> live_page_;
   std::mutex limit_mutex_;

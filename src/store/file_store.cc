@@ -74,6 +74,11 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
   target_.spill = spill;
   target_.faults = options.faults;
+  if (options.grows) {
+    growth_.size_bytes.store_relaxed(size_bytes);
+    growth_.written_end.store_relaxed(size_bytes);
+    target_.growth = &growth_;
+  }
   space_.emplace(file_, size_bytes);
   target_.space = &*space_;
   return Status::ok();
@@ -89,6 +94,30 @@ Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
   auto engine = create_engine(engine_chosen_here_ ? EngineKind::kAuto : engine_, depth, workers_);
   if (!engine) return engine.status();
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
+}
+
+void FileStore::set_size(uint64_t bytes) {
+  growth_.size_bytes.store_release(bytes);
+  if (growth_.written_end.load_relaxed() > bytes) growth_.written_end.store_release(bytes);
+}
+
+Status FileStore::resize_file(uint64_t bytes) {
+  if (Status status = platform::set_file_size(buffered_, bytes); !status) return status;
+  growth_.size_bytes.store_release(bytes);
+  growth_.written_end.store_release(bytes);
+  return {};
+}
+
+Status FileStore::settle_size() {
+  const auto now = platform::file_size(buffered_);
+  if (!now) return now.status();
+  const uint64_t wanted = growth_.size_bytes.load_acquire();
+  return *now == wanted ? Status::ok() : resize_file(wanted);
+}
+
+Status FileStore::sync_file(bool whole) {
+  const int64_t result = whole ? platform::sync_all(buffered_.fd()) : platform::sync_data(buffered_.fd());
+  return result == 0 ? Status::ok() : Status(static_cast<int>(-result), "cannot sync " + describe());
 }
 
 Status FileStore::transfer(Request& request) {

@@ -2,6 +2,8 @@
 //
 // A whole file keeps its size: its last block may stick out, reads zeros there and is written only up to the end. Its contents
 // are other programs' too; transfers are direct where the filesystem allows it.
+// A growing file has the size that its user gives it (set_size), which the file itself reaches by writes: what is read behind the
+// file's own end, or may_hold() says was never written, are zeros.
 // A spill file has no name and mode 0600 from birth, is as long as kSpillBytesMax at once without taking space for it, and
 // is gone with the process. Space is taken by reserve() and by writes, and given back by discards.
 //
@@ -25,6 +27,7 @@ struct FileOptions {
   EngineKind engine = EngineKind::kAuto;
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
+  bool grows = false;
 };
 
 class FileStore final : public Store {
@@ -39,7 +42,18 @@ class FileStore final : public Store {
                                                        uint64_t size_bytes = kSpillBytesMax);
 
   std::string describe() const override;
-  uint64_t size_bytes() const override { return target_.size_bytes; }
+  uint64_t size_bytes() const override { return target_.size(); }
+  bool may_hold(uint64_t offset_bytes) const override {
+    return target_.growth == nullptr || offset_bytes < growth_.written_end.load_acquire();
+  }
+  // Of a growing file; the file itself follows with writes. No request for what lies behind a lesser size is under way.
+  void set_size(uint64_t bytes);
+  // The same, and the file itself: what it gains is a hole.
+  Status resize_file(uint64_t bytes);
+  // The file itself is as long as set_size() said last. No set_size() meanwhile.
+  Status settle_size();
+  // What has been written is durable; `whole`: all of the file's metadata, too.
+  Status sync_file(bool whole);
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
   Status transfer(Request& request) override;
@@ -63,6 +77,7 @@ class FileStore final : public Store {
   EngineKind engine_ = EngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;
+  Growth growth_;
   Target target_;
   WorkerPool workers_;
 };

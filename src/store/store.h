@@ -79,6 +79,8 @@ class Store {
   virtual std::string describe_at(uint64_t offset_bytes) const;
   virtual uint64_t size_bytes() const = 0;
   virtual uint64_t alignment_bytes() const = 0;
+  // False: nothing was ever written there, and what is read of it are zeros.
+  virtual bool may_hold(uint64_t /*offset_bytes*/) const { return true; }
   virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
   // The same transfer, done by the calling thread before it returns. The cheapest way to do one demand read.
   virtual Status transfer(Request& request) = 0;

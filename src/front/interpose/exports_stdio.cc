@@ -51,11 +51,11 @@ SPW_ENTRY int __vdprintf_chk(int fd, int flag, const char* format, va_list argum
 }
 
 // The same with arguments behind the format.
-#define SPW_PRINT(call)            \
-  va_list arguments;               \
-  va_start(arguments, format);     \
-  const int printed = call;        \
-  va_end(arguments);               \
+#define SPW_PRINT(call)        \
+  va_list arguments;           \
+  va_start(arguments, format); \
+  const int printed = call;    \
+  va_end(arguments);           \
   return printed
 SPW_ENTRY int fprintf(FILE* file, const char* format, ...) {
   SPW_PRINT(print_to_file(file, 0, format, arguments));

@@ -8,7 +8,8 @@
 #include "front/interpose/transfers.h"
 
 // Headers declare it with _FORTIFY_SOURCE only. With 0 for `flag` it is vsnprintf.
-extern "C" int __vsnprintf_chk(char* out, size_t bytes, int flag, size_t room, const char* format, va_list arguments);
+extern "C" int __vsnprintf_chk(char* out, size_t bytes, int flag, size_t room, const char* format,
+                               va_list arguments);
 
 namespace spw::interpose {
 
@@ -70,7 +71,8 @@ class Formatted {
 
 int print_to_file(FILE* file, int flag, const char* format, va_list arguments) {
   if (!may_print_managed(format))
-    return flag != 0 ? real().__vfprintf_chk(file, flag, format, arguments) : real().vfprintf(file, format, arguments);
+    return flag != 0 ? real().__vfprintf_chk(file, flag, format, arguments)
+                     : real().vfprintf(file, format, arguments);
   const Formatted made(flag, format, arguments);
   if (made.length() <= 0) return made.length();
   const size_t bytes = static_cast<size_t>(made.length());
@@ -79,7 +81,8 @@ int print_to_file(FILE* file, int flag, const char* format, va_list arguments) {
 
 int print_to_fd(int fd, int flag, const char* format, va_list arguments) {
   if (!may_print_managed(format))
-    return flag != 0 ? real().__vdprintf_chk(fd, flag, format, arguments) : real().vdprintf(fd, format, arguments);
+    return flag != 0 ? real().__vdprintf_chk(fd, flag, format, arguments)
+                     : real().vdprintf(fd, format, arguments);
   const Formatted made(flag, format, arguments);
   for (int done = 0; done < made.length();) {
     const ssize_t wrote = write_fd(fd, made.text() + done, static_cast<size_t>(made.length() - done));

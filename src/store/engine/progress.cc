@@ -23,11 +23,18 @@ bool is_transient(int error) {
 constexpr uint64_t kZerosBytes = 64 * kKiB;
 alignas(kMmuPageBytes) constinit const std::byte kZeros[kZerosBytes] = {};
 
+void note_written(Atomic<uint64_t>& end, uint64_t written) {
+  uint64_t now = end.load_relaxed();
+  while (now < written && !end.cas_weak_release(now, written)) {
+  }
+}
+
 }  // namespace
 
 void Progress::begin(const Request& request, const Target& target) {
   request_ = &request;
   target_ = &target;
+  size_bytes_ = target.size();
   total_bytes_ = request.bytes();
   done_bytes_ = 0;
   op_ = request.op;
@@ -38,6 +45,8 @@ void Progress::begin(const Request& request, const Target& target) {
   if (op_ == Op::kRead && target.counts_requests) telemetry::count(Counter::store_reads);
   if (op_ == Op::kWrite && target.counts_requests) telemetry::count(Counter::store_writes);
   if (int error = check()) return finish(error);
+  if (op_ == Op::kWrite && target.growth != nullptr)
+    note_written(target.growth->written_end, request.offset_bytes + write_end());
   if (target.faults) fault_ = target.faults->next(op_);
   bool nothing_to_do = op_ == Op::kSync ? target.spill : total_bytes_ == 0;
   if (nothing_to_do && fault_.error == 0) finish(0);
@@ -56,15 +65,15 @@ int Progress::check() const {
           reinterpret_cast<uintptr_t>(request_->segments[i].iov_base) | request_->segments[i].iov_len;
   }
   if (misaligned & (target_->alignment_bytes - 1)) return EINVAL;
-  if (request_->offset_bytes >= target_->size_bytes) return EINVAL;
-  uint64_t room = target_->size_bytes - request_->offset_bytes;
+  if (request_->offset_bytes >= size_bytes_) return EINVAL;
+  uint64_t room = size_bytes_ - request_->offset_bytes;
   return total_bytes_ > room && total_bytes_ - room >= kMaxBlockBytes ? EINVAL : 0;
 }
 
 // How many of the request's bytes a write moves: not those behind the end of a file that has one.
 uint64_t Progress::write_end() const {
   if (target_->spill) return total_bytes_;
-  return std::min(total_bytes_, target_->size_bytes - request_->offset_bytes);
+  return std::min(total_bytes_, size_bytes_ - request_->offset_bytes);
 }
 
 uint64_t Progress::step_bytes() const {
@@ -159,9 +168,11 @@ void Progress::finish_step(int64_t result, bool lasting) {
 
 void Progress::finish_read_step(uint64_t bytes) {
   uint64_t done = done_bytes_ + bytes;
-  bool reached_end = request_->offset_bytes + done >= target_->size_bytes;
-  if (reached_end || (bytes == 0 && target_->spill)) {
-    zero_behind(std::min(done, target_->size_bytes - request_->offset_bytes));
+  bool reached_end = request_->offset_bytes + done >= size_bytes_;
+  // Less than one aligned piece: there is no more in the file itself.
+  const bool is_all = round_down(done, target_->alignment_bytes) <= done_bytes_ && done < total_bytes_;
+  if (reached_end || (bytes == 0 && target_->spill) || (is_all && target_->growth != nullptr)) {
+    zero_behind(std::min(done, size_bytes_ - request_->offset_bytes));
     return finish(0);
   }
   if (done >= total_bytes_) return finish(0);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "platform/time.h"
 #include "store/engine/engine.h"
 #include "store/fault_plan.h"
@@ -22,6 +23,12 @@
 namespace spw::store {
 
 class SpaceReservations;
+
+// Of a file that this process makes longer and shorter while it is in use.
+struct Growth {
+  Atomic<uint64_t> size_bytes{0};   // of the file as its users see it
+  Atomic<uint64_t> written_end{0};  // nothing was ever written at or behind it
+};
 
 // What a store's requests go to.
 struct Target {
@@ -38,6 +45,10 @@ struct Target {
   bool counts_requests = true;
   FaultPlan* faults = nullptr;
   SpaceReservations* space = nullptr;  // told about discards
+  // Its size holds instead of size_bytes; the file itself may end earlier, which reads as zeros up to there.
+  Growth* growth = nullptr;
+
+  uint64_t size() const { return growth != nullptr ? growth->size_bytes.load_acquire() : size_bytes; }
 };
 
 class Progress {
@@ -72,6 +83,7 @@ class Progress {
 
   const Request* request_ = nullptr;
   const Target* target_ = nullptr;
+  uint64_t size_bytes_ = 0;  // of the target, when the request began
   uint64_t total_bytes_ = 0;
   uint64_t done_bytes_ = 0;
   Op op_ = Op::kRead;  // of the steps: a discard may turn into a write

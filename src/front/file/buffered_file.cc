@@ -1,0 +1,312 @@
+#include "front/file/buffered_file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "abi/managed.h"
+#include "base/check.h"
+
+namespace spw::front {
+
+using cache::Access;
+using cache::Pin;
+
+namespace {
+
+// One block, pinned while this lives.
+class Held {
+ public:
+  Held(const FileParts& parts, BlockId block, Access access)
+      : cache_(parts.cache), client_(parts.engine.client()), status_(cache_.pin_quietly(client_, block, access, &pin_)) {}
+  ~Held() {
+    if (status_) cache_.unpin(client_, pin_.frame);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  const Status& status() const { return status_; }
+  std::byte* data() const { return pin_.data; }
+
+ private:
+  cache::SharedCache& cache_;
+  cache::Client& client_;
+  Pin pin_;
+  Status status_;
+};
+
+// What was moved before an error came, or the error.
+Result<uint64_t> moved_or(uint64_t moved, const Status& status) {
+  return moved > 0 || status ? Result<uint64_t>(moved) : Result<uint64_t>(status);
+}
+
+Status too_large() { return Status::sentence(EFBIG, "a file has at most 8 TiB"); }
+
+}  // namespace
+
+// ---- The caller's memory ----
+
+Pieces::Pieces(std::span<const iovec> pieces, Copy copy) : left_(pieces), copy_(copy) {
+  for (const iovec& piece : pieces) bytes_ += piece.iov_len;
+}
+
+template <class Move>
+void Pieces::for_each(uint64_t bytes, Move move) {
+  while (bytes > 0) {
+    const iovec& piece = left_.front();
+    const uint64_t step = std::min<uint64_t>(bytes, piece.iov_len - within_);
+    if (step > 0) move(static_cast<std::byte*>(piece.iov_base) + within_, step);
+    bytes -= step;
+    within_ += step;
+    if (within_ == piece.iov_len) {
+      left_ = left_.subspan(1);
+      within_ = 0;
+    }
+  }
+}
+
+void Pieces::put(const std::byte* from, uint64_t bytes) {
+  for_each(bytes, [&](std::byte* at, uint64_t step) {
+    copy_(at, from, step);
+    from += step;
+  });
+}
+
+void Pieces::get(std::byte* to, uint64_t bytes) {
+  for_each(bytes, [&](std::byte* at, uint64_t step) {
+    copy_(to, at, step);
+    to += step;
+  });
+}
+
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd, const std::string& name) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  auto own = platform::open_file(path, O_RDWR);
+  const bool is_writable = own.is_ok();
+  if (!own) own = platform::open_file(path, O_RDONLY);
+  if (!own) return Status(own.status().error(), "cannot read " + name);
+  store::FileOptions options;
+  options.grows = true;
+  auto store = store::FileStore::open_descriptor(own->fd(), name, options);
+  if (!store) return store.status();
+  if ((*store)->alignment_bytes() > parts.regions.block_bytes())
+    return Status::sentence(EINVAL, name + ": its disk takes only blocks of at least " +
+                                        format_size((*store)->alignment_bytes()) + "; set the option block");
+  std::unique_ptr<BufferedFile> file(new BufferedFile(parts));
+  file->is_writable_ = is_writable;
+  file->file_ = store->get();
+  file->size_.store_release(file->file_->size_bytes());
+  file->store_ = parts.regions.adopt(std::move(*store));
+  parts.engine.watch();
+  if (Status status = file->reserve(file->size()); !status) return status;
+  return file;
+}
+
+BufferedFile::~BufferedFile() {
+  if (reserved_bytes_ > 0) parts_.mappings.unmap(address_, reserved_bytes_);
+}
+
+BlockId BufferedFile::block_at(uint64_t offset) const {
+  return BlockId((address_ - SPW_MANAGED_BASE + offset) >> parts_.regions.block_shift());
+}
+
+// Addresses for the file as it is, with room up to `end` and more.
+Status BufferedFile::reserve(uint64_t end) {
+  const uint64_t generous = end < kFileBytesMax / kReserveFactor ? end * kReserveFactor : end;
+  const uint64_t wanted = round_up(std::max(kReserveBytesMin, generous), region::kChunkBytes);
+  auto address = parts_.mappings.map_file(wanted, {store_, 0, region::Kind::kSharedFile});
+  if (!address) return address.status();
+  address_ = *address;
+  reserved_bytes_ = wanted;
+  live_bytes_ = round_up(size(), parts_.regions.block_bytes());
+  return {};
+}
+
+// ---- Reads ----
+
+Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) {
+  std::shared_lock lock(io_);
+  const uint64_t size = size_.load_acquire();
+  if (offset >= size) return uint64_t{0};
+  Pieces out(to, parts_.copy);
+  const uint64_t bytes = std::min(out.bytes(), size - offset);
+  const uint64_t block_bytes = parts_.regions.block_bytes();
+  uint64_t done = 0;
+  while (done < bytes) {
+    const uint64_t within = (offset + done) & (block_bytes - 1);
+    const uint64_t piece = std::min(bytes - done, block_bytes - within);
+    const Held held(parts_, block_at(offset + done), Access::kRead);
+    if (!held.status()) return moved_or(done, held.status());
+    out.put(held.data() + within, piece);
+    done += piece;
+  }
+  return done;
+}
+
+// ---- Writes ----
+
+Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> from) {
+  Pieces in(from, parts_.copy);
+  if (in.bytes() == 0) return uint64_t{0};
+  if (offset >= kFileBytesMax) return too_large();
+  const uint64_t bytes = std::min(in.bytes(), kFileBytesMax - offset);
+  for (;;) {
+    {
+      std::shared_lock lock(io_);
+      if (offset + bytes <= size_.load_acquire()) return write_at(offset, in, bytes);
+      std::lock_guard growth(growth_);
+      if (offset + bytes <= reserved_bytes_) return write_longer(offset, in, bytes);
+    }
+    if (Status status = make_room(offset + bytes); !status) return status;
+  }
+}
+
+Result<uint64_t> BufferedFile::append(std::span<const iovec> from, uint64_t* offset) {
+  Pieces in(from, parts_.copy);
+  for (;;) {
+    uint64_t end;
+    {
+      std::shared_lock lock(io_);
+      std::lock_guard growth(growth_);
+      *offset = size_.load_acquire();
+      if (in.bytes() == 0) return uint64_t{0};
+      if (*offset >= kFileBytesMax) return too_large();
+      const uint64_t bytes = std::min(in.bytes(), kFileBytesMax - *offset);
+      end = *offset + bytes;
+      if (end <= reserved_bytes_) return write_longer(*offset, in, bytes);
+    }
+    if (Status status = make_room(end); !status) return status;
+  }
+}
+
+Result<uint64_t> BufferedFile::write_at(uint64_t offset, Pieces& from, uint64_t bytes) {
+  const uint64_t block_bytes = parts_.regions.block_bytes();
+  uint64_t done = 0;
+  while (done < bytes) {
+    const uint64_t within = (offset + done) & (block_bytes - 1);
+    const uint64_t piece = std::min(bytes - done, block_bytes - within);
+    if (Status status = write_block(offset + done, from, piece); !status) return moved_or(done, status);
+    done += piece;
+  }
+  return done;
+}
+
+// Under growth_. Nobody reads behind the old end before the new one is told.
+Result<uint64_t> BufferedFile::write_longer(uint64_t offset, Pieces& from, uint64_t bytes) {
+  const uint64_t old_size = size_.load_acquire(), end = offset + bytes;
+  if (end > old_size)
+    if (Status status = grow(end); !status) return status;
+  auto written = write_at(offset, from, bytes);
+  const uint64_t new_size = std::max(old_size, written && *written > 0 ? offset + *written : 0);
+  if (new_size < end && end > old_size) shrink_region(new_size);
+  size_.store_release(new_size);
+  return written;
+}
+
+// Bytes of one block. One that is overwritten as far as the file reaches is not read first.
+Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) {
+  const uint64_t block_bytes = parts_.regions.block_bytes();
+  const uint64_t within = offset & (block_bytes - 1);
+  const BlockId block = block_at(offset);
+  std::lock_guard stripe(stripes_[block.value % kStripes].mutex);
+  // The store's size: a write that makes the file longer has set it before it wrote to this block.
+  const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
+  const Held held(parts_, block, is_whole ? Access::kOverwrite : Access::kWrite);
+  if (!held.status()) return held.status();
+  from.get(held.data() + within, bytes);
+  if (is_whole) std::memset(held.data() + bytes, 0, block_bytes - bytes);
+  return {};
+}
+
+// ---- Sizes ----
+
+// Under growth_. The range is live up to `end`; its new blocks are zeros.
+Status BufferedFile::grow(uint64_t end) {
+  const uint64_t wanted = round_up(end, parts_.regions.block_bytes());
+  file_->set_size(std::max(end, file_->size_bytes()));
+  if (wanted <= live_bytes_) return {};
+  if (live_bytes_ == 0) {
+    if (Status status = parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kSharedFile}); !status)
+      return status;
+  } else {
+    parts_.regions.extend(address_ + live_bytes_, wanted - live_bytes_);
+  }
+  live_bytes_ = wanted;
+  return {};
+}
+
+// Blocks behind the new end are dropped without a write.
+void BufferedFile::shrink_region(uint64_t bytes) {
+  const uint64_t wanted = round_up(bytes, parts_.regions.block_bytes());
+  if (wanted < live_bytes_) parts_.regions.remove(address_ + wanted, live_bytes_ - wanted);
+  live_bytes_ = std::min(live_bytes_, wanted);
+  file_->set_size(bytes);
+}
+
+// Other addresses, of which there are enough for a file that ends at `end`. What is cached goes to the file first.
+Status BufferedFile::make_room(uint64_t end) {
+  std::lock_guard lock(io_);
+  if (end <= reserved_bytes_) return {};
+  if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
+  const uintptr_t old_address = address_;
+  const uint64_t old_reserved = reserved_bytes_;
+  if (Status status = reserve(end); !status) return status;
+  parts_.mappings.unmap(old_address, old_reserved);
+  return {};
+}
+
+// What the last block holds behind the file's end is zeros again.
+Status BufferedFile::zero_tail(uint64_t bytes) {
+  const uint64_t within = bytes & (parts_.regions.block_bytes() - 1);
+  if (within == 0) return {};
+  const Held held(parts_, block_at(bytes), Access::kWrite);
+  if (!held.status()) return held.status();
+  std::memset(held.data() + within, 0, parts_.regions.block_bytes() - within);
+  return {};
+}
+
+Status BufferedFile::resize(uint64_t bytes) {
+  if (bytes > kFileBytesMax) return too_large();
+  if (Status status = make_room(bytes); !status) return status;
+  std::lock_guard lock(io_);
+  const uint64_t old_size = size_.load_acquire();
+  if (bytes < old_size) {
+    if (Status status = zero_tail(bytes); !status) return status;
+    shrink_region(bytes);
+    size_.store_release(bytes);
+  }
+  // Longer: what is between the two ends is a hole, to be read as such.
+  if (Status status = file_->resize_file(bytes); !status) return status;
+  if (bytes > old_size)
+    if (Status status = grow(bytes); !status) return status;
+  size_.store_release(bytes);
+  return {};
+}
+
+// ---- Writing back ----
+
+Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes) {
+  if (offset >= live_bytes || bytes == 0) return {};
+  const uint64_t block_bytes = parts_.regions.block_bytes();
+  const uint64_t begin = round_down(offset, block_bytes);
+  const uint64_t end = bytes < live_bytes - offset ? round_up(offset + bytes, block_bytes) : live_bytes;
+  return parts_.regions.flush(address_ + begin, end - begin);
+}
+
+Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
+  std::shared_lock lock(io_);
+  std::unique_lock growth(growth_);
+  const uint64_t live_bytes = live_bytes_;
+  growth.unlock();
+  if (Status status = flush_live(offset, bytes, live_bytes); !status || !is_writable_) return status;
+  growth.lock();  // nobody makes the file longer meanwhile, and then finds it cut
+  return file_->settle_size();
+}
+
+Status BufferedFile::sync(bool whole) {
+  if (Status status = flush(); !status) return status;
+  return file_->sync_file(whole);
+}
+
+}  // namespace spw::front

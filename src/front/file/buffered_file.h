@@ -1,0 +1,131 @@
+// One file on the shared cache: what read(2), write(2), ftruncate(2) and fsync(2) ask of it, without a system call where the blocks
+// are in memory. (ScaleCache, sections "Background: buffered I/O" and "Direct flush", in user space.)
+//
+// The file has a range of managed addresses, in which the block at offset o is the block of address() + o. So it is cached, evicted,
+// written behind and read ahead like any region, by either engine, and memory that is mapped from the range is the file's own.
+//
+// Invariants
+//   blocks of the range are live up to the one that holds the file's end, and no further; of an empty file there is no region
+//   bytes behind the file's end are zeros in every block that is cached or read
+//   the store's size is at least size(), and equal to it but while a write makes the file longer
+// Sizes: a write behind the end makes the file longer at once for its users. The file on disk follows when blocks are written, and
+//   has exactly this size after sync(), flush() or resize().
+// Order: a write is seen by whoever reads after it returned. Writes to one block come one after the other; a read may see a part of
+//   a write to several blocks, as with the kernel's files. Writes that make the file longer come one after the other.
+// Errors: a block that cannot be read is EIO and was not touched; what cannot be written stays in memory, dirty, and is tried again:
+//   every sync() until then says so.
+// Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a stripe. They are
+//   held while blocks are read and while the caller's memory is copied; nothing below takes them.
+// Limits: kFileBytesMax, and what managed space has left. A file that outgrows its addresses gets others, kReserveFactor times as
+//   many; addresses are not used again, which is enough for some million files opened and closed.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+
+#include "base/atomic.h"
+#include "cache/cache.h"
+#include "heap/mappings.h"
+#include "region/engine.h"
+#include "region/region_map.h"
+#include "store/file_store.h"
+
+namespace spw::front {
+
+inline constexpr uint64_t kFileBytesMax = uint64_t{1} << 43;
+
+// What files stand on. `copy`: as memcpy; of its two sides one is the caller's memory, which may be managed.
+struct FileParts {
+  cache::SharedCache& cache;
+  region::Engine& engine;
+  region::RegionMap& regions;
+  heap::Mappings& mappings;
+  void (*copy)(void* to, const void* from, size_t bytes);
+};
+
+// The caller's memory of one call, front to back.
+class Pieces {
+ public:
+  using Copy = void (*)(void* to, const void* from, size_t bytes);
+  Pieces(std::span<const iovec> pieces, Copy copy);
+  uint64_t bytes() const { return bytes_; }
+  // The next `bytes` of it; no more than bytes() in all.
+  void put(const std::byte* from, uint64_t bytes);
+  void get(std::byte* to, uint64_t bytes);
+
+ private:
+  template <class Move>
+  void for_each(uint64_t bytes, Move move);
+
+  std::span<const iovec> left_;
+  uint64_t within_ = 0;  // of the first one left
+  uint64_t bytes_ = 0;
+  Copy copy_;
+};
+
+class BufferedFile {
+ public:
+  // The regular file that `fd` has open, for reading and writing or, where that is refused, for reading. `fd` stays the caller's.
+  static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, int fd, const std::string& name);
+  // Drops what is cached. flush() comes before it, or it is lost.
+  ~BufferedFile();
+  BufferedFile(const BufferedFile&) = delete;
+  BufferedFile& operator=(const BufferedFile&) = delete;
+
+  uint64_t size() const { return size_.load_acquire(); }
+  bool is_writable() const { return is_writable_; }
+
+  // How many bytes were moved: fewer than asked for at the file's end, or before an error. An error only where none were.
+  Result<uint64_t> read(uint64_t offset, std::span<const iovec> to);
+  Result<uint64_t> write(uint64_t offset, std::span<const iovec> from);
+  // A write at the file's end; *offset: where that was.
+  Result<uint64_t> append(std::span<const iovec> from, uint64_t* offset);
+  // ftruncate(2).
+  Status resize(uint64_t bytes);
+  // What is dirty of [offset, offset + bytes) reaches the file.
+  Status flush(uint64_t offset = 0, uint64_t bytes = kFileBytesMax);
+  // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
+  Status sync(bool whole);
+
+ private:
+  static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
+  static constexpr uint64_t kReserveFactor = 4;
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Stripe {
+    std::mutex mutex;
+  };
+
+  explicit BufferedFile(const FileParts& parts) : parts_(parts) {}
+  Status reserve(uint64_t end);
+  Status make_room(uint64_t end);
+  Status grow(uint64_t end);
+  void shrink_region(uint64_t bytes);
+  Status zero_tail(uint64_t bytes);
+  Status flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes);
+  Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
+  Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
+  Status write_block(uint64_t offset, Pieces& from, uint64_t bytes);
+  BlockId block_at(uint64_t offset) const;
+
+  const FileParts parts_;
+  bool is_writable_ = false;
+  std::shared_ptr<store::Store> store_;
+  store::FileStore* file_ = nullptr;  // the same
+  std::shared_mutex io_;
+  std::mutex growth_;
+  Atomic<uint64_t> size_{0};
+  uintptr_t address_ = 0;         // changed under io_ alone
+  uint64_t reserved_bytes_ = 0;
+  uint64_t live_bytes_ = 0;       // of the range; changed under growth_, or io_ alone
+  std::array<Stripe, kStripes> stripes_;
+};
+
+}  // namespace spw::front

@@ -1,0 +1,46 @@
+// The buffered files of the process, one object for all descriptors of a file.
+//
+// Invariant: a file that is open, or has blocks that could not be written, is in the table under its device and inode.
+// Threads: any. Limits: none of its own; each file takes two descriptors beside the program's.
+// Between processes: what one writes others see after its flush (close, sync), and it sees what they wrote before it opened the file.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "front/file/buffered_file.h"
+
+namespace spw::front {
+
+class BufferedFiles {
+ public:
+  explicit BufferedFiles(const FileParts& parts) : parts_(parts) {}
+
+  // The regular file that `fd` has open. Each open() has its close().
+  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
+  // With the last one, what is dirty is written and the cache forgets the file. Where that fails, the error is returned, and the file is kept:
+  // sync_all() tries again, and who opens it meanwhile finds what was written to it.
+  Status close(const std::shared_ptr<BufferedFile>& file);
+  // All are tried; the first error.
+  Status sync_all();
+  size_t count() const;
+
+ private:
+  struct Key {
+    uint64_t device = 0, inode = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Entry {
+    std::shared_ptr<BufferedFile> file;
+    uint64_t opens = 0;
+  };
+  std::map<Key, Entry>::iterator find(const BufferedFile* file);
+
+  const FileParts parts_;
+  mutable std::mutex mutex_;
+  std::map<Key, Entry> files_;
+};
+
+}  // namespace spw::front
