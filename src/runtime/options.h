@@ -69,6 +69,7 @@ struct Options {
   uint64_t low_percent = 0;
   uint64_t high_percent = 0;
   std::string map_files;
+  std::string buffer;  // patterns, as map_files
   Curve curve = Curve::kOff;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;

@@ -355,7 +355,7 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
 void Runtime::finish() {
   if (forked_) return;
   InRuntime guard;
-  if (Status status = descriptors_->files().sync_all(); !status)
+  if (Status status = descriptors_->finish(); !status)
     warn("a buffered file was not written whole: " + status.message());
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());

@@ -1,14 +1,11 @@
 #include "runtime/startup.h"
 
-#include <fnmatch.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/atomic.h"
@@ -21,6 +18,8 @@
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
+#include "runtime/file_adapter.h"
+#include "runtime/path_patterns.h"
 #include "store/file_store.h"
 
 extern "C" int __spw_hint_table_error;  // of libspillway_first.so
@@ -60,6 +59,7 @@ void after_fork_in_child() {
   interpose::shadows_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
+  interpose::use_file_calls(nullptr);
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
 }
 
@@ -81,21 +81,10 @@ Result<std::unique_ptr<store::Store>> open_file_store(int fd, bool) {
   return std::unique_ptr<store::Store>(std::move(*opened));
 }
 
-// Patterns are of the whole path, parted by colons.
 bool maps_file(int fd) {
   if (g_options->map_files == kMapFilesByProgram) return g_code->has_hints || g_code->has_translations;
-  char path[PATH_MAX];
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t bytes = ::readlink(link.c_str(), path, sizeof path - 1);
-  if (bytes <= 0) return false;
-  path[bytes] = '\0';
-  std::string_view rest = g_options->map_files;
-  while (!rest.empty()) {
-    const size_t colon = rest.find(':');
-    if (::fnmatch(std::string(rest.substr(0, colon)).c_str(), path, 0) == 0) return true;
-    rest = colon == rest.npos ? std::string_view() : rest.substr(colon + 1);
-  }
-  return false;
+  const std::string path = path_of(fd);
+  return !path.empty() && matches_any(g_options->map_files, path);
 }
 
 void connect(Runtime& runtime) {
@@ -122,6 +111,12 @@ void manage_process() {
     interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
 }
 
+// The first file that is to be buffered makes the runtime.
+front::Descriptors* make_descriptors() {
+  Runtime* runtime = ensure_runtime();
+  return runtime == nullptr ? nullptr : &runtime->descriptors();
+}
+
 const OptionInfo* find_option(std::string_view name) {
   for (const OptionInfo& info : option_infos())
     if (info.name == name) return &info;
@@ -142,6 +137,8 @@ __attribute__((constructor)) void library_loaded() {
   manage_process();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });
+  if (!g_options->buffer.empty())
+    interpose::use_file_calls(new FileAdapter(&make_descriptors, g_options->buffer, &warn));
 }
 
 __attribute__((destructor)) void process_ends() {

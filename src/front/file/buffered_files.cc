@@ -26,25 +26,25 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   return entry.file;
 }
 
-std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::find(const BufferedFile* file) {
+std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(const BufferedFile* file) {
   return std::find_if(files_.begin(), files_.end(), [&](const auto& one) { return one.second.file.get() == file; });
 }
 
 Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   {
     std::lock_guard lock(mutex_);
-    const auto entry = find(file.get());
+    const auto entry = entry_of(file.get());
     SPW_CHECK(entry != files_.end() && entry->second.opens > 0);
     if (--entry->second.opens > 0) return {};
   }
   const Status status = file->flush();
   if (!status) return status;
   std::lock_guard lock(mutex_);
-  if (const auto entry = find(file.get()); entry != files_.end() && entry->second.opens == 0) files_.erase(entry);
+  if (const auto entry = entry_of(file.get()); entry != files_.end() && entry->second.opens == 0) files_.erase(entry);
   return {};
 }
 
-Status BufferedFiles::sync_all() {
+Status BufferedFiles::for_all(Status (*what)(BufferedFile&)) {
   std::vector<std::shared_ptr<BufferedFile>> files;
   {
     std::lock_guard lock(mutex_);
@@ -52,8 +52,14 @@ Status BufferedFiles::sync_all() {
   }
   Status first_failure;
   for (const auto& file : files)
-    if (Status status = file->sync(false); !status && first_failure) first_failure = status;
+    if (Status status = what(*file); !status && first_failure) first_failure = status;
   return first_failure;
+}
+
+std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inode) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = files_.find(Key{device, inode});
+  return entry == files_.end() ? nullptr : entry->second.file;
 }
 
 size_t BufferedFiles::count() const {

@@ -23,8 +23,11 @@ class BufferedFiles {
   // With the last one, what is dirty is written and the cache forgets the file. Where that fails, the error is returned, and the file is kept:
   // sync_all() tries again, and who opens it meanwhile finds what was written to it.
   Status close(const std::shared_ptr<BufferedFile>& file);
-  // All are tried; the first error.
-  Status sync_all();
+  // The file with this number, if it is in the table.
+  std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
+  // All are tried; the first error. flush_all(): they reach the kernel.
+  Status sync_all() { return for_all([](BufferedFile& file) { return file.sync(false); }); }
+  Status flush_all() { return for_all([](BufferedFile& file) { return file.flush(); }); }
   size_t count() const;
 
  private:
@@ -36,7 +39,8 @@ class BufferedFiles {
     std::shared_ptr<BufferedFile> file;
     uint64_t opens = 0;
   };
-  std::map<Key, Entry>::iterator find(const BufferedFile* file);
+  std::map<Key, Entry>::iterator entry_of(const BufferedFile* file);
+  Status for_all(Status (*what)(BufferedFile&));
 
   const FileParts parts_;
   mutable std::mutex mutex_;

@@ -31,8 +31,10 @@ Result<uint64_t> OpenFile::read_at(uint64_t offset, std::span<const iovec> to) {
 
 // O_SYNC and O_DSYNC.
 Result<uint64_t> OpenFile::write_through(uint64_t offset, const Result<uint64_t>& written) {
-  if ((flags_ & (O_SYNC | O_DSYNC)) == 0 || !written || *written == 0) return written;
+  const bool is_durable = (flags_ & (O_SYNC | O_DSYNC)) != 0;
+  if ((!is_durable && !owner_->writes_through()) || !written || *written == 0) return written;
   if (Status status = file_->flush(offset, *written); !status) return status;
+  if (!is_durable) return written;
   if (Status status = file_->sync((flags_ & O_SYNC) == O_SYNC); !status) return status;
   return written;
 }
@@ -120,6 +122,7 @@ Status Descriptors::attach(int fd, int flags, const std::string& name) {
   OpenFile* open = take();
   open->file_ = std::move(*file);
   open->flags_ = flags;
+  open->owner_ = this;
   open->offset_ = 0;
   open->refs_.store_release(1);
   chunk_for(fd).entries[entry_of(fd)].store_release(open);

@@ -23,6 +23,8 @@
 
 namespace spw::front {
 
+class Descriptors;
+
 class OpenFile {
  public:
   // At the file's own place, which it moves on. EBADF where it is open for the other way only.
@@ -42,6 +44,7 @@ class OpenFile {
   Result<uint64_t> write_through(uint64_t offset, const Result<uint64_t>& written);
   Status check(bool is_write) const;
 
+  Descriptors* owner_ = nullptr;
   Atomic<uint32_t> refs_{0};
   OpenFile* next_free_ = nullptr;
   std::shared_ptr<BufferedFile> file_;
@@ -85,6 +88,12 @@ class Descriptors {
   // It is not buffered any more; *was: it had been. With the last one of a file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
+  // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
+  Status finish() {
+    writes_through_.store_release(true);
+    return files_.flush_all();
+  }
+  bool writes_through() const { return writes_through_.load_acquire(); }
 
  private:
   static constexpr int kChunkShift = 10;
@@ -99,6 +108,7 @@ class Descriptors {
   Status leave(OpenFile* file);
 
   BufferedFiles files_;
+  Atomic<bool> writes_through_{false};
   Atomic<Chunk*> chunks_[kDescriptorsMax >> kChunkShift];
   std::mutex mutex_;  // guards what follows, and the making of chunks
   OpenFile* free_ = nullptr;

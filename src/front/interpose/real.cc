@@ -57,6 +57,13 @@ const RealFunctions& find_real_functions() {
 
 }  // namespace detail
 
+const RealFunctions& libc() {
+  (void)real();
+  return table;
+}
+
+void stand_in_for_libc(const RealFunctions& other) { detail::real_functions.store_release(&other); }
+
 bool resolving() { return finding_here; }
 
 }  // namespace spw::interpose

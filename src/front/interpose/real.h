@@ -1,6 +1,7 @@
 // libc's own versions of the functions this library exports under their ordinary names, found once.
 //
-// Code of the runtime that must not come back to its own exports calls real().NAME.
+// Code of the runtime that must not come back to its own exports calls real().NAME. Where files are buffered, other functions stand in
+// for some of libc's there (buffered.cc), which pass on what the runtime itself calls.
 // Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global scope
 // before libc (linked before it, or preloaded). While the table is being filled, this thread's exported allocations are
 // served from a small static buffer (resolving(), exports.cc), because dlsym may allocate.
@@ -74,6 +75,11 @@ inline const RealFunctions& real() {
   const RealFunctions* found = detail::real_functions.load_acquire();
   return found != nullptr ? *found : detail::find_real_functions();
 }
+
+// libc's own ones whatever stands in for them.
+const RealFunctions& libc();
+// From now on real() is `table`, which stays.
+void stand_in_for_libc(const RealFunctions& table);
 
 // This thread is inside find_real_functions().
 bool resolving();

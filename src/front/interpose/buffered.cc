@@ -1,0 +1,391 @@
+// libc's functions as real() has them while files are buffered: each asks file_calls() first.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "front/interpose/bounce.h"
+#include "front/interpose/descriptors.h"
+#include "front/interpose/file_calls.h"
+#include "front/interpose/real.h"
+
+namespace spw::interpose {
+
+namespace {
+
+Atomic<FileCalls*> g_calls{nullptr};
+
+int64_t answer(int64_t result) { return result < 0 ? fail(static_cast<int>(-result)) : result; }
+
+// What the calls say of a descriptor, or what libc does.
+template <class Ask, class Libc>
+auto either(Ask ask, Libc libc_call) -> decltype(libc_call()) {
+  if (FileCalls* calls = file_calls())
+    if (const int64_t result = ask(*calls); result != kNotBuffered)
+      return static_cast<decltype(libc_call())>(answer(result));
+  return libc_call();
+}
+
+std::span<const iovec> span_of(const iovec* pieces, int count) {
+  return {pieces, static_cast<size_t>(std::max(count, 0))};
+}
+iovec one(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
+
+// ---- Transfers ----
+
+ssize_t read(int fd, void* buffer, size_t bytes) {
+  const iovec to = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, kOwnPlace); },
+                [&] { return libc().read(fd, buffer, bytes); });
+}
+ssize_t write(int fd, const void* buffer, size_t bytes) {
+  const iovec from = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, kOwnPlace); },
+                [&] { return libc().write(fd, buffer, bytes); });
+}
+ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  const iovec to = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, offset); },
+                [&] { return libc().pread(fd, buffer, bytes, offset); });
+}
+ssize_t pwrite(int fd, const void* buffer, size_t bytes, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  const iovec from = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, offset); },
+                [&] { return libc().pwrite(fd, buffer, bytes, offset); });
+}
+ssize_t readv(int fd, const iovec* pieces, int count) {
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), kOwnPlace); },
+                [&] { return libc().readv(fd, pieces, count); });
+}
+ssize_t writev(int fd, const iovec* pieces, int count) {
+  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), kOwnPlace); },
+                [&] { return libc().writev(fd, pieces, count); });
+}
+ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+                [&] { return libc().preadv(fd, pieces, count, offset); });
+}
+ssize_t pwritev(int fd, const iovec* pieces, int count, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), offset); },
+                [&] { return libc().pwritev(fd, pieces, count, offset); });
+}
+ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+                [&] { return libc().preadv2(fd, pieces, count, offset, flags); });
+}
+// RWF_SYNC and RWF_DSYNC are heeded, by a sync of all of the file; RWF_APPEND is not known here.
+ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if ((flags & RWF_APPEND) != 0 && c.is_buffered(fd)) return -EOPNOTSUPP;
+        const int64_t wrote = c.write(fd, span_of(pieces, count), offset);
+        if (wrote <= 0 || (flags & (RWF_SYNC | RWF_DSYNC)) == 0) return wrote;
+        const int64_t synced = c.sync(fd, (flags & RWF_SYNC) != 0);
+        return synced == 0 ? wrote : synced;
+      },
+      [&] { return libc().pwritev2(fd, pieces, count, offset, flags); });
+}
+
+// From one descriptor to another where the kernel cannot do it by itself. Offsets: nullptr is the open file's own place.
+ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t bytes) {
+  Bounce bounce(bytes);
+  if (bounce.bytes() == 0 && bytes > 0) return fail(ENOMEM);
+  size_t done = 0;
+  while (done < bytes) {
+    const size_t wanted = std::min(bytes - done, bounce.bytes());
+    const ssize_t got = from_offset ? pread(from, bounce.data(), wanted, *from_offset) : read(from, bounce.data(), wanted);
+    if (got <= 0) return done > 0 ? static_cast<ssize_t>(done) : got;
+    const auto have = static_cast<size_t>(got);
+    const ssize_t put = to_offset ? pwrite(to, bounce.data(), have, *to_offset) : write(to, bounce.data(), have);
+    const size_t moved = put > 0 ? static_cast<size_t>(put) : 0;
+    if (from_offset) *from_offset += static_cast<off_t>(moved);
+    if (to_offset) *to_offset += static_cast<off_t>(moved);
+    if (!from_offset && moved < have) real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
+    done += moved;
+    if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    if (moved < wanted) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+bool any_buffered(int one_fd, int other_fd) {
+  FileCalls* calls = file_calls();
+  return calls != nullptr && (calls->is_buffered(one_fd) || calls->is_buffered(other_fd));
+}
+ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
+  if (!any_buffered(from, to)) return libc().sendfile(to, from, offset, bytes);
+  return carry(from, offset, to, nullptr, bytes);
+}
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
+  if (!any_buffered(from, to)) return libc().copy_file_range(from, from_offset, to, to_offset, bytes, flags);
+  return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes);
+}
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
+  if (!any_buffered(from, to)) return libc().splice(from, from_offset, to, to_offset, bytes, flags);
+  return fail(EINVAL);  // as of files that cannot be spliced
+}
+
+// ---- Opening ----
+
+int noted(int fd, int flags) {
+  if (fd >= 0)
+    if (FileCalls* calls = file_calls()) calls->opened(fd, flags);
+  return fd;
+}
+int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = va_arg(more, mode_t);  // our callers always give one
+  va_end(more);
+  return noted(libc().open(path, flags, mode), flags);
+}
+int openat(int directory, const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = va_arg(more, mode_t);
+  va_end(more);
+  return noted(libc().openat(directory, path, flags, mode), flags);
+}
+int creat(const char* path, mode_t mode) { return noted(libc().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC); }
+int mkstemp(char* pattern) { return noted(libc().mkstemp(pattern), O_RDWR | O_CREAT); }
+int mkostemp(char* pattern, int flags) { return noted(libc().mkostemp(pattern, flags), O_RDWR | O_CREAT | flags); }
+
+// A stream's functions, by way of its descriptor.
+int fd_of(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
+ssize_t stream_read(void* cookie, char* buffer, size_t bytes) { return real().read(fd_of(cookie), buffer, bytes); }
+ssize_t stream_write(void* cookie, const char* buffer, size_t bytes) {
+  const ssize_t wrote = real().write(fd_of(cookie), buffer, bytes);
+  return wrote < 0 ? 0 : wrote;  // what a cookie's error is
+}
+int stream_seek(void* cookie, off64_t* offset, int whence) {
+  const off_t at = real().lseek(fd_of(cookie), *offset, whence);
+  if (at < 0) return -1;
+  *offset = at;
+  return 0;
+}
+int stream_close(void* cookie) { return real().close(fd_of(cookie)); }
+
+// libc's streams read and write by system calls of their own.
+FILE* stream_of(int fd, const char* mode) {
+  FILE* file = ::fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), mode,
+                             {&stream_read, &stream_write, &stream_seek, &stream_close});
+  if (file != nullptr) file->_fileno = fd;
+  return file;
+}
+// The flags of open(2) for a mode of fopen(3); -1: it is none.
+int flags_of(const char* mode) {
+  const bool updates = strchr(mode, '+') != nullptr;
+  const int both = updates ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+  const int more = (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
+  switch (mode[0]) {
+    case 'r':
+      return both | more;
+    case 'w':
+      return both | O_CREAT | O_TRUNC | more;
+    case 'a':
+      return both | O_CREAT | O_APPEND | more;
+    default:
+      return -1;
+  }
+}
+FILE* fopen(const char* path, const char* mode) {
+  FileCalls* calls = file_calls();
+  const int flags = flags_of(mode);
+  if (calls == nullptr || flags < 0) return libc().fopen(path, mode);
+  const int fd = libc().open(path, flags, 0666);
+  if (fd < 0) return nullptr;
+  FILE* file = calls->opened(fd, flags) ? stream_of(fd, mode) : ::fdopen(fd, mode);
+  if (file == nullptr) {
+    const int saved_errno = errno;
+    real().close(fd);
+    errno = saved_errno;
+  }
+  return file;
+}
+FILE* fdopen(int fd, const char* mode) noexcept {
+  FileCalls* calls = file_calls();
+  return calls != nullptr && calls->is_buffered(fd) ? stream_of(fd, mode) : libc().fdopen(fd, mode);
+}
+// A stream that is given another file: the standard ones, mostly, which have to stay where they are in memory. The kernel serves it.
+FILE* freopen(const char* path, const char* mode, FILE* file) {
+  if (FileCalls* calls = file_calls()) {
+    const int fd = ::fileno(file);
+    if (fd >= 0) calls->close(fd);
+  }
+  return libc().freopen(path, mode, file);
+}
+
+// ---- Closing and duplicating ----
+
+int close(int fd) {
+  FileCalls* calls = file_calls();
+  const int64_t written = calls != nullptr ? calls->close(fd) : kNotBuffered;
+  const int closed = libc().close(fd);
+  return written == kNotBuffered || written == 0 || closed != 0 ? closed : static_cast<int>(answer(written));
+}
+int duplicated(int from, int to) {
+  if (to >= 0 && from != to)
+    if (FileCalls* calls = file_calls()) calls->duplicated(from, to);
+  return to;
+}
+int dup(int fd) noexcept { return duplicated(fd, libc().dup(fd)); }
+int dup2(int fd, int to) noexcept { return duplicated(fd, libc().dup2(fd, to)); }
+int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, libc().dup3(fd, to, flags)); }
+int fcntl(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  const int result = libc().fcntl(fd, command, argument);
+  return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, result) : result;
+}
+
+// ---- Places and sizes ----
+
+off_t lseek(int fd, off_t offset, int whence) noexcept {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if (whence != SEEK_DATA && whence != SEEK_HOLE) return c.seek(fd, offset, whence);
+        if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
+        const off_t found = libc().lseek(fd, offset, whence);
+        return found < 0 ? -errno : c.seek(fd, found, SEEK_SET);
+      },
+      [&] { return libc().lseek(fd, offset, whence); });
+}
+int ftruncate(int fd, off_t bytes) noexcept {
+  return either([&](FileCalls& c) { return c.resize(fd, bytes); }, [&] { return libc().ftruncate(fd, bytes); });
+}
+int truncate(const char* path, off_t bytes) noexcept {
+  struct stat info;
+  FileCalls* calls = file_calls();
+  if (calls == nullptr || libc().stat(path, &info) != 0) return libc().truncate(path, bytes);
+  const int64_t result = calls->resize_file(info.st_dev, info.st_ino, bytes);
+  return result == kNotBuffered ? libc().truncate(path, bytes) : static_cast<int>(answer(result));
+}
+int fsync(int fd) {
+  return either([&](FileCalls& c) { return c.sync(fd, true); }, [&] { return libc().fsync(fd); });
+}
+int fdatasync(int fd) {
+  return either([&](FileCalls& c) { return c.sync(fd, false); }, [&] { return libc().fdatasync(fd); });
+}
+int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
+  return either([&](FileCalls& c) { return c.flush(fd); },
+                [&] { return libc().sync_file_range(fd, offset, bytes, flags); });
+}
+// The kernel takes the space, of the file as it is; then the file is as long as the kernel says.
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
+        if ((mode & ~FALLOC_FL_KEEP_SIZE) != 0) return -EOPNOTSUPP;
+        if (libc().fallocate(fd, mode, offset, bytes) != 0) return -errno;
+        struct stat info;
+        if (libc().fstat(fd, &info) != 0) return -errno;
+        return info.st_size > c.size(fd) ? c.resize(fd, info.st_size) : 0;
+      },
+      [&] { return libc().fallocate(fd, mode, offset, bytes); });
+}
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  if (FileCalls* calls = file_calls(); calls != nullptr && calls->is_buffered(fd)) {
+    const int saved_errno = errno;
+    const int error = fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
+    errno = saved_errno;
+    return error;
+  }
+  return libc().posix_fallocate(fd, offset, bytes);
+}
+
+template <class Stat>
+int with_size(int result, Stat* out) {
+  FileCalls* calls = file_calls();
+  if (result != 0 || calls == nullptr || !S_ISREG(out->st_mode)) return result;
+  if (const int64_t size = calls->size_of(out->st_dev, out->st_ino); size != kNotBuffered) out->st_size = size;
+  return result;
+}
+int stat(const char* path, struct stat* out) noexcept { return with_size(libc().stat(path, out), out); }
+int lstat(const char* path, struct stat* out) noexcept { return with_size(libc().lstat(path, out), out); }
+int fstat(int fd, struct stat* out) noexcept { return with_size(libc().fstat(fd, out), out); }
+int fstatat(int directory, const char* path, struct stat* out, int flags) noexcept {
+  return with_size(libc().fstatat(directory, path, out, flags), out);
+}
+int stat64(const char* path, struct stat64* out) noexcept { return with_size(libc().stat64(path, out), out); }
+int lstat64(const char* path, struct stat64* out) noexcept { return with_size(libc().lstat64(path, out), out); }
+int fstat64(int fd, struct stat64* out) noexcept { return with_size(libc().fstat64(fd, out), out); }
+int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept {
+  return with_size(libc().fstatat64(directory, path, out, flags), out);
+}
+int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) noexcept {
+  const int result = libc().statx(directory, path, flags, mask, out);
+  FileCalls* calls = file_calls();
+  if (result != 0 || calls == nullptr || !S_ISREG(out->stx_mode)) return result;
+  const int64_t size = calls->size_of(makedev(out->stx_dev_major, out->stx_dev_minor), out->stx_ino);
+  if (size != kNotBuffered) out->stx_size = static_cast<uint64_t>(size);
+  return result;
+}
+
+// What the kernel maps is what has reached the file.
+void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  if ((flags & MAP_ANONYMOUS) == 0)
+    if (FileCalls* calls = file_calls()) (void)calls->flush(fd);
+  return libc().mmap(address, bytes, protection, flags, fd, offset);
+}
+
+// ---- Ends ----
+
+void flush_all() {
+  if (FileCalls* calls = file_calls()) calls->flush_all();
+}
+int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
+  flush_all();
+  return libc().execve(path, arguments, environment);
+}
+int execvpe(const char* path, char* const* arguments, char* const* environment) noexcept {
+  flush_all();
+  return libc().execvpe(path, arguments, environment);
+}
+int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
+  flush_all();
+  return libc().fexecve(fd, arguments, environment);
+}
+__attribute__((noreturn)) void exit_at_once(int code) {
+  flush_all();
+  libc()._exit(code);
+}
+
+}  // namespace
+
+FileCalls* file_calls() { return InRuntime::here() ? nullptr : g_calls.load_acquire(); }
+
+void use_file_calls(FileCalls* calls) {
+  g_calls.store_release(calls);
+  if (calls == nullptr) return;
+  static RealFunctions table;
+  table = libc();
+#define SPW_BUFFERED(name) table.name = &name
+  SPW_BUFFERED(read), SPW_BUFFERED(write), SPW_BUFFERED(pread), SPW_BUFFERED(pwrite), SPW_BUFFERED(readv);
+  SPW_BUFFERED(writev), SPW_BUFFERED(preadv), SPW_BUFFERED(pwritev), SPW_BUFFERED(preadv2), SPW_BUFFERED(pwritev2);
+  SPW_BUFFERED(sendfile), SPW_BUFFERED(copy_file_range), SPW_BUFFERED(splice), SPW_BUFFERED(open), SPW_BUFFERED(openat);
+  SPW_BUFFERED(creat), SPW_BUFFERED(mkstemp), SPW_BUFFERED(mkostemp), SPW_BUFFERED(fopen), SPW_BUFFERED(fdopen);
+  SPW_BUFFERED(freopen), SPW_BUFFERED(close), SPW_BUFFERED(dup), SPW_BUFFERED(dup2), SPW_BUFFERED(dup3);
+  SPW_BUFFERED(fcntl), SPW_BUFFERED(lseek), SPW_BUFFERED(ftruncate), SPW_BUFFERED(truncate), SPW_BUFFERED(fsync);
+  SPW_BUFFERED(fdatasync), SPW_BUFFERED(sync_file_range), SPW_BUFFERED(fallocate), SPW_BUFFERED(posix_fallocate);
+  SPW_BUFFERED(stat), SPW_BUFFERED(lstat), SPW_BUFFERED(fstat), SPW_BUFFERED(fstatat), SPW_BUFFERED(stat64);
+  SPW_BUFFERED(lstat64), SPW_BUFFERED(fstat64), SPW_BUFFERED(fstatat64), SPW_BUFFERED(statx), SPW_BUFFERED(mmap);
+  SPW_BUFFERED(execve), SPW_BUFFERED(execvpe), SPW_BUFFERED(fexecve);
+#undef SPW_BUFFERED
+  table.fcntl64 = &fcntl;
+  table._exit = &exit_at_once;
+  stand_in_for_libc(table);
+}
+
+}  // namespace spw::interpose
