@@ -44,7 +44,8 @@ bool are_pieces(const iovec* pieces, int count) {
 }
 
 int open_buffered(const char* path, int flags, unsigned mode) {
-  if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0) return bad_argument("spw_open() opens regular files");
+  if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0)
+    return bad_argument("spw_open() opens regular files");
   Call call;
   const int fd = ::open(path, flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
@@ -71,7 +72,9 @@ int close_buffered(int fd) {
 using namespace spw;
 using namespace spw::api;
 
-SPW_PUBLIC int spw_open(const char* path, int flags, unsigned mode) { return open_buffered(path, flags, mode); }
+SPW_PUBLIC int spw_open(const char* path, int flags, unsigned mode) {
+  return open_buffered(path, flags, mode);
+}
 SPW_PUBLIC int spw_close(int fd) { return close_buffered(fd); }
 
 SPW_PUBLIC int64_t spw_read(int fd, void* buffer, size_t bytes) {
@@ -113,12 +116,15 @@ SPW_PUBLIC int64_t spw_lseek(int fd, int64_t offset, int whence) {
 }
 SPW_PUBLIC int spw_ftruncate(int fd, int64_t bytes) {
   if (bytes < 0) return bad_argument("a size is not negative");
-  return static_cast<int>(with_file(
-      fd, [&](const Descriptors::Ref& file) { return result_of(file->resize(static_cast<uint64_t>(bytes))); }));
+  return static_cast<int>(with_file(fd, [&](const Descriptors::Ref& file) {
+    return result_of(file->resize(static_cast<uint64_t>(bytes)));
+  }));
 }
 SPW_PUBLIC int spw_fdatasync(int fd) {
-  return static_cast<int>(with_file(fd, [](const Descriptors::Ref& file) { return result_of(file->sync(false)); }));
+  return static_cast<int>(
+      with_file(fd, [](const Descriptors::Ref& file) { return result_of(file->sync(false)); }));
 }
 SPW_PUBLIC int spw_fsync(int fd) {
-  return static_cast<int>(with_file(fd, [](const Descriptors::Ref& file) { return result_of(file->sync(true)); }));
+  return static_cast<int>(
+      with_file(fd, [](const Descriptors::Ref& file) { return result_of(file->sync(true)); }));
 }

@@ -49,7 +49,8 @@ int64_t FileAdapter::read(int fd, std::span<const iovec> to, int64_t offset) {
 
 int64_t FileAdapter::write(int fd, std::span<const iovec> from, int64_t offset) {
   return with(fd, [&](const Descriptors::Ref& file) {
-    return moved(offset == kOwnPlace ? file->write(from) : file->write_at(static_cast<uint64_t>(offset), from));
+    return moved(offset == kOwnPlace ? file->write(from)
+                                     : file->write_at(static_cast<uint64_t>(offset), from));
   });
 }
 
@@ -108,11 +109,11 @@ void FileAdapter::duplicated(int from, int to) {
   (void)descriptors->share(from, to);
 }
 
-void FileAdapter::flush_all() {
+void FileAdapter::settle() {
   Descriptors* descriptors = descriptors_.load_acquire();
   if (descriptors == nullptr) return;
   InRuntime guard;
-  if (Status status = descriptors->files().flush_all(); !status)
+  if (Status status = descriptors->settle(); !status)
     warn_("a buffered file was not written whole: " + status.message());
 }
 

@@ -30,7 +30,7 @@ class FileAdapter final : public interpose::FileCalls {
   int64_t resize_file(uint64_t device, uint64_t inode, int64_t bytes) override;
   int64_t close(int fd) override;
   void duplicated(int from, int to) override;
-  void flush_all() override;
+  void settle() override;
 
  private:
   template <class With>

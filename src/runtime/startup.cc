@@ -49,6 +49,7 @@ bool admit_fault(const Fault& fault) {
 }
 
 void before_fork() {
+  if (interpose::FileCalls* calls = interpose::file_calls()) calls->settle();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
 }
 void after_fork_in_parent() {

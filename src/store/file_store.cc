@@ -112,7 +112,7 @@ Status FileStore::settle_size() {
   const auto now = platform::file_size(buffered_);
   if (!now) return now.status();
   const uint64_t wanted = growth_.size_bytes.load_acquire();
-  return *now == wanted ? Status::ok() : resize_file(wanted);
+  return *now >= wanted ? Status::ok() : resize_file(wanted);
 }
 
 Status FileStore::sync_file(bool whole) {

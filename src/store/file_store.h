@@ -50,7 +50,7 @@ class FileStore final : public Store {
   void set_size(uint64_t bytes);
   // The same, and the file itself: what it gains is a hole.
   Status resize_file(uint64_t bytes);
-  // The file itself is as long as set_size() said last. No set_size() meanwhile.
+  // The file itself is at least as long as set_size() said last; one that somebody else has made longer stays. No set_size() meanwhile.
   Status settle_size();
   // What has been written is durable; `whole`: all of the file's metadata, too.
   Status sync_file(bool whole);

@@ -47,7 +47,8 @@ class Files : public ::testing::Test {
     return text;
   }
   static void expect_write(int fd, uint64_t offset, const std::string& text) {
-    EXPECT_EQ(spw_pwrite(fd, text.data(), text.size(), static_cast<int64_t>(offset)), static_cast<int64_t>(text.size()))
+    EXPECT_EQ(spw_pwrite(fd, text.data(), text.size(), static_cast<int64_t>(offset)),
+              static_cast<int64_t>(text.size()))
         << spw_error_message();
   }
 
@@ -214,7 +215,8 @@ TEST_F(Files, threads_append_whole_records) {
       const int fd = open(O_WRONLY | O_CREAT | O_APPEND);
       for (int i = 0; i < kRecords; ++i) {
         char record[64];
-        const int bytes = std::snprintf(record, sizeof record, "<%d %d %.*s>", t, i, i % 40, "........................................");
+        const int bytes = std::snprintf(record, sizeof record, "<%d %d %.*s>", t, i, i % 40,
+                                        "........................................");
         EXPECT_EQ(spw_write(fd, record, static_cast<size_t>(bytes)), bytes);
       }
       EXPECT_EQ(spw_close(fd), 0);

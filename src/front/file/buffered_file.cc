@@ -19,7 +19,9 @@ namespace {
 class Held {
  public:
   Held(const FileParts& parts, BlockId block, Access access)
-      : cache_(parts.cache), client_(parts.engine.client()), status_(cache_.pin_quietly(client_, block, access, &pin_)) {}
+      : cache_(parts.cache),
+        client_(parts.engine.client()),
+        status_(cache_.pin_quietly(client_, block, access, &pin_)) {}
   ~Held() {
     if (status_) cache_.unpin(client_, pin_.frame);
   }
@@ -80,7 +82,8 @@ void Pieces::get(std::byte* to, uint64_t bytes) {
   });
 }
 
-Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd, const std::string& name) {
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd,
+                                                         const std::string& name) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   auto own = platform::open_file(path, O_RDWR);
   const bool is_writable = own.is_ok();
@@ -199,7 +202,10 @@ Result<uint64_t> BufferedFile::write_longer(uint64_t offset, Pieces& from, uint6
     if (Status status = grow(end); !status) return status;
   auto written = write_at(offset, from, bytes);
   const uint64_t new_size = std::max(old_size, written && *written > 0 ? offset + *written : 0);
-  if (new_size < end && end > old_size) shrink_region(new_size);
+  if (new_size < end && end > old_size) {  // it may be in the file already
+    shrink_region(new_size);
+    (void)file_->resize_file(new_size);
+  }
   size_.store_release(new_size);
   return written;
 }
@@ -227,7 +233,9 @@ Status BufferedFile::grow(uint64_t end) {
   file_->set_size(std::max(end, file_->size_bytes()));
   if (wanted <= live_bytes_) return {};
   if (live_bytes_ == 0) {
-    if (Status status = parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kSharedFile}); !status)
+    if (Status status =
+            parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kSharedFile});
+        !status)
       return status;
   } else {
     parts_.regions.extend(address_ + live_bytes_, wanted - live_bytes_);

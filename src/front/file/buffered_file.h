@@ -122,9 +122,9 @@ class BufferedFile {
   std::shared_mutex io_;
   std::mutex growth_;
   Atomic<uint64_t> size_{0};
-  uintptr_t address_ = 0;         // changed under io_ alone
+  uintptr_t address_ = 0;  // changed under io_ alone
   uint64_t reserved_bytes_ = 0;
-  uint64_t live_bytes_ = 0;       // of the range; changed under growth_, or io_ alone
+  uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
   std::array<Stripe, kStripes> stripes_;
 };
 

@@ -26,8 +26,10 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   return entry.file;
 }
 
-std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(const BufferedFile* file) {
-  return std::find_if(files_.begin(), files_.end(), [&](const auto& one) { return one.second.file.get() == file; });
+std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(
+    const BufferedFile* file) {
+  return std::find_if(files_.begin(), files_.end(),
+                      [&](const auto& one) { return one.second.file.get() == file; });
 }
 
 Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
@@ -40,7 +42,8 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   const Status status = file->flush();
   if (!status) return status;
   std::lock_guard lock(mutex_);
-  if (const auto entry = entry_of(file.get()); entry != files_.end() && entry->second.opens == 0) files_.erase(entry);
+  if (const auto entry = entry_of(file.get()); entry != files_.end() && entry->second.opens == 0)
+    files_.erase(entry);
   return {};
 }
 

@@ -26,8 +26,12 @@ class BufferedFiles {
   // The file with this number, if it is in the table.
   std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
   // All are tried; the first error. flush_all(): they reach the kernel.
-  Status sync_all() { return for_all([](BufferedFile& file) { return file.sync(false); }); }
-  Status flush_all() { return for_all([](BufferedFile& file) { return file.flush(); }); }
+  Status sync_all() {
+    return for_all([](BufferedFile& file) { return file.sync(false); });
+  }
+  Status flush_all() {
+    return for_all([](BufferedFile& file) { return file.flush(); });
+  }
   size_t count() const;
 
  private:

@@ -12,7 +12,8 @@ namespace spw::front {
 Status OpenFile::check(bool is_write) const {
   const int mode = flags_ & O_ACCMODE;
   if (mode == (is_write ? O_RDONLY : O_WRONLY))
-    return Status::sentence(EBADF, is_write ? "the descriptor is open for reading only" : "the descriptor is open for writing only");
+    return Status::sentence(EBADF, is_write ? "the descriptor is open for reading only"
+                                            : "the descriptor is open for writing only");
   return {};
 }
 
@@ -68,8 +69,14 @@ Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
 }
 
 Status OpenFile::resize(uint64_t bytes) {
-  if ((flags_ & O_ACCMODE) == O_RDONLY) return Status::sentence(EINVAL, "the descriptor is open for reading only");
+  if ((flags_ & O_ACCMODE) == O_RDONLY)
+    return Status::sentence(EINVAL, "the descriptor is open for reading only");
   return file_->resize(bytes);
+}
+
+uint64_t OpenFile::place() {
+  std::lock_guard lock(mutex_);
+  return offset_;
 }
 
 // ---- Descriptors ----
@@ -93,6 +100,22 @@ Descriptors::Chunk& Descriptors::chunk_for(int fd) {
   return *slot.load_acquire();
 }
 
+template <class Visit>
+void Descriptors::for_each(Visit visit) {
+  for (int chunk = 0; chunk < kDescriptorsMax >> kChunkShift; ++chunk) {
+    if (chunks_[chunk].load_acquire() == nullptr) continue;
+    for (int entry = 0; entry < 1 << kChunkShift; ++entry) {
+      const int fd = (chunk << kChunkShift) + entry;
+      if (const Ref file = find(fd)) visit(fd, file);
+    }
+  }
+}
+
+Status Descriptors::settle() {
+  for_each([](int fd, const Ref& file) { (void)::lseek(fd, static_cast<off_t>(file->place()), SEEK_SET); });
+  return files_.flush_all();
+}
+
 OpenFile* Descriptors::take() {
   if (free_ == nullptr) return new OpenFile;
   return std::exchange(free_, free_->next_free_);
@@ -109,7 +132,8 @@ Status Descriptors::leave(OpenFile* file) {
 }
 
 Status Descriptors::attach(int fd, int flags, const std::string& name) {
-  if (static_cast<unsigned>(fd) >= kDescriptorsMax) return Status::sentence(EMFILE, "the descriptor is too high");
+  if (static_cast<unsigned>(fd) >= kDescriptorsMax)
+    return Status::sentence(EMFILE, "the descriptor is too high");
   auto file = files_.open(fd, name);
   if (!file) return file.status();
   if ((flags & O_ACCMODE) != O_RDONLY && !(*file)->is_writable()) {

@@ -36,6 +36,8 @@ class OpenFile {
   Result<uint64_t> seek(int64_t offset, int whence);
   Status resize(uint64_t bytes);
   Status sync(bool whole) { return file_->sync(whole); }
+  // The place where the next read or write of its own will be.
+  uint64_t place();
   BufferedFile& file() { return *file_; }
   int flags() const { return flags_; }
 
@@ -48,8 +50,8 @@ class OpenFile {
   Atomic<uint32_t> refs_{0};
   OpenFile* next_free_ = nullptr;
   std::shared_ptr<BufferedFile> file_;
-  int flags_ = 0;      // of open(2)
-  std::mutex mutex_;   // guards offset_, and orders those who use it
+  int flags_ = 0;     // of open(2)
+  std::mutex mutex_;  // guards offset_, and orders those who use it
   uint64_t offset_ = 0;
 };
 
@@ -80,7 +82,8 @@ class Descriptors {
   // `fd`, open with `flags`, of a regular file, is buffered from now on.
   Status attach(int fd, int flags, const std::string& name);
   Ref find(int fd) {
-    if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr) return {};
+    if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr)
+      return {};
     return find_in(*chunks_[chunk_of(fd)].load_acquire(), fd);
   }
   // `to` shares the open file of `from` (dup(2)); what `to` was before is detached. False: `from` is not buffered.
@@ -88,6 +91,8 @@ class Descriptors {
   // It is not buffered any more; *was: it had been. With the last one of a file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
+  // What is buffered reaches the kernel, whose descriptors stand where ours do: for a process that is about to have them, too.
+  Status settle();
   // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
   Status finish() {
     writes_through_.store_release(true);
@@ -101,6 +106,8 @@ class Descriptors {
     Atomic<OpenFile*> entries[1 << kChunkShift];
   };
   static int chunk_of(int fd) { return fd >> kChunkShift; }
+  template <class Visit>
+  void for_each(Visit visit);
   static int entry_of(int fd) { return fd & ((1 << kChunkShift) - 1); }
   Ref find_in(Chunk& chunk, int fd);
   Chunk& chunk_for(int fd);

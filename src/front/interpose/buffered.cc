@@ -104,14 +104,17 @@ ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t byt
   size_t done = 0;
   while (done < bytes) {
     const size_t wanted = std::min(bytes - done, bounce.bytes());
-    const ssize_t got = from_offset ? pread(from, bounce.data(), wanted, *from_offset) : read(from, bounce.data(), wanted);
+    const ssize_t got =
+        from_offset ? pread(from, bounce.data(), wanted, *from_offset) : read(from, bounce.data(), wanted);
     if (got <= 0) return done > 0 ? static_cast<ssize_t>(done) : got;
     const auto have = static_cast<size_t>(got);
-    const ssize_t put = to_offset ? pwrite(to, bounce.data(), have, *to_offset) : write(to, bounce.data(), have);
+    const ssize_t put =
+        to_offset ? pwrite(to, bounce.data(), have, *to_offset) : write(to, bounce.data(), have);
     const size_t moved = put > 0 ? static_cast<size_t>(put) : 0;
     if (from_offset) *from_offset += static_cast<off_t>(moved);
     if (to_offset) *to_offset += static_cast<off_t>(moved);
-    if (!from_offset && moved < have) real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
+    if (!from_offset && moved < have)
+      real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
     done += moved;
     if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
     if (moved < wanted) break;
@@ -126,7 +129,8 @@ ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
   if (!any_buffered(from, to)) return libc().sendfile(to, from, offset, bytes);
   return carry(from, offset, to, nullptr, bytes);
 }
-ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
+                        unsigned flags) {
   if (!any_buffered(from, to)) return libc().copy_file_range(from, from_offset, to, to_offset, bytes, flags);
   return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes);
 }
@@ -156,73 +160,12 @@ int openat(int directory, const char* path, int flags, ...) {
   va_end(more);
   return noted(libc().openat(directory, path, flags, mode), flags);
 }
-int creat(const char* path, mode_t mode) { return noted(libc().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC); }
+int creat(const char* path, mode_t mode) {
+  return noted(libc().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+}
 int mkstemp(char* pattern) { return noted(libc().mkstemp(pattern), O_RDWR | O_CREAT); }
-int mkostemp(char* pattern, int flags) { return noted(libc().mkostemp(pattern, flags), O_RDWR | O_CREAT | flags); }
-
-// A stream's functions, by way of its descriptor.
-int fd_of(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
-ssize_t stream_read(void* cookie, char* buffer, size_t bytes) { return real().read(fd_of(cookie), buffer, bytes); }
-ssize_t stream_write(void* cookie, const char* buffer, size_t bytes) {
-  const ssize_t wrote = real().write(fd_of(cookie), buffer, bytes);
-  return wrote < 0 ? 0 : wrote;  // what a cookie's error is
-}
-int stream_seek(void* cookie, off64_t* offset, int whence) {
-  const off_t at = real().lseek(fd_of(cookie), *offset, whence);
-  if (at < 0) return -1;
-  *offset = at;
-  return 0;
-}
-int stream_close(void* cookie) { return real().close(fd_of(cookie)); }
-
-// libc's streams read and write by system calls of their own.
-FILE* stream_of(int fd, const char* mode) {
-  FILE* file = ::fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), mode,
-                             {&stream_read, &stream_write, &stream_seek, &stream_close});
-  if (file != nullptr) file->_fileno = fd;
-  return file;
-}
-// The flags of open(2) for a mode of fopen(3); -1: it is none.
-int flags_of(const char* mode) {
-  const bool updates = strchr(mode, '+') != nullptr;
-  const int both = updates ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
-  const int more = (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
-  switch (mode[0]) {
-    case 'r':
-      return both | more;
-    case 'w':
-      return both | O_CREAT | O_TRUNC | more;
-    case 'a':
-      return both | O_CREAT | O_APPEND | more;
-    default:
-      return -1;
-  }
-}
-FILE* fopen(const char* path, const char* mode) {
-  FileCalls* calls = file_calls();
-  const int flags = flags_of(mode);
-  if (calls == nullptr || flags < 0) return libc().fopen(path, mode);
-  const int fd = libc().open(path, flags, 0666);
-  if (fd < 0) return nullptr;
-  FILE* file = calls->opened(fd, flags) ? stream_of(fd, mode) : ::fdopen(fd, mode);
-  if (file == nullptr) {
-    const int saved_errno = errno;
-    real().close(fd);
-    errno = saved_errno;
-  }
-  return file;
-}
-FILE* fdopen(int fd, const char* mode) noexcept {
-  FileCalls* calls = file_calls();
-  return calls != nullptr && calls->is_buffered(fd) ? stream_of(fd, mode) : libc().fdopen(fd, mode);
-}
-// A stream that is given another file: the standard ones, mostly, which have to stay where they are in memory. The kernel serves it.
-FILE* freopen(const char* path, const char* mode, FILE* file) {
-  if (FileCalls* calls = file_calls()) {
-    const int fd = ::fileno(file);
-    if (fd >= 0) calls->close(fd);
-  }
-  return libc().freopen(path, mode, file);
+int mkostemp(char* pattern, int flags) {
+  return noted(libc().mkostemp(pattern, flags), O_RDWR | O_CREAT | flags);
 }
 
 // ---- Closing and duplicating ----
@@ -263,7 +206,8 @@ off_t lseek(int fd, off_t offset, int whence) noexcept {
       [&] { return libc().lseek(fd, offset, whence); });
 }
 int ftruncate(int fd, off_t bytes) noexcept {
-  return either([&](FileCalls& c) { return c.resize(fd, bytes); }, [&] { return libc().ftruncate(fd, bytes); });
+  return either([&](FileCalls& c) { return c.resize(fd, bytes); },
+                [&] { return libc().ftruncate(fd, bytes); });
 }
 int truncate(const char* path, off_t bytes) noexcept {
   struct stat info;
@@ -309,7 +253,8 @@ template <class Stat>
 int with_size(int result, Stat* out) {
   FileCalls* calls = file_calls();
   if (result != 0 || calls == nullptr || !S_ISREG(out->st_mode)) return result;
-  if (const int64_t size = calls->size_of(out->st_dev, out->st_ino); size != kNotBuffered) out->st_size = size;
+  if (const int64_t size = calls->size_of(out->st_dev, out->st_ino); size != kNotBuffered)
+    out->st_size = size;
   return result;
 }
 int stat(const char* path, struct stat* out) noexcept { return with_size(libc().stat(path, out), out); }
@@ -319,7 +264,9 @@ int fstatat(int directory, const char* path, struct stat* out, int flags) noexce
   return with_size(libc().fstatat(directory, path, out, flags), out);
 }
 int stat64(const char* path, struct stat64* out) noexcept { return with_size(libc().stat64(path, out), out); }
-int lstat64(const char* path, struct stat64* out) noexcept { return with_size(libc().lstat64(path, out), out); }
+int lstat64(const char* path, struct stat64* out) noexcept {
+  return with_size(libc().lstat64(path, out), out);
+}
 int fstat64(int fd, struct stat64* out) noexcept { return with_size(libc().fstat64(fd, out), out); }
 int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept {
   return with_size(libc().fstatat64(directory, path, out, flags), out);
@@ -342,23 +289,43 @@ void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t
 
 // ---- Ends ----
 
-void flush_all() {
-  if (FileCalls* calls = file_calls()) calls->flush_all();
+void settle() {
+  if (FileCalls* calls = file_calls()) calls->settle();
 }
 int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
-  flush_all();
+  settle();
   return libc().execve(path, arguments, environment);
 }
 int execvpe(const char* path, char* const* arguments, char* const* environment) noexcept {
-  flush_all();
+  settle();
   return libc().execvpe(path, arguments, environment);
 }
 int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
-  flush_all();
+  settle();
   return libc().fexecve(fd, arguments, environment);
 }
+int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const* arguments,
+                char* const* environment) noexcept {
+  settle();
+  return libc().posix_spawn(child, path, actions, attributes, arguments, environment);
+}
+int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const* arguments,
+                 char* const* environment) noexcept {
+  settle();
+  return libc().posix_spawnp(child, name, actions, attributes, arguments, environment);
+}
+int execvp(const char* name, char* const* arguments) noexcept {
+  settle();
+  return libc().execvp(name, arguments);
+}
+int system(const char* command) {
+  settle();
+  return libc().system(command);
+}
 __attribute__((noreturn)) void exit_at_once(int code) {
-  flush_all();
+  settle();
   libc()._exit(code);
 }
 
@@ -373,15 +340,21 @@ void use_file_calls(FileCalls* calls) {
   table = libc();
 #define SPW_BUFFERED(name) table.name = &name
   SPW_BUFFERED(read), SPW_BUFFERED(write), SPW_BUFFERED(pread), SPW_BUFFERED(pwrite), SPW_BUFFERED(readv);
-  SPW_BUFFERED(writev), SPW_BUFFERED(preadv), SPW_BUFFERED(pwritev), SPW_BUFFERED(preadv2), SPW_BUFFERED(pwritev2);
-  SPW_BUFFERED(sendfile), SPW_BUFFERED(copy_file_range), SPW_BUFFERED(splice), SPW_BUFFERED(open), SPW_BUFFERED(openat);
-  SPW_BUFFERED(creat), SPW_BUFFERED(mkstemp), SPW_BUFFERED(mkostemp), SPW_BUFFERED(fopen), SPW_BUFFERED(fdopen);
-  SPW_BUFFERED(freopen), SPW_BUFFERED(close), SPW_BUFFERED(dup), SPW_BUFFERED(dup2), SPW_BUFFERED(dup3);
-  SPW_BUFFERED(fcntl), SPW_BUFFERED(lseek), SPW_BUFFERED(ftruncate), SPW_BUFFERED(truncate), SPW_BUFFERED(fsync);
-  SPW_BUFFERED(fdatasync), SPW_BUFFERED(sync_file_range), SPW_BUFFERED(fallocate), SPW_BUFFERED(posix_fallocate);
+  SPW_BUFFERED(writev), SPW_BUFFERED(preadv), SPW_BUFFERED(pwritev), SPW_BUFFERED(preadv2),
+      SPW_BUFFERED(pwritev2);
+  SPW_BUFFERED(sendfile), SPW_BUFFERED(copy_file_range), SPW_BUFFERED(splice), SPW_BUFFERED(open),
+      SPW_BUFFERED(openat);
+  SPW_BUFFERED(creat), SPW_BUFFERED(mkstemp), SPW_BUFFERED(mkostemp);
+  SPW_BUFFERED(close), SPW_BUFFERED(dup), SPW_BUFFERED(dup2), SPW_BUFFERED(dup3);
+  SPW_BUFFERED(fcntl), SPW_BUFFERED(lseek), SPW_BUFFERED(ftruncate), SPW_BUFFERED(truncate),
+      SPW_BUFFERED(fsync);
+  SPW_BUFFERED(fdatasync), SPW_BUFFERED(sync_file_range), SPW_BUFFERED(fallocate),
+      SPW_BUFFERED(posix_fallocate);
   SPW_BUFFERED(stat), SPW_BUFFERED(lstat), SPW_BUFFERED(fstat), SPW_BUFFERED(fstatat), SPW_BUFFERED(stat64);
-  SPW_BUFFERED(lstat64), SPW_BUFFERED(fstat64), SPW_BUFFERED(fstatat64), SPW_BUFFERED(statx), SPW_BUFFERED(mmap);
-  SPW_BUFFERED(execve), SPW_BUFFERED(execvpe), SPW_BUFFERED(fexecve);
+  SPW_BUFFERED(lstat64), SPW_BUFFERED(fstat64), SPW_BUFFERED(fstatat64), SPW_BUFFERED(statx),
+      SPW_BUFFERED(mmap);
+  SPW_BUFFERED(execve), SPW_BUFFERED(execvpe), SPW_BUFFERED(fexecve), SPW_BUFFERED(execvp);
+  SPW_BUFFERED(posix_spawn), SPW_BUFFERED(posix_spawnp), SPW_BUFFERED(system);
 #undef SPW_BUFFERED
   table.fcntl64 = &fcntl;
   table._exit = &exit_at_once;

@@ -15,9 +15,10 @@ SPW_ENTRY int close(int fd) { return real().close(fd); }
 SPW_ENTRY int dup(int fd) noexcept { return real().dup(fd); }
 SPW_ENTRY int dup2(int fd, int to) noexcept { return real().dup2(fd, to); }
 SPW_ENTRY int dup3(int fd, int to, int flags) noexcept { return real().dup3(fd, to, flags); }
-SPW_ENTRY FILE* fdopen(int fd, const char* mode) noexcept { return real().fdopen(fd, Text(mode)); }
 SPW_ENTRY off_t lseek(int fd, off_t offset, int whence) noexcept { return real().lseek(fd, offset, whence); }
-SPW_ENTRY off64_t lseek64(int fd, off64_t offset, int whence) noexcept { return real().lseek(fd, offset, whence); }
+SPW_ENTRY off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
+  return real().lseek(fd, offset, whence);
+}
 SPW_ENTRY int ftruncate(int fd, off_t bytes) noexcept { return real().ftruncate(fd, bytes); }
 SPW_ENTRY int ftruncate64(int fd, off64_t bytes) noexcept { return real().ftruncate(fd, bytes); }
 SPW_ENTRY int fsync(int fd) { return real().fsync(fd); }
@@ -47,5 +48,11 @@ SPW_ENTRY int __openat64_2(int directory, const char* path, int flags) {
   return real().openat(directory, Text(path), flags, mode_t{0});
 }
 // exit(3) writes what is buffered by itself; these end the process without it.
-SPW_ENTRY void _exit(int code) { real()._exit(code); __builtin_unreachable(); }
-SPW_ENTRY void _Exit(int code) noexcept { real()._exit(code); __builtin_unreachable(); }
+SPW_ENTRY void _exit(int code) {
+  real()._exit(code);
+  __builtin_unreachable();
+}
+SPW_ENTRY void _Exit(int code) noexcept {
+  real()._exit(code);
+  __builtin_unreachable();
+}

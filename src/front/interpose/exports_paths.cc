@@ -253,11 +253,6 @@ SPW_ENTRY ssize_t getdents64(int fd, void* out, size_t bytes) noexcept {
   return real().getdents64(fd, Native<void>::of_bytes(out, bytes), bytes);
 }
 SPW_ENTRY DIR* opendir(const char* path) { return real().opendir(Text(path)); }
-SPW_ENTRY FILE* fopen(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }
-SPW_ENTRY FILE* fopen64(const char* path, const char* mode) { return real().fopen(Text(path), Text(mode)); }
-SPW_ENTRY FILE* freopen(const char* path, const char* mode, FILE* file) {
-  return real().freopen(Text(path), Text(mode), file);
-}
 // libc would read and write through this buffer with system calls of its own: it keeps its own where it may not.
 SPW_ENTRY int setvbuf(FILE* file, char* buffer, int mode, size_t bytes) noexcept {
   return real().setvbuf(file, kernel_cannot_reach(buffer) ? nullptr : buffer, mode, bytes);

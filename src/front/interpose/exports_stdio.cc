@@ -5,10 +5,44 @@
 #include "front/interpose/context.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/formatted.h"
-#include "front/interpose/real.h"
+#include "front/interpose/native_argument.h"
 #include "front/interpose/stdio.h"
+#include "front/interpose/streams.h"
 
 using namespace spw::interpose;
+using spw::InRuntime;
+
+SPW_ENTRY FILE* fopen(const char* path, const char* mode) { return open_stream(Text(path), Text(mode)); }
+SPW_ENTRY FILE* fopen64(const char* path, const char* mode) { return open_stream(Text(path), Text(mode)); }
+SPW_ENTRY FILE* fdopen(int fd, const char* mode) noexcept { return stream_of_descriptor(fd, Text(mode)); }
+SPW_ENTRY FILE* freopen(const char* path, const char* mode, FILE* file) {
+  return reopen_stream(Text(path), Text(mode), file);
+}
+SPW_ENTRY FILE* popen(const char* command, const char* mode) {
+  return open_command(Text(command), Text(mode));
+}
+SPW_ENTRY FILE* tmpfile64() {
+  InRuntime native;
+  return real().tmpfile();
+}
+SPW_ENTRY FILE* tmpfile() {
+  InRuntime native;
+  return real().tmpfile();
+}
+SPW_ENTRY FILE* fmemopen(void* buffer, size_t bytes, const char* mode) noexcept {
+  const Text native_mode(mode);
+  InRuntime native;
+  return real().fmemopen(buffer, bytes, native_mode);
+}
+SPW_ENTRY FILE* open_memstream(char** text, size_t* bytes) noexcept {
+  InRuntime native;
+  return real().open_memstream(text, bytes);
+}
+SPW_ENTRY FILE* fopencookie(void* cookie, const char* mode, cookie_io_functions_t functions) noexcept {
+  const Text native_mode(mode);
+  InRuntime native;
+  return real().fopencookie(cookie, native_mode, functions);
+}
 
 SPW_ENTRY size_t fread(void* buffer, size_t bytes, size_t count, FILE* file) {
   return read_file(buffer, bytes, count, file);

@@ -171,9 +171,6 @@ SPW_ENTRY int posix_spawnp(pid_t* child, const char* name, const posix_spawn_fil
                              TextList(arguments), TextList(environment));
 }
 SPW_ENTRY int system(const char* command) { return real().system(Text(command)); }
-SPW_ENTRY FILE* popen(const char* command, const char* mode) {
-  return real().popen(Text(command), Text(mode));
-}
 SPW_ENTRY int pipe(int* ends) noexcept { return real().pipe(Native(ends, 2)); }
 SPW_ENTRY int pipe2(int* ends, int flags) noexcept { return real().pipe2(Native(ends, 2), flags); }
 

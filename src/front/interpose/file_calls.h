@@ -38,8 +38,9 @@ class FileCalls {
   virtual int64_t close(int fd) = 0;
   // `to` has just become a duplicate of `from`.
   virtual void duplicated(int from, int to) = 0;
-  // All files reach the kernel: this process is about to be another program's, or to end at once.
-  virtual void flush_all() = 0;
+  // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's, to have
+  // a child, or to end at once.
+  virtual void settle() = 0;
 };
 
 // Once. Never taken back, but in a forked child, whose descriptors are the kernel's.

@@ -1,0 +1,98 @@
+"""Programs of others, unmodified, on files that --buffer names."""
+import pathlib
+import shutil
+
+from kit import PRELOADED, Kit, MIB, Run, Skipped, expect
+
+ENGINES = PRELOADED
+CAP = ("--memory", "16M", "--quota", "4M", "--buffer", "*.dat")
+
+VERIFIED = """
+[global]
+ioengine=psync
+thread=1
+filename=fio.dat
+size=48m
+bs=4k
+verify=crc32c
+verify_fatal=1
+do_verify=1
+[random]
+rw=randwrite
+[unaligned]
+stonewall
+rw=write
+bsrange=512-9000
+bs_unaligned=1
+fsync=500
+[mixed]
+stonewall
+rw=randrw
+size=16m
+filename=mixed.dat
+"""
+
+STATEMENTS = """
+pragma journal_mode={mode};
+create table t(a integer primary key, b text, c real);
+begin;
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000) insert into t select i, hex(i * 7919) || i, i * 1.5 from n;
+commit;
+create index tb on t(b);
+update t set c = c + 1 where a % 7 = 0;
+delete from t where a % 11 = 0;
+begin; update t set b = 'gone'; rollback;
+vacuum;
+pragma integrity_check;
+select count(*), sum(c), sum(length(b)) from t;
+"""
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        raise Skipped(f"there is no {name} here")
+    return found
+
+
+def _run(kit: Kit, *command: str, stdin: str = "") -> Run:
+    faults = "signals" if kit.engine == "signals" else "threads"
+    return kit.run(kit.build / "bin" / "spillway", "run", *CAP, "--faults", faults, "--store", kit.store, "--stats", kit.report_file, "--",
+                   *command, stdin=stdin)
+
+
+def fio_verifies_what_it_wrote(kit: Kit) -> None:
+    jobs = kit.place / "jobs.fio"
+    jobs.write_text(VERIFIED)
+    run = _run(kit, _program("fio"), str(jobs))
+    expect(run.code == 0 and "err= 0" in run.output and "verify" not in run.errors, run.last_words())
+    counters = kit.report()["counters"]
+    expect(counters["store_write_bytes"] > 48 * MIB and counters["evictions"] > 5000, f"it was not buffered: {counters}")
+
+
+def sqlite_keeps_a_database(kit: Kit) -> None:
+    sqlite = _program("sqlite3")
+    for mode in ("delete", "truncate", "wal"):
+        statements = STATEMENTS.format(mode=mode)
+        native = kit.run(pathlib.Path(sqlite), str(kit.place / f"native.{mode}"), stdin=statements)
+        database = str(kit.place / f"{mode}.dat")
+        run = _run(kit, sqlite, database, stdin=statements)
+        expect((run.code, run.output) == (0, native.output), f"{mode}: {run.last_words()}\nnatively {native.output}")
+        counters = kit.report()["counters"]
+        expect(counters["store_write_bytes"] > 2 * MIB, f"{mode}: it was not buffered: {counters}")
+        again = kit.run(pathlib.Path(sqlite), database, stdin="\n".join(statements.splitlines()[-2:]))
+        expect(again.output == "\n".join(native.output.splitlines()[-2:]) + "\n", f"{mode}, read by another process: {again.last_words()}")
+
+
+def dd_and_cp_move_files(kit: Kit) -> None:
+    data = bytes(range(256)) * 100_003
+    (kit.place / "from.dat").write_bytes(data)
+    for command in (("cp", "from.dat", "to.dat"), ("dd", "if=from.dat", "of=to.dat", "bs=7777", "status=none"),
+                    ("dd", "if=from.dat", "of=to.dat", "bs=1M", "conv=fsync", "status=none"),
+                    ("sh", "-c", "cat from.dat > to.dat"), ("tee", "to.dat")):
+        (kit.place / "to.dat").unlink(missing_ok=True)
+        run = _run(kit, _program(command[0]), *command[1:], stdin=data.decode("latin-1") if command[0] == "tee" else "")
+        expect(run.code == 0, f"{command}: {run.last_words()}")
+        found = (kit.place / "to.dat").read_bytes()
+        wanted = data if command[0] != "tee" else data.decode("latin-1").encode()
+        expect(found == wanted, f"{command}: {len(found)} bytes instead of {len(wanted)}, or others")
