@@ -1,0 +1,52 @@
+// Writes to a buffered file and syncs it until it is killed; what it says on standard output is the journal of what must be found then.
+//
+//     killed FILE SEED RECORDS
+//
+// A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written, "done V" after fsync. Some
+// transactions make the file longer, some write with O_DSYNC instead.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <random>
+
+namespace {
+
+constexpr unsigned kRecordBytes = 700, kOfTransaction = 6;
+
+void say(const char* text, int bytes) {
+  if (write(1, text, static_cast<size_t>(bytes)) != bytes) _exit(1);
+}
+
+void write_record(int fd, unsigned record, unsigned version) {
+  char text[kRecordBytes];
+  memset(text, static_cast<int>(1 + version % 255), sizeof text);
+  if (pwrite(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) != static_cast<ssize_t>(sizeof text)) _exit(2);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  std::mt19937 random(static_cast<unsigned>(atoi(arguments[2])));
+  const auto records_max = static_cast<unsigned>(atoi(arguments[3]));
+  const int fd = open(arguments[1], O_RDWR | O_CREAT, 0600), synced = open(arguments[1], O_WRONLY | O_DSYNC);
+  unsigned records = 16;
+  for (unsigned version = 1;; ++version) {
+    if (records < records_max && random() % 4 == 0) records += random() % 512;
+    unsigned chosen[kOfTransaction];
+    char line[200];
+    int bytes = snprintf(line, sizeof line, "begin %u", version);
+    for (unsigned& record : chosen) {
+      record = random() % records;
+      bytes += snprintf(line + bytes, sizeof line - static_cast<size_t>(bytes), " %u", record);
+    }
+    line[bytes++] = '\n';
+    say(line, bytes);
+    const bool by_itself = random() % 4 == 0;
+    for (unsigned record : chosen) write_record(by_itself ? synced : fd, record, version);
+    if (!by_itself && (random() % 2 == 0 ? fsync(fd) : fdatasync(fd)) != 0) _exit(3);
+    say(line, snprintf(line, sizeof line, "done %u\n", version));
+  }
+}
