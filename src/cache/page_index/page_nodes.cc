@@ -1,0 +1,109 @@
+#include "cache/page_index/page_nodes.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace spw::cache {
+
+PageNodes::~PageNodes() {
+  for (Slab* slab = slabs_.load_acquire(); slab != nullptr;) {
+    Slab* next = slab->next;
+    platform::Mapping unmapped_here = std::move(slab->memory);
+    slab = next;
+  }
+}
+
+PageNode* PageNodes::Stack::pop() {
+  uint64_t seen = head.load_acquire();
+  for (;;) {
+    PageNode* node = node_in(seen);
+    if (node == nullptr) return nullptr;
+    const uint64_t tag = (seen >> kTagShift) + 1;
+    const uint64_t next = reinterpret_cast<uint64_t>(node->next.load_relaxed());
+    if (head.cas_weak_acquire(seen, tag << kTagShift | next >> kAddressShift)) return node;
+  }
+}
+
+void PageNodes::Stack::push(PageNode* first, PageNode* last) {
+  uint64_t seen = head.load_relaxed();
+  do {
+    last->next.store_relaxed(node_in(seen));
+  } while (!head.cas_weak_release(seen, (seen & ~kAddressMask) | first->as_word() >> kAddressShift));
+}
+
+PageNode* PageNodes::take(unsigned shift) {
+  if (takes_until_failure_.load_relaxed() >= 0 && fails_for_test()) [[unlikely]]
+    return nullptr;
+  Stack& own = own_stack();
+  PageNode* node = own.pop();
+  for (uint32_t i = 0; node == nullptr && i < kStacks; ++i) node = stacks_[i].pop();
+  if (node == nullptr) node = take_from_new_slab(own);
+  if (node != nullptr) node->shift = shift;
+  return node;
+}
+
+void PageNodes::put(PageNode* node) { own_stack().push(node, node); }
+
+bool PageNodes::fails_for_test() { return takes_until_failure_.fetch_sub_relaxed(1) == 0; }
+
+PageNode* PageNodes::take_from_new_slab(Stack& own) {
+  constexpr uint64_t kNodesAt = 64;
+  static_assert(sizeof(Slab) <= kNodesAt);
+  const uint64_t bytes =
+      std::clamp(round_up(mapped_bytes() / 8, kMmuPageBytes), kSlabBytesMin, kSlabBytesMax);
+  auto mapping = platform::map_anonymous(bytes);
+  if (!mapping) return nullptr;
+  std::byte* memory = mapping->data();
+  SPW_CHECK((reinterpret_cast<uint64_t>(memory) + bytes) >> (Stack::kTagShift + Stack::kAddressShift) == 0);
+  const uint64_t count = (bytes - kNodesAt) / sizeof(PageNode);
+  PageNode* first = nullptr;
+  PageNode* last = nullptr;
+  for (uint64_t i = count; i-- > 1;) {
+    auto* node = new (memory + kNodesAt + i * sizeof(PageNode)) PageNode;
+    node->next.store_relaxed(first);
+    if (last == nullptr) last = node;
+    first = node;
+  }
+  own.push(first, last);
+  auto* slab = new (memory) Slab{slabs_.load_relaxed(), std::move(*mapping)};
+  while (!slabs_.cas_weak_release(slab->next, slab)) {
+  }
+  mapped_bytes_.fetch_add_relaxed(bytes);
+  return new (memory + kNodesAt) PageNode;
+}
+
+void PageNodes::retire(PageNode* first) {
+  {
+    std::lock_guard lock(retired_mutex_);
+    const uint64_t epoch = uses_.advance();  // under the lock, so that the list is in the order of epochs
+    for (PageNode *node = first, *next; node != nullptr; node = next) {
+      next = node->next.load_relaxed();
+      node->next.store_relaxed(nullptr);
+      node->retired_epoch = epoch;
+      if (retired_first_ == nullptr)
+        retired_first_ = node;
+      else
+        retired_last_->next.store_relaxed(node);
+      retired_last_ = node;
+      retired_count_.fetch_add_relaxed(1);
+    }
+  }
+  free_retired();
+}
+
+void PageNodes::free_retired() {
+  const uint64_t oldest = uses_.oldest_in_use();
+  std::lock_guard lock(retired_mutex_);
+  while (retired_first_ != nullptr && retired_first_->retired_epoch < oldest) {
+    PageNode* node = std::exchange(retired_first_, retired_first_->next.load_relaxed());
+    node->tags.store_relaxed(0);  // whoever still set some was inside, and has left
+    put(node);
+    retired_count_.fetch_sub_relaxed(1);
+  }
+}
+
+}  // namespace spw::cache

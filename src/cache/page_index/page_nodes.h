@@ -1,0 +1,93 @@
+// Memory for the nodes of page indexes: taken and given back without a lock, and used again only when no reader can be left.
+//
+// Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, whose heads carry a tag against
+// ABA; a thread whose own stack is empty looks into the others before it maps a slab. A node that was linked in an index comes back by
+// retire(), waits until every reader that may have met it has left (use_slots.h), and is free then.
+//
+// Invariants:  a free node's slots and tags are 0
+//              nodes_mapped = nodes in indexes + retired nodes + free nodes
+// Threads: any. retire() has a lock of its own, which only reclaiming takes.
+// Ordering: a push releases the node, a pop acquires it. A pop may read `next` of a node that another thread has popped just
+//   now: the value is not used then, since the tag has changed.
+// Lifetime: outlives the indexes; everything is unmapped at the end.
+// Limits: slabs stay mapped until the end, so memory is that of the most nodes there ever were. Beyond these it is at most an eighth,
+//   or kSlabBytesMin, for each thread that runs out of nodes at the same moment. Addresses below 2^48. A tag wraps around after
+//   2^22 pops: a thread that sleeps inside a pop for exactly a multiple of it would be misled.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "base/atomic.h"
+#include "cache/page_index/page_node.h"
+#include "cache/page_index/use_slots.h"
+#include "platform/memory.h"
+
+namespace spw::cache {
+
+class PageNodes {
+ public:
+  static constexpr uint32_t kStacks = 8;
+  static constexpr uint64_t kSlabBytesMin = 64 << 10;
+  static constexpr uint64_t kSlabBytesMax = 2 << 20;
+
+  explicit PageNodes(UseSlots& uses) : uses_(uses) {}
+  ~PageNodes();
+  PageNodes(const PageNodes&) = delete;
+  PageNodes& operator=(const PageNodes&) = delete;
+
+  UseSlots& uses() { return uses_; }
+
+  // All zeros but for `shift`; nullptr when there is no memory.
+  PageNode* take(unsigned shift);
+  // A node that no other thread can have seen, with its slots at 0.
+  void put(PageNode* node);
+  // `first` and those that follow by `next` can be reached by nobody who comes now. Frees what can be freed of all that
+  // was retired.
+  void retire(PageNode* first);
+  void free_retired();
+
+  uint64_t mapped_bytes() const { return mapped_bytes_.load_relaxed(); }
+  uint64_t retired_count() const { return retired_count_.load_relaxed(); }
+  // For tests: take() fails once, after `successes` that succeed.
+  void fail_take_after(int64_t successes) { takes_until_failure_.store_relaxed(successes); }
+
+ private:
+  // Stands at the beginning of its own memory.
+  struct Slab {
+    Slab* next;
+    platform::Mapping memory;
+  };
+  // Of the address / 64 in the low bits and the tag in the high ones.
+  struct alignas(64) Stack {
+    static constexpr unsigned kTagShift = 42;
+    static constexpr unsigned kAddressShift = 6;
+    static constexpr uint64_t kAddressMask = (uint64_t{1} << kTagShift) - 1;
+    Atomic<uint64_t> head;
+
+    PageNode* pop();
+    void push(PageNode* first, PageNode* last);
+
+   private:
+    static PageNode* node_in(uint64_t word) {
+      return reinterpret_cast<PageNode*>((word & kAddressMask) << kAddressShift);
+    }
+  };
+
+  bool fails_for_test();
+  PageNode* take_from_new_slab(Stack& own);
+  Stack& own_stack() { return stacks_[uses_.thread_number() % kStacks]; }
+
+  UseSlots& uses_;
+  Stack stacks_[kStacks];
+  Atomic<Slab*> slabs_;
+  Atomic<uint64_t> mapped_bytes_;
+  Atomic<int64_t> takes_until_failure_{-1};
+
+  std::mutex retired_mutex_;  // the list, in the order of epochs
+  PageNode* retired_first_ = nullptr;
+  PageNode* retired_last_ = nullptr;  // meaningless while there is no first
+  Atomic<uint64_t> retired_count_;
+};
+
+}  // namespace spw::cache
