@@ -131,7 +131,6 @@ PageIndex::Step PageIndex::step_down(uint64_t index, Path* path, unsigned level,
     if (fresh == nullptr) return Step::kNoMemory;
     fresh->state.start(1);
     if (slot.cas_strong_seq_cst(word, fresh->as_word())) {
-      node_count_.fetch_add_relaxed(1);
       path->nodes[level + 1] = fresh;
       return Step::kDown;
     }
@@ -149,10 +148,7 @@ bool PageIndex::grow(uint64_t root, uint64_t index) {
     fresh->slots[0].store_relaxed(node_of(root)->as_word());
     fresh->tags.store_relaxed(1);  // whoever sets a tag now may know only the old root
   }
-  if (root_.cas_strong_seq_cst(root, fresh->as_word() | height)) {
-    node_count_.fetch_add_relaxed(1);
-    return true;
-  }
+  if (root_.cas_strong_seq_cst(root, fresh->as_word() | height)) return true;
   fresh->slots[0].store_relaxed(0);
   fresh->tags.store_relaxed(0);
   pool_.put(fresh);
@@ -189,7 +185,7 @@ uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected) {
     } while (!slot.cas_weak_acq_rel(word, 0));
     any_died = release(path, path.height - 1);
   }
-  if (any_died && dead_node_count() > std::max(kDeadNodesMin, node_count() / 4)) reclaim();
+  if (any_died && dead_node_count() > std::max(kDeadNodesMin, left_by_sweep_.load_relaxed() / 4)) reclaim();
   return entry_of(word);
 }
 
@@ -206,35 +202,53 @@ bool PageIndex::replace(uint64_t index, uint64_t expected, uint64_t entry) {
   return true;
 }
 
+uint64_t PageIndex::node_count() const {
+  UseSlots::Guard inside(uses_);
+  const uint64_t root = root_.load_acquire();
+  return root == 0 ? 0 : count_nodes(node_of(root));
+}
+
+uint64_t PageIndex::count_nodes(const PageNode* node) {
+  uint64_t count = 1;
+  if (node->is_leaf()) return count;
+  for (const Atomic<uint64_t>& slot : node->slots) {
+    const PageNode* child = PageNode::child_in(slot.load_acquire());
+    if (child != nullptr) count += node->shift == PageNode::kBits ? 1 : count_nodes(child);
+  }
+  return count;
+}
+
 uint64_t PageIndex::dead_node_count() const {
   return static_cast<uint64_t>(std::max<int64_t>(0, dead_count_.load_relaxed()));
 }
 
 // It is alone in unlinking, so nothing it walks on is freed under it; it need not be inside, and must not be when it frees.
 void PageIndex::reclaim() {
-  PageNode* batch = nullptr;
+  Swept swept;
   if (std::unique_lock lock(reclaim_mutex_, std::try_to_lock); lock) {
     if (const uint64_t root = root_.load_acquire(); root != 0) {
       Path path(root);
-      sweep(&path, 0, &batch);
+      sweep(&path, 0, &swept);
+      left_by_sweep_.store_relaxed(swept.left);
     }
   }
-  if (batch != nullptr)
-    pool_.retire(batch);
+  if (swept.batch != nullptr)
+    pool_.retire(swept.batch);
   else if (pool_.retired_count() != 0)
     pool_.free_retired();
 }
 
-// Unlinks what is dead below path->nodes[level], and adds it to `batch`.
-void PageIndex::sweep(Path* path, unsigned level, PageNode** batch) {
+// Unlinks what is dead below path->nodes[level].
+void PageIndex::sweep(Path* path, unsigned level, Swept* swept) {
   PageNode* node = path->nodes[level];
+  ++swept->left;
   if (node->is_leaf()) return;
   for (Atomic<uint64_t>& slot : node->slots) {
     uint64_t word = slot.load_acquire();
     if (word == 0) continue;
     PageNode* child = PageNode::child_in(word);
     path->nodes[level + 1] = child;
-    if (child->state.load_acquire().is_live()) sweep(path, level + 1, batch);
+    if (child->state.load_acquire().is_live()) sweep(path, level + 1, swept);
     // One that was a root: nobody came by it as a child when it became empty.
     if (child->state.load_acquire().is_empty() && child->state.die()) {
       dead_count_.fetch_add_relaxed(1);
@@ -242,24 +256,23 @@ void PageIndex::sweep(Path* path, unsigned level, PageNode** batch) {
     }
     if (!child->state.unlink()) continue;
     slot.cas_strong_acq_rel(word, 0);
-    take_out(child, batch);
+    take_out(child, swept);
   }
 }
 
 // `node` is UNLINKED: what hangs below it is DEAD, and stays so.
-void PageIndex::take_out(PageNode* node, PageNode** batch) {
+void PageIndex::take_out(PageNode* node, Swept* swept) {
   if (!node->is_leaf()) {
     for (Atomic<uint64_t>& slot : node->slots) {
       const uint64_t word = slot.load_acquire();
       if (word == 0) continue;
       SPW_CHECK(PageNode::child_in(word)->state.unlink());
       slot.store_release(0);
-      take_out(PageNode::child_in(word), batch);
+      take_out(PageNode::child_in(word), swept);
     }
   }
-  node->next.store_relaxed(*batch);
-  *batch = node;
-  node_count_.fetch_sub_relaxed(1);
+  node->next.store_relaxed(swept->batch);
+  swept->batch = node;
   dead_count_.fetch_sub_relaxed(1);
 }
 
@@ -309,7 +322,6 @@ void PageIndex::check_invariants() const {
     SPW_CHECK(node_of(root)->state.load_acquire().is_live());
     check_node(node_of(root), (height_of(root) - 1) * PageNode::kBits, true, &counted);
   }
-  SPW_CHECK(counted.nodes == node_count());
   SPW_CHECK(static_cast<int64_t>(counted.dead) == dead_count_.load_relaxed());
 }
 
@@ -319,7 +331,6 @@ void PageIndex::check_node(const PageNode* node, unsigned shift, bool was_root, 
   SPW_CHECK(node->shift == shift);
   SPW_CHECK(!state.is_unlinked());
   SPW_CHECK(state.is_dead() ? state.count() == 0 : state.count() > 0 || was_root);
-  counted->nodes += 1;
   counted->dead += state.is_dead();
   uint32_t count = 0;
   for (unsigned i = 0; i < PageNode::kSlots; ++i) {
@@ -336,7 +347,6 @@ void PageIndex::check_node(const PageNode* node, unsigned shift, bool was_root, 
       count += child->state.load_acquire().is_live();
     }
     SPW_CHECK(!below.has_dirty || (node->tags.load_acquire() >> i & 1) != 0);
-    counted->nodes += below.nodes;
     counted->dead += below.dead;
     counted->has_dirty |= below.has_dirty;
   }

@@ -73,7 +73,8 @@
 //   dirty bits of his own, if he sets these by a seq_cst operation before set_dirty() and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
 // Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls it when more
-//   than kDeadNodesMin nodes and a quarter of all are dead, so it costs an erase a constant number of nodes on average.
+//   than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a constant number of nodes
+//   for each that is made or dies, on average.
 //   insert() begins again only when another thread has killed a node meanwhile.
 #pragma once
 
@@ -143,8 +144,8 @@ class PageIndex {
   // Takes dead nodes out and gives those back that no reader can hold. Does nothing where it runs already.
   void reclaim();
 
-  // Nodes in the tree; of these, dead ones.
-  uint64_t node_count() const { return node_count_.load_relaxed(); }
+  // Nodes in the tree, counted in a walk through all that are no leaves; of these, dead ones.
+  uint64_t node_count() const;
   uint64_t dead_node_count() const;
   uint64_t memory_bytes() const { return sizeof(*this) + node_count() * sizeof(PageNode); }
 
@@ -198,8 +199,13 @@ class PageIndex {
   Step step_down(uint64_t index, Path* path, unsigned level, bool* is_reserved);
   bool release(const Path& path, unsigned level);
 
-  void sweep(Path* path, unsigned level, PageNode** batch);
-  void take_out(PageNode* node, PageNode** batch);
+  struct Swept {
+    PageNode* batch = nullptr;  // linked by `next`
+    uint64_t left = 0;
+  };
+  void sweep(Path* path, unsigned level, Swept* swept);
+  void take_out(PageNode* node, Swept* swept);
+  static uint64_t count_nodes(const PageNode* node);
   void give_back(PageNode* node);
 
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
@@ -211,7 +217,6 @@ class PageIndex {
   void visit_dirty(uint64_t first, uint64_t last, VisitDirty visit, void* context);
 
   struct Counted {
-    uint64_t nodes = 0;
     uint64_t dead = 0;
     bool has_dirty = false;
   };
@@ -221,9 +226,10 @@ class PageIndex {
   alignas(64) Atomic<uint64_t> root_{0};
   UseSlots& uses_;
   PageNodes& pool_;
-  // Changed with nodes, not with entries.
-  alignas(64) Atomic<uint64_t> node_count_{0};
-  Atomic<int64_t> dead_count_{0};  // below 0 for a moment when a node is revived before its death was counted
+  // Changed when nodes die and come back. (Nodes that are made count nothing here: with neighbours in a file all threads would do it.)
+  alignas(64) Atomic<int64_t> dead_count_{
+      0};                              // below 0 for a moment: a node is revived before its death was counted
+  Atomic<uint64_t> left_by_sweep_{0};  // nodes
   std::mutex reclaim_mutex_;
   std::mutex tag_mutex_;
 };

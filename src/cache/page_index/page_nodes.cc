@@ -17,14 +17,20 @@ PageNodes::~PageNodes() {
   }
 }
 
-PageNode* PageNodes::Stack::pop() {
+PageNode* PageNodes::Stack::pop(uint32_t count_max, PageNode** last) {
   uint64_t seen = head.load_acquire();
   for (;;) {
-    PageNode* node = node_in(seen);
-    if (node == nullptr) return nullptr;
+    PageNode* first = node_in(seen);
+    if (first == nullptr) return nullptr;
+    *last = first;
+    PageNode* next = first->next.load_relaxed();
+    for (uint32_t i = 1; i < count_max && next != nullptr; ++i) {
+      *last = next;
+      next = next->next.load_relaxed();
+    }
     const uint64_t tag = (seen >> kTagShift) + 1;
-    const uint64_t next = reinterpret_cast<uint64_t>(node->next.load_relaxed());
-    if (head.cas_weak_acquire(seen, tag << kTagShift | next >> kAddressShift)) return node;
+    if (head.cas_weak_acquire(seen, tag << kTagShift | reinterpret_cast<uint64_t>(next) >> kAddressShift))
+      return first;
   }
 }
 
@@ -39,8 +45,12 @@ PageNode* PageNodes::take(unsigned shift) {
   if (takes_until_failure_.load_relaxed() >= 0 && fails_for_test()) [[unlikely]]
     return nullptr;
   Stack& own = own_stack();
-  PageNode* node = own.pop();
-  for (uint32_t i = 0; node == nullptr && i < kStacks; ++i) node = stacks_[i].pop();
+  PageNode* last = nullptr;
+  PageNode* node = own.pop(1, &last);
+  for (uint32_t i = 0; node == nullptr && i < kStacks; ++i) {
+    node = stacks_[i].pop(kTakenOver, &last);
+    if (node != nullptr && last != node) own.push(node->next.load_relaxed(), last);
+  }
   if (node == nullptr) node = take_from_new_slab(own);
   if (node != nullptr) node->shift = shift;
   return node;

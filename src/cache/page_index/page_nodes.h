@@ -1,14 +1,14 @@
 // Memory for the nodes of page indexes: taken and given back without a lock, and used again only when no reader can be left.
 //
 // Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, whose heads carry a tag against
-// ABA; a thread whose own stack is empty looks into the others before it maps a slab. A node that was linked in an index comes back by
+// ABA; a thread whose own stack is empty takes kTakenOver at once from another before it maps a slab. A node that was linked in an index comes back by
 // retire(), waits until every reader that may have met it has left (use_slots.h), and is free then.
 //
 // Invariants:  a free node's slots and tags are 0
 //              nodes_mapped = nodes in indexes + retired nodes + free nodes
 // Threads: any. retire() has a lock of its own, which only reclaiming takes.
-// Ordering: a push releases the node, a pop acquires it. A pop may read `next` of a node that another thread has popped just
-//   now: the value is not used then, since the tag has changed.
+// Ordering: a push releases the node, a pop acquires it. A pop may read `next` of nodes that another thread has popped just
+//   now: what it says, if any node, is a node in some slab, and is not used, since the tag has changed.
 // Lifetime: outlives the indexes; everything is unmapped at the end.
 // Limits: slabs stay mapped until the end, so memory is that of the most nodes there ever were. Beyond these it is at most an eighth,
 //   or kSlabBytesMin, for each thread that runs out of nodes at the same moment. Addresses below 2^48. A tag wraps around after
@@ -28,6 +28,7 @@ namespace spw::cache {
 class PageNodes {
  public:
   static constexpr uint32_t kStacks = 8;
+  static constexpr uint32_t kTakenOver = 16;
   static constexpr uint64_t kSlabBytesMin = 64 << 10;
   static constexpr uint64_t kSlabBytesMax = 2 << 20;
 
@@ -65,7 +66,8 @@ class PageNodes {
     static constexpr uint64_t kAddressMask = (uint64_t{1} << kTagShift) - 1;
     Atomic<uint64_t> head;
 
-    PageNode* pop();
+    // Up to `count_max` of them, linked from the first to `last`; nullptr: it is empty.
+    PageNode* pop(uint32_t count_max, PageNode** last);
     void push(PageNode* first, PageNode* last);
 
    private:
