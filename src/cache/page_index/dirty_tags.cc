@@ -37,7 +37,7 @@ bool PageIndex::is_dirty(uint64_t index) const {
 }
 
 PageIndex::Run PageIndex::next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max) {
-  struct Found {
+  struct Growing {
     Run run;
     uint64_t blocks_max;
   } found{{}, blocks_max};
@@ -45,7 +45,7 @@ PageIndex::Run PageIndex::next_dirty_run(uint64_t from, uint64_t last, uint64_t 
   visit_dirty(
       from, last,
       [](void* context, uint64_t index, Atomic<uint64_t>&) {
-        auto* f = static_cast<Found*>(context);
+        auto* f = static_cast<Growing*>(context);
         if (f->run.count == 0) f->run.first = index;
         if (index != f->run.first + f->run.count) return false;
         return ++f->run.count < f->blocks_max;

@@ -17,18 +17,19 @@ unsigned height_for(uint64_t index) {
 }  // namespace
 
 PageIndex::~PageIndex() {
-  if (PageNode* root = node_of(root_.load_relaxed())) give_back(root);
+  PageNodes::Bundler bundler(pool_);
+  if (PageNode* root = node_of(root_.load_relaxed())) give_back(root, &bundler);
 }
 
-void PageIndex::give_back(PageNode* node) {
+void PageIndex::give_back(PageNode* node, PageNodes::Bundler* bundler) {
   for (Atomic<uint64_t>& slot : node->slots) {
     const uint64_t word = slot.load_relaxed();
     if (word == 0) continue;
-    if (!node->is_leaf()) give_back(PageNode::child_in(word));
+    if (!node->is_leaf()) give_back(PageNode::child_in(word), bundler);
     slot.store_relaxed(0);
   }
   node->tags.store_relaxed(0);
-  pool_.put(node);
+  bundler->add(node);
 }
 
 bool PageIndex::descend(uint64_t index, Path* path) {

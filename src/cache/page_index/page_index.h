@@ -206,7 +206,7 @@ class PageIndex {
   void sweep(Path* path, unsigned level, Swept* swept);
   void take_out(PageNode* node, Swept* swept);
   static uint64_t count_nodes(const PageNode* node);
-  void give_back(PageNode* node);
+  static void give_back(PageNode* node, PageNodes::Bundler* bundler);
 
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
                             VisitEntry visit, void* context);

@@ -86,6 +86,8 @@ struct alignas(64) PageNode {
   Atomic<uint64_t> tags;                       // bit i: slot i may be dirty, or have something dirty below it
   Atomic<PageNode*> next;                      // in a list of the pool's, or of nodes on their way there
   uint64_t retired_epoch = 0;                  // while it waits for its readers
+  Atomic<PageNode*> next_bundle;               // of a bundle's first node: the pool's next bundle,
+  PageNode* bundle_last = nullptr;             // and its last node
   unsigned shift = 0;                          // of the bits of an index that choose the slot; 0: a leaf
   alignas(64) Atomic<uint64_t> slots[kSlots];  // 0; an entry with its dirty bit; or the address of a child
 

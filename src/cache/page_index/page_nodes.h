@@ -1,8 +1,9 @@
 // Memory for the nodes of page indexes: taken and given back without a lock, and used again only when no reader can be left.
 //
-// Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, whose heads carry a tag against
-// ABA; a thread whose own stack is empty takes kTakenOver at once from another before it maps a slab. A node that was linked in an index comes back by
-// retire(), waits until every reader that may have met it has left (use_slots.h), and is free then.
+// Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, and, those that became free many at once,
+// in bundles of up to kBundleNodes on a stack of bundles. A thread whose own stack is empty takes a bundle, which costs one
+// operation on what all share for many nodes; then a few nodes of another thread's stack; then it maps a slab. The heads
+// of the stacks carry a tag against ABA.
 //
 // Invariants:  a free node's slots and tags are 0
 //              nodes_mapped = nodes in indexes + retired nodes + free nodes
@@ -28,7 +29,8 @@ namespace spw::cache {
 class PageNodes {
  public:
   static constexpr uint32_t kStacks = 8;
-  static constexpr uint32_t kTakenOver = 16;
+  static constexpr uint32_t kBundleNodes = 64;
+  static constexpr uint32_t kTakenOver = 8;
   static constexpr uint64_t kSlabBytesMin = 64 << 10;
   static constexpr uint64_t kSlabBytesMax = 2 << 20;
 
@@ -48,6 +50,24 @@ class PageNodes {
   void retire(PageNode* first);
   void free_retired();
 
+  // Gives many nodes back, as put(); the last ones at its end.
+  class Bundler {
+   public:
+    explicit Bundler(PageNodes& pool) : pool_(pool) {}
+    ~Bundler() { flush(); }
+    Bundler(const Bundler&) = delete;
+    Bundler& operator=(const Bundler&) = delete;
+    void add(PageNode* node);
+
+   private:
+    void flush();
+
+    PageNodes& pool_;
+    PageNode* first_ = nullptr;
+    PageNode* last_ = nullptr;
+    uint32_t count_ = 0;
+  };
+
   uint64_t mapped_bytes() const { return mapped_bytes_.load_relaxed(); }
   uint64_t retired_count() const { return retired_count_.load_relaxed(); }
   // For tests: take() fails once, after `successes` that succeed.
@@ -59,7 +79,8 @@ class PageNodes {
     Slab* next;
     platform::Mapping memory;
   };
-  // Of the address / 64 in the low bits and the tag in the high ones.
+  // Linked by `kNext`. The head: address / 64 in the low bits, the tag in the high ones.
+  template <Atomic<PageNode*> PageNode::* kNext>
   struct alignas(64) Stack {
     static constexpr unsigned kTagShift = 42;
     static constexpr unsigned kAddressShift = 6;
@@ -75,13 +96,16 @@ class PageNodes {
       return reinterpret_cast<PageNode*>((word & kAddressMask) << kAddressShift);
     }
   };
+  using NodeStack = Stack<&PageNode::next>;
+  using BundleStack = Stack<&PageNode::next_bundle>;
 
   bool fails_for_test();
-  PageNode* take_from_new_slab(Stack& own);
-  Stack& own_stack() { return stacks_[uses_.thread_number() % kStacks]; }
+  PageNode* take_from_new_slab();
+  NodeStack& own_stack() { return stacks_[uses_.thread_number() % kStacks]; }
 
   UseSlots& uses_;
-  Stack stacks_[kStacks];
+  NodeStack stacks_[kStacks];
+  BundleStack bundles_;
   Atomic<Slab*> slabs_;
   Atomic<uint64_t> mapped_bytes_;
   Atomic<int64_t> takes_until_failure_{-1};
