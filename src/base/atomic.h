@@ -24,12 +24,15 @@ class Atomic {
   T exchange_acq_rel(T v) { return value_.exchange(v, std::memory_order_acq_rel); }
   T fetch_add_relaxed(T v) { return value_.fetch_add(v, std::memory_order_relaxed); }
   T fetch_add_acq_rel(T v) { return value_.fetch_add(v, std::memory_order_acq_rel); }
+  T fetch_add_seq_cst(T v) { return value_.fetch_add(v, std::memory_order_seq_cst); }
   T fetch_sub_relaxed(T v) { return value_.fetch_sub(v, std::memory_order_relaxed); }
   T fetch_sub_acq_rel(T v) { return value_.fetch_sub(v, std::memory_order_acq_rel); }
   T fetch_or_relaxed(T v) { return value_.fetch_or(v, std::memory_order_relaxed); }
   T fetch_or_acq_rel(T v) { return value_.fetch_or(v, std::memory_order_acq_rel); }
+  T fetch_or_seq_cst(T v) { return value_.fetch_or(v, std::memory_order_seq_cst); }
   T fetch_and_relaxed(T v) { return value_.fetch_and(v, std::memory_order_relaxed); }
   T fetch_and_acq_rel(T v) { return value_.fetch_and(v, std::memory_order_acq_rel); }
+  T fetch_and_seq_cst(T v) { return value_.fetch_and(v, std::memory_order_seq_cst); }
 
   // Weak: may fail spuriously. On failure `expected` holds what was read, with relaxed order.
   bool cas_weak_acquire(T& expected, T desired) {
@@ -51,6 +54,15 @@ class Atomic {
   bool cas_strong_acq_rel(T& expected, T desired) {
     return value_.compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
                                           std::memory_order_relaxed);
+  }
+  bool cas_strong_seq_cst(T& expected, T desired) {
+    return value_.compare_exchange_strong(expected, desired, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed);
+  }
+  // As load_seq_cst() when it fails: for a failure that is an answer, not another attempt.
+  bool cas_weak_seq_cst(T& expected, T desired) {
+    return value_.compare_exchange_weak(expected, desired, std::memory_order_seq_cst,
+                                        std::memory_order_seq_cst);
   }
 
   // For futex only: the word itself.

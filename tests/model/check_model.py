@@ -11,19 +11,34 @@ import shutil
 import subprocess
 import sys
 
-# Defines of each run. Small worlds, so that each is searched to its end in seconds; together they have everything.
-SAFETY = [
-    {"OPS_0": 2, "OPS_1": 1, "SYNCS": 1},
-    {"OPS_0": 2, "OPS_1": 2, "SYNCS": 0},
-    {"OPS_0": 2, "OPS_1": 1, "SYNCS": 0, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
-]
-PROGRESS = [
-    {"OPS_0": 1, "OPS_1": 1, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
-    {"OPS_0": 2, "OPS_1": 1, "SYNCS": 0},
-]
-BUGS_WORLD = {"OPS_0": 2, "OPS_1": 2, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1}
-# Bugs that break no assertion and stop nobody, but keep somebody from ever getting on.
-PROGRESS_BUGS = {"BUG_VICTIMS_NOT_WRITTEN"}
+# Of each model the defines of each run. Small worlds, so that each is searched to its end in seconds; together they have
+# everything. `progress` is of models with an ltl formula; `bugs`: the world that switched-on bugs are looked for in; `progress_bugs`:
+# bugs that break no assertion and stop nobody, but keep somebody from ever getting on, looked for in the last world of `progress`.
+MODELS = {
+    "pin_evict_writeback": {
+        "safety": [
+            {"OPS_0": 2, "OPS_1": 1, "SYNCS": 1},
+            {"OPS_0": 2, "OPS_1": 2, "SYNCS": 0},
+            {"OPS_0": 2, "OPS_1": 1, "SYNCS": 0, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
+        ],
+        "progress": [
+            {"OPS_0": 1, "OPS_1": 1, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
+            {"OPS_0": 2, "OPS_1": 1, "SYNCS": 0},
+        ],
+        "bugs": {"OPS_0": 2, "OPS_1": 2, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
+        "progress_bugs": {"BUG_VICTIMS_NOT_WRITTEN"},
+    },
+    "page_index_deletion": {
+        "safety": [
+            {"OPS_0": 2, "OPS_1": 1, "RECLAIMS": 1},
+            {"OPS_0": 1, "OPS_1": 1, "RECLAIMS": 2},
+            {"OPS_0": 1, "OPS_1": 1, "RECLAIMS": 1, "READS": 1},
+        ],
+        "progress": [],
+        "bugs": {"OPS_0": 2, "OPS_1": 1, "RECLAIMS": 1},
+        "progress_bugs": set(),
+    },
+}
 # How pan is built and called: for assertions and deadlocks; for the ltl formula under weak fairness.
 SAFETY_SEARCH = (["-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE"], [])
 PROGRESS_SEARCH = (["-DNFAIR=3", "-DCOLLAPSE"], ["-a", "-f"])
@@ -56,15 +71,17 @@ def main() -> int:
             print(f"skipped: {tool} is missing")
             return 77
     bad = 0
+    worlds_of = MODELS[model.stem]
     if what == "bugs":
         for bug in sorted(set(re.findall(r"\bBUG_[A-Z_]+\b", model.read_text()))):
-            world, search = (PROGRESS[1], PROGRESS_SEARCH) if bug in PROGRESS_BUGS else (BUGS_WORLD, SAFETY_SEARCH)
+            world, search = \
+                (worlds_of["progress"][-1], PROGRESS_SEARCH) if bug in worlds_of["progress_bugs"] else (worlds_of["bugs"], SAFETY_SEARCH)
             errors, words = check(model, work / bug, {**world, bug: 1}, search)
             bad += errors == 0
             print(f"{bug}: {'found' if errors else 'NOT FOUND'} ({words})")
         return 1 if bad else 0
-    worlds, search = (SAFETY, SAFETY_SEARCH) if what == "safety" else (PROGRESS, PROGRESS_SEARCH)
-    for number, world in enumerate(worlds):
+    search = SAFETY_SEARCH if what == "safety" else PROGRESS_SEARCH
+    for number, world in enumerate(worlds_of[what]):
         errors, words = check(model, work / f"{what}{number}", world, search)
         bad += errors
         print(f"{world}: {errors} errors ({words})")
