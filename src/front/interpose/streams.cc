@@ -14,7 +14,9 @@ namespace {
 
 // A stream's functions, by way of its descriptor.
 int fd_of(void* cookie) { return static_cast<int>(reinterpret_cast<intptr_t>(cookie)); }
-ssize_t stream_read(void* cookie, char* buffer, size_t bytes) { return real().read(fd_of(cookie), buffer, bytes); }
+ssize_t stream_read(void* cookie, char* buffer, size_t bytes) {
+  return real().read(fd_of(cookie), buffer, bytes);
+}
 ssize_t stream_write(void* cookie, const char* buffer, size_t bytes) {
   const ssize_t wrote = real().write(fd_of(cookie), buffer, bytes);
   return wrote < 0 ? 0 : wrote;  // what a cookie's error is

@@ -23,13 +23,16 @@ namespace {
 
 constexpr size_t kMega = size_t{1} << 20;
 
-void say(const char* what, long result) { std::printf("%s %ld%s%s\n", what, result, result < 0 ? ": " : "", result < 0 ? strerror(errno) : ""); }
+void say(const char* what, long result) {
+  std::printf("%s %ld%s%s\n", what, result, result < 0 ? ": " : "", result < 0 ? strerror(errno) : "");
+}
 
 unsigned long sum_of(const char* path) {
   const int fd = open(path, O_RDONLY);
   unsigned long sum = 0, bytes = 0;
   std::vector<unsigned char> piece(65'536);
-  for (ssize_t got; (got = read(fd, piece.data(), piece.size())) > 0; bytes += static_cast<unsigned long>(got))
+  for (ssize_t got; (got = read(fd, piece.data(), piece.size())) > 0;
+       bytes += static_cast<unsigned long>(got))
     for (ssize_t i = 0; i < got; ++i) sum = sum * 31 + piece[static_cast<size_t>(i)];
   close(fd);
   return sum ^ bytes;
@@ -136,11 +139,13 @@ int threads(long) {
       for (int i = 0; i < 6'000; ++i) {
         const size_t mine = random() % last.size(), at = (mine * 4 + t) * kPiece;
         if (last[mine] != '\0') {
-          if (pread(fd, back.data(), kPiece, static_cast<off_t>(at)) != static_cast<ssize_t>(kPiece)) ++wrong[t];
+          if (pread(fd, back.data(), kPiece, static_cast<off_t>(at)) != static_cast<ssize_t>(kPiece))
+            ++wrong[t];
           for (char c : back) wrong[t] += c != last[mine];
         }
         std::fill(piece.begin(), piece.end(), last[mine] = static_cast<char>('a' + random() % 26));
-        if (pwrite(fd, piece.data(), kPiece, static_cast<off_t>(at)) != static_cast<ssize_t>(kPiece)) ++wrong[t];
+        if (pwrite(fd, piece.data(), kPiece, static_cast<off_t>(at)) != static_cast<ssize_t>(kPiece))
+          ++wrong[t];
       }
     });
   for (std::thread& thread : all) thread.join();
@@ -181,7 +186,8 @@ int ends(long way) {
       if (const pid_t child = fork(); child == 0) {
         char rest[32] = {};
         const ssize_t got = read(fd, rest, sizeof rest);
-        dprintf(1, "child read %zd <%s>\n", got, rest);  // stdout's buffer is managed memory, which a child has not
+        dprintf(1, "child read %zd <%s>\n", got,
+                rest);  // stdout's buffer is managed memory, which a child has not
         _exit(0);
       } else {
         int status;

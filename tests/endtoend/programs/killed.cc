@@ -23,7 +23,9 @@ void say(const char* text, int bytes) {
 void write_record(int fd, unsigned record, unsigned version) {
   char text[kRecordBytes];
   memset(text, static_cast<int>(1 + version % 255), sizeof text);
-  if (pwrite(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) != static_cast<ssize_t>(sizeof text)) _exit(2);
+  if (pwrite(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) !=
+      static_cast<ssize_t>(sizeof text))
+    _exit(2);
 }
 
 }  // namespace
