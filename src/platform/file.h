@@ -63,6 +63,14 @@ Result<uint64_t> filesystem_free(const File& file);
 // does not.
 uint64_t direct_alignment(const File& file);
 
+// What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the filesystem's clock tells apart.
+struct FileStamp {
+  uint64_t device = 0, inode = 0, size_bytes = 0, links = 0;
+  int64_t modified_ns = 0, changed_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+Result<FileStamp> file_stamp(int fd);
+
 // Locks the whole file against other open descriptions (flock(2)) until this one is closed, without waiting: EWOULDBLOCK when
 // another has a lock that forbids it. Two kShared locks do not forbid each other.
 enum class Lock : uint8_t { kShared, kExclusive };

@@ -16,6 +16,7 @@ struct RegionMap::FileRegion {
   std::shared_ptr<store::Store> keeps;  // touched under the mutex only
   // What lookups read; stored before the chunk table names the slot, and stable while a block is live.
   Atomic<store::Store*> store{nullptr};
+  Atomic<const Atomic<uint64_t>*> written_end{nullptr};  // of the store
   Atomic<Kind> kind{Kind::kNone};
   Atomic<uint64_t> first_block{0};
   Atomic<uint64_t> offset_bytes{0};  // of first_block, in the file
@@ -111,6 +112,7 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
   BlockId first = block_of(address);
   file->keeps = std::move(mapping.store);
   file->store.store_relaxed(file->keeps.get());
+  file->written_end.store_relaxed(file->keeps->written_end());
   file->kind.store_relaxed(mapping.kind);
   file->first_block.store_relaxed(first.value);
   file->offset_bytes.store_relaxed(mapping.offset_bytes);
@@ -328,7 +330,8 @@ cache::Backing RegionMap::locate_for_fill(BlockId block) {
   if (file == nullptr || spilled) return {&spill_, spill_offset(block), spilled};
   store::Store* store = file->store.load_relaxed();
   const uint64_t offset = file_offset(*file, block);
-  return {store, offset, store->may_hold(offset)};
+  const Atomic<uint64_t>* written_end = file->written_end.load_relaxed();
+  return {store, offset, written_end == nullptr || offset < written_end->load_acquire()};
 }
 
 cache::Backing RegionMap::locate_for_writeback(BlockId block) {

@@ -46,7 +46,8 @@ inline constexpr uint64_t kFillBytesMax = 8 * kMiB;
 
 enum class Order : uint8_t { kUnknown, kRandom, kSequential };
 
-enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile };
+// kBufferedFile: as a shared one, but whoever made it writes it back (front/file).
+enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile, kBufferedFile };
 
 struct FileMapping {
   std::shared_ptr<store::Store> store;

@@ -1,6 +1,7 @@
 #include "runtime/file_adapter.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/in_runtime.h"
 #include "runtime/path_patterns.h"
@@ -27,14 +28,61 @@ int64_t FileAdapter::with(int fd, With with_file) {
   return file ? with_file(file) : kNotBuffered;
 }
 
+// What the standard streams stand on is the kernel's: libc reads and writes them by system calls of its own. So is a file that somebody wants direct
+// transfers of, which may be other calls than these. A file that is buffered under another name stays so.
 bool FileAdapter::opened(int fd, int flags) {
   InRuntime guard;
+  Descriptors* descriptors = descriptors_.load_acquire();
+  bool was;
+  if (descriptors != nullptr) (void)descriptors->detach(fd, &was);  // closed by a call that we do not know
   if ((flags & O_PATH) != 0) return false;
   const std::string path = path_of(fd);
-  if (path.empty() || !matches_any(patterns_, path)) return false;
-  if (descriptors_.load_acquire() == nullptr) descriptors_.store_release(make_());
-  Descriptors* descriptors = descriptors_.load_acquire();
+  const bool is_known = descriptors != nullptr && descriptors->files().knows(fd);
+  if (!is_known && (path.empty() || !matches_any(patterns_, path))) return false;
+  if (fd <= STDERR_FILENO || (flags & O_DIRECT) != 0) {
+    if (is_known) give_back(fd);
+    return false;
+  }
+  if (descriptors == nullptr) descriptors_.store_release(descriptors = make_());
   return descriptors != nullptr && descriptors->attach(fd, flags, path).is_ok();
+}
+
+void FileAdapter::give_back(int fd) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return;
+  const auto file = descriptors->files().find(stamp->device, stamp->inode);
+  if (!file) return;
+  if (Status status = descriptors->give_back(*file); !status)
+    warn_("a buffered file was not written whole: " + status.message());
+}
+
+void FileAdapter::close_range(int first, int last) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  descriptors->detach_range(first, last);
+}
+
+void FileAdapter::flags_changed(int fd, int flags) {
+  (void)with(fd, [&](const Descriptors::Ref& file) {
+    file->change_flags(flags);
+    return int64_t{0};
+  });
+}
+
+int64_t FileAdapter::extend(int fd, int64_t bytes) {
+  return with(fd, [&](const Descriptors::Ref& file) {
+    return bytes < 0 ? -int64_t{EINVAL} : outcome(file->file().extend(static_cast<uint64_t>(bytes)));
+  });
+}
+
+bool FileAdapter::is_wanted(int fd) {
+  InRuntime guard;
+  const std::string path = path_of(fd);
+  return (!path.empty() && matches_any(patterns_, path)) || is_buffered(fd);
 }
 
 bool FileAdapter::is_buffered(int fd) {

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <mutex>
+#include <vector>
 
 #include "store/engine/transfer_queue.h"
 
@@ -23,7 +25,35 @@ Result<uint64_t> make_as_long(const platform::File& file, uint64_t wanted) {
   return status ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
 }
 
+// Those of stores that are gone are used again, never freed (Store::written_end).
+class Growths {
+ public:
+  Growth* take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return new Growth;
+    Growth* growth = free_.back();
+    free_.pop_back();
+    return growth;
+  }
+  void give(Growth* growth) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(growth);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Growth*> free_;
+};
+Growths& growths() {
+  static auto* growths = new Growths;
+  return *growths;
+}
+
 }  // namespace
+
+FileStore::~FileStore() {
+  if (target_.growth != nullptr) growths().give(target_.growth);
+}
 
 Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path, const FileOptions& options) {
   auto file = platform::open_file(path, O_RDWR);
@@ -57,27 +87,53 @@ Result<std::unique_ptr<FileStore>> FileStore::open_spill(const std::string& dire
   return store;
 }
 
+Status FileStore::open_transfers(bool direct) {
+  auto transfers =
+      platform::reopen_file(buffered_.fd(), direct ? platform::Direct::kIfPossible : platform::Direct::kNo);
+  if (!transfers) return transfers.status();
+  file_ = std::move(transfers->file);
+  direct_ = transfers->direct;
+  target_.fd.store_relaxed(file_.fd());
+  target_.tail_fd.store_relaxed(buffered_.fd());
+  return {};
+}
+
+void FileStore::stop() {
+  target_.fd.store_relaxed(-1);
+  target_.tail_fd.store_relaxed(-1);
+}
+
+void FileStore::close_files() {
+  file_ = platform::File();
+  buffered_ = platform::File();
+}
+
+Status FileStore::reopen(int fd) {
+  const bool was_direct = direct_;
+  auto opened = platform::reopen_file(fd, platform::Direct::kNo);
+  if (!opened) return opened.status();
+  buffered_ = std::move(opened->file);
+  if (Status status = open_transfers(was_direct); !status) return status;
+  return direct_ == was_direct
+             ? Status::ok()
+             : Status::sentence(EINVAL, "the file's transfers are no longer what they were");
+}
+
 Status FileStore::set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                          const FileOptions& options) {
   name_ = std::move(name);
   buffered_ = std::move(opened);
-  auto wanted = options.direct ? platform::Direct::kIfPossible : platform::Direct::kNo;
-  auto transfers = platform::reopen_file(buffered_.fd(), wanted);
-  if (!transfers) return transfers.status();
-  file_ = std::move(transfers->file);
-  direct_ = transfers->direct;
+  if (Status status = open_transfers(options.direct); !status) return status;
   engine_chosen_here_ = options.engine == EngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
-  target_.fd = file_.fd();
-  target_.tail_fd = buffered_.fd();
   target_.size_bytes = size_bytes;
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
   target_.spill = spill;
   target_.faults = options.faults;
   if (options.grows) {
-    growth_.size_bytes.store_relaxed(size_bytes);
-    growth_.written_end.store_relaxed(size_bytes);
-    target_.growth = &growth_;
+    target_.growth = growths().take();
+    target_.growth->size_bytes.store_relaxed(size_bytes);
+    target_.growth->written_end.store_relaxed(size_bytes);
   }
   space_.emplace(file_, size_bytes);
   target_.space = &*space_;
@@ -97,21 +153,21 @@ Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
 }
 
 void FileStore::set_size(uint64_t bytes) {
-  growth_.size_bytes.store_release(bytes);
-  if (growth_.written_end.load_relaxed() > bytes) growth_.written_end.store_release(bytes);
+  target_.growth->size_bytes.store_release(bytes);
+  if (target_.growth->written_end.load_relaxed() > bytes) target_.growth->written_end.store_release(bytes);
 }
 
 Status FileStore::resize_file(uint64_t bytes) {
   if (Status status = platform::set_file_size(buffered_, bytes); !status) return status;
-  growth_.size_bytes.store_release(bytes);
-  growth_.written_end.store_release(bytes);
+  target_.growth->size_bytes.store_release(bytes);
+  target_.growth->written_end.store_release(bytes);
   return {};
 }
 
 Status FileStore::settle_size() {
   const auto now = platform::file_size(buffered_);
   if (!now) return now.status();
-  const uint64_t wanted = growth_.size_bytes.load_acquire();
+  const uint64_t wanted = target_.growth->size_bytes.load_acquire();
   return *now >= wanted ? Status::ok() : resize_file(wanted);
 }
 

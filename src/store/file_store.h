@@ -3,7 +3,7 @@
 // A whole file keeps its size: its last block may stick out, reads zeros there and is written only up to the end. Its contents
 // are other programs' too; transfers are direct where the filesystem allows it.
 // A growing file has the size that its user gives it (set_size), which the file itself reaches by writes: what is read behind the
-// file's own end, or may_hold() says was never written, are zeros.
+// file's own end, or written_end() says was never written, are zeros.
 // A spill file has no name and mode 0600 from birth, is as long as kSpillBytesMax at once without taking space for it, and
 // is gone with the process. Space is taken by reserve() and by writes, and given back by discards.
 //
@@ -43,15 +43,22 @@ class FileStore final : public Store {
 
   std::string describe() const override;
   uint64_t size_bytes() const override { return target_.size(); }
-  bool may_hold(uint64_t offset_bytes) const override {
-    return target_.growth == nullptr || offset_bytes < growth_.written_end.load_acquire();
+  const Atomic<uint64_t>* written_end() const override {
+    return target_.growth == nullptr ? nullptr : &target_.growth->written_end;
   }
+  ~FileStore() override;
   // Of a growing file; the file itself follows with writes. No request for what lies behind a lesser size is under way.
   void set_size(uint64_t bytes);
   // The same, and the file itself: what it gains is a hole.
   Status resize_file(uint64_t bytes);
   // The file itself is at least as long as set_size() said last; one that somebody else has made longer stays. No set_size() meanwhile.
   Status settle_size();
+  // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under way, close_files() gives up
+  // the descriptors. reopen(): the file that `fd` has open is this one, and nobody has changed it.
+  void stop();
+  void close_files();
+  Status reopen(int fd);
+  Result<platform::FileStamp> stamp() const { return platform::file_stamp(buffered_.fd()); }
   // What has been written is durable; `whole`: all of the file's metadata, too.
   Status sync_file(bool whole);
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
@@ -67,6 +74,7 @@ class FileStore final : public Store {
 
  private:
   FileStore() = default;
+  Status open_transfers(bool direct);
   Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                 const FileOptions& options);
 
@@ -77,7 +85,6 @@ class FileStore final : public Store {
   EngineKind engine_ = EngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;
-  Growth growth_;
   Target target_;
   WorkerPool workers_;
 };

@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 
+#include "base/atomic.h"
 #include "base/status.h"
 #include "base/units.h"
 
@@ -79,8 +80,9 @@ class Store {
   virtual std::string describe_at(uint64_t offset_bytes) const;
   virtual uint64_t size_bytes() const = 0;
   virtual uint64_t alignment_bytes() const = 0;
-  // False: nothing was ever written there, and what is read of it are zeros.
-  virtual bool may_hold(uint64_t /*offset_bytes*/) const { return true; }
+  // Nothing was ever written at or behind *written_end(), which reads as zeros; nullptr: anything may have been. What it points to is never
+  // freed, and may be another store's once this one is gone.
+  virtual const Atomic<uint64_t>* written_end() const { return nullptr; }
   virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
   // The same transfer, done by the calling thread before it returns. The cheapest way to do one demand read.
   virtual Status transfer(Request& request) = 0;

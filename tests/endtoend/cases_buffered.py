@@ -18,6 +18,10 @@ def streams_on_buffered_files_do_what_they_do_natively(kit: Kit) -> None:
     expect(kit.report()["counters"]["shared_hits"] > 0, "nothing was buffered")
 
 
+def buffered_files_and_the_kernels_do_not_part(kit: Kit) -> None:
+    _same_as_native(kit, "corners")
+
+
 def threads_write_buffered_files_beyond_the_memory(kit: Kit) -> None:
     _same_as_native(kit, "threads")
     counters = kit.report()["counters"]

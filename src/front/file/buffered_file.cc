@@ -82,13 +82,19 @@ void Pieces::get(std::byte* to, uint64_t bytes) {
   });
 }
 
-Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd,
-                                                         const std::string& name) {
+Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& name, bool* is_writable) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   auto own = platform::open_file(path, O_RDWR);
-  const bool is_writable = own.is_ok();
+  *is_writable = own.is_ok();
   if (!own) own = platform::open_file(path, O_RDONLY);
-  if (!own) return Status(own.status().error(), "cannot read " + name);
+  return own ? std::move(own) : Status(own.status().error(), "cannot read " + name);
+}
+
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd,
+                                                         const std::string& name) {
+  bool is_writable;
+  auto own = open_for_both(fd, name, &is_writable);
+  if (!own) return own.status();
   store::FileOptions options;
   options.grows = true;
   auto store = store::FileStore::open_descriptor(own->fd(), name, options);
@@ -100,6 +106,7 @@ Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts,
   file->is_writable_ = is_writable;
   file->file_ = store->get();
   file->size_.store_release(file->file_->size_bytes());
+  file->settled_size_ = file->size();
   file->store_ = parts.regions.adopt(std::move(*store));
   parts.engine.watch();
   if (Status status = file->reserve(file->size()); !status) return status;
@@ -118,11 +125,30 @@ BlockId BufferedFile::block_at(uint64_t offset) const {
 Status BufferedFile::reserve(uint64_t end) {
   const uint64_t generous = end < kFileBytesMax / kReserveFactor ? end * kReserveFactor : end;
   const uint64_t wanted = round_up(std::max(kReserveBytesMin, generous), region::kChunkBytes);
-  auto address = parts_.mappings.map_file(wanted, {store_, 0, region::Kind::kSharedFile});
+  auto address = parts_.mappings.map_file(wanted, {store_, 0, region::Kind::kBufferedFile});
   if (!address) return address.status();
   address_ = *address;
   reserved_bytes_ = wanted;
   live_bytes_ = round_up(size(), parts_.regions.block_bytes());
+  return {};
+}
+
+Result<platform::FileStamp> BufferedFile::park() {
+  std::lock_guard lock(io_);
+  auto stamp = file_->stamp();
+  file_->stop();
+  parts_.cache.close_store(parts_.engine.client(), *store_);
+  file_->close_files();
+  is_parked_ = true;
+  return stamp;
+}
+
+Status BufferedFile::unpark(int fd) {
+  std::lock_guard lock(io_);
+  auto own = open_for_both(fd, "a file that was open before", &is_writable_);
+  if (!own) return own.status();
+  if (Status status = file_->reopen(own->fd()); !status) return status;
+  is_parked_ = false;
   return {};
 }
 
@@ -137,17 +163,49 @@ Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) 
   const uint64_t block_bytes = parts_.regions.block_bytes();
   uint64_t done = 0;
   while (done < bytes) {
-    const uint64_t within = (offset + done) & (block_bytes - 1);
-    const uint64_t piece = std::min(bytes - done, block_bytes - within);
-    const Held held(parts_, block_at(offset + done), Access::kRead);
-    if (!held.status()) return moved_or(done, held.status());
-    out.put(held.data() + within, piece);
+    const uint64_t piece = std::min(bytes - done, block_bytes - ((offset + done) & (block_bytes - 1)));
+    if (Status status = read_block(offset + done, out, piece); !status) return moved_or(done, status);
     done += piece;
   }
   return done;
 }
 
+Status BufferedFile::read_block(uint64_t offset, Pieces& to, uint64_t bytes) {
+  const BlockId block = block_at(offset);
+  const Held held(parts_, block, Access::kRead);
+  if (!held.status()) return held.status();
+  const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
+  Stripe& stripe = stripes_[block.value % kStripes];
+  const Pieces::Mark begin = to.mark();
+  // A sequence lock: the version is read before the bytes and after them, and pairs with what Writing does in the other order.
+  const uint32_t version = stripe.version.load_acquire();
+  if (version % 2 == 0) {
+    to.put(from, bytes);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (stripe.version.load_relaxed() == version) return {};
+    to.go_back(begin);
+  }
+  std::lock_guard lock(stripe.mutex);
+  to.put(from, bytes);
+  return {};
+}
+
 // ---- Writes ----
+
+class BufferedFile::Writing {
+ public:
+  explicit Writing(Stripe& stripe) : stripe_(stripe), lock_(stripe.mutex) {
+    stripe_.version.store_relaxed(stripe_.version.load_relaxed() + 1);
+    std::atomic_thread_fence(std::memory_order_release);
+  }
+  ~Writing() { stripe_.version.store_release(stripe_.version.load_relaxed() + 1); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  Stripe& stripe_;
+  std::lock_guard<std::mutex> lock_;
+};
 
 Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> from) {
   Pieces in(from, parts_.copy);
@@ -204,6 +262,7 @@ Result<uint64_t> BufferedFile::write_longer(uint64_t offset, Pieces& from, uint6
   const uint64_t new_size = std::max(old_size, written && *written > 0 ? offset + *written : 0);
   if (new_size < end && end > old_size) {  // it may be in the file already
     shrink_region(new_size);
+    (void)flush_live(new_size > 0 ? new_size - 1 : 0, 1, live_bytes_);
     (void)file_->resize_file(new_size);
   }
   size_.store_release(new_size);
@@ -215,7 +274,7 @@ Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) 
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t within = offset & (block_bytes - 1);
   const BlockId block = block_at(offset);
-  std::lock_guard stripe(stripes_[block.value % kStripes].mutex);
+  const Writing writing(stripes_[block.value % kStripes]);
   // The store's size: a write that makes the file longer has set it before it wrote to this block.
   const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
   const Held held(parts_, block, is_whole ? Access::kOverwrite : Access::kWrite);
@@ -234,9 +293,11 @@ Status BufferedFile::grow(uint64_t end) {
   if (wanted <= live_bytes_) return {};
   if (live_bytes_ == 0) {
     if (Status status =
-            parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kSharedFile});
-        !status)
+            parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kBufferedFile});
+        !status) {
+      file_->set_size(size());
       return status;
+    }
   } else {
     parts_.regions.extend(address_ + live_bytes_, wanted - live_bytes_);
   }
@@ -278,17 +339,34 @@ Status BufferedFile::resize(uint64_t bytes) {
   if (bytes > kFileBytesMax) return too_large();
   if (Status status = make_room(bytes); !status) return status;
   std::lock_guard lock(io_);
+  return resize_alone(bytes);
+}
+
+Status BufferedFile::extend(uint64_t bytes) {
+  if (bytes > kFileBytesMax) return too_large();
+  if (Status status = make_room(bytes); !status) return status;
+  std::lock_guard lock(io_);
+  return bytes > size() ? resize_alone(bytes) : Status::ok();
+}
+
+// Under io_ alone.
+Status BufferedFile::resize_alone(uint64_t bytes) {
+  if (!is_writable_) return Status::sentence(EACCES, "the file cannot be written");
   const uint64_t old_size = size_.load_acquire();
   if (bytes < old_size) {
     if (Status status = zero_tail(bytes); !status) return status;
     shrink_region(bytes);
     size_.store_release(bytes);
+    // A write of the block that holds the new end may be under way that began when it was a whole one.
+    if (bytes > 0)
+      if (Status status = flush_live(bytes - 1, 1, live_bytes_); !status) return status;
   }
   // Longer: what is between the two ends is a hole, to be read as such.
   if (Status status = file_->resize_file(bytes); !status) return status;
   if (bytes > old_size)
     if (Status status = grow(bytes); !status) return status;
   size_.store_release(bytes);
+  settled_size_ = bytes;
   return {};
 }
 
@@ -304,17 +382,22 @@ Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_b
 
 Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
   std::shared_lock lock(io_);
+  if (is_parked_) return {};
   std::unique_lock growth(growth_);
   const uint64_t live_bytes = live_bytes_;
   growth.unlock();
   if (Status status = flush_live(offset, bytes, live_bytes); !status || !is_writable_) return status;
-  growth.lock();  // nobody makes the file longer meanwhile, and then finds it cut
-  return file_->settle_size();
+  growth.lock();                           // nobody makes the file longer meanwhile, and then finds it cut
+  if (size() == settled_size_) return {};  // who has changed it since has the right to
+  if (Status status = file_->settle_size(); !status) return status;
+  settled_size_ = size();
+  return {};
 }
 
 Status BufferedFile::sync(bool whole) {
   if (Status status = flush(); !status) return status;
-  return file_->sync_file(whole);
+  std::shared_lock lock(io_);
+  return is_parked_ ? Status::ok() : file_->sync_file(whole);
 }
 
 }  // namespace spw::front

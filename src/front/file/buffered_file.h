@@ -59,6 +59,16 @@ class Pieces {
   uint64_t bytes() const { return bytes_; }
   // The next `bytes` of it; no more than bytes() in all.
   void put(const std::byte* from, uint64_t bytes);
+  // The place from which the next put() goes on; and there again.
+  struct Mark {
+    std::span<const iovec> left;
+    uint64_t within;
+  };
+  Mark mark() const { return {left_, within_}; }
+  void go_back(const Mark& mark) {
+    left_ = mark.left;
+    within_ = mark.within;
+  }
   void get(std::byte* to, uint64_t bytes);
 
  private:
@@ -83,13 +93,20 @@ class BufferedFile {
   uint64_t size() const { return size_.load_acquire(); }
   bool is_writable() const { return is_writable_; }
 
+  // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody uses it, and nobody will until unpark(), for whose `fd` the
+  // file has the same stamp. Parked files take no descriptors.
+  Result<platform::FileStamp> park();
+  Status unpark(int fd);
+
   // How many bytes were moved: fewer than asked for at the file's end, or before an error. An error only where none were.
   Result<uint64_t> read(uint64_t offset, std::span<const iovec> to);
   Result<uint64_t> write(uint64_t offset, std::span<const iovec> from);
   // A write at the file's end; *offset: where that was.
   Result<uint64_t> append(std::span<const iovec> from, uint64_t* offset);
-  // ftruncate(2).
+  // ftruncate(2); EACCES where the file cannot be written.
   Status resize(uint64_t bytes);
+  // resize(), if that makes it longer.
+  Status extend(uint64_t bytes);
   // What is dirty of [offset, offset + bytes) reaches the file.
   Status flush(uint64_t offset = 0, uint64_t bytes = kFileBytesMax);
   // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
@@ -99,16 +116,23 @@ class BufferedFile {
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
   static constexpr uint64_t kReserveFactor = 4;
   static constexpr size_t kStripes = 16;
+  // Writes to its blocks come one after the other. `version` is odd while one is under way: a read that ran beside it reads again, under the
+  // lock, so that it sees none of what a block held that was overwritten without having been read.
   struct alignas(64) Stripe {
     std::mutex mutex;
+    Atomic<uint32_t> version{0};
   };
+  class Writing;
 
+  static Result<platform::File> open_for_both(int fd, const std::string& name, bool* is_writable);
   explicit BufferedFile(const FileParts& parts) : parts_(parts) {}
   Status reserve(uint64_t end);
   Status make_room(uint64_t end);
   Status grow(uint64_t end);
   void shrink_region(uint64_t bytes);
   Status zero_tail(uint64_t bytes);
+  Status resize_alone(uint64_t bytes);
+  Status read_block(uint64_t offset, Pieces& to, uint64_t bytes);
   Status flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes);
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
@@ -117,10 +141,12 @@ class BufferedFile {
 
   const FileParts parts_;
   bool is_writable_ = false;
+  bool is_parked_ = false;  // under io_
   std::shared_ptr<store::Store> store_;
   store::FileStore* file_ = nullptr;  // the same
   std::shared_mutex io_;
   std::mutex growth_;
+  uint64_t settled_size_ = 0;  // what the file on disk was made to be last; under growth_, or io_ alone
   Atomic<uint64_t> size_{0};
   uintptr_t address_ = 0;  // changed under io_ alone
   uint64_t reserved_bytes_ = 0;

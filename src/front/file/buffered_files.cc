@@ -8,16 +8,31 @@
 
 namespace spw::front {
 
-Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
+namespace {
+bool is_regular(int fd) {
   struct stat info;
-  if (::fstat(fd, &info) != 0) return Status(errno, "cannot use file descriptor " + std::to_string(fd));
-  if (!S_ISREG(info.st_mode)) return Status::sentence(EINVAL, name + " is no regular file");
+  return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+}  // namespace
+
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return stamp.status();
+  if (!is_regular(fd)) return Status::sentence(EINVAL, name + " is no regular file");
+  std::shared_ptr<BufferedFile> outdated;  // outlives the lock
   std::lock_guard lock(mutex_);
-  Entry& entry = files_[Key{info.st_dev, info.st_ino}];
+  const Key key{stamp->device, stamp->inode};
+  if (kernels_.contains(key)) return Status::sentence(EBUSY, name + " is left to the kernel");
+  Entry& entry = files_[key];
+  if (entry.is_parked) {
+    entry.is_parked = false;
+    --parked_;
+    if (entry.stamp != *stamp || !entry.file->unpark(fd)) outdated = std::move(entry.file);
+  }
   if (entry.file == nullptr) {
     auto opened = BufferedFile::open(parts_, fd, name);
     if (!opened) {
-      files_.erase(Key{info.st_dev, info.st_ino});
+      files_.erase(key);
       return opened.status();
     }
     entry.file = std::move(*opened);
@@ -38,13 +53,38 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
     const auto entry = entry_of(file.get());
     SPW_CHECK(entry != files_.end() && entry->second.opens > 0);
     if (--entry->second.opens > 0) return {};
+    ++entry->second.closers;
   }
   const Status status = file->flush();
-  if (!status) return status;
+  std::shared_ptr<BufferedFile> dropped;  // outlives the lock
   std::lock_guard lock(mutex_);
-  if (const auto entry = entry_of(file.get()); entry != files_.end() && entry->second.opens == 0)
+  const auto entry = entry_of(file.get());
+  // Somebody has it open again, or writes what was dirty then; or it is dirty still.
+  if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
+  auto stamp = file->park();
+  if (!stamp || stamp->links == 0 || kernels_.contains(entry->first)) {
+    dropped = std::move(entry->second.file);
     files_.erase(entry);
+    return {};
+  }
+  entry->second.is_parked = true;
+  entry->second.stamp = *stamp;
+  entry->second.parked_at = ++parkings_;
+  if (++parked_ > kParkedFilesMax) dropped = drop_one();
   return {};
+}
+
+// The file that was parked longest ago leaves the table.
+std::shared_ptr<BufferedFile> BufferedFiles::drop_one() {
+  auto oldest = files_.end();
+  for (auto each = files_.begin(); each != files_.end(); ++each)
+    if (each->second.is_parked &&
+        (oldest == files_.end() || each->second.parked_at < oldest->second.parked_at))
+      oldest = each;
+  std::shared_ptr<BufferedFile> file = std::move(oldest->second.file);
+  files_.erase(oldest);
+  --parked_;
+  return file;
 }
 
 Status BufferedFiles::for_all(Status (*what)(BufferedFile&)) {
@@ -62,7 +102,20 @@ Status BufferedFiles::for_all(Status (*what)(BufferedFile&)) {
 std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inode) const {
   std::lock_guard lock(mutex_);
   const auto entry = files_.find(Key{device, inode});
-  return entry == files_.end() ? nullptr : entry->second.file;
+  // Of a parked one the kernel knows better.
+  return entry == files_.end() || entry->second.is_parked ? nullptr : entry->second.file;
+}
+
+bool BufferedFiles::knows(int fd) const {
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return false;
+  std::lock_guard lock(mutex_);
+  return files_.contains(Key{stamp->device, stamp->inode});
+}
+
+void BufferedFiles::leave_to_kernel(const BufferedFile& file) {
+  std::lock_guard lock(mutex_);
+  if (const auto entry = entry_of(&file); entry != files_.end()) kernels_.insert(entry->first);
 }
 
 size_t BufferedFiles::count() const {

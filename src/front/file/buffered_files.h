@@ -1,13 +1,14 @@
 // The buffered files of the process, one object for all descriptors of a file.
 //
 // Invariant: a file that is open, or has blocks that could not be written, is in the table under its device and inode.
-// Threads: any. Limits: none of its own; each file takes two descriptors beside the program's.
+// Threads: any. Limits: each open file takes two descriptors beside the program's; kParkedFilesMax files that nobody has open stay in memory.
 // Between processes: what one writes others see after its flush (close, sync), and it sees what they wrote before it opened the file.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "front/file/buffered_file.h"
@@ -20,11 +21,14 @@ class BufferedFiles {
 
   // The regular file that `fd` has open. Each open() has its close().
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
-  // With the last one, what is dirty is written and the cache forgets the file. Where that fails, the error is returned, and the file is kept:
+  // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again unchanged. Where the writing fails, the error is returned, and the file is kept:
   // sync_all() tries again, and who opens it meanwhile finds what was written to it.
   Status close(const std::shared_ptr<BufferedFile>& file);
   // The file with this number, if it is in the table.
   std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
+  bool knows(int fd) const;  // that the file that `fd` has open is in the table
+  // open() of it is EBUSY from now on.
+  void leave_to_kernel(const BufferedFile& file);
   // All are tried; the first error. flush_all(): they reach the kernel.
   Status sync_all() {
     return for_all([](BufferedFile& file) { return file.sync(false); });
@@ -42,13 +46,23 @@ class BufferedFiles {
   struct Entry {
     std::shared_ptr<BufferedFile> file;
     uint64_t opens = 0;
+    uint64_t closers = 0;  // that are writing what is dirty
+    bool is_parked = false;
+    platform::FileStamp stamp;  // when it was parked
+    uint64_t parked_at = 0;     // grows
   };
+  static constexpr size_t kParkedFilesMax = 1024;
+  std::shared_ptr<BufferedFile> drop_one();
+
   std::map<Key, Entry>::iterator entry_of(const BufferedFile* file);
   Status for_all(Status (*what)(BufferedFile&));
 
   const FileParts parts_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> files_;
+  std::set<Key> kernels_;  // left to it
+  size_t parked_ = 0;
+  uint64_t parkings_ = 0;
 };
 
 }  // namespace spw::front

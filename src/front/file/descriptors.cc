@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 namespace spw::front {
 
 // ---- Open files ----
 
 Status OpenFile::check(bool is_write) const {
-  const int mode = flags_ & O_ACCMODE;
+  const int mode = flags() & O_ACCMODE;
   if (mode == (is_write ? O_RDONLY : O_WRONLY))
     return Status::sentence(EBADF, is_write ? "the descriptor is open for reading only"
                                             : "the descriptor is open for writing only");
@@ -32,18 +33,18 @@ Result<uint64_t> OpenFile::read_at(uint64_t offset, std::span<const iovec> to) {
 
 // O_SYNC and O_DSYNC.
 Result<uint64_t> OpenFile::write_through(uint64_t offset, const Result<uint64_t>& written) {
-  const bool is_durable = (flags_ & (O_SYNC | O_DSYNC)) != 0;
+  const bool is_durable = (flags() & (O_SYNC | O_DSYNC)) != 0;
   if ((!is_durable && !owner_->writes_through()) || !written || *written == 0) return written;
   if (Status status = file_->flush(offset, *written); !status) return status;
   if (!is_durable) return written;
-  if (Status status = file_->sync((flags_ & O_SYNC) == O_SYNC); !status) return status;
+  if (Status status = file_->sync((flags() & O_SYNC) == O_SYNC); !status) return status;
   return written;
 }
 
 Result<uint64_t> OpenFile::write(std::span<const iovec> from) {
   if (Status status = check(true); !status) return status;
   std::lock_guard lock(mutex_);
-  const bool appends = (flags_ & O_APPEND) != 0;
+  const bool appends = (flags() & O_APPEND) != 0;
   uint64_t at = offset_;
   auto moved = appends ? file_->append(from, &at) : file_->write(at, from);
   if (moved && *moved > 0) offset_ = at + *moved;
@@ -53,7 +54,7 @@ Result<uint64_t> OpenFile::write(std::span<const iovec> from) {
 // As in Linux, one that appends writes to the end wherever it is asked to.
 Result<uint64_t> OpenFile::write_at(uint64_t offset, std::span<const iovec> from) {
   if (Status status = check(true); !status) return status;
-  auto moved = (flags_ & O_APPEND) != 0 ? file_->append(from, &offset) : file_->write(offset, from);
+  auto moved = (flags() & O_APPEND) != 0 ? file_->append(from, &offset) : file_->write(offset, from);
   return write_through(offset, moved);
 }
 
@@ -69,9 +70,14 @@ Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
 }
 
 Status OpenFile::resize(uint64_t bytes) {
-  if ((flags_ & O_ACCMODE) == O_RDONLY)
+  if ((flags() & O_ACCMODE) == O_RDONLY)
     return Status::sentence(EINVAL, "the descriptor is open for reading only");
   return file_->resize(bytes);
+}
+
+void OpenFile::change_flags(int flags) {
+  constexpr int kChangeable = O_APPEND | O_SYNC | O_DSYNC;
+  flags_.store_relaxed((flags_.load_relaxed() & ~kChangeable) | (flags & kChangeable));
 }
 
 uint64_t OpenFile::place() {
@@ -116,6 +122,22 @@ Status Descriptors::settle() {
   return files_.flush_all();
 }
 
+Status Descriptors::give_back(const BufferedFile& file) {
+  std::vector<int> fds;
+  for_each([&](int fd, const Ref& open) {
+    if (&open->file() != &file) return;
+    (void)::lseek(fd, static_cast<off_t>(open->place()), SEEK_SET);
+    fds.push_back(fd);
+  });
+  files_.leave_to_kernel(file);
+  Status first_failure;
+  for (const int fd : fds) {
+    bool was;
+    if (Status status = detach(fd, &was); !status && first_failure) first_failure = status;
+  }
+  return first_failure;
+}
+
 OpenFile* Descriptors::take() {
   if (free_ == nullptr) return new OpenFile;
   return std::exchange(free_, free_->next_free_);
@@ -140,12 +162,18 @@ Status Descriptors::attach(int fd, int flags, const std::string& name) {
     (void)files_.close(*file);
     return Status::sentence(EACCES, name + " cannot be read and written, which buffering it takes");
   }
+  if ((flags & O_TRUNC) != 0 &&
+      (flags & O_ACCMODE) != O_RDONLY)  // others may have it open, with what the kernel's file no longer has
+    if (Status status = (*file)->resize(0); !status) {
+      (void)files_.close(*file);
+      return status;
+    }
   bool was;
   (void)detach(fd, &was);  // it was closed without our knowing
   std::lock_guard lock(mutex_);
   OpenFile* open = take();
   open->file_ = std::move(*file);
-  open->flags_ = flags;
+  open->flags_.store_relaxed(flags);
   open->owner_ = this;
   open->offset_ = 0;
   open->refs_.store_release(1);
@@ -163,6 +191,17 @@ bool Descriptors::share(int from, int to) {
   std::lock_guard lock(mutex_);
   chunk_for(to).entries[entry_of(to)].store_release(shared.operator->());
   return true;
+}
+
+void Descriptors::detach_range(int first, int last) {
+  for (int fd = first; fd <= last && fd < kDescriptorsMax; ++fd) {
+    if (chunks_[chunk_of(fd)].load_acquire() == nullptr) {
+      fd |= (1 << kChunkShift) - 1;
+      continue;
+    }
+    bool was;
+    (void)detach(fd, &was);
+  }
 }
 
 Status Descriptors::detach(int fd, bool* was) {

@@ -39,7 +39,9 @@ class OpenFile {
   // The place where the next read or write of its own will be.
   uint64_t place();
   BufferedFile& file() { return *file_; }
-  int flags() const { return flags_; }
+  int flags() const { return flags_.load_relaxed(); }
+  // fcntl(F_SETFL).
+  void change_flags(int flags);
 
  private:
   friend class Descriptors;
@@ -50,8 +52,8 @@ class OpenFile {
   Atomic<uint32_t> refs_{0};
   OpenFile* next_free_ = nullptr;
   std::shared_ptr<BufferedFile> file_;
-  int flags_ = 0;     // of open(2)
-  std::mutex mutex_;  // guards offset_, and orders those who use it
+  Atomic<int> flags_{0};  // of open(2)
+  std::mutex mutex_;      // guards offset_, and orders those who use it
   uint64_t offset_ = 0;
 };
 
@@ -91,6 +93,10 @@ class Descriptors {
   // It is not buffered any more; *was: it had been. With the last one of a file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
+  // [first, last], all of which are about to be closed.
+  void detach_range(int first, int last);
+  // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
+  Status give_back(const BufferedFile& file);
   // What is buffered reaches the kernel, whose descriptors stand where ours do: for a process that is about to have them, too.
   Status settle();
   // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.

@@ -11,6 +11,7 @@
 #include "front/interpose/aio_notify.h"
 #include "front/interpose/context.h"
 #include "front/interpose/descriptors.h"
+#include "front/interpose/file_calls.h"
 #include "front/interpose/memory.h"
 #include "front/interpose/native_argument.h"
 #include "front/interpose/real.h"
@@ -374,7 +375,17 @@ void end_all_that_is_over() {
   errno = saved_errno;
 }
 
+namespace {
+// libc's queue has threads that read and write by system calls of their own: the kernel has to have such a file.
+void give_back(const aiocb* block) {
+  FileCalls* calls = descriptor_calls();
+  if (calls == nullptr || block == nullptr) return;
+  if (const int fd = load_value(&block->aio_fildes); calls->is_buffered(fd)) calls->give_back(fd);
+}
+}  // namespace
+
 int aio_transfer(aiocb* block, bool is_read) {
+  give_back(block);
   const int operation = is_read ? LIO_READ : LIO_WRITE;
   const auto call = [&](aiocb* native) {
     return is_read ? real().aio_read(native) : real().aio_write(native);
@@ -384,12 +395,14 @@ int aio_transfer(aiocb* block, bool is_read) {
 }
 
 int aio_sync(int operation, aiocb* block) {
+  give_back(block);
   const auto call = [&](aiocb* native) { return real().aio_fsync(operation, native); };
   if (!is_plain(block, kSync)) return hand_over(block, kSync, call);
   return is_free(block) ? call(block) : -1;
 }
 
 int aio_list(int mode, aiocb* const* list, int count, sigevent* event) {
+  for (int i = 0; file_calls() != nullptr && i < count; ++i) give_back(load_value(list + i));
   if (count <= 0 || (mode != LIO_WAIT && mode != LIO_NOWAIT) ||
       (posix_shadows.is_empty() && is_plain(list, static_cast<size_t>(count), event)))
     return seeing_ends(real().lio_listio(mode, list, count, event));

@@ -1,10 +1,12 @@
 // libc's functions as real() has them while files are buffered: each asks file_calls() first.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ namespace spw::interpose {
 namespace {
 
 Atomic<FileCalls*> g_calls{nullptr};
+Atomic<pid_t> g_process{0};
 
 int64_t answer(int64_t result) { return result < 0 ? fail(static_cast<int>(-result)) : result; }
 
@@ -143,7 +146,7 @@ ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_
 
 int noted(int fd, int flags) {
   if (fd >= 0)
-    if (FileCalls* calls = file_calls()) calls->opened(fd, flags);
+    if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags);
   return fd;
 }
 int open(const char* path, int flags, ...) {
@@ -164,6 +167,10 @@ int creat(const char* path, mode_t mode) {
   return noted(libc().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC);
 }
 int mkstemp(char* pattern) { return noted(libc().mkstemp(pattern), O_RDWR | O_CREAT); }
+int mkstemps(char* pattern, int suffix) { return noted(libc().mkstemps(pattern, suffix), O_RDWR | O_CREAT); }
+int mkostemps(char* pattern, int suffix, int flags) {
+  return noted(libc().mkostemps(pattern, suffix, flags), O_RDWR | O_CREAT | flags);
+}
 int mkostemp(char* pattern, int flags) {
   return noted(libc().mkostemp(pattern, flags), O_RDWR | O_CREAT | flags);
 }
@@ -171,25 +178,62 @@ int mkostemp(char* pattern, int flags) {
 // ---- Closing and duplicating ----
 
 int close(int fd) {
-  FileCalls* calls = file_calls();
+  FileCalls* calls = descriptor_calls();
   const int64_t written = calls != nullptr ? calls->close(fd) : kNotBuffered;
   const int closed = libc().close(fd);
   return written == kNotBuffered || written == 0 || closed != 0 ? closed : static_cast<int>(answer(written));
 }
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0 && first <= last)
+    if (FileCalls* calls = descriptor_calls())
+      calls->close_range(static_cast<int>(std::min<unsigned>(first, INT_MAX)),
+                         static_cast<int>(std::min<unsigned>(last, INT_MAX)));
+  return libc().close_range(first, last, flags);
+}
+void closefrom(int first) noexcept {
+  if (FileCalls* calls = descriptor_calls()) calls->close_range(std::max(first, 0), INT_MAX);
+  libc().closefrom(first);
+}
+// libc's standard streams do not ask us.
 int duplicated(int from, int to) {
-  if (to >= 0 && from != to)
-    if (FileCalls* calls = file_calls()) calls->duplicated(from, to);
+  FileCalls* calls = descriptor_calls();
+  if (to < 0 || from == to || calls == nullptr) return to;
+  if (to > STDERR_FILENO || !calls->is_buffered(from))
+    calls->duplicated(from, to);
+  else
+    calls->give_back(from);
   return to;
 }
 int dup(int fd) noexcept { return duplicated(fd, libc().dup(fd)); }
 int dup2(int fd, int to) noexcept { return duplicated(fd, libc().dup2(fd, to)); }
 int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, libc().dup3(fd, to, flags)); }
+
+// A lock relative to the file's place or end, by our knowledge of them.
+void make_absolute(FileCalls& calls, int fd, struct flock* lock) {
+  if (lock->l_whence != SEEK_CUR && lock->l_whence != SEEK_END) return;
+  const int64_t base = lock->l_whence == SEEK_CUR ? calls.seek(fd, 0, SEEK_CUR) : calls.size(fd);
+  if (base < 0) return;
+  lock->l_start += base;
+  lock->l_whence = SEEK_SET;
+}
 int fcntl(int fd, int command, ...) {
   va_list more;
   va_start(more, command);
   void* argument = va_arg(more, void*);
   va_end(more);
+  FileCalls* calls = file_calls();
+  if (calls == nullptr) return libc().fcntl(fd, command, argument);
+  if (command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
+      command == F_OFD_SETLK || command == F_OFD_SETLKW) {
+    struct flock lock = *static_cast<struct flock*>(argument);
+    make_absolute(*calls, fd, &lock);
+    const int result = libc().fcntl(fd, command, &lock);
+    if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
+    return result;
+  }
   const int result = libc().fcntl(fd, command, argument);
+  if (command == F_SETFL && result == 0)
+    calls->flags_changed(fd, static_cast<int>(reinterpret_cast<intptr_t>(argument)));
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, result) : result;
 }
 
@@ -234,8 +278,7 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
         if ((mode & ~FALLOC_FL_KEEP_SIZE) != 0) return -EOPNOTSUPP;
         if (libc().fallocate(fd, mode, offset, bytes) != 0) return -errno;
         struct stat info;
-        if (libc().fstat(fd, &info) != 0) return -errno;
-        return info.st_size > c.size(fd) ? c.resize(fd, info.st_size) : 0;
+        return libc().fstat(fd, &info) == 0 ? c.extend(fd, info.st_size) : -errno;
       },
       [&] { return libc().fallocate(fd, mode, offset, bytes); });
 }
@@ -280,17 +323,21 @@ int statx(int directory, const char* path, int flags, unsigned mask, struct stat
   return result;
 }
 
-// What the kernel maps is what has reached the file.
-void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  if ((flags & MAP_ANONYMOUS) == 0)
-    if (FileCalls* calls = file_calls()) (void)calls->flush(fd);
-  return libc().mmap(address, bytes, protection, flags, fd, offset);
+// ---- All files ----
+
+void sync() noexcept {
+  if (FileCalls* calls = file_calls()) calls->settle();
+  libc().sync();
+}
+int syncfs(int fd) noexcept {
+  if (FileCalls* calls = file_calls()) calls->settle();
+  return libc().syncfs(fd);
 }
 
 // ---- Ends ----
 
 void settle() {
-  if (FileCalls* calls = file_calls()) calls->settle();
+  if (FileCalls* calls = descriptor_calls()) calls->settle();
 }
 int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
   settle();
@@ -331,34 +378,82 @@ __attribute__((noreturn)) void exit_at_once(int code) {
 
 }  // namespace
 
+FileCalls* descriptor_calls() {
+  FileCalls* calls = file_calls();
+  return calls != nullptr && ::getpid() == g_process.load_relaxed() ? calls : nullptr;
+}
+
 FileCalls* file_calls() { return InRuntime::here() ? nullptr : g_calls.load_acquire(); }
 
 void use_file_calls(FileCalls* calls) {
+  g_process.store_relaxed(::getpid());
   g_calls.store_release(calls);
   if (calls == nullptr) return;
+  ::at_quick_exit(&settle);
   static RealFunctions table;
   table = libc();
-#define SPW_BUFFERED(name) table.name = &name
-  SPW_BUFFERED(read), SPW_BUFFERED(write), SPW_BUFFERED(pread), SPW_BUFFERED(pwrite), SPW_BUFFERED(readv);
-  SPW_BUFFERED(writev), SPW_BUFFERED(preadv), SPW_BUFFERED(pwritev), SPW_BUFFERED(preadv2),
-      SPW_BUFFERED(pwritev2);
-  SPW_BUFFERED(sendfile), SPW_BUFFERED(copy_file_range), SPW_BUFFERED(splice), SPW_BUFFERED(open),
-      SPW_BUFFERED(openat);
-  SPW_BUFFERED(creat), SPW_BUFFERED(mkstemp), SPW_BUFFERED(mkostemp);
-  SPW_BUFFERED(close), SPW_BUFFERED(dup), SPW_BUFFERED(dup2), SPW_BUFFERED(dup3);
-  SPW_BUFFERED(fcntl), SPW_BUFFERED(lseek), SPW_BUFFERED(ftruncate), SPW_BUFFERED(truncate),
-      SPW_BUFFERED(fsync);
-  SPW_BUFFERED(fdatasync), SPW_BUFFERED(sync_file_range), SPW_BUFFERED(fallocate),
-      SPW_BUFFERED(posix_fallocate);
-  SPW_BUFFERED(stat), SPW_BUFFERED(lstat), SPW_BUFFERED(fstat), SPW_BUFFERED(fstatat), SPW_BUFFERED(stat64);
-  SPW_BUFFERED(lstat64), SPW_BUFFERED(fstat64), SPW_BUFFERED(fstatat64), SPW_BUFFERED(statx),
-      SPW_BUFFERED(mmap);
-  SPW_BUFFERED(execve), SPW_BUFFERED(execvpe), SPW_BUFFERED(fexecve), SPW_BUFFERED(execvp);
-  SPW_BUFFERED(posix_spawn), SPW_BUFFERED(posix_spawnp), SPW_BUFFERED(system);
-#undef SPW_BUFFERED
+  table.read = &read;
+  table.write = &write;
+  table.pread = &pread;
+  table.pwrite = &pwrite;
+  table.readv = &readv;
+  table.writev = &writev;
+  table.preadv = &preadv;
+  table.pwritev = &pwritev;
+  table.preadv2 = &preadv2;
+  table.pwritev2 = &pwritev2;
+  table.sendfile = &sendfile;
+  table.copy_file_range = &copy_file_range;
+  table.splice = &splice;
+  table.open = &open;
+  table.openat = &openat;
+  table.creat = &creat;
+  table.mkstemp = &mkstemp;
+  table.mkostemp = &mkostemp;
+  table.mkstemps = &mkstemps;
+  table.mkostemps = &mkostemps;
+  table.close = &close;
+  table.close_range = &close_range;
+  table.closefrom = &closefrom;
+  table.dup = &dup;
+  table.dup2 = &dup2;
+  table.dup3 = &dup3;
+  table.fcntl = &fcntl;
+  table.lseek = &lseek;
+  table.ftruncate = &ftruncate;
+  table.truncate = &truncate;
+  table.fsync = &fsync;
+  table.fdatasync = &fdatasync;
+  table.sync_file_range = &sync_file_range;
+  table.fallocate = &fallocate;
+  table.posix_fallocate = &posix_fallocate;
+  table.sync = &sync;
+  table.syncfs = &syncfs;
+  table.stat = &stat;
+  table.lstat = &lstat;
+  table.fstat = &fstat;
+  table.fstatat = &fstatat;
+  table.stat64 = &stat64;
+  table.lstat64 = &lstat64;
+  table.fstat64 = &fstat64;
+  table.fstatat64 = &fstatat64;
+  table.statx = &statx;
+  table.execve = &execve;
+  table.execvp = &execvp;
+  table.execvpe = &execvpe;
+  table.fexecve = &fexecve;
+  table.posix_spawn = &posix_spawn;
+  table.posix_spawnp = &posix_spawnp;
+  table.system = &system;
   table.fcntl64 = &fcntl;
   table._exit = &exit_at_once;
   stand_in_for_libc(table);
 }
 
 }  // namespace spw::interpose
+
+// For vfork.S: what is done before, and where to go on.
+extern "C" __attribute__((visibility("hidden"))) void* spw_before_vfork() {
+  if (spw::interpose::FileCalls* calls = spw::interpose::file_calls()) calls->settle();
+  return reinterpret_cast<void*>(spw::interpose::libc().vfork);
+}

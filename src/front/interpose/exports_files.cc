@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "front/interpose/entry.h"
@@ -55,4 +56,23 @@ SPW_ENTRY void _exit(int code) {
 SPW_ENTRY void _Exit(int code) noexcept {
   real()._exit(code);
   __builtin_unreachable();
+}
+SPW_ENTRY int close_range(unsigned first, unsigned last, int flags) noexcept {
+  return real().close_range(first, last, flags);
+}
+SPW_ENTRY void closefrom(int first) noexcept { real().closefrom(first); }
+SPW_ENTRY void sync() noexcept { real().sync(); }
+SPW_ENTRY int syncfs(int fd) noexcept { return real().syncfs(fd); }
+// What programs that were linked with a libc before 2.33 call.
+SPW_ENTRY int __xstat(int, const char* path, struct stat* out) noexcept { return stat(path, out); }
+SPW_ENTRY int __xstat64(int, const char* path, struct stat64* out) noexcept { return stat64(path, out); }
+SPW_ENTRY int __lxstat(int, const char* path, struct stat* out) noexcept { return lstat(path, out); }
+SPW_ENTRY int __lxstat64(int, const char* path, struct stat64* out) noexcept { return lstat64(path, out); }
+SPW_ENTRY int __fxstat(int, int fd, struct stat* out) noexcept { return fstat(fd, out); }
+SPW_ENTRY int __fxstat64(int, int fd, struct stat64* out) noexcept { return fstat64(fd, out); }
+SPW_ENTRY int __fxstatat(int, int directory, const char* path, struct stat* out, int flags) noexcept {
+  return fstatat(directory, path, out, flags);
+}
+SPW_ENTRY int __fxstatat64(int, int directory, const char* path, struct stat64* out, int flags) noexcept {
+  return fstatat64(directory, path, out, flags);
 }

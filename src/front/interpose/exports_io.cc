@@ -6,6 +6,7 @@
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
 #include "front/interpose/entry.h"
+#include "front/interpose/file_calls.h"
 #include "front/interpose/mapping.h"
 #include "front/interpose/real.h"
 #include "front/interpose/transfers.h"
@@ -13,7 +14,10 @@
 using namespace spw::interpose;
 
 SPW_ENTRY void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  if (!whole_process_maps(bytes)) return real().mmap(address, bytes, protection, flags, fd, offset);
+  if (!whole_process_maps(bytes)) {
+    (void)is_the_kernels_to_map(flags, fd);
+    return real().mmap(address, bytes, protection, flags, fd, offset);
+  }
   return map(address, bytes, protection, flags, fd, offset);
 }
 SPW_ENTRY void* mmap64(void* address, size_t bytes, int protection, int flags, int fd,
@@ -82,6 +86,12 @@ SPW_ENTRY ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, 
   return preadv2_fd(fd, pieces, count, offset, flags);
 }
 SPW_ENTRY ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return pwritev2_fd(fd, pieces, count, offset, flags);
+}
+SPW_ENTRY ssize_t preadv64v2(int fd, const iovec* pieces, int count, off64_t offset, int flags) {
+  return preadv2_fd(fd, pieces, count, offset, flags);
+}
+SPW_ENTRY ssize_t pwritev64v2(int fd, const iovec* pieces, int count, off64_t offset, int flags) {
   return pwritev2_fd(fd, pieces, count, offset, flags);
 }
 SPW_ENTRY ssize_t recv(int fd, void* buffer, size_t bytes, int flags) {

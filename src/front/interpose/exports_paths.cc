@@ -233,6 +233,21 @@ SPW_ENTRY int mkstemp64(char* pattern) { return real().mkstemp(Native(pattern, s
 SPW_ENTRY int mkostemp(char* pattern, int flags) {
   return real().mkostemp(Native(pattern, string_length(pattern) + 1), flags);
 }
+SPW_ENTRY int mkostemp64(char* pattern, int flags) {
+  return real().mkostemp(Native(pattern, string_length(pattern) + 1), flags);
+}
+SPW_ENTRY int mkstemps(char* pattern, int suffix) {
+  return real().mkstemps(Native(pattern, string_length(pattern) + 1), suffix);
+}
+SPW_ENTRY int mkstemps64(char* pattern, int suffix) {
+  return real().mkstemps(Native(pattern, string_length(pattern) + 1), suffix);
+}
+SPW_ENTRY int mkostemps(char* pattern, int suffix, int flags) {
+  return real().mkostemps(Native(pattern, string_length(pattern) + 1), suffix, flags);
+}
+SPW_ENTRY int mkostemps64(char* pattern, int suffix, int flags) {
+  return real().mkostemps(Native(pattern, string_length(pattern) + 1), suffix, flags);
+}
 SPW_ENTRY char* mkdtemp(char* pattern) noexcept {
   return real().mkdtemp(Native(pattern, string_length(pattern) + 1)) == nullptr ? nullptr : pattern;
 }

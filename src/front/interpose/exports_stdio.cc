@@ -18,6 +18,9 @@ SPW_ENTRY FILE* fdopen(int fd, const char* mode) noexcept { return stream_of_des
 SPW_ENTRY FILE* freopen(const char* path, const char* mode, FILE* file) {
   return reopen_stream(Text(path), Text(mode), file);
 }
+SPW_ENTRY FILE* freopen64(const char* path, const char* mode, FILE* file) {
+  return reopen_stream(Text(path), Text(mode), file);
+}
 SPW_ENTRY FILE* popen(const char* command, const char* mode) {
   return open_command(Text(command), Text(mode));
 }

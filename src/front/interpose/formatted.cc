@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "front/interpose/context.h"
+#include "front/interpose/file_calls.h"
 #include "front/interpose/real.h"
 #include "front/interpose/transfers.h"
 
@@ -80,7 +81,8 @@ int print_to_file(FILE* file, int flag, const char* format, va_list arguments) {
 }
 
 int print_to_fd(int fd, int flag, const char* format, va_list arguments) {
-  if (!may_print_managed(format))
+  FileCalls* calls = file_calls();
+  if (!may_print_managed(format) && (calls == nullptr || !calls->is_buffered(fd)))
     return flag != 0 ? real().__vdprintf_chk(fd, flag, format, arguments)
                      : real().vdprintf(fd, format, arguments);
   const Formatted made(flag, format, arguments);

@@ -11,6 +11,7 @@
 #include "front/interpose/context.h"
 #include "front/interpose/descriptors.h"
 #include "front/interpose/entry.h"
+#include "front/interpose/file_calls.h"
 #include "front/interpose/mapped_files.h"
 #include "front/interpose/memory.h"
 #include "front/interpose/real.h"
@@ -198,6 +199,8 @@ void* move_mapping(const InterposeContext& c, const Mapping& from, uintptr_t beg
 }  // namespace
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  if (is_the_kernels_to_map(flags, fd))
+    return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
   const InterposeContext* c = allocation_context();
   InRuntime guard;
   if (c != nullptr && is_managed(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)

@@ -5,6 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
 #include "front/interpose/file_calls.h"
 #include "front/interpose/real.h"
 
@@ -27,13 +31,50 @@ int stream_seek(void* cookie, off64_t* offset, int whence) {
   *offset = at;
   return 0;
 }
-int stream_close(void* cookie) { return real().close(fd_of(cookie)); }
+// Ours that are open, by descriptor.
+class Streams {
+ public:
+  void add(int fd, FILE* file) {
+    std::lock_guard lock(mutex_);
+    open_.push_back({fd, file});
+  }
+  void remove(int fd) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(open_, [&](const Stream& each) { return each.fd == fd; });
+  }
+  bool has(const FILE* file) {
+    std::lock_guard lock(mutex_);
+    return std::any_of(open_.begin(), open_.end(), [&](const Stream& each) { return each.file == file; });
+  }
+
+ private:
+  struct Stream {
+    int fd;
+    FILE* file;
+  };
+  std::mutex mutex_;
+  std::vector<Stream> open_;
+};
+Streams& streams() {
+  static auto* streams = new Streams;
+  return *streams;
+}
+
+int stream_close(void* cookie) {
+  {
+    InRuntime native;
+    streams().remove(fd_of(cookie));
+  }
+  return real().close(fd_of(cookie));
+}
 
 // Users ask for its descriptor, and C++ streams read and write that.
 FILE* buffered_stream(int fd, const char* mode) {
   FILE* file = ::fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), mode,
                              {&stream_read, &stream_write, &stream_seek, &stream_close});
-  if (file != nullptr) file->_fileno = fd;
+  if (file == nullptr) return nullptr;
+  file->_fileno = fd;
+  streams().add(fd, file);
   return file;
 }
 // The flags of open(2) for a mode of fopen(3); -1: it is none.
@@ -55,12 +96,14 @@ int flags_of(const char* mode) {
 }  // namespace
 
 FILE* open_stream(const char* path, const char* mode) {
-  const int flags = flags_of(mode);
-  if (flags < 0) return libc().fopen(path, mode);  // which says why
+  const int flags = strstr(mode, ",ccs=") != nullptr ? -1 : flags_of(mode);
+  if (flags < 0) return libc().fopen(path, mode);  // which says why, or knows encodings
   // By itself, since it may wait (a pipe's other end), and signals with it if this thread were in the runtime.
   const int fd = libc().open(path, flags, 0666);
   if (fd < 0) return nullptr;
-  if (FileCalls* calls = file_calls()) calls->opened(fd, flags);
+  if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags);
+  if (mode[0] == 'a')
+    real().lseek(fd, 0, SEEK_END);  // fdopen() does so only where it is what makes the file append
   FILE* file = stream_of_descriptor(fd, mode);
   if (file == nullptr) {
     const int saved_errno = errno;
@@ -73,18 +116,57 @@ FILE* open_stream(const char* path, const char* mode) {
 FILE* stream_of_descriptor(int fd, const char* mode) {
   FileCalls* calls = file_calls();
   const bool is_buffered = calls != nullptr && calls->is_buffered(fd);
+  if (is_buffered && mode[0] == 'a') {
+    const int flags = real().fcntl(fd, F_GETFL);
+    if ((flags & O_APPEND) == 0) {
+      real().fcntl(fd, F_SETFL, flags | O_APPEND);
+      real().lseek(fd, 0, SEEK_END);
+    }
+  }
   InRuntime native;
   return is_buffered ? buffered_stream(fd, mode) : libc().fdopen(fd, mode);
 }
 
+namespace {
+// What libc's freopen() cannot do: one of ours goes on with its functions, and its descriptor stands for the other file.
+FILE* reopen_ours(const char* path, const char* mode, FILE* file) {
+  constexpr int kNoReads = 0x4, kNoWrites = 0x8;  // of FILE::_flags
+  const int flags = flags_of(mode), fd = ::fileno(file);
+  const int other = path == nullptr || flags < 0 ? -1 : real().open(path, flags, 0666);
+  if (other < 0 || real().dup3(other, fd, flags & O_CLOEXEC) < 0) {
+    const int error = path == nullptr || flags < 0 ? EINVAL : errno;
+    ::fclose(file);
+    if (other >= 0) real().close(other);
+    errno = error;
+    return nullptr;
+  }
+  real().close(other);
+  if (mode[0] == 'a') real().lseek(fd, 0, SEEK_END);
+  ::clearerr(file);
+  const int denied = (flags & O_ACCMODE) == O_RDONLY   ? kNoWrites
+                     : (flags & O_ACCMODE) == O_WRONLY ? kNoReads
+                                                       : 0;
+  file->_flags = (file->_flags & ~(kNoReads | kNoWrites)) | denied;
+  return file;
+}
+}  // namespace
+
 FILE* reopen_stream(const char* path, const char* mode, FILE* file) {
-  if (FileCalls* calls = file_calls())
+  if (FileCalls* calls = descriptor_calls()) {
+    ::fflush(file);
+    bool is_ours;
+    {
+      InRuntime native;
+      is_ours = streams().has(file);
+    }
+    if (is_ours) return reopen_ours(path, mode, file);
     if (const int fd = ::fileno(file); fd >= 0) calls->close(fd);
+  }
   return libc().freopen(path, mode, file);
 }
 
 FILE* open_command(const char* command, const char* mode) {
-  if (FileCalls* calls = file_calls()) calls->settle();
+  if (FileCalls* calls = descriptor_calls()) calls->settle();
   InRuntime native;
   return libc().popen(command, mode);
 }

@@ -103,14 +103,14 @@ bool Progress::next(RawIo* io) {
   }
   if (over_) return false;
   io->op = op_;
-  io->fd = target_->fd;
+  io->fd = target_->fd.load_relaxed();
   io->offset_bytes = request_->offset_bytes + done_bytes_;
   planned_bytes_ = op_ == Op::kSync ? 0 : step_bytes();
   io->bytes = planned_bytes_;
   shorten(&io->bytes);
   if (op_ == Op::kDiscard || op_ == Op::kSync) return true;
   if (io->bytes % target_->alignment_bytes != 0 || done_bytes_ % target_->alignment_bytes != 0)
-    io->fd = target_->tail_fd;
+    io->fd = target_->tail_fd.load_relaxed();
   if (request_->op == Op::kDiscard) {
     point_to_zeros(io->bytes, io);
   } else if (done_bytes_ == 0 && io->bytes == total_bytes_) {

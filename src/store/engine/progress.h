@@ -32,8 +32,8 @@ struct Growth {
 
 // What a store's requests go to.
 struct Target {
-  int fd = -1;       // for transfers; maybe O_DIRECT
-  int tail_fd = -1;  // for the unaligned end of a file; never O_DIRECT; may be fd
+  Atomic<int> fd{-1};       // for transfers; maybe O_DIRECT
+  Atomic<int> tail_fd{-1};  // for the unaligned end of a file; never O_DIRECT; may be fd
   uint64_t size_bytes = 0;
   uint64_t alignment_bytes = 0;
   // No step of a read or write crosses a multiple of this (0: they may).

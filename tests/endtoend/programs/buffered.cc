@@ -125,6 +125,73 @@ int streams(long) {
   return 0;
 }
 
+// Where the kernel's descriptor, a stream or another name could part from what is buffered.
+int corners(long) {
+  const int fd = open("corners.dat", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const std::string text(20'000, 'x');
+  say("write", write(fd, text.data(), text.size()));
+  const int again = open("corners.dat", O_RDWR | O_TRUNC);
+  say("end after O_TRUNC", lseek(fd, 0, SEEK_END));
+  say("write", pwrite(again, "0123456789", 10, 0));
+  say("fcntl", fcntl(again, F_SETFL, O_APPEND));
+  say("append", write(again, "abc", 3));
+  lseek(fd, 0, SEEK_SET);
+  say("dprintf", dprintf(fd, "%d-", 42));
+  FILE* stream = fdopen(dup(fd), "a");
+  std::fputs("by a stream", stream);
+  std::fclose(stream);
+  stream = fopen("corners.dat", "a");
+  say("ftell", std::ftell(stream));
+  for (int i = 0; i < 2'000; ++i) std::fputs("pending ", stream);
+  stream = freopen("corners2.dat", "w", stream);
+  std::fputs("elsewhere", stream);
+  std::fclose(stream);
+  std::printf("%lx %lx\n", sum_of("corners.dat"), sum_of("corners2.dat"));
+  say("rename", rename("corners.dat", "corners.old"));
+  say("write", pwrite(fd, "renamed", 7, 100));
+  char back[16] = {};
+  const int renamed = open("corners.old", O_RDONLY);
+  say("read by the other name", pread(renamed, back, 7, 100));
+  std::printf("<%s>\n", back);
+  close(renamed);
+  char* mapped = static_cast<char*>(mmap(nullptr, kMega, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  std::printf("mapped <%.7s>\n", mapped + 100);
+  memcpy(mapped + 200, "stored", 6);
+  say("read of what was stored", pread(fd, back, 6, 200));
+  say("write", pwrite(fd, "written", 7, 300));
+  std::printf("<%.6s> <%.7s>\n", back, mapped + 300);
+  munmap(mapped, kMega);
+  close(fd);
+  close(again);
+  const int high = open("corners3.dat", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  say("write", write(high, text.data(), text.size()));
+  say("close_range", close_range(static_cast<unsigned>(high), ~0u, 0));
+  int ends[2];
+  say("pipe", pipe(ends));
+  say("write to a pipe", write(ends[1], "piped", 5));
+  say("read from it", read(ends[0], back, 5));
+  const int out = open("corners4.dat", O_RDWR | O_CREAT | O_TRUNC, 0600), was = dup(1);
+  say("write", write(out, "before ", 7));
+  std::fflush(stdout);
+  dup2(out, 1);
+  std::printf("by stdout ");
+  std::fflush(stdout);
+  dup2(was, 1);
+  say("after", write(out, "after", 5));
+  for (int i = 0; i < 200; ++i) {  // writes are under way when the file is made shorter
+    pwrite(out, text.data(), text.size(), 0);
+    fdatasync(out);
+    pwrite(out, text.data(), text.size(), 0);
+    if (ftruncate(out, 1'000 + i) != 0) say("ftruncate", -1);
+  }
+  struct stat info;
+  close(out);
+  stat("corners4.dat", &info);
+  std::printf("%ld bytes, %lx %lx\n", static_cast<long>(info.st_size), sum_of("corners3.dat"),
+              sum_of("corners4.dat"));
+  return 0;
+}
+
 // Four times the memory, by threads that each have a fourth of the pieces.
 int threads(long) {
   constexpr size_t kPiece = 3'000, kPieces = 32 * kMega / kPiece / 4 * 4;
@@ -200,7 +267,8 @@ int ends(long way) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"calls", calls}, {"streams", streams}, {"threads", threads}, {"ends", ends}};
+constexpr Part kParts[] = {
+    {"calls", calls}, {"streams", streams}, {"corners", corners}, {"threads", threads}, {"ends", ends}};
 
 }  // namespace
 
