@@ -44,9 +44,10 @@ Result<OpenedFile> reopen_file(int fd, Direct direct) {
   if (flags < 0) return failed("cannot use file descriptor " + std::to_string(fd));
   int access = flags & O_ACCMODE;
   std::string path = "/proc/self/fd/" + std::to_string(fd);
-  if (direct == Direct::kIfPossible && access != O_WRONLY) {
+  if (direct != Direct::kNo && access != O_WRONLY) {
     File file(::open(path.c_str(), access | O_DIRECT | O_CLOEXEC));
-    if (file.is_open() && can_read_directly(file.fd())) return OpenedFile{std::move(file), true};
+    if (file.is_open() && (direct == Direct::kIfAccepted || can_read_directly(file.fd())))
+      return OpenedFile{std::move(file), true};
   }
   File file(::open(path.c_str(), access | O_CLOEXEC));
   if (file.is_open()) return OpenedFile{std::move(file), false};

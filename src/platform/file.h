@@ -34,7 +34,8 @@ class File {
   int fd_ = -1;
 };
 
-enum class Direct : uint8_t { kNo, kIfPossible };
+// kIfAccepted: as kIfPossible for a filesystem on which that was found to work, so no read is tried.
+enum class Direct : uint8_t { kNo, kIfPossible, kIfAccepted };
 
 // A file and whether its transfers go around the page cache.
 struct OpenedFile {

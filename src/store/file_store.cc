@@ -87,9 +87,8 @@ Result<std::unique_ptr<FileStore>> FileStore::open_spill(const std::string& dire
   return store;
 }
 
-Status FileStore::open_transfers(bool direct) {
-  auto transfers =
-      platform::reopen_file(buffered_.fd(), direct ? platform::Direct::kIfPossible : platform::Direct::kNo);
+Status FileStore::open_transfers(platform::Direct direct) {
+  auto transfers = platform::reopen_file(buffered_.fd(), direct);
   if (!transfers) return transfers.status();
   file_ = std::move(transfers->file);
   direct_ = transfers->direct;
@@ -113,7 +112,9 @@ Status FileStore::reopen(int fd) {
   auto opened = platform::reopen_file(fd, platform::Direct::kNo);
   if (!opened) return opened.status();
   buffered_ = std::move(opened->file);
-  if (Status status = open_transfers(was_direct); !status) return status;
+  if (Status status = open_transfers(was_direct ? platform::Direct::kIfAccepted : platform::Direct::kNo);
+      !status)
+    return status;
   return direct_ == was_direct
              ? Status::ok()
              : Status::sentence(EINVAL, "the file's transfers are no longer what they were");
@@ -123,7 +124,10 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
                          const FileOptions& options) {
   name_ = std::move(name);
   buffered_ = std::move(opened);
-  if (Status status = open_transfers(options.direct); !status) return status;
+  const auto wanted = !options.direct        ? platform::Direct::kNo
+                      : options.direct_works ? platform::Direct::kIfAccepted
+                                             : platform::Direct::kIfPossible;
+  if (Status status = open_transfers(wanted); !status) return status;
   engine_chosen_here_ = options.engine == EngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
   target_.size_bytes = size_bytes;

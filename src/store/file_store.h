@@ -28,6 +28,7 @@ struct FileOptions {
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
   bool grows = false;
+  bool direct_works = false;  // has been found on this filesystem
 };
 
 class FileStore final : public Store {
@@ -74,7 +75,7 @@ class FileStore final : public Store {
 
  private:
   FileStore() = default;
-  Status open_transfers(bool direct);
+  Status open_transfers(platform::Direct direct);
   Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                 const FileOptions& options);
 

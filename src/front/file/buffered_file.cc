@@ -91,12 +91,13 @@ Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& na
 }
 
 Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd,
-                                                         const std::string& name) {
+                                                         const std::string& name, bool direct_works) {
   bool is_writable;
   auto own = open_for_both(fd, name, &is_writable);
   if (!own) return own.status();
   store::FileOptions options;
   options.grows = true;
+  options.direct_works = direct_works;
   auto store = store::FileStore::open_descriptor(own->fd(), name, options);
   if (!store) return store.status();
   if ((*store)->alignment_bytes() > parts.regions.block_bytes())

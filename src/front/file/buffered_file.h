@@ -84,7 +84,9 @@ class Pieces {
 class BufferedFile {
  public:
   // The regular file that `fd` has open, for reading and writing or, where that is refused, for reading. `fd` stays the caller's.
-  static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, int fd, const std::string& name);
+  static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, int fd, const std::string& name,
+                                                    bool direct_works = false);
+  bool is_direct() const { return file_->is_direct(); }
   // Drops what is cached. flush() comes before it, or it is lost.
   ~BufferedFile();
   BufferedFile(const BufferedFile&) = delete;

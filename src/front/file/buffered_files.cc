@@ -30,12 +30,13 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     if (entry.stamp != *stamp || !entry.file->unpark(fd)) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
-    auto opened = BufferedFile::open(parts_, fd, name);
+    auto opened = BufferedFile::open(parts_, fd, name, direct_devices_.contains(key.device));
     if (!opened) {
       files_.erase(key);
       return opened.status();
     }
     entry.file = std::move(*opened);
+    if (entry.file->is_direct()) direct_devices_.insert(key.device);
   }
   ++entry.opens;
   return entry.file;

@@ -60,7 +60,8 @@ class BufferedFiles {
   const FileParts parts_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> files_;
-  std::set<Key> kernels_;  // left to it
+  std::set<uint64_t> direct_devices_;  // on which direct transfers work
+  std::set<Key> kernels_;              // left to it
   size_t parked_ = 0;
   uint64_t parkings_ = 0;
 };
