@@ -5,7 +5,8 @@
   hits       random reads and writes of a file that is in memory
   sequences  the file written and read in order
 
-Every job is a thread of one fio process with the psync engine, and has the memory that the kernel's buffered I/O has: by --memory, or by a control
+Spillway twice: by the translated engine, which for an unmodified program means that its files are all there is in managed space, and by the mapped
+one, which manages its memory as well. Every job is a thread of one fio process with the psync engine, and has the memory that the kernel's buffered I/O has: by --memory, or by a control
 group's limit, in which page cache and all count. A figure is the median of some turns, taken one kind after the other.
 """
 import contextlib
@@ -21,10 +22,12 @@ from harness.report import Report, Row
 
 MIB = 1 << 20
 MEMORY, FILE, SMALL_FILE = 256 * MIB, 1024 * MIB, 128 * MIB
-JOBS = (1, 4, 16, 64)
-SECONDS, TURNS = 3, 3
+JOBS = (1, 8, 64)
+SECONDS, TURNS = 5, 3
 LIMIT_S = 120
 DIRECT_MIN, KERNEL_MIN = 0.95, 1.0
+# By engine: with the translated one an unmodified program has nothing but its files in managed space.
+OURS = {"Spillway": "translated", "Spillway (mapped)": "mapped"}
 # fio itself, and what the library needs beside the cap.
 GROUP_SPARE = 96 * MIB
 
@@ -35,12 +38,12 @@ class Bench(Report):
 
 
 def _fio(bench: Bench, kind: str, *options: str) -> float:
-    """Transfers a second of all jobs. `kind`: spillway, direct I/O, the kernel."""
+    """Transfers a second of all jobs. `kind`: one of OURS, direct I/O, the kernel."""
     words = ["fio", "--name=job", f"--filename={bench.programs.store / 'files.dat'}", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
              "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", "--invalidate=0", f"--direct={int(kind == 'direct I/O')}",
              *options]
-    if kind == "spillway":
-        words = [str(bench.programs.build / "bin" / "spillway"), "run", "--memory", str(MEMORY), "--store", str(bench.programs.store), "--buffer", "*.dat",
+    if kind in OURS:
+        words = [str(bench.programs.build / "bin" / "spillway"), "run", "--engine", OURS[kind], "--memory", str(MEMORY), "--store", str(bench.programs.store), "--buffer", "*.dat",
                  "--", *words]
     is_limited = kind == "the kernel" and bench.programs.grouped
     with cgroup.memory_group(MEMORY + GROUP_SPARE) if is_limited else contextlib.nullcontext() as group:
@@ -60,8 +63,8 @@ def _lay_out(bench: Bench, file_bytes: int) -> None:
 
 
 def _compare(bench: Bench, section: str, what: str, file_bytes: int, kinds: tuple, *options: str) -> None:
-    """Medians of the kinds, and a row for each beside ours: (kind, the least ratio)."""
-    found = {kind: [] for kind in ("spillway", *(kind for kind, _ in kinds))}
+    """Medians of the kinds, and a row for each of ours beside each: (kind, the least ratio)."""
+    found = {kind: [] for kind in (*OURS, *(kind for kind, _ in kinds))}
     try:
         for _ in range(TURNS):
             for kind, rates in found.items():
@@ -69,9 +72,10 @@ def _compare(bench: Bench, section: str, what: str, file_bytes: int, kinds: tupl
     except (RuntimeError, subprocess.TimeoutExpired) as why:
         return bench.failure(section, what, str(why))
     rates = {kind: statistics.median(each) for kind, each in found.items()}
-    for kind, least in kinds:
-        bench.add(Row(section, f"{what}, beside {kind}", rates["spillway"] / 1000, rates[kind] / 1000, "k/s", ratio=rates["spillway"] / rates[kind],
-                      at_most=False, target=least, details={name: each for name, each in found.items()}))
+    for ours in OURS:
+        for kind, least in kinds:
+            bench.add(Row(section, f"{what}: {ours} beside {kind}", rates[ours] / 1000, rates[kind] / 1000, "k/s", ratio=rates[ours] / rates[kind],
+                          at_most=False, target=least, details=dict(found)))
 
 
 def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple) -> None:

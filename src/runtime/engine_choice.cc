@@ -70,8 +70,9 @@ LoadedCode loaded_code() {
   return code;
 }
 
-Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {
-  if (wanted == Engine::kTranslated && !code.has_translations)
+Result<Engine> choose_engine(Engine wanted, const LoadedCode& code, bool buffers_files) {
+  const bool can_translate = code.has_translations || buffers_files;
+  if (wanted == Engine::kTranslated && !can_translate)
     return Status::sentence(
         EINVAL,
         "--engine=translated runs programs that were compiled for it; leave it out, or recompile "
@@ -80,7 +81,7 @@ Result<Engine> choose_engine(Engine wanted, const LoadedCode& code) {
   if (wanted == Engine::kAuto && code.has_translations && !code.has_hints) return Engine::kTranslated;
   Status status = try_userfault();
   if (status) return Engine::kMapped;
-  if (wanted == Engine::kAuto && code.has_translations) return Engine::kTranslated;
+  if (wanted == Engine::kAuto && can_translate) return Engine::kTranslated;
   return Status::sentence(
       EPERM, "the mapped engine is needed, but " + status.message() +
                  "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "

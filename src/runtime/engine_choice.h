@@ -6,6 +6,7 @@
 //   auto         mapped                                       translated, or mapped if there is code with hints too
 //
 // Where userfaultfd is forbidden, mapped is refused, and auto is translated if any code has translations.
+// Files are buffered by either engine, so for a program of which some are, translated is not refused: then its files are all there is in managed space.
 // Threads: at the start of the process, one.
 #pragma once
 
@@ -23,6 +24,6 @@ struct LoadedCode {
 LoadedCode loaded_code();
 
 // kTranslated or kMapped. EPERM when the engine that is needed cannot run here; the message says how to mend it.
-Result<Engine> choose_engine(Engine wanted, const LoadedCode& code);
+Result<Engine> choose_engine(Engine wanted, const LoadedCode& code, bool buffers_files = false);
 
 }  // namespace spw::runtime

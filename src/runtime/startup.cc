@@ -107,7 +107,7 @@ void connect(Runtime& runtime) {
 // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
 // that is.
 void manage_process() {
-  g_choice = new Result<Engine>(choose_engine(g_options->engine, *g_code));
+  g_choice = new Result<Engine>(choose_engine(g_options->engine, *g_code, !g_options->buffer.empty()));
   if (!*g_choice || **g_choice == Engine::kMapped)
     interpose::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
 }

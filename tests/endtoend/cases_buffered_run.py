@@ -84,6 +84,18 @@ def sqlite_keeps_a_database(kit: Kit) -> None:
         expect(again.output == "\n".join(native.output.splitlines()[-2:]) + "\n", f"{mode}, read by another process: {again.last_words()}")
 
 
+def where_only_files_are_buffered_no_userfaultfd_is_needed(kit: Kit) -> None:
+    for options, env in ((("--engine", "translated"), {}), ((), {"SPILLWAY_TEST_USERFAULT": "none"})):
+        file = kit.place / "only.dat"
+        file.unlink(missing_ok=True)
+        run = kit.run(kit.build / "bin" / "spillway", "run", *CAP, *options, "--store", kit.store, "--stats", kit.report_file, "--",
+                      _program("fio"), "--name=j", "--filename=only.dat", "--size=40m", "--rw=randrw", "--ioengine=psync", "--thread", "--verify=crc32c",
+                      "--verify_fatal=1", env=env)
+        expect(run.code == 0 and "err= 0" in run.output, run.last_words())
+        made = kit.report()
+        expect(made["facts"]["engine"] == "translated" and made["counters"]["evictions"] > 2000, f"{made['facts']}")
+
+
 def dd_and_cp_move_files(kit: Kit) -> None:
     data = bytes(range(256)) * 100_003
     (kit.place / "from.dat").write_bytes(data)

@@ -42,8 +42,10 @@ std::string preloaded_library() {
   return std::filesystem::exists(library, error) ? library.string() : "";
 }
 
-// An unmodified program, or the interpreter of a script, needs the mapped engine.
+// An unmodified program, or the interpreter of a script, needs the mapped engine for its memory.
 std::string unmodified_refusal(const std::string& name, const runtime::Options& options) {
+  if (!options.buffer.empty() && options.engine != runtime::Engine::kMapped)
+    return "";  // its files, if nothing else
   if (options.engine == runtime::Engine::kTranslated)
     return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}",
                        name, kRecompile);
