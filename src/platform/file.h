@@ -67,6 +67,7 @@ uint64_t direct_alignment(const File& file);
 // What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the filesystem's clock tells apart.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size_bytes = 0, links = 0;
+  bool is_regular = false;
   int64_t modified_ns = 0, changed_ns = 0;
   bool operator==(const FileStamp&) const = default;
 };

@@ -1,8 +1,7 @@
 """Programs of others, unmodified, on files that --buffer names."""
 import pathlib
-import shutil
 
-from kit import PRELOADED, Kit, MIB, Run, Skipped, expect
+from kit import PRELOADED, Kit, MIB, Run, expect, program_of
 
 ENGINES = PRELOADED
 CAP = ("--memory", "16M", "--quota", "4M", "--buffer", "*.dat")
@@ -48,13 +47,6 @@ select count(*), sum(c), sum(length(b)) from t;
 """
 
 
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if not found:
-        raise Skipped(f"there is no {name} here")
-    return found
-
-
 def _run(kit: Kit, *command: str, stdin: str = "") -> Run:
     faults = "signals" if kit.engine == "signals" else "threads"
     return kit.run(kit.build / "bin" / "spillway", "run", *CAP, "--faults", faults, "--store", kit.store, "--stats", kit.report_file, "--",
@@ -64,14 +56,14 @@ def _run(kit: Kit, *command: str, stdin: str = "") -> Run:
 def fio_verifies_what_it_wrote(kit: Kit) -> None:
     jobs = kit.place / "jobs.fio"
     jobs.write_text(VERIFIED)
-    run = _run(kit, _program("fio"), str(jobs))
+    run = _run(kit, program_of("fio"), str(jobs))
     expect(run.code == 0 and "err= 0" in run.output and "verify" not in run.errors, run.last_words())
     counters = kit.report()["counters"]
     expect(counters["store_write_bytes"] > 48 * MIB and counters["evictions"] > 5000, f"it was not buffered: {counters}")
 
 
 def sqlite_keeps_a_database(kit: Kit) -> None:
-    sqlite = _program("sqlite3")
+    sqlite = program_of("sqlite3")
     for mode in ("delete", "truncate", "wal"):
         statements = STATEMENTS.format(mode=mode)
         native = kit.run(pathlib.Path(sqlite), str(kit.place / f"native.{mode}"), stdin=statements)
@@ -89,7 +81,7 @@ def where_only_files_are_buffered_no_userfaultfd_is_needed(kit: Kit) -> None:
         file = kit.place / "only.dat"
         file.unlink(missing_ok=True)
         run = kit.run(kit.build / "bin" / "spillway", "run", *CAP, *options, "--store", kit.store, "--stats", kit.report_file, "--",
-                      _program("fio"), "--name=j", "--filename=only.dat", "--size=40m", "--rw=randrw", "--ioengine=psync", "--thread", "--verify=crc32c",
+                      program_of("fio"), "--name=j", "--filename=only.dat", "--size=40m", "--rw=randrw", "--ioengine=psync", "--thread", "--verify=crc32c",
                       "--verify_fatal=1", env=env)
         expect(run.code == 0 and "err= 0" in run.output, run.last_words())
         made = kit.report()
@@ -103,7 +95,7 @@ def dd_and_cp_move_files(kit: Kit) -> None:
                     ("dd", "if=from.dat", "of=to.dat", "bs=1M", "conv=fsync", "status=none"),
                     ("sh", "-c", "cat from.dat > to.dat"), ("tee", "to.dat")):
         (kit.place / "to.dat").unlink(missing_ok=True)
-        run = _run(kit, _program(command[0]), *command[1:], stdin=data.decode("latin-1") if command[0] == "tee" else "")
+        run = _run(kit, program_of(command[0]), *command[1:], stdin=data.decode("latin-1") if command[0] == "tee" else "")
         expect(run.code == 0, f"{command}: {run.last_words()}")
         found = (kit.place / "to.dat").read_bytes()
         wanted = data if command[0] != "tee" else data.decode("latin-1").encode()

@@ -1,8 +1,7 @@
 """`spillway run` of programs as they are: it puts the library into them, and their data goes through the cache."""
 import pathlib
-import shutil
 
-from kit import ENGINES, EXIT_USAGE, Kit, MIB, Run, Skipped, expect
+from kit import ENGINES, EXIT_USAGE, Kit, MIB, Run, expect, program_of
 
 ENGINES = ENGINES[2:]
 PYTHON = "/usr/bin/python3"
@@ -32,13 +31,6 @@ def _tool(kit: Kit, *words, env: dict[str, str] | None = None) -> Run:
     return kit.run(kit.build / "bin" / "spillway", "run", *words, env=env)
 
 
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if not found:
-        raise Skipped(f"there is no {name} here")
-    return found
-
-
 def _evicts_and_prints_the_same(kit: Kit, *command: str, least_bytes: int) -> None:
     free = kit.run(pathlib.Path(command[0]), *command[1:])
     run = _tool(kit, *CAP, "--store", kit.store, "--stats", kit.report_file, "--", *command)
@@ -53,11 +45,11 @@ def _evicts_and_prints_the_same(kit: Kit, *command: str, least_bytes: int) -> No
 def run_takes_sort_beyond_the_cap(kit: Kit) -> None:
     lines = kit.place / "lines"
     lines.write_text("".join(f"{i * 7919 % 300_007:08d} {'x' * 60}\n" for i in range(300_007)))
-    _evicts_and_prints_the_same(kit, _program("sort"), "--buffer-size=64M", "--parallel=2", str(lines), least_bytes=48 * MIB)
+    _evicts_and_prints_the_same(kit, program_of("sort"), "--buffer-size=64M", "--parallel=2", str(lines), least_bytes=48 * MIB)
 
 
 def run_takes_python_beyond_the_cap(kit: Kit) -> None:
-    _evicts_and_prints_the_same(kit, _program(PYTHON), "-c", LISTS, least_bytes=64 * MIB)
+    _evicts_and_prints_the_same(kit, program_of(PYTHON), "-c", LISTS, least_bytes=64 * MIB)
 
 
 def _managed_files(kit: Kit, *options: str) -> set[str]:
@@ -65,7 +57,7 @@ def _managed_files(kit: Kit, *options: str) -> set[str]:
     files = [kit.place / name for name in ("one.idx", "two.dat", "three.npy")]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number + 1]) * MIB)
-    run = _tool(kit, *CAP, "--store", kit.store, *options, "--", _program(PYTHON), "-c", MAPS, *files)
+    run = _tool(kit, *CAP, "--store", kit.store, *options, "--", program_of(PYTHON), "-c", MAPS, *files)
     expect(run.code == 0, run.last_words())
     rows = [line.split() for line in run.output.splitlines()]
     expect([(row[0], row[2], row[3]) for row in rows] ==
@@ -85,6 +77,6 @@ def map_files_chooses_the_files_that_are_managed(kit: Kit) -> None:
 
 
 def without_userfaultfd_run_refuses_in_one_line(kit: Kit) -> None:
-    run = _tool(kit, "--store", kit.store, "--", _program(PYTHON), "-c", "print(1)", env={"SPILLWAY_TEST_USERFAULT": "none"})
+    run = _tool(kit, "--store", kit.store, "--", program_of(PYTHON), "-c", "print(1)", env={"SPILLWAY_TEST_USERFAULT": "none"})
     expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
     expect(run.errors.startswith(f"spillway: {PYTHON}: it is not recompiled, and userfaultfd is not allowed here"), run.errors)

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,14 @@ class Kit:
             expect(ours.output == native.output, f"{where} printed\n{ours.output[-1500:]}{ours.errors[-500:]}\n"
                    f"natively\n{native.output[-1500:]}")
             expect(ours.errors == native.errors, f"{where} wrote to standard error\n{ours.errors[-1500:]}")
+
+
+def program_of(name: str) -> str:
+    """The path of somebody else's program, on which the case depends."""
+    found = shutil.which(name)
+    if not found:
+        raise Skipped(f"there is no {name} here")
+    return found
 
 
 @contextlib.contextmanager

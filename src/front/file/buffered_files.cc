@@ -1,24 +1,15 @@
 #include "front/file/buffered_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "base/check.h"
 
 namespace spw::front {
 
-namespace {
-bool is_regular(int fd) {
-  struct stat info;
-  return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-}
-}  // namespace
-
 Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
   auto stamp = platform::file_stamp(fd);
   if (!stamp) return stamp.status();
-  if (!is_regular(fd)) return Status::sentence(EINVAL, name + " is no regular file");
+  if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is no regular file");
   std::shared_ptr<BufferedFile> outdated;  // outlives the lock
   std::lock_guard lock(mutex_);
   const Key key{stamp->device, stamp->inode};

@@ -35,10 +35,9 @@ Result<uint64_t> OpenFile::read_at(uint64_t offset, std::span<const iovec> to) {
 Result<uint64_t> OpenFile::write_through(uint64_t offset, const Result<uint64_t>& written) {
   const bool is_durable = (flags() & (O_SYNC | O_DSYNC)) != 0;
   if ((!is_durable && !owner_->writes_through()) || !written || *written == 0) return written;
-  if (Status status = file_->flush(offset, *written); !status) return status;
-  if (!is_durable) return written;
-  if (Status status = file_->sync((flags() & O_SYNC) == O_SYNC); !status) return status;
-  return written;
+  const Status status =
+      is_durable ? file_->sync((flags() & O_SYNC) == O_SYNC) : file_->flush(offset, *written);
+  return status ? written : Result<uint64_t>(status);
 }
 
 Result<uint64_t> OpenFile::write(std::span<const iovec> from) {

@@ -223,8 +223,7 @@ int fcntl(int fd, int command, ...) {
   va_end(more);
   FileCalls* calls = file_calls();
   if (calls == nullptr) return libc().fcntl(fd, command, argument);
-  if (command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
-      command == F_OFD_SETLK || command == F_OFD_SETLKW) {
+  if (takes_a_lock(command)) {
     struct flock lock = *static_cast<struct flock*>(argument);
     make_absolute(*calls, fd, &lock);
     const int result = libc().fcntl(fd, command, &lock);

@@ -34,6 +34,12 @@ inline bool keeps_messages(int fd) {
   return socket && type != SOCK_STREAM;
 }
 
+// Commands of fcntl() whose argument is a lock.
+inline bool takes_a_lock(int command) {
+  return command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
+         command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
 inline bool more_is_there(int fd) {
   pollfd wait{fd, POLLIN, 0};
   int saved_errno = errno;

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
+#include "front/interpose/descriptors.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/native_argument.h"
 
@@ -57,11 +58,6 @@ size_t ioctl_bytes(unsigned long request) {
     default:
       return 0;
   }
-}
-
-bool takes_a_lock(int command) {
-  return command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
-         command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
 // `call`: fcntl or fcntl64, which take the same structure here.
