@@ -331,15 +331,27 @@ void step(PageIndex& index, Model& model, Rng& rng, uint64_t key) {
       ASSERT_EQ(index.erase(key), there ? at->second.entry : 0);
       if (there) model.values.erase(at);
       break;
-    case 5:
-      ASSERT_EQ(index.set_dirty(key), there);
+    case 5: {
+      uint32_t dirtied;
+      ASSERT_EQ(index.set_dirty(key, &dirtied), there);
+      ASSERT_EQ(dirtied, there && !at->second.is_dirty ? 1u : 0u);
       if (there) at->second.is_dirty = true;
       break;
+    }
     case 6: {
       const uint64_t count = 1 + rng.below(100);
-      index.clear_dirty(key, count, [](uint64_t i, uint64_t) { return i % 16 == 3; });
-      for (auto it = model.values.lower_bound(key); it != model.values.end() && it->first - key < count; ++it)
-        if (it->first % 16 != 3) it->second.is_dirty = false;
+      uint64_t cleared = 0;
+      const bool erases = rng.below(2) == 0;
+      ASSERT_EQ(index.clear_dirty(key, count, [](uint64_t i, uint64_t) { return i % 16 == 3; }), [&] {
+        for (auto it = model.values.lower_bound(key); it != model.values.end() && it->first - key < count;
+             ++it)
+          if (it->first % 16 != 3) cleared += std::exchange(it->second.is_dirty, false);
+        return cleared;
+      }());
+      if (!erases) break;
+      index.erase_clean(key, count);
+      for (auto it = model.values.lower_bound(key); it != model.values.end() && it->first - key < count;)
+        it = it->second.is_dirty ? std::next(it) : model.values.erase(it);
       break;
     }
     default: {

@@ -6,9 +6,10 @@
 
 namespace spw::cache {
 
-bool PageIndex::set_dirty(uint64_t index) {
+bool PageIndex::set_dirty(uint64_t index, uint32_t* dirtied) {
   UseSlots::Guard inside(uses_);
   bool is_set = false;
+  if (dirtied != nullptr) *dirtied = 0;
   for (;;) {
     const uint64_t root = root_.load_acquire();
     if (!covers(root, index)) return is_set;
@@ -20,6 +21,7 @@ bool PageIndex::set_dirty(uint64_t index) {
     do {
       if (word == 0) return is_set;
     } while ((word & kDirty) == 0 && !slot.cas_weak_seq_cst(word, word | kDirty));
+    if (dirtied != nullptr && (word & kDirty) == 0) ++*dirtied;
     is_set = true;
     for (unsigned level = path.height; level-- > 0;) {
       PageNode* node = path.nodes[level];

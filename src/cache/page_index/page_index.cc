@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -169,7 +170,7 @@ bool PageIndex::release(const Path& path, unsigned level) {
 
 // ---- Removal ----
 
-uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected) {
+uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected, Which which) {
   bool any_died;
   uint64_t word;
   {
@@ -183,11 +184,35 @@ uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected) {
     word = slot.load_acquire();
     do {
       if (word == 0 || (expected != 0 && entry_of(word) != expected)) return 0;
+      if (which == Which::kClean && (word & kDirty) != 0) return 0;
     } while (!slot.cas_weak_acq_rel(word, 0));
     any_died = release(path, path.height - 1);
   }
   if (any_died && dead_node_count() > std::max(kDeadNodesMin, left_by_sweep_.load_relaxed() / 4)) reclaim();
   return entry_of(word);
+}
+
+void PageIndex::erase_clean(uint64_t first, uint64_t count) {
+  if (count == 0) return;
+  struct Found {
+    size_t count = 0;
+    uint64_t indexes[PageNode::kSlots];
+  };
+  const uint64_t last = last_of(first, count);
+  for (;;) {
+    Found found;  // erased outside of the scan, since that may reclaim
+    visit_present(
+        first, last,
+        [](void* context, uint64_t index, uint64_t) {
+          auto* f = static_cast<Found*>(context);
+          f->indexes[f->count++] = index;
+          return f->count < std::size(f->indexes);
+        },
+        &found);
+    for (size_t i = 0; i < found.count; ++i) erase_matching(found.indexes[i], 0, Which::kClean);
+    if (found.count < std::size(found.indexes) || found.indexes[found.count - 1] == last) return;
+    first = found.indexes[found.count - 1] + 1;
+  }
 }
 
 bool PageIndex::replace(uint64_t index, uint64_t expected, uint64_t entry) {

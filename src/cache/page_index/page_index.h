@@ -123,14 +123,17 @@ class PageIndex {
   // What was there, or 0.
   uint64_t erase(uint64_t index) { return erase_matching(index, 0); }
   bool erase_if(uint64_t index, uint64_t expected) { return erase_matching(index, expected) != 0; }
+  // Those of [first, first + count) that are clean, each as erase().
+  void erase_clean(uint64_t first, uint64_t count);
 
-  // False: there is no entry.
-  bool set_dirty(uint64_t index);
+  // False: there is no entry. *dirtied: how often it became dirty by this, which is more than once if it was cleared meanwhile.
+  bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
   bool is_dirty(uint64_t index) const;
   // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is there
   // dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under the tag lock.
+  // How many became clean by this; whoever sets one again meanwhile sees that it was clean.
   template <class StillDirty>
-  void clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
+  uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
   // The first dirty entries in [from, last] that follow each other, at most `blocks_max`.
   Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max);
 
@@ -193,7 +196,11 @@ class PageIndex {
   // The same with all nodes passed by. `path`: of the root as it is now.
   static bool descend(uint64_t index, Path* path);
 
-  uint64_t erase_matching(uint64_t index, uint64_t expected);
+  static uint64_t last_of(uint64_t first, uint64_t count) {
+    return count - 1 > ~first ? ~uint64_t{0} : first + (count - 1);
+  }
+  enum class Which : uint8_t { kAny, kClean };
+  uint64_t erase_matching(uint64_t index, uint64_t expected, Which which = Which::kAny);
   Insertion insert_from_the_root(uint64_t index, uint64_t entry);
   bool grow(uint64_t root, uint64_t index);
   Step step_down(uint64_t index, Path* path, unsigned level, bool* is_reserved);
@@ -235,24 +242,33 @@ class PageIndex {
 };
 
 template <class StillDirty>
-void PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty) {
-  if (count == 0) return;
-  const uint64_t last = count - 1 > ~first ? ~uint64_t{0} : first + (count - 1);
+uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty) {
+  if (count == 0) return 0;
+  struct Clearing {
+    StillDirty& still_dirty;
+    uint64_t cleared;
+  } clearing{still_dirty, 0};
   visit_dirty(
-      first, last,
+      first, last_of(first, count),
       [](void* context, uint64_t index, Atomic<uint64_t>& slot) {
+        auto* c = static_cast<Clearing*>(context);
         uint64_t word = slot.load_seq_cst();
         do {
           if ((word & kDirty) == 0) return true;
         } while (!slot.cas_weak_seq_cst(word, entry_of(word)));
-        if (!(*static_cast<StillDirty*>(context))(index, entry_of(word))) return true;
+        ++c->cleared;
+        if (!c->still_dirty(index, entry_of(word))) return true;
         // Whatever is there now: replace() may have given the block another entry.
         word = slot.load_seq_cst();
-        while (word != 0 && !slot.cas_weak_seq_cst(word, word | kDirty)) {
-        }
+        while (word != 0 && (word & kDirty) == 0)
+          if (slot.cas_weak_seq_cst(word, word | kDirty)) {
+            --c->cleared;
+            break;
+          }
         return true;
       },
-      &still_dirty);
+      &clearing);
+  return clearing.cleared;
 }
 
 template <class Visit>

@@ -70,6 +70,7 @@ PageNode* PageNodes::take_from_new_slab() {
   static_assert(sizeof(Slab) <= kNodesAt);
   const uint64_t bytes =
       std::clamp(round_up(mapped_bytes() / 8, kMmuPageBytes), kSlabBytesMin, kSlabBytesMax);
+  if (mapped_bytes() + bytes > bytes_max_) return nullptr;
   auto mapping = platform::map_anonymous(bytes);
   if (!mapping) return nullptr;
   std::byte* memory = mapping->data();

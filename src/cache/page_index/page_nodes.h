@@ -34,7 +34,8 @@ class PageNodes {
   static constexpr uint64_t kSlabBytesMin = 64 << 10;
   static constexpr uint64_t kSlabBytesMax = 2 << 20;
 
-  explicit PageNodes(UseSlots& uses) : uses_(uses) {}
+  // take() maps no more than `bytes_max`.
+  explicit PageNodes(UseSlots& uses, uint64_t bytes_max = UINT64_MAX) : uses_(uses), bytes_max_(bytes_max) {}
   ~PageNodes();
   PageNodes(const PageNodes&) = delete;
   PageNodes& operator=(const PageNodes&) = delete;
@@ -104,6 +105,7 @@ class PageNodes {
   NodeStack& own_stack() { return stacks_[uses_.thread_number() % kStacks]; }
 
   UseSlots& uses_;
+  const uint64_t bytes_max_;
   NodeStack stacks_[kStacks];
   BundleStack bundles_;
   Atomic<Slab*> slabs_;
