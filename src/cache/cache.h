@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -51,6 +52,10 @@ class BlockSource {
   virtual uint64_t fill_unit_blocks(BlockId) { return 0; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
+  // Blocks of a group that nobody asked for are about to be there, dirty.
+  virtual void dirtied(BlockId /*first*/, uint64_t /*count*/) {}
+  // Blocks of a group that were dirty have been written, or need not be, and are clean unless somebody has made them dirty since.
+  virtual void cleaned(BlockId /*first*/, uint64_t /*count*/) {}
 };
 
 enum class Access : uint8_t {
@@ -117,6 +122,20 @@ struct Options {
 
 // One thread's door to the cache.
 class Client;
+
+// Writes that were begun and not waited for.
+struct Flushing {
+  struct OfPartition {
+    PartitionId partition;
+    uint64_t sequence;   // failures of transfers from here on
+    uint64_t flush_end;  // and before here are of these writes
+  };
+  std::vector<OfPartition> partitions;
+};
+struct BlockRun {
+  BlockId first;
+  uint64_t count = 0;
+};
 
 // Called when a transfer finally failed (after retries) and cannot be waited out. Names block, store and
 // offset. The runtime's handler reports and ends the program; tests' handlers record.
@@ -186,6 +205,11 @@ class SharedCache {
   virtual Status evict_to_limit(Client& client) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty); they stay cached.
   virtual Status flush(Client& client, BlockId first, uint64_t count) = 0;
+  // flush() of the runs that next() gives until one is empty, in two steps: all writes are begun, and then waited for.
+  virtual void begin_flush(Client&, const std::function<BlockRun()>& /*next*/, Flushing*) {}
+  virtual Status end_flush(Client&, Flushing*) { return {}; }
+  // Whether the block is there and has not been written since somebody made it dirty: as of now, for whoever is told that it was cleaned.
+  virtual bool is_dirty(BlockId) const { return false; }
   // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 

@@ -52,12 +52,18 @@ Status SharedCacheParts::run_to_end(Client& client, Partition& partition, Wish w
                                     uint64_t count) {
   Request& request = client.request;
   request.wish = wish;
+  request.sequence = request.flush_end = 0;
+  return serve_to_end(client, partition, first, count);
+}
+
+Status SharedCacheParts::serve_to_end(Client& client, Partition& partition, BlockId first, uint64_t count) {
+  Request& request = client.request;
   request.block = first;
   request.count = count;
-  request.cursor = request.sequence = request.flush_end = 0;
+  request.cursor = 0;
   for (;;) {
     delegate_->execute(partition, request);
-    if (request.answer == Answer::kDone) return wish == Wish::kFlush ? request.status : Status::ok();
+    if (request.answer == Answer::kDone) return request.wish == Wish::kFlush ? request.status : Status::ok();
     if (request.answer == Answer::kBlocked) await_progress(partition, request, platform::kNoTimeout);
   }
 }
@@ -167,6 +173,44 @@ Status SharedCacheParts::flush(Client& client, BlockId first, uint64_t count) {
     return result.is_ok();
   });
   return result;
+}
+
+void SharedCacheParts::begin_flush(Client& client, const std::function<BlockRun()>& next,
+                                   Flushing* flushing) {
+  Request& request = client.request;
+  for (BlockRun run = next(); run.count > 0; run = next())
+    for_each_group_piece(run.first, run.count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
+      auto& begun = flushing->partitions;
+      auto known = std::ranges::find(begun, partition.id(), &Flushing::OfPartition::partition);
+      if (known == begun.end()) known = begun.insert(begun.end(), {partition.id(), 0, 0});
+      request.wish = Wish::kBeginFlush;
+      request.sequence = known->sequence;
+      request.flush_end = 0;
+      (void)serve_to_end(client, partition, piece, blocks);
+      known->sequence = request.sequence;
+      known->flush_end = request.flush_end;
+      return true;
+    });
+}
+
+Status SharedCacheParts::end_flush(Client& client, Flushing* flushing) {
+  Status result;
+  for (const Flushing::OfPartition& begun : flushing->partitions) {
+    client.request.wish = Wish::kFlush;
+    client.request.sequence = begun.sequence;
+    client.request.flush_end = begun.flush_end;
+    const Status status = serve_to_end(client, *partitions_[begun.partition.value], BlockId(), 0);
+    if (!status && result) result = status;
+  }
+  flushing->partitions.clear();
+  return result;
+}
+
+bool SharedCacheParts::is_dirty(BlockId block) const {
+  const FrameId frame = directory_.find(block);
+  if (frame == kNoFrame) return false;
+  const PinWord word = directory_.word(frame).load_acquire();
+  return word.holds(block) && word.dirty();
 }
 
 Status SharedCacheParts::sync(Client& client, BlockId first, uint64_t count) {

@@ -53,6 +53,9 @@ class SharedCacheParts final : public SharedCache {
   void make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
   Status evict_to_limit(Client& client) override;
   Status flush(Client& client, BlockId first, uint64_t count) override;
+  void begin_flush(Client& client, const std::function<BlockRun()>& next, Flushing* flushing) override;
+  Status end_flush(Client& client, Flushing* flushing) override;
+  bool is_dirty(BlockId block) const override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return directory_.map(); }
@@ -106,6 +109,7 @@ class SharedCacheParts final : public SharedCache {
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
+  Status serve_to_end(Client& client, Partition& partition, BlockId first, uint64_t count);
   std::vector<store::Store*> stores_of(BlockId first, uint64_t count);
   template <class Visit>
   void for_each_piece(BlockId first, uint64_t count, Visit visit);

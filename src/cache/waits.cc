@@ -59,6 +59,7 @@ void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partiti
 bool SharedCacheParts::await_progress(Partition& partition, const Request& request, uint64_t deadline_ns) {
   const uint64_t now_ns = platform::monotonic_ns();
   if (now_ns >= deadline_ns) return false;
+  if (request.has_progressed) return true;
   const uint64_t wait_ns = request.queue ? kAnnouncedWaitNs : kLookAgainNs;
   delegate_->await_progress(partition, request, std::min(wait_ns, deadline_ns - now_ns));
   return true;

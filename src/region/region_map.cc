@@ -18,6 +18,7 @@ struct RegionMap::FileRegion {
   Atomic<store::Store*> store{nullptr};
   Atomic<const Atomic<uint64_t>*> written_end{nullptr};  // of the store
   Atomic<Kind> kind{Kind::kNone};
+  Atomic<DirtyWatcher*> watcher{nullptr};
   Atomic<uint64_t> first_block{0};
   Atomic<uint64_t> offset_bytes{0};  // of first_block, in the file
   uint64_t live_blocks = 0;
@@ -114,6 +115,7 @@ Status RegionMap::add_file(uintptr_t address, uint64_t bytes, FileMapping mappin
   file->store.store_relaxed(file->keeps.get());
   file->written_end.store_relaxed(file->keeps->written_end());
   file->kind.store_relaxed(mapping.kind);
+  file->watcher.store_relaxed(mapping.watcher);
   file->first_block.store_relaxed(first.value);
   file->offset_bytes.store_relaxed(mapping.offset_bytes);
   file->live_blocks = 0;
@@ -350,6 +352,33 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
 void RegionMap::written_back(BlockId block) {
   FileRegion* file = file_of(block);
   if (file == nullptr || file->kind.load_relaxed() == Kind::kPrivateFile) written_.set(block.value);
+}
+
+// Blocks of a group may be of several chunks.
+template <class Tell>
+void RegionMap::for_each_watched(BlockId first, uint64_t count, Tell tell) const {
+  const uint64_t chunk_blocks = kChunkBytes >> block_shift_;
+  while (count > 0) {
+    const uint64_t in_chunk = std::min(count, chunk_blocks - (first.value & (chunk_blocks - 1)));
+    if (const FileRegion* file = file_of(first))
+      if (DirtyWatcher* watcher = file->watcher.load_relaxed())
+        tell(*watcher, file_offset(*file, first), first, in_chunk);
+    first = first + in_chunk;
+    count -= in_chunk;
+  }
+}
+
+void RegionMap::dirtied(BlockId first, uint64_t count) {
+  for_each_watched(first, count, [](DirtyWatcher& watcher, uint64_t offset_bytes, BlockId, uint64_t blocks) {
+    watcher.dirtied(offset_bytes, blocks);
+  });
+}
+
+void RegionMap::cleaned(BlockId first, uint64_t count) {
+  for_each_watched(first, count,
+                   [](DirtyWatcher& watcher, uint64_t offset_bytes, BlockId block, uint64_t blocks) {
+                     watcher.cleaned(offset_bytes, block, blocks);
+                   });
 }
 
 void RegionMap::flush_holes() {

@@ -49,10 +49,20 @@ enum class Order : uint8_t { kUnknown, kRandom, kSequential };
 // kBufferedFile: as a shared one, but whoever made it writes it back (front/file).
 enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile, kBufferedFile };
 
+// Who keeps an index of a region's dirty blocks is told of those that nobody asked for, and which are clean again: `first`, at
+// `offset_bytes` of the file, and those behind it. By an owner of partitions, which must not be kept waiting, and must not be called.
+class DirtyWatcher {
+ public:
+  virtual ~DirtyWatcher() = default;
+  virtual void dirtied(uint64_t offset_bytes, uint64_t count) = 0;
+  virtual void cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) = 0;
+};
+
 struct FileMapping {
   std::shared_ptr<store::Store> store;
   uint64_t offset_bytes = 0;  // a multiple of the store's alignment
   Kind kind = Kind::kSharedFile;
+  DirtyWatcher* watcher = nullptr;  // outlives the region
 };
 
 class RegionMap final : public cache::BlockSource {
@@ -119,6 +129,8 @@ class RegionMap final : public cache::BlockSource {
   cache::Backing locate_for_fill(BlockId block) override;
   cache::Backing locate_for_writeback(BlockId block) override;
   void written_back(BlockId block) override;
+  void dirtied(BlockId first, uint64_t count) override;
+  void cleaned(BlockId first, uint64_t count) override;
 
   unsigned block_shift() const { return block_shift_; }
   uint64_t block_bytes() const { return uint64_t{1} << block_shift_; }
@@ -147,6 +159,8 @@ class RegionMap final : public cache::BlockSource {
   uint64_t file_offset(const FileRegion& file, BlockId block) const;
   uint64_t make_live(BlockId first, uint64_t count, bool has_contents);  // how many were not
   void set_chunks(BlockId first, uint64_t count, uint32_t slot);
+  template <class Tell>
+  void for_each_watched(BlockId first, uint64_t count, Tell tell) const;
   void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
   Status write_shared_files(WriteRange write);
   void change_fill(uintptr_t address, uint64_t bytes, uint16_t keep, uint16_t value);

@@ -255,6 +255,48 @@ TEST_P(SharedCacheTest, sync_reports_a_failed_write_and_the_block_stays_dirty) {
   EXPECT_EQ(f.stored(5), 55u);
 }
 
+TEST_P(SharedCacheTest, sync_reports_a_failed_write_though_later_ones_succeed) {
+  CacheFixture f(one_partition(256), "write:1:EIO");
+  for (uint64_t b = 0; b < 4; ++b) ASSERT_TRUE(f.write(b * 2, b + 1));  // no neighbours: a write for each
+  EXPECT_EQ(f.cache().sync(f.client(), BlockId(0), 64).error(), EIO);
+  EXPECT_TRUE(f.cache().sync(f.client(), BlockId(0), 64));
+  for (uint64_t b = 0; b < 4; ++b) EXPECT_EQ(f.stored(b * 2), b + 1);
+}
+
+// Runs of four blocks, of every ten.
+std::function<BlockRun()> runs_up_to(uint64_t end) {
+  return [next = uint64_t{0}, end]() mutable -> BlockRun {
+    const uint64_t first = std::exchange(next, next + 10);
+    return first < end ? BlockRun{BlockId(first), 4} : BlockRun();
+  };
+}
+
+TEST_P(SharedCacheTest, a_flush_in_two_steps_writes_its_runs_and_no_others) {
+  CacheFixture f(small_cache(4096));
+  for (uint64_t b = 0; b < 600; ++b)
+    if (b % 10 < 4 || b % 10 == 6)
+      ASSERT_TRUE(f.write(b, b + 1));  // gaps, so that none goes along with its neighbours
+  Flushing flushing;
+  f.cache().begin_flush(f.client(), runs_up_to(600), &flushing);
+  ASSERT_TRUE(f.cache().end_flush(f.client(), &flushing));
+  EXPECT_TRUE(flushing.partitions.empty());
+  for (uint64_t b = 0; b < 600; ++b) {
+    EXPECT_EQ(f.stored(b), b % 10 < 4 ? b + 1 : 0) << b;
+    EXPECT_EQ(f.cache().is_dirty(BlockId(b)), b % 10 == 6) << b;
+  }
+}
+
+TEST_P(SharedCacheTest, a_flush_in_two_steps_reports_a_write_that_failed) {
+  CacheFixture f(small_cache(4096), "write:2:EIO");
+  for (uint64_t b = 0; b < 600; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  for (const int error : {EIO, 0}) {
+    Flushing flushing;
+    f.cache().begin_flush(f.client(), runs_up_to(600), &flushing);
+    EXPECT_EQ(f.cache().end_flush(f.client(), &flushing).error(), error);
+  }
+  for (uint64_t b = 0; b < 600; b += 10) EXPECT_EQ(f.stored(b), b + 1);
+}
+
 TEST_P(SharedCacheTest, a_lower_limit_is_waited_for_where_blocks_have_to_be_written_first) {
   CacheFixture f(one_partition(512));
   for (uint64_t b = 0; b < 512; ++b) ASSERT_TRUE(f.write(b, b + 1));

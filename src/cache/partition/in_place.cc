@@ -61,6 +61,7 @@ uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optio
   }
   if (length == 0) return 0;
   commons_.frames.install({run, length}, contents, nullptr, true);
+  commons_.blocks.dirtied(run[0].block, length);
   for (const Resident& resident : std::span(run, length)) {
     AtomicPinWord& pin_word = commons_.directory.word(resident.frame);
     if (pin_word.end_filling(FrameState::kResident, PinWord::kDirty | PinWord::kReferenced))

@@ -66,6 +66,7 @@ bool Partition::serve(Request& request) {
       serve_discard(request);
       return true;
     case Wish::kFlush:
+    case Wish::kBeginFlush:
       serve_flush(request);
       return true;
     case Wish::kCloseStore:
@@ -96,6 +97,7 @@ void Partition::describe_wait(Request& request) {
   request.progress = progress_.snapshot();
   request.queue = io_.queue_to_wait_on();
   request.more_than_one_queue = io_.several_queues_busy();
+  request.has_progressed = io_.has_done_here();
   request.status = writeback_.error();
 }
 

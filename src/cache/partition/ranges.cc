@@ -102,13 +102,17 @@ void Partition::serve_flush(Request& request) {
   if (done && request.answer == Answer::kMore) return;
   // All visited: what was started before now has to finish.
   if (done && request.flush_end == 0) request.flush_end = io_.next_sequence();
+  if (done && request.wish == Wish::kBeginFlush) {
+    request.answer = Answer::kDone;
+    return;
+  }
   if (!done || io_.oldest_sequence() < request.flush_end) {
     request.answer = Answer::kBlocked;
     describe_wait(request);
     return;
   }
   request.answer = Answer::kDone;
-  request.status = writeback_.failed_sequence() >= request.sequence ? writeback_.error() : Status::ok();
+  request.status = writeback_.failure_since(request.sequence);
 }
 
 }  // namespace spw::cache

@@ -25,6 +25,7 @@ enum class Wish : uint8_t {
   kAdopt,       // [block, block + count), from cursor: are at their addresses already
   kDiscard,     // [block, block + count), from cursor
   kFlush,       // the same
+  kBeginFlush,  // the same, but its transfers need not have finished
   kCloseStore,  // store
   kTrim,        // count: evict until no more frames than that are in use
 };
@@ -69,10 +70,11 @@ struct alignas(64) Request {
   bool was_ahead = false;  // kPinned: the first use of a block read ahead
   bool was_clean = false;  // kPinned for write: the block became dirty
   bool more_than_one_queue = false;
+  bool has_progressed = false;      // nothing to wait for
   uint32_t progress = 0;            // snapshot, for kNoFrame, kBlocked and kReap
   store::IoQueue* queue = nullptr;  // to wait in, if any
-  uint64_t sequence = 0;            // kFlush: failures of transfers from here on are its own
-  uint64_t flush_end = 0;           // kFlush: transfers below it have to finish; 0: not all are started
+  uint64_t sequence = 0;   // kFlush: failures of transfers from here on are its own; 0: not known yet
+  uint64_t flush_end = 0;  // kFlush: transfers below it have to finish; 0: not all are started
   Status status;
 };
 

@@ -92,6 +92,7 @@ void Writeback::leave_homeless(FrameId frame, BlockId block) {
     word(frame).end_writing_dirty();
   else
     word(frame).end_writing();
+  commons_.blocks.cleaned(block, 1);
 }
 
 // Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store. Not a pinned
@@ -132,6 +133,7 @@ void Writeback::leave_zeros_out(Run& run) {
     commons_.frames.end_writeback({frame, block});
     commons_.directory.word(frame).end_writing();
     organisation_.note_settled(frame);
+    commons_.blocks.cleaned(block, 1);
     count(Counter::zeros_left_out);
     return true;
   };
@@ -179,6 +181,7 @@ void Writeback::finish(IoOp& op, int error) {
     }
     organisation_.note_settled(frame);
   }
+  if (error == 0) commons_.blocks.cleaned(op.first, op.count);
 }
 
 void Writeback::note_write_error(const IoOp& op, int error) {
@@ -187,7 +190,9 @@ void Writeback::note_write_error(const IoOp& op, int error) {
                                    std::to_string(op.request.offset_bytes));
   backoff_ns_ = backoff_ns_ == 0 ? kBackoffFirstNs : std::min(2 * backoff_ns_, kBackoffMaxNs);
   retry_at_ns_ = platform::monotonic_ns() + backoff_ns_;
-  failed_sequence_ = std::max(failed_sequence_, op.sequence);
+  if (op.sequence < failed_sequence_) return;
+  failed_sequence_ = op.sequence;
+  failure_ = write_error_;
 }
 
 }  // namespace spw::cache

@@ -29,9 +29,12 @@ class Writeback {
   void finish(IoOp& op, int error);
 
   bool may_write_now() const;
-  // The last failed write, while writes fail, and the latest operation that failed.
+  // The last failed write, while writes fail.
   const Status& error() const { return write_error_; }
-  uint64_t failed_sequence() const { return failed_sequence_; }
+  // Why the latest of the operations from `sequence` on that failed did so; ok: none has.
+  Status failure_since(uint64_t sequence) const {
+    return failed_sequence_ >= sequence ? failure_ : Status::ok();
+  }
   // `store` is about to go.
   void forget_store() { noted_store_ = nullptr; }
 
@@ -53,7 +56,8 @@ class Writeback {
   Status write_error_;
   uint64_t retry_at_ns_ = 0;
   uint64_t backoff_ns_ = 0;
-  uint64_t failed_sequence_ = 0;
+  uint64_t failed_sequence_ = 0;  // 0: none ever
+  Status failure_;
 };
 
 }  // namespace spw::cache
