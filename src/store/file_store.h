@@ -64,6 +64,7 @@ class FileStore final : public Store {
   Status sync_file(bool whole);
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
+  bool is_short_lived() const override { return target_.growth != nullptr; }
   Status transfer(Request& request) override;
   Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
     return space_->reserve(offset_bytes, bytes);

@@ -84,6 +84,8 @@ class Store {
   // freed, and may be another store's once this one is gone.
   virtual const Atomic<uint64_t>* written_end() const { return nullptr; }
   virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
+  // Most stores like this one see few requests and then go: transfer() is cheaper for them than to open a queue is.
+  virtual bool is_short_lived() const { return false; }
   // The same transfer, done by the calling thread before it returns. The cheapest way to do one demand read.
   virtual Status transfer(Request& request) = 0;
   // Makes sure that a later write to [offset, offset + bytes) cannot fail for want of space, where the store

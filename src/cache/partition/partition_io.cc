@@ -44,18 +44,22 @@ void PartitionIo::start(IoOp* op) {
 }
 
 PartitionIo::Queue* PartitionIo::queue_of(store::Store* store) {
-  for (Queue& queue : queues_)
-    if (queue.store == store) return &queue;
+  auto known = std::ranges::find(queues_, store, &Queue::store);
+  if (known == queues_.end()) known = queues_.insert(known, {store, nullptr, 0, 0});
+  if (known->queue) return &*known;
+  if (store->is_short_lived() && started_.size() <= kTransfersBeforeQueue &&
+      ++known->transfers <= kTransfersBeforeQueue)
+    return nullptr;
   auto opened = store->open_queue(depth_);
   if (!opened) return nullptr;
-  queues_.push_back({store, std::move(*opened), 0});
-  return &queues_.back();
+  known->queue = std::move(*opened);
+  return &*known;
 }
 
-// Without a queue (no descriptors left, say) the transfer is done here and now: slow, but it is done.
+// Without a queue (none is worth opening, or no descriptors are left) the transfer is done here and now.
 void PartitionIo::transfer_now(IoOp* op) {
   Status status = op->store->transfer(op->request);
-  failed_.push_back({op, status.error()});
+  done_here_.push_back({op, status.error()});
 }
 
 void PartitionIo::submit() {
@@ -86,9 +90,9 @@ void PartitionIo::submit() {
 
 size_t PartitionIo::reap(Done (&out)[kReapMax]) {
   size_t count = 0;
-  while (!failed_.empty() && count < kReapMax) {
-    out[count++] = failed_.back();
-    failed_.pop_back();
+  while (!done_here_.empty() && count < kReapMax) {
+    out[count++] = done_here_.back();
+    done_here_.pop_back();
   }
   for (Queue& queue : queues_) {
     if (queue.in_flight == 0 || count == kReapMax) continue;
@@ -129,7 +133,7 @@ bool PartitionIo::several_queues_busy() const {
 bool PartitionIo::store_busy(const store::Store& store) const {
   for (const IoOp* op : started_)
     if (op->store == &store) return true;
-  for (const Done& done : failed_)
+  for (const Done& done : done_here_)
     if (done.op->store == &store) return true;
   for (const Queue& queue : queues_)
     if (queue.store == &store) return queue.in_flight > 0;

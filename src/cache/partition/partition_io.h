@@ -65,13 +65,15 @@ class PartitionIo {
   static constexpr size_t kReapMax = 32;
   size_t reap(Done (&out)[kReapMax]);
 
-  bool busy() const { return in_flight_ + started_.size() + failed_.size() > 0; }
+  bool busy() const { return in_flight_ + started_.size() + done_here_.size() > 0; }
   // The least sequence number not yet reaped, UINT64_MAX if there is none; what the next start() will give.
   uint64_t oldest_sequence() const;
   uint64_t next_sequence() const { return next_sequence_; }
   // A queue with operations in flight, another each time if there are several; nullptr: none.
   store::IoQueue* queue_to_wait_on();
   bool several_queues_busy() const;
+  // What was done without a queue waits for the next reap().
+  bool has_done_here() const { return !done_here_.empty(); }
   // Nothing is in flight to `store`: forgets its queue.
   void close_store(store::Store& store);
   bool store_busy(const store::Store& store) const;
@@ -80,9 +82,12 @@ class PartitionIo {
  private:
   struct Queue {
     store::Store* store = nullptr;
-    std::unique_ptr<store::IoQueue> queue;
+    std::unique_ptr<store::IoQueue> queue;  // nullptr: not yet
     size_t in_flight = 0;
+    unsigned transfers = 0;  // that were done without one
   };
+  // Of a short-lived store, so many are done by transfer() before a queue is opened.
+  static constexpr unsigned kTransfersBeforeQueue = 4;
   Queue* queue_of(store::Store* store);
   void transfer_now(IoOp* op);
 
@@ -93,7 +98,7 @@ class PartitionIo {
   std::vector<std::unique_ptr<IoOp>> ops_;
   std::vector<IoOp*> idle_;
   std::vector<IoOp*> started_;
-  std::vector<Done> failed_;  // done without a queue
+  std::vector<Done> done_here_;  // without a queue
   std::vector<Queue> queues_;
 };
 

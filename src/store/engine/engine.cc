@@ -31,9 +31,15 @@ Result<EngineKind> parse_engine(std::string_view name) {
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
+// To ask is dear, and what has worked once is not asked again: should it not work any more, create_engine() takes another one.
 EngineKind choose_engine() {
   constexpr size_t kProbeDepth = 2;
-  if (UringEngine::create(kProbeDepth)) return EngineKind::kUring;
+  static Atomic<bool> uring_works{false};
+  if (uring_works.load_relaxed()) return EngineKind::kUring;
+  if (UringEngine::create(kProbeDepth)) {
+    uring_works.store_relaxed(true);
+    return EngineKind::kUring;
+  }
   if (AioEngine::create(kProbeDepth)) return EngineKind::kAio;
   return EngineKind::kThreads;
 }
