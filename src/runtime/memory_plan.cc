@@ -24,6 +24,10 @@ Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
     fixed_bytes += plan.staging_runs * run_bytes;
     if (options.block_bytes <= cache::kParkedBytesMax) fixed_bytes += options.memory_bytes / kParkedPlanShare;
   }
+  if (!options.buffer.empty()) {
+    plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);
+    fixed_bytes += plan.index_bytes - kIndexFixedBytes;
+  }
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kFramesMin) {

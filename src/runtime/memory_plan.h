@@ -21,8 +21,13 @@ inline constexpr uint64_t kStagingRunsMax = 64;
 // The contents of parked blocks (cache/partition/parking.cc): kParkedBytesMax for each partition of 4096 frames or more.
 inline constexpr uint64_t kParkedPlanShare = 256;
 
+// The indexes of dirty blocks of buffered files, where the options name any; else what kFixedBytes has room for.
+inline constexpr uint64_t kIndexPlanShare = 64;
+inline constexpr uint64_t kIndexFixedBytes = uint64_t{1} << 20;
+
 struct MemoryPlan {
   uint32_t frames = 0;
+  uint64_t index_bytes = kIndexFixedBytes;
   uint32_t staging_runs = 0;  // mapped engine only
 };
 

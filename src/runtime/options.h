@@ -36,6 +36,7 @@ inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
 enum class Levels : uint8_t { kView, kAll, kPrivate, kDirect, kShared, kOwner };
 enum class Curve : uint8_t { kOff, kOn };
+enum class Flush : uint8_t { kDirect, kBackground };
 enum class Faults : uint8_t { kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
@@ -70,6 +71,9 @@ struct Options {
   uint64_t high_percent = 0;
   std::string map_files;
   std::string buffer;  // patterns, as map_files
+  Flush flush = Flush::kDirect;
+  uint64_t dirty_percent = 0;
+  uint64_t flush_after_s = 0;
   Curve curve = Curve::kOff;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;

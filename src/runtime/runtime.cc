@@ -76,6 +76,13 @@ unsigned machine_nodes() {
   return nodes;
 }
 
+front::FlushOptions flush_options(const Options& options) {
+  using By = front::FlushOptions::By;
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return {options.flush == Flush::kDirect ? By::kDirect : By::kBackground,
+          static_cast<unsigned>(options.dirty_percent), options.flush_after_s * kSecondNs};
+}
+
 cache::Options cache_options(const Options& options, uint32_t frames) {
   unsigned cpus = platform::cpu_count();
   bool dedicated = options.delegation == DelegationChoice::kDedicated ||
@@ -182,7 +189,8 @@ Status Runtime::build() {
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
   descriptors_ = std::make_unique<front::Descriptors>(
-      front::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes});
+      front::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes,
+                       flush_options(options_), plan->index_bytes});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
@@ -317,7 +325,7 @@ telemetry::Facts Runtime::facts() const {
   facts.watched = engine_->is_watching();
   facts.system_call_faults = kernel_reaches_ ? "served" : "brought in first";
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
-                         heap_->metadata_bytes();
+                         heap_->metadata_bytes() + descriptors_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
   facts.foreign = foreign_code(foreign_sites_);
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;

@@ -256,6 +256,36 @@ TEST_F(Files, threads_write_pieces_beyond_the_memory) {
   }
 }
 
+// Writers share blocks, and each reads from the disk what its own sync has confirmed. The file is twice the memory.
+TEST_F(Files, what_a_sync_confirmed_is_on_disk_whoever_writes_beside) {
+  constexpr size_t kThreads = 4, kSlots = 32 * kMega / 2048;
+  const int fd = open();
+  ASSERT_EQ(spw_ftruncate(fd, 32 * kMega), 0);
+  const int on_the_disk = ::open(path_.c_str(), O_RDONLY);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      for (uint64_t version = 1; version <= 150; ++version) {
+        std::vector<size_t> offsets;
+        // Mostly in the same few blocks, where the others write too.
+        for (int i = 0; i < 40; ++i)
+          offsets.push_back((random() % (i % 4 == 0 ? kSlots : 32)) * 2048 + t * sizeof version);
+        for (const size_t offset : offsets)
+          ASSERT_EQ(spw_pwrite(fd, &version, sizeof version, static_cast<int64_t>(offset)), 8);
+        ASSERT_EQ(spw_fdatasync(fd), 0) << spw_error_message();
+        for (const size_t offset : offsets) {
+          uint64_t found = 0;
+          ASSERT_EQ(::pread(on_the_disk, &found, sizeof found, static_cast<off_t>(offset)), 8);
+          ASSERT_EQ(found, version) << offset;
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  ::close(on_the_disk);
+  EXPECT_EQ(spw_close(fd), 0);
+}
+
 TEST_F(Files, managed_buffers_are_taken) {
   constexpr size_t kBytes = 8 * kMega;
   void* memory;

@@ -7,6 +7,7 @@
 
 #include "abi/managed.h"
 #include "base/check.h"
+#include "platform/time.h"
 
 namespace spw::front {
 
@@ -90,8 +91,8 @@ Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& na
   return own ? std::move(own) : Status(own.status().error(), "cannot read " + name);
 }
 
-Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, int fd,
-                                                         const std::string& name, bool direct_works) {
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, const FileTools& tools,
+                                                         int fd, const std::string& name, bool direct_works) {
   bool is_writable;
   auto own = open_for_both(fd, name, &is_writable);
   if (!own) return own.status();
@@ -103,7 +104,7 @@ Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts,
   if ((*store)->alignment_bytes() > parts.regions.block_bytes())
     return Status::sentence(EINVAL, name + ": its disk takes only blocks of at least " +
                                         format_size((*store)->alignment_bytes()) + "; set the option block");
-  std::unique_ptr<BufferedFile> file(new BufferedFile(parts));
+  std::unique_ptr<BufferedFile> file(new BufferedFile(parts, tools));
   file->is_writable_ = is_writable;
   file->file_ = store->get();
   file->size_.store_release(file->file_->size_bytes());
@@ -122,11 +123,13 @@ BlockId BufferedFile::block_at(uint64_t offset) const {
   return BlockId((address_ - SPW_MANAGED_BASE + offset) >> parts_.regions.block_shift());
 }
 
+region::FileMapping BufferedFile::mapping() { return {store_, 0, region::Kind::kBufferedFile, &dirty_}; }
+
 // Addresses for the file as it is, with room up to `end` and more.
 Status BufferedFile::reserve(uint64_t end) {
   const uint64_t generous = end < kFileBytesMax / kReserveFactor ? end * kReserveFactor : end;
   const uint64_t wanted = round_up(std::max(kReserveBytesMin, generous), region::kChunkBytes);
-  auto address = parts_.mappings.map_file(wanted, {store_, 0, region::Kind::kBufferedFile});
+  auto address = parts_.mappings.map_file(wanted, mapping());
   if (!address) return address.status();
   address_ = *address;
   reserved_bytes_ = wanted;
@@ -209,6 +212,18 @@ class BufferedFile::Writing {
 };
 
 Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> from) {
+  auto written = write_to_cache(offset, from);
+  flusher_.after_write(*this);
+  return written;
+}
+
+Result<uint64_t> BufferedFile::append(std::span<const iovec> from, uint64_t* offset) {
+  auto written = append_to_cache(from, offset);
+  flusher_.after_write(*this);
+  return written;
+}
+
+Result<uint64_t> BufferedFile::write_to_cache(uint64_t offset, std::span<const iovec> from) {
   Pieces in(from, parts_.copy);
   if (in.bytes() == 0) return uint64_t{0};
   if (offset >= kFileBytesMax) return too_large();
@@ -224,7 +239,7 @@ Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> fro
   }
 }
 
-Result<uint64_t> BufferedFile::append(std::span<const iovec> from, uint64_t* offset) {
+Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint64_t* offset) {
   Pieces in(from, parts_.copy);
   for (;;) {
     uint64_t end;
@@ -282,6 +297,7 @@ Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) 
   if (!held.status()) return held.status();
   from.get(held.data() + within, bytes);
   if (is_whole) std::memset(held.data() + bytes, 0, block_bytes - bytes);
+  dirty_.note(offset >> parts_.regions.block_shift());
   return {};
 }
 
@@ -293,9 +309,7 @@ Status BufferedFile::grow(uint64_t end) {
   file_->set_size(std::max(end, file_->size_bytes()));
   if (wanted <= live_bytes_) return {};
   if (live_bytes_ == 0) {
-    if (Status status =
-            parts_.regions.add_file(address_, reserved_bytes_, {store_, 0, region::Kind::kBufferedFile});
-        !status) {
+    if (Status status = parts_.regions.add_file(address_, reserved_bytes_, mapping()); !status) {
       file_->set_size(size());
       return status;
     }
@@ -311,6 +325,7 @@ void BufferedFile::shrink_region(uint64_t bytes) {
   const uint64_t wanted = round_up(bytes, parts_.regions.block_bytes());
   if (wanted < live_bytes_) parts_.regions.remove(address_ + wanted, live_bytes_ - wanted);
   live_bytes_ = std::min(live_bytes_, wanted);
+  dirty_.forget_from(wanted >> parts_.regions.block_shift());
   file_->set_size(bytes);
 }
 
@@ -323,6 +338,7 @@ Status BufferedFile::make_room(uint64_t end) {
   const uint64_t old_reserved = reserved_bytes_;
   if (Status status = reserve(end); !status) return status;
   parts_.mappings.unmap(old_address, old_reserved);
+  dirty_.forget_from(0);
   return {};
 }
 
@@ -333,6 +349,7 @@ Status BufferedFile::zero_tail(uint64_t bytes) {
   const Held held(parts_, block_at(bytes), Access::kWrite);
   if (!held.status()) return held.status();
   std::memset(held.data() + within, 0, parts_.regions.block_bytes() - within);
+  dirty_.note(bytes >> parts_.regions.block_shift());
   return {};
 }
 
@@ -378,7 +395,43 @@ Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_b
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t begin = round_down(offset, block_bytes);
   const uint64_t end = bytes < live_bytes - offset ? round_up(offset + bytes, block_bytes) : live_bytes;
-  return parts_.regions.flush(address_ + begin, end - begin);
+  if (!dirty_.is_complete()) return parts_.regions.flush(address_ + begin, end - begin);
+  if (begin == 0 && end == live_bytes) dirty_.begin_anew();
+  const unsigned shift = parts_.regions.block_shift();
+  uint64_t from = begin >> shift;
+  cache::Flushing flushing;
+  cache::Client& client = parts_.engine.client();
+  parts_.cache.begin_flush(
+      client, [&] { return next_dirty(&from, (end >> shift) - 1, kRunBlocksMax); }, &flushing);
+  return parts_.cache.end_flush(client, &flushing);
+}
+
+cache::BlockRun BufferedFile::next_dirty(uint64_t* from, uint64_t last, uint64_t blocks_max) {
+  const auto run = *from <= last ? dirty_.next(*from, last, blocks_max) : cache::PageIndex::Run();
+  if (run.count == 0) return {};
+  *from = run.first + run.count;
+  return {block_at(run.first << parts_.regions.block_shift()), run.count};
+}
+
+bool BufferedFile::flush_some(uint64_t blocks_max) {
+  std::unique_lock turn(flush_turn_, std::try_to_lock);
+  if (!turn) return false;
+  std::shared_lock lock(io_);
+  if (is_parked_) return false;
+  cache::Client& client = parts_.engine.client();
+  if (!parts_.cache.end_flush(client, &begun_)) retry_at_ns_ = platform::monotonic_ns() + kRetryNs;
+  if (retry_at_ns_ > platform::monotonic_ns()) return false;
+  uint64_t left = blocks_max;
+  const auto next = [&]() -> cache::BlockRun {
+    if (left == 0) return {};
+    cache::BlockRun run = next_dirty(&flush_cursor_, UINT64_MAX >> 1, left);
+    if (run.count == 0 && std::exchange(flush_cursor_, 0) > 0)
+      run = next_dirty(&flush_cursor_, UINT64_MAX >> 1, left);
+    left -= run.count;
+    return run;
+  };
+  parts_.cache.begin_flush(client, next, &begun_);
+  return left < blocks_max;
 }
 
 Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {

@@ -33,6 +33,8 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
+#include "front/file/dirty_blocks.h"
+#include "front/file/flusher.h"
 #include "heap/mappings.h"
 #include "region/engine.h"
 #include "region/region_map.h"
@@ -49,6 +51,14 @@ struct FileParts {
   region::RegionMap& regions;
   heap::Mappings& mappings;
   void (*copy)(void* to, const void* from, size_t bytes);
+  FlushOptions flush;
+  uint64_t index_bytes_max = 0;  // memory for the indexes of dirty blocks of all files
+};
+
+// What all files share.
+struct FileTools {
+  cache::PageNodes& nodes;
+  Flusher& flusher;
 };
 
 // The caller's memory of one call, front to back.
@@ -84,8 +94,8 @@ class Pieces {
 class BufferedFile {
  public:
   // The regular file that `fd` has open, for reading and writing or, where that is refused, for reading. `fd` stays the caller's.
-  static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, int fd, const std::string& name,
-                                                    bool direct_works = false);
+  static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
+                                                    const std::string& name, bool direct_works = false);
   bool is_direct() const { return file_->is_direct(); }
   // Drops what is cached. flush() comes before it, or it is lost.
   ~BufferedFile();
@@ -114,7 +124,16 @@ class BufferedFile {
   // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
   Status sync(bool whole);
 
+  // For the flusher. Begins to write the next dirty blocks, at most so many, after what was begun here before has been written. False: there are
+  // none, or another thread is at it, or they could not be written a moment ago.
+  bool flush_some(uint64_t blocks_max);
+  bool is_clean() const { return dirty_.count() == 0 && dirty_.is_complete(); }
+  uint64_t dirty_blocks() const { return dirty_.count(); }
+  uint64_t dirty_since_ns() const { return dirty_.since_ns(); }
+
  private:
+  static constexpr uint64_t kRetryNs = 1'000'000'000;
+  static constexpr uint64_t kRunBlocksMax = 1024;
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
   static constexpr uint64_t kReserveFactor = 4;
   static constexpr size_t kStripes = 16;
@@ -127,7 +146,10 @@ class BufferedFile {
   class Writing;
 
   static Result<platform::File> open_for_both(int fd, const std::string& name, bool* is_writable);
-  explicit BufferedFile(const FileParts& parts) : parts_(parts) {}
+  BufferedFile(const FileParts& parts, const FileTools& tools)
+      : parts_(parts),
+        flusher_(tools.flusher),
+        dirty_(tools.nodes, parts.cache, parts.regions.block_shift(), tools.flusher.dirty_blocks()) {}
   Status reserve(uint64_t end);
   Status make_room(uint64_t end);
   Status grow(uint64_t end);
@@ -136,12 +158,17 @@ class BufferedFile {
   Status resize_alone(uint64_t bytes);
   Status read_block(uint64_t offset, Pieces& to, uint64_t bytes);
   Status flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes);
+  Result<uint64_t> write_to_cache(uint64_t offset, std::span<const iovec> from);
+  Result<uint64_t> append_to_cache(std::span<const iovec> from, uint64_t* offset);
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
   Status write_block(uint64_t offset, Pieces& from, uint64_t bytes);
   BlockId block_at(uint64_t offset) const;
+  region::FileMapping mapping();
+  cache::BlockRun next_dirty(uint64_t* from, uint64_t last, uint64_t blocks_max);
 
   const FileParts parts_;
+  Flusher& flusher_;
   bool is_writable_ = false;
   bool is_parked_ = false;  // under io_
   std::shared_ptr<store::Store> store_;
@@ -154,6 +181,12 @@ class BufferedFile {
   uint64_t reserved_bytes_ = 0;
   uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
   std::array<Stripe, kStripes> stripes_;
+  DirtyBlocks dirty_;
+
+  std::mutex flush_turn_;  // of flush_some(), which takes it only if it is free; guards what follows
+  cache::Flushing begun_;
+  uint64_t flush_cursor_ = 0;
+  uint64_t retry_at_ns_ = 0;
 };
 
 }  // namespace spw::front

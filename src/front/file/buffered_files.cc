@@ -21,7 +21,10 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     if (entry.stamp != *stamp || !entry.file->unpark(fd)) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
-    auto opened = BufferedFile::open(parts_, fd, name, direct_devices_.contains(key.device));
+    Status made = make_shared_parts();
+    auto opened = made ? BufferedFile::open(parts_, {shared_->nodes, shared_->flusher}, fd, name,
+                                            direct_devices_.contains(key.device))
+                       : made;
     if (!opened) {
       files_.erase(key);
       return opened.status();
@@ -31,6 +34,29 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   }
   ++entry.opens;
   return entry.file;
+}
+
+Status BufferedFiles::make_shared_parts() {
+  if (shared_) return {};
+  auto slots = cache::UseSlots::map_memory();
+  if (!slots) return slots.status();
+  auto made = std::make_unique<Shared>(std::move(*slots), parts_, [this] { return list(); });
+  if (Status status = made->flusher.start(); !status) return status;
+  shared_ = std::move(made);
+  return {};
+}
+
+std::vector<std::shared_ptr<BufferedFile>> BufferedFiles::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<BufferedFile>> files;
+  for (const auto& [key, entry] : files_)
+    if (!entry.is_parked) files.push_back(entry.file);
+  return files;
+}
+
+uint64_t BufferedFiles::metadata_bytes() const {
+  std::lock_guard lock(mutex_);
+  return shared_ ? shared_->nodes.mapped_bytes() : 0;
 }
 
 std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(
@@ -53,8 +79,10 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   const auto entry = entry_of(file.get());
   // Somebody has it open again, or writes what was dirty then; or it is dirty still.
   if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
+  // What was written while somebody held it counts as dirty still, and nobody would write it again.
+  const bool is_clean = file->is_clean();
   auto stamp = file->park();
-  if (!stamp || stamp->links == 0 || kernels_.contains(entry->first)) {
+  if (!is_clean || !stamp || stamp->links == 0 || kernels_.contains(entry->first)) {
     dropped = std::move(entry->second.file);
     files_.erase(entry);
     return {};
@@ -80,13 +108,8 @@ std::shared_ptr<BufferedFile> BufferedFiles::drop_one() {
 }
 
 Status BufferedFiles::for_all(Status (*what)(BufferedFile&)) {
-  std::vector<std::shared_ptr<BufferedFile>> files;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [key, entry] : files_) files.push_back(entry.file);
-  }
   Status first_failure;
-  for (const auto& file : files)
+  for (const auto& file : list())
     if (Status status = what(*file); !status && first_failure) first_failure = status;
   return first_failure;
 }

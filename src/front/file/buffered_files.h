@@ -18,6 +18,9 @@ namespace spw::front {
 class BufferedFiles {
  public:
   explicit BufferedFiles(const FileParts& parts) : parts_(parts) {}
+  ~BufferedFiles() {
+    if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
+  }
 
   // The regular file that `fd` has open. Each open() has its close().
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
@@ -37,8 +40,19 @@ class BufferedFiles {
     return for_all([](BufferedFile& file) { return file.flush(); });
   }
   size_t count() const;
+  uint64_t metadata_bytes() const;
 
  private:
+  // Made with the first file.
+  struct Shared {
+    Shared(platform::Mapping slots, const FileParts& parts, Flusher::List list)
+        : uses(std::move(slots)),
+          nodes(uses, parts.index_bytes_max),
+          flusher(parts.flush, parts.cache.frame_count(), std::move(list)) {}
+    cache::UseSlots uses;
+    cache::PageNodes nodes;
+    Flusher flusher;
+  };
   struct Key {
     uint64_t device = 0, inode = 0;
     auto operator<=>(const Key&) const = default;
@@ -53,12 +67,15 @@ class BufferedFiles {
   };
   static constexpr size_t kParkedFilesMax = 1024;
   std::shared_ptr<BufferedFile> drop_one();
+  Status make_shared_parts();
+  std::vector<std::shared_ptr<BufferedFile>> list() const;
 
   std::map<Key, Entry>::iterator entry_of(const BufferedFile* file);
   Status for_all(Status (*what)(BufferedFile&));
 
   const FileParts parts_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;        // guards what follows
+  std::unique_ptr<Shared> shared_;  // outlives the files
   std::map<Key, Entry> files_;
   std::set<uint64_t> direct_devices_;  // on which direct transfers work
   std::set<Key> kernels_;              // left to it

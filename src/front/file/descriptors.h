@@ -93,6 +93,7 @@ class Descriptors {
   // It is not buffered any more; *was: it had been. With the last one of a file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
+  uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
   // [first, last], all of which are about to be closed.
   void detach_range(int first, int last);
   // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.

@@ -1,0 +1,43 @@
+#include "front/file/dirty_blocks.h"
+
+#include "platform/time.h"
+
+namespace spw::front {
+
+namespace {
+constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that it is there
+}
+
+void DirtyBlocks::note(uint64_t number) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
+  if (index_.is_dirty(number)) return;
+  uint32_t dirtied = 0;
+  do {
+    if (index_.insert(number, kEntry) == cache::Insertion::kNoMemory) {
+      is_complete_.store_release(false);
+      return;
+    }
+  } while (!index_.set_dirty(number, &dirtied));  // false: it was written meanwhile, and taken out
+  add(dirtied);
+  if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
+}
+
+void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) note((offset_bytes >> block_shift_) + i);
+}
+
+void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) {
+  const uint64_t number = offset_bytes >> block_shift_;
+  take(index_.clear_dirty(number, count, [&](uint64_t index, uint64_t) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return cache_.is_dirty(first + (index - number));
+  }));
+  index_.erase_clean(number, count);
+}
+
+void DirtyBlocks::forget_from(uint64_t number) {
+  take(index_.clear_dirty(number, UINT64_MAX, [](uint64_t, uint64_t) { return false; }));
+  index_.erase_clean(number, UINT64_MAX);
+}
+
+}  // namespace spw::front
