@@ -40,7 +40,8 @@ def _round(kit: Kit, seed: int) -> int:
     program = kit.compile("killed.cc", "-O2")
     dice = random.Random(seed)
     records = dice.choice((64, 2_000, 40_000))  # within a few blocks, in memory, three times the memory
-    with start(kit, program, str(file), str(seed), str(records), env=SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat"}) as process:
+    flush = {"SPILLWAY_FLUSH": dice.choice(("direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50"))}
+    with start(kit, program, str(file), str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"}) as process:
         os.set_blocking(process.stdout.fileno(), True)
         first = process.stdout.readline()  # it has started
         time.sleep(dice.random() ** 2 * 0.3)
@@ -68,3 +69,24 @@ def killed_at_random_a_process_loses_nothing_synced(kit: Kit) -> None:
 
 def killed_thousands_of_times_a_process_loses_nothing_synced(kit: Kit) -> None:
     _rounds(kit, 3000)
+
+
+def _seconds_until_written(kit: Kit, flush_after: str, limit_s: float) -> float | None:
+    """Of a program that writes and then only waits. None: not within the limit."""
+    file = kit.place / "lingers.dat"
+    file.unlink(missing_ok=True)
+    environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_FLUSH_AFTER": flush_after}
+    with start(kit, kit.compile("lingers.cc", "-O2"), str(file), env=environment) as process:
+        os.set_blocking(process.stdout.fileno(), True)
+        expect(process.stdout.readline() == "written\n", "the program did not write")
+        begin = time.monotonic()
+        while (waited := time.monotonic() - begin) < limit_s and file.read_bytes() != b"x" * 100_000:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+    return waited if waited < limit_s else None
+
+
+def what_nobody_syncs_is_written_after_a_while(kit: Kit) -> None:
+    expect(_seconds_until_written(kit, "0", 2) is None, "it was written though it may stay dirty")
+    waited = _seconds_until_written(kit, "1", 20)
+    expect(waited is not None, "it was not written within 20 s")
