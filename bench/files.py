@@ -4,17 +4,23 @@
   reads      random reads of it, likewise
   hits       random reads and writes of a file that is in memory
   sequences  the file written and read in order
+  mixes      a file server's and a mail server's requests to many files (bench/fio/*.fio)
+  flush      random writes where the threads that write flush, beside one flushing thread (ScaleCache's comparison)
 
 Spillway twice: by the translated engine, which for an unmodified program means that its files are all there is in managed space, and by the mapped
-one, which manages its memory as well. Every job is a thread of one fio process with the psync engine, and has the memory that the kernel's buffered I/O has: by --memory, or by a control
-group's limit, in which page cache and all count. A figure is the median of some turns, taken one kind after the other.
+one, which manages its memory as well. Every job is a thread of one fio process with the psync engine. All run in a control group with the same limit, in which page cache and all
+count; Spillway's --memory is that limit without what fio itself takes. A figure is the median of some turns, taken one kind after the other.
 """
+import collections.abc
 import contextlib
 import dataclasses
 import json
+import os
+import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from harness import cgroup, command, fio
 from harness.programs import Programs
@@ -26,8 +32,11 @@ JOBS = (1, 8, 64)
 SECONDS, TURNS = 4, 3
 LIMIT_S = 120
 DIRECT_MIN, KERNEL_MIN = 0.95, 1.0
-# By engine: with the translated one an unmodified program has nothing but its files in managed space.
-OURS = {"Spillway": "translated", "Spillway (mapped)": "mapped"}
+# With the translated engine an unmodified program has nothing but its files in managed space.
+OURS = {"Spillway": ("--engine", "translated"), "Spillway (mapped)": ("--engine", "mapped")}
+FLUSHES = {f"{name} flush": ("--engine", "translated", "--dirty", "20", "--flush", name) for name in ("direct", "background")}
+FIO_JOBS = pathlib.Path(__file__).parent / "fio"
+MIX_FILES = {"fileserver": 10 * 256, "varmail": 16 * 400}
 # fio itself, and what the library needs beside the cap.
 GROUP_SPARE = 96 * MIB
 
@@ -37,21 +46,25 @@ class Bench(Report):
     programs: Programs = None
 
 
-def _fio(bench: Bench, kind: str, *options: str) -> float:
-    """Transfers a second of all jobs. `kind`: one of OURS, direct I/O, the kernel."""
-    words = ["fio", "--name=job", f"--filename={bench.programs.store / 'files.dat'}", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
-             "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", f"--invalidate={int(kind not in OURS)}", f"--direct={int(kind == 'direct I/O')}",
-             *options]
-    if kind in OURS:
-        words = [str(bench.programs.build / "bin" / "spillway"), "run", "--engine", OURS[kind], "--memory", str(MEMORY), "--store", str(bench.programs.store), "--buffer", "*.dat",
-                 "--", *words]
-    is_limited = kind == "the kernel" and bench.programs.grouped
-    with cgroup.memory_group(MEMORY + GROUP_SPARE) if is_limited else contextlib.nullcontext() as group:
-        run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S, preexec_fn=group.enter if group else None)
+def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] | None = None) -> float:
+    """Transfers a second of all jobs of an fio command. `kind`: one of OURS or FLUSHES, direct I/O, the kernel."""
+    if kind in OURS | FLUSHES:
+        words = [str(bench.programs.build / "bin" / "spillway"), "run", *(OURS | FLUSHES)[kind], "--memory", str(MEMORY), "--store", str(bench.programs.store),
+                 "--buffer", "*.dat", "--", *words]
+    with cgroup.memory_group(MEMORY + GROUP_SPARE) if bench.programs.grouped else contextlib.nullcontext() as group:
+        run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S, preexec_fn=group.enter if group else None,
+                             env=os.environ | (environment or {}))
     if run.returncode != 0:
         raise RuntimeError(f"{kind}: {run.stderr[-500:]}")
-    job = json.loads(run.stdout[run.stdout.index("{"):])["jobs"][0]
-    return job["read"]["iops"] + job["write"]["iops"]
+    jobs = json.loads(run.stdout[run.stdout.index("{"):])["jobs"]
+    return sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs)
+
+
+def _fio(bench: Bench, kind: str, *options: str) -> float:
+    return _run(bench, kind, [
+        "fio", "--name=job", f"--filename={bench.programs.store / 'files.dat'}", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
+        "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", f"--invalidate={int(kind in ('direct I/O', 'the kernel'))}",
+        f"--direct={int(kind == 'direct I/O')}", *options])
 
 
 def _lay_out(bench: Bench, file_bytes: int) -> None:
@@ -62,26 +75,39 @@ def _lay_out(bench: Bench, file_bytes: int) -> None:
                    capture_output=True, check=True)
 
 
-def _compare(bench: Bench, section: str, what: str, file_bytes: int, kinds: tuple, *options: str) -> None:
-    """Medians of the kinds, and a row for each of ours beside each: (kind, the least ratio)."""
-    found = {kind: [] for kind in (*OURS, *(kind for kind, _ in kinds))}
+def _medians(bench: Bench, section: str, what: str, kinds: tuple[str, ...], run: collections.abc.Callable[[str], float]) -> tuple[dict, dict] | None:
+    """By kind: the median of some turns, and all of them."""
+    found = {kind: [] for kind in kinds}
     try:
         for _ in range(TURNS):
             for kind, rates in found.items():
-                rates.append(_fio(bench, kind, f"--size={file_bytes}", *options))
+                rates.append(run(kind))
     except (RuntimeError, subprocess.TimeoutExpired) as why:
-        return bench.failure(section, what, str(why))
-    rates = {kind: statistics.median(each) for kind, each in found.items()}
+        bench.failure(section, what, str(why))
+        return None
+    return {kind: statistics.median(each) for kind, each in found.items()}, found
+
+
+def _compare(bench: Bench, section: str, what: str, peers: tuple, run: collections.abc.Callable[[str], float]) -> None:
+    """A row for each of ours beside each peer: (kind, the least ratio)."""
+    if (found := _medians(bench, section, what, (*OURS, *(kind for kind, _ in peers)), run)) is None:
+        return
+    rates, all_of_them = found
     for ours in OURS:
-        for kind, least in kinds:
+        for kind, least in peers:
             bench.add(Row(section, f"{what}: {ours} beside {kind}", rates[ours] / 1000, rates[kind] / 1000, "k/s", ratio=rates[ours] / rates[kind],
-                          at_most=False, target=least, details=dict(found)))
+                          at_most=False, target=least, details=dict(all_of_them)))
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count > 1 else ''}"
 
 
 def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple) -> None:
     _lay_out(bench, FILE)
     for jobs in JOBS:
-        _compare(bench, section, f"{mode}, {jobs} job{'s' if jobs > 1 else ''}", FILE, kinds, f"--rw={mode}", "--bs=4k", f"--numjobs={jobs}")
+        _compare(bench, section, f"{mode}, {_jobs(jobs)}", kinds,
+                 lambda kind, jobs=jobs: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", "--bs=4k", f"--numjobs={jobs}"))
 
 
 def writes(bench: Bench) -> None:
@@ -96,18 +122,48 @@ def hits(bench: Bench) -> None:
     _lay_out(bench, SMALL_FILE)
     for mode in ("randread", "randwrite"):
         for jobs in (1, 2):
-            _compare(bench, "hits", f"{mode}, {jobs} job{'s' if jobs > 1 else ''}", SMALL_FILE, (("the kernel", KERNEL_MIN),), f"--rw={mode}", "--bs=4k",
-                     f"--numjobs={jobs}", "--ramp_time=1")
+            _compare(bench, "hits", f"{mode}, {_jobs(jobs)}", (("the kernel", KERNEL_MIN),),
+                     lambda kind, mode=mode, jobs=jobs: _fio(bench, kind, f"--size={SMALL_FILE}", f"--rw={mode}", "--bs=4k", f"--numjobs={jobs}", "--ramp_time=1"))
 
 
 def sequences(bench: Bench) -> None:
     _lay_out(bench, FILE)
     for mode in ("write", "read"):
         for block in ("4k", "128k"):
-            _compare(bench, "sequences", f"{mode}, {block}", FILE, (("the kernel", KERNEL_MIN),), f"--rw={mode}", f"--bs={block}")
+            _compare(bench, "sequences", f"{mode}, {block}", (("the kernel", KERNEL_MIN),),
+                     lambda kind, mode=mode, block=block: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", f"--bs={block}"))
 
 
-SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences}
+def mixes(bench: Bench) -> None:
+    for mix in MIX_FILES:
+        with tempfile.TemporaryDirectory(dir=bench.programs.store, prefix=f"{mix}.") as directory:
+            def run(kind: str, *options: str, mix: str = mix, directory: str = directory) -> float:
+                environment = {"DIRECTORY": directory, "DIRECT": "0", "INVALIDATE": str(int(kind == "the kernel")), "SECONDS_EACH": str(SECONDS)}
+                return _run(bench, kind, ["fio", "--output-format=json", *options, str(FIO_JOBS / f"{mix}.fio")], environment)
+            subprocess.run(["fio", "--create_only=1", str(FIO_JOBS / f"{mix}.fio")], capture_output=True, check=True,
+                           env=os.environ | {"DIRECTORY": directory, "DIRECT": "0", "INVALIDATE": "0", "SECONDS_EACH": "1"})
+            _compare(bench, "mixes", f"{mix}, {MIX_FILES[mix]:,} files", (("the kernel", KERNEL_MIN),), run)
+
+
+def flush(bench: Bench) -> None:
+    """Files as many as jobs, and one for all."""
+    for what, place, jobs in (("one file", f"--filename={bench.programs.store / 'files.dat'}", 8), ("a file each", f"--directory={bench.programs.store}", 8),
+                              ("a file each", f"--directory={bench.programs.store}", 32)):
+        each = FILE if what == "one file" else FILE // jobs
+        words = ["fio", "--name=flush", place, "--filename_format=flush.$jobnum.dat", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
+                 "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", "--rw=randwrite", "--bs=4k", f"--size={each}", f"--numjobs={jobs}"]
+        if what == "one file":
+            _lay_out(bench, FILE)
+        found = _medians(bench, "flush", what, tuple(FLUSHES), lambda kind, words=words: _run(bench, kind, words))
+        if found is not None:
+            direct, background = (found[0][kind] for kind in FLUSHES)
+            bench.add(Row("flush", f"{what}, {_jobs(jobs)}: direct flush beside background flush", direct / 1000, background / 1000, "k/s",
+                          ratio=direct / background, at_most=False, details=found[1]))
+        for file in bench.programs.store.glob("flush.*.dat"):
+            file.unlink()
+
+
+SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences, "mixes": mixes, "flush": flush}
 
 
 def main(arguments: list[str]) -> int:

@@ -60,6 +60,13 @@ class FileStore final : public Store {
   void close_files();
   Status reopen(int fd);
   Result<platform::FileStamp> stamp() const { return platform::file_stamp(buffered_.fd()); }
+  // Writes go to the kernel's memory instead of the disk, from one call until another ends it; calls nest.
+  void write_to_kernel(bool begins) {
+    if (begins)
+      target_.growth->to_kernel.fetch_add_acq_rel(1);
+    else
+      target_.growth->to_kernel.fetch_sub_acq_rel(1);
+  }
   // What has been written is durable; `whole`: all of the file's metadata, too.
   Status sync_file(bool whole);
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }

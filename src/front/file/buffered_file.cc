@@ -448,6 +448,14 @@ Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
   return {};
 }
 
+Status BufferedFile::hand_over() {
+  if (dirty_.count() << parts_.regions.block_shift() > kHandOverBytesMax) return flush();
+  file_->write_to_kernel(true);
+  Status status = flush();
+  file_->write_to_kernel(false);
+  return status;
+}
+
 Status BufferedFile::sync(bool whole) {
   if (Status status = flush(); !status) return status;
   std::shared_lock lock(io_);

@@ -55,6 +55,12 @@ struct FileParts {
   uint64_t index_bytes_max = 0;  // memory for the indexes of dirty blocks of all files
 };
 
+// Which file it is, to the kernel.
+struct FileKey {
+  uint64_t device = 0, inode = 0;
+  auto operator<=>(const FileKey&) const = default;
+};
+
 // What all files share.
 struct FileTools {
   cache::PageNodes& nodes;
@@ -102,6 +108,9 @@ class BufferedFile {
   BufferedFile(const BufferedFile&) = delete;
   BufferedFile& operator=(const BufferedFile&) = delete;
 
+  // Whoever opened it says under which it is known; a striped file, that of its first member.
+  void know_as(const FileKey& key) { key_ = key; }
+  const FileKey& key() const { return key_; }
   uint64_t size() const { return size_.load_acquire(); }
   bool is_writable() const { return is_writable_; }
 
@@ -121,6 +130,8 @@ class BufferedFile {
   Status extend(uint64_t bytes);
   // What is dirty of [offset, offset + bytes) reaches the file.
   Status flush(uint64_t offset = 0, uint64_t bytes = kFileBytesMax);
+  // flush() of all of it, so that other processes see it: to the kernel's memory, unless it is much.
+  Status hand_over();
   // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
   Status sync(bool whole);
 
@@ -132,6 +143,7 @@ class BufferedFile {
   uint64_t dirty_since_ns() const { return dirty_.since_ns(); }
 
  private:
+  static constexpr uint64_t kHandOverBytesMax = kMiB;
   static constexpr uint64_t kRetryNs = 1'000'000'000;
   static constexpr uint64_t kRunBlocksMax = 1024;
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
@@ -169,6 +181,7 @@ class BufferedFile {
 
   const FileParts parts_;
   Flusher& flusher_;
+  FileKey key_;
   bool is_writable_ = false;
   bool is_parked_ = false;  // under io_
   std::shared_ptr<store::Store> store_;

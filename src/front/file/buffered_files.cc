@@ -16,8 +16,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   if (kernels_.contains(key)) return Status::sentence(EBUSY, name + " is left to the kernel");
   Entry& entry = files_[key];
   if (entry.is_parked) {
-    entry.is_parked = false;
-    --parked_;
+    unpark(entry);
     if (entry.stamp != *stamp || !entry.file->unpark(fd)) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
@@ -30,6 +29,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
       return opened.status();
     }
     entry.file = std::move(*opened);
+    entry.file->know_as(key);
     if (entry.file->is_direct()) direct_devices_.insert(key.device);
   }
   ++entry.opens;
@@ -61,8 +61,13 @@ uint64_t BufferedFiles::metadata_bytes() const {
 
 std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(
     const BufferedFile* file) {
-  return std::find_if(files_.begin(), files_.end(),
-                      [&](const auto& one) { return one.second.file.get() == file; });
+  const auto entry = files_.find(file->key());
+  return entry != files_.end() && entry->second.file.get() == file ? entry : files_.end();
+}
+
+void BufferedFiles::unpark(Entry& entry) {
+  parked_.erase(entry.parked_at);
+  entry.is_parked = false;
 }
 
 Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
@@ -73,7 +78,7 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
     if (--entry->second.opens > 0) return {};
     ++entry->second.closers;
   }
-  const Status status = file->flush();
+  const Status status = file->hand_over();
   std::shared_ptr<BufferedFile> dropped;  // outlives the lock
   std::lock_guard lock(mutex_);
   const auto entry = entry_of(file.get());
@@ -90,20 +95,17 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   entry->second.is_parked = true;
   entry->second.stamp = *stamp;
   entry->second.parked_at = ++parkings_;
-  if (++parked_ > kParkedFilesMax) dropped = drop_one();
+  parked_.emplace(entry->second.parked_at, entry->first);
+  if (parked_.size() > kParkedFilesMax) dropped = drop_one();
   return {};
 }
 
 // The file that was parked longest ago leaves the table.
 std::shared_ptr<BufferedFile> BufferedFiles::drop_one() {
-  auto oldest = files_.end();
-  for (auto each = files_.begin(); each != files_.end(); ++each)
-    if (each->second.is_parked &&
-        (oldest == files_.end() || each->second.parked_at < oldest->second.parked_at))
-      oldest = each;
+  const auto oldest = files_.find(parked_.begin()->second);
   std::shared_ptr<BufferedFile> file = std::move(oldest->second.file);
+  parked_.erase(parked_.begin());
   files_.erase(oldest);
-  --parked_;
   return file;
 }
 

@@ -53,10 +53,7 @@ class BufferedFiles {
     cache::PageNodes nodes;
     Flusher flusher;
   };
-  struct Key {
-    uint64_t device = 0, inode = 0;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = FileKey;
   struct Entry {
     std::shared_ptr<BufferedFile> file;
     uint64_t opens = 0;
@@ -65,7 +62,8 @@ class BufferedFiles {
     platform::FileStamp stamp;  // when it was parked
     uint64_t parked_at = 0;     // grows
   };
-  static constexpr size_t kParkedFilesMax = 1024;
+  static constexpr size_t kParkedFilesMax = 16384;
+  void unpark(Entry& entry);
   std::shared_ptr<BufferedFile> drop_one();
   Status make_shared_parts();
   std::vector<std::shared_ptr<BufferedFile>> list() const;
@@ -79,7 +77,7 @@ class BufferedFiles {
   std::map<Key, Entry> files_;
   std::set<uint64_t> direct_devices_;  // on which direct transfers work
   std::set<Key> kernels_;              // left to it
-  size_t parked_ = 0;
+  std::map<uint64_t, Key> parked_;     // by parked_at
   uint64_t parkings_ = 0;
 };
 

@@ -9,7 +9,8 @@ constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that i
 }
 
 void DirtyBlocks::note(uint64_t number) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
   if (index_.is_dirty(number)) return;
   uint32_t dirtied = 0;
   do {

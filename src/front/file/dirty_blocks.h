@@ -25,7 +25,8 @@ namespace spw::front {
 class DirtyBlocks final : public region::DirtyWatcher {
  public:
   // `total`: of all files.
-  DirtyBlocks(cache::PageNodes& nodes, const cache::SharedCache& cache, unsigned block_shift, Atomic<uint64_t>& total)
+  DirtyBlocks(cache::PageNodes& nodes, const cache::SharedCache& cache, unsigned block_shift,
+              Atomic<uint64_t>& total)
       : index_(nodes), cache_(cache), block_shift_(block_shift), total_(total) {}
   ~DirtyBlocks() override { total_.fetch_sub_relaxed(count()); }
 

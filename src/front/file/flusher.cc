@@ -55,7 +55,8 @@ void Flusher::flush_old(uint64_t now_ns) {
 }
 
 void Flusher::run() {
-  const uint64_t period_ns = options_.after_ns == 0 ? 1'000'000'000 : std::min<uint64_t>(options_.after_ns / 2, 1'000'000'000);
+  const uint64_t period_ns =
+      options_.after_ns == 0 ? 1'000'000'000 : std::min<uint64_t>(options_.after_ns / 2, 1'000'000'000);
   for (;;) {
     {
       std::unique_lock lock(mutex_);

@@ -40,7 +40,9 @@ class Flusher {
   using List = std::function<std::vector<std::shared_ptr<BufferedFile>>()>;
 
   Flusher(const FlushOptions& options, uint32_t frames, List list)
-      : options_(options), dirty_max_(uint64_t{frames} * options.dirty_percent / 100), list_(std::move(list)) {}
+      : options_(options),
+        dirty_max_(uint64_t{frames} * options.dirty_percent / 100),
+        list_(std::move(list)) {}
   ~Flusher() { stop(); }
 
   // The thread that the options ask for, if any.

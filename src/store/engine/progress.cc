@@ -111,6 +111,8 @@ bool Progress::next(RawIo* io) {
   if (op_ == Op::kDiscard || op_ == Op::kSync) return true;
   if (io->bytes % target_->alignment_bytes != 0 || done_bytes_ % target_->alignment_bytes != 0)
     io->fd = target_->tail_fd.load_relaxed();
+  if (op_ == Op::kWrite && target_->growth != nullptr && target_->growth->to_kernel.load_relaxed() > 0)
+    io->fd = target_->tail_fd.load_relaxed();
   if (request_->op == Op::kDiscard) {
     point_to_zeros(io->bytes, io);
   } else if (done_bytes_ == 0 && io->bytes == total_bytes_) {

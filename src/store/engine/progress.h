@@ -28,6 +28,8 @@ class SpaceReservations;
 struct Growth {
   Atomic<uint64_t> size_bytes{0};   // of the file as its users see it
   Atomic<uint64_t> written_end{0};  // nothing was ever written at or behind it
+  // So many ask that writes go by the buffered descriptor: to the kernel's memory, which takes them on from there.
+  Atomic<uint32_t> to_kernel{0};
 };
 
 // What a store's requests go to.
