@@ -147,9 +147,9 @@ Result<FileStamp> file_stamp(int fd) {
   struct stat info;
   if (::fstat(fd, &info) != 0) return failed("cannot use file descriptor " + std::to_string(fd));
   const auto ns = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
-  return FileStamp{info.st_dev,     info.st_ino,           static_cast<uint64_t>(info.st_size),
-                   info.st_nlink,   S_ISREG(info.st_mode), ns(info.st_mtim),
-                   ns(info.st_ctim)};
+  return FileStamp{info.st_dev,      info.st_ino,           static_cast<uint64_t>(info.st_size),
+                   info.st_nlink,    S_ISREG(info.st_mode), S_ISBLK(info.st_mode),
+                   ns(info.st_mtim), ns(info.st_ctim)};
 }
 
 int64_t sync_data(int fd) {

@@ -29,6 +29,8 @@ class File {
 
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
+  // The descriptor is the caller's from now on.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
@@ -67,7 +69,7 @@ uint64_t direct_alignment(const File& file);
 // What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the filesystem's clock tells apart.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size_bytes = 0, links = 0;
-  bool is_regular = false;
+  bool is_regular = false, is_block_device = false;
   int64_t modified_ns = 0, changed_ns = 0;
   bool operator==(const FileStamp&) const = default;
 };

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <mutex>
-#include <vector>
 
 #include "store/engine/transfer_queue.h"
 
@@ -25,35 +23,7 @@ Result<uint64_t> make_as_long(const platform::File& file, uint64_t wanted) {
   return status ? Result<uint64_t>(bytes) : Result<uint64_t>(status);
 }
 
-// Those of stores that are gone are used again, never freed (Store::written_end).
-class Growths {
- public:
-  Growth* take() {
-    std::lock_guard lock(mutex_);
-    if (free_.empty()) return new Growth;
-    Growth* growth = free_.back();
-    free_.pop_back();
-    return growth;
-  }
-  void give(Growth* growth) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(growth);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Growth*> free_;
-};
-Growths& growths() {
-  static auto* growths = new Growths;
-  return *growths;
-}
-
 }  // namespace
-
-FileStore::~FileStore() {
-  if (target_.growth != nullptr) growths().give(target_.growth);
-}
 
 Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path, const FileOptions& options) {
   auto file = platform::open_file(path, O_RDWR);
@@ -107,9 +77,9 @@ void FileStore::close_files() {
   buffered_ = platform::File();
 }
 
-Status FileStore::reopen(int fd) {
+Status FileStore::reopen(std::span<const int> fds) {
   const bool was_direct = direct_;
-  auto opened = platform::reopen_file(fd, platform::Direct::kNo);
+  auto opened = platform::reopen_file(fds[0], platform::Direct::kNo);
   if (!opened) return opened.status();
   buffered_ = std::move(opened->file);
   if (Status status = open_transfers(was_direct ? platform::Direct::kIfAccepted : platform::Direct::kNo);
@@ -134,10 +104,10 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
   target_.spill = spill;
   target_.faults = options.faults;
+  has_fixed_size_ = options.has_fixed_size;
   if (options.grows) {
-    target_.growth = growths().take();
-    target_.growth->size_bytes.store_relaxed(size_bytes);
-    target_.growth->written_end.store_relaxed(size_bytes);
+    growth_ = take_growth(size_bytes);
+    target_.growth = growth_.get();
   }
   space_.emplace(file_, size_bytes);
   target_.space = &*space_;
@@ -156,22 +126,16 @@ Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
 }
 
-void FileStore::set_size(uint64_t bytes) {
-  target_.growth->size_bytes.store_release(bytes);
-  if (target_.growth->written_end.load_relaxed() > bytes) target_.growth->written_end.store_release(bytes);
-}
-
 Status FileStore::resize_file(uint64_t bytes) {
   if (Status status = platform::set_file_size(buffered_, bytes); !status) return status;
-  target_.growth->size_bytes.store_release(bytes);
-  target_.growth->written_end.store_release(bytes);
+  growth_->settle(bytes);
   return {};
 }
 
 Status FileStore::settle_size() {
   const auto now = platform::file_size(buffered_);
   if (!now) return now.status();
-  const uint64_t wanted = target_.growth->size_bytes.load_acquire();
+  const uint64_t wanted = growth_->size_bytes.load_acquire();
   return *now >= wanted ? Status::ok() : resize_file(wanted);
 }
 

@@ -2,8 +2,7 @@
 //
 // A whole file keeps its size: its last block may stick out, reads zeros there and is written only up to the end. Its contents
 // are other programs' too; transfers are direct where the filesystem allows it.
-// A growing file has the size that its user gives it (set_size), which the file itself reaches by writes: what is read behind the
-// file's own end, or written_end() says was never written, are zeros.
+// A growing file has the size that its user gives it (growing_store.h); the functions for that are for such a file alone.
 // A spill file has no name and mode 0600 from birth, is as long as kSpillBytesMax at once without taking space for it, and
 // is gone with the process. Space is taken by reserve() and by writes, and given back by discards.
 //
@@ -16,8 +15,8 @@
 #include "platform/file.h"
 #include "store/engine/progress.h"
 #include "store/engine/thread_engine.h"
+#include "store/growing_store.h"
 #include "store/space.h"
-#include "store/store.h"
 
 namespace spw::store {
 
@@ -28,10 +27,11 @@ struct FileOptions {
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
   bool grows = false;
-  bool direct_works = false;  // has been found on this filesystem
+  bool has_fixed_size = false;  // though it grows: a device
+  bool direct_works = false;    // has been found on this filesystem
 };
 
-class FileStore final : public Store {
+class FileStore final : public GrowingStore {
  public:
   // An existing file, for reading and writing or, where that is refused, for reading: then writes fail with EBADF.
   static Result<std::unique_ptr<FileStore>> open(const std::string& path, const FileOptions& options = {});
@@ -45,30 +45,24 @@ class FileStore final : public Store {
   std::string describe() const override;
   uint64_t size_bytes() const override { return target_.size(); }
   const Atomic<uint64_t>* written_end() const override {
-    return target_.growth == nullptr ? nullptr : &target_.growth->written_end;
+    return growth_ == nullptr ? nullptr : &growth_->written_end;
   }
-  ~FileStore() override;
-  // Of a growing file; the file itself follows with writes. No request for what lies behind a lesser size is under way.
-  void set_size(uint64_t bytes);
-  // The same, and the file itself: what it gains is a hole.
-  Status resize_file(uint64_t bytes);
-  // The file itself is at least as long as set_size() said last; one that somebody else has made longer stays. No set_size() meanwhile.
-  Status settle_size();
-  // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under way, close_files() gives up
-  // the descriptors. reopen(): the file that `fd` has open is this one, and nobody has changed it.
-  void stop();
-  void close_files();
-  Status reopen(int fd);
-  Result<platform::FileStamp> stamp() const { return platform::file_stamp(buffered_.fd()); }
-  // Writes go to the kernel's memory instead of the disk, from one call until another ends it; calls nest.
-  void write_to_kernel(bool begins) {
+  void set_size(uint64_t bytes) override { growth_->set(bytes); }
+  Status resize_file(uint64_t bytes) override;
+  Status settle_size() override;
+  bool has_fixed_size() const override { return has_fixed_size_; }
+  void stop() override;
+  void close_files() override;
+  Status reopen(std::span<const int> fds) override;
+  Result<platform::FileStamp> stamp() const override { return platform::file_stamp(buffered_.fd()); }
+  void write_to_kernel(bool begins) override {
     if (begins)
-      target_.growth->to_kernel.fetch_add_acq_rel(1);
+      growth_->to_kernel.fetch_add_acq_rel(1);
     else
-      target_.growth->to_kernel.fetch_sub_acq_rel(1);
+      growth_->to_kernel.fetch_sub_acq_rel(1);
   }
-  // What has been written is durable; `whole`: all of the file's metadata, too.
-  Status sync_file(bool whole);
+  Status sync_file(bool whole) override;
+  bool is_direct() const override { return direct_; }
   uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
   bool is_short_lived() const override { return target_.growth != nullptr; }
@@ -77,7 +71,6 @@ class FileStore final : public Store {
     return space_->reserve(offset_bytes, bytes);
   }
 
-  bool is_direct() const { return direct_; }
   // For tests: the file.
   int fd() const { return file_.fd(); }
 
@@ -94,6 +87,8 @@ class FileStore final : public Store {
   EngineKind engine_ = EngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;
+  OwnGrowth growth_;
+  bool has_fixed_size_ = false;
   Target target_;
   WorkerPool workers_;
 };

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "store/memory_store.h"
 #include "store/nbd_store.h"
 #include "store/sparse_store.h"
+#include "store/striped/striped_name.h"
 #include "store/striped_store.h"
 #include "store/uri.h"
 
@@ -92,37 +92,18 @@ Opened open_nbd_unix(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbd+unix:", rest), options);
 }
 
-// A member's name, with what is written %2C a comma again; other escapes belong to the member.
-std::string with_commas(std::string name) {
-  for (size_t at = 0; (at = name.find("%2C", at)) != name.npos; ++at) name.replace(at, 3, ",");
-  return name;
-}
-
 Opened open_striped(const std::string& rest, const OpenOptions& options) {
-  auto refused = [&](const std::string& why) {
-    return Status::sentence(EINVAL, "striped:" + rest + ": " + why);
-  };
+  auto name = parse_striped(rest, kStripeChunkBytesDefault);
+  if (!name) return name.status();
   OpenOptions for_members = options;
   for_members.faults = nullptr;  // they happen once, above the members
-  uint64_t chunk_bytes = kStripeChunkBytesDefault;
   std::vector<std::unique_ptr<Store>> members;
-  for (size_t begin = 0; begin <= rest.size();) {
-    size_t end = std::min(rest.find(',', begin), rest.size());
-    std::string part = with_commas(rest.substr(begin, end - begin));
-    if (begin == 0 && part.starts_with("chunk=")) {
-      auto chunk = parse_size_bytes(std::string_view(part).substr(6));
-      if (!chunk) return refused("chunk has to be a size such as 256K");
-      chunk_bytes = *chunk;
-    } else if (members.size() == kStripedMembersMax) {
-      return refused("it can have " + std::to_string(kStripedMembersMax) + " members at most");
-    } else {
-      auto member = open_store(part, for_members);
-      if (!member) return member.status();
-      members.push_back(std::move(*member));
-    }
-    begin = end + 1;
+  for (const std::string& each : name->members) {
+    auto member = open_store(each, for_members);
+    if (!member) return member.status();
+    members.push_back(std::move(*member));
   }
-  return as_store(StripedStore::create(std::move(members), chunk_bytes, options.faults));
+  return as_store(StripedStore::create(std::move(members), name->chunk_bytes, options.faults));
 }
 
 struct Scheme {

@@ -1,6 +1,7 @@
 #include "store/striped_store.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "store/engine/mailbox.h"
 #include "store/engine/transfer_queue.h"
@@ -10,8 +11,20 @@ namespace spw::store {
 
 namespace {
 
+// The outcome of a part that its member was asked for. A store that grows may have become shorter since its step was dealt out: what
+// lies behind the end is not written, and reads as zeros.
+int outcome_of(const StripePart& part, const Store& member, int error) {
+  const Request& request = part.request;
+  if (error != EINVAL || request.op == Op::kSync || request.offset_bytes < member.size_bytes()) return error;
+  if (request.op == Op::kRead)
+    for (uint32_t i = 0; i < request.segment_count; ++i)
+      std::memset(request.segments[i].iov_base, 0, request.segments[i].iov_len);
+  return 0;
+}
+
 // A step whose parts are under way. Whoever finishes the last part puts its result into the mailbox.
 struct StripedStep {
+  StripedStore* store = nullptr;
   Mailbox* mailbox = nullptr;
   uint32_t slot = 0;
   int64_t bytes = 0;
@@ -21,6 +34,7 @@ struct StripedStep {
 
 void part_over(StripePart& part, int error) {
   auto& step = *static_cast<StripedStep*>(part.owner);
+  error = outcome_of(part, step.store->member(part.member).store(), error);
   if (error != 0) step.error.store_relaxed(error);
   // Release: the part's error and data; acquire: all the other parts'.
   if (step.parts_left.fetch_sub_acq_rel(1) > 1) return;
@@ -28,12 +42,22 @@ void part_over(StripePart& part, int error) {
   step.mailbox->put({step.slot, failed != 0 ? -failed : step.bytes, failed != 0});
 }
 
+// What the step has moved when all parts are done. What of a write lies behind the end counts: there is nothing to be moved.
+int64_t bytes_moved(const RawIo& io, const std::vector<std::unique_ptr<StripePart>>& parts) {
+  if (io.op != Op::kRead) return static_cast<int64_t>(io.bytes);
+  uint64_t bytes = 0;
+  for (const auto& part : parts) bytes += part->request.bytes();
+  return static_cast<int64_t>(bytes);
+}
+
 void start_step(StripedStore& store, StripedStep& step, const RawIo& io,
                 std::vector<std::unique_ptr<StripePart>> parts, Mailbox& mailbox) {
+  if (store.is_stopped()) return mailbox.put({io.slot, -EBADF, true});
+  step.store = &store;
   step.mailbox = &mailbox;
   step.slot = io.slot;
-  step.bytes = 0;
-  for (const auto& part : parts) step.bytes += static_cast<int64_t>(part->request.bytes());
+  step.bytes = bytes_moved(io, parts);
+  if (parts.empty()) return mailbox.put({io.slot, step.bytes});
   step.error.store_relaxed(0);
   step.parts_left.store_relaxed(parts.size());  // released by the mutex of submit()
   for (auto& part : parts) {
@@ -67,10 +91,12 @@ std::unique_ptr<StripePart> new_part(Op op, uint64_t member, uint64_t offset_byt
   return part;
 }
 
-// Deals the segments of a transfer's first `bytes` out to the members.
+// Deals the segments of a transfer's first `bytes` out to the members. Pieces are multiples of the alignment, for which there is room in the
+// segments: the last one may stick out of the store's end, and so out of its member's.
 class Dealer {
  public:
-  Dealer(const Stripes& stripes, Op op) : stripes_(stripes), op_(op), open_(stripes.members) {}
+  Dealer(const Stripes& stripes, Op op, uint64_t alignment_bytes)
+      : stripes_(stripes), op_(op), alignment_bytes_(alignment_bytes), open_(stripes.members) {}
 
   void deal(const RawIo& io, uint64_t bytes) {
     uint64_t at = io.offset_bytes;
@@ -80,7 +106,7 @@ class Dealer {
       bytes -= left;
       while (left > 0) {
         uint64_t length = std::min(left, stripes_.rest_of_chunk(at));
-        add(at, data, length);
+        add(at, data, round_up(length, alignment_bytes_));
         at += length;
         data += length;
         left -= length;
@@ -105,6 +131,7 @@ class Dealer {
 
   const Stripes& stripes_;
   const Op op_;
+  const uint64_t alignment_bytes_;
   std::vector<std::unique_ptr<StripePart>> open_;  // by member
   std::vector<std::unique_ptr<StripePart>> done_;
 };
@@ -115,7 +142,8 @@ StripedStore::StripedStore() = default;
 StripedStore::~StripedStore() = default;
 
 Result<std::unique_ptr<StripedStore>> StripedStore::create(std::vector<std::unique_ptr<Store>> members,
-                                                           uint64_t chunk_bytes, FaultPlan* faults) {
+                                                           uint64_t chunk_bytes, FaultPlan* faults,
+                                                           Growth* growth) {
   auto refused = [](const std::string& why) { return Status::sentence(EINVAL, "a striped store " + why); };
   if (members.size() < 2 || members.size() > kStripedMembersMax)
     return refused("has 2 to " + std::to_string(kStripedMembersMax) + " members, not " +
@@ -128,7 +156,7 @@ Result<std::unique_ptr<StripedStore>> StripedStore::create(std::vector<std::uniq
   if (chunk_bytes % alignment != 0 || chunk_bytes == 0 || chunk_bytes > kGiB)
     return refused("needs a chunk that is a multiple of " + format_size(alignment) + " up to " +
                    format_size(kGiB) + ", not " + format_size(chunk_bytes));
-  if (smallest < chunk_bytes)
+  if (growth == nullptr && smallest < chunk_bytes)
     return refused("needs members of at least one chunk, " + format_size(chunk_bytes) + "; one has " +
                    format_size(smallest));
   std::unique_ptr<StripedStore> store(new StripedStore);
@@ -137,6 +165,7 @@ Result<std::unique_ptr<StripedStore>> StripedStore::create(std::vector<std::uniq
   store->target_.alignment_bytes = alignment;
   store->target_.counts_requests = false;
   store->target_.faults = faults;
+  store->target_.growth = growth;
   for (auto& member : members) {
     auto started = StripeMember::start(std::move(member));
     if (!started) return started.status();
@@ -171,16 +200,18 @@ std::vector<std::unique_ptr<StripePart>> StripedStore::split(const RawIo& io) co
       parts.push_back(new_part(Op::kSync, member, 0));
     return parts;
   }
-  // Behind the store's end there is nothing; a request may stick out of it.
-  const uint64_t bytes = std::min(io.bytes, size_bytes() - io.offset_bytes);
+  // Behind the store's end there is nothing; a request may stick out of it, and one that grows be shorter by now.
+  const uint64_t size = size_bytes();
+  const uint64_t bytes = io.offset_bytes < size ? std::min(io.bytes, size - io.offset_bytes) : 0;
   if (io.op != Op::kDiscard) {
-    Dealer dealer(stripes_, io.op);
+    Dealer dealer(stripes_, io.op, target_.alignment_bytes);
     dealer.deal(io, bytes);
     return dealer.take();
   }
+  const uint64_t end = io.offset_bytes + round_up(bytes, target_.alignment_bytes);
   for (uint64_t member = 0; member < stripes_.members; ++member) {
     uint64_t from = stripes_.offset_in_member(member, io.offset_bytes);
-    uint64_t upto = stripes_.offset_in_member(member, io.offset_bytes + bytes);
+    uint64_t upto = stripes_.offset_in_member(member, end);
     if (from == upto) continue;
     parts.push_back(new_part(Op::kDiscard, member, from));
     parts.back()->request.discard_bytes = upto - from;
@@ -196,12 +227,13 @@ Result<std::unique_ptr<IoQueue>> StripedStore::open_queue(size_t depth) {
 // Does a step in the calling thread, or, when it concerns several members, waits for their threads.
 RawResult StripedStore::run(const RawIo& io) {
   auto parts = split(io);
-  if (parts.size() == 1) {
+  if (parts.size() == 1 && !is_stopped()) {
     StripeMember& only = *members_[parts[0]->member];
-    Status status = only.store().transfer(parts[0]->request);
-    if (status) return {io.slot, static_cast<int64_t>(parts[0]->request.bytes())};
+    const Status status = only.store().transfer(parts[0]->request);
+    const int error = outcome_of(*parts[0], only.store(), status.error());
+    if (error == 0) return {io.slot, bytes_moved(io, parts)};
     only.note_failure();
-    return {io.slot, -status.error(), true};
+    return {io.slot, -error, true};
   }
   Mailbox mailbox(1);
   StripedStep step;
@@ -215,6 +247,17 @@ Status StripedStore::transfer(Request& request) {
   Progress progress;
   int error = transfer_now(progress, request, target_, [this](const RawIo& io) { return run(io); });
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe_at(request.offset_bytes));
+}
+
+void StripedStore::rest() {
+  for (auto& member : members_) member->rest();
+}
+
+Status StripedStore::go_on() {
+  for (auto& member : members_)
+    if (Status status = member->go_on(); !status) return status;
+  stopped_.store_release(false);
+  return {};
 }
 
 Status StripedStore::reserve(uint64_t offset_bytes, uint64_t bytes) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "abi/managed.h"
 #include "base/check.h"
 #include "platform/time.h"
+#include "store/file_store.h"
 
 namespace spw::front {
 
@@ -43,8 +45,6 @@ class Held {
 Result<uint64_t> moved_or(uint64_t moved, const Status& status) {
   return moved > 0 || status ? Result<uint64_t>(moved) : Result<uint64_t>(status);
 }
-
-Status too_large() { return Status::sentence(EFBIG, "a file has at most 8 TiB"); }
 
 }  // namespace
 
@@ -101,15 +101,22 @@ Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts,
   options.direct_works = direct_works;
   auto store = store::FileStore::open_descriptor(own->fd(), name, options);
   if (!store) return store.status();
-  if ((*store)->alignment_bytes() > parts.regions.block_bytes())
+  return open_on(parts, tools, std::move(*store), name, is_writable);
+}
+
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open_on(const FileParts& parts, const FileTools& tools,
+                                                            std::unique_ptr<store::GrowingStore> store,
+                                                            const std::string& name, bool is_writable) {
+  if (store->alignment_bytes() > parts.regions.block_bytes())
     return Status::sentence(EINVAL, name + ": its disk takes only blocks of at least " +
-                                        format_size((*store)->alignment_bytes()) + "; set the option block");
+                                        format_size(store->alignment_bytes()) + "; set the option block");
   std::unique_ptr<BufferedFile> file(new BufferedFile(parts, tools));
   file->is_writable_ = is_writable;
-  file->file_ = store->get();
+  file->file_ = store.get();
   file->size_.store_release(file->file_->size_bytes());
   file->settled_size_ = file->size();
-  file->store_ = parts.regions.adopt(std::move(*store));
+  if (file->has_fixed_size()) file->bytes_max_ = file->size();
+  file->store_ = parts.regions.adopt(std::move(store));
   parts.engine.watch();
   if (Status status = file->reserve(file->size()); !status) return status;
   return file;
@@ -147,11 +154,20 @@ Result<platform::FileStamp> BufferedFile::park() {
   return stamp;
 }
 
-Status BufferedFile::unpark(int fd) {
+Status BufferedFile::unpark(std::span<const int> fds) {
   std::lock_guard lock(io_);
-  auto own = open_for_both(fd, "a file that was open before", &is_writable_);
-  if (!own) return own.status();
-  if (Status status = file_->reopen(own->fd()); !status) return status;
+  std::vector<platform::File> own;
+  std::vector<int> own_fds;
+  is_writable_ = true;
+  for (const int fd : fds) {
+    bool is_writable;
+    auto file = open_for_both(fd, "a file that was open before", &is_writable);
+    if (!file) return file.status();
+    is_writable_ = is_writable_ && is_writable;
+    own_fds.push_back(file->fd());
+    own.push_back(std::move(*file));
+  }
+  if (Status status = file_->reopen(own_fds); !status) return status;
   is_parked_ = false;
   return {};
 }
@@ -226,8 +242,8 @@ Result<uint64_t> BufferedFile::append(std::span<const iovec> from, uint64_t* off
 Result<uint64_t> BufferedFile::write_to_cache(uint64_t offset, std::span<const iovec> from) {
   Pieces in(from, parts_.copy);
   if (in.bytes() == 0) return uint64_t{0};
-  if (offset >= kFileBytesMax) return too_large();
-  const uint64_t bytes = std::min(in.bytes(), kFileBytesMax - offset);
+  if (offset >= bytes_max_) return too_large();
+  const uint64_t bytes = std::min(in.bytes(), bytes_max_ - offset);
   for (;;) {
     {
       std::shared_lock lock(io_);
@@ -248,8 +264,8 @@ Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint
       std::lock_guard growth(growth_);
       *offset = size_.load_acquire();
       if (in.bytes() == 0) return uint64_t{0};
-      if (*offset >= kFileBytesMax) return too_large();
-      const uint64_t bytes = std::min(in.bytes(), kFileBytesMax - *offset);
+      if (*offset >= bytes_max_) return too_large();
+      const uint64_t bytes = std::min(in.bytes(), bytes_max_ - *offset);
       end = *offset + bytes;
       if (end <= reserved_bytes_) return write_longer(*offset, in, bytes);
     }
@@ -353,15 +369,21 @@ Status BufferedFile::zero_tail(uint64_t bytes) {
   return {};
 }
 
+Status BufferedFile::too_large() const {
+  return bytes_max_ < kFileBytesMax
+             ? Status::sentence(ENOSPC, "devices keep their size, and the file ends there")
+             : Status::sentence(EFBIG, "a file has at most 8 TiB");
+}
+
 Status BufferedFile::resize(uint64_t bytes) {
-  if (bytes > kFileBytesMax) return too_large();
+  if (bytes > bytes_max_) return too_large();
   if (Status status = make_room(bytes); !status) return status;
   std::lock_guard lock(io_);
   return resize_alone(bytes);
 }
 
 Status BufferedFile::extend(uint64_t bytes) {
-  if (bytes > kFileBytesMax) return too_large();
+  if (bytes > bytes_max_) return too_large();
   if (Status status = make_room(bytes); !status) return status;
   std::lock_guard lock(io_);
   return bytes > size() ? resize_alone(bytes) : Status::ok();
@@ -371,6 +393,7 @@ Status BufferedFile::extend(uint64_t bytes) {
 Status BufferedFile::resize_alone(uint64_t bytes) {
   if (!is_writable_) return Status::sentence(EACCES, "the file cannot be written");
   const uint64_t old_size = size_.load_acquire();
+  if (has_fixed_size() && bytes != old_size) return Status::sentence(EINVAL, "devices keep their size");
   if (bytes < old_size) {
     if (Status status = zero_tail(bytes); !status) return status;
     shrink_region(bytes);

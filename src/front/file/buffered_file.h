@@ -38,7 +38,7 @@
 #include "heap/mappings.h"
 #include "region/engine.h"
 #include "region/region_map.h"
-#include "store/file_store.h"
+#include "store/growing_store.h"
 
 namespace spw::front {
 
@@ -102,7 +102,15 @@ class BufferedFile {
   // The regular file that `fd` has open, for reading and writing or, where that is refused, for reading. `fd` stays the caller's.
   static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
                                                     const std::string& name, bool direct_works = false);
+  // The file that a growing store is. `name`: for messages.
+  static Result<std::unique_ptr<BufferedFile>> open_on(const FileParts& parts, const FileTools& tools,
+                                                       std::unique_ptr<store::GrowingStore> store,
+                                                       const std::string& name, bool is_writable);
+  // What `fd` has open, with a descriptor of our own that can read it and, where that is allowed, write it.
+  static Result<platform::File> open_for_both(int fd, const std::string& name, bool* is_writable);
   bool is_direct() const { return file_->is_direct(); }
+  // It can be made neither shorter nor longer (a striped file of devices): ENOSPC for what lies behind its end.
+  bool has_fixed_size() const { return file_->has_fixed_size(); }
   // Drops what is cached. flush() comes before it, or it is lost.
   ~BufferedFile();
   BufferedFile(const BufferedFile&) = delete;
@@ -114,10 +122,10 @@ class BufferedFile {
   uint64_t size() const { return size_.load_acquire(); }
   bool is_writable() const { return is_writable_; }
 
-  // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody uses it, and nobody will until unpark(), for whose `fd` the
-  // file has the same stamp. Parked files take no descriptors.
+  // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody uses it, and nobody will until unpark(), for whose descriptors, one
+  // for each file that it is made of, it has the same stamp. Parked files take no descriptors.
   Result<platform::FileStamp> park();
-  Status unpark(int fd);
+  Status unpark(std::span<const int> fds);
 
   // How many bytes were moved: fewer than asked for at the file's end, or before an error. An error only where none were.
   Result<uint64_t> read(uint64_t offset, std::span<const iovec> to);
@@ -157,12 +165,12 @@ class BufferedFile {
   };
   class Writing;
 
-  static Result<platform::File> open_for_both(int fd, const std::string& name, bool* is_writable);
   BufferedFile(const FileParts& parts, const FileTools& tools)
       : parts_(parts),
         flusher_(tools.flusher),
         dirty_(tools.nodes, parts.cache, parts.regions.block_shift(), tools.flusher.dirty_blocks()) {}
   Status reserve(uint64_t end);
+  Status too_large() const;
   Status make_room(uint64_t end);
   Status grow(uint64_t end);
   void shrink_region(uint64_t bytes);
@@ -185,7 +193,8 @@ class BufferedFile {
   bool is_writable_ = false;
   bool is_parked_ = false;  // under io_
   std::shared_ptr<store::Store> store_;
-  store::FileStore* file_ = nullptr;  // the same
+  store::GrowingStore* file_ = nullptr;  // the same
+  uint64_t bytes_max_ = kFileBytesMax;
   std::shared_mutex io_;
   std::mutex growth_;
   uint64_t settled_size_ = 0;  // what the file on disk was made to be last; under growth_, or io_ alone

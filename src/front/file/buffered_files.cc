@@ -17,7 +17,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   Entry& entry = files_[key];
   if (entry.is_parked) {
     unpark(entry);
-    if (entry.stamp != *stamp || !entry.file->unpark(fd)) outdated = std::move(entry.file);
+    if (entry.stamp != *stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
     Status made = make_shared_parts();

@@ -30,6 +30,16 @@ struct Growth {
   Atomic<uint64_t> written_end{0};  // nothing was ever written at or behind it
   // So many ask that writes go by the buffered descriptor: to the kernel's memory, which takes them on from there.
   Atomic<uint32_t> to_kernel{0};
+
+  void set(uint64_t bytes) {
+    size_bytes.store_release(bytes);
+    if (written_end.load_relaxed() > bytes) written_end.store_release(bytes);
+  }
+  // The file itself has this size.
+  void settle(uint64_t bytes) {
+    size_bytes.store_release(bytes);
+    written_end.store_release(bytes);
+  }
 };
 
 // What a store's requests go to.

@@ -9,22 +9,31 @@ namespace spw::store {
 Result<std::unique_ptr<StripeMember>> StripeMember::start(std::unique_ptr<Store> store) {
   std::unique_ptr<StripeMember> member(new StripeMember);
   member->store_ = std::move(store);
-  auto queue = member->store_->open_queue(kMemberDepth);
-  if (!queue) return queue.status();
-  member->queue_ = std::move(*queue);
-  auto thread = platform::Thread::start([made = member.get()] { made->work(); });
-  if (!thread) return thread.status();
-  member->thread_ = std::move(*thread);
+  if (Status status = member->go_on(); !status) return status;
   return member;
 }
 
-StripeMember::~StripeMember() {
+StripeMember::~StripeMember() { rest(); }
+
+Status StripeMember::go_on() {
+  auto queue = store_->open_queue(kMemberDepth);
+  if (!queue) return queue.status();
+  queue_ = std::move(*queue);
+  ending_ = false;
+  auto thread = platform::Thread::start([this] { work(); });
+  if (!thread) return thread.status();
+  thread_ = std::move(*thread);
+  return {};
+}
+
+void StripeMember::rest() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
   }
   if (queue_) queue_->wake();
   thread_.join();
+  queue_.reset();
 }
 
 void StripeMember::submit(std::unique_ptr<StripePart> part) {

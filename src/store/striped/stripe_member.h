@@ -1,7 +1,7 @@
 // One member of a striped store with a queue and a thread that serves it, for all queues of the striped store: it submits what they
 // hand over and tells each part's owner when the part is done.
 //
-// Threads: submit() any; the store's own functions any. Lifetime: destroyed with no part under way; joins its thread.
+// Threads: submit() any; the store's own functions any. Lifetime: it is destroyed, and rests, with no part under way; that joins its thread.
 // Limits: kMemberDepth parts at the member's queue at a time; the others wait.
 #pragma once
 
@@ -33,6 +33,9 @@ class StripeMember {
   ~StripeMember();
 
   void submit(std::unique_ptr<StripePart> part);
+  // Without thread and queue for a while, in which nothing is submitted.
+  void rest();
+  Status go_on();
 
   Store& store() { return *store_; }
   const Store& store() const { return *store_; }

@@ -23,6 +23,12 @@ struct Stripes {
     uint64_t in_chunk = in_row <= before ? 0 : std::min(in_row - before, chunk_bytes);
     return offset_bytes / row_bytes * chunk_bytes + in_chunk;
   }
+  // A store that ends with the last byte of its `member`'s first `bytes`; 0 for none.
+  uint64_t end_with(uint64_t member, uint64_t bytes) const {
+    if (bytes == 0) return 0;
+    const uint64_t last = bytes - 1;
+    return (last / chunk_bytes * members + member) * chunk_bytes + last % chunk_bytes + 1;
+  }
   // From `offset_bytes` to the end of its chunk.
   uint64_t rest_of_chunk(uint64_t offset_bytes) const { return chunk_bytes - offset_bytes % chunk_bytes; }
 };

@@ -1,0 +1,49 @@
+// Stores whose size their user sets: a file, or several as one, that a program makes longer and shorter while it is cached.
+//
+// size_bytes() is what set_size() said last. The file itself reaches it by writes, and has it exactly after resize_file() or
+// settle_size(); what is read behind the file's own end, or written_end() says was never written, are zeros.
+//
+// Threads: requests any, as with every store; the functions here one at a time, except for stamp() and sync_file().
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "platform/file.h"
+#include "store/engine/progress.h"
+#include "store/store.h"
+
+namespace spw::store {
+
+class GrowingStore : public Store {
+ public:
+  // The file itself follows with writes. No request for what lies behind a lesser size is under way, but for the block that holds the new end;
+  // and it is not made longer again before that one is over.
+  virtual void set_size(uint64_t bytes) = 0;
+  // The same, and the file itself: what it gains is a hole.
+  virtual Status resize_file(uint64_t bytes) = 0;
+  // The file itself is at least as long as set_size() said last; one that somebody else has made longer stays. No set_size() meanwhile.
+  virtual Status settle_size() = 0;
+  // Its size is that of devices and cannot be changed: the two functions before do nothing or fail.
+  virtual bool has_fixed_size() const { return false; }
+  // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under way, close_files() gives up
+  // the descriptors. reopen(): what `fds` have open, one descriptor for each file, is this one, and nobody has changed it.
+  virtual void stop() = 0;
+  virtual void close_files() = 0;
+  virtual Status reopen(std::span<const int> fds) = 0;
+  virtual Result<platform::FileStamp> stamp() const = 0;
+  // Writes go to the kernel's memory instead of the disk, from one call until another ends it; calls nest.
+  virtual void write_to_kernel(bool begins) = 0;
+  // What has been written is durable; `whole`: all of the file's metadata, too.
+  virtual Status sync_file(bool whole) = 0;
+  virtual bool is_direct() const = 0;
+};
+
+// The sizes of one growing store. Those of stores that are gone are used again, never freed (Store::written_end).
+struct GiveBackGrowth {
+  void operator()(Growth* growth) const;
+};
+using OwnGrowth = std::unique_ptr<Growth, GiveBackGrowth>;
+OwnGrowth take_growth(uint64_t size_bytes);
+
+}  // namespace spw::store
