@@ -43,9 +43,20 @@ bool are_pieces(const iovec* pieces, int count) {
   return true;
 }
 
+int open_striped(const char* name, int flags, unsigned mode) {
+  Call call;
+  auto members = front::StripedMembers::open(name, flags, mode);
+  if (!members) return result_of(members.status());
+  if (Status status = call->descriptors().attach_striped(members->files[0].fd(), flags, name, *members);
+      !status)
+    return result_of(status);
+  return members->files[0].release();
+}
+
 int open_buffered(const char* path, int flags, unsigned mode) {
   if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0)
     return bad_argument("spw_open() opens regular files");
+  if (front::StripedMembers::is_name(path)) return open_striped(path, flags, mode);
   Call call;
   const int fd = ::open(path, flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));

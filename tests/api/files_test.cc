@@ -1,67 +1,27 @@
-// Buffered files, each case against what the same calls do to a string or to the kernel's file.
-#include <fcntl.h>
-#include <gtest/gtest.h>
+// Buffered files, whole and striped, each case against what the same calls do to a string or to the kernel's file.
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
 #include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "spillway/spillway.h"
+#include "file_kit.h"
 
 namespace spw::testing {
 namespace {
 
-constexpr size_t kMega = size_t{1} << 20;
-
-class Files : public ::testing::Test {
+class Files : public ::testing::TestWithParam<Layout>, public FileKit {
  protected:
-  void SetUp() override {
-    directory_ = ::testing::TempDir() + "spillway_files.XXXXXX";
-    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
-    path_ = directory_ + "/data";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  int open(int flags = O_RDWR | O_CREAT) const { return spw_open(path_.c_str(), flags, 0600); }
-  std::string on_disk() const {
-    std::ifstream file(path_, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  void put_on_disk(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
-  static std::string read_at(int fd, uint64_t offset, size_t bytes) {
-    std::string text(bytes, '?');
-    const int64_t got = spw_pread(fd, text.data(), bytes, static_cast<int64_t>(offset));
-    EXPECT_GE(got, 0) << spw_error_message();
-    text.resize(static_cast<size_t>(std::max<int64_t>(got, 0)));
-    return text;
-  }
-  static void expect_write(int fd, uint64_t offset, const std::string& text) {
-    EXPECT_EQ(spw_pwrite(fd, text.data(), text.size(), static_cast<int64_t>(offset)),
-              static_cast<int64_t>(text.size()))
-        << spw_error_message();
-  }
-
-  std::string directory_, path_;
+  Files() : FileKit(GetParam()) {}
 };
 
-std::string random_text(std::mt19937_64& random, size_t bytes) {
-  std::string text(bytes, '\0');
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
-  return text;
-}
+INSTANTIATE_TEST_SUITE_P(Layouts, Files, ::testing::Values(Layout{}, Layout{2, 4096}, Layout{3, 512 << 10}),
+                         [](const auto& layout) {
+                           const size_t members = layout.param.members;
+                           return members == 1 ? "whole" : "striped_over_" + std::to_string(members);
+                         });
 
-TEST_F(Files, what_is_written_is_read_and_reaches_the_file_when_it_is_closed) {
+TEST_P(Files, what_is_written_is_read_and_reaches_the_file_when_it_is_closed) {
   const int fd = open();
   ASSERT_GE(fd, 0) << spw_error_message();
   EXPECT_EQ(spw_write(fd, "hello ", 6), 6);
@@ -76,7 +36,7 @@ TEST_F(Files, what_is_written_is_read_and_reaches_the_file_when_it_is_closed) {
   EXPECT_EQ(on_disk(), "hello world");
 }
 
-TEST_F(Files, a_file_that_was_there_is_read_and_changed_in_place) {
+TEST_P(Files, a_file_that_was_there_is_read_and_changed_in_place) {
   put_on_disk(std::string(10'000, 'x'));
   const int fd = open(O_RDWR);
   ASSERT_GE(fd, 0) << spw_error_message();
@@ -90,7 +50,7 @@ TEST_F(Files, a_file_that_was_there_is_read_and_changed_in_place) {
   EXPECT_EQ(spw_close(fd), 0);
 }
 
-TEST_F(Files, holes_and_what_lies_behind_an_old_end_are_zeros) {
+TEST_P(Files, holes_and_what_lies_behind_an_old_end_are_zeros) {
   const int fd = open();
   expect_write(fd, 0, std::string(5'000, 'a'));
   ASSERT_EQ(spw_ftruncate(fd, 100), 0);
@@ -107,7 +67,7 @@ TEST_F(Files, holes_and_what_lies_behind_an_old_end_are_zeros) {
   EXPECT_EQ(on_disk(), std::string("\0\0\0x", 4));
 }
 
-TEST_F(Files, descriptors_of_one_file_see_each_others_writes) {
+TEST_P(Files, descriptors_of_one_file_see_each_others_writes) {
   const int one = open(), two = open(O_RDONLY), three = open(O_WRONLY | O_APPEND);
   ASSERT_GE(three, 0) << spw_error_message();
   expect_write(one, 0, "first");
@@ -121,7 +81,7 @@ TEST_F(Files, descriptors_of_one_file_see_each_others_writes) {
   EXPECT_EQ(on_disk(), "first second");
 }
 
-TEST_F(Files, pieces_are_moved_in_order) {
+TEST_P(Files, pieces_are_moved_in_order) {
   const int fd = open();
   char a[] = "abc", b[] = "defgh", empty[1];
   iovec from[] = {{a, 3}, {empty, 0}, {b, 5}};
@@ -135,9 +95,9 @@ TEST_F(Files, pieces_are_moved_in_order) {
   EXPECT_EQ(spw_close(fd), 0);
 }
 
-TEST_F(Files, wrong_calls_are_refused) {
+TEST_P(Files, wrong_calls_are_refused) {
   EXPECT_EQ(spw_open("/nowhere/at/all", O_RDWR, 0), -ENOENT);
-  EXPECT_EQ(spw_open(directory_.c_str(), O_RDONLY, 0), -EINVAL);
+  EXPECT_EQ(spw_open(directory().c_str(), O_RDONLY, 0), -EINVAL);
   char c;
   EXPECT_EQ(spw_read(0, &c, 1), -EBADF);
   EXPECT_EQ(spw_close(-1), -EBADF);
@@ -151,7 +111,7 @@ TEST_F(Files, wrong_calls_are_refused) {
 }
 
 // The last one is larger than the memory, and outgrows the addresses it began with.
-TEST_F(Files, random_operations_end_as_on_a_string) {
+TEST_P(Files, random_operations_end_as_on_a_string) {
   for (const uint64_t seed : {1, 2, 3}) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -207,7 +167,7 @@ TEST_F(Files, random_operations_end_as_on_a_string) {
   }
 }
 
-TEST_F(Files, threads_append_whole_records) {
+TEST_P(Files, threads_append_whole_records) {
   constexpr int kThreads = 4, kRecords = 3000;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
@@ -233,7 +193,7 @@ TEST_F(Files, threads_append_whole_records) {
 }
 
 // Each thread owns every fourth piece of a file of four times the memory; a reader looks for torn pieces meanwhile.
-TEST_F(Files, threads_write_pieces_beyond_the_memory) {
+TEST_P(Files, threads_write_pieces_beyond_the_memory) {
   constexpr size_t kPiece = 1000, kPieces = 64 * kMega / kPiece, kThreads = 4;
   const int fd = open();
   std::vector<std::thread> threads;
@@ -257,11 +217,12 @@ TEST_F(Files, threads_write_pieces_beyond_the_memory) {
 }
 
 // Writers share blocks, and each reads from the disk what its own sync has confirmed. The file is twice the memory.
-TEST_F(Files, what_a_sync_confirmed_is_on_disk_whoever_writes_beside) {
+TEST_P(Files, what_a_sync_confirmed_is_on_disk_whoever_writes_beside) {
   constexpr size_t kThreads = 4, kSlots = 32 * kMega / 2048;
   const int fd = open();
   ASSERT_EQ(spw_ftruncate(fd, 32 * kMega), 0);
-  const int on_the_disk = ::open(path_.c_str(), O_RDONLY);
+  std::vector<int> members;
+  for (size_t i = 0; i < GetParam().members; ++i) members.push_back(::open(path(i).c_str(), O_RDONLY));
   std::vector<std::thread> threads;
   for (size_t t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -276,17 +237,18 @@ TEST_F(Files, what_a_sync_confirmed_is_on_disk_whoever_writes_beside) {
         ASSERT_EQ(spw_fdatasync(fd), 0) << spw_error_message();
         for (const size_t offset : offsets) {
           uint64_t found = 0;
-          ASSERT_EQ(::pread(on_the_disk, &found, sizeof found, static_cast<off_t>(offset)), 8);
+          const Place place = place_of(offset);
+          ASSERT_EQ(::pread(members[place.member], &found, sizeof found, place.offset), 8);
           ASSERT_EQ(found, version) << offset;
         }
       }
     });
   for (std::thread& thread : threads) thread.join();
-  ::close(on_the_disk);
+  for (const int member : members) ::close(member);
   EXPECT_EQ(spw_close(fd), 0);
 }
 
-TEST_F(Files, managed_buffers_are_taken) {
+TEST_P(Files, managed_buffers_are_taken) {
   constexpr size_t kBytes = 8 * kMega;
   void* memory;
   ASSERT_EQ(spw_map(nullptr, 0, 2 * kBytes, 0, 0, &memory), 0);

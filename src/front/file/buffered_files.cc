@@ -11,9 +11,12 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   if (!stamp) return stamp.status();
   if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is no regular file");
   std::shared_ptr<BufferedFile> outdated;  // outlives the lock
+  std::vector<std::shared_ptr<BufferedFile>> dropped;
   std::lock_guard lock(mutex_);
   const Key key{stamp->device, stamp->inode};
   if (kernels_.contains(key)) return Status::sentence(EBUSY, name + " is left to the kernel");
+  if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
+    return Status::sentence(EBUSY, name + " is a member of a striped file that is open");
   Entry& entry = files_[key];
   if (entry.is_parked) {
     unpark(entry);
@@ -120,7 +123,8 @@ std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inod
   std::lock_guard lock(mutex_);
   const auto entry = files_.find(Key{device, inode});
   // Of a parked one the kernel knows better.
-  return entry == files_.end() || entry->second.is_parked ? nullptr : entry->second.file;
+  const bool is_it = entry != files_.end() && !entry->second.is_parked && entry->second.members.empty();
+  return is_it ? entry->second.file : nullptr;
 }
 
 bool BufferedFiles::knows(int fd) const {

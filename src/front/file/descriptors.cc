@@ -152,17 +152,33 @@ Status Descriptors::leave(OpenFile* file) {
   return files_.close(closed);
 }
 
+namespace {
+bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+}  // namespace
+
 Status Descriptors::attach(int fd, int flags, const std::string& name) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
-  auto file = files_.open(fd, name);
+  return seat(fd, flags, name, files_.open(fd, name));
+}
+
+Status Descriptors::attach_striped(int fd, int flags, const std::string& name,
+                                   const StripedMembers& members) {
+  if (static_cast<unsigned>(fd) >= kDescriptorsMax)
+    return Status::sentence(EMFILE, "the descriptor is too high");
+  const bool truncates = (flags & O_TRUNC) != 0 && may_write(flags);
+  return seat(fd, flags, name, files_.open_striped(members, truncates));
+}
+
+Status Descriptors::seat(int fd, int flags, const std::string& name,
+                         Result<std::shared_ptr<BufferedFile>> file) {
   if (!file) return file.status();
-  if ((flags & O_ACCMODE) != O_RDONLY && !(*file)->is_writable()) {
+  if (may_write(flags) && !(*file)->is_writable()) {
     (void)files_.close(*file);
     return Status::sentence(EACCES, name + " cannot be read and written, which buffering it takes");
   }
-  if ((flags & O_TRUNC) != 0 &&
-      (flags & O_ACCMODE) != O_RDONLY)  // others may have it open, with what the kernel's file no longer has
+  if ((flags & O_TRUNC) != 0 && may_write(flags) &&
+      !(*file)->has_fixed_size())  // others may have it open, with what the kernel's file no longer has
     if (Status status = (*file)->resize(0); !status) {
       (void)files_.close(*file);
       return status;

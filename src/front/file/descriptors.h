@@ -83,6 +83,8 @@ class Descriptors {
 
   // `fd`, open with `flags`, of a regular file, is buffered from now on.
   Status attach(int fd, int flags, const std::string& name);
+  // The same for a striped file, of whose first member `fd` is.
+  Status attach_striped(int fd, int flags, const std::string& name, const StripedMembers& members);
   Ref find(int fd) {
     if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr)
       return {};
@@ -120,6 +122,7 @@ class Descriptors {
   Chunk& chunk_for(int fd);
   OpenFile* take();
   Status leave(OpenFile* file);
+  Status seat(int fd, int flags, const std::string& name, Result<std::shared_ptr<BufferedFile>> file);
 
   BufferedFiles files_;
   Atomic<bool> writes_through_{false};
