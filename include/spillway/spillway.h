@@ -198,7 +198,8 @@ void spw_batch_destroy(struct spw_batch* batch);
  * and return what those do, or a negative errno. What is written reaches the file when it is evicted, with the last spw_close() of the
  * file (-EIO, -ENOSPC: not all of it), at exit, or with spw_fsync(), after which it is durable. A process that is killed loses what
  * had not. Other processes see what has reached the file; what they write meanwhile is not seen. Regular files only, up to 8 TiB, and
- * such as may be read and written even where they are only written. (ScaleCache.) */
+ * such as may be read and written even where they are only written. "striped:PATH,PATH,..." is one file in chunks on several files or devices,
+ * whose disks then work at the same time. (ScaleCache; spw_open(3).) */
 struct iovec;
 int spw_open(const char* path, int flags, unsigned mode);
 int spw_close(int fd);

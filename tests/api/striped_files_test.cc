@@ -102,6 +102,22 @@ TEST_F(StripedFiles, what_others_change_while_it_is_closed_is_seen) {
   EXPECT_EQ(spw_close(fd), 0);
 }
 
+TEST_F(StripedFiles, one_that_nobody_has_open_takes_no_descriptors) {
+  const auto descriptors = [&] {
+    size_t count = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(each, gone).string().starts_with(directory())) ++count;
+    }
+    return count;
+  };
+  const int fd = open();
+  expect_write(fd, 0, std::string(3 * kChunk, 'a'));
+  EXPECT_EQ(descriptors(), 1 + 3 * 2);
+  EXPECT_EQ(spw_close(fd), 0);
+  EXPECT_EQ(descriptors(), 0);
+}
+
 TEST_F(StripedFiles, members_are_made_together_or_not_at_all) {
   expect_refused(name(), ENOENT, path(0));
   std::ofstream(path(1)) << "data";
