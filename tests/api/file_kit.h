@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ struct Layout {
   size_t members = 1;
   size_t chunk_bytes = 512 << 10;
 };
+inline std::string name_of(const Layout& layout) {
+  return layout.members == 1 ? "whole" : "striped_over_" + std::to_string(layout.members);
+}
+inline void PrintTo(const Layout& layout, std::ostream* out) { *out << name_of(layout); }
 
 class FileKit {
  public:

@@ -16,10 +16,7 @@ class Files : public ::testing::TestWithParam<Layout>, public FileKit {
 };
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Files, ::testing::Values(Layout{}, Layout{2, 4096}, Layout{3, 512 << 10}),
-                         [](const auto& layout) {
-                           const size_t members = layout.param.members;
-                           return members == 1 ? "whole" : "striped_over_" + std::to_string(members);
-                         });
+                         [](const auto& layout) { return name_of(layout.param); });
 
 TEST_P(Files, what_is_written_is_read_and_reaches_the_file_when_it_is_closed) {
   const int fd = open();
