@@ -127,16 +127,18 @@ Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
 }
 
 Status FileStore::resize_file(uint64_t bytes) {
-  if (Status status = platform::set_file_size(buffered_, bytes); !status) return status;
-  growth_->settle(bytes);
-  return {};
+  const Status status = platform::set_file_size(buffered_, bytes);
+  const auto now = status ? Result<uint64_t>(bytes) : platform::file_size(buffered_);
+  is_too_long_ = now && *now > bytes;
+  if (status) growth_->settle(bytes);
+  return status;
 }
 
 Status FileStore::settle_size() {
   const auto now = platform::file_size(buffered_);
   if (!now) return now.status();
   const uint64_t wanted = growth_->size_bytes.load_acquire();
-  return *now >= wanted ? Status::ok() : resize_file(wanted);
+  return *now == wanted || (*now > wanted && !is_too_long_) ? Status::ok() : resize_file(wanted);
 }
 
 Status FileStore::sync_file(bool whole) {

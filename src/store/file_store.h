@@ -88,6 +88,7 @@ class FileStore final : public GrowingStore {
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;
   OwnGrowth growth_;
+  bool is_too_long_ = false;  // it could not be made shorter
   bool has_fixed_size_ = false;
   Target target_;
   WorkerPool workers_;

@@ -113,6 +113,15 @@ TEST_P(Conformance, a_passing_error_is_retried_and_counted) {
   EXPECT_EQ(written, read);
 }
 
+// The kernel tells of it once; who asked again would hear that all is well.
+TEST_P(Conformance, a_sync_that_failed_is_not_tried_again) {
+  ASSERT_TRUE(faults_.add("sync:1:EIO:x1,sync:3:EINTR:x1"));
+  EXPECT_EQ(perform(sync_of()), EIO);
+  EXPECT_EQ(perform(sync_of()), 0);
+  EXPECT_EQ(perform(sync_of()), 0);
+  EXPECT_EQ(counted(Counter::store_retries), 1u);
+}
+
 TEST_P(Conformance, a_short_transfer_is_continued) {
   Buffer written(96 * kKiB, 9), read(96 * kKiB);
   ASSERT_TRUE(faults_.add("short:1+"));

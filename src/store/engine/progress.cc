@@ -207,7 +207,9 @@ void Progress::continue_from(uint64_t done_bytes) {
 }
 
 void Progress::retry_or_fail(int error) {
-  if (!is_transient(error) || retries_ == kRetriesMax) return finish(error);
+  // Linux says once that something was lost on its way to the disk: a second sync would say that all is well.
+  const bool is_final = op_ == Op::kSync ? error != EINTR && error != EAGAIN : !is_transient(error);
+  if (is_final || retries_ == kRetriesMax) return finish(error);
   ++retries_;
   telemetry::count(Counter::store_retries);
 }
