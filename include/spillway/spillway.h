@@ -217,6 +217,10 @@ int spw_ftruncate(int fd, int64_t bytes);
 /* Data, and the size; spw_fsync() all other metadata, too. An error stays one until what failed has been written. */
 int spw_fdatasync(int fd);
 int spw_fsync(int fd);
+/* Bytes [offset, offset + length) of the file, which is open for reading and writing, as memory: what is stored there spw_read() sees at once, and the
+ * other way round. `offset`: a multiple of 4096; length 0: up to the file's end. Until spw_unmap(*address), which syncs, the file stays open, cannot get shorter than
+ * that (-EBUSY), nor outgrow its addresses (-ENOSPC): four times the size that it was opened with, and 16 MiB. */
+int spw_map_fd(int fd, uint64_t offset, size_t length, void** address);
 
 /* ---- Statistics ---- */
 

@@ -114,10 +114,27 @@ heap::Mapping region_at(Runtime& runtime, const void* address) {
   return mapping.address == begin ? mapping : heap::Mapping{};
 }
 
+int map_descriptor(int fd, uint64_t offset, uint64_t length, void** address) {
+  Call call;
+  const front::Descriptors::Ref file = call->descriptors().find(fd);
+  if (!file) return result_of(Status::sentence(EBADF, "the descriptor is not one of spw_open()"));
+  if ((file->flags() & O_ACCMODE) != O_RDWR)
+    return result_of(
+        Status::sentence(EACCES, "a file that is mapped has to be open for reading and writing"));
+  auto mapped = call->descriptors().files().map(file->shared_file(), offset, length);
+  if (mapped) *address = reinterpret_cast<void*>(*mapped);
+  return result_of(mapped.status());
+}
+
 int unmap(void* address, bool save) {
   Call call;
+  if (is_managed(address)) {
+    const Status status = call->descriptors().files().unmap(reinterpret_cast<uintptr_t>(address), save);
+    if (status.error() != ENOENT) return result_of(status);
+  }
   const heap::Mapping region = region_at(*call, address);
-  if (region.kind == Kind::kNone) return bad_argument("no region begins at this address");
+  if (region.kind == Kind::kNone || region.kind == Kind::kBufferedFile)
+    return bad_argument("no region begins at this address");
   const Span blocks = blocks_around(*call, address, region.bytes);
   if (save && region.kind == Kind::kSharedFile)
     if (Status status = call->regions().sync(blocks.begin, blocks.bytes); !status) return result_of(status);
@@ -165,6 +182,11 @@ SPW_PUBLIC int spw_map_store(const struct spw_store* store, uint64_t offset, siz
     return bad_argument("a store without write() cannot be mapped shared");
   Call call;
   return finish(map_opened(*call, std::make_unique<CallbackStore>(*store), place), address);
+}
+
+SPW_PUBLIC int spw_map_fd(int fd, uint64_t offset, size_t length, void** address) {
+  if (!address || length > SPW_MANAGED_BYTES) return bad_argument("bad arguments of spw_map_fd");
+  return map_descriptor(fd, offset, length, address);
 }
 
 SPW_PUBLIC int spw_unmap(void* address) { return unmap(address, true); }

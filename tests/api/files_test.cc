@@ -245,6 +245,83 @@ TEST_P(Files, what_a_sync_confirmed_is_on_disk_whoever_writes_beside) {
   EXPECT_EQ(spw_close(fd), 0);
 }
 
+TEST_P(Files, a_file_in_memory_and_its_calls_see_each_other) {
+  const int fd = open();
+  const std::string text(300'000, 'a');
+  expect_write(fd, 0, text);
+  void *all, *part;
+  ASSERT_EQ(spw_map_fd(fd, 0, 0, &all), 0) << spw_error_message();
+  ASSERT_EQ(spw_map_fd(fd, 8192, 4096, &part), 0) << spw_error_message();
+  auto* memory = static_cast<char*>(all);
+  EXPECT_EQ(std::string(memory, text.size()), text);
+  EXPECT_EQ(memory[text.size()], '\0');  // behind the end, on the last page
+  memory[9000] = 'b';
+  EXPECT_EQ(static_cast<char*>(part)[9000 - 8192], 'b');
+  EXPECT_EQ(read_at(fd, 8999, 3), "aba");
+  expect_write(fd, 100'000, "ccc");
+  EXPECT_EQ(std::string(memory + 99'999, 5), "accca");
+  ASSERT_EQ(spw_fsync(fd), 0) << spw_error_message();
+  EXPECT_EQ(on_disk()[9000], 'b');
+  EXPECT_EQ(spw_ftruncate(fd, 100), -EBUSY);
+  EXPECT_EQ(spw_ftruncate(fd, 400'000), 0) << spw_error_message();
+  EXPECT_EQ(spw_ftruncate(fd, int64_t{1} << 40), -ENOSPC);
+  memory[200'000] = 'd';
+  EXPECT_EQ(spw_close(fd), 0);
+  memory[200'001] = 'e';  // it is open as long as it is mapped
+  EXPECT_EQ(spw_unmap(all), 0);
+  EXPECT_EQ(on_disk().substr(199'999, 4), "adea");
+  EXPECT_EQ(static_cast<char*>(part)[0], 'a');
+  EXPECT_EQ(spw_unmap(part), 0);
+  EXPECT_EQ(spw_unmap(part), -EINVAL);
+  EXPECT_EQ(on_disk().size(), 400'000u);
+}
+
+TEST_P(Files, what_cannot_be_mapped_is_refused) {
+  const int fd = open(), read_only = open(O_RDONLY);
+  expect_write(fd, 0, "x");
+  void* memory = nullptr;
+  EXPECT_EQ(spw_map_fd(fd, 4096, 0, &memory), -EINVAL);
+  EXPECT_EQ(spw_map_fd(fd, 1, 0, &memory), -EINVAL);
+  EXPECT_EQ(spw_map_fd(fd, 0, 4097, &memory), -EINVAL);
+  EXPECT_EQ(spw_map_fd(fd, 0, 4096, nullptr), -EINVAL);
+  EXPECT_EQ(spw_map_fd(read_only, 0, 0, &memory), -EACCES);
+  EXPECT_EQ(spw_map_fd(-1, 0, 0, &memory), -EBADF);
+  EXPECT_EQ(spw_close(fd), 0);
+  EXPECT_EQ(spw_close(read_only), 0);
+}
+
+// Memory and calls change a file of twice the cap, each its own half of every block.
+TEST_P(Files, a_mapped_file_beyond_the_memory_keeps_what_both_write) {
+  constexpr size_t kSize = 32 * kMega, kPage = 4096;
+  const int fd = open();
+  ASSERT_EQ(spw_ftruncate(fd, kSize), 0);
+  void* address;
+  ASSERT_EQ(spw_map_fd(fd, 0, 0, &address), 0) << spw_error_message();
+  auto* memory = static_cast<char*>(address);
+  std::thread writer([&] {
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 6000; ++i)
+      expect_write(fd, random() % (kSize / kPage) * kPage, std::string(2048, 'w'));
+  });
+  std::vector<bool> stored(kSize / kPage);
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 6000; ++i) {
+    const size_t page = random() % (kSize / kPage);
+    std::memset(memory + page * kPage + 2048, 's', 2048);
+    stored[page] = true;
+    if (i % 1000 == 0) EXPECT_EQ(spw_fdatasync(fd), 0) << spw_error_message();
+  }
+  writer.join();
+  EXPECT_EQ(spw_close(fd), 0);
+  EXPECT_EQ(spw_unmap(memory), 0);
+  const std::string text = on_disk();
+  std::mt19937_64 again(1);
+  for (int i = 0; i < 6000; ++i)
+    ASSERT_EQ(text.substr(again() % (kSize / kPage) * kPage, 2048), std::string(2048, 'w'));
+  for (size_t page = 0; page < stored.size(); ++page)
+    ASSERT_EQ(text.substr(page * kPage + 2048, 2048), std::string(2048, stored[page] ? 's' : '\0')) << page;
+}
+
 TEST_P(Files, managed_buffers_are_taken) {
   constexpr size_t kBytes = 8 * kMega;
   void* memory;

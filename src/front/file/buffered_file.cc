@@ -349,6 +349,9 @@ void BufferedFile::shrink_region(uint64_t bytes) {
 Status BufferedFile::make_room(uint64_t end) {
   std::lock_guard lock(io_);
   if (end <= reserved_bytes_) return {};
+  if (!mapped_.empty())
+    return Status::sentence(ENOSPC, "a mapped file has no addresses for more than " +
+                                        format_size(reserved_bytes_) + "; unmap it first");
   if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
   const uintptr_t old_address = address_;
   const uint64_t old_reserved = reserved_bytes_;
@@ -394,6 +397,9 @@ Status BufferedFile::resize_alone(uint64_t bytes) {
   if (!is_writable_) return Status::sentence(EACCES, "the file cannot be written");
   const uint64_t old_size = size_.load_acquire();
   if (has_fixed_size() && bytes != old_size) return Status::sentence(EINVAL, "devices keep their size");
+  for (const auto& [address, end] : mapped_)
+    if (bytes < std::min(end, old_size))
+      return Status::sentence(EBUSY, "the file is mapped behind its new end; unmap it first");
   if (bytes < old_size) {
     if (Status status = zero_tail(bytes); !status) return status;
     shrink_region(bytes);
@@ -411,6 +417,27 @@ Status BufferedFile::resize_alone(uint64_t bytes) {
   return {};
 }
 
+// ---- In memory ----
+
+Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
+  std::lock_guard lock(io_);
+  const uint64_t size = size_.load_acquire();
+  if (bytes == 0 && offset < size) bytes = size - offset;
+  if (!is_writable_) return Status::sentence(EACCES, "a file that is mapped has to be open for writing");
+  if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)
+    return Status::sentence(EINVAL, "a mapping begins on a page of the file, which ends at " +
+                                        std::to_string(size) + ", and ends on its last one or before");
+  was_mapped_.store_release(true);
+  const uintptr_t address = address_ + offset;
+  mapped_.emplace(address, offset + bytes);
+  return address;
+}
+
+void BufferedFile::unmap(uintptr_t address) {
+  std::lock_guard lock(io_);
+  mapped_.erase(mapped_.find(address));
+}
+
 // ---- Writing back ----
 
 Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes) {
@@ -418,7 +445,7 @@ Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_b
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t begin = round_down(offset, block_bytes);
   const uint64_t end = bytes < live_bytes - offset ? round_up(offset + bytes, block_bytes) : live_bytes;
-  if (!dirty_.is_complete()) return parts_.regions.flush(address_ + begin, end - begin);
+  if (!knows_its_dirty_blocks()) return parts_.regions.flush(address_ + begin, end - begin);
   if (begin == 0 && end == live_bytes) dirty_.begin_anew();
   const unsigned shift = parts_.regions.block_shift();
   uint64_t from = begin >> shift;

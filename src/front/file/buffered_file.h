@@ -25,6 +25,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -143,10 +144,16 @@ class BufferedFile {
   // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
   Status sync(bool whole);
 
+  // Where [offset, offset + bytes), which ends on the file's last page or before, is in memory: the file's own, for reading and writing, until unmap()
+  // of that address. Meanwhile the file neither moves, so that it cannot grow without end (ENOSPC), nor gets shorter than that (EBUSY).
+  Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
+  void unmap(uintptr_t address);
+
   // For the flusher. Begins to write the next dirty blocks, at most so many, after what was begun here before has been written. False: there are
   // none, or another thread is at it, or they could not be written a moment ago.
   bool flush_some(uint64_t blocks_max);
-  bool is_clean() const { return dirty_.count() == 0 && dirty_.is_complete(); }
+  // As far as its index says, which knows everything.
+  bool is_clean() const { return dirty_.count() == 0 && knows_its_dirty_blocks(); }
   uint64_t dirty_blocks() const { return dirty_.count(); }
   uint64_t dirty_since_ns() const { return dirty_.since_ns(); }
 
@@ -184,6 +191,7 @@ class BufferedFile {
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
   Status write_block(uint64_t offset, Pieces& from, uint64_t bytes);
   BlockId block_at(uint64_t offset) const;
+  bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
   region::FileMapping mapping();
   cache::BlockRun next_dirty(uint64_t* from, uint64_t last, uint64_t blocks_max);
 
@@ -201,7 +209,9 @@ class BufferedFile {
   Atomic<uint64_t> size_{0};
   uintptr_t address_ = 0;  // changed under io_ alone
   uint64_t reserved_bytes_ = 0;
-  uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
+  uint64_t live_bytes_ = 0;                    // of the range; changed under growth_, or io_ alone
+  Atomic<bool> was_mapped_{false};             // then its index lacks blocks that were made dirty in memory
+  std::multimap<uintptr_t, uint64_t> mapped_;  // address, and the end in the file; under io_ alone
   std::array<Stripe, kStripes> stripes_;
   DirtyBlocks dirty_;
 

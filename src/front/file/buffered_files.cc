@@ -103,6 +103,31 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   return {};
 }
 
+Result<uintptr_t> BufferedFiles::map(const std::shared_ptr<BufferedFile>& file, uint64_t offset,
+                                     uint64_t bytes) {
+  auto address = file->map(offset, bytes);
+  if (!address) return address;
+  std::lock_guard lock(mutex_);
+  ++entry_of(file.get())->second.opens;
+  mapped_.emplace(*address, file);
+  return address;
+}
+
+Status BufferedFiles::unmap(uintptr_t address, bool save) {
+  std::shared_ptr<BufferedFile> file;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = mapped_.find(address);
+    if (found == mapped_.end()) return Status(ENOENT, "no mapped file begins there");
+    file = std::move(found->second);
+    mapped_.erase(found);
+  }
+  file->unmap(address);
+  const Status saved = save ? file->sync(false) : Status::ok();
+  const Status closed = close(file);
+  return saved ? closed : saved;
+}
+
 // The file that was parked longest ago leaves the table.
 std::shared_ptr<BufferedFile> BufferedFiles::drop_one() {
   const auto oldest = files_.find(parked_.begin()->second);

@@ -33,6 +33,10 @@ class BufferedFiles {
   // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again unchanged. Where the writing fails, the error is returned, and the file is kept:
   // sync_all() tries again, and who opens it meanwhile finds what was written to it.
   Status close(const std::shared_ptr<BufferedFile>& file);
+  // As those of a file that is open, which a mapping keeps so.
+  Result<uintptr_t> map(const std::shared_ptr<BufferedFile>& file, uint64_t offset, uint64_t bytes);
+  // ENOENT: no mapping of a file begins there. Else what close() says, and `save` before that.
+  Status unmap(uintptr_t address, bool save);
   // The file with this number, if it is in the table; no striped one, of which the numbers are not.
   std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
   bool knows(int fd) const;  // that the file that `fd` has open is in the table
@@ -96,6 +100,7 @@ class BufferedFiles {
   std::set<uint64_t> direct_devices_;  // on which direct transfers work
   std::set<Key> kernels_;              // left to it
   std::map<uint64_t, Key> parked_;     // by parked_at
+  std::multimap<uintptr_t, std::shared_ptr<BufferedFile>> mapped_;
   uint64_t parkings_ = 0;
 };
 

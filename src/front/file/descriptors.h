@@ -39,6 +39,7 @@ class OpenFile {
   // The place where the next read or write of its own will be.
   uint64_t place();
   BufferedFile& file() { return *file_; }
+  const std::shared_ptr<BufferedFile>& shared_file() const { return file_; }
   int flags() const { return flags_.load_relaxed(); }
   // fcntl(F_SETFL).
   void change_flags(int flags);
