@@ -208,6 +208,8 @@ class SharedCache {
   // flush() of the runs that next() gives until one is empty, in two steps: all writes are begun, and then waited for.
   virtual void begin_flush(Client&, const std::function<BlockRun()>& /*next*/, Flushing*) {}
   virtual Status end_flush(Client&, Flushing*) { return {}; }
+  // end_flush(), if it need not wait. False: some of it is not over; what is has left `flushing`, its error in *status.
+  virtual bool try_end_flush(Client&, Flushing* /*flushing*/, Status* /*status*/) { return true; }
   // Whether the block is there and has not been written since somebody made it dirty: as of now, for whoever is told that it was cleaned.
   virtual bool is_dirty(BlockId) const { return false; }
   // flush(), and syncs the stores.

@@ -195,15 +195,25 @@ void SharedCacheParts::begin_flush(Client& client, const std::function<BlockRun(
 
 Status SharedCacheParts::end_flush(Client& client, Flushing* flushing) {
   Status result;
-  for (const Flushing::OfPartition& begun : flushing->partitions) {
-    client.request.wish = Wish::kFlush;
-    client.request.sequence = begun.sequence;
-    client.request.flush_end = begun.flush_end;
-    const Status status = serve_to_end(client, *partitions_[begun.partition.value], BlockId(), 0);
-    if (!status && result) result = status;
-  }
-  flushing->partitions.clear();
+  while (!try_end_flush(client, flushing, &result))
+    await_progress(*partitions_[flushing->partitions.back().partition.value], client.request,
+                   platform::kNoTimeout);
   return result;
+}
+
+bool SharedCacheParts::try_end_flush(Client& client, Flushing* flushing, Status* status) {
+  Request& request = client.request;
+  for (auto& left = flushing->partitions; !left.empty(); left.pop_back()) {
+    request.wish = Wish::kFlush;
+    request.block = BlockId();
+    request.count = request.cursor = 0;
+    request.sequence = left.back().sequence;
+    request.flush_end = left.back().flush_end;
+    delegate_->execute(*partitions_[left.back().partition.value], request);
+    if (request.answer != Answer::kDone) return false;
+    if (!request.status && *status) *status = request.status;
+  }
+  return true;
 }
 
 bool SharedCacheParts::is_dirty(BlockId block) const {

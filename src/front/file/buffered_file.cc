@@ -463,14 +463,21 @@ cache::BlockRun BufferedFile::next_dirty(uint64_t* from, uint64_t last, uint64_t
   return {block_at(run.first << parts_.regions.block_shift()), run.count};
 }
 
-bool BufferedFile::flush_some(uint64_t blocks_max) {
+bool BufferedFile::flush_some(uint64_t blocks_max, bool waits) {
   std::unique_lock turn(flush_turn_, std::try_to_lock);
   if (!turn) return false;
   std::shared_lock lock(io_);
   if (is_parked_) return false;
   cache::Client& client = parts_.engine.client();
-  if (!parts_.cache.end_flush(client, &begun_)) retry_at_ns_ = platform::monotonic_ns() + kRetryNs;
-  if (retry_at_ns_ > platform::monotonic_ns()) return false;
+  Status written;
+  bool is_over = true;
+  if (waits)
+    written = parts_.cache.end_flush(client, &begun_);
+  else
+    is_over = parts_.cache.try_end_flush(client, &begun_, &written);
+  if (!written) retry_at_ns_ = platform::monotonic_ns() + kRetryNs;
+  if (!is_over || (retry_at_ns_ != 0 && retry_at_ns_ > platform::monotonic_ns())) return false;
+  retry_at_ns_ = 0;
   uint64_t left = blocks_max;
   const auto next = [&]() -> cache::BlockRun {
     if (left == 0) return {};

@@ -149,9 +149,9 @@ class BufferedFile {
   Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
   void unmap(uintptr_t address);
 
-  // For the flusher. Begins to write the next dirty blocks, at most so many, after what was begun here before has been written. False: there are
-  // none, or another thread is at it, or they could not be written a moment ago.
-  bool flush_some(uint64_t blocks_max);
+  // For the flusher. Begins to write the next dirty blocks, at most so many, once what was begun here before has been written, which it waits for where `waits`
+  // says so. False: it has not been, or there are none, or another thread is at it, or they could not be written a moment ago.
+  bool flush_some(uint64_t blocks_max, bool waits);
   // As far as its index says, which knows everything.
   bool is_clean() const { return dirty_.count() == 0 && knows_its_dirty_blocks(); }
   uint64_t dirty_blocks() const { return dirty_.count(); }

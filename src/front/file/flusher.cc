@@ -27,7 +27,10 @@ void Flusher::stop() {
 
 void Flusher::relieve(BufferedFile& file) {
   if (options_.by == FlushOptions::By::kDirect) {
-    if (file.dirty_blocks() < kBatchBlocks || !file.flush_some(kBatchBlocks)) (void)flush_one_of_all();
+    if (file.dirty_blocks() >= kBatchBlocks)
+      (void)file.flush_some(kBatchBlocks, false);
+    else
+      (void)flush_one_of_all(false);
     return;
   }
   if (is_wanted_.load_relaxed() || is_wanted_.exchange_acq_rel(true)) return;
@@ -36,12 +39,12 @@ void Flusher::relieve(BufferedFile& file) {
 }
 
 // The one with the most dirty blocks that nobody flushes. False: there is none.
-bool Flusher::flush_one_of_all() {
+bool Flusher::flush_one_of_all(bool waits) {
   auto files = list_();
   std::ranges::sort(files, std::ranges::greater(), [](const auto& file) { return file->dirty_blocks(); });
   for (const auto& file : files) {
     if (file->dirty_blocks() == 0) return false;
-    if (file->flush_some(kBatchBlocks)) return true;
+    if (file->flush_some(kBatchBlocks, waits)) return true;
   }
   return false;
 }
@@ -65,7 +68,7 @@ void Flusher::run() {
       if (stopping_) return;
     }
     if (options_.by == FlushOptions::By::kBackground) {
-      while (dirty_blocks_.load_relaxed() > dirty_max_ && flush_one_of_all()) {
+      while (dirty_blocks_.load_relaxed() > dirty_max_ && flush_one_of_all(true)) {
       }
       is_wanted_.store_release(false);
     }

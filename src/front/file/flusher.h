@@ -1,14 +1,15 @@
 // Writing dirty blocks of files before anybody has to wait for them: when too many are dirty, or when some have been for too long.
 //
-//   direct      the threads that make blocks dirty write them (ScaleCache, EuroSys '24, section 5: direct flush). A thread takes a file that
-//               nobody flushes, its own if that has enough, writes the next dirty blocks of it in their order, and goes on; who flushes the
-//               file next waits for these first, so that each file has at most two batches under way, and writers do not run away from the disk
-//   background  one thread does all of it, as kernels do: for comparison
+//   direct      the threads that make blocks dirty write them (ScaleCache, EuroSys '24, section 5: direct flush). A thread begins to write the
+//               next dirty blocks of a file that nobody flushes, its own if that has enough, in their order, and goes on. The next batch of
+//               that file is begun when this one has been written, by whoever writes to a file then: nobody waits. Who writes faster than
+//               the disk waits for frames, as all do
+//   background  one thread does all of it, as kernels do, and waits for each batch: for comparison
 //
 // Either way a block that has to leave the cache is written by whoever needs its frame, and a thread of the flusher's own writes
 // what has been dirty for longer than `after_ns`, so that a process that is killed has lost no more than what it wrote since.
 //
-// Threads: any. after_write() takes locks of the file, and may wait for the disk. Lifetime: files outlive neither the flusher nor its caller;
+// Threads: any. after_write() takes locks of the file. Lifetime: files outlive neither the flusher nor its caller;
 //   stop() ends the thread, which start() began.
 #pragma once
 
@@ -29,7 +30,7 @@ class BufferedFile;
 struct FlushOptions {
   enum class By : uint8_t { kDirect, kBackground };
   By by = By::kDirect;
-  unsigned dirty_percent = 50;  // of the cache's blocks, dirty ones of files at most before they are flushed
+  unsigned dirty_percent = 80;  // of the cache's blocks, dirty ones of files at most before they are flushed
   uint64_t after_ns = 0;        // 0: dirty blocks may stay so
 };
 
@@ -58,7 +59,7 @@ class Flusher {
 
  private:
   void relieve(BufferedFile& file);
-  bool flush_one_of_all();
+  bool flush_one_of_all(bool waits);
   void flush_old(uint64_t now_ns);
   void run();
 
