@@ -58,7 +58,9 @@ int open_buffered(const char* path, int flags, unsigned mode) {
     return bad_argument("spw_open() opens regular files");
   if (front::StripedMembers::is_name(path)) return open_striped(path, flags, mode);
   Call call;
-  const int fd = ::open(path, flags, mode);
+  // Emptied once it is sure that it may be: attach() does it.
+  const bool may_write = (flags & O_ACCMODE) != O_RDONLY;
+  const int fd = ::open(path, may_write ? flags & ~O_TRUNC : flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
   if (Status status = call->descriptors().attach(fd, flags, path); !status) {
     ::close(fd);

@@ -44,7 +44,7 @@ void SharedCacheParts::wait_while_filling(Client& client, FrameId frame, Partiti
       // Filled through the partition's queue: somebody has to look there.
       client.request.wish = Wish::kReap;
       delegate_->execute(partition, client.request);
-      if (pin_word.load_acquire().state() == FrameState::kFilling)
+      if (pin_word.load_acquire().state() == FrameState::kFilling && !client.request.has_progressed)
         delegate_->await_progress(partition, client.request, kAnnouncedWaitNs);
       word = pin_word.load_acquire();
     } else if (word.waiters() || pin_word.cas_acquire(word, word.with(PinWord::kWaiters))) {

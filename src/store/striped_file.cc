@@ -32,7 +32,8 @@ Result<uint64_t> StripedFile::size_of(const std::vector<Member>& members, const 
                   " adds what is missing, as zeros");
 }
 
-Result<std::unique_ptr<StripedFile>> StripedFile::create(std::vector<Member> members, uint64_t chunk_bytes) {
+Result<std::unique_ptr<StripedFile>> StripedFile::create(std::vector<Member> members, uint64_t chunk_bytes,
+                                                         bool is_empty) {
   std::unique_ptr<StripedFile> file(new StripedFile);
   const Stripes stripes{chunk_bytes, members.size()};
   std::vector<std::unique_ptr<Store>> stores;
@@ -54,7 +55,7 @@ Result<std::unique_ptr<StripedFile>> StripedFile::create(std::vector<Member> mem
     return Status::sentence(
         EINVAL, "a striped file needs devices of at least one chunk, " + format_size(chunk_bytes));
   Result<uint64_t> found = size;
-  if (chunk_bytes != 0 && !file->has_fixed_size_) found = size_of(members, stripes);
+  if (chunk_bytes != 0 && !file->has_fixed_size_ && !is_empty) found = size_of(members, stripes);
   for (Member& member : members) stores.push_back(std::move(member.store));
   auto striped = StripedStore::create(std::move(stores), chunk_bytes, nullptr, file->growth_.get());
   if (!striped) return striped.status();

@@ -33,8 +33,10 @@ class StripedFile final : public GrowingStore {
     std::unique_ptr<GrowingStore> store;  // a growing one
     std::string name;                     // for messages
   };
+  // `is_empty`: it is about to be made so, by resize_file(0), whatever the members' sizes are.
   static Result<std::unique_ptr<StripedFile>> create(std::vector<Member> members,
-                                                     uint64_t chunk_bytes = kStripedFileChunkBytesDefault);
+                                                     uint64_t chunk_bytes = kStripedFileChunkBytesDefault,
+                                                     bool is_empty = false);
   // One stamp for all members; the device and inode are the first one's. ENOTSUP for devices, which do not say when they were changed.
   static Result<platform::FileStamp> stamp_of(std::span<const platform::FileStamp> members);
 

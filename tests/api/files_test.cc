@@ -276,6 +276,25 @@ TEST_P(Files, a_file_in_memory_and_its_calls_see_each_other) {
   EXPECT_EQ(on_disk().size(), 400'000u);
 }
 
+TEST_P(Files, a_mapped_file_is_not_emptied_and_grows_by_zeros) {
+  const int fd = open();
+  expect_write(fd, 0, std::string(10'000, 'a'));
+  void *all, *begin;
+  ASSERT_EQ(spw_map_fd(fd, 0, 0, &all), 0) << spw_error_message();
+  ASSERT_EQ(spw_map_fd(fd, 0, 4096, &begin), 0) << spw_error_message();
+  EXPECT_EQ(spw_fsync(fd), 0);
+  EXPECT_EQ(open(O_RDWR | O_TRUNC), -EBUSY);
+  EXPECT_EQ(on_disk().size(), 10'000u);
+  EXPECT_EQ(spw_unmap(begin), 0);
+  EXPECT_EQ(spw_ftruncate(fd, 5'000), -EBUSY);  // the longer one is there still
+  static_cast<char*>(all)[10'500] = 'x';        // behind the end
+  expect_write(fd, 11'000, "b");
+  EXPECT_EQ(read_at(fd, 10'000, 2'000), std::string(1'000, '\0') + "b");
+  EXPECT_EQ(spw_close(fd), 0);
+  EXPECT_EQ(spw_unmap(all), 0);
+  EXPECT_EQ(on_disk(), std::string(10'000, 'a') + std::string(1'000, '\0') + "b");
+}
+
 TEST_P(Files, what_cannot_be_mapped_is_refused) {
   const int fd = open(), read_only = open(O_RDONLY);
   expect_write(fd, 0, "x");

@@ -68,7 +68,9 @@ TEST_F(StripedFiles, descriptors_of_one_file_share_it_and_its_members_are_not_op
   expect_write(fd, 2 * kChunk, "text");
   EXPECT_EQ(read_at(again, 2 * kChunk, 10), "text");
   expect_refused(path(0), EBUSY, "member of a striped file");
-  expect_refused(path(2), EBUSY, "member of a striped file");
+  EXPECT_EQ(spw_fsync(fd), 0);
+  expect_refused(path(2), EBUSY, "member of a striped file", O_RDWR | O_TRUNC);
+  EXPECT_EQ(text_of(path(2)), "text") << "it was emptied though it was refused";
   expect_refused(in_order("64K", {1, 0, 2}), EBUSY, "another order");
   expect_refused(in_order("64K", {0, 1}), EBUSY, "another order");
   expect_refused(in_order("128K", {0, 1, 2}), EBUSY, "chunk");
@@ -167,6 +169,13 @@ TEST_F(StripedFiles, names_that_are_none_are_refused) {
   expect_refused("striped:a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", EINVAL, "16 members at most");
   expect_refused("striped:" + path(0) + "," + directory(), EINVAL, "neither a regular file", O_RDONLY);
   expect_refused("striped:" + path(0) + ",/dev/null", EINVAL, "neither a regular file");
+}
+
+TEST_F(StripedFiles, one_that_is_refused_is_not_emptied) {
+  put_on_disk(std::string(3 * kChunk, 'x'));
+  expect_refused(in_order("6K", {0, 1}), EINVAL, "multiple", O_RDWR | O_TRUNC);
+  expect_refused(in_order("0", {0, 1}), EINVAL, "multiple", O_RDWR | O_TRUNC);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(text_of(path(i)).size(), kChunk);
 }
 
 // A file as a device, while this lives.

@@ -90,3 +90,19 @@ def what_nobody_syncs_is_written_after_a_while(kit: Kit) -> None:
     expect(_seconds_until_written(kit, "0", 2) is None, "it was written though it may stay dirty")
     waited = _seconds_until_written(kit, "1", 20)
     expect(waited is not None, "it was not written within 20 s")
+
+
+def a_block_that_changes_all_the_time_is_written_all_the_same(kit: Kit) -> None:
+    file = kit.place / "hot.dat"
+    file.unlink(missing_ok=True)
+    environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_FLUSH_AFTER": "1"}
+    with start(kit, kit.compile("lingers.cc", "-O2"), str(file), "hot", env=environment) as process:
+        os.set_blocking(process.stdout.fileno(), True)
+        expect(process.stdout.readline() == "written\n", "the program did not write")
+        versions = set()
+        end = time.monotonic() + 30
+        while len(versions) < 5 and time.monotonic() < end:
+            versions.add(file.read_bytes()[:8])
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGKILL)
+    expect(len(versions) == 5, f"only {len(versions)} versions of it were seen on the disk in 30 s")

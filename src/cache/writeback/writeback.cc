@@ -92,7 +92,6 @@ void Writeback::leave_homeless(FrameId frame, BlockId block) {
     word(frame).end_writing_dirty();
   else
     word(frame).end_writing();
-  commons_.blocks.cleaned(block, 1);
 }
 
 // Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store. Not a pinned

@@ -288,14 +288,17 @@ Result<uint64_t> BufferedFile::write_at(uint64_t offset, Pieces& from, uint64_t 
 // Under growth_. Nobody reads behind the old end before the new one is told.
 Result<uint64_t> BufferedFile::write_longer(uint64_t offset, Pieces& from, uint64_t bytes) {
   const uint64_t old_size = size_.load_acquire(), end = offset + bytes;
-  if (end > old_size)
+  if (end > old_size) {
+    if (Status status = zero_behind_end(old_size); !status) return status;
     if (Status status = grow(end); !status) return status;
+  }
   auto written = write_at(offset, from, bytes);
   const uint64_t new_size = std::max(old_size, written && *written > 0 ? offset + *written : 0);
   if (new_size < end && end > old_size) {  // it may be in the file already
     shrink_region(new_size);
     (void)flush_live(new_size > 0 ? new_size - 1 : 0, 1, live_bytes_);
     (void)file_->resize_file(new_size);
+    settled_size_ = UINT64_MAX;  // the next flush sees to it
   }
   size_.store_release(new_size);
   return written;
@@ -378,6 +381,11 @@ Status BufferedFile::too_large() const {
              : Status::sentence(EFBIG, "a file has at most 8 TiB");
 }
 
+// The file is about to be longer. Who has it in memory may have stored there.
+Status BufferedFile::zero_behind_end(uint64_t size) {
+  return was_mapped_.load_acquire() ? zero_tail(size) : Status::ok();
+}
+
 Status BufferedFile::resize(uint64_t bytes) {
   if (bytes > bytes_max_) return too_large();
   if (Status status = make_room(bytes); !status) return status;
@@ -400,16 +408,18 @@ Status BufferedFile::resize_alone(uint64_t bytes) {
   for (const auto& [address, end] : mapped_)
     if (bytes < std::min(end, old_size))
       return Status::sentence(EBUSY, "the file is mapped behind its new end; unmap it first");
+  Status flushed;
   if (bytes < old_size) {
     if (Status status = zero_tail(bytes); !status) return status;
     shrink_region(bytes);
     size_.store_release(bytes);
     // A write of the block that holds the new end may be under way that began when it was a whole one.
-    if (bytes > 0)
-      if (Status status = flush_live(bytes - 1, 1, live_bytes_); !status) return status;
+    if (bytes > 0) flushed = flush_live(bytes - 1, 1, live_bytes_);
+  } else if (Status status = zero_behind_end(old_size); !status) {
+    return status;
   }
   // Longer: what is between the two ends is a hole, to be read as such.
-  if (Status status = file_->resize_file(bytes); !status) return status;
+  if (Status status = file_->resize_file(bytes); !status || !flushed) return flushed ? status : flushed;
   if (bytes > old_size)
     if (Status status = grow(bytes); !status) return status;
   size_.store_release(bytes);
@@ -427,6 +437,7 @@ Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
   if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)
     return Status::sentence(EINVAL, "a mapping begins on a page of the file, which ends at " +
                                         std::to_string(size) + ", and ends on its last one or before");
+  if (flushed_at_ns_.load_relaxed() == 0) flushed_at_ns_.store_relaxed(platform::monotonic_ns());
   was_mapped_.store_release(true);
   const uintptr_t address = address_ + offset;
   mapped_.emplace(address, offset + bytes);
@@ -435,7 +446,9 @@ Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
 
 void BufferedFile::unmap(uintptr_t address) {
   std::lock_guard lock(io_);
-  mapped_.erase(mapped_.find(address));
+  const auto [first, end] = mapped_.equal_range(address);  // those that end later may be the ones that stay
+  mapped_.erase(std::min_element(
+      first, end, [](const auto& one, const auto& other) { return one.second < other.second; }));
 }
 
 // ---- Writing back ----
@@ -445,8 +458,18 @@ Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_b
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t begin = round_down(offset, block_bytes);
   const uint64_t end = bytes < live_bytes - offset ? round_up(offset + bytes, block_bytes) : live_bytes;
-  if (!knows_its_dirty_blocks()) return parts_.regions.flush(address_ + begin, end - begin);
-  if (begin == 0 && end == live_bytes) dirty_.begin_anew();
+  const bool is_all = begin == 0 && end == live_bytes;
+  if (is_all) {
+    flushed_at_ns_.store_relaxed(platform::monotonic_ns());
+    dirty_.begin_flush();
+  }
+  const Status status = knows_its_dirty_blocks() ? flush_by_index(begin, end)
+                                                 : parts_.regions.flush(address_ + begin, end - begin);
+  if (is_all) dirty_.end_flush();
+  return status;
+}
+
+Status BufferedFile::flush_by_index(uint64_t begin, uint64_t end) {
   const unsigned shift = parts_.regions.block_shift();
   uint64_t from = begin >> shift;
   cache::Flushing flushing;
@@ -492,13 +515,28 @@ bool BufferedFile::flush_some(uint64_t blocks_max, bool waits) {
 }
 
 Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
+  if (!dirty_.is_complete()) return flush_alone();
   std::shared_lock lock(io_);
   if (is_parked_) return {};
   std::unique_lock growth(growth_);
   const uint64_t live_bytes = live_bytes_;
   growth.unlock();
-  if (Status status = flush_live(offset, bytes, live_bytes); !status || !is_writable_) return status;
-  growth.lock();                           // nobody makes the file longer meanwhile, and then finds it cut
+  if (Status status = flush_live(offset, bytes, live_bytes); !status) return status;
+  return settle();
+}
+
+// Its index had no room for all dirty blocks: while nobody writes, all are written, and it is complete again.
+Status BufferedFile::flush_alone() {
+  std::lock_guard lock(io_);
+  if (is_parked_) return {};
+  if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
+  dirty_.start_over();
+  return settle();
+}
+
+Status BufferedFile::settle() {
+  if (!is_writable_) return {};
+  std::lock_guard growth(growth_);         // nobody makes the file longer meanwhile, and then finds it cut
   if (size() == settled_size_) return {};  // who has changed it since has the right to
   if (Status status = file_->settle_size(); !status) return status;
   settled_size_ = size();
@@ -506,7 +544,8 @@ Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
 }
 
 Status BufferedFile::hand_over() {
-  if (dirty_.count() << parts_.regions.block_shift() > kHandOverBytesMax) return flush();
+  const uint64_t bytes = dirty_.count() << parts_.regions.block_shift();
+  if (bytes > kHandOverBytesMax || !knows_its_dirty_blocks()) return flush();
   file_->write_to_kernel(true);
   Status status = flush();
   file_->write_to_kernel(false);
@@ -516,7 +555,12 @@ Status BufferedFile::hand_over() {
 Status BufferedFile::sync(bool whole) {
   if (Status status = flush(); !status) return status;
   std::shared_lock lock(io_);
-  return is_parked_ ? Status::ok() : file_->sync_file(whole);
+  if (is_parked_) return {};
+  if (const int error = sync_error_.load_acquire(); error != 0)
+    return Status(error, "a sync of the file has failed before, and what was lost is not known");
+  Status status = file_->sync_file(whole);
+  if (!status) sync_error_.store_release(status.error());
+  return status;
 }
 
 }  // namespace spw::front

@@ -14,6 +14,7 @@
 //   a write to several blocks, as with the kernel's files. Writes that make the file longer come one after the other.
 // Errors: a block that cannot be read is EIO and was not touched; what cannot be written stays in memory, dirty, and is tried again:
 //   every sync() until then says so.
+//   Where the kernel says that a sync has failed, every sync of the file says so until it is opened anew: what was lost is not known.
 // Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a stripe. They are
 //   held while blocks are read and while the caller's memory is copied; nothing below takes them.
 // Limits: kFileBytesMax, and what managed space has left. A file that outgrows its addresses gets others, kReserveFactor times as
@@ -153,9 +154,14 @@ class BufferedFile {
   // says so. False: it has not been, or there are none, or another thread is at it, or they could not be written a moment ago.
   bool flush_some(uint64_t blocks_max, bool waits);
   // As far as its index says, which knows everything.
-  bool is_clean() const { return dirty_.count() == 0 && knows_its_dirty_blocks(); }
+  bool is_clean() const {
+    return dirty_.count() == 0 && knows_its_dirty_blocks() && sync_error_.load_relaxed() == 0;
+  }
   uint64_t dirty_blocks() const { return dirty_.count(); }
-  uint64_t dirty_since_ns() const { return dirty_.since_ns(); }
+  // 0: it is clean. Of blocks that were made dirty in memory nobody knows since when: since the last flush.
+  uint64_t dirty_since_ns() const {
+    return was_mapped_.load_acquire() ? flushed_at_ns_.load_relaxed() : dirty_.since_ns();
+  }
 
  private:
   static constexpr uint64_t kHandOverBytesMax = kMiB;
@@ -182,9 +188,13 @@ class BufferedFile {
   Status grow(uint64_t end);
   void shrink_region(uint64_t bytes);
   Status zero_tail(uint64_t bytes);
+  Status zero_behind_end(uint64_t size);
+  Status settle();
   Status resize_alone(uint64_t bytes);
   Status read_block(uint64_t offset, Pieces& to, uint64_t bytes);
   Status flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes);
+  Status flush_by_index(uint64_t begin, uint64_t end);
+  Status flush_alone();
   Result<uint64_t> write_to_cache(uint64_t offset, std::span<const iovec> from);
   Result<uint64_t> append_to_cache(std::span<const iovec> from, uint64_t* offset);
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
@@ -209,8 +219,11 @@ class BufferedFile {
   Atomic<uint64_t> size_{0};
   uintptr_t address_ = 0;  // changed under io_ alone
   uint64_t reserved_bytes_ = 0;
-  uint64_t live_bytes_ = 0;                    // of the range; changed under growth_, or io_ alone
-  Atomic<bool> was_mapped_{false};             // then its index lacks blocks that were made dirty in memory
+  uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
+  // A sync that failed stays failed: the kernel tells of what it lost once, and forgets it.
+  Atomic<int> sync_error_{0};
+  Atomic<uint64_t> flushed_at_ns_{0};  // when the last flush of everything began, or the file was mapped
+  Atomic<bool> was_mapped_{false};     // then its index lacks blocks that were made dirty in memory
   std::multimap<uintptr_t, uint64_t> mapped_;  // address, and the end in the file; under io_ alone
   std::array<Stripe, kStripes> stripes_;
   DirtyBlocks dirty_;

@@ -88,9 +88,9 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   // Somebody has it open again, or writes what was dirty then; or it is dirty still.
   if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
   // What was written while somebody held it counts as dirty still, and nobody would write it again.
-  const bool is_clean = file->is_clean();
-  auto stamp = file->park();
-  if (!is_clean || !stamp || stamp->links == 0 || kernels_.contains(entry->first)) {
+  const bool stays = file->is_clean() && !kernels_.contains(entry->first);
+  auto stamp = stays ? file->park() : Status(ENOTSUP, "it is not kept");
+  if (!stamp || stamp->links == 0) {
     dropped = std::move(entry->second.file);
     files_.erase(entry);
     return {};

@@ -11,16 +11,27 @@ constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that i
 void DirtyBlocks::note(uint64_t number) {
   std::atomic_thread_fence(
       std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
-  if (index_.is_dirty(number)) return;
+  if (index_.is_tagged(number)) return;
   uint32_t dirtied = 0;
   do {
     if (index_.insert(number, kEntry) == cache::Insertion::kNoMemory) {
       is_complete_.store_release(false);
-      return;
+      break;
     }
   } while (!index_.set_dirty(number, &dirtied));  // false: it was written meanwhile, and taken out
   add(dirtied);
   if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
+}
+
+void DirtyBlocks::end_flush() {
+  const bool is_any_dirty = count() > 0 || !is_complete();
+  if (is_any_dirty && since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
+}
+
+void DirtyBlocks::start_over() {
+  forget_from(0);
+  since_ns_.store_relaxed(0);
+  is_complete_.store_release(true);
 }
 
 void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {

@@ -41,8 +41,12 @@ class DirtyBlocks final : public region::DirtyWatcher {
   uint64_t count() const { return count_.load_relaxed(); }
   // When the first of those that are dirty became so, more or less; 0: none is.
   uint64_t since_ns() const { return since_ns_.load_relaxed(); }
-  // Everything that is dirty now is about to be written.
-  void begin_anew() { since_ns_.store_relaxed(0); }
+  // Everything that is dirty now is about to be written; and that is over. What is dirty then counts as dirty since now: it was made so meanwhile, or could
+  // not be written.
+  void begin_flush() { since_ns_.store_seq_cst(0); }
+  void end_flush();
+  // All blocks of the file are clean, and nobody writes: the index is complete again.
+  void start_over();
   // The first dirty blocks that follow one another from `from` on, but not behind `last`; count 0: there are none.
   cache::PageIndex::Run next(uint64_t from, uint64_t last, uint64_t blocks_max) {
     return index_.next_dirty_run(from, last, blocks_max);

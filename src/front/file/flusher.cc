@@ -29,7 +29,7 @@ void Flusher::relieve(BufferedFile& file) {
   if (options_.by == FlushOptions::By::kDirect) {
     if (file.dirty_blocks() >= kBatchBlocks)
       (void)file.flush_some(kBatchBlocks, false);
-    else
+    else if (small_writes_.fetch_add_relaxed(1) % kSmallWritesEach == 0)
       (void)flush_one_of_all(false);
     return;
   }
@@ -40,13 +40,13 @@ void Flusher::relieve(BufferedFile& file) {
 
 // The one with the most dirty blocks that nobody flushes. False: there is none.
 bool Flusher::flush_one_of_all(bool waits) {
-  auto files = list_();
-  std::ranges::sort(files, std::ranges::greater(), [](const auto& file) { return file->dirty_blocks(); });
-  for (const auto& file : files) {
-    if (file->dirty_blocks() == 0) return false;
-    if (file->flush_some(kBatchBlocks, waits)) return true;
-  }
-  return false;
+  std::vector<std::pair<uint64_t, std::shared_ptr<BufferedFile>>>
+      files;  // the counts change while they are sorted
+  for (auto& file : list_())
+    if (const uint64_t dirty = file->dirty_blocks(); dirty > 0) files.emplace_back(dirty, std::move(file));
+  std::ranges::sort(files, std::ranges::greater(), [](const auto& one) { return one.first; });
+  return std::ranges::any_of(files,
+                             [&](const auto& one) { return one.second->flush_some(kBatchBlocks, waits); });
 }
 
 // What cannot be written stays dirty: whoever syncs the file is told.

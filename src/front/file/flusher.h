@@ -63,10 +63,14 @@ class Flusher {
   void flush_old(uint64_t now_ns);
   void run();
 
+  // Of the writes to files with few dirty blocks, every so-manieth looks for a file with more.
+  static constexpr uint64_t kSmallWritesEach = 64;
+
   const FlushOptions options_;
   const uint64_t dirty_max_;
   const List list_;
   Atomic<uint64_t> dirty_blocks_{0};
+  Atomic<uint64_t> small_writes_{0};
   Atomic<bool> is_wanted_{false};  // background: the thread has been woken
   std::mutex mutex_;               // guards what follows
   std::condition_variable wake_;

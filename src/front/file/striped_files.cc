@@ -44,14 +44,12 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make_striped(const StripedM
     options.grows = true;
     options.has_fixed_size = stamp->is_block_device;
     options.direct_works = direct_devices_.contains(keys[i].device);
-    if (truncates && stamp->is_regular)
-      if (Status status = platform::set_file_size(*own, 0); !status) return status;
     auto store = store::FileStore::open_descriptor(own->fd(), path, options);
     if (!store) return store.status();
     if ((*store)->is_direct()) direct_devices_.insert(keys[i].device);
     stores.push_back({std::move(*store), path});
   }
-  auto file = store::StripedFile::create(std::move(stores), members.chunk_bytes);
+  auto file = store::StripedFile::create(std::move(stores), members.chunk_bytes, truncates);
   if (!file) return file.status();
   return BufferedFile::open_on(parts_, {shared_->nodes, shared_->flusher}, std::move(*file), members.paths[0],
                                is_writable);
