@@ -64,7 +64,8 @@ class DirtyBlocksTest : public testing::Test {
   void write(cache::Client& client, uint64_t block, size_t slot, uint64_t value) {
     cache::Pin pin;
     ASSERT_TRUE(cache_->pin(client, BlockId(block), cache::Access::kWrite, &pin));
-    std::atomic_ref(*reinterpret_cast<uint64_t*>(pin.data + slot * 8)).store(value, std::memory_order_relaxed);
+    std::atomic_ref(*reinterpret_cast<uint64_t*>(pin.data + slot * 8))
+        .store(value, std::memory_order_relaxed);
     dirty_->note(block);
     cache_->unpin(client, pin.frame);
   }
