@@ -38,20 +38,6 @@ bool PageIndex::is_dirty(uint64_t index) const {
   return leaf != nullptr && (leaf->slots[leaf->slot_of(index)].load_seq_cst() & kDirty) != 0;
 }
 
-bool PageIndex::is_tagged(uint64_t index) const {
-  UseSlots::Guard inside(uses_);
-  const uint64_t root = root_.load_seq_cst();
-  if (!covers(root, index)) return false;
-  Path path(root);
-  if (!descend(index, &path)) return false;
-  for (unsigned level = 0; level < path.height; ++level) {
-    const PageNode* node = path.nodes[level];
-    if ((node->tags.load_seq_cst() >> node->slot_of(index) & 1) == 0) return false;
-  }
-  const PageNode* leaf = path.leaf();
-  return (leaf->slots[leaf->slot_of(index)].load_seq_cst() & kDirty) != 0;
-}
-
 PageIndex::Run PageIndex::next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max) {
   struct Growing {
     Run run;

@@ -129,8 +129,6 @@ class PageIndex {
   // False: there is no entry. *dirtied: how often it became dirty by this, which is more than once if it was cleared meanwhile.
   bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
   bool is_dirty(uint64_t index) const;
-  // It is dirty, and the tags above it say so already: a scan that begins now finds it.
-  bool is_tagged(uint64_t index) const;
   // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is there
   // dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under the tag lock.
   // How many became clean by this; whoever sets one again meanwhile sees that it was clean.

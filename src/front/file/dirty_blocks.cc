@@ -11,14 +11,14 @@ constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that i
 void DirtyBlocks::note(uint64_t number) {
   std::atomic_thread_fence(
       std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
-  if (index_.is_tagged(number)) return;
   uint32_t dirtied = 0;
-  do {
-    if (index_.insert(number, kEntry) == cache::Insertion::kNoMemory) {
-      is_complete_.store_release(false);
-      break;
-    }
-  } while (!index_.set_dirty(number, &dirtied));  // false: it was written meanwhile, and taken out
+  // Mostly there is an entry, and nothing to change.
+  while (!index_.set_dirty(number, &dirtied)) {
+    if (index_.insert(number, kEntry) != cache::Insertion::kNoMemory) continue;
+    is_complete_.store_release(false);
+    break;
+  }
+  if (dirtied == 0 && is_complete()) return;
   add(dirtied);
   if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
 }
