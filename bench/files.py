@@ -60,9 +60,9 @@ def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] 
     return sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs)
 
 
-def _fio(bench: Bench, kind: str, *options: str) -> float:
+def _fio(bench: Bench, kind: str, *options: str, place: tuple[str, ...] = ()) -> float:
     return _run(bench, kind, [
-        "fio", "--name=job", f"--filename={bench.programs.store / 'files.dat'}", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
+        "fio", "--name=job", *(place or (f"--filename={bench.programs.store / 'files.dat'}",)), "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
         "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", f"--invalidate={int(kind in ('direct I/O', 'the kernel'))}",
         f"--direct={int(kind == 'direct I/O')}", *options])
 
@@ -147,14 +147,13 @@ def mixes(bench: Bench) -> None:
 
 def flush(bench: Bench) -> None:
     """Files as many as jobs, and one for all."""
-    for what, place, jobs in (("one file", f"--filename={bench.programs.store / 'files.dat'}", 8), ("a file each", f"--directory={bench.programs.store}", 8),
-                              ("a file each", f"--directory={bench.programs.store}", 32)):
-        each = FILE if what == "one file" else FILE // jobs
-        words = ["fio", "--name=flush", place, "--filename_format=flush.$jobnum.dat", "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
-                 "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", "--rw=randwrite", "--bs=4k", f"--size={each}", f"--numjobs={jobs}"]
-        if what == "one file":
+    each_its_own = (f"--directory={bench.programs.store}", "--filename_format=flush.$jobnum.dat")
+    for what, place, jobs in (("one file", (), 8), ("a file each", each_its_own, 8), ("a file each", each_its_own, 32)):
+        if not place:
             _lay_out(bench, FILE)
-        found = _medians(bench, "flush", what, tuple(FLUSHES), lambda kind, words=words: _run(bench, kind, words))
+        size = FILE // jobs if place else FILE
+        found = _medians(bench, "flush", what, tuple(FLUSHES), lambda kind, size=size, place=place, jobs=jobs: _fio(
+            bench, kind, f"--size={size}", "--rw=randwrite", "--bs=4k", f"--numjobs={jobs}", place=place))
         if found is not None:
             direct, background = (found[0][kind] for kind in FLUSHES)
             bench.add(Row("flush", f"{what}, {_jobs(jobs)}: direct flush beside background flush", direct / 1000, background / 1000, "k/s",

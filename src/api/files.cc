@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "abi/managed.h"
 #include "api/call.h"
 
 namespace spw::api {
@@ -59,8 +60,7 @@ int open_buffered(const char* path, int flags, unsigned mode) {
   if (front::StripedMembers::is_name(path)) return open_striped(path, flags, mode);
   Call call;
   // Emptied once it is sure that it may be: attach() does it.
-  const bool may_write = (flags & O_ACCMODE) != O_RDONLY;
-  const int fd = ::open(path, may_write ? flags & ~O_TRUNC : flags, mode);
+  const int fd = ::open(path, front::may_write(flags) ? flags & ~O_TRUNC : flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
   if (Status status = call->descriptors().attach(fd, flags, path); !status) {
     ::close(fd);
@@ -140,4 +140,12 @@ SPW_PUBLIC int spw_fdatasync(int fd) {
 SPW_PUBLIC int spw_fsync(int fd) {
   return static_cast<int>(
       with_file(fd, [](const Descriptors::Ref& file) { return result_of(file->sync(true)); }));
+}
+SPW_PUBLIC int spw_map_fd(int fd, uint64_t offset, size_t length, void** address) {
+  if (!address || length > SPW_MANAGED_BYTES) return bad_argument("bad arguments of spw_map_fd");
+  return static_cast<int>(with_file(fd, [&](const Descriptors::Ref& file) {
+    auto mapped = file->map(offset, length);
+    if (mapped) *address = reinterpret_cast<void*>(*mapped);
+    return static_cast<int64_t>(result_of(mapped.status()));
+  }));
 }

@@ -114,18 +114,6 @@ heap::Mapping region_at(Runtime& runtime, const void* address) {
   return mapping.address == begin ? mapping : heap::Mapping{};
 }
 
-int map_descriptor(int fd, uint64_t offset, uint64_t length, void** address) {
-  Call call;
-  const front::Descriptors::Ref file = call->descriptors().find(fd);
-  if (!file) return result_of(Status::sentence(EBADF, "the descriptor is not one of spw_open()"));
-  if ((file->flags() & O_ACCMODE) != O_RDWR)
-    return result_of(
-        Status::sentence(EACCES, "a file that is mapped has to be open for reading and writing"));
-  auto mapped = call->descriptors().files().map(file->shared_file(), offset, length);
-  if (mapped) *address = reinterpret_cast<void*>(*mapped);
-  return result_of(mapped.status());
-}
-
 int unmap(void* address, bool save) {
   Call call;
   if (is_managed(address)) {
@@ -182,11 +170,6 @@ SPW_PUBLIC int spw_map_store(const struct spw_store* store, uint64_t offset, siz
     return bad_argument("a store without write() cannot be mapped shared");
   Call call;
   return finish(map_opened(*call, std::make_unique<CallbackStore>(*store), place), address);
-}
-
-SPW_PUBLIC int spw_map_fd(int fd, uint64_t offset, size_t length, void** address) {
-  if (!address || length > SPW_MANAGED_BYTES) return bad_argument("bad arguments of spw_map_fd");
-  return map_descriptor(fd, offset, length, address);
 }
 
 SPW_PUBLIC int spw_unmap(void* address) { return unmap(address, true); }

@@ -132,6 +132,7 @@ struct Flushing {
   };
   std::vector<OfPartition> partitions;
 };
+// Blocks that follow one another.
 struct BlockRun {
   BlockId first;
   uint64_t count = 0;

@@ -289,7 +289,7 @@ void RegionMap::advise_order(uintptr_t address, uint64_t bytes, Order order) {
                                               : kSequentialFillBytes);
 }
 
-RegionMap::Blocks RegionMap::fill_of(BlockId block) const {
+cache::BlockRun RegionMap::fill_of(BlockId block) const {
   const unsigned entry = chunk_fill_[chunk_of(block)].load_relaxed();  // only a hint
   const unsigned shift = entry >> 8 != 0 ? entry >> 8 : entry;
   if (shift <= block_shift_) [[likely]]

@@ -105,11 +105,7 @@ class RegionMap final : public cache::BlockSource {
   void advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
   // By the order in which the range will be used.
   void advise_order(uintptr_t address, uint64_t bytes, Order order);
-  struct Blocks {
-    BlockId first;
-    uint64_t count = 0;
-  };
-  Blocks fill_of(BlockId block) const;
+  cache::BlockRun fill_of(BlockId block) const;
   uint64_t fill_unit_blocks(BlockId block) override {
     return chunk_fill_[chunk_of(block)].load_relaxed() != 0 ? fill_of(block).count : 0;
   }

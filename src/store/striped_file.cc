@@ -6,63 +6,64 @@
 
 namespace spw::store {
 
-// What the members' own sizes say.
-Result<uint64_t> StripedFile::size_of(const std::vector<Member>& members, const Stripes& stripes) {
+// What the files' own sizes say.
+Result<uint64_t> StripedFile::size_of_files(const std::vector<Member>& members) const {
+  const Stripes& stripes = striped_->stripes();
   uint64_t sum = 0, end = 0;
   size_t longest = 0;
-  for (size_t i = 0; i < members.size(); ++i) {
-    sum += members[i].store->size_bytes();
-    const uint64_t end_with = stripes.end_with(i, members[i].store->size_bytes());
+  for (size_t i = 0; i < files_.size(); ++i) {
+    sum += files_[i]->size_bytes();
+    const uint64_t end_with = stripes.end_with(i, files_[i]->size_bytes());
     if (end_with > end) longest = i;
     end = std::max(end, end_with);
   }
   if (sum == end) return sum;  // every byte before the end is there
-  const auto is_short = [&](size_t i) {
-    return members[i].store->size_bytes() < stripes.offset_in_member(i, end);
-  };
   size_t first = 0;
-  while (!is_short(first)) ++first;
+  while (files_[first]->size_bytes() >= stripes.offset_in_member(first, end)) ++first;
   const std::string wanted = std::to_string(stripes.offset_in_member(first, end));
   return Status::sentence(
       EINVAL, "member " + std::to_string(first + 1) + " of a striped file, " + members[first].name +
-                  ", has " + std::to_string(members[first].store->size_bytes()) + " bytes where " +
+                  ", has " + std::to_string(files_[first]->size_bytes()) + " bytes where " +
                   members[longest].name + " asks for " + wanted + ": see that members, order and chunk (" +
                   format_size(stripes.chunk_bytes) +
                   ") are the file's; if they are, it was not closed, and truncate -s " + wanted +
                   " adds what is missing, as zeros");
 }
 
+// That of the smallest, in whole chunks, times their number.
+Result<uint64_t> StripedFile::size_of_devices() const {
+  const uint64_t chunk_bytes = striped_->stripes().chunk_bytes;
+  uint64_t smallest = UINT64_MAX;
+  for (const GrowingStore* device : files_) smallest = std::min(smallest, device->size_bytes());
+  if (smallest < chunk_bytes)
+    return Status::sentence(
+        EINVAL, "a striped file needs devices of at least one chunk, " + format_size(chunk_bytes));
+  return smallest / chunk_bytes * chunk_bytes * files_.size();
+}
+
 Result<std::unique_ptr<StripedFile>> StripedFile::create(std::vector<Member> members, uint64_t chunk_bytes,
                                                          bool is_empty) {
   std::unique_ptr<StripedFile> file(new StripedFile);
-  const Stripes stripes{chunk_bytes, members.size()};
   std::vector<std::unique_ptr<Store>> stores;
-  std::vector<uint64_t> sizes;
   size_t fixed = 0;
-  for (const Member& member : members) {
+  for (Member& member : members) {
     file->files_.push_back(member.store.get());
-    sizes.push_back(member.store->size_bytes());
     if (member.store->has_fixed_size()) ++fixed;
+    stores.push_back(std::move(member.store));
   }
   if (fixed != 0 && fixed < members.size())
     return Status::sentence(EINVAL, "the members of a striped file are all files or all devices");
   file->has_fixed_size_ = fixed != 0;
   file->growth_ = take_growth(0);
-  uint64_t size = 0;
-  if (chunk_bytes != 0 && file->has_fixed_size_)
-    size = *std::ranges::min_element(sizes) / chunk_bytes * chunk_bytes * members.size();
-  if (file->has_fixed_size_ && size == 0 && chunk_bytes != 0)
-    return Status::sentence(
-        EINVAL, "a striped file needs devices of at least one chunk, " + format_size(chunk_bytes));
-  Result<uint64_t> found = size;
-  if (chunk_bytes != 0 && !file->has_fixed_size_ && !is_empty) found = size_of(members, stripes);
-  for (Member& member : members) stores.push_back(std::move(member.store));
   auto striped = StripedStore::create(std::move(stores), chunk_bytes, nullptr, file->growth_.get());
   if (!striped) return striped.status();
-  if (!found) return found.status();
   file->striped_ = std::move(*striped);
-  file->set_size(*found);
-  file->growth_->settle(*found);
+  const Result<uint64_t> size = file->has_fixed_size_ ? file->size_of_devices()
+                                : is_empty            ? Result<uint64_t>(uint64_t{0})
+                                                      : file->size_of_files(members);
+  if (!size) return size.status();
+  file->set_size(*size);
+  file->growth_->settle(*size);
   return file;
 }
 

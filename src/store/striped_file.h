@@ -68,7 +68,9 @@ class StripedFile final : public GrowingStore {
 
  private:
   StripedFile() = default;
-  static Result<uint64_t> size_of(const std::vector<Member>& members, const Stripes& stripes);
+  // `members`: for their names.
+  Result<uint64_t> size_of_files(const std::vector<Member>& members) const;
+  Result<uint64_t> size_of_devices() const;
   Status resize_members(uint64_t bytes);
   uint64_t size_in(size_t member, uint64_t bytes) const {
     return striped_->stripes().offset_in_member(member, bytes);

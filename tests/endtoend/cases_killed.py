@@ -1,5 +1,6 @@
 """A process that is killed at any moment loses nothing of a buffered file that a sync had confirmed."""
 import collections
+import contextlib
 import os
 import random
 import signal
@@ -71,38 +72,38 @@ def killed_thousands_of_times_a_process_loses_nothing_synced(kit: Kit) -> None:
     _rounds(kit, 3000)
 
 
-def _seconds_until_written(kit: Kit, flush_after: str, limit_s: float) -> float | None:
-    """Of a program that writes and then only waits. None: not within the limit."""
+@contextlib.contextmanager
+def _lingering(kit: Kit, flush_after: str, *mode: str):
+    """The file of a program that has written to it, and runs until it is killed in the end."""
     file = kit.place / "lingers.dat"
     file.unlink(missing_ok=True)
     environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_FLUSH_AFTER": flush_after}
-    with start(kit, kit.compile("lingers.cc", "-O2"), str(file), env=environment) as process:
+    with start(kit, kit.compile("lingers.cc", "-O2"), str(file), *mode, env=environment) as process:
         os.set_blocking(process.stdout.fileno(), True)
         expect(process.stdout.readline() == "written\n", "the program did not write")
-        begin = time.monotonic()
-        while (waited := time.monotonic() - begin) < limit_s and file.read_bytes() != b"x" * 100_000:
-            time.sleep(0.05)
+        yield file
         os.killpg(process.pid, signal.SIGKILL)
-    return waited if waited < limit_s else None
+
+
+def _is_written(kit: Kit, flush_after: str, limit_s: float) -> bool:
+    """Of a program that writes and then only waits: within the limit."""
+    with _lingering(kit, flush_after) as file:
+        end = time.monotonic() + limit_s
+        while not (written := file.read_bytes() == b"x" * 100_000) and time.monotonic() < end:
+            time.sleep(0.05)
+    return written
 
 
 def what_nobody_syncs_is_written_after_a_while(kit: Kit) -> None:
-    expect(_seconds_until_written(kit, "0", 2) is None, "it was written though it may stay dirty")
-    waited = _seconds_until_written(kit, "1", 20)
-    expect(waited is not None, "it was not written within 20 s")
+    expect(not _is_written(kit, "0", 2), "it was written though it may stay dirty")
+    expect(_is_written(kit, "1", 20), "it was not written within 20 s")
 
 
 def a_block_that_changes_all_the_time_is_written_all_the_same(kit: Kit) -> None:
-    file = kit.place / "hot.dat"
-    file.unlink(missing_ok=True)
-    environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_FLUSH_AFTER": "1"}
-    with start(kit, kit.compile("lingers.cc", "-O2"), str(file), "hot", env=environment) as process:
-        os.set_blocking(process.stdout.fileno(), True)
-        expect(process.stdout.readline() == "written\n", "the program did not write")
+    with _lingering(kit, "1", "hot") as file:
         versions = set()
         end = time.monotonic() + 30
         while len(versions) < 5 and time.monotonic() < end:
             versions.add(file.read_bytes()[:8])
             time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGKILL)
     expect(len(versions) == 5, f"only {len(versions)} versions of it were seen on the disk in 30 s")

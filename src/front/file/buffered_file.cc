@@ -433,7 +433,6 @@ Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
   std::lock_guard lock(io_);
   const uint64_t size = size_.load_acquire();
   if (bytes == 0 && offset < size) bytes = size - offset;
-  if (!is_writable_) return Status::sentence(EACCES, "a file that is mapped has to be open for writing");
   if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)
     return Status::sentence(EINVAL, "a mapping begins on a page of the file, which ends at " +
                                         std::to_string(size) + ", and ends on its last one or before");

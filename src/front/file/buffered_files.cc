@@ -99,7 +99,8 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   entry->second.stamp = *stamp;
   entry->second.parked_at = ++parkings_;
   parked_.emplace(entry->second.parked_at, entry->first);
-  if (parked_.size() > kParkedFilesMax) dropped = drop_one();
+  if (parked_.size() > kParkedFilesMax)  // the one that was parked longest ago goes
+    dropped = take_parked(files_.find(parked_.begin()->second));
   return {};
 }
 
@@ -128,12 +129,11 @@ Status BufferedFiles::unmap(uintptr_t address, bool save) {
   return saved ? closed : saved;
 }
 
-// The file that was parked longest ago leaves the table.
-std::shared_ptr<BufferedFile> BufferedFiles::drop_one() {
-  const auto oldest = files_.find(parked_.begin()->second);
-  std::shared_ptr<BufferedFile> file = std::move(oldest->second.file);
-  parked_.erase(parked_.begin());
-  files_.erase(oldest);
+// A parked file leaves the table; its blocks go with the last pointer to it.
+std::shared_ptr<BufferedFile> BufferedFiles::take_parked(Files::iterator entry) {
+  unpark(entry->second);
+  std::shared_ptr<BufferedFile> file = std::move(entry->second.file);
+  files_.erase(entry);
   return file;
 }
 

@@ -76,12 +76,12 @@ class BufferedFiles {
   };
   static constexpr size_t kParkedFilesMax = 16384;
   void unpark(Entry& entry);
-  std::shared_ptr<BufferedFile> drop_one();
   Status make_shared_parts();
   std::vector<std::shared_ptr<BufferedFile>> list() const;
 
   using Files = std::map<Key, Entry>;
   Files::iterator striped_of(const Key& member);
+  std::shared_ptr<BufferedFile> take_parked(Files::iterator entry);
   bool make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped);
   static Result<std::vector<platform::FileStamp>> stamps_of(const StripedMembers& members);
   Result<Files::iterator> find_striped(const StripedMembers& members, const std::vector<Key>& keys,

@@ -68,9 +68,14 @@ Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
   return offset_;
 }
 
+Result<uintptr_t> OpenFile::map(uint64_t offset, uint64_t bytes) {
+  if ((flags() & O_ACCMODE) != O_RDWR)
+    return Status::sentence(EACCES, "a file that is mapped has to be open for reading and writing");
+  return owner_->files().map(file_, offset, bytes);
+}
+
 Status OpenFile::resize(uint64_t bytes) {
-  if ((flags() & O_ACCMODE) == O_RDONLY)
-    return Status::sentence(EINVAL, "the descriptor is open for reading only");
+  if (!may_write(flags())) return Status::sentence(EINVAL, "the descriptor is open for reading only");
   return file_->resize(bytes);
 }
 
@@ -152,9 +157,7 @@ Status Descriptors::leave(OpenFile* file) {
   return files_.close(closed);
 }
 
-namespace {
-bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
-}  // namespace
+namespace {}  // namespace
 
 Status Descriptors::attach(int fd, int flags, const std::string& name) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)

@@ -11,6 +11,7 @@
 // Limits: kDescriptorsMax; higher ones are not buffered.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -22,6 +23,9 @@
 #include "front/file/buffered_files.h"
 
 namespace spw::front {
+
+// By the flags of open(2).
+inline bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 class Descriptors;
 
@@ -36,10 +40,11 @@ class OpenFile {
   Result<uint64_t> seek(int64_t offset, int whence);
   Status resize(uint64_t bytes);
   Status sync(bool whole) { return file_->sync(whole); }
+  // Of a file that is open for reading and writing (EACCES): BufferedFiles::map().
+  Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
   // The place where the next read or write of its own will be.
   uint64_t place();
   BufferedFile& file() { return *file_; }
-  const std::shared_ptr<BufferedFile>& shared_file() const { return file_; }
   int flags() const { return flags_.load_relaxed(); }
   // fcntl(F_SETFL).
   void change_flags(int flags);

@@ -20,9 +20,7 @@ BufferedFiles::Files::iterator BufferedFiles::striped_of(const Key& member) {
 // Whether the entry, which nobody may use any more, has left the table: where it was parked. Its file lives on in `dropped`.
 bool BufferedFiles::make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped) {
   if (!entry->second.is_parked) return false;
-  unpark(entry->second);
-  dropped->push_back(std::move(entry->second.file));
-  files_.erase(entry);
+  dropped->push_back(take_parked(entry));
   return true;
 }
 
