@@ -37,6 +37,7 @@ TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits)
   outgrow();
   EXPECT_TRUE(engine_->is_watching());
   EXPECT_EQ(counted(Counter::adoptions) - adopted, 171u);
+  engine_->stop();
   cache_->check_invariants();
   for (uint64_t block = 0; block < 512; ++block)
     ASSERT_EQ(base[block << kShift], block % 3 == 0 ? static_cast<std::byte>(block) : std::byte{0});

@@ -114,7 +114,9 @@ class MappedEngineTest : public testing::Test {
   void TearDown() override {
     if (!engine_) return;
     regions_->attach(nullptr);
-    // Until no transfer is in flight: it would end in frames that are gone.
+    // Until no transfer is in flight: it would end in frames that are gone. Whoever served the last fault may begin one after
+    // he woke who faulted.
+    engine_->stop();
     cache_->discard(engine_->client(), BlockId(0), kSpaceBytes >> block_shift());
     cache_->check_invariants();
     engine_.reset();

@@ -301,6 +301,7 @@ TEST_F(MappedEngineTest, parked_blocks_go_where_nothing_else_can) {
   cache_->set_frame_limit(16);
   cache_->make_room(engine_->client(), 0, 0);
   for (uint64_t i = 0; i < 2 * kFrames; ++i) EXPECT_EQ(base[i << kShift], std::byte{1});
+  engine_->stop();
   cache_->check_invariants();
 }
 
@@ -311,6 +312,7 @@ TEST_F(MappedEngineTest, a_range_with_parked_blocks_is_flushed_and_freed) {
   EXPECT_TRUE(cache_->flush(engine_->client(), BlockId(0), 600).is_ok());
   for (uint64_t i = 300; i < 500; ++i) (void)*static_cast<volatile std::byte*>(base + (i << kShift));
   cache_->discard(engine_->client(), BlockId(0), 600);
+  engine_->stop();
   cache_->check_invariants();
 }
 

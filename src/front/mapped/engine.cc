@@ -57,12 +57,16 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   return engine;
 }
 
-MappedEngine::~MappedEngine() {
+void MappedEngine::stop() {
   uint32_t was = kNotWatched;
   if (watch_.cas_strong_acq_rel(was, kNeverWatched)) platform::futex_wake_all(watch_);
   watcher_.join();
   if (room_) room_->stop();
   if (server_) server_->stop();
+}
+
+MappedEngine::~MappedEngine() {
+  stop();
   if (!cache_) return;
   if (t_thread) thread_ended(t_thread);
   g_engine.store_release(nullptr);

@@ -63,6 +63,9 @@ class MappedEngine final : public region::Engine {
 
   Result<std::unique_ptr<cache::FrameSource>> make_frames();
   Status start(cache::SharedCache& cache, region::RegionMap& regions);
+  // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served. Again:
+  // nothing more. The destructor does it otherwise.
+  void stop();
 
   // Brings the block at `address` in, if it is managed.
   void hint(uintptr_t address, bool is_store);
