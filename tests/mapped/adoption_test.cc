@@ -37,8 +37,6 @@ TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits)
   outgrow();
   EXPECT_TRUE(engine_->is_watching());
   EXPECT_EQ(counted(Counter::adoptions) - adopted, 171u);
-  engine_->stop();
-  cache_->check_invariants();
   for (uint64_t block = 0; block < 512; ++block)
     ASSERT_EQ(base[block << kShift], block % 3 == 0 ? static_cast<std::byte>(block) : std::byte{0});
   regions_->add_anonymous(kFirst + 64 * kMiB, 32 * kMiB);
@@ -46,6 +44,8 @@ TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits)
   EXPECT_FALSE(is_resident(base));
   for (uint64_t block = 0; block < 512; block += 3)
     ASSERT_EQ(base[block << kShift], static_cast<std::byte>(block));
+  engine_->stop();
+  cache_->check_invariants();
 }
 
 TEST_F(UnwatchedTest, what_was_freed_before_is_dropped_and_can_be_had_again) {

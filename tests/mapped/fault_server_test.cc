@@ -55,7 +55,8 @@ void wait_until_others_sleep() {
     for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
          task.increment(gone)) {
       std::ifstream file(task->path() / "stat");
-      std::string stat((std::istreambuf_iterator<char>(file)), {});
+      std::string stat;
+      std::getline(file, stat);  // which throws nothing when the thread is gone, as a stream's buffer would
       const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
       if (task->path().filename() == self || name_end == stat.npos) continue;
       all_sleep = all_sleep && stat.compare(name_end, 3, ") S") == 0;
