@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -113,6 +115,12 @@ Status lock_file(const File& file, Lock lock) {
     result = ::flock(file.fd(), (lock == Lock::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB);
   } while (result != 0 && errno == EINTR);
   return result == 0 ? Status::ok() : failed("cannot lock a file");
+}
+
+Result<bool> is_in_memory(const File& file) {
+  struct statfs filesystem;
+  if (::fstatfs(file.fd(), &filesystem) != 0) return failed("cannot ask for the file's filesystem");
+  return filesystem.f_type == TMPFS_MAGIC || filesystem.f_type == RAMFS_MAGIC;
 }
 
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {

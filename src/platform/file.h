@@ -80,6 +80,9 @@ Result<FileStamp> file_stamp(int fd);
 enum class Lock : uint8_t { kShared, kExclusive };
 Status lock_file(const File& file, Lock lock);
 
+// Whether the file is in memory, which a crash of the machine takes with it (tmpfs).
+Result<bool> is_in_memory(const File& file);
+
 // Allocates space without changing the file's size. EOPNOTSUPP where the filesystem cannot.
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes);
 

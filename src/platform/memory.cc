@@ -131,6 +131,23 @@ Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint6
   return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
 }
 
+Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing) {
+  int flags = MAP_FIXED;
+  switch (sharing) {
+    case Sharing::kShared:
+      flags |= MAP_SHARED;
+      break;
+    case Sharing::kPrivate:
+      flags |= MAP_PRIVATE | MAP_NORESERVE;
+      break;
+    case Sharing::kSynchronous:
+      flags |= MAP_SHARED_VALIDATE | MAP_SYNC;
+      break;
+  }
+  void* got = raw::mmap(address, bytes, PROT_READ | PROT_WRITE, flags, file.fd(), 0);
+  return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
+}
+
 Status release_at(void* address, uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   void* got = raw::mmap(address, bytes, PROT_NONE, kFlags, -1, 0);

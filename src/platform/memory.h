@@ -54,6 +54,10 @@ Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes
 // The same over a piece of a range the caller owns, whatever was there. Async-signal-safe unless it fails.
 Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                    Protection protection);
+// As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach persistent memory with the
+// processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such memory.
+enum class Sharing : uint8_t { kShared, kPrivate, kSynchronous };
+Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing);
 // Puts a piece of a reservation back to no access and no memory. Async-signal-safe unless it fails.
 Status release_at(void* address, uint64_t bytes);
 Status protect(void* address, uint64_t bytes, Protection protection);

@@ -1,0 +1,27 @@
+// What a persistent region holds, and whether it hangs together. Changes nothing.
+//
+// Threads: one; nobody else has the region. Cost: reads the logs, the table of chunks and the bytes of each object's state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "durable/recovery.h"
+
+namespace spw::durable {
+
+struct CheckReport {
+  uint64_t objects = 0, object_bytes = 0;  // allocated
+  uint64_t chunks = 0, free_chunks = 0, log_chunks = 0;
+  std::vector<std::string> roots;
+  // What the next to open it does: sections that it keeps though they were not history, and those that it undoes.
+  uint64_t sections_to_keep = 0, sections_to_undo = 0;
+  std::vector<std::string> problems;  // empty: none was found
+};
+
+// Of a region that needs no recovery, or before one: then objects and roots are those of sections that will be undone, too.
+CheckReport check_region(const RegionView& region, bool stores_leak);
+// Opens the file read-only, maps a copy of it that nobody else sees, and checks that. EWOULDBLOCK: it is in use; EILSEQ: it is no region.
+Result<CheckReport> check_file(const std::string& path);
+
+}  // namespace spw::durable

@@ -1,0 +1,252 @@
+#include "durable/objects.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace spw::durable {
+
+namespace {
+
+constexpr uint64_t kGrowBytesMin = kMiB;
+constexpr uint64_t kGrowShare = 8;  // by an eighth at least, so that a region that grows does so rarely
+
+// The smallest class that holds so many bytes; kClasses: none does.
+unsigned class_for(uint64_t bytes) {
+  return static_cast<unsigned>(std::lower_bound(std::begin(kObjectBytes), std::end(kObjectBytes), bytes) -
+                               std::begin(kObjectBytes));
+}
+
+}  // namespace
+
+Objects::Objects(const RegionView& region, uint64_t bytes, Persistence& domain, Grower& grower)
+    : region_(region), grower_(grower), writer_(domain.open_writer()), bytes_(bytes), classes_(kClasses) {
+  const uint64_t count = (bytes_ - region_.header().heap_offset) / kChunkBytes;
+  for (uint64_t chunk = 0; chunk < count;) {
+    const ChunkWord now = word(chunk);
+    uint64_t length = 1;
+    if (now.kind == ChunkKind::kObjects && now.size_class < kClasses) {
+      classes_[now.size_class].unscanned.insert(chunk);
+    } else if (now.kind == ChunkKind::kLarge && *region_.at(address_of(chunk)) != std::byte{0}) {
+      length = now.chunks;
+    } else {
+      // What a log had, what is left of a large object, or nothing.
+      give_chunks_back(chunk, 1);
+    }
+    chunk += std::max<uint64_t>(length, 1);
+  }
+}
+
+uint64_t Objects::address_of(uint64_t chunk) const {
+  return region_.header().base + region_.header().heap_offset + chunk * kChunkBytes;
+}
+uint64_t Objects::chunk_of(uint64_t address) const {
+  return (address - region_.header().base - region_.header().heap_offset) / kChunkBytes;
+}
+ChunkWord Objects::word(uint64_t chunk) const { return ChunkWord::of(region_.chunks()[chunk]); }
+
+uint64_t Objects::file_bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+Objects::Place Objects::place_of(uint64_t address) const {
+  const Header& header = region_.header();
+  if (address < header.base + header.heap_offset || address >= header.base + bytes_) return {};
+  const uint64_t chunk = chunk_of(address), begin = address_of(chunk);
+  const ChunkWord now = word(chunk);
+  if (now.kind == ChunkKind::kLarge && address == begin + kLargeOffset)
+    return {chunk, begin, now.chunks * kChunkBytes - kLargeOffset};
+  if (now.kind != ChunkKind::kObjects || now.size_class >= kClasses) return {};
+  const uint64_t first = begin + first_object_of(now.size_class), bytes = kObjectBytes[now.size_class];
+  if (address < first || (address - first) % bytes != 0) return {};
+  const uint64_t index = (address - first) / bytes;
+  if (index >= objects_of(now.size_class)) return {};
+  return {chunk, begin + index, bytes};
+}
+
+uint64_t Objects::size_of(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const Place place = place_of(address);
+  return place.state != 0 && *region_.at(place.state) != std::byte{0} ? place.bytes : 0;
+}
+
+Result<uint64_t> Objects::allocate(Slot& slot, uint64_t bytes, uint64_t stamp) {
+  const unsigned size_class = class_for(bytes);
+  uint64_t address = 0;
+  Place place;
+  {
+    std::lock_guard lock(mutex_);
+    auto taken = size_class < kClasses ? take_small(size_class) : take_large(bytes);
+    if (!taken) return taken.status();
+    address = *taken;
+    place = place_of(address);
+  }
+  if (Status status = slot.before_own_store(place.state, 1, stamp); !status) {
+    are_free({address});
+    return status;
+  }
+  *region_.at(place.state) = std::byte{1};
+  slot.is_fresh(address, place.bytes);
+  slot.allocated().push_back(address);
+  return address;
+}
+
+Status Objects::free(Slot& slot, uint64_t address, uint64_t stamp) {
+  Place place;
+  {
+    std::lock_guard lock(mutex_);
+    place = place_of(address);
+    if (place.state == 0) return Status::sentence(EINVAL, "no object of the persistent region begins at this address");
+    if (*region_.at(place.state) == std::byte{0})
+      return Status::sentence(EINVAL, "this object of the persistent region is free already");
+    const ChunkWord now = word(place.chunk);
+    if (now.kind == ChunkKind::kObjects && classes_[now.size_class].unscanned.erase(place.chunk) != 0)
+      scan(now.size_class, place.chunk);
+  }
+  if (Status status = slot.before_own_store(place.state, 1, stamp); !status) return status;
+  *region_.at(place.state) = std::byte{0};
+  slot.freed().push_back(address);
+  return {};
+}
+
+void Objects::are_free(const std::vector<uint64_t>& addresses) {
+  std::lock_guard lock(mutex_);
+  for (const uint64_t address : addresses) {
+    const Place place = place_of(address);
+    const ChunkWord now = word(place.chunk);
+    if (now.kind == ChunkKind::kObjects) {
+      classes_[now.size_class].free.push_back(address);
+    } else {
+      // A crash before this is durable leaves a large object whose byte says that it is free.
+      const uint64_t chunks = now.chunks;
+      if (!write_words(place.chunk, chunks, ChunkKind::kFree, 0)) continue;
+      give_chunks_back(place.chunk, chunks);
+    }
+  }
+}
+
+Result<uint64_t> Objects::take_small(unsigned size_class) {
+  Class& of = classes_[size_class];
+  while (of.free.empty() && !of.unscanned.empty()) {
+    const uint64_t chunk = *of.unscanned.begin();
+    of.unscanned.erase(of.unscanned.begin());
+    scan(size_class, chunk);
+  }
+  if (of.free.empty()) {
+    auto chunk = take_chunks(1);
+    if (!chunk) return chunk.status();
+    if (Status status = zero_states(address_of(*chunk), objects_of(size_class)); !status) return status;
+    if (Status status = write_words(*chunk, 1, ChunkKind::kObjects, static_cast<uint8_t>(size_class)); !status)
+      return status;
+    scan(size_class, *chunk);
+  }
+  const uint64_t address = of.free.back();
+  of.free.pop_back();
+  return address;
+}
+
+// The lowest address is handed out first, so that what is allocated together lies together.
+void Objects::scan(unsigned size_class, uint64_t chunk) {
+  const uint64_t begin = address_of(chunk);
+  for (uint64_t i = objects_of(size_class); i-- > 0;)
+    if (*region_.at(begin + i) == std::byte{0})
+      classes_[size_class].free.push_back(begin + first_object_of(size_class) + i * kObjectBytes[size_class]);
+}
+
+Result<uint64_t> Objects::take_large(uint64_t bytes) {
+  if (bytes > region_.header().capacity_bytes)
+    return Status::sentence(ENOSPC, "the persistent region's capacity is less than " + format_size(bytes));
+  const uint64_t chunks = (bytes + kLargeOffset + kChunkBytes - 1) / kChunkBytes;
+  auto first = take_chunks(chunks);
+  if (!first) return first.status();
+  if (Status status = zero_states(address_of(*first), 1); !status) return status;
+  if (Status status = write_words(*first, chunks, ChunkKind::kLarge, 0); !status) return status;
+  return address_of(*first) + kLargeOffset;
+}
+
+Result<Segment> Objects::take_segment(uint64_t bytes_min) {
+  std::lock_guard lock(mutex_);
+  const uint64_t chunks = (bytes_min + kChunkBytes - 1) / kChunkBytes;
+  auto first = take_chunks(chunks);
+  if (!first) return first.status();
+  if (Status status = write_words(*first, chunks, ChunkKind::kLog, 0); !status) return status;
+  return Segment{region_.at(address_of(*first)), chunks * kChunkBytes};
+}
+
+Result<uint64_t> Objects::take_chunks(uint64_t count) {
+  const auto fits = [count](const auto& run) { return run.second >= count; };
+  auto run = std::find_if(free_runs_.begin(), free_runs_.end(), fits);
+  if (run == free_runs_.end()) {
+    if (Status status = grow(count); !status) return status;
+    run = std::find_if(free_runs_.begin(), free_runs_.end(), fits);
+  }
+  const auto [first, length] = *run;
+  free_runs_.erase(run);
+  if (length > count) free_runs_.emplace(first + count, length - count);
+  return first;
+}
+
+Status Objects::grow(uint64_t chunks) {
+  const Header& header = region_.header();
+  const uint64_t most = round_down(header.capacity_bytes - header.heap_offset, kChunkBytes) + header.heap_offset;
+  const uint64_t wanted = bytes_ + chunks * kChunkBytes;
+  if (wanted > most)
+    return Status::sentence(ENOSPC, "the persistent region is full: its capacity of " +
+                                        format_size(header.capacity_bytes) + " was chosen when it was created");
+  const uint64_t step = round_up(std::max(kGrowBytesMin, bytes_ / kGrowShare), kChunkBytes);
+  uint64_t to = std::min(most, std::max(wanted, bytes_ + step));
+  Status status = grower_.grow_to(to);
+  if (!status && to > wanted) status = grower_.grow_to(to = wanted);
+  if (!status) return status;
+  const uint64_t first = (bytes_ - header.heap_offset) / kChunkBytes;
+  const uint64_t count = (to - bytes_) / kChunkBytes;
+  bytes_ = to;
+  give_chunks_back(first, count);
+  return {};
+}
+
+void Objects::give_chunks_back(uint64_t first, uint64_t count) {
+  auto next = free_runs_.lower_bound(first);
+  if (next != free_runs_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == first) {
+      first = before->first;
+      count += before->second;
+      free_runs_.erase(before);
+    }
+  }
+  if (next != free_runs_.end() && first + count == next->first) {
+    count += next->second;
+    free_runs_.erase(next);
+  }
+  free_runs_.emplace(first, count);
+}
+
+// The first word last: until it is there, nothing refers to the others. When they are given back it goes first.
+Status Objects::write_words(uint64_t chunk, uint64_t count, ChunkKind kind, uint8_t size_class) {
+  const auto put = [this](uint64_t at, ChunkWord value) {
+    std::atomic_ref(region_.chunks()[at]).store(value.word(), std::memory_order_relaxed);
+    writer_->write_back(&region_.chunks()[at], sizeof(uint64_t));
+  };
+  const ChunkWord head{kind, size_class, kind == ChunkKind::kFree ? 0 : static_cast<uint32_t>(count)};
+  const ChunkKind others = kind == ChunkKind::kFree ? ChunkKind::kFree : ChunkKind::kRest;
+  if (kind == ChunkKind::kFree) {
+    put(chunk, head);
+    if (Status status = writer_->fence(); !status) return status;
+  }
+  for (uint64_t i = 1; i < count; ++i) put(chunk + i, {others, 0, 0});
+  if (kind == ChunkKind::kFree) return writer_->fence();
+  if (count > 1)
+    if (Status status = writer_->fence(); !status) return status;
+  put(chunk, head);
+  return writer_->fence();
+}
+
+Status Objects::zero_states(uint64_t at, uint64_t bytes) {
+  std::memset(region_.at(at), 0, bytes);
+  writer_->write_back(region_.at(at), bytes);
+  return writer_->fence();
+}
+
+}  // namespace spw::durable

@@ -1,0 +1,54 @@
+// A persistent region that is open: recovered, and its parts put together.
+//
+// Threads: as its parts. Lifetime: closed by its destructor, when no section is open and no thread uses it.
+#pragma once
+
+#include "durable/objects.h"
+#include "durable/region_file.h"
+#include "durable/roots.h"
+#include "durable/sections.h"
+
+namespace spw::durable {
+
+class PersistentRegion {
+ public:
+  struct Options {
+    RegionFile::Options file;
+    CombinerOptions combiner;
+  };
+  static Result<std::unique_ptr<PersistentRegion>> open(const std::string& path, const Options& options);
+  // Of memory that holds a region of `view.bytes` already, with whoever makes it durable and grows it: for simulations. All of them
+  // outlive it.
+  static Result<std::unique_ptr<PersistentRegion>> attach(const RegionView& view, Persistence& domain, Grower& grower,
+                                                          const CombinerOptions& combiner);
+  // What threads stored outside of sections is durable. EBUSY: a section is open.
+  Status close();
+
+  uint64_t base() const { return view_->header().base; }
+  uint64_t capacity_bytes() const { return view_->header().capacity_bytes; }
+  bool contains(uintptr_t address) const { return address - base() < capacity_bytes(); }
+  const RegionView& view() const { return *view_; }
+  const Recovery& recovery() const { return recovery_; }
+  // Null for one that was attached.
+  const RegionFile* file() const { return file_.get(); }
+
+  Sections& sections() { return *sections_; }
+  Objects& objects() { return *objects_; }
+  Roots& roots() { return *roots_; }
+
+ private:
+  PersistentRegion() = default;
+  Status build(Persistence& domain, Grower& grower, const CombinerOptions& combiner);
+
+  std::unique_ptr<RegionFile> file_;
+  const RegionView* view_ = nullptr;
+  Recovery recovery_;
+  std::unique_ptr<Objects> objects_;
+  std::unique_ptr<Sections> sections_;
+  std::unique_ptr<Roots> roots_;
+};
+
+// Makes a region in zeroed memory at `mapped`, as create() does in a file.
+RegionView format_memory(std::byte* mapped, const LayoutOptions& layout, uint64_t heap_bytes);
+
+}  // namespace spw::durable

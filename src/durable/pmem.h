@@ -1,0 +1,13 @@
+// Persistent memory, or memory that stands for it (tmpfs, as in the paper's evaluation, section IV-A): lines are written back with the best
+// instruction that the processor has (clwb, clflushopt, clflush) and ordered by sfence.
+//
+// Threads: any. Errors: none; such memory has no failed writes.
+#pragma once
+
+#include "durable/persistence.h"
+
+namespace spw::durable {
+
+std::unique_ptr<Persistence> make_pmem();
+
+}  // namespace spw::durable

@@ -1,0 +1,173 @@
+#include "durable/region_file.h"
+
+#include <fcntl.h>
+
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "durable/block_writes.h"
+#include "durable/pmem.h"
+
+namespace spw::durable {
+
+namespace {
+
+// Where new regions go: addresses that neither the kernel, nor managed space, nor a sanitizer gives to others.
+constexpr uint64_t kAddressFirst = uint64_t{17} << 40, kAddressEnd = uint64_t{31} << 40;
+constexpr uint64_t kAddressStep = uint64_t{1} << 30;
+constexpr unsigned kAddressTries = 64;
+constexpr uint64_t kCapacityMin = 8 * kChunkBytes, kCapacityMax = uint64_t{1} << 42;
+constexpr uint64_t kSegmentMin = 1024, kSegmentMax = kGiB;
+
+Status not_a_region(const std::string& path, const std::string& why) {
+  return Status::sentence(EILSEQ, path + " is no persistent region of this version: " + why);
+}
+
+Status check_options(const LayoutOptions& layout) {
+  if (layout.slots == 0 || layout.slots > kSlotsMax)
+    return Status::sentence(EINVAL, "a persistent region has 1 to " + std::to_string(kSlotsMax) + " slots");
+  if (layout.capacity_bytes < kCapacityMin || layout.capacity_bytes > kCapacityMax)
+    return Status::sentence(EINVAL, "a persistent region's capacity is " + format_size(kCapacityMin) + " to " +
+                                        format_size(kCapacityMax));
+  if (layout.segment_bytes < kSegmentMin || layout.segment_bytes > kSegmentMax || layout.segment_bytes % 8 != 0)
+    return Status::sentence(EINVAL, "a slot's first log segment has " + format_size(kSegmentMin) + " to " +
+                                        format_size(kSegmentMax) + ", a multiple of 8 bytes");
+  return {};
+}
+
+Status write_header(const platform::File& file, const Header& header) {
+  alignas(kMmuPageBytes) std::byte page[kMmuPageBytes] = {};
+  std::memcpy(page, &header, sizeof header);
+  const iovec segment{page, sizeof page};
+  const int64_t written = platform::write_at(file.fd(), &segment, 1, 0);
+  if (written != static_cast<int64_t>(sizeof page))
+    return Status(written < 0 ? static_cast<int>(-written) : EIO, "cannot write a persistent region's header");
+  const int64_t error = platform::sync_all(file.fd());
+  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's header durable") : Status();
+}
+
+bool is_zero(const Header& header) {
+  static constexpr Header kZero{};
+  return std::memcmp(&header, &kZero, sizeof header) == 0;
+}
+
+}  // namespace
+
+Status check_header(const Header& header, uint64_t bytes, const std::string& path) {
+  if (header.magic != kMagic) return not_a_region(path, "it does not begin as one");
+  if (header.version != kVersion) return not_a_region(path, "it has version " + std::to_string(header.version));
+  if (header.checksum != checksum_of(header)) return not_a_region(path, "its header is damaged");
+  if (bytes < fixed_bytes(header))
+    return not_a_region(path, "it has " + format_size(bytes) + " where its header and logs alone take " +
+                                  format_size(fixed_bytes(header)));
+  return {};
+}
+
+Result<Header> read_header(const platform::File& file, const std::string& path) {
+  Header header{};
+  const iovec segment{&header, sizeof header};
+  const int64_t got = platform::read_at(file.fd(), &segment, 1, 0);
+  if (got < 0) return Status(static_cast<int>(-got), "cannot read " + path);
+  if (got < static_cast<int64_t>(sizeof header)) return not_a_region(path, "it is too short");
+  return header;
+}
+
+Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, const Options& options) {
+  std::unique_ptr<RegionFile> region(new RegionFile);
+  region->path_ = path;
+  auto file = platform::open_file(path, O_RDWR | (options.may_create ? O_CREAT : 0));
+  if (!file) return file.status();
+  region->file_ = std::move(*file);
+  if (Status status = platform::lock_file(region->file_, platform::Lock::kExclusive); !status)
+    return status.error() == EWOULDBLOCK
+               ? Status::sentence(EWOULDBLOCK, path + " is in use: another process has this persistent region open")
+               : status;
+  auto bytes = platform::file_size(region->file_);
+  if (!bytes) return bytes.status();
+  if (*bytes != 0) {
+    auto header = durable::read_header(region->file_, path);
+    if (!header) return header.status();
+    region->header_ = *header;
+  }
+  if (is_zero(region->header_)) {
+    if (!options.may_create) return not_a_region(path, "it is empty");
+    if (Status status = region->create(options); !status) return status;
+    bytes = platform::file_size(region->file_);
+    if (!bytes) return bytes.status();
+  }
+  if (Status status = check_header(region->header_, *bytes, path); !status) return status;
+  region->view_.bytes = *bytes;
+  if (Status status = region->map(options.domain); !status) return status;
+  return region;
+}
+
+Status RegionFile::create(const Options& options) {
+  if (Status status = check_options(options.layout); !status) return status;
+  LayoutOptions layout = options.layout;
+  layout.capacity_bytes = round_up(layout.capacity_bytes, kChunkBytes);
+  std::random_device random;
+  const auto draw = [&random] { return uint64_t{random()} << 32 | random(); };
+  const uint64_t places = (kAddressEnd - kAddressFirst - layout.capacity_bytes) / kAddressStep;
+  for (unsigned i = 0; layout.base == 0 && i < kAddressTries; ++i) {
+    const uint64_t base = kAddressFirst + draw() % places * kAddressStep;
+    if (platform::reserve_range(base, layout.capacity_bytes)) layout.base = base;
+  }
+  if (layout.base == 0)
+    return Status::sentence(ENOMEM, "no addresses are free for a persistent region of " +
+                                        format_size(layout.capacity_bytes));
+  header_ = make_header(layout, draw());
+  const uint64_t bytes = fixed_bytes(header_);
+  if (Status status = platform::allocate_space(file_, 0, bytes); !status && status.error() != EOPNOTSUPP) return status;
+  if (Status status = platform::set_file_size(file_, bytes); !status) return status;
+  if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
+    return Status(static_cast<int>(-error), "cannot make " + path_ + " durable");
+  was_created_ = true;
+  return write_header(file_, header_);
+}
+
+Status RegionFile::map(DomainKind wanted) {
+  auto range = platform::reserve_range(header_.base, header_.capacity_bytes);
+  if (!range) {
+    if (range.status().error() != EEXIST) return range.status();
+    char address[32];
+    std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(header_.base));
+    return Status::sentence(EEXIST, path_ + " has to be mapped at " + address + ", for " +
+                                        format_size(header_.capacity_bytes) +
+                                        ", and this process has something else there already");
+  }
+  range_ = std::move(*range);
+  view_.mapped = range_.data();
+  auto in_memory = platform::is_in_memory(file_);
+  if (!in_memory) return in_memory.status();
+  if (wanted != DomainKind::kBlock) {
+    if (platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kSynchronous) ||
+        (*in_memory &&
+         platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kShared))) {
+      kind_ = DomainKind::kPmem;
+      domain_ = make_pmem();
+      return {};
+    }
+    if (wanted == DomainKind::kPmem)
+      return Status::sentence(ENOTSUP, path_ + " is not on persistent memory (a DAX filesystem, or tmpfs in its place): stores "
+                                               "would be lost; use the domain block");
+  }
+  kind_ = DomainKind::kBlock;
+  domain_ = make_block_writes(file_, range_.data());
+  return platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kPrivate);
+}
+
+Status RegionFile::grow_to(uint64_t bytes) {
+  if (bytes <= view_.bytes) return {};
+  // With space behind it: where memory is the file's, a store to a page for which there is none would end the process.
+  if (Status status = platform::allocate_space(file_, view_.bytes, bytes - view_.bytes);
+      !status && status.error() != EOPNOTSUPP)
+    return status;
+  if (Status status = platform::set_file_size(file_, bytes); !status) return status;
+  if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
+    return Status(static_cast<int>(-error), "cannot make the new size of " + path_ + " durable");
+  view_.bytes = bytes;
+  return {};
+}
+
+}  // namespace spw::durable

@@ -1,0 +1,54 @@
+// The file behind a persistent region: creating it, its header, its lock, its mapping at the address that it names, and growth.
+//
+// Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping
+// A file is made in an order that leaves either a region or a header of zeros, which the next one to open it makes a region of.
+// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged), ENOTSUP (not on
+// such memory), and the filesystem's.
+#pragma once
+
+#include <string>
+
+#include "durable/objects.h"
+#include "platform/file.h"
+#include "platform/memory.h"
+
+namespace spw::durable {
+
+class RegionFile final : public Grower {
+ public:
+  struct Options {
+    DomainKind domain = DomainKind::kAuto;
+    bool may_create = true;
+    LayoutOptions layout;  // of a new one; base 0: an address is chosen
+  };
+  static Result<std::unique_ptr<RegionFile>> open(const std::string& path, const Options& options);
+
+  const RegionView& view() const { return view_; }
+  uint64_t bytes() const { return view_.bytes; }
+  Persistence& domain() { return *domain_; }
+  // kPmem or kBlock.
+  DomainKind domain_kind() const { return kind_; }
+  bool was_created() const { return was_created_; }
+
+  Status grow_to(uint64_t bytes) override;
+
+ private:
+  RegionFile() = default;
+  Status create(const Options& options);
+  Status map(DomainKind domain);
+
+  std::string path_;
+  platform::File file_;
+  Header header_{};
+  platform::Mapping range_;
+  RegionView view_;
+  std::unique_ptr<Persistence> domain_;
+  DomainKind kind_ = DomainKind::kAuto;
+  bool was_created_ = false;
+};
+
+// The checks of a header that need nothing else. `bytes`: of the file.
+Status check_header(const Header& header, uint64_t bytes, const std::string& path);
+Result<Header> read_header(const platform::File& file, const std::string& path);
+
+}  // namespace spw::durable

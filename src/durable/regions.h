@@ -1,0 +1,79 @@
+// The persistent regions of a process, and what its threads do in them: sections that begin and end with calls or with locks, and
+// stores.
+//
+// A thread's section begins with its outermost begin() or acquired lock, and ends when as many ends and releases have followed (locks may
+// be released in any order). In a region it takes part from its first store there, or from the first lock it takes that hands on what an
+// unfinished section has stored. A section is atomic in each region; not across regions, each of which has its own log.
+//
+// Threads: each has a Thread of its own, and gives it with every call. Regions are added and removed while nobody is in a section.
+// Limits: kRegionsMax.
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include "durable/lock_order.h"
+#include "durable/persistent_region.h"
+
+namespace spw::durable {
+
+inline constexpr unsigned kRegionsMax = 8;
+
+struct Thread {
+  unsigned depth = 0;  // begins and locks that have not ended
+  bool has_released = false;  // a lock, in the section that is open
+  uint64_t stamp = 1;
+  std::array<Slot*, kRegionsMax> slots{};
+};
+
+class Regions {
+ public:
+  // EMFILE: there are kRegionsMax.
+  Result<unsigned> add(std::unique_ptr<PersistentRegion> region);
+  // EBUSY: a section is open in it. Threads keep no slot of it.
+  Status remove(Thread& thread, unsigned region);
+  PersistentRegion* region(unsigned number) const { return regions_[number].load_acquire(); }
+  // kRegionsMax: it is in none.
+  unsigned find(uintptr_t address) const;
+  // From the lowest to the end of the highest; 0, 0: there is none.
+  struct Range {
+    uintptr_t first = 0;
+    uint64_t bytes = 0;
+  };
+  Range range() const;
+
+  void begin(Thread& thread) { ++thread.depth; }
+  // EPERM: none was begun.
+  Status end(Thread& thread);
+  // The lock was just acquired; is about to be released.
+  Status acquired(Thread& thread, const void* lock);
+  Status releasing(Thread& thread, const void* lock);
+  // The section's stores are put back, and it goes on until its end as if it had made none. EPERM: none is open. EBUSY: it has released
+  // a lock, so others may have seen them.
+  Status restore(Thread& thread);
+  // EFAULT: not all of it is in one region.
+  Status before_store(Thread& thread, uintptr_t address, size_t bytes);
+
+  Result<uint64_t> allocate(Thread& thread, unsigned region, uint64_t bytes);
+  Status free(Thread& thread, uintptr_t address);
+  Status set_root(Thread& thread, unsigned region, std::string_view name, uint64_t address);
+  // What the thread stored outside of sections is durable. EBUSY inside of one.
+  Status sync(Thread& thread);
+  // The thread ends. EBUSY: in a section, which will not become history.
+  Status ended(Thread& thread);
+
+ private:
+  // The thread's slot in a region, with a section open in it if the thread is in one.
+  Result<Slot*> join(Thread& thread, unsigned region);
+  Status end_sections(Thread& thread);
+  HandedOn unfinished(const Thread& thread) const;
+  template <class Work>
+  Status in_section(Thread& thread, unsigned region, Work work);
+
+  std::mutex mutex_;  // adding and removing
+  std::array<std::unique_ptr<PersistentRegion>, kRegionsMax> owned_;
+  std::array<Atomic<PersistentRegion*>, kRegionsMax> regions_{};
+  LockOrder locks_;
+};
+
+}  // namespace spw::durable
