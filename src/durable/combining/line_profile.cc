@@ -2,12 +2,25 @@
 
 namespace spw::durable {
 
-locality::MissRatioCurve LineProfile::curve(uint32_t size_max) const {
+void LineProfile::add_piece(std::vector<double>& flushes) const {
+  const auto size_max = static_cast<uint32_t>(flushes.size() - 1);
+  const locality::MissRatioCurve curve = piece_->finish().curve_of_small_sizes(size_max);
+  for (uint32_t size = 1; size <= size_max; ++size)
+    flushes[size] += static_cast<double>(piece_->accesses()) * curve.at(size);
+}
+
+void LineProfile::end_piece() {
+  add_piece(flushes_);
+  piece_.emplace(kScaleMax);
+}
+
+locality::MissRatioCurve LineProfile::curve() const {
   locality::MissRatioCurve curve;
   if (writes_ == 0) return curve;
-  const double changes = static_cast<double>(changes_.accesses()) / static_cast<double>(writes_);
-  const locality::MissRatioCurve of_changes = changes_.finish().curve_of_small_sizes(size_max);
-  for (uint32_t size = 1; size <= size_max; ++size) curve.add(size, changes * of_changes.at(size));
+  std::vector<double> flushes = flushes_;
+  add_piece(flushes);
+  for (uint32_t size = 1; size < flushes.size(); ++size)
+    curve.add(size, flushes[size] / static_cast<double>(writes_));
   return curve;
 }
 

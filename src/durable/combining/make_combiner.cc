@@ -7,7 +7,7 @@ namespace spw::durable {
 void AdaptiveCombiner::watch(Line line) {
   profile_->written(line);
   if (profile_->writes() < burst_writes_) return;
-  cache_.resize(choose_size(profile_->curve(cache_.capacity()), cache_.capacity()));
+  cache_.resize(choose_size(profile_->curve(), cache_.capacity()));
   profile_.reset();
 }
 

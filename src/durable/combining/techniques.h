@@ -103,7 +103,7 @@ class AdaptiveCombiner final : public WriteCombiner {
   AdaptiveCombiner(const CombinerOptions& options, LineFlusher& flusher)
       : burst_writes_(options.burst_writes),
         cache_(std::min(options.size_start, options.size_max), options.size_max, flusher),
-        profile_(std::make_unique<LineProfile>()) {}
+        profile_(std::make_unique<LineProfile>(options.size_max)) {}
 
   void written(Line line) override {
     cache_.written(line);
@@ -136,7 +136,7 @@ class NoCombiner final : public WriteCombiner {
 class ProfilingCombiner final : public WriteCombiner {
  public:
   ProfilingCombiner(std::unique_ptr<WriteCombiner> watched, uint32_t size_max)
-      : watched_(std::move(watched)), size_max_(size_max) {}
+      : watched_(std::move(watched)), size_max_(size_max), profile_(size_max) {}
 
   void written(Line line) override {
     profile_.written(line);
@@ -147,7 +147,7 @@ class ProfilingCombiner final : public WriteCombiner {
     watched_->end_section();
   }
   uint32_t size() const override { return watched_->size(); }
-  uint32_t profiled_size() const override { return choose_size(profile_.curve(size_max_), size_max_); }
+  uint32_t profiled_size() const override { return choose_size(profile_.curve(), size_max_); }
 
  private:
   std::unique_ptr<WriteCombiner> watched_;
