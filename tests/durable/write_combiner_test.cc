@@ -175,6 +175,18 @@ TEST(WriteCombiner, sections_that_share_their_lines_combine_nothing) {
     EXPECT_EQ(flushes_of(options, trace).size(), 6000u);
 }
 
+TEST(WriteCombiner, adaptive_and_profiles_see_no_reuse_across_a_sections_end) {
+  const std::vector<Line> section = {1, 2, kSectionEnd};
+  CombinerOptions options = adaptive(1000);
+  options.profiles = true;
+  FlushLog log;
+  const auto combiner = make_combiner(options, log);
+  for (int i = 0; i < 600; ++i) run(*combiner, section);
+  EXPECT_EQ(combiner->size(), 50u)
+      << "no size combines anything, so none is better; without the ends two lines would do";
+  EXPECT_EQ(combiner->profiled_size(), 50u);
+}
+
 TEST(WriteCombiner, adaptive_chooses_once_after_the_burst) {
   FlushLog log;
   const auto combiner = make_combiner(adaptive(5000), log);
