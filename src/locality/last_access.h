@@ -28,13 +28,17 @@ class LastAccess {
 
   uint64_t size() const { return size_; }
 
-  // Notes that `datum` is accessed at `time`; returns when it was before, 0 for never.
-  uint64_t exchange(Datum datum, uint64_t time) {
+  // Notes that `datum` is accessed at `time`; returns when it was before, 0 for never. What was before `oldest` counts as never, and
+  // its place is taken back when room is needed: a table of the accesses since then only has as many places as those need.
+  uint64_t exchange(Datum datum, uint64_t time, uint64_t oldest = 0) {
     SPW_CHECK(datum != kNone);
     Entry& entry = places_[place_of(datum)];
-    if (entry.datum == datum) return std::exchange(entry.time, time);
+    if (entry.datum == datum) {
+      const uint64_t before = std::exchange(entry.time, time);
+      return before >= oldest ? before : 0;
+    }
     entry = Entry{datum, time};
-    if (++size_ * 2 > places_.size()) rebuild(places_.size() * 2, [](const Entry&) { return true; });
+    if (++size_ * 2 > places_.size()) make_room(oldest);
     return 0;
   }
 
@@ -68,6 +72,14 @@ class LastAccess {
     size_t place = datum * uint64_t{0x9E3779B97F4A7C15u} >> (64 - std::countr_zero(places_.size()));
     while (places_[place].datum != datum && places_[place].datum != kNone) place = (place + 1) & mask;
     return place;
+  }
+
+  // At most a quarter of the places are taken afterwards, or a datum more, so this is rare even where little is forgotten.
+  void make_room(uint64_t oldest) {
+    size_t kept = 0;
+    for (const Entry& entry : places_) kept += entry.datum != kNone && entry.time >= oldest;
+    const size_t places = kept * 4 > places_.size() ? places_.size() * 2 : places_.size();
+    rebuild(places, [oldest](const Entry& entry) { return entry.time >= oldest; });
   }
 
   template <class Keep>

@@ -12,8 +12,13 @@
 // one from k = e on and once more from k = n - s + 1 on. So three histograms, of e - s, e and n - s + 1, summed up twice, give the
 // numerators for all k.
 //
+// An interval with e - s >= scale_max has no part in any of this for k <= scale_max, so a collector forgets an access after scale_max
+// others. It also forgets all accesses at the end of a failure-atomic section, as if the next section had other data (section III-B of
+// the paper renames them): what is flushed there is not there to be written again.
+//
 // Invariants: reuse(0) = reuse(1) = 0; reuse(k) <= reuse(k + 1) <= reuse(k) + 1; reuse(n) = n - data
-// Threads: one at a time. Memory: three words for each k up to scale_max, and a table of the data.
+// Threads: one at a time. Memory: for each k up to scale_max or the trace's length, 10 to 20 bytes, and 16 to 64 more for each datum among
+// scale_max accesses in a row (of one section).
 // Limits: only k <= scale_max are known, and of curves the sizes they lead to.
 #pragma once
 
@@ -28,7 +33,8 @@ namespace spw::locality {
 
 class TimescaleReuse {
  public:
-  // reuse(k) for 0 <= k <= min(scale_max, accesses); `counts`: the numerator of equation 1 for each of these k.
+  // reuse(k) for 0 <= k <= min(scale_max, accesses); `data`: the accesses that are no reuse, be it because the last
+  // access of the datum was scale_max or more accesses before; `counts`: the numerator of equation 1 for each of these k.
   TimescaleReuse(uint64_t accesses, uint64_t data, std::vector<uint64_t> counts)
       : accesses_(accesses), data_(data), counts_(std::move(counts)) {}
 
@@ -44,6 +50,10 @@ class TimescaleReuse {
   // Equation 3: the miss ratio at size k - reuse(k) is 1 - (reuse(k + 1) - reuse(k)). Not below the share of first accesses where the
   // trace is a whole run (`has_beginning`) rather than a piece out of the middle of one.
   MissRatioCurve curve(bool has_beginning = true) const;
+  // The same at the sizes 1, 2, ... size_max, for caches of so few data that each counts: the miss ratio of a size is that after the
+  // longest windows whose footprint fits, so a loop's drop stands at the loop's size and not spread around it. Windows longer than half
+  // of the trace are too few to tell anything. Of a piece of a trace.
+  MissRatioCurve curve_of_small_sizes(uint32_t size_max) const;
 
  private:
   uint64_t accesses_;
@@ -51,21 +61,32 @@ class TimescaleReuse {
   std::vector<uint64_t> counts_;
 };
 
-// Collects what TimescaleReuse is computed from, access by access, each in constant time.
+// Collects what TimescaleReuse is computed from, access by access, each in constant time (amortised).
 class ReuseCollector {
  public:
-  explicit ReuseCollector(uint64_t scale_max);
+  explicit ReuseCollector(uint64_t scale_max);  // at least 1
 
   void access(Datum datum);
+  // What was accessed until now is other data than what comes. In constant time.
+  void end_section() { section_began_ = accesses_ + 1; }
   uint64_t accesses() const { return accesses_; }
   TimescaleReuse finish() const;
+  uint64_t memory_bytes() const {
+    return last_.memory_bytes() + times_.capacity() * sizeof(uint64_t) + reuses_.capacity() +
+           begins_.capacity();
+  }
 
  private:
   const uint64_t scale_max_;
   uint64_t accesses_ = 0;
+  uint64_t data_ = 0;
+  uint64_t section_began_ = 1;  // the time of its first access
   LastAccess last_;
   std::vector<uint64_t> times_;  // [t]: reuse intervals with e - s = t
   std::vector<uint8_t> reuses_;  // [e]: whether the access at time e is a reuse
+  // Of the last scale_max accesses, a ring: whether the access begins a reuse interval. The latest one's place is `newest_`.
+  std::vector<uint8_t> begins_;
+  size_t newest_ = 0;
 };
 
 TimescaleReuse timescale_reuse(Trace trace, uint64_t scale_max = UINT64_MAX);

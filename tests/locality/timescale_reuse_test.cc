@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "locality/stack_distances.h"
 #include "traces.h"
 
 namespace spw::locality {
@@ -66,12 +67,81 @@ TEST(TimescaleReuse, a_loop_misses_all_until_it_fits) {
   EXPECT_NEAR(curve.at(50), 0.01, 1e-9) << "the first round misses";
 }
 
+TEST(TimescaleReuse, of_small_sizes_puts_a_loops_drop_at_its_size) {
+  std::vector<Datum> trace;
+  for (int i = 0; i < 5000; ++i) trace.push_back(static_cast<Datum>(i % 25));
+  for (const uint64_t scale_max : {uint64_t{26}, uint64_t{100}, UINT64_MAX}) {
+    const MissRatioCurve curve = timescale_reuse(trace, scale_max).curve_of_small_sizes(50);
+    EXPECT_NEAR(curve.at(24), 1, 1e-9) << scale_max;
+    EXPECT_NEAR(curve.at(25), 0, 1e-9) << scale_max;
+    EXPECT_EQ(curve.largest_size(), 50);
+  }
+}
+
+TEST(TimescaleReuse, of_small_sizes_is_the_exact_curve_of_a_random_trace) {
+  Rng rng(5);
+  const std::vector<Datum> trace = random_trace(rng, 200'000, 60);
+  const MissRatioCurve exact = exact_curve(trace),
+                       curve = timescale_reuse(trace, 2000).curve_of_small_sizes(50);
+  for (int size = 1; size <= 50; ++size) EXPECT_NEAR(curve.at(size), exact.at(size), 0.02) << size;
+}
+
+TEST(TimescaleReuse, of_small_sizes_of_next_to_nothing) {
+  for (const char* trace : {"", "a", "ab"})
+    EXPECT_DOUBLE_EQ(timescale_reuse(trace_of(trace)).curve_of_small_sizes(50).at(50), 1) << trace;
+}
+
+std::vector<Datum> with_names_of_their_own(Trace trace, const std::vector<size_t>& ends) {
+  std::vector<Datum> renamed;
+  uint64_t section = 0;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    while (section < ends.size() && ends[section] <= i) ++section;
+    renamed.push_back(section << 32 | trace[i]);
+  }
+  return renamed;
+}
+
 // Failure-atomic sections: no reuse across an end, so each section's data get names of their own.
 TEST(TimescaleReuse, of_renamed_sections_sees_no_reuse_between_them) {
   std::vector<Datum> trace;
   for (Datum section = 0; section < 100; ++section)
     for (const Datum line : {1u, 2u}) trace.push_back(section << 32 | line);
   EXPECT_DOUBLE_EQ(timescale_reuse(trace).curve().at(50), 1);
+}
+
+TEST(ReuseCollector, sections_are_as_if_renamed) {
+  Rng rng(3);
+  for (int round = 0; round < 100; ++round) {
+    const std::vector<Datum> trace = random_trace(rng, 1 + rng.below(150), 1 + rng.below(30));
+    const uint64_t scale_max = round % 3 == 0 ? trace.size() : 1 + rng.below(60);
+    ReuseCollector collector(scale_max);
+    std::vector<size_t> ends;
+    for (size_t i = 0; i < trace.size(); ++i) {
+      while (rng.below(20) == 0) {
+        collector.end_section();
+        ends.push_back(i);
+      }
+      collector.access(trace[i]);
+    }
+    const std::vector<Datum> renamed = with_names_of_their_own(trace, ends);
+    const TimescaleReuse reuse = collector.finish();
+    for (uint64_t k = 1; k <= reuse.scale_max(); ++k)
+      ASSERT_NEAR(reuse.reuse(k), reuse_by_hand(renamed, k), 1e-9) << k;
+    if (scale_max == trace.size())
+      ASSERT_EQ(reuse.data(), std::set<Datum>(renamed.begin(), renamed.end()).size());
+  }
+}
+
+TEST(ReuseCollector, memory_depends_on_the_scale_and_not_on_the_trace) {
+  constexpr uint64_t kScale = 1024;
+  for (const uint64_t section : {uint64_t{3}, uint64_t{500}, UINT64_MAX}) {
+    ReuseCollector collector(kScale);
+    for (uint64_t i = 0; i < 1'000'000; ++i) {
+      if (i % section == 0) collector.end_section();
+      collector.access(i);
+    }
+    EXPECT_LE(collector.memory_bytes(), kScale * (20 + 64)) << section;
+  }
 }
 
 }  // namespace
