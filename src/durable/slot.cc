@@ -100,13 +100,27 @@ Status Slot::append_old(uint64_t at, size_t bytes, uint64_t stamp) {
 }
 
 void Slot::note_written(uint64_t at, size_t bytes) {
+  if (bytes == 0) return;
   has_lines_ = true;
-  const uint64_t last = (at + bytes - 1) >> grain_shift_;
-  for (uint64_t grain = at >> grain_shift_; grain <= last; ++grain) combiner_->written(grain);
+  write_deferred();
+  announced_first_ = at >> grain_shift_;
+  announced_last_ = (at + bytes - 1) >> grain_shift_;
+  for (Line line = announced_first_; line <= announced_last_; ++line) combiner_->written(line);
+}
+
+void Slot::write_deferred() {
+  announced_first_ = 1;
+  announced_last_ = 0;
+  for (const Line line : deferred_) writer_->write_back(region_.at(line << grain_shift_), size_t{1} << grain_shift_);
+  deferred_.clear();
 }
 
 void Slot::flush(Line line) {
   add(lines_flushed_);
+  if (line >= announced_first_ && line <= announced_last_) {
+    deferred_.push_back(line);
+    return;
+  }
   writer_->write_back(region_.at(line << grain_shift_), size_t{1} << grain_shift_);
 }
 
@@ -117,6 +131,7 @@ Status Slot::depend_on(const Dependence& on, uint64_t stamp) {
 
 Status Slot::flush_lines() {
   if (!has_lines_) return {};
+  write_deferred();
   combiner_->end_section();
   for (const auto& [at, bytes] : own_stores_) writer_->write_back(region_.at(at), bytes);
   own_stores_.clear();

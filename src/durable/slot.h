@@ -8,6 +8,7 @@
 // A store in an open section: 1. what stands there goes to the log, unless this section has logged it; where stores leak, that is durable now;
 // 2. the caller stores; 3. the line is written back when the technique gives it up, at the latest by end(). end(): all lines are
 // durable, then either the slot's word makes the section history, or a record says that it is complete.
+// An announcement's lines are stored to after it: a line of it that the technique gives up at once waits for the next announcement, or the end.
 // A store outside of sections is not logged; its line is written back with those of the thread's next section, or by sync().
 //
 // Invariants: history_ <= completed_ <= section number; what the slot's word in the region says is history_
@@ -83,6 +84,7 @@ class Slot final : private LineFlusher {
  private:
   void flush(Line line) override;
   void note_written(uint64_t at, size_t bytes);
+  void write_deferred();
   Status log_old_bytes(uint64_t at, size_t bytes, uint64_t stamp);
   Status log_large(uint64_t at, size_t bytes, uint64_t stamp);
   Status append_old(uint64_t at, size_t bytes, uint64_t stamp);
@@ -98,6 +100,8 @@ class Slot final : private LineFlusher {
   uint64_t completed_;
   Atomic<uint64_t> history_;
   bool has_lines_ = false;
+  Line announced_first_ = 1, announced_last_ = 0;  // of the last announcement
+  std::vector<Line> deferred_;                     // of these, given up already
   std::vector<std::pair<uint64_t, size_t>> own_stores_;
   std::vector<Dependence> depends_on_;
   std::vector<uint64_t> freed_, allocated_;

@@ -131,7 +131,10 @@ class CrashKit {
     const Status status = regions_->before_store(thread, at, sizeof value);
     ASSERT_TRUE(status) << status.message();
     memory_.moment();
-    std::memcpy(reinterpret_cast<void*>(at), &value, sizeof value);
+    for (size_t done = 0; done < sizeof value; done += sizeof(uint64_t)) {
+      std::memcpy(reinterpret_cast<void*>(at + done), reinterpret_cast<const std::byte*>(&value) + done, sizeof(uint64_t));
+      if (done % kLineBytes == 0) memory_.stored(reinterpret_cast<void*>(at + done));
+    }
     memory_.stored(reinterpret_cast<void*>(at));
   }
 
@@ -191,8 +194,12 @@ class CrashKit {
   void write(unsigned t, unsigned which) {
     std::vector<Run>& order = order_[which];
     if (order.empty() || order.back().section != current_[t]) order.push_back({current_[t], ++last_value_});
-    Guarded* object = guarded(objects_[which]);
-    for (auto& line : object->lines) store(threads_[t], reinterpret_cast<uint64_t>(&line.value), order.back().value);
+    const uint64_t value = order.back().value;
+    if (rng_.below(2) == 0) {  // announced as one, stored line by line
+      store(threads_[t], objects_[which], Guarded{{{value, {}}, {value, {}}, {value, {}}}});
+    } else {
+      for (auto& line : guarded(objects_[which])->lines) store(threads_[t], reinterpret_cast<uint64_t>(&line.value), value);
+    }
     // The first lock guards the list, too.
     if (which == 0) rng_.below(2) == 0 || list()->head == 0 ? push(t, last_value_) : pop(t);
     note(t);
