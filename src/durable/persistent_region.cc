@@ -25,6 +25,7 @@ Status PersistentRegion::build(Persistence& domain, Grower& grower, const Combin
   auto recovery = recover(*view_, domain);
   if (!recovery) return recovery.status();
   recovery_ = *recovery;
+  grain_shift_ = domain.grain_shift();
   objects_ = std::make_unique<Objects>(*view_, view_->bytes, domain, grower);
   sections_ = std::make_unique<Sections>(*view_, domain, *objects_, *objects_, combiner);
   roots_ = std::make_unique<Roots>(*view_);

@@ -29,8 +29,7 @@ class PersistentRegion {
   bool contains(uintptr_t address) const { return address - base() < capacity_bytes(); }
   const RegionView& view() const { return *view_; }
   const Recovery& recovery() const { return recovery_; }
-  // Null for one that was attached.
-  const RegionFile* file() const { return file_.get(); }
+  uint64_t line_bytes() const { return uint64_t{1} << grain_shift_; }
 
   Sections& sections() { return *sections_; }
   Objects& objects() { return *objects_; }
@@ -43,6 +42,7 @@ class PersistentRegion {
   std::unique_ptr<RegionFile> file_;
   const RegionView* view_ = nullptr;
   Recovery recovery_;
+  unsigned grain_shift_ = 0;
   std::unique_ptr<Objects> objects_;
   std::unique_ptr<Sections> sections_;
   std::unique_ptr<Roots> roots_;

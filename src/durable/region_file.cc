@@ -13,8 +13,6 @@ namespace spw::durable {
 
 namespace {
 
-// Where new regions go: addresses that neither the kernel, nor managed space, nor a sanitizer gives to others.
-constexpr uint64_t kAddressFirst = uint64_t{17} << 40, kAddressEnd = uint64_t{31} << 40;
 constexpr uint64_t kAddressStep = uint64_t{1} << 30;
 constexpr unsigned kAddressTries = 64;
 constexpr uint64_t kCapacityMin = 8 * kChunkBytes, kCapacityMax = uint64_t{1} << 42;
@@ -138,6 +136,12 @@ Status RegionFile::map(DomainKind wanted) {
   }
   range_ = std::move(*range);
   view_.mapped = range_.data();
+  if (Status status = map_as(wanted); !status) return status;
+  // A forked child must not share what its parent's sections change.
+  return platform::advise(range_.data(), header_.capacity_bytes, platform::Advice::kDontFork);
+}
+
+Status RegionFile::map_as(DomainKind wanted) {
   auto in_memory = platform::is_in_memory(file_);
   if (!in_memory) return in_memory.status();
   if (wanted != DomainKind::kBlock) {

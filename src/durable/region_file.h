@@ -14,6 +14,9 @@
 
 namespace spw::durable {
 
+// Where new regions go: addresses that neither the kernel, nor managed space, nor a sanitizer gives to others.
+inline constexpr uint64_t kAddressFirst = uint64_t{17} << 40, kAddressEnd = uint64_t{31} << 40;
+
 class RegionFile final : public Grower {
  public:
   struct Options {
@@ -35,7 +38,8 @@ class RegionFile final : public Grower {
  private:
   RegionFile() = default;
   Status create(const Options& options);
-  Status map(DomainKind domain);
+  Status map(DomainKind wanted);
+  Status map_as(DomainKind wanted);
 
   std::string path_;
   platform::File file_;

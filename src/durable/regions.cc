@@ -12,6 +12,7 @@ Result<unsigned> Regions::add(std::unique_ptr<PersistentRegion> region) {
   *free = std::move(region);
   const auto number = static_cast<unsigned>(free - owned_.begin());
   regions_[number].store_release(free->get());
+  count_.store_release(std::max(count_.load_relaxed(), number + 1));
   return number;
 }
 
@@ -29,7 +30,8 @@ Status Regions::remove(Thread& thread, unsigned number) {
 }
 
 unsigned Regions::find(uintptr_t address) const {
-  for (unsigned i = 0; i < kRegionsMax; ++i)
+  const unsigned count = count_.load_acquire();
+  for (unsigned i = 0; i < count; ++i)
     if (const PersistentRegion* region = this->region(i); region != nullptr && region->contains(address)) return i;
   return kRegionsMax;
 }

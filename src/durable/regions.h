@@ -73,6 +73,7 @@ class Regions {
   std::mutex mutex_;  // adding and removing
   std::array<std::unique_ptr<PersistentRegion>, kRegionsMax> owned_;
   std::array<Atomic<PersistentRegion*>, kRegionsMax> regions_{};
+  Atomic<unsigned> count_{0};  // regions are below it
   LockOrder locks_;
 };
 

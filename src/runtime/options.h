@@ -35,6 +35,8 @@ inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 
 enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
 enum class Levels : uint8_t { kView, kAll, kPrivate, kDirect, kShared, kOwner };
+// The values of durable::Technique.
+enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone };
 enum class Curve : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
 enum class Faults : uint8_t { kThreads, kSignals };
@@ -74,6 +76,9 @@ struct Options {
   Flush flush = Flush::kDirect;
   uint64_t dirty_percent = 0;
   uint64_t flush_after_s = 0;
+  Durable durable = Durable::kAdaptive;
+  uint64_t durable_lines = 0;
+  uint64_t durable_burst = 0;
   Curve curve = Curve::kOff;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;

@@ -15,6 +15,7 @@
 #include "front/interpose/fault_signal.h"
 #include "front/interpose/shadow.h"
 #include "front/interpose/signal_lock.h"
+#include "runtime/durable_process.h"
 #include "runtime/engine_choice.h"
 #include "runtime/fatal.h"
 #include "runtime/fault_handler.h"
@@ -61,6 +62,7 @@ void after_fork_in_child() {
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
   interpose::use_file_calls(nullptr);
+  DurableProcess::forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
 }
 
@@ -148,6 +150,10 @@ __attribute__((destructor)) void process_ends() {
 
 }  // namespace
 
+const Options& process_options() {
+  if (g_options == nullptr) read_options();
+  return *g_options;
+}
 Runtime* current_runtime() { return g_runtime.load_acquire(); }
 
 Status override_option(std::string_view name, std::string_view value) {

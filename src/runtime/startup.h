@@ -17,6 +17,8 @@ Runtime* ensure_runtime();
 // An option as if its variable had been set, over what the environment says. EBUSY once there is a runtime; EINVAL when there
 // is no such option or it does not take the value, or the options together cannot be.
 Status override_option(std::string_view name, std::string_view value);
+// As they are: what the environment says, and what was set over it.
+const Options& process_options();
 // The runtime if there is one.
 Runtime* current_runtime();
 

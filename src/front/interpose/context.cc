@@ -1,10 +1,13 @@
 #include "front/interpose/context.h"
 
+#include "front/interpose/lock_watch.h"
+
 namespace spw::interpose {
 
 namespace detail {
 
 Atomic<const InterposeContext*> context{nullptr};
+Atomic<const LockWatch*> lock_watch{nullptr};
 Atomic<bool> in_place{false};
 Atomic<bool> forked{false};
 Atomic<bool> kernel_reaches{false};

@@ -11,6 +11,7 @@
 
 #include "front/interpose/entry.h"
 #include "front/interpose/native_argument.h"
+#include "front/interpose/lock_watch.h"
 #include "front/interpose/waits.h"
 
 using namespace spw::interpose;
@@ -27,18 +28,19 @@ SPW_ENTRY int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   return real().pthread_mutex_destroy(in_frame(mutex));
 }
 SPW_ENTRY int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return real().pthread_mutex_lock(in_frame(mutex));
+  return noted(real().pthread_mutex_lock(in_frame(mutex)), mutex);
 }
 SPW_ENTRY int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  return real().pthread_mutex_trylock(in_frame(mutex));
+  return noted(real().pthread_mutex_trylock(in_frame(mutex)), mutex);
 }
 SPW_ENTRY int pthread_mutex_timedlock(pthread_mutex_t* mutex, Deadline until) noexcept {
-  return real().pthread_mutex_timedlock(in_frame(mutex), Native(until));
+  return noted(real().pthread_mutex_timedlock(in_frame(mutex), Native(until)), mutex);
 }
 SPW_ENTRY int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, Deadline until) noexcept {
-  return real().pthread_mutex_clocklock(in_frame(mutex), clock, Native(until));
+  return noted(real().pthread_mutex_clocklock(in_frame(mutex), clock, Native(until)), mutex);
 }
 SPW_ENTRY int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  note_releasing(mutex);
   return real().pthread_mutex_unlock(in_frame(mutex));
 }
 SPW_ENTRY int pthread_mutex_getprioceiling(const pthread_mutex_t* mutex, int* ceiling) noexcept {
@@ -48,7 +50,20 @@ SPW_ENTRY int pthread_mutex_setprioceiling(pthread_mutex_t* mutex, int ceiling, 
   return real().pthread_mutex_setprioceiling(in_frame(mutex), ceiling, Native(before));
 }
 
-// Condition variables.
+// Condition variables. Who waits has released the mutex, and has it again when the wait is over, however it ends (a cancellation, too).
+namespace {
+class WhileWaiting {
+ public:
+  explicit WhileWaiting(const void* mutex) : mutex_(mutex) { note_releasing(mutex); }
+  ~WhileWaiting() { note_acquired(mutex_); }
+  WhileWaiting(const WhileWaiting&) = delete;
+  WhileWaiting& operator=(const WhileWaiting&) = delete;
+
+ private:
+  const void* const mutex_;
+};
+}  // namespace
+
 SPW_ENTRY int pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* kind) noexcept {
   return real().pthread_cond_init(in_frame(condition), Native(kind));
 }
@@ -56,13 +71,16 @@ SPW_ENTRY int pthread_cond_destroy(pthread_cond_t* condition) noexcept {
   return real().pthread_cond_destroy(in_frame(condition));
 }
 SPW_ENTRY int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  const WhileWaiting waiting(mutex);
   return real().pthread_cond_wait(in_frame(condition), in_frame(mutex));
 }
 SPW_ENTRY int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, Deadline until) {
+  const WhileWaiting waiting(mutex);
   return real().pthread_cond_timedwait(in_frame(condition), in_frame(mutex), Native(until));
 }
 SPW_ENTRY int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                      Deadline until) {
+  const WhileWaiting waiting(mutex);
   return real().pthread_cond_clockwait(in_frame(condition), in_frame(mutex), clock, Native(until));
 }
 SPW_ENTRY int pthread_cond_signal(pthread_cond_t* condition) noexcept {
@@ -80,30 +98,31 @@ SPW_ENTRY int pthread_rwlock_destroy(pthread_rwlock_t* lock) noexcept {
   return real().pthread_rwlock_destroy(in_frame(lock));
 }
 SPW_ENTRY int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  return real().pthread_rwlock_rdlock(in_frame(lock));
+  return noted(real().pthread_rwlock_rdlock(in_frame(lock)), lock);
 }
 SPW_ENTRY int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
-  return real().pthread_rwlock_tryrdlock(in_frame(lock));
+  return noted(real().pthread_rwlock_tryrdlock(in_frame(lock)), lock);
 }
 SPW_ENTRY int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, Deadline until) noexcept {
-  return real().pthread_rwlock_timedrdlock(in_frame(lock), Native(until));
+  return noted(real().pthread_rwlock_timedrdlock(in_frame(lock), Native(until)), lock);
 }
 SPW_ENTRY int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock, Deadline until) noexcept {
-  return real().pthread_rwlock_clockrdlock(in_frame(lock), clock, Native(until));
+  return noted(real().pthread_rwlock_clockrdlock(in_frame(lock), clock, Native(until)), lock);
 }
 SPW_ENTRY int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  return real().pthread_rwlock_wrlock(in_frame(lock));
+  return noted(real().pthread_rwlock_wrlock(in_frame(lock)), lock);
 }
 SPW_ENTRY int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
-  return real().pthread_rwlock_trywrlock(in_frame(lock));
+  return noted(real().pthread_rwlock_trywrlock(in_frame(lock)), lock);
 }
 SPW_ENTRY int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, Deadline until) noexcept {
-  return real().pthread_rwlock_timedwrlock(in_frame(lock), Native(until));
+  return noted(real().pthread_rwlock_timedwrlock(in_frame(lock), Native(until)), lock);
 }
 SPW_ENTRY int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock, Deadline until) noexcept {
-  return real().pthread_rwlock_clockwrlock(in_frame(lock), clock, Native(until));
+  return noted(real().pthread_rwlock_clockwrlock(in_frame(lock), clock, Native(until)), lock);
 }
 SPW_ENTRY int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  note_releasing(lock);
   return real().pthread_rwlock_unlock(in_frame(lock));
 }
 
@@ -122,12 +141,13 @@ SPW_ENTRY int pthread_spin_init(pthread_spinlock_t* lock, int is_shared) noexcep
   return real().pthread_spin_init(in_frame(lock), is_shared);
 }
 SPW_ENTRY int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
-  return real().pthread_spin_lock(in_frame(lock));
+  return noted(real().pthread_spin_lock(in_frame(lock)), const_cast<const int*>(lock));
 }
 SPW_ENTRY int pthread_spin_trylock(pthread_spinlock_t* lock) noexcept {
-  return real().pthread_spin_trylock(in_frame(lock));
+  return noted(real().pthread_spin_trylock(in_frame(lock)), const_cast<const int*>(lock));
 }
 SPW_ENTRY int pthread_spin_unlock(pthread_spinlock_t* lock) noexcept {
+  note_releasing(const_cast<const int*>(lock));
   return real().pthread_spin_unlock(in_frame(lock));
 }
 
@@ -159,18 +179,23 @@ InFrame<mtx_t> mutex_in_frame(mtx_t* mutex) {
 
 SPW_ENTRY int mtx_init(mtx_t* mutex, int kind) { return real().mtx_init(mutex_in_frame(mutex), kind); }
 SPW_ENTRY void mtx_destroy(mtx_t* mutex) { real().mtx_destroy(mutex_in_frame(mutex)); }
-SPW_ENTRY int mtx_lock(mtx_t* mutex) { return real().mtx_lock(mutex_in_frame(mutex)); }
-SPW_ENTRY int mtx_trylock(mtx_t* mutex) { return real().mtx_trylock(mutex_in_frame(mutex)); }
+SPW_ENTRY int mtx_lock(mtx_t* mutex) { return noted(real().mtx_lock(mutex_in_frame(mutex)), mutex); }
+SPW_ENTRY int mtx_trylock(mtx_t* mutex) { return noted(real().mtx_trylock(mutex_in_frame(mutex)), mutex); }
 SPW_ENTRY int mtx_timedlock(mtx_t* mutex, Deadline until) {
-  return real().mtx_timedlock(mutex_in_frame(mutex), Native(until));
+  return noted(real().mtx_timedlock(mutex_in_frame(mutex), Native(until)), mutex);
 }
-SPW_ENTRY int mtx_unlock(mtx_t* mutex) { return real().mtx_unlock(mutex_in_frame(mutex)); }
+SPW_ENTRY int mtx_unlock(mtx_t* mutex) {
+  note_releasing(mutex);
+  return real().mtx_unlock(mutex_in_frame(mutex));
+}
 SPW_ENTRY int cnd_init(cnd_t* condition) { return real().cnd_init(in_frame(condition)); }
 SPW_ENTRY void cnd_destroy(cnd_t* condition) { real().cnd_destroy(in_frame(condition)); }
 SPW_ENTRY int cnd_wait(cnd_t* condition, mtx_t* mutex) {
+  const WhileWaiting waiting(mutex);
   return real().cnd_wait(in_frame(condition), mutex_in_frame(mutex));
 }
 SPW_ENTRY int cnd_timedwait(cnd_t* condition, mtx_t* mutex, Deadline until) {
+  const WhileWaiting waiting(mutex);
   return real().cnd_timedwait(in_frame(condition), mutex_in_frame(mutex), Native(until));
 }
 SPW_ENTRY int cnd_signal(cnd_t* condition) { return real().cnd_signal(in_frame(condition)); }

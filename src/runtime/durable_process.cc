@@ -1,0 +1,152 @@
+#include "runtime/durable_process.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "abi/durable.h"
+#include "base/in_runtime.h"
+#include "durable/region_file.h"
+#include "front/interpose/lock_watch.h"
+#include "runtime/fatal.h"
+#include "runtime/options.h"
+#include "runtime/startup.h"
+
+struct spw_durable_range __spw_durable_range_v1;
+
+namespace spw::runtime {
+
+namespace {
+
+Atomic<DurableProcess*> g_process{nullptr};
+Atomic<bool> g_forked{false};
+thread_local durable::Thread t_thread;
+thread_local bool t_is_known = false;
+
+[[noreturn]] void stop(const Status& status) {
+  fatal(kExitFailure, "a durable section cannot go on: " + status.message() +
+                          "; what had been committed is safe, and this section is undone when the region is opened again");
+}
+
+constexpr interpose::LockWatch kWatch{
+    [](const void* lock) { g_process.load_acquire()->acquired(lock); },
+    [](const void* lock) { g_process.load_acquire()->releasing(lock); }};
+
+void thread_ended(void*) {
+  InRuntime guard;
+  DurableProcess* process = g_process.load_acquire();
+  if (process == nullptr || g_forked.load_relaxed()) return;
+  if (Status status = process->regions().ended(t_thread); !status)
+    warn("a thread ended inside of a durable section, which will be undone");
+}
+
+Result<durable::CombinerOptions> combiner_of(const DurableProcess::Settings& settings) {
+  const Options& options = process_options();
+  durable::CombinerOptions defaults;
+  defaults.technique = static_cast<durable::Technique>(options.durable);
+  defaults.fixed_size = static_cast<uint32_t>(options.durable_lines);
+  defaults.burst_writes = settings.burst_stores != 0 ? settings.burst_stores : options.durable_burst;
+  defaults.profiles = settings.profiles;
+  if (settings.technique.empty()) return defaults;
+  return durable::parse_technique(settings.technique, defaults);
+}
+
+}  // namespace
+
+DurableProcess::DurableProcess() { pthread_key_create(&key_, &thread_ended); }
+
+DurableProcess& DurableProcess::get() {
+  static DurableProcess* const process = [] {
+    auto* made = new DurableProcess;  // threads may use it until the process is gone
+    g_process.store_release(made);
+    return made;
+  }();
+  return *process;
+}
+
+DurableProcess* DurableProcess::current() { return g_process.load_acquire(); }
+
+durable::Thread& DurableProcess::this_thread() {
+  if (!t_is_known) {
+    t_is_known = true;
+    pthread_setspecific(key_, this);
+  }
+  return t_thread;
+}
+
+Result<unsigned> DurableProcess::open(const std::string& path, const Settings& settings) {
+  if (g_forked.load_relaxed()) return Status::sentence(ECHILD, "a forked child cannot use persistent regions");
+  durable::PersistentRegion::Options options;
+  if (settings.domain == "pmem")
+    options.file.domain = durable::DomainKind::kPmem;
+  else if (settings.domain == "block")
+    options.file.domain = durable::DomainKind::kBlock;
+  else if (!settings.domain.empty() && settings.domain != "auto")
+    return Status::sentence(EINVAL, "domain \"" + settings.domain + "\": it is auto, pmem or block");
+  auto combiner = combiner_of(settings);
+  if (!combiner) return combiner.status();
+  options.combiner = *combiner;
+  options.file.may_create = !settings.must_exist;
+  if (settings.capacity_bytes != 0) options.file.layout.capacity_bytes = settings.capacity_bytes;
+  if (settings.threads != 0) options.file.layout.slots = settings.threads;
+  std::lock_guard lock(mutex_);
+  auto region = durable::PersistentRegion::open(path, options);
+  if (!region) return region.status();
+  auto number = regions_.add(std::move(*region));
+  if (!number) return number.status();
+  ++open_;
+  publish_range();
+  interpose::set_lock_watch(&kWatch);
+  return number;
+}
+
+Status DurableProcess::close(unsigned region) {
+  std::lock_guard lock(mutex_);
+  if (Status status = regions_.remove(this_thread(), region); !status) return status;
+  --open_;
+  publish_range();
+  return {};
+}
+
+// As abi/durable.h has it: while any region is open `first` stays, and `bytes` only grows.
+void DurableProcess::publish_range() {
+  spw_durable_range& range = __spw_durable_range_v1;
+  const durable::Regions::Range now = regions_.range();
+  const uint64_t bytes = open_ == 0 ? 0 : now.first + now.bytes - durable::kAddressFirst;
+  std::atomic_ref(range.first).store(durable::kAddressFirst, std::memory_order_release);
+  const uint64_t before = std::atomic_ref(range.bytes).load(std::memory_order_relaxed);
+  std::atomic_ref(range.bytes).store(open_ == 0 ? 0 : std::max(before, bytes), std::memory_order_release);
+  if (open_ == 0) interpose::set_lock_watch(nullptr);
+}
+
+void DurableProcess::acquired(const void* lock) {
+  InRuntime guard;
+  if (g_forked.load_relaxed()) return;
+  if (Status status = regions_.acquired(this_thread(), lock); !status) stop(status);
+}
+
+void DurableProcess::releasing(const void* lock) {
+  InRuntime guard;
+  if (g_forked.load_relaxed()) return;
+  if (Status status = regions_.releasing(this_thread(), lock); !status) stop(status);
+}
+
+void DurableProcess::before_store(uintptr_t address, size_t bytes) {
+  InRuntime guard;
+  if (bytes == 0 || regions_.find(address) == durable::kRegionsMax) return;
+  if (Status status = regions_.before_store(this_thread(), address, bytes); !status) stop(status);
+}
+
+void DurableProcess::forked() {
+  g_forked.store_relaxed(true);
+  interpose::set_lock_watch(nullptr);
+  __spw_durable_range_v1.bytes = 0;
+}
+
+}  // namespace spw::runtime
+
+// Called by code that the pass has instrumented, by way of the entry point that keeps its registers.
+extern "C" __attribute__((visibility("hidden"))) void spw_durable_before_store(void* address, size_t bytes) {
+  if (spw::runtime::DurableProcess* process = spw::runtime::DurableProcess::current())
+    process->before_store(reinterpret_cast<uintptr_t>(address), bytes);
+}
