@@ -282,7 +282,8 @@ TEST_P(DurableTest, roots_are_found_replaced_and_removed) {
   EXPECT_EQ(spw_durable_set_root(region_, "one", nullptr), 0);
   EXPECT_EQ(spw_durable_root(region_, "one"), nullptr);
   for (int i = 0; i < 256; ++i)
-    ASSERT_EQ(spw_durable_set_root(region_, ("r" + std::to_string(i)).c_str(), object), 0) << spw_error_message();
+    ASSERT_EQ(spw_durable_set_root(region_, ("r" + std::to_string(i)).c_str(), object), 0)
+        << spw_error_message();
   EXPECT_EQ(spw_durable_set_root(region_, "one more", object), -ENOSPC);
 }
 
@@ -310,7 +311,8 @@ TEST_P(DurableTest, an_address_that_is_taken_is_an_error_that_names_it) {
   void* at = spw_durable_alloc(region_, 16);
   const auto base = reinterpret_cast<uintptr_t>(at) & ~((uintptr_t{1} << 30) - 1);
   close();
-  void* other = mmap(reinterpret_cast<void*>(base), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* other = mmap(reinterpret_cast<void*>(base), 4096, PROT_READ,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(other, reinterpret_cast<void*>(base));
   spw_durable* region = nullptr;
   EXPECT_EQ(spw_durable_open(path_.c_str(), &options_, &region), -EEXIST);

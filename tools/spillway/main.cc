@@ -113,7 +113,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
   CLI::App* stats = app.add_subcommand("stats", "show a report that --stats=FILE wrote");
   stats->add_option("FILE", arguments.stats_file, "the report")->required();
   CLI::App* check = app.add_subcommand("check", "check a file of durable sections, and say what it holds");
-  check->add_option("FILE", arguments.region_file, "a persistent region that no program has open")->required();
+  check->add_option("FILE", arguments.region_file, "a persistent region that no program has open")
+      ->required();
   CLI::App* top = app.add_subcommand("top", "watch a running program: hits, misses, disk, memory");
   top->add_option("PID", arguments.top.process, "its process id; not needed while only one runs");
   top->add_option("--interval", arguments.top.interval_s, "seconds between two looks [1]")
