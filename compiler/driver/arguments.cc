@@ -183,8 +183,10 @@ void choose_engine(Arguments& result, string_view name) {
     result.engine = Engine::kMapped;
   else if (name == "translated")
     result.engine = Engine::kTranslated;
+  else if (name == "none")
+    result.engine = Engine::kNone;
   else
-    refuse(result, "-fspillway-engine=" + std::string(name) + " is none: mapped or translated");
+    refuse(result, "-fspillway-engine=" + std::string(name) + " is unknown: mapped, translated or none");
 }
 
 // An option that takes no part in the order of inputs. False: not one of ours, keep it.
@@ -197,6 +199,10 @@ bool take_own(Arguments& result, string_view argument) {
     result.count_hits = true;
   else if (argument == "-fno-spillway-count")
     result.count_hits = false;
+  else if (argument == "-fspillway-durable")
+    result.durable = true;
+  else if (argument == "-fno-spillway-durable")
+    result.durable = false;
   else if (auto engine = value_of(argument, "-fspillway-engine="))
     choose_engine(result, *engine);
   else if (argument == "--spillway-help")

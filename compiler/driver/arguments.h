@@ -14,7 +14,7 @@ namespace spw::driver {
 
 enum class Lto { kNone, kFull, kThin };
 
-enum class Engine { kTranslated, kMapped };
+enum class Engine { kTranslated, kMapped, kNone };
 // What code is written for when nothing is said.
 inline constexpr Engine kEngineDefault = Engine::kMapped;
 
@@ -23,6 +23,7 @@ struct Arguments {
   bool instrument = true;          // -fno-spillway takes it away
   Engine engine = kEngineDefault;  // -fspillway-engine=
   bool count_hits = false;         // -fspillway-count
+  bool durable = false;            // -fspillway-durable
   bool help = false;               // --spillway-help
   bool version = false;            // --spillway-version
   bool cc1 = false;                // clang talking to itself: nothing is added

@@ -17,15 +17,27 @@ void append_pass_option(Words& words, const std::string& option) {
   append(words, {"-Xclang", "-mllvm", "-Xclang", option});
 }
 
+const char* engine_option(Engine engine) {
+  switch (engine) {
+    case Engine::kTranslated:
+      return "-spw-engine=translated";
+    case Engine::kMapped:
+      return "-spw-engine=mapped";
+    case Engine::kNone:
+      break;
+  }
+  return "-spw-engine=none";
+}
+
 // Through -Xclang, because only the compiler proper loads the plugin: the assembler would not know its
 // options. -load makes the options known before they are read; -fpass-plugin alone comes too late.
 void append_compile_options(Words& words, const Arguments& arguments, const std::string& plugin) {
   append(words, {"-fpass-plugin=" + plugin, "-Xclang", "-load", "-Xclang", plugin});
-  append_pass_option(words,
-                     arguments.engine == Engine::kMapped ? "-spw-engine=mapped" : "-spw-engine=translated");
+  append_pass_option(words, engine_option(arguments.engine));
   // The linker's plugin has no options: the modules tell it the engine.
   if (arguments.lto != Lto::kNone) append_pass_option(words, "-spw-mark-engine");
   if (arguments.count_hits) append_pass_option(words, "-spw-count");
+  if (arguments.durable) append_pass_option(words, "-spw-durable");
 }
 
 void append_link_options(Words& words, const Arguments& arguments, const Places& places,
@@ -42,8 +54,8 @@ void append_link_options(Words& words, const Arguments& arguments, const Places&
 }  // namespace
 
 std::optional<std::string> conflict(const Arguments& arguments) {
-  if (arguments.count_hits && arguments.engine == Engine::kMapped)
-    return "-fspillway-count counts translations, which the mapped engine does not make; add "
+  if (arguments.count_hits && arguments.engine != Engine::kTranslated)
+    return "-fspillway-count counts translations, which only the translated engine makes; add "
            "-fspillway-engine=translated";
   if (arguments.lto == Lto::kNone) return std::nullopt;
   if (arguments.linker && !is_lld(*arguments.linker))

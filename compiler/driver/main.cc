@@ -22,7 +22,8 @@ constexpr const char* kHelp = R"(spillway-clang, spillway-clang++: clang that in
 They take every option of clang, compile with the Spillway pass and link with libspillway. Of their own:
 
   -fno-spillway        compile and link as plain clang would
-  -fspillway-engine=E  write code for the engine E: mapped (the default) or translated
+  -fspillway-engine=E  write code for the engine E: mapped (the default) or translated; or none, which manages no memory
+  -fspillway-durable   announce stores to persistent memory, for durable sections; with any engine
   -fspillway-count     count translations that the direct SATC answers (slower; see --stats)
   --spillway-version   the version, the clang it runs and the pass it loads
   --spillway-help      this text

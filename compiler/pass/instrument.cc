@@ -6,6 +6,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/TargetParser/Triple.h"
 #include "pass/block_loops.h"
+#include "pass/durable/durable_module.h"
 #include "pass/eligible_functions.h"
 #include "pass/hints/mapped_module.h"
 #include "pass/library_code.h"
@@ -244,12 +245,26 @@ void instrument_for_translated(Module& module, FunctionAnalysisManager& analyses
 }
 
 // With link-time optimisation the engine is chosen where a module is compiled and the code is written where it is linked:
-// this flag of the module tells the one to the other.
+// these flags of the module tell the one to the other. A module that is linked from several announces stores if one of them was to.
 constexpr const char* kEngineFlag = "spillway.engine";
+constexpr const char* kDurableFlag = "spillway.durable";
 
 Engine engine_of(const Module& module) {
   const auto* flag = mdconst::extract_or_null<ConstantInt>(module.getModuleFlag(kEngineFlag));
   return flag ? static_cast<Engine>(flag->getZExtValue()) : opt_engine;
+}
+
+bool is_durable(const Module& module) { return opt_durable || module.getModuleFlag(kDurableFlag); }
+
+void instrument_for(Engine engine, Module& module, FunctionAnalysisManager& analyses) {
+  switch (engine) {
+    case Engine::kTranslated:
+      return instrument_for_translated(module, analyses);
+    case Engine::kMapped:
+      return instrument_for_mapped(module, analyses);
+    case Engine::kNone:
+      return;
+  }
 }
 
 }  // namespace
@@ -258,6 +273,7 @@ PreservedAnalyses MarkEnginePass::run(Module& module, ModuleAnalysisManager&) {
   auto* engine =
       ConstantInt::get(Type::getInt32Ty(module.getContext()), static_cast<uint32_t>(opt_engine.getValue()));
   module.setModuleFlag(Module::Error, kEngineFlag, ConstantAsMetadata::get(engine));
+  if (opt_durable) module.addModuleFlag(Module::Max, kDurableFlag, 1);
   return PreservedAnalyses::all();
 }
 
@@ -270,12 +286,13 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
   const Engine engine = engine_of(module);
-  if (opt_library) link_library_code(module, engine);
+  const bool durable = is_durable(module);
+  if (engine == Engine::kNone && !durable) return PreservedAnalyses::all();
+  if (opt_library) link_library_code(module, engine, durable);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-  if (engine == Engine::kMapped)
-    instrument_for_mapped(module, analyses);
-  else
-    instrument_for_translated(module, analyses);
+  if (durable) mark_durable_stores(module, analyses);
+  instrument_for(engine, module, analyses);
+  if (durable) announce_durable_stores(module);
   if (opt_verify && verifyModule(module, &errs())) report_fatal_error("spillway: invalid code was written");
   return PreservedAnalyses::none();
 }

@@ -2,6 +2,7 @@
 //
 // Order within a module, for the translated engine: external functions are redirected, what is unmanaged is found, then every function is rewritten:
 // byval arguments, loops, segments, memory intrinsics and masked accesses, and what is left one by one.
+// Stores to persistent memory are marked before all that and announced after it (durable/durable_module.h).
 // A module is instrumented once; the module flag "spillway" marks it.
 #pragma once
 
@@ -16,7 +17,7 @@ class InstrumentPass : public llvm::PassInfoMixin<InstrumentPass> {
   static bool isRequired() { return true; }
 };
 
-// Notes the engine in a module that is instrumented later, by the linker.
+// Notes the engine, and whether stores are announced, in a module that is instrumented later, by the linker.
 class MarkEnginePass : public llvm::PassInfoMixin<MarkEnginePass> {
  public:
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);

@@ -31,9 +31,21 @@ void replace(Function& from, StringRef name) {
   from.eraseFromParent();
 }
 
-// Every module that uses one has it; the linker keeps one of them for each engine, whose code differs.
-void share(Function& function, Engine engine) {
-  function.setName(function.getName() + (engine == Engine::kMapped ? "_mapped_v1" : "_translated_v1"));
+const char* name_of(Engine engine) {
+  switch (engine) {
+    case Engine::kMapped:
+      return "_mapped";
+    case Engine::kTranslated:
+      return "_translated";
+    case Engine::kNone:
+      return "_none";
+  }
+  llvm_unreachable("an engine without a name");
+}
+
+// Every module that uses one has it; the linker keeps one of them for each way of instrumenting, as their code differs.
+void share(Function& function, Engine engine, bool durable) {
+  function.setName(function.getName() + name_of(engine) + (durable ? "_durable" : "") + "_v1");
   function.setLinkage(GlobalValue::LinkOnceODRLinkage);
   function.setVisibility(GlobalValue::HiddenVisibility);
   function.setComdat(function.getParent()->getOrInsertComdat(function.getName()));
@@ -41,7 +53,7 @@ void share(Function& function, Engine engine) {
 
 }  // namespace
 
-void link_library_code(Module& module, Engine engine) {
+void link_library_code(Module& module, Engine engine, bool durable) {
   bool is_needed = false;
   for (const LibraryFunction& known : kFunctions) {
     Function* function = module.getFunction(known.name);
@@ -62,7 +74,7 @@ void link_library_code(Module& module, Engine engine) {
     report_fatal_error("spillway: the library's code cannot be linked");
   for (const LibraryFunction& known : kFunctions)
     if (Function* function = module.getFunction(known.ours); function && !function->isDeclaration())
-      share(*function, engine);
+      share(*function, engine, durable);
 }
 
 }  // namespace spw::pass

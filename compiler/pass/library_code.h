@@ -7,7 +7,7 @@
 
 namespace spw::pass {
 
-// A function that the module defines itself is left alone.
-void link_library_code(llvm::Module& module, Engine engine);
+// A function that the module defines itself is left alone. `durable`: stores are announced, too.
+void link_library_code(llvm::Module& module, Engine engine, bool durable);
 
 }  // namespace spw::pass

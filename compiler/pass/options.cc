@@ -9,7 +9,8 @@ using llvm::cl::values;
 
 opt<Engine> opt_engine("spw-engine", init(Engine::kTranslated), desc("The engine that code is written for"),
                        values(clEnumValN(Engine::kTranslated, "translated", "addresses are translated"),
-                              clEnumValN(Engine::kMapped, "mapped", "residency hints are tested")));
+                              clEnumValN(Engine::kMapped, "mapped", "residency hints are tested"),
+                              clEnumValN(Engine::kNone, "none", "no memory is managed")));
 opt<bool> opt_mark_engine("spw-mark-engine", init(false),
                           desc("Only note the engine in the module, for the linker to instrument"));
 
@@ -18,6 +19,10 @@ opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
 opt<bool> opt_verify("spw-verify", init(false), desc("Stop if the code written is not valid"));
 opt<bool> opt_library("spw-library", init(true),
                       desc("Bring along libstdc++'s functions on nodes of trees and lists"));
+
+opt<bool> opt_durable("spw-durable", init(false), desc("Announce stores that may go to persistent memory"));
+opt<bool> opt_durable_merge("spw-durable-merge", init(true),
+                            desc("Announce stores side by side in a block at once"));
 
 opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each other in a block together"));
 opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));

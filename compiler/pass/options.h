@@ -6,7 +6,8 @@
 
 namespace spw::pass {
 
-enum class Engine { kTranslated, kMapped };
+// kNone: nothing is written for managed memory; what is for durable sections is.
+enum class Engine { kTranslated, kMapped, kNone };
 
 extern llvm::cl::opt<Engine> opt_engine;
 // At a compile step whose module is instrumented when it is linked.
@@ -16,6 +17,10 @@ extern llvm::cl::opt<bool> opt_mark_engine;
 extern llvm::cl::opt<bool> opt_skip_unmanaged;
 extern llvm::cl::opt<bool> opt_verify;
 extern llvm::cl::opt<bool> opt_library;
+
+// Durable sections, with any engine.
+extern llvm::cl::opt<bool> opt_durable;
+extern llvm::cl::opt<bool> opt_durable_merge;
 
 // The translated engine.
 extern llvm::cl::opt<bool> opt_merge;

@@ -7,6 +7,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
+#include "pass/durable/store_marks.h"
 #include "pass/llvm_versions.h"
 
 namespace spw::pass {
@@ -17,7 +18,7 @@ bool may_translate(const Instruction& instruction) {
   const auto* call = dyn_cast<CallBase>(&instruction);
   if (!call) return false;
   const auto* intrinsic = dyn_cast<IntrinsicInst>(call);
-  if (!intrinsic) return true;
+  if (!intrinsic) return !is_store_mark(instruction);
   return !intrinsic->isAssumeLikeIntrinsic() && intrinsic->mayReadOrWriteMemory() &&
          intrinsic->getIntrinsicID() != Intrinsic::prefetch;
 }

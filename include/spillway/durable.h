@@ -76,7 +76,8 @@ int spw_durable_undo(void);
 int spw_durable_will_store(void* at, size_t bytes);
 /* memcpy() with it. */
 int spw_durable_store(void* to, const void* from, size_t bytes);
-/* What this thread stored outside of sections is durable. */
+/* All that this thread has stored is durable, also outside of sections: waits for the sections of others that its own have seen something
+ * of. -EBUSY inside of a section; -ETIMEDOUT: one of those has not ended for 10 s. */
 int spw_durable_sync(void);
 
 /* A lock of the program's own was acquired, or is about to be released: sections go by it as by a mutex. */
@@ -89,9 +90,9 @@ struct spw_durable_statistics {
   uint64_t sections;      /* ended */
   uint64_t records;       /* of the undo log */
   uint64_t log_bytes;
-  uint64_t lines;         /* the largest software cache of any thread, in lines */
-  uint64_t line_bytes;    /* 64, or 4096 for block */
-  uint64_t undone;        /* sections that opening the region has undone */
+  uint64_t lines;      /* the largest software cache of any thread, in lines */
+  uint64_t line_bytes; /* 64, or 4096 for block */
+  uint64_t undone;     /* sections that opening the region has undone */
 };
 int spw_durable_get_statistics(spw_durable* region, struct spw_durable_statistics* statistics);
 /* With SPW_DURABLE_PROFILE: the best size for "fixed:LINES"; 0 without. */

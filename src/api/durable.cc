@@ -39,10 +39,12 @@ int of_thread(Work work) {
 
 }  // namespace
 
-SPW_PUBLIC int spw_durable_open(const char* path, const struct spw_durable_options* options, spw_durable** region) {
+SPW_PUBLIC int spw_durable_open(const char* path, const struct spw_durable_options* options,
+                                spw_durable** region) {
   InRuntime guard;
   constexpr uint32_t kFlags = SPW_DURABLE_MUST_EXIST | SPW_DURABLE_PROFILE;
-  if (path == nullptr || region == nullptr) return bad_argument("spw_durable_open takes a path, and where to put the region");
+  if (path == nullptr || region == nullptr)
+    return bad_argument("spw_durable_open takes a path, and where to put the region");
   if (options != nullptr && options->size != sizeof *options)
     return bad_argument("spw_durable_open: options.size is sizeof(struct spw_durable_options)");
   DurableProcess::Settings settings;
@@ -117,7 +119,8 @@ SPW_PUBLIC int spw_durable_end(void) {
 }
 
 SPW_PUBLIC int spw_durable_undo(void) {
-  return of_thread([](durable::Regions& regions, durable::Thread& thread) { return regions.restore(thread); });
+  return of_thread(
+      [](durable::Regions& regions, durable::Thread& thread) { return regions.restore(thread); });
 }
 
 SPW_PUBLIC int spw_durable_will_store(void* at, size_t bytes) {
@@ -138,11 +141,13 @@ SPW_PUBLIC int spw_durable_sync(void) {
 }
 
 SPW_PUBLIC int spw_durable_acquired(const void* lock) {
-  return of_thread([&](durable::Regions& regions, durable::Thread& thread) { return regions.acquired(thread, lock); });
+  return of_thread(
+      [&](durable::Regions& regions, durable::Thread& thread) { return regions.acquired(thread, lock); });
 }
 
 SPW_PUBLIC int spw_durable_releasing(const void* lock) {
-  return of_thread([&](durable::Regions& regions, durable::Thread& thread) { return regions.releasing(thread, lock); });
+  return of_thread(
+      [&](durable::Regions& regions, durable::Thread& thread) { return regions.releasing(thread, lock); });
 }
 
 SPW_PUBLIC int spw_durable_get_statistics(spw_durable* region, struct spw_durable_statistics* statistics) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "base/units.h"
@@ -35,7 +36,8 @@ class BlockWrites final : public Persistence {
  public:
   BlockWrites(const platform::File& file, const std::byte* base) : file_(file), base_(base) {
     // Not every filesystem has direct transfers; those that lack them go through the page cache and are synced all the same.
-    if (auto direct = platform::reopen_file(file.fd(), platform::Direct::kIfPossible)) direct_ = std::move(*direct);
+    if (auto direct = platform::reopen_file(file.fd(), platform::Direct::kIfPossible))
+      direct_ = std::move(*direct);
   }
   unsigned grain_shift() const override { return kBlockShift; }
   bool stores_leak() const override { return false; }
@@ -45,6 +47,7 @@ class BlockWrites final : public Persistence {
 
   Logs* logs() const { return logs_; }
   const std::byte* base() const { return base_; }
+  std::mutex& data_mutex() { return data_mutex_; }
   int write_fd() const { return direct_.file.is_open() ? direct_.file.fd() : file_.fd(); }
 
  private:
@@ -52,6 +55,8 @@ class BlockWrites final : public Persistence {
   const std::byte* const base_;
   platform::OpenedFile direct_;
   Logs* logs_ = nullptr;
+  // Held from a block's copy to its write: an older copy must not be written after a newer one. A slot's log has a mutex of its own.
+  std::mutex data_mutex_;
 };
 
 void BlockWriter::write_back(const void* first, size_t bytes) {
@@ -76,12 +81,19 @@ Status BlockWriter::fence() {
   blocks_.clear();
   if (!status) return status;
   const int64_t error = platform::sync_data(domain_.write_fd());
-  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable") : Status();
+  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable")
+                   : Status();
 }
 
 Status BlockWriter::write_batch(size_t begin, size_t end) {
+  // So that little is left to be persisted while others wait.
+  if (!is_for_logs_ && domain_.logs() != nullptr)
+    if (Status status = domain_.logs()->persist(); !status) return status;
+  std::unique_lock<std::mutex> lock;
+  if (!is_for_logs_) lock = std::unique_lock(domain_.data_mutex());
   for (size_t i = begin; i < end; ++i)
-    std::memcpy(copies_.data() + (i - begin) * kBlockBytes, domain_.base() + (blocks_[i] << kBlockShift), kBlockBytes);
+    std::memcpy(copies_.data() + (i - begin) * kBlockBytes, domain_.base() + (blocks_[i] << kBlockShift),
+                kBlockBytes);
   if (!is_for_logs_ && domain_.logs() != nullptr)
     if (Status status = domain_.logs()->persist(); !status) return status;
   for (size_t first = begin; first < end;) {
@@ -100,8 +112,9 @@ Status BlockWriter::write_run(uint64_t block, size_t at, size_t count) const {
         platform::write_at(domain_.write_fd(), &segment, 1, (block << kBlockShift) + done);
     if (written == -EINTR) continue;
     if (written <= 0)
-      return Status(written == 0 ? EIO : static_cast<int>(-written),
-                    "cannot write to a persistent region at offset " + std::to_string((block << kBlockShift) + done));
+      return Status(
+          written == 0 ? EIO : static_cast<int>(-written),
+          "cannot write to a persistent region at offset " + std::to_string((block << kBlockShift) + done));
     done += static_cast<uint64_t>(written);
   }
   return {};

@@ -26,7 +26,8 @@ void check_objects(const RegionView& region, uint64_t chunk, ChunkWord word, Che
       ++report.objects;
       report.object_bytes += kObjectBytes[word.size_class];
     } else if (begin[i] != std::byte{0}) {
-      add(report, "the state of object " + std::to_string(i) + " is neither free nor allocated" + at_chunk(chunk));
+      add(report,
+          "the state of object " + std::to_string(i) + " is neither free nor allocated" + at_chunk(chunk));
     }
   }
 }
@@ -117,7 +118,8 @@ Result<CheckReport> check_file(const std::string& path) {
   const uint64_t mapped = round_up(*bytes, kMmuPageBytes);
   auto range = platform::reserve_range(0, mapped);
   if (!range) return range.status();
-  if (Status status = platform::map_file_as(range->data(), *file, mapped, platform::Sharing::kPrivate); !status)
+  if (Status status = platform::map_file_as(range->data(), *file, mapped, platform::Sharing::kPrivate);
+      !status)
     return status;
   return check_region({range->data(), *bytes}, *in_memory);
 }

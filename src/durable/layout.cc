@@ -15,7 +15,9 @@ uint64_t checked_bits(uint64_t section) {
 
 }  // namespace
 
-uint64_t slot_word(uint64_t section) { return checked_bits(section & kSectionMask) | (section & kSectionMask); }
+uint64_t slot_word(uint64_t section) {
+  return checked_bits(section & kSectionMask) | (section & kSectionMask);
+}
 
 // A new file is zeros: no section has been.
 bool is_slot_word(uint64_t word) { return word == 0 || slot_word(word & kSectionMask) == word; }
@@ -29,8 +31,8 @@ uint64_t log_seed(const Header& header, uint32_t slot) {
 
 uint64_t checksum_of(const Record& record, uint64_t seed) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&record);
-  return XXH3_64bits_withSeed(bytes + sizeof record.checksum, record_bytes(record.bytes) - sizeof record.checksum,
-                              seed);
+  return XXH3_64bits_withSeed(bytes + sizeof record.checksum,
+                              record_bytes(record.bytes) - sizeof record.checksum, seed);
 }
 
 Header make_header(const LayoutOptions& options, uint64_t identity) {
@@ -45,8 +47,7 @@ Header make_header(const LayoutOptions& options, uint64_t identity) {
   header.roots_offset = kMmuPageBytes;
   header.slots_offset = round_up(header.roots_offset + kRootsMax * sizeof(Root), kMmuPageBytes);
   header.logs_offset = round_up(header.slots_offset + options.slots * sizeof(SlotWord), kMmuPageBytes);
-  header.chunks_offset =
-      round_up(header.logs_offset + options.slots * options.segment_bytes, kMmuPageBytes);
+  header.chunks_offset = round_up(header.logs_offset + options.slots * options.segment_bytes, kMmuPageBytes);
   header.heap_offset =
       round_up(header.chunks_offset + options.capacity_bytes / kChunkBytes * sizeof(uint64_t), kChunkBytes);
   header.checksum = checksum_of(header);

@@ -82,7 +82,8 @@ struct ChunkWord {
   uint32_t chunks = 0;
 
   static ChunkWord of(uint64_t word) {
-    return {static_cast<ChunkKind>(word & 0xFF), static_cast<uint8_t>(word >> 8), static_cast<uint32_t>(word >> 32)};
+    return {static_cast<ChunkKind>(word & 0xFF), static_cast<uint8_t>(word >> 8),
+            static_cast<uint32_t>(word >> 32)};
   }
   uint64_t word() const {
     return static_cast<uint64_t>(kind) | uint64_t{size_class} << 8 | uint64_t{chunks} << 32;
@@ -107,7 +108,9 @@ struct Record {
 };
 static_assert(sizeof(Record) == 40);
 
-constexpr uint64_t record_bytes(uint32_t payload_bytes) { return sizeof(Record) + round_up(payload_bytes, 8); }
+constexpr uint64_t record_bytes(uint32_t payload_bytes) {
+  return sizeof(Record) + round_up(payload_bytes, 8);
+}
 
 // Section `section` of slot `slot`.
 struct Dependence {

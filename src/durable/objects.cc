@@ -97,7 +97,8 @@ Status Objects::free(Slot& slot, uint64_t address, uint64_t stamp) {
   {
     std::lock_guard lock(mutex_);
     place = place_of(address);
-    if (place.state == 0) return Status::sentence(EINVAL, "no object of the persistent region begins at this address");
+    if (place.state == 0)
+      return Status::sentence(EINVAL, "no object of the persistent region begins at this address");
     if (*region_.at(place.state) == std::byte{0})
       return Status::sentence(EINVAL, "this object of the persistent region is free already");
     const ChunkWord now = word(place.chunk);
@@ -137,7 +138,8 @@ Result<uint64_t> Objects::take_small(unsigned size_class) {
     auto chunk = take_chunks(1);
     if (!chunk) return chunk.status();
     if (Status status = zero_states(address_of(*chunk), objects_of(size_class)); !status) return status;
-    if (Status status = write_words(*chunk, 1, ChunkKind::kObjects, static_cast<uint8_t>(size_class)); !status)
+    if (Status status = write_words(*chunk, 1, ChunkKind::kObjects, static_cast<uint8_t>(size_class));
+        !status)
       return status;
     scan(size_class, *chunk);
   }
@@ -189,11 +191,13 @@ Result<uint64_t> Objects::take_chunks(uint64_t count) {
 
 Status Objects::grow(uint64_t chunks) {
   const Header& header = region_.header();
-  const uint64_t most = round_down(header.capacity_bytes - header.heap_offset, kChunkBytes) + header.heap_offset;
+  const uint64_t most =
+      round_down(header.capacity_bytes - header.heap_offset, kChunkBytes) + header.heap_offset;
   const uint64_t wanted = bytes_ + chunks * kChunkBytes;
   if (wanted > most)
     return Status::sentence(ENOSPC, "the persistent region is full: its capacity of " +
-                                        format_size(header.capacity_bytes) + " was chosen when it was created");
+                                        format_size(header.capacity_bytes) +
+                                        " was chosen when it was created");
   const uint64_t step = round_up(std::max(kGrowBytesMin, bytes_ / kGrowShare), kChunkBytes);
   uint64_t to = std::min(most, std::max(wanted, bytes_ + step));
   Status status = grower_.grow_to(to);

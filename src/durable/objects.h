@@ -83,7 +83,7 @@ class Objects final : public SegmentSource, public FreedObjects {
 };
 
 // Sizes of the classes, rising.
-inline constexpr uint32_t kObjectBytes[] = {16,  32,  48,  64,  96,   128,  192,  256,  384,
+inline constexpr uint32_t kObjectBytes[] = {16,  32,  48,   64,   96,   128,  192,  256,  384,
                                             512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384};
 inline constexpr size_t kClasses = std::size(kObjectBytes);
 // Objects of a chunk of the class, and the first one's offset in it.
@@ -92,7 +92,9 @@ constexpr uint64_t objects_of(unsigned size_class) {
   while (round_up(count, kLineBytes) + count * kObjectBytes[size_class] > kChunkBytes) --count;
   return count;
 }
-constexpr uint64_t first_object_of(unsigned size_class) { return round_up(objects_of(size_class), kLineBytes); }
+constexpr uint64_t first_object_of(unsigned size_class) {
+  return round_up(objects_of(size_class), kLineBytes);
+}
 // A large object's byte is the first of its first chunk, and the object begins a line behind it.
 inline constexpr uint64_t kLargeOffset = kLineBytes;
 

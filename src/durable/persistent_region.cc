@@ -2,7 +2,8 @@
 
 namespace spw::durable {
 
-Result<std::unique_ptr<PersistentRegion>> PersistentRegion::open(const std::string& path, const Options& options) {
+Result<std::unique_ptr<PersistentRegion>> PersistentRegion::open(const std::string& path,
+                                                                 const Options& options) {
   auto file = RegionFile::open(path, options.file);
   if (!file) return file.status();
   std::unique_ptr<PersistentRegion> region(new PersistentRegion);
@@ -13,8 +14,9 @@ Result<std::unique_ptr<PersistentRegion>> PersistentRegion::open(const std::stri
   return region;
 }
 
-Result<std::unique_ptr<PersistentRegion>> PersistentRegion::attach(const RegionView& view, Persistence& domain,
-                                                                   Grower& grower, const CombinerOptions& combiner) {
+Result<std::unique_ptr<PersistentRegion>> PersistentRegion::attach(const RegionView& view,
+                                                                   Persistence& domain, Grower& grower,
+                                                                   const CombinerOptions& combiner) {
   std::unique_ptr<PersistentRegion> region(new PersistentRegion);
   region->view_ = &view;
   if (Status status = region->build(domain, grower, combiner); !status) return status;

@@ -30,7 +30,8 @@ Status read_record(const RegionView& region, uint32_t slot, const Record& record
       break;
     case RecordKind::kDependsOn: {
       Dependence on;
-      if (record.bytes != sizeof on) return damaged("a dependence in the log of slot " + std::to_string(slot));
+      if (record.bytes != sizeof on)
+        return damaged("a dependence in the log of slot " + std::to_string(slot));
       std::memcpy(&on, &record + 1, sizeof on);
       section.depends_on.push_back(on);
       break;
@@ -83,7 +84,8 @@ std::vector<Undo> to_undo(const std::vector<SlotHistory>& histories) {
   for (uint32_t slot = 0; slot < histories.size(); ++slot) {
     size_t position = 0;
     for (size_t i = histories[slot].kept; i < histories[slot].sections.size(); ++i)
-      for (const Record* record : histories[slot].sections[i].old_bytes) undo.push_back({slot, position++, record});
+      for (const Record* record : histories[slot].sections[i].old_bytes)
+        undo.push_back({slot, position++, record});
   }
   std::sort(undo.begin(), undo.end(), [](const Undo& a, const Undo& b) {
     if (a.record->stamp != b.record->stamp) return a.record->stamp > b.record->stamp;

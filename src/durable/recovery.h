@@ -31,7 +31,8 @@ struct RegionView {
   uint64_t* chunks() const { return reinterpret_cast<uint64_t*>(mapped + header().chunks_offset); }
   uint64_t chunk_count() const { return (bytes - header().heap_offset) / kChunkBytes; }
   bool holds(uint64_t address, uint64_t length) const {
-    return address >= header().base && address - header().base <= bytes && length <= bytes - (address - header().base);
+    return address >= header().base && address - header().base <= bytes &&
+           length <= bytes - (address - header().base);
   }
   std::byte* at(uint64_t address) const { return mapped + (address - header().base); }
 };
@@ -46,7 +47,7 @@ struct SlotHistory {
   };
   uint64_t history = 0;  // the last section that is history
   std::vector<Section> sections;
-  size_t kept = 0;           // the first so many count
+  size_t kept = 0;  // the first so many count
 };
 
 // EILSEQ: a log or a word is damaged; nothing was changed, and the message says where. A damaged record in the middle of a log is told from

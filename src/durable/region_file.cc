@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kAddressStep = uint64_t{1} << 30;
 constexpr unsigned kAddressTries = 64;
 constexpr uint64_t kCapacityMin = 8 * kChunkBytes, kCapacityMax = uint64_t{1} << 42;
-constexpr uint64_t kSegmentMin = 1024, kSegmentMax = kGiB;
+constexpr uint64_t kSegmentMin = kMmuPageBytes,
+                   kSegmentMax = kGiB;  // whole blocks: logs are written apart from each other
 
 Status not_a_region(const std::string& path, const std::string& why) {
   return Status::sentence(EILSEQ, path + " is no persistent region of this version: " + why);
@@ -26,11 +27,12 @@ Status check_options(const LayoutOptions& layout) {
   if (layout.slots == 0 || layout.slots > kSlotsMax)
     return Status::sentence(EINVAL, "a persistent region has 1 to " + std::to_string(kSlotsMax) + " slots");
   if (layout.capacity_bytes < kCapacityMin || layout.capacity_bytes > kCapacityMax)
-    return Status::sentence(EINVAL, "a persistent region's capacity is " + format_size(kCapacityMin) + " to " +
-                                        format_size(kCapacityMax));
-  if (layout.segment_bytes < kSegmentMin || layout.segment_bytes > kSegmentMax || layout.segment_bytes % 8 != 0)
+    return Status::sentence(EINVAL, "a persistent region's capacity is " + format_size(kCapacityMin) +
+                                        " to " + format_size(kCapacityMax));
+  if (layout.segment_bytes < kSegmentMin || layout.segment_bytes > kSegmentMax ||
+      layout.segment_bytes % kSegmentMin != 0)
     return Status::sentence(EINVAL, "a slot's first log segment has " + format_size(kSegmentMin) + " to " +
-                                        format_size(kSegmentMax) + ", a multiple of 8 bytes");
+                                        format_size(kSegmentMax) + ", in multiples of the former");
   return {};
 }
 
@@ -40,9 +42,11 @@ Status write_header(const platform::File& file, const Header& header) {
   const iovec segment{page, sizeof page};
   const int64_t written = platform::write_at(file.fd(), &segment, 1, 0);
   if (written != static_cast<int64_t>(sizeof page))
-    return Status(written < 0 ? static_cast<int>(-written) : EIO, "cannot write a persistent region's header");
+    return Status(written < 0 ? static_cast<int>(-written) : EIO,
+                  "cannot write a persistent region's header");
   const int64_t error = platform::sync_all(file.fd());
-  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's header durable") : Status();
+  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's header durable")
+                   : Status();
 }
 
 bool is_zero(const Header& header) {
@@ -54,7 +58,8 @@ bool is_zero(const Header& header) {
 
 Status check_header(const Header& header, uint64_t bytes, const std::string& path) {
   if (header.magic != kMagic) return not_a_region(path, "it does not begin as one");
-  if (header.version != kVersion) return not_a_region(path, "it has version " + std::to_string(header.version));
+  if (header.version != kVersion)
+    return not_a_region(path, "it has version " + std::to_string(header.version));
   if (header.checksum != checksum_of(header)) return not_a_region(path, "its header is damaged");
   if (bytes < fixed_bytes(header))
     return not_a_region(path, "it has " + format_size(bytes) + " where its header and logs alone take " +
@@ -79,7 +84,8 @@ Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, co
   region->file_ = std::move(*file);
   if (Status status = platform::lock_file(region->file_, platform::Lock::kExclusive); !status)
     return status.error() == EWOULDBLOCK
-               ? Status::sentence(EWOULDBLOCK, path + " is in use: another process has this persistent region open")
+               ? Status::sentence(EWOULDBLOCK,
+                                  path + " is in use: another process has this persistent region open")
                : status;
   auto bytes = platform::file_size(region->file_);
   if (!bytes) return bytes.status();
@@ -112,11 +118,12 @@ Status RegionFile::create(const Options& options) {
     if (platform::reserve_range(base, layout.capacity_bytes)) layout.base = base;
   }
   if (layout.base == 0)
-    return Status::sentence(ENOMEM, "no addresses are free for a persistent region of " +
-                                        format_size(layout.capacity_bytes));
+    return Status::sentence(
+        ENOMEM, "no addresses are free for a persistent region of " + format_size(layout.capacity_bytes));
   header_ = make_header(layout, draw());
   const uint64_t bytes = fixed_bytes(header_);
-  if (Status status = platform::allocate_space(file_, 0, bytes); !status && status.error() != EOPNOTSUPP) return status;
+  if (Status status = platform::allocate_space(file_, 0, bytes); !status && status.error() != EOPNOTSUPP)
+    return status;
   if (Status status = platform::set_file_size(file_, bytes); !status) return status;
   if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
     return Status(static_cast<int>(-error), "cannot make " + path_ + " durable");
@@ -145,7 +152,8 @@ Status RegionFile::map_as(DomainKind wanted) {
   auto in_memory = platform::is_in_memory(file_);
   if (!in_memory) return in_memory.status();
   if (wanted != DomainKind::kBlock) {
-    if (platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kSynchronous) ||
+    if (platform::map_file_as(range_.data(), file_, header_.capacity_bytes,
+                              platform::Sharing::kSynchronous) ||
         (*in_memory &&
          platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kShared))) {
       kind_ = DomainKind::kPmem;
@@ -153,8 +161,10 @@ Status RegionFile::map_as(DomainKind wanted) {
       return {};
     }
     if (wanted == DomainKind::kPmem)
-      return Status::sentence(ENOTSUP, path_ + " is not on persistent memory (a DAX filesystem, or tmpfs in its place): stores "
-                                               "would be lost; use the domain block");
+      return Status::sentence(
+          ENOTSUP, path_ +
+                       " is not on persistent memory (a DAX filesystem, or tmpfs in its place): stores "
+                       "would be lost; use the domain block");
   }
   kind_ = DomainKind::kBlock;
   domain_ = make_block_writes(file_, range_.data());

@@ -2,13 +2,21 @@
 
 #include <algorithm>
 
+#include "platform/time.h"
+
 namespace spw::durable {
+
+namespace {
+constexpr uint64_t kSyncLookNs = 20'000;
+constexpr uint64_t kSyncWaitNsMax = 10'000'000'000;
+}  // namespace
 
 Result<unsigned> Regions::add(std::unique_ptr<PersistentRegion> region) {
   std::lock_guard lock(mutex_);
   const auto free = std::find(owned_.begin(), owned_.end(), nullptr);
   if (free == owned_.end())
-    return Status::sentence(EMFILE, "a process has at most " + std::to_string(kRegionsMax) + " persistent regions open");
+    return Status::sentence(
+        EMFILE, "a process has at most " + std::to_string(kRegionsMax) + " persistent regions open");
   *free = std::move(region);
   const auto number = static_cast<unsigned>(free - owned_.begin());
   regions_[number].store_release(free->get());
@@ -32,7 +40,8 @@ Status Regions::remove(Thread& thread, unsigned number) {
 unsigned Regions::find(uintptr_t address) const {
   const unsigned count = count_.load_acquire();
   for (unsigned i = 0; i < count; ++i)
-    if (const PersistentRegion* region = this->region(i); region != nullptr && region->contains(address)) return i;
+    if (const PersistentRegion* region = this->region(i); region != nullptr && region->contains(address))
+      return i;
   return kRegionsMax;
 }
 
@@ -168,9 +177,8 @@ Result<uint64_t> Regions::allocate(Thread& thread, unsigned number, uint64_t byt
 Status Regions::free(Thread& thread, uintptr_t address) {
   const unsigned number = find(address);
   if (number == kRegionsMax) return Status::sentence(EINVAL, "this address is in no persistent region");
-  return in_section(thread, number, [&](Slot& slot) {
-    return region(number)->objects().free(slot, address, thread.stamp);
-  });
+  return in_section(thread, number,
+                    [&](Slot& slot) { return region(number)->objects().free(slot, address, thread.stamp); });
 }
 
 Status Regions::set_root(Thread& thread, unsigned number, std::string_view name, uint64_t address) {
@@ -181,9 +189,20 @@ Status Regions::set_root(Thread& thread, unsigned number, std::string_view name,
 
 Status Regions::sync(Thread& thread) {
   if (thread.depth != 0) return Status::sentence(EBUSY, "a section is open; its end makes it durable");
-  for (Slot* slot : thread.slots)
-    if (slot != nullptr)
-      if (Status status = slot->flush_lines(); !status) return status;
+  const uint64_t deadline_ns = platform::deadline_after(platform::monotonic_ns(), kSyncWaitNsMax);
+  for (unsigned i = 0; i < kRegionsMax; ++i) {
+    Slot* slot = thread.slots[i];
+    if (slot == nullptr) continue;
+    if (Status status = slot->flush_lines(); !status) return status;
+    // Complete, and waiting for what others have not ended yet.
+    while (slot->completed() != slot->history()) {
+      if (Status status = region(i)->sections().failure(); !status) return status;
+      if (platform::monotonic_ns() > deadline_ns)
+        return Status::sentence(ETIMEDOUT,
+                                "a section that this thread's have seen something of does not end");
+      platform::sleep_ns(kSyncLookNs);
+    }
+  }
   return {};
 }
 

@@ -20,7 +20,7 @@ namespace spw::durable {
 inline constexpr unsigned kRegionsMax = 8;
 
 struct Thread {
-  unsigned depth = 0;  // begins and locks that have not ended
+  unsigned depth = 0;         // begins and locks that have not ended
   bool has_released = false;  // a lock, in the section that is open
   uint64_t stamp = 1;
   std::array<Slot*, kRegionsMax> slots{};
@@ -57,7 +57,8 @@ class Regions {
   Result<uint64_t> allocate(Thread& thread, unsigned region, uint64_t bytes);
   Status free(Thread& thread, uintptr_t address);
   Status set_root(Thread& thread, unsigned region, std::string_view name, uint64_t address);
-  // What the thread stored outside of sections is durable. EBUSY inside of one.
+  // What the thread stored outside of sections is durable, and so are its sections. EBUSY inside of one; ETIMEDOUT: another thread's
+  // section that they depend on has not ended for kSyncWaitNsMax.
   Status sync(Thread& thread);
   // The thread ends. EBUSY: in a section, which will not become history.
   Status ended(Thread& thread);

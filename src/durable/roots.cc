@@ -7,7 +7,8 @@ namespace spw::durable {
 
 Root* Roots::find(std::string_view name) const {
   Root* const roots = region_.roots();
-  Root* const found = std::find_if(roots, roots + kRootsMax, [name](const Root& root) { return name == root.name; });
+  Root* const found =
+      std::find_if(roots, roots + kRootsMax, [name](const Root& root) { return name == root.name; });
   return found == roots + kRootsMax ? nullptr : found;
 }
 
@@ -24,8 +25,10 @@ Status Roots::set(Slot& slot, std::string_view name, uint64_t address, uint64_t 
   if (root == nullptr && address == 0) return {};
   if (root == nullptr) root = find("");
   if (root == nullptr)
-    return Status::sentence(ENOSPC, "a persistent region has at most " + std::to_string(kRootsMax) + " roots");
-  const uint64_t at = region_.header().base + static_cast<uint64_t>(reinterpret_cast<std::byte*>(root) - region_.mapped);
+    return Status::sentence(ENOSPC,
+                            "a persistent region has at most " + std::to_string(kRootsMax) + " roots");
+  const uint64_t at =
+      region_.header().base + static_cast<uint64_t>(reinterpret_cast<std::byte*>(root) - region_.mapped);
   if (Status status = slot.before_own_store(at, sizeof *root, stamp); !status) return status;
   *root = {};
   if (address == 0) return {};

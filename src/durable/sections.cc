@@ -4,8 +4,8 @@
 
 namespace spw::durable {
 
-Sections::Sections(const RegionView& region, Persistence& domain, SegmentSource& segments, FreedObjects& freed,
-                   const CombinerOptions& combiner)
+Sections::Sections(const RegionView& region, Persistence& domain, SegmentSource& segments,
+                   FreedObjects& freed, const CombinerOptions& combiner)
     : region_(region),
       domain_(domain),
       segments_(segments),
@@ -25,15 +25,17 @@ Result<Slot*> Sections::take_slot() {
   if (failed_.load_relaxed() != 0) return failure_;
   const auto free = std::find(taken_.begin(), taken_.end(), false);
   if (free == taken_.end())
-    return Status::sentence(EUSERS, "all " + std::to_string(slot_count_) +
-                                        " slots of the persistent region are taken by threads; create it with more slots");
+    return Status::sentence(
+        EUSERS, "all " + std::to_string(slot_count_) +
+                    " slots of the persistent region are taken by threads; create it with more slots");
   *free = true;
   const auto number = static_cast<uint32_t>(free - taken_.begin());
   if (Slot* slot = slots_[number].load_acquire()) return slot;
   const Header& header = region_.header();
-  const Segment first{region_.mapped + header.logs_offset + number * header.segment_bytes, header.segment_bytes};
-  owned_.push_back(std::make_unique<Slot>(region_, number, region_.slot(number).word & kSectionMask, first, segments_,
-                                          domain_, combiner_));
+  const Segment first{region_.mapped + header.logs_offset + number * header.segment_bytes,
+                      header.segment_bytes};
+  owned_.push_back(std::make_unique<Slot>(region_, number, region_.slot(number).word & kSectionMask, first,
+                                          segments_, domain_, combiner_));
   slots_[number].store_release(owned_.back().get());  // pairs with the acquires of who goes over the slots
   return owned_.back().get();
 }
@@ -63,9 +65,10 @@ Status Sections::failure() const {
 Status Sections::fail(Status status) {
   std::lock_guard lock(slots_mutex_);
   if (failed_.load_relaxed() == 0)
-    failure_ = Status(status.error(), std::string(status.context()) +
-                                          " (the persistent region takes no more stores; opened again it has every "
-                                          "section that ended before)");
+    failure_ =
+        Status(status.error(), std::string(status.context()) +
+                                   " (the persistent region takes no more stores; opened again it has every "
+                                   "section that ended before)");
   failed_.store_release(1);
   return failure_;
 }

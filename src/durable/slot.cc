@@ -73,7 +73,8 @@ Status Slot::log_old_bytes(uint64_t at, size_t bytes, uint64_t stamp) {
     for (uint64_t missing = wanted & ~mask; missing != 0;) {
       const auto first = static_cast<unsigned>(std::countr_zero(missing));
       const auto length = static_cast<unsigned>(std::countr_one(missing >> first));
-      if (Status status = append_old(round_down(at, kLineBytes) + first, length, stamp); !status) return status;
+      if (Status status = append_old(round_down(at, kLineBytes) + first, length, stamp); !status)
+        return status;
       missing &= ~mask_of(first, length);
     }
     mask |= wanted;
@@ -96,7 +97,8 @@ Status Slot::log_large(uint64_t at, size_t bytes, uint64_t stamp) {
 Status Slot::append_old(uint64_t at, size_t bytes, uint64_t stamp) {
   add(records_);
   add(log_bytes_, record_bytes(static_cast<uint32_t>(bytes)));
-  return log_.append({RecordKind::kOldBytes, section_, stamp, at, region_.at(at), static_cast<uint32_t>(bytes)});
+  return log_.append(
+      {RecordKind::kOldBytes, section_, stamp, at, region_.at(at), static_cast<uint32_t>(bytes)});
 }
 
 void Slot::note_written(uint64_t at, size_t bytes) {
@@ -111,7 +113,8 @@ void Slot::note_written(uint64_t at, size_t bytes) {
 void Slot::write_deferred() {
   announced_first_ = 1;
   announced_last_ = 0;
-  for (const Line line : deferred_) writer_->write_back(region_.at(line << grain_shift_), size_t{1} << grain_shift_);
+  for (const Line line : deferred_)
+    writer_->write_back(region_.at(line << grain_shift_), size_t{1} << grain_shift_);
   deferred_.clear();
 }
 

@@ -30,10 +30,10 @@ namespace spw::durable {
 
 // Of a thread in a region, or of all of them. Counts, but for log_bytes.
 struct Counts {
-  uint64_t stores = 0;          // that the program announced
-  uint64_t lines_flushed = 0;   // written back for them
-  uint64_t sections = 0;        // that have ended
-  uint64_t sections_waited = 0; // of these: complete before what they depend on was
+  uint64_t stores = 0;           // that the program announced
+  uint64_t lines_flushed = 0;    // written back for them
+  uint64_t sections = 0;         // that have ended
+  uint64_t sections_waited = 0;  // of these: complete before what they depend on was
   uint64_t records = 0, log_bytes = 0;
   uint64_t fences = 0;
 };

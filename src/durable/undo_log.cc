@@ -122,8 +122,8 @@ const Record* LogReader::next() {
 
 bool LogReader::follow(const Record& jump) {
   const uint64_t offset = jump.address - header_.base;
-  if (offset < header_.heap_offset || offset >= mapped_bytes_ || (offset - header_.heap_offset) % kChunkBytes != 0 ||
-      jumps_left_-- == 0)
+  if (offset < header_.heap_offset || offset >= mapped_bytes_ ||
+      (offset - header_.heap_offset) % kChunkBytes != 0 || jumps_left_-- == 0)
     return false;
   const auto* chunks = reinterpret_cast<const uint64_t*>(mapped_ + header_.chunks_offset);
   const ChunkWord word = ChunkWord::of(chunks[(offset - header_.heap_offset) / kChunkBytes]);

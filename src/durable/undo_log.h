@@ -71,8 +71,8 @@ class UndoLog {
   const std::unique_ptr<Persistence::Writer> writer_;
   std::mutex mutex_;  // segments_ (the owner reads it without), persisted_, writer_ where stores do not leak
   std::deque<Segment> segments_;
-  Position end_at_{0, 0};     // the owner's
-  Atomic<uint64_t> end_{0};   // the same, for others
+  Position end_at_{0, 0};    // the owner's
+  Atomic<uint64_t> end_{0};  // the same, for others
   Position persisted_{0, 0};
   uint64_t appended_bytes_ = 0;
 };

@@ -12,7 +12,8 @@
 #include "runtime/options.h"
 #include "runtime/startup.h"
 
-struct spw_durable_range __spw_durable_range_v1;
+// Of libspillway.so, where its programs find it.
+__attribute__((visibility("default"))) struct spw_durable_range __spw_durable_range_v1;
 
 namespace spw::runtime {
 
@@ -24,13 +25,13 @@ thread_local durable::Thread t_thread;
 thread_local bool t_is_known = false;
 
 [[noreturn]] void stop(const Status& status) {
-  fatal(kExitFailure, "a durable section cannot go on: " + status.message() +
-                          "; what had been committed is safe, and this section is undone when the region is opened again");
+  fatal(kExitFailure,
+        "a durable section cannot go on: " + status.message() +
+            "; what had been committed is safe, and this section is undone when the region is opened again");
 }
 
-constexpr interpose::LockWatch kWatch{
-    [](const void* lock) { g_process.load_acquire()->acquired(lock); },
-    [](const void* lock) { g_process.load_acquire()->releasing(lock); }};
+constexpr interpose::LockWatch kWatch{[](const void* lock) { g_process.load_acquire()->acquired(lock); },
+                                      [](const void* lock) { g_process.load_acquire()->releasing(lock); }};
 
 void thread_ended(void*) {
   InRuntime guard;
@@ -75,7 +76,8 @@ durable::Thread& DurableProcess::this_thread() {
 }
 
 Result<unsigned> DurableProcess::open(const std::string& path, const Settings& settings) {
-  if (g_forked.load_relaxed()) return Status::sentence(ECHILD, "a forked child cannot use persistent regions");
+  if (g_forked.load_relaxed())
+    return Status::sentence(ECHILD, "a forked child cannot use persistent regions");
   durable::PersistentRegion::Options options;
   if (settings.domain == "pmem")
     options.file.domain = durable::DomainKind::kPmem;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """spillway-clang and spillway-clang++: what they add to a command line, what they refuse, and that their output runs.
 
-usage: driver_test.py DRIVER PLUGIN FAKE_HINTS_OBJECT RUNTIME_OBJECTS...
+usage: driver_test.py DRIVER PLUGIN FAKE_HINTS_OBJECT FAKE_DURABLE_OBJECT RUNTIME_OBJECTS...
 
 The drivers find plugin and runtime beside themselves, so they are copied beside a runtime made of the fake one.
 """
@@ -29,7 +29,7 @@ PLAIN_ENDS_WITH = " 499500\n"
 
 
 class DriverTest(unittest.TestCase):
-    driver = plugin = hints = ""
+    driver = plugin = hints = durable = ""
     objects: list[str] = []
 
     @classmethod
@@ -151,6 +151,37 @@ class DriverTest(unittest.TestCase):
         self.assertNotIn("__spw_hint", self.symbols("engine.o"))
         self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-engine=mapped", "p.c").stderr)
 
+    def test_engine_none_writes_nothing_and_links_the_runtime(self):
+        self.compile("-O2", "-fspillway-engine=none", "-c", "p.c", "-o", "none.o")
+        self.assertNotIn("__spw", self.symbols("none.o"))
+        self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-engine=none", "p.c").stderr)
+
+    def test_durable_option_adds_announcements_to_any_engine(self):
+        for engine, symbol in [("none", None), ("mapped", "__spw_hints_v1"), ("translated", "__spw_abi_v3")]:
+            for level in ["-O0", "-O3"]:
+                self.compile(level, "-fspillway-durable", f"-fspillway-engine={engine}", "-c", "p.c", "-o", "durable.o")
+                self.assertIn("__spw_durable_store_v1", self.symbols("durable.o"))
+                self.assertIn("__spw_durable_range_v1", self.symbols("durable.o"))
+                if symbol:
+                    self.assertIn(symbol, self.symbols("durable.o"))
+                else:
+                    self.assertNotIn("__spw_abi", self.symbols("durable.o"))
+                    self.assertNotIn("__spw_hint", self.symbols("durable.o"))
+        self.compile("-O2", "-fspillway-durable", "-fno-spillway-durable", "-c", "p.c", "-o", "durable.o")
+        self.assertNotIn("durable", self.symbols("durable.o"))
+
+    def test_durable_programs_link_the_runtime(self):
+        self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-durable", "-fspillway-engine=none", "p.c").stderr)
+
+    def test_link_time_optimisation_announces_where_one_module_was_to(self):
+        (self.root / "other.c").write_text("void set(long* p) { *p = 1; }\n")
+        for kind in ["-flto", "-flto=thin"]:
+            self.compile("-O2", kind, "-fspillway-durable", "-c", "p.c", "-o", "marked.o")
+            self.compile("-O2", kind, "-c", "other.c", "-o", "unmarked.o")
+            self.compile("-O2", kind, "marked.o", "unmarked.o", self.durable, "-o", "marked")
+            calls = subprocess.run(["objdump", "-d", self.root / "marked"], capture_output=True, text=True, check=True).stdout
+            self.assertIn("__spw_durable_store_v1", calls.split("<main>:")[1].split("\n\n")[0])
+
     def test_code_is_for_the_mapped_engine_when_nothing_is_said(self):
         subprocess.run([self.c, "-O2", "-c", "p.c", "-o", "default.o"], cwd=self.root, check=True, timeout=60)
         self.assertIn("__spw_hints_v1", self.symbols("default.o"))
@@ -167,7 +198,8 @@ class DriverTest(unittest.TestCase):
     def test_what_cannot_work_is_refused_with_one_line(self):
         for arguments in [["-static"], ["-m32"], ["-fsanitize=undefined,address"], ["--target=aarch64-linux-gnu"],
                           ["-target", "riscv64"], ["-flto", "-fuse-ld=bfd"], ["-flto", "-fspillway-count"],
-                          ["-fspillway-engine=steam"], ["-fspillway-engine=mapped", "-fspillway-count"]]:
+                          ["-fspillway-engine=steam"], ["-fspillway-engine=mapped", "-fspillway-count"],
+                          ["-fspillway-engine=none", "-fspillway-count"]]:
             done = self.run_driver(*arguments, "p.c")
             self.assertEqual(done.returncode, 1, arguments)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -207,5 +239,5 @@ class DriverTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    DriverTest.driver, DriverTest.plugin, DriverTest.hints, *DriverTest.objects = sys.argv[1:]
+    DriverTest.driver, DriverTest.plugin, DriverTest.hints, DriverTest.durable, *DriverTest.objects = sys.argv[1:]
     unittest.main(argv=sys.argv[:1])

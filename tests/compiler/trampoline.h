@@ -1,6 +1,6 @@
 // Trampolines to entry points of the preserve_most convention, for fake runtimes: they keep every general register but r11
 // (and rax where it is the result) and clobber all that a callee may: r11, and the vector registers by fake_clobber, which
-// SPW_FAKE_CLOBBER defines once in a program.
+// SPW_FAKE_CLOBBER defines.
 #ifndef SPW_TESTS_COMPILER_TRAMPOLINE_H
 #define SPW_TESTS_COMPILER_TRAMPOLINE_H
 
@@ -24,8 +24,11 @@
 #define SPW_MASK(reg, n) "kxnorw %" reg #n ", %" reg #n ", %" reg #n "\n"
 /* 0: SSE, 1: AVX, 2: AVX-512: which vector registers the trampolines clobber. */
 extern __attribute__((visibility("hidden"))) int __spw_fake_vectors;
-#define SPW_FAKE_CLOBBER                                                                                     \
-  __attribute__((visibility("hidden"))) int __spw_fake_vectors;                                              \
+#define SPW_FAKE_CLOBBER                                        \
+  __attribute__((visibility("hidden"))) int __spw_fake_vectors; \
+  SPW_FAKE_CLOBBER_CODE
+/* Every file with trampolines has the code, one of them the variable. */
+#define SPW_FAKE_CLOBBER_CODE                                                                                \
   __asm__(                                                                                                   \
       ".text\nfake_clobber:\nmovl __spw_fake_vectors(%rip), %r11d\ncmp $1, %r11d\nje 1f\nja 2f\n" SPW_ALL16( \
           SPW_SSE, "xmm") "ret\n1:\n" SPW_ALL16(SPW_AVX, "ymm") "ret\n2:\n" SPW_ALL16(SPW_AVX512, "zmm")     \

@@ -70,7 +70,7 @@ class CrashKit {
     const Slot* slot = nullptr;
     uint64_t number = 0;
     bool was_history = false;
-    std::vector<size_t> after;    // indices of sections that it must not outlive
+    std::vector<size_t> after;  // indices of sections that it must not outlive
   };
 
   // What a section stored to an object until another one did; each has a value of its own.
@@ -132,7 +132,8 @@ class CrashKit {
     ASSERT_TRUE(status) << status.message();
     memory_.moment();
     for (size_t done = 0; done < sizeof value; done += sizeof(uint64_t)) {
-      std::memcpy(reinterpret_cast<void*>(at + done), reinterpret_cast<const std::byte*>(&value) + done, sizeof(uint64_t));
+      std::memcpy(reinterpret_cast<void*>(at + done), reinterpret_cast<const std::byte*>(&value) + done,
+                  sizeof(uint64_t));
       if (done % kLineBytes == 0) memory_.stored(reinterpret_cast<void*>(at + done));
     }
     memory_.stored(reinterpret_cast<void*>(at));
@@ -142,7 +143,8 @@ class CrashKit {
     const unsigned t = static_cast<unsigned>(rng_.below(kThreads));
     std::vector<unsigned>& held = held_[t];
     const uint64_t what = rng_.below(8);
-    if (held.empty() || (what == 0 && held.size() < kLocks)) return lock(t, static_cast<unsigned>(rng_.below(kLocks)));
+    if (held.empty() || (what == 0 && held.size() < kLocks))
+      return lock(t, static_cast<unsigned>(rng_.below(kLocks)));
     const size_t which = rng_.below(held.size());
     if (what <= 2) return unlock(t, which);
     if (what == 3 && !threads_[t].has_released) return put_back(t);
@@ -163,7 +165,8 @@ class CrashKit {
     owner_[which] = t;
     held_[t].push_back(which);
     Section& section = sections_[current_[t]];
-    if (released_by_[which] != kNone && released_by_[which] != current_[t]) section.after.push_back(released_by_[which]);
+    if (released_by_[which] != kNone && released_by_[which] != current_[t])
+      section.after.push_back(released_by_[which]);
     const Status status = regions_->acquired(threads_[t], &owner_[which]);
     ASSERT_TRUE(status) << status.message();
     note(t);
@@ -198,7 +201,8 @@ class CrashKit {
     if (rng_.below(2) == 0) {  // announced as one, stored line by line
       store(threads_[t], objects_[which], Guarded{{{value, {}}, {value, {}}, {value, {}}}});
     } else {
-      for (auto& line : guarded(objects_[which])->lines) store(threads_[t], reinterpret_cast<uint64_t>(&line.value), value);
+      for (auto& line : guarded(objects_[which])->lines)
+        store(threads_[t], reinterpret_cast<uint64_t>(&line.value), value);
     }
     // The first lock guards the list, too.
     if (which == 0) rng_.below(2) == 0 || list()->head == 0 ? push(t, last_value_) : pop(t);

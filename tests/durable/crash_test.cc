@@ -19,10 +19,10 @@ struct Way {
   bool leaks;
   const char* technique;
 };
-constexpr Way kWays[] = {
-    {"memory_eager", true, "eager"},       {"memory_lazy", true, "lazy"},   {"memory_table", true, "table"},
-    {"memory_adaptive", true, "adaptive"}, {"memory_fixed", true, "fixed:2"}, {"blocks_lazy", false, "lazy"},
-    {"blocks_adaptive", false, "adaptive"}, {"blocks_fixed", false, "fixed:1"}};
+constexpr Way kWays[] = {{"memory_eager", true, "eager"},        {"memory_lazy", true, "lazy"},
+                         {"memory_table", true, "table"},        {"memory_adaptive", true, "adaptive"},
+                         {"memory_fixed", true, "fixed:2"},      {"blocks_lazy", false, "lazy"},
+                         {"blocks_adaptive", false, "adaptive"}, {"blocks_fixed", false, "fixed:1"}};
 
 class CrashTest : public testing::TestWithParam<Way> {
  protected:
@@ -65,7 +65,8 @@ TEST_P(CrashTest, random_moments_of_long_programs) {
   EXPECT_GT(kept, 0u);
   EXPECT_GT(dependent, all / 4);
   std::printf("%s: %lu crashes, %lu sections undone, %lu kept that were complete only\n", GetParam().name,
-              static_cast<unsigned long>(all), static_cast<unsigned long>(undone), static_cast<unsigned long>(kept));
+              static_cast<unsigned long>(all), static_cast<unsigned long>(undone),
+              static_cast<unsigned long>(kept));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CrashTest, testing::ValuesIn(kWays),

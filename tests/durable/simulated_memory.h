@@ -67,7 +67,9 @@ class SimulatedMemory final : public Persistence, public Grower {
   unsigned grain_shift() const override { return leaks_ ? kLineShift : 9; }
   bool stores_leak() const override { return leaks_; }
   std::unique_ptr<Writer> open_writer() override { return std::make_unique<SimulatedWriter>(*this, false); }
-  std::unique_ptr<Writer> open_log_writer() override { return std::make_unique<SimulatedWriter>(*this, true); }
+  std::unique_ptr<Writer> open_log_writer() override {
+    return std::make_unique<SimulatedWriter>(*this, true);
+  }
   void set_logs(Logs* logs) override { logs_ = logs; }
   Status grow_to(uint64_t) override { return Status::sentence(ENOSPC, "the simulated memory is full"); }
   void fail_writes(bool fail) { fails_ = fail; }
@@ -80,7 +82,8 @@ class SimulatedMemory final : public Persistence, public Grower {
     SimulatedWriter(SimulatedMemory& memory, bool is_for_logs) : memory_(memory), is_for_logs_(is_for_logs) {}
     void write_back(const void* first, size_t bytes) override {
       SimulatedMemory& memory = memory_;
-      const uint64_t begin = static_cast<uint64_t>(static_cast<const std::byte*>(first) - memory.view_.mapped);
+      const uint64_t begin =
+          static_cast<uint64_t>(static_cast<const std::byte*>(first) - memory.view_.mapped);
       const unsigned shift = memory.grain_shift();
       const uint64_t end = round_up(begin + bytes, uint64_t{1} << shift);
       for (uint64_t at = round_down(begin, uint64_t{1} << shift); at < end; at += kLineBytes)

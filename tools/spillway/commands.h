@@ -30,6 +30,9 @@ int run_doctor(const std::string& store, bool as_json);
 
 int show_stats(const std::string& file);
 
+// Exit code 1: it is damaged.
+int check_region_file(const std::string& file);
+
 struct TopArguments {
   uint64_t process = 0;  // 0: the only one there is
   double interval_s = 1;

@@ -34,6 +34,7 @@ struct Arguments {
   std::string doctor_store;
   bool doctor_json = false;
   std::string stats_file;
+  std::string region_file;
   TopArguments top;
   bool options_markdown = false;
 };
@@ -111,6 +112,9 @@ void add_others(CLI::App& app, Arguments& arguments) {
   doctor->add_flag("--json", arguments.doctor_json, "print JSON");
   CLI::App* stats = app.add_subcommand("stats", "show a report that --stats=FILE wrote");
   stats->add_option("FILE", arguments.stats_file, "the report")->required();
+  CLI::App* check = app.add_subcommand("check", "check a file of durable sections, and say what it holds");
+  check->add_option("FILE", arguments.region_file, "a persistent region that no program has open")
+      ->required();
   CLI::App* top = app.add_subcommand("top", "watch a running program: hits, misses, disk, memory");
   top->add_option("PID", arguments.top.process, "its process id; not needed while only one runs");
   top->add_option("--interval", arguments.top.interval_s, "seconds between two looks [1]")
@@ -156,6 +160,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
   }
   if (app.got_subcommand("doctor")) return run_doctor(arguments.doctor_store, arguments.doctor_json);
   if (app.got_subcommand("top")) return show_top(arguments.top);
+  if (app.got_subcommand("check")) return check_region_file(arguments.region_file);
   if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
   return list_options(arguments.options_markdown);
 }

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "front/interpose/entry.h"
-#include "front/interpose/native_argument.h"
 #include "front/interpose/lock_watch.h"
+#include "front/interpose/native_argument.h"
 #include "front/interpose/waits.h"
 
 using namespace spw::interpose;

@@ -1,0 +1,247 @@
+// Damage, want of room and failed writes: what a region says, and that nothing committed is lost.
+#include "durable/persistent_region.h"
+
+#include <gtest/gtest.h>
+
+#include "durable/check.h"
+#include "durable/regions.h"
+#include "simulated_memory.h"
+
+namespace spw::durable {
+namespace {
+
+class RegionTest : public testing::TestWithParam<bool> {
+ protected:
+  static LayoutOptions layout() {
+    LayoutOptions layout;
+    layout.capacity_bytes = 2 * kMiB;
+    layout.slots = 2;
+    layout.segment_bytes = 2048;
+    return layout;
+  }
+  void SetUp() override {
+    open();
+    words_ = *regions_->allocate(thread_, 0, kWords * sizeof(uint64_t));
+    ASSERT_TRUE(regions_->set_root(thread_, 0, "words", words_));
+    fill(1);
+  }
+  Status try_open() {
+    regions_.reset();
+    thread_ = {};
+    auto region = PersistentRegion::attach(memory_.view(), memory_, memory_, {});
+    if (!region) return region.status();
+    regions_ = std::make_unique<Regions>();
+    return regions_->add(std::move(*region)).status();
+  }
+  void open() {
+    const Status status = try_open();
+    ASSERT_TRUE(status) << status.message();
+  }
+  uint64_t& word(uint64_t i) { return reinterpret_cast<uint64_t*>(words_)[i]; }
+  Status put(uint64_t i, uint64_t value) {
+    Status status = regions_->before_store(thread_, words_ + i * sizeof(uint64_t), sizeof(uint64_t));
+    if (status) word(i) = value;
+    return status;
+  }
+  void fill(uint64_t value) {
+    regions_->begin(thread_);
+    for (uint64_t i = 0; i < kWords; ++i) ASSERT_TRUE(put(i, value));
+    ASSERT_TRUE(regions_->end(thread_));
+  }
+  void expect_all(uint64_t value) {
+    for (uint64_t i = 0; i < kWords; ++i) ASSERT_EQ(word(i), value) << i;
+  }
+  // In the middle of a section that has changed everything; its log is durable.
+  void leave_in_a_section() {
+    regions_->begin(thread_);
+    for (uint64_t i = 0; i < kWords; ++i) ASSERT_TRUE(put(i, 9));
+    ASSERT_TRUE(regions_->region(0)->sections().persist());
+    memory_.lose_power();
+  }
+  std::byte* first_record() { return memory_.view().mapped + memory_.view().header().logs_offset; }
+
+  static constexpr uint64_t kWords = 32;
+  SimulatedMemory memory_{GetParam(), 1, layout(), 4 * kChunkBytes};
+  std::unique_ptr<Regions> regions_;
+  Thread thread_;
+  uint64_t words_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Domains, RegionTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "memory" : "blocks"; });
+
+TEST_P(RegionTest, an_unfinished_section_is_undone_and_counted) {
+  leave_in_a_section();
+  EXPECT_EQ(check_region(memory_.view(), GetParam()).sections_to_undo, 1u);
+  open();
+  EXPECT_EQ(regions_->region(0)->recovery().sections_undone, 1u);
+  EXPECT_EQ(regions_->region(0)->recovery().records_undone, kWords);
+  expect_all(1);
+  fill(2);
+  open();
+  EXPECT_EQ(regions_->region(0)->recovery().sections_undone, 0u);
+  expect_all(2);
+}
+
+TEST_P(RegionTest, a_record_that_is_torn_at_the_end_of_a_log_is_none) {
+  leave_in_a_section();
+  // The last record: as if it had not become durable, and neither the store it was made for.
+  std::byte* last = first_record() + (kWords - 1) * record_bytes(8);
+  last[20] ^= std::byte{1};
+  word(kWords - 1) = 1;
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, a_damaged_record_within_a_log_changes_nothing) {
+  leave_in_a_section();
+  std::vector<uint64_t> before;
+  for (uint64_t i = 0; i < kWords; ++i) before.push_back(word(i));
+  first_record()[5 * record_bytes(8) + 20] ^= std::byte{1};
+  if (!GetParam()) GTEST_SKIP() << "in blocks it cannot be told from a write that a crash tore";
+  const Status status = try_open();
+  ASSERT_EQ(status.error(), EILSEQ);
+  EXPECT_NE(status.message().find("slot 0"), std::string::npos) << status.message();
+  EXPECT_FALSE(check_region(memory_.view(), GetParam()).problems.empty());
+  for (uint64_t i = 0; i < kWords; ++i) ASSERT_EQ(word(i), before[i]);
+  first_record()[5 * record_bytes(8) + 20] ^= std::byte{1};
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, a_damaged_slot_word_changes_nothing) {
+  const uint64_t before = memory_.view().slot(0).word;
+  memory_.view().slot(0).word ^= 4;
+  EXPECT_EQ(try_open().error(), EILSEQ);
+  EXPECT_EQ(check_region(memory_.view(), GetParam()).problems.size(), 1u);
+  memory_.view().slot(0).word = before;
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, a_section_without_room_for_its_log_can_be_undone_and_the_region_goes_on) {
+  // All room but for the log's first segment.
+  std::vector<uint64_t> smaller{*regions_->allocate(thread_, 0, 8192)};
+  while (regions_->allocate(thread_, 0, 40000)) {
+  }
+  auto many = regions_->allocate(thread_, 0, 8192);
+  for (; many; many = regions_->allocate(thread_, 0, 8192)) smaller.push_back(*many);
+  ASSERT_GT(smaller.size(), 4u);
+  regions_->begin(thread_);
+  Status status;
+  for (uint64_t i = 0; i < 8192 * smaller.size() && status; i += 8)
+    status = regions_->before_store(thread_, smaller[i / 8192] + i % 8192, 8);
+  EXPECT_EQ(status.error(), ENOSPC) << status.message();
+  EXPECT_TRUE(regions_->restore(thread_));
+  EXPECT_TRUE(regions_->end(thread_));
+  fill(5);
+  open();
+  expect_all(5);
+}
+
+TEST_P(RegionTest, a_failed_write_stops_the_region_and_loses_nothing_committed) {
+  regions_->begin(thread_);
+  for (uint64_t i = 0; i < kWords; ++i) ASSERT_TRUE(put(i, 3));
+  memory_.fail_writes(true);
+  EXPECT_EQ(regions_->end(thread_).error(), EIO);
+  memory_.fail_writes(false);
+  regions_->begin(thread_);
+  EXPECT_EQ(put(0, 4).error(), EIO);
+  (void)regions_->end(thread_);
+  memory_.lose_power();
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, large_stores_are_undone_as_a_whole) {
+  constexpr uint64_t kBytes = 3 * kPayloadMax + 100;
+  const uint64_t at = *regions_->allocate(thread_, 0, kBytes);
+  regions_->begin(thread_);
+  ASSERT_TRUE(regions_->before_store(thread_, at, kBytes));
+  std::memset(reinterpret_cast<void*>(at), 7, kBytes);
+  ASSERT_TRUE(regions_->end(thread_));
+  regions_->begin(thread_);
+  ASSERT_TRUE(regions_->before_store(thread_, at + 3, kBytes - 3));
+  std::memset(reinterpret_cast<void*>(at + 3), 8, kBytes - 3);
+  ASSERT_TRUE(regions_->region(0)->sections().persist());
+  memory_.lose_power();
+  open();
+  for (uint64_t i = 0; i < kBytes; ++i) ASSERT_EQ(*reinterpret_cast<uint8_t*>(at + i), 7) << i;
+}
+
+TEST_P(RegionTest, neighbouring_bytes_that_another_section_has_committed_are_not_restored) {
+  Thread other;
+  regions_->begin(thread_);
+  regions_->begin(other);
+  auto* bytes = reinterpret_cast<uint8_t*>(words_);
+  for (unsigned i = 0; i < 64; ++i) {
+    ASSERT_TRUE(regions_->before_store(i % 2 == 0 ? thread_ : other, words_ + i, 1));
+    bytes[i] = static_cast<uint8_t>(i % 2 == 0 ? 2 : 3);
+  }
+  ASSERT_TRUE(regions_->end(other));
+  memory_.lose_power();
+  open();
+  for (unsigned i = 0; i < 64; ++i) ASSERT_EQ(bytes[i], i % 2 == 0 ? (i % 8 == 0 ? 1 : 0) : 3) << i;
+}
+
+TEST_P(RegionTest, what_is_stored_outside_of_sections_is_durable_after_a_sync) {
+  ASSERT_TRUE(put(3, 77));
+  ASSERT_TRUE(regions_->sync(thread_));
+  memory_.lose_power();
+  open();
+  EXPECT_EQ(word(3), 77u);
+}
+
+TEST_P(RegionTest, one_thread_more_than_slots_is_told) {
+  Thread second, third;
+  regions_->begin(second);
+  ASSERT_TRUE(regions_->before_store(second, words_, 8));
+  regions_->begin(third);
+  EXPECT_EQ(regions_->before_store(third, words_, 8).error(), EUSERS);
+  ASSERT_TRUE(regions_->end(third));
+  ASSERT_TRUE(regions_->end(second));
+  ASSERT_TRUE(regions_->ended(second));
+  regions_->begin(third);
+  EXPECT_TRUE(regions_->before_store(third, words_, 8));
+  ASSERT_TRUE(regions_->end(third));
+}
+
+TEST_P(RegionTest, a_section_waits_for_what_it_has_seen) {
+  Thread other;
+  int first = 0, second = 0;
+  ASSERT_TRUE(regions_->acquired(thread_, &first));
+  ASSERT_TRUE(regions_->acquired(thread_, &second));
+  ASSERT_TRUE(put(0, 10));
+  ASSERT_TRUE(regions_->releasing(thread_, &second));
+  ASSERT_TRUE(regions_->acquired(other, &second));
+  ASSERT_TRUE(regions_->before_store(other, words_, 8));
+  word(0) = 11;
+  ASSERT_TRUE(regions_->releasing(other, &second));
+  Sections& sections = regions_->region(0)->sections();
+  EXPECT_EQ(sections.pending(), 1u);
+  ASSERT_TRUE(regions_->releasing(thread_, &first));
+  EXPECT_EQ(sections.pending(), 0u);
+  memory_.lose_power();
+  open();
+  EXPECT_EQ(word(0), 11u);
+}
+
+TEST_P(RegionTest, a_complete_section_that_has_seen_an_unfinished_one_goes_with_it) {
+  Thread other;
+  int first = 0, second = 0;
+  ASSERT_TRUE(regions_->acquired(thread_, &first));
+  ASSERT_TRUE(regions_->acquired(thread_, &second));
+  ASSERT_TRUE(put(0, 10));
+  ASSERT_TRUE(regions_->releasing(thread_, &second));
+  ASSERT_TRUE(regions_->acquired(other, &second));
+  ASSERT_TRUE(regions_->before_store(other, words_, 8));
+  word(0) = 11;
+  ASSERT_TRUE(regions_->releasing(other, &second));
+  memory_.lose_power();
+  open();
+  EXPECT_EQ(regions_->region(0)->recovery().sections_undone, 2u);
+  EXPECT_EQ(word(0), 1u);
+}
+
+}  // namespace
+}  // namespace spw::durable

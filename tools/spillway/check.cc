@@ -1,0 +1,29 @@
+// spillway check FILE: whether a persistent region hangs together, and what it holds.
+#include "durable/check.h"
+
+#include <fmt/core.h>
+
+#include "base/units.h"
+#include "commands.h"
+#include "messages.h"
+
+namespace spw::tool {
+
+int check_region_file(const std::string& file) {
+  auto checked = durable::check_file(file);
+  if (!checked) return refuse(checked.status().message());
+  const durable::CheckReport& report = *checked;
+  fmt::print("{}: {} objects, {}; {} of {} chunks free, {} of logs\n", file, report.objects,
+             format_size(report.object_bytes), report.free_chunks, report.chunks, report.log_chunks);
+  for (const std::string& root : report.roots) fmt::print("root {}\n", root);
+  if (report.sections_to_keep + report.sections_to_undo != 0)
+    fmt::print(
+        "a crash left {} complete and {} unfinished sections; the next program that opens it undoes the "
+        "latter\n",
+        report.sections_to_keep, report.sections_to_undo);
+  for (const std::string& problem : report.problems) fmt::print("problem: {}\n", problem);
+  fmt::print("{}\n", report.problems.empty() ? "no problem was found" : "this region is damaged");
+  return report.problems.empty() ? kExitOk : kExitMissing;
+}
+
+}  // namespace spw::tool
