@@ -2,6 +2,7 @@
 
   ratios   the paper's Table III: lines flushed of all stores, for its four micro-benchmarks and six techniques; and for three larger programs
   time     all of them on tmpfs, lines flushed as to persistent memory
+  clflush  the same by the instruction that the paper's processor had, which takes lines out of the cache
   block    the same on an ordinary file, whose blocks are written
   crashes  simulated power failures at random moments: none may lose or tear a section
 
@@ -43,7 +44,7 @@ TIMED = {"persistent-array": (0, 20), "queue": (300_000, 1), "linked-list": (0, 
          "tree": (0, 1)}
 BLOCK = {"persistent-array": (0, 1), "queue": (400, 1), "linked-list": (400, 1), "hash": (400, 1), "matrix": (64, 2), "molecules": (64, 2),
          "tree": (400, 1)}
-TURNS, BLOCK_TURNS = 9, 5
+TURNS, BLOCK_TURNS = 7, 5
 SC_MIN, ONLINE_MAX = 1.0, 1.10
 DIFFERS = 0.01  # from this share on, flush ratios are said to differ
 CRASHES = 1_000_000
@@ -67,6 +68,7 @@ class Setting:
     burst: int
     size: int = 0
     rounds: int = 1
+    flush: str = "auto"  # the instruction, by --durable-flush
 
 
 def run(bench: Bench, setting: Setting, technique: str, *more: str) -> dict:
@@ -74,7 +76,8 @@ def run(bench: Bench, setting: Setting, technique: str, *more: str) -> dict:
     with tempfile.TemporaryDirectory(dir=bench.place(setting.domain), prefix="spillway-durable.") as directory:
         words = [bench.programs.build / "bin" / "durable_bench", "--path", f"{directory}/region", "--workload", setting.workload, "--technique", technique,
                  "--domain", setting.domain, "--burst", str(setting.burst), "--size", str(setting.size), "--rounds", str(setting.rounds), *more]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                              env=os.environ | {"SPILLWAY_DURABLE_FLUSH": setting.flush})
     if done.returncode != 0:
         raise RuntimeError(f"{setting.workload}, {technique}: {done.stderr[-500:]}")
     return json.loads(done.stdout)
@@ -86,32 +89,32 @@ def techniques(bench: Bench, setting: Setting) -> dict[str, str]:
     return {"ER": NAMES["ER"], "LA": NAMES["LA"], "AT": NAMES["AT"], "SC": NAMES["SC"], OFFLINE: f"fixed:{profiled}", "BEST": NAMES["BEST"]}
 
 
-def or_failure(section: collections.abc.Callable) -> collections.abc.Callable:
-    """Of a section of one workload: what goes wrong there becomes a row, and others go on."""
-    def guarded(bench: Bench, setting: Setting, *more) -> None:
+def or_failure(work: collections.abc.Callable) -> collections.abc.Callable:
+    """What goes wrong with one workload of a section becomes a row, and others go on."""
+    def guarded(bench: Bench, setting: Setting, section: str, *more) -> None:
         try:
-            section(bench, setting, *more)
+            work(bench, setting, section, *more)
         except (RuntimeError, subprocess.TimeoutExpired) as why:
-            bench.failure(setting.domain, setting.workload, str(why))
+            bench.failure(section, setting.workload, str(why))
     return guarded
 
 
 @or_failure
-def ratios_beside_the_paper(bench: Bench, setting: Setting) -> None:
+def ratios_beside_the_paper(bench: Bench, setting: Setting, section: str) -> None:
     runs = {name: run(bench, setting, technique) for name, technique in techniques(bench, setting).items()}
     paper = PAPER[setting.workload]
     for name, theirs in paper.items():
         part = runs[name]["papers_part"]
         ours = round(part["flush_ratio"], 5)
         lines = f", {runs[name]['lines']} lines" if name == OFFLINE else ""
-        bench.add(Row("ratios", f"{setting.workload}, {name}: off the paper's ratio by", ratio=abs(ours - theirs) / theirs,
+        bench.add(Row(section, f"{setting.workload}, {name}: off the paper's ratio by", ratio=abs(ours - theirs) / theirs,
                       target=CLOSE if setting.workload == "hash" else EXACT, note=f"{ours:.5f}; paper: {theirs:.5f}{lines}", details=runs[name]))
     part = runs["SC"]["papers_part"]
     stores = f"{part['stores']:,} stores; paper: {PAPER_STORES[setting.workload]:,}"
-    bench.add(Row("ratios", f"{setting.workload}, SC with a burst of {setting.burst:,} stores beside AT", ratio=_better(runs, "AT", "SC"), at_most=False,
+    bench.add(Row(section, f"{setting.workload}, SC with a burst of {setting.burst:,} stores beside AT", ratio=_better(runs, "AT", "SC"), at_most=False,
                   note=f"{part['flush_ratio']:.5f}, {runs['SC']['lines']} lines; {stores}", details=runs["SC"]))
     if setting.workload == "queue":
-        bench.add(Row("ratios", "queue, all threads: AT beside SC", ratio=_better(runs, "AT", "SC"), at_most=False,
+        bench.add(Row(section, "queue, all threads: AT beside SC", ratio=_better(runs, "AT", "SC"), at_most=False,
                       note=f"{runs['SC']['flush_ratio']:.5f} of {runs['SC']['stores']:,} stores; the rows above are of the thread that enqueues"))
 
 
@@ -120,19 +123,19 @@ def _better(runs: dict, one: str, other: str) -> float:
 
 
 @or_failure
-def ratios_of_kernel(bench: Bench, setting: Setting) -> None:
+def ratios_of_kernel(bench: Bench, setting: Setting, section: str) -> None:
     runs = {name: run(bench, setting, technique) for name, technique in techniques(bench, setting).items()}
     shown = ", ".join(f"{name} {runs[name]['flush_ratio']:.5f}" for name in ("LA", "AT", "SC", OFFLINE))
     stores = runs["SC"]["stores"] / runs["SC"]["sections"]
-    bench.add(Row("ratios", f"{setting.workload}, AT's flushes beside SC's", ratio=_better(runs, "AT", "SC"), at_most=False, target=SC_MIN,
+    bench.add(Row(section, f"{setting.workload}, AT's flushes beside SC's", ratio=_better(runs, "AT", "SC"), at_most=False, target=SC_MIN,
                   note=f"{shown}; {runs['SC']['lines']} and {runs[OFFLINE]['lines']} lines; {stores:,.0f} stores a section", details=runs))
 
 
 def ratios(bench: Bench) -> None:
     for workload in PAPER:
-        ratios_beside_the_paper(bench, Setting(workload, "pmem", MICRO_BURST))
+        ratios_beside_the_paper(bench, Setting(workload, "pmem", MICRO_BURST), "ratios")
     for workload in KERNELS:
-        ratios_of_kernel(bench, Setting(workload, "pmem", BURST, *TIMED[workload]))
+        ratios_of_kernel(bench, Setting(workload, "pmem", BURST, *TIMED[workload]), "ratios")
 
 
 @or_failure
@@ -164,10 +167,18 @@ def compare_times(bench: Bench, setting: Setting, section: str, turns: int, has_
     row("SC beside BEST", "SC", "BEST", at_most=True, note="which is not durable")
 
 
-def time(bench: Bench) -> None:
+def times_by(bench: Bench, section: str, flush: str) -> None:
     for workload, (size, rounds) in TIMED.items():
-        setting = Setting(workload, "pmem", max(BURST // bench.scale, 1000), size // bench.scale, max(rounds // bench.scale, 1))
-        compare_times(bench, setting, "time", TURNS if bench.scale == 1 else 1, True)
+        setting = Setting(workload, "pmem", max(BURST // bench.scale, 1000), size // bench.scale, max(rounds // bench.scale, 1), flush)
+        compare_times(bench, setting, section, TURNS if bench.scale == 1 else 1, True)
+
+
+def time(bench: Bench) -> None:
+    times_by(bench, "time", "auto")
+
+
+def clflush(bench: Bench) -> None:
+    times_by(bench, "clflush", "clflush")
 
 
 def block(bench: Bench) -> None:
@@ -180,7 +191,7 @@ def crashes(bench: Bench) -> None:
     if not program.exists():
         bench.skip("crashes", f"{program} was not built")
         return
-    wanted = CRASHES // bench.scale
+    wanted = CRASHES // bench.scale // 8 * 8  # as many for each of the ways
     done = subprocess.run([program, "--gtest_filter=*random_moments*"], env=os.environ | {"SPW_CRASHES": str(wanted)}, capture_output=True, text=True,
                           check=False)
     ways = re.findall(r"^(\w+): (\d+) crashes, (\d+) sections undone", done.stdout, re.MULTILINE)
@@ -192,7 +203,7 @@ def crashes(bench: Bench) -> None:
                   note=f"0 sections lost or torn in {count:,} crashes, {len(ways)} techniques and domains; {undone:,} unfinished ones undone"))
 
 
-SECTIONS = {"ratios": ratios, "time": time, "block": block, "crashes": crashes}
+SECTIONS = {"ratios": ratios, "time": time, "clflush": clflush, "block": block, "crashes": crashes}
 
 
 def main(arguments: list[str]) -> int:

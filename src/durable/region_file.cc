@@ -79,6 +79,7 @@ Result<Header> read_header(const platform::File& file, const std::string& path) 
 Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, const Options& options) {
   std::unique_ptr<RegionFile> region(new RegionFile);
   region->path_ = path;
+  region->flush_ = options.flush;
   auto file = platform::open_file(path, O_RDWR | (options.may_create ? O_CREAT : 0));
   if (!file) return file.status();
   region->file_ = std::move(*file);
@@ -157,7 +158,7 @@ Status RegionFile::map_as(DomainKind wanted) {
         (*in_memory &&
          platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kShared))) {
       kind_ = DomainKind::kPmem;
-      domain_ = make_pmem();
+      domain_ = make_pmem(flush_);
       return {};
     }
     if (wanted == DomainKind::kPmem)

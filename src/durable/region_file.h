@@ -9,6 +9,7 @@
 #include <string>
 
 #include "durable/objects.h"
+#include "platform/cache_lines.h"
 #include "platform/file.h"
 #include "platform/memory.h"
 
@@ -22,6 +23,7 @@ class RegionFile final : public Grower {
   struct Options {
     DomainKind domain = DomainKind::kAuto;
     bool may_create = true;
+    platform::LineInstruction flush = platform::LineInstruction::kBest;  // kPmem
     LayoutOptions layout;  // of a new one; base 0: an address is chosen
   };
   static Result<std::unique_ptr<RegionFile>> open(const std::string& path, const Options& options);
@@ -48,6 +50,7 @@ class RegionFile final : public Grower {
   RegionView view_;
   std::unique_ptr<Persistence> domain_;
   DomainKind kind_ = DomainKind::kAuto;
+  platform::LineInstruction flush_ = platform::LineInstruction::kBest;
   bool was_created_ = false;
 };
 

@@ -23,9 +23,11 @@ unsigned features() {
 
 }  // namespace
 
-LineWriteBack line_write_back() {
+LineWriteBack line_write_back(LineInstruction wanted) {
   static const unsigned has = features();
-  return has & kClwb ? write_with_clwb : has & kClflushopt ? write_with_clflushopt : write_with_clflush;
+  if (wanted <= LineInstruction::kClwb && (has & kClwb) != 0) return write_with_clwb;
+  if (wanted <= LineInstruction::kClflushopt && (has & kClflushopt) != 0) return write_with_clflushopt;
+  return write_with_clflush;
 }
 
 const char* line_write_back_name() {

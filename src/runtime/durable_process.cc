@@ -88,6 +88,7 @@ Result<unsigned> DurableProcess::open(const std::string& path, const Settings& s
   auto combiner = combiner_of(settings);
   if (!combiner) return combiner.status();
   options.combiner = *combiner;
+  options.file.flush = static_cast<platform::LineInstruction>(process_options().durable_flush);
   options.file.may_create = !settings.must_exist;
   if (settings.capacity_bytes != 0) options.file.layout.capacity_bytes = settings.capacity_bytes;
   if (settings.threads != 0) options.file.layout.slots = settings.threads;

@@ -37,6 +37,8 @@ enum class DelegationChoice : uint8_t { kAuto, kCombining, kDedicated };
 enum class Levels : uint8_t { kView, kAll, kPrivate, kDirect, kShared, kOwner };
 // The values of durable::Technique.
 enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone };
+// The values of platform::LineInstruction.
+enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
 enum class Curve : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
 enum class Faults : uint8_t { kThreads, kSignals };
@@ -79,6 +81,7 @@ struct Options {
   Durable durable = Durable::kAdaptive;
   uint64_t durable_lines = 0;
   uint64_t durable_burst = 0;
+  DurableFlush durable_flush = DurableFlush::kAuto;
   Curve curve = Curve::kOff;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;

@@ -111,6 +111,28 @@ def mapped_benchmark_counts_faults_beyond_memory(directory: pathlib.Path) -> Non
     expect(all(row["peer"] > 0 for row in rows), f"nothing came in: {rows}")
 
 
+def run_durable(directory: pathlib.Path, *arguments) -> list[dict]:
+    run = subprocess.run([ROOT / "bench" / "run", "durable", "--build", BUILD, "--results", directory, "--store", BUILD / "bench", *arguments],
+                         capture_output=True, text=True, check=False)
+    expect(run.returncode == 0, run.stdout + run.stderr)
+    return json.loads((directory / "durable.json").read_text())["rows"]
+
+
+def durable_benchmark_flushes_as_the_paper_does(directory: pathlib.Path) -> None:
+    rows = run_durable(directory, "--only", "ratios")
+    held = [row for row in rows if row["name"].endswith("off the paper's ratio by")]
+    expect(len(held) == 16, f"{len(held)} ratios of four programs and four techniques")
+    expect(all(row["met"] == "yes" for row in held), f"{[(row['name'], row['note']) for row in held if row['met'] != 'yes']}")
+
+
+def durable_benchmark_times_every_workload(directory: pathlib.Path) -> None:
+    rows = run_durable(directory, "--only", "time", "--only", "crashes", "--scale", "128")
+    names = {row["name"] for row in rows}
+    for workload in ("persistent-array", "queue", "linked-list", "hash", "matrix", "molecules", "tree"):
+        expect(f"{workload}: SC beside AT" in names, f"no row {workload}: SC beside AT in {names}")
+    expect(rows[-1]["section"] == "crashes" and rows[-1]["ratio"] >= 1, f"{rows[-1]}")
+
+
 def main() -> int:
     case = globals()[sys.argv[2]]
     with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,9 @@ PROGRAMS: `spillway` (for the translated engine, what is meant if nothing is sai
 A case is a function below, named after a behaviour. Exit status 77 with a reason: skipped, as something is missing.
 """
 import pathlib
+import subprocess
 import sys
+import threading
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
@@ -143,6 +145,29 @@ def key_value_operations_agree_with_native_ones_beyond_memory(programs: Programs
     report, counters = run_capped(programs, 8 * MIB, "kv", *arguments)
     expect(report["checksum"] == native.report["checksum"], f"{report} is not {native.report}")
     expect(counters["evictions"] > 0, "the table fitted in memory")
+
+
+def durable_map_killed_at_any_moment_has_all_that_was_put(programs: Programs) -> None:
+    program, file = programs.path("native", "durable_map"), programs.store / "map"
+
+    def call(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([program, file, *words], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_S)
+
+    for pause_s in (0.05, 0.15, 0.4):
+        file.unlink(missing_ok=True)
+        with subprocess.Popen([program, file, "fill", "10000000"], stdout=subprocess.PIPE, text=True) as process:
+            expect(process.stdout.readline() == "0\n", "it puts nothing")
+            threading.Timer(pause_s, process.kill).start()
+            written = process.stdout.read()
+        put = written[:written.rfind("\n") + 1].splitlines()
+        found = call("verify")
+        expect(found.returncode == 0, found.stderr)
+        expect(len(put) + 1 <= int(found.stdout) <= len(put) + 2, f"{len(put) + 1} were durable, {found.stdout} are there")
+    expect(len(put) > 100, f"only {len(put)} were put")
+    expect(call("put", "key 1", "another").returncode == 0 and call("get", "key 1").stdout == "another\n", "a value was not replaced")
+    before = int(call("count").stdout)
+    expect(call("erase", "key 1").returncode == 0 and call("get", "key 1").returncode == 1, "a key was not erased")
+    expect(int(call("count").stdout) == before - 1, "miscounted")
 
 
 def main() -> int:
