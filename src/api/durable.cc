@@ -125,9 +125,13 @@ SPW_PUBLIC int spw_durable_undo(void) {
 
 SPW_PUBLIC int spw_durable_will_store(void* at, size_t bytes) {
   if (bytes == 0) return 0;
-  return of_thread([&](durable::Regions& regions, durable::Thread& thread) {
-    return regions.before_store(thread, reinterpret_cast<uintptr_t>(at), bytes);
-  });
+  InRuntime guard;
+  DurableProcess* process = DurableProcess::current();
+  if (process == nullptr) return bad_argument("no persistent region is open");
+  Status status = process->regions().before_store(process->this_thread(), reinterpret_cast<uintptr_t>(at), bytes);
+  if (status) [[likely]]
+    return 0;
+  return result_of(status);
 }
 
 SPW_PUBLIC int spw_durable_store(void* to, const void* from, size_t bytes) {

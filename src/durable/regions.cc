@@ -31,7 +31,6 @@ Status Regions::remove(Thread& thread, unsigned number) {
   if (thread.depth != 0) return Status::sentence(EBUSY, "this thread is in a section");
   if (Status status = owned_[number]->close(); !status) return status;
   locks_.clear();
-  thread.slots[number] = nullptr;
   regions_[number].store_release(nullptr);
   owned_[number].reset();
   return {};
@@ -58,13 +57,20 @@ Regions::Range Regions::range() const {
   return range;
 }
 
+inline Slot* Regions::slot_of(const Thread& thread, unsigned number) const {
+  const Thread::Part& part = thread.parts[number];
+  const PersistentRegion* region = this->region(number);
+  return region != nullptr && part.region == region->serial() ? part.slot : nullptr;
+}
+
 Result<Slot*> Regions::join(Thread& thread, unsigned number) {
   PersistentRegion& region = *this->region(number);
-  Slot*& slot = thread.slots[number];
+  Slot* slot = slot_of(thread, number);
   if (slot == nullptr) {
     auto taken = region.sections().take_slot();
     if (!taken) return taken.status();
     slot = *taken;
+    thread.parts[number] = {slot, region.serial()};
   }
   if (thread.depth != 0 && !slot->is_open())
     if (Status status = region.sections().begin(*slot); !status) return status;
@@ -74,8 +80,9 @@ Result<Slot*> Regions::join(Thread& thread, unsigned number) {
 Status Regions::end_sections(Thread& thread) {
   Status first;
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    if (thread.slots[i] == nullptr || !thread.slots[i]->is_open()) continue;
-    Status status = region(i)->sections().end(*thread.slots[i], thread.stamp);
+    Slot* slot = slot_of(thread, i);
+    if (slot == nullptr || !slot->is_open()) continue;
+    Status status = region(i)->sections().end(*slot, thread.stamp);
     if (!status && first) first = std::move(status);
   }
   return first;
@@ -109,7 +116,7 @@ Status Regions::acquired(Thread& thread, const void* lock) {
 HandedOn Regions::unfinished(const Thread& thread) const {
   HandedOn handed_on;
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    const Slot* slot = thread.slots[i];
+    const Slot* slot = slot_of(thread, i);
     if (slot == nullptr) continue;
     if (slot->is_open())
       handed_on.sections.push_back({i, {slot->number(), slot->section()}});
@@ -137,17 +144,24 @@ Status Regions::restore(Thread& thread) {
   if (thread.depth == 0) return Status::sentence(EPERM, "no section is open");
   if (thread.has_released)
     return Status::sentence(EBUSY, "the section has released a lock: others may have seen what it stored");
-  for (Slot* slot : thread.slots)
-    if (slot != nullptr && slot->is_open()) slot->restore();
+  for (unsigned i = 0; i < kRegionsMax; ++i)
+    if (Slot* slot = slot_of(thread, i); slot != nullptr && slot->is_open()) slot->restore();
   return {};
 }
 
 Status Regions::before_store(Thread& thread, uintptr_t address, size_t bytes) {
+  const PersistentRegion* last = region(thread.last);
+  if (last != nullptr && last->contains(address) && last->contains(address + bytes - 1)) [[likely]] {
+    const Thread::Part& part = thread.parts[thread.last];
+    if (part.region == last->serial() && part.slot->is_open()) [[likely]]
+      return part.slot->before_store(address, bytes, thread.stamp);
+  }
   const unsigned number = find(address);
   if (number == kRegionsMax || !region(number)->contains(address + bytes - 1))
     return Status::sentence(EFAULT, "not all of these bytes are in one persistent region");
   auto slot = join(thread, number);
   if (!slot) return slot.status();
+  thread.last = number;
   return (*slot)->before_store(address, bytes, thread.stamp);
 }
 
@@ -191,7 +205,7 @@ Status Regions::sync(Thread& thread) {
   if (thread.depth != 0) return Status::sentence(EBUSY, "a section is open; its end makes it durable");
   const uint64_t deadline_ns = platform::deadline_after(platform::monotonic_ns(), kSyncWaitNsMax);
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    Slot* slot = thread.slots[i];
+    Slot* slot = slot_of(thread, i);
     if (slot == nullptr) continue;
     if (Status status = slot->flush_lines(); !status) return status;
     // Complete, and waiting for what others have not ended yet.
@@ -210,10 +224,11 @@ Status Regions::ended(Thread& thread) {
   if (thread.depth != 0) return Status::sentence(EBUSY, "the thread ends in a section, which will be undone");
   Status first;
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    if (thread.slots[i] == nullptr || region(i) == nullptr) continue;
-    Status status = region(i)->sections().give_back(*thread.slots[i]);
+    Slot* slot = slot_of(thread, i);
+    if (slot == nullptr) continue;
+    Status status = region(i)->sections().give_back(*slot);
     if (!status && first) first = std::move(status);
-    thread.slots[i] = nullptr;
+    thread.parts[i] = {};
   }
   return first;
 }

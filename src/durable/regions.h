@@ -23,7 +23,12 @@ struct Thread {
   unsigned depth = 0;         // begins and locks that have not ended
   bool has_released = false;  // a lock, in the section that is open
   uint64_t stamp = 1;
-  std::array<Slot*, kRegionsMax> slots{};
+  unsigned last = 0;  // the region of its last store
+  struct Part {
+    Slot* slot = nullptr;
+    uint64_t region = 0;  // its serial: the slot is gone with it
+  };
+  std::array<Part, kRegionsMax> parts{};
 };
 
 class Regions {
@@ -64,6 +69,8 @@ class Regions {
   Status ended(Thread& thread);
 
  private:
+  // Null: it has none.
+  Slot* slot_of(const Thread& thread, unsigned region) const;
   // The thread's slot in a region, with a section open in it if the thread is in one.
   Result<Slot*> join(Thread& thread, unsigned region);
   Status end_sections(Thread& thread);

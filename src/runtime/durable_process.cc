@@ -135,8 +135,11 @@ void DurableProcess::releasing(const void* lock) {
 
 void DurableProcess::before_store(uintptr_t address, size_t bytes) {
   InRuntime guard;
-  if (bytes == 0 || regions_.find(address) == durable::kRegionsMax) return;
-  if (Status status = regions_.before_store(this_thread(), address, bytes); !status) stop(status);
+  if (bytes == 0) return;
+  Status status = regions_.before_store(this_thread(), address, bytes);
+  if (status) [[likely]]
+    return;
+  if (regions_.find(address) != durable::kRegionsMax) stop(status);  // else it is between two regions
 }
 
 void DurableProcess::forked() {
