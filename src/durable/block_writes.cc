@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/units.h"
 #include "platform/memory.h"
 
@@ -57,6 +58,17 @@ class BlockWrites final : public Persistence {
   Logs* logs() const { return logs_; }
   const std::byte* base() const { return base_; }
   std::mutex& data_mutex() { return data_mutex_; }
+  // Once a write or a sync has failed, nobody can say what is durable: every later one fails, too.
+  Status failure() const {
+    const int error = error_.load_acquire();
+    return error == 0 ? Status() : Status(error, "an earlier write to the persistent region failed");
+  }
+  Status failed(Status status) {
+    int none = 0;
+    (void)error_.cas_strong_acq_rel(none, status.error());
+    return status;
+  }
+  Status sync();
   int write_fd() const { return direct_.file.is_open() ? direct_.file.fd() : file_.fd(); }
 
  private:
@@ -66,7 +78,19 @@ class BlockWrites final : public Persistence {
   Logs* logs_ = nullptr;
   // Held from a block's copy to its write: an older copy must not be written after a newer one. A slot's log has a mutex of its own.
   std::mutex data_mutex_;
+  // The kernel tells only one of those who sync by way of the page cache that a write of anybody's has failed.
+  std::mutex sync_mutex_;
+  Atomic<int> error_{0};
 };
+
+Status BlockWrites::sync() {
+  std::unique_lock<std::mutex> lock;
+  if (!direct_.direct) lock = std::unique_lock(sync_mutex_);
+  if (Status status = failure(); !status) return status;
+  const int64_t error = platform::sync_data(write_fd());
+  if (error == 0) return failure();
+  return failed(Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable"));
+}
 
 void BlockWriter::write_back(const void* first, size_t bytes) {
   const uint64_t offset = static_cast<uint64_t>(static_cast<const std::byte*>(first) - domain_.base());
@@ -84,14 +108,11 @@ Status BlockWriter::fence() {
     if (!copies) return copies.status();
     copies_ = std::move(*copies);
   }
-  Status status;
+  Status status = domain_.failure();
   for (size_t begin = 0; begin < blocks_.size() && status; begin += kBatchBlocks)
     status = write_batch(begin, std::min<size_t>(begin + kBatchBlocks, blocks_.size()));
   blocks_.clear();
-  if (!status) return status;
-  const int64_t error = platform::sync_data(domain_.write_fd());
-  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable")
-                   : Status();
+  return status ? domain_.sync() : domain_.failed(std::move(status));
 }
 
 Status BlockWriter::write_batch(size_t begin, size_t end) {

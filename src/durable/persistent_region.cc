@@ -34,7 +34,7 @@ Status PersistentRegion::build(Persistence& domain, Grower& grower, const Combin
   serial_ = serials.fetch_add_relaxed(1) + 1;
   objects_ = std::make_unique<Objects>(*view_, view_->bytes, domain, grower);
   sections_ = std::make_unique<Sections>(*view_, domain, *objects_, *objects_, combiner);
-  roots_ = std::make_unique<Roots>(*view_);
+  roots_ = std::make_unique<Roots>(*view_, *sections_);
   return {};
 }
 
