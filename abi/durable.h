@@ -42,7 +42,7 @@
 extern "C" {
 #endif
 
-/* From the lowest byte of the persistent regions that are open to their highest; bytes == 0: none is. Defined by the runtime. */
+/* From an address below all that regions are ever given to the highest byte of those that are open; bytes == 0: none is. Defined by the runtime. */
 extern struct spw_durable_range {
   uintptr_t first;
   uintptr_t bytes;

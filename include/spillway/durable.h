@@ -16,6 +16,8 @@
  *   - A pointer from a region to memory outside of it means nothing after a restart.
  *   - Mutexes are memory: one in a region has to be initialised again when the region was opened.
  *   - A section is atomic in each region. One that stores to two regions may be whole in one of them and undone in the other.
+  *   - pthread_cond_wait() releases its mutex: outside of other locks a section ends there, and another begins when it is back.
+ *   - A signal handler that stores to a region, between an announcement and its store, may have that line written back too early.
  *   - A thread that ends inside of a section leaves it unfinished for good; so do sections that depend on it.
  * Errors: 0 or a negative errno; spw_error_message() says more. Threads: every function may be called from any thread. */
 #ifndef SPILLWAY_DURABLE_H
@@ -51,7 +53,7 @@ struct spw_durable_options {
 #define SPW_DURABLE_PROFILE 2u
 
 /* Opens the region in the file `path`, or makes one, and undoes what a crash left unfinished. `options` may be NULL. -EWOULDBLOCK: another
- * process has it. -EEXIST: something else is at its address. -EILSEQ: it is no region, or damaged; nothing was changed. */
+ * process has it, or this one. -EEXIST: something else is at its address. -EILSEQ: it is no region, or damaged; nothing was changed. */
 int spw_durable_open(const char* path, const struct spw_durable_options* options, spw_durable** region);
 /* -EBUSY: a section is open. No other thread uses the region any more. */
 int spw_durable_close(spw_durable* region);
@@ -95,7 +97,7 @@ struct spw_durable_statistics {
   uint64_t undone;     /* sections that opening the region has undone */
 };
 int spw_durable_get_statistics(spw_durable* region, struct spw_durable_statistics* statistics);
-/* With SPW_DURABLE_PROFILE: the best size for "fixed:LINES"; 0 without. */
+/* With SPW_DURABLE_PROFILE: the best size for "fixed:LINES"; 0 without. While no thread stores to the region. */
 uint32_t spw_durable_profiled_lines(spw_durable* region);
 
 #ifdef __cplusplus

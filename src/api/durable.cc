@@ -21,7 +21,8 @@ namespace {
 spw_durable g_handles[durable::kRegionsMax];
 
 durable::PersistentRegion* region_of(const spw_durable* handle) {
-  if (handle < g_handles || handle >= g_handles + durable::kRegionsMax) return nullptr;
+  if (handle < g_handles || handle >= g_handles + durable::kRegionsMax || !DurableProcess::usable())
+    return nullptr;
   return DurableProcess::get().regions().region(static_cast<unsigned>(handle - g_handles));
 }
 
@@ -33,6 +34,7 @@ std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 template <class Work>
 int of_thread(Work work) {
   InRuntime guard;
+  if (Status status = DurableProcess::usable(); !status) return result_of(status);
   DurableProcess& process = DurableProcess::get();
   return result_of(work(process.regions(), process.this_thread()));
 }
@@ -93,7 +95,8 @@ SPW_PUBLIC int spw_durable_free(void* object) {
 }
 
 SPW_PUBLIC int spw_durable_set_root(spw_durable* region, const char* name, void* object) {
-  if (region_of(region) == nullptr || name == nullptr) return no_region();
+  if (region_of(region) == nullptr) return no_region();
+  if (name == nullptr) return bad_argument("spw_durable_set_root takes a name");
   return of_thread([&](durable::Regions& regions, durable::Thread& thread) {
     if (object != nullptr && region_of(region)->objects().size_of(reinterpret_cast<uintptr_t>(object)) == 0)
       return Status::sentence(EINVAL, "a root names an object of its region");
@@ -125,9 +128,16 @@ SPW_PUBLIC int spw_durable_undo(void) {
 
 SPW_PUBLIC int spw_durable_will_store(void* at, size_t bytes) {
   if (bytes == 0) return 0;
-  return of_thread([&](durable::Regions& regions, durable::Thread& thread) {
-    return regions.before_store(thread, reinterpret_cast<uintptr_t>(at), bytes);
-  });
+  InRuntime guard;
+  DurableProcess* process = DurableProcess::current();
+  if (process == nullptr) return bad_argument("no persistent region is open");
+  if (Status status = DurableProcess::usable(); !status) [[unlikely]]
+    return result_of(status);
+  Status status =
+      process->regions().before_store(process->this_thread(), reinterpret_cast<uintptr_t>(at), bytes);
+  if (status) [[likely]]
+    return 0;
+  return result_of(status);
 }
 
 SPW_PUBLIC int spw_durable_store(void* to, const void* from, size_t bytes) {
@@ -153,7 +163,8 @@ SPW_PUBLIC int spw_durable_releasing(const void* lock) {
 SPW_PUBLIC int spw_durable_get_statistics(spw_durable* region, struct spw_durable_statistics* statistics) {
   InRuntime guard;
   durable::PersistentRegion* of = region_of(region);
-  if (of == nullptr || statistics == nullptr) return no_region();
+  if (of == nullptr) return no_region();
+  if (statistics == nullptr) return bad_argument("spw_durable_get_statistics takes a place for them");
   const durable::Counts counts = of->sections().counts();
   const std::vector<uint32_t> sizes = of->sections().cache_sizes();
   *statistics = {};

@@ -1,10 +1,11 @@
 #include "durable/block_writes.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/units.h"
 #include "platform/memory.h"
 
@@ -13,6 +14,15 @@ namespace spw::durable {
 namespace {
 
 constexpr uint64_t kBlockBytes = uint64_t{1} << kBlockShift;
+
+// Word by word, while other threads store to the block: a copy may hold any part of what they store, all of which is in their logs.
+// Where that is looked for as a race, the loop is not looked at.
+__attribute__((no_sanitize("thread"))) void copy_block(std::byte* to, const std::byte* from) {
+  for (size_t at = 0; at < kBlockBytes; at += sizeof(uint64_t)) {
+    const uint64_t word = *reinterpret_cast<const volatile uint64_t*>(from + at);
+    __builtin_memcpy(to + at, &word, sizeof word);
+  }
+}
 
 class BlockWrites;
 
@@ -48,6 +58,17 @@ class BlockWrites final : public Persistence {
   Logs* logs() const { return logs_; }
   const std::byte* base() const { return base_; }
   std::mutex& data_mutex() { return data_mutex_; }
+  // Once a write or a sync has failed, nobody can say what is durable: every later one fails, too.
+  Status failure() const {
+    const int error = error_.load_acquire();
+    return error == 0 ? Status() : Status(error, "an earlier write to the persistent region failed");
+  }
+  Status failed(Status status) {
+    int none = 0;
+    (void)error_.cas_strong_acq_rel(none, status.error());
+    return status;
+  }
+  Status sync();
   int write_fd() const { return direct_.file.is_open() ? direct_.file.fd() : file_.fd(); }
 
  private:
@@ -57,7 +78,19 @@ class BlockWrites final : public Persistence {
   Logs* logs_ = nullptr;
   // Held from a block's copy to its write: an older copy must not be written after a newer one. A slot's log has a mutex of its own.
   std::mutex data_mutex_;
+  // The kernel tells only one of those who sync by way of the page cache that a write of anybody's has failed.
+  std::mutex sync_mutex_;
+  Atomic<int> error_{0};
 };
+
+Status BlockWrites::sync() {
+  std::unique_lock<std::mutex> lock;
+  if (!direct_.direct) lock = std::unique_lock(sync_mutex_);
+  if (Status status = failure(); !status) return status;
+  const int64_t error = platform::sync_data(write_fd());
+  if (error == 0) return failure();
+  return failed(Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable"));
+}
 
 void BlockWriter::write_back(const void* first, size_t bytes) {
   const uint64_t offset = static_cast<uint64_t>(static_cast<const std::byte*>(first) - domain_.base());
@@ -75,14 +108,11 @@ Status BlockWriter::fence() {
     if (!copies) return copies.status();
     copies_ = std::move(*copies);
   }
-  Status status;
+  Status status = domain_.failure();
   for (size_t begin = 0; begin < blocks_.size() && status; begin += kBatchBlocks)
     status = write_batch(begin, std::min<size_t>(begin + kBatchBlocks, blocks_.size()));
   blocks_.clear();
-  if (!status) return status;
-  const int64_t error = platform::sync_data(domain_.write_fd());
-  return error < 0 ? Status(static_cast<int>(-error), "cannot make a persistent region's blocks durable")
-                   : Status();
+  return status ? domain_.sync() : domain_.failed(std::move(status));
 }
 
 Status BlockWriter::write_batch(size_t begin, size_t end) {
@@ -92,8 +122,9 @@ Status BlockWriter::write_batch(size_t begin, size_t end) {
   std::unique_lock<std::mutex> lock;
   if (!is_for_logs_) lock = std::unique_lock(domain_.data_mutex());
   for (size_t i = begin; i < end; ++i)
-    std::memcpy(copies_.data() + (i - begin) * kBlockBytes, domain_.base() + (blocks_[i] << kBlockShift),
-                kBlockBytes);
+    copy_block(copies_.data() + (i - begin) * kBlockBytes, domain_.base() + (blocks_[i] << kBlockShift));
+  // What was copied was stored after its record was appended: the logs are looked at after the copies were made.
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (!is_for_logs_ && domain_.logs() != nullptr)
     if (Status status = domain_.logs()->persist(); !status) return status;
   for (size_t first = begin; first < end;) {

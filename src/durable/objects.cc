@@ -20,7 +20,13 @@ unsigned class_for(uint64_t bytes) {
 }  // namespace
 
 Objects::Objects(const RegionView& region, uint64_t bytes, Persistence& domain, Grower& grower)
-    : region_(region), grower_(grower), writer_(domain.open_writer()), bytes_(bytes), classes_(kClasses) {
+    : region_(region),
+      grower_(grower),
+      writer_(domain.open_writer()),
+      bytes_(bytes),
+      heap_address_(region.header().base + region.header().heap_offset),
+      heap_bytes_(bytes - region.header().heap_offset),
+      classes_(kClasses) {
   const uint64_t count = (bytes_ - region_.header().heap_offset) / kChunkBytes;
   for (uint64_t chunk = 0; chunk < count;) {
     const ChunkWord now = word(chunk);
@@ -44,11 +50,6 @@ uint64_t Objects::chunk_of(uint64_t address) const {
   return (address - region_.header().base - region_.header().heap_offset) / kChunkBytes;
 }
 ChunkWord Objects::word(uint64_t chunk) const { return ChunkWord::of(region_.chunks()[chunk]); }
-
-uint64_t Objects::file_bytes() const {
-  std::lock_guard lock(mutex_);
-  return bytes_;
-}
 
 Objects::Place Objects::place_of(uint64_t address) const {
   const Header& header = region_.header();
@@ -115,6 +116,7 @@ void Objects::are_free(const std::vector<uint64_t>& addresses) {
   std::lock_guard lock(mutex_);
   for (const uint64_t address : addresses) {
     const Place place = place_of(address);
+    if (place.state == 0) continue;
     const ChunkWord now = word(place.chunk);
     if (now.kind == ChunkKind::kObjects) {
       classes_[now.size_class].free.push_back(address);
@@ -206,6 +208,7 @@ Status Objects::grow(uint64_t chunks) {
   const uint64_t first = (bytes_ - header.heap_offset) / kChunkBytes;
   const uint64_t count = (to - bytes_) / kChunkBytes;
   bytes_ = to;
+  heap_bytes_.store_relaxed(to - header.heap_offset);
   give_chunks_back(first, count);
   return {};
 }

@@ -8,7 +8,7 @@
 // Words of chunks change outside of sections, each by one store of 8 bytes: a chunk that was made one of a class and never used is
 // just empty.
 //
-// Threads: any; a slot is its owner's. Limits: kLargestObject is what the region's capacity leaves; chunks of a class stay that class's.
+// Threads: any; a slot is its owner's. Limits: the region's capacity; chunks of a class stay that class's.
 #pragma once
 
 #include <map>
@@ -45,7 +45,10 @@ class Objects final : public SegmentSource, public FreedObjects {
   Result<Segment> take_segment(uint64_t bytes_min) override;
   void are_free(const std::vector<uint64_t>& addresses) override;
 
-  uint64_t file_bytes() const;
+  bool is_heap(uintptr_t address, uint64_t bytes) const {
+    const uint64_t offset = address - heap_address_, size = heap_bytes_.load_relaxed();
+    return offset < size && bytes <= size - offset;
+  }
 
  private:
   // Where an object's byte is.
@@ -72,6 +75,8 @@ class Objects final : public SegmentSource, public FreedObjects {
   const std::unique_ptr<Persistence::Writer> writer_;
   mutable std::mutex mutex_;  // all below, and writer_
   uint64_t bytes_;
+  const uint64_t heap_address_;
+  Atomic<uint64_t> heap_bytes_;             // of bytes_, for those who do not take the mutex
   std::map<uint64_t, uint64_t> free_runs_;  // first chunk -> how many
   struct Class {
     std::vector<uint64_t> free;  // addresses

@@ -9,6 +9,6 @@
 
 namespace spw::durable {
 
-std::unique_ptr<Persistence> make_pmem(platform::LineInstruction instruction);
+std::unique_ptr<Persistence> make_pmem(platform::LineInstruction instruction = platform::LineInstruction::kAuto);
 
 }  // namespace spw::durable

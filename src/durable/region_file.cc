@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "durable/block_writes.h"
 #include "durable/pmem.h"
@@ -49,6 +51,23 @@ Status write_header(const platform::File& file, const Header& header) {
                    : Status();
 }
 
+// With visit(data, bytes) -> Status for each piece of the file's first `bytes`.
+template <class Visit>
+Status read_through(const platform::File& file, const std::string& path, uint64_t bytes, Visit visit) {
+  std::vector<std::byte> piece(kMiB);
+  for (uint64_t offset = 0; offset < bytes;) {
+    const iovec segment{piece.data(), std::min<uint64_t>(piece.size(), bytes - offset)};
+    const int64_t got = platform::read_at(file.fd(), &segment, 1, offset);
+    if (got == -EINTR) continue;
+    if (got <= 0)
+      return Status(got == 0 ? EIO : static_cast<int>(-got),
+                    "cannot read " + path + " at offset " + std::to_string(offset) + "; nothing was changed");
+    if (Status status = visit(piece.data(), static_cast<size_t>(got)); !status) return status;
+    offset += static_cast<uint64_t>(got);
+  }
+  return {};
+}
+
 bool is_zero(const Header& header) {
   static constexpr Header kZero{};
   return std::memcmp(&header, &kZero, sizeof header) == 0;
@@ -61,6 +80,8 @@ Status check_header(const Header& header, uint64_t bytes, const std::string& pat
   if (header.version != kVersion)
     return not_a_region(path, "it has version " + std::to_string(header.version));
   if (header.checksum != checksum_of(header)) return not_a_region(path, "its header is damaged");
+  if (header.heap_offset + kChunkBytes > header.capacity_bytes || bytes > header.capacity_bytes)
+    return not_a_region(path, "its sizes do not fit together");
   if (bytes < fixed_bytes(header))
     return not_a_region(path, "it has " + format_size(bytes) + " where its header and logs alone take " +
                                   format_size(fixed_bytes(header)));
@@ -97,6 +118,8 @@ Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, co
   }
   if (is_zero(region->header_)) {
     if (!options.may_create) return not_a_region(path, "it is empty");
+    // What is left of a creation that did not get to its header is made again; nothing else is.
+    if (Status status = region->check_zeros(*bytes); !status) return status;
     if (Status status = region->create(options); !status) return status;
     bytes = platform::file_size(region->file_);
     if (!bytes) return bytes.status();
@@ -105,6 +128,14 @@ Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, co
   region->view_.bytes = *bytes;
   if (Status status = region->map(options.domain); !status) return status;
   return region;
+}
+
+Status RegionFile::check_zeros(uint64_t bytes) const {
+  return read_through(file_, path_, bytes, [this](const std::byte* data, size_t length) {
+    if (std::all_of(data, data + length, [](std::byte byte) { return byte == std::byte{0}; }))
+      return Status();
+    return not_a_region(path_, "it does not begin as one");
+  });
 }
 
 Status RegionFile::create(const Options& options) {
@@ -122,14 +153,27 @@ Status RegionFile::create(const Options& options) {
     return Status::sentence(
         ENOMEM, "no addresses are free for a persistent region of " + format_size(layout.capacity_bytes));
   header_ = make_header(layout, draw());
+  if (header_.heap_offset + kChunkBytes > header_.capacity_bytes)
+    return Status::sentence(EINVAL, "a persistent region for " + std::to_string(layout.slots) +
+                                        " threads needs a capacity of more than " +
+                                        format_size(header_.heap_offset));
   const uint64_t bytes = fixed_bytes(header_);
   if (Status status = platform::allocate_space(file_, 0, bytes); !status && status.error() != EOPNOTSUPP)
-    return status;
+    return Status(status.error(),
+                  "cannot take " + format_size(bytes) + " for the header and logs of " + path_);
   if (Status status = platform::set_file_size(file_, bytes); !status) return status;
   if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
     return Status(static_cast<int>(-error), "cannot make " + path_ + " durable");
   was_created_ = true;
-  return write_header(file_, header_);
+  if (Status status = write_header(file_, header_); !status) return status;
+  // The name, too: without it the file is lost.
+  const size_t slash = path_.rfind('/');
+  auto directory =
+      platform::open_file(slash == path_.npos ? "." : path_.substr(0, slash + 1), O_RDONLY | O_DIRECTORY);
+  if (!directory) return directory.status();
+  const int64_t error = platform::sync_all(directory->fd());
+  return error < 0 ? Status(static_cast<int>(-error), "cannot make the name of " + path_ + " durable")
+                   : Status();
 }
 
 Status RegionFile::map(DomainKind wanted) {
@@ -168,6 +212,11 @@ Status RegionFile::map_as(DomainKind wanted) {
                        "would be lost; use the domain block");
   }
   kind_ = DomainKind::kBlock;
+  // So that what cannot be read is an error: in the mapping it would be a SIGBUS.
+  if (Status status = read_through(file_, path_, header_.chunks_offset,
+                                   [](const std::byte*, size_t) { return Status(); });
+      !status)
+    return status;
   domain_ = make_block_writes(file_, range_.data());
   return platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kPrivate);
 }
@@ -177,7 +226,7 @@ Status RegionFile::grow_to(uint64_t bytes) {
   // With space behind it: where memory is the file's, a store to a page for which there is none would end the process.
   if (Status status = platform::allocate_space(file_, view_.bytes, bytes - view_.bytes);
       !status && status.error() != EOPNOTSUPP)
-    return status;
+    return Status(status.error(), "cannot make " + path_ + " longer, to " + format_size(bytes));
   if (Status status = platform::set_file_size(file_, bytes); !status) return status;
   if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
     return Status(static_cast<int>(-error), "cannot make the new size of " + path_ + " durable");

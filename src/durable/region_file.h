@@ -36,10 +36,12 @@ class RegionFile final : public Grower {
   bool was_created() const { return was_created_; }
 
   Status grow_to(uint64_t bytes) override;
+  void close() { file_ = {}; }
 
  private:
   RegionFile() = default;
   Status create(const Options& options);
+  Status check_zeros(uint64_t bytes) const;
   Status map(DomainKind wanted);
   Status map_as(DomainKind wanted);
 

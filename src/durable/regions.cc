@@ -19,7 +19,11 @@ Result<unsigned> Regions::add(std::unique_ptr<PersistentRegion> region) {
         EMFILE, "a process has at most " + std::to_string(kRegionsMax) + " persistent regions open");
   *free = std::move(region);
   const auto number = static_cast<unsigned>(free - owned_.begin());
-  regions_[number].store_release(free->get());
+  Place& place = places_[number];
+  place.base.store_relaxed((*free)->base());
+  place.bytes.store_relaxed((*free)->capacity_bytes());
+  regions_[number].store_relaxed(free->get());
+  place.serial.store_release((*free)->serial());
   count_.store_release(std::max(count_.load_relaxed(), number + 1));
   return number;
 }
@@ -30,8 +34,8 @@ Status Regions::remove(Thread& thread, unsigned number) {
     return Status::sentence(EINVAL, "this persistent region is not open");
   if (thread.depth != 0) return Status::sentence(EBUSY, "this thread is in a section");
   if (Status status = owned_[number]->close(); !status) return status;
-  locks_.clear();
-  thread.slots[number] = nullptr;
+  locks_.forget(number);
+  places_[number].serial.store_release(0);
   regions_[number].store_release(nullptr);
   owned_[number].reset();
   return {};
@@ -39,9 +43,11 @@ Status Regions::remove(Thread& thread, unsigned number) {
 
 unsigned Regions::find(uintptr_t address) const {
   const unsigned count = count_.load_acquire();
-  for (unsigned i = 0; i < count; ++i)
-    if (const PersistentRegion* region = this->region(i); region != nullptr && region->contains(address))
+  for (unsigned i = 0; i < count; ++i) {
+    const Place& place = places_[i];
+    if (place.serial.load_acquire() != 0 && address - place.base.load_relaxed() < place.bytes.load_relaxed())
       return i;
+  }
   return kRegionsMax;
 }
 
@@ -58,13 +64,21 @@ Regions::Range Regions::range() const {
   return range;
 }
 
+inline Slot* Regions::slot_of(const Thread& thread, unsigned number) const {
+  const Thread::Part& part = thread.parts[number];
+  return part.slot != nullptr && part.region == places_[number].serial.load_acquire() ? part.slot : nullptr;
+}
+
 Result<Slot*> Regions::join(Thread& thread, unsigned number) {
   PersistentRegion& region = *this->region(number);
-  Slot*& slot = thread.slots[number];
+  Slot* slot = slot_of(thread, number);
   if (slot == nullptr) {
     auto taken = region.sections().take_slot();
     if (!taken) return taken.status();
     slot = *taken;
+    thread.parts[number] = {slot, region.serial()};
+    // What it logs comes after what the slot's last thread has logged.
+    thread.stamp = std::max(thread.stamp, slot->left_at() + 1);
   }
   if (thread.depth != 0 && !slot->is_open())
     if (Status status = region.sections().begin(*slot); !status) return status;
@@ -74,42 +88,56 @@ Result<Slot*> Regions::join(Thread& thread, unsigned number) {
 Status Regions::end_sections(Thread& thread) {
   Status first;
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    if (thread.slots[i] == nullptr || !thread.slots[i]->is_open()) continue;
-    Status status = region(i)->sections().end(*thread.slots[i], thread.stamp);
+    Slot* slot = slot_of(thread, i);
+    if (slot == nullptr) continue;
+    Sections& sections = region(i)->sections();
+    // Also what it stored there outside of any section becomes durable now.
+    Status status = slot->is_open() ? sections.end(*slot, thread.stamp) : sections.flush(*slot);
     if (!status && first) first = std::move(status);
   }
   return first;
 }
 
-Status Regions::end(Thread& thread) {
-  if (thread.depth == 0) return Status::sentence(EPERM, "no section was begun");
+Status Regions::end_one(Thread& thread) {
   Status status = thread.depth == 1 ? end_sections(thread) : Status();
   if (--thread.depth == 0) thread.has_released = false;
   return status;
 }
 
+Status Regions::end(Thread& thread) {
+  if (thread.begins == 0) return Status::sentence(EPERM, "no section was begun");
+  --thread.begins;
+  return end_one(thread);
+}
+
 Status Regions::acquired(Thread& thread, const void* lock) {
   ++thread.depth;
+  thread.locks.push_back(lock);
   const HandedOn handed_on = locks_.acquired(lock);
   thread.stamp = std::max(thread.stamp, handed_on.stamp) + 1;
+  Status first;
   for (const HandedOn::Section& section : handed_on.sections) {
     PersistentRegion* region = this->region(section.region);
     if (region == nullptr || region->sections().is_history(section.on)) continue;
     auto slot = join(thread, section.region);
-    if (!slot) return slot.status();
+    if (!slot) {
+      first = slot.status();
+      continue;
+    }
     if ((*slot)->number() == section.on.slot) continue;  // its own, or one before it in the same log
     // What this section logs from now on may be what the other one has stored. It must not be durable before the records that restore what
     // stood there first: a recovery would bring back what the other one stored.
-    if (Status status = region->sections().persist(); !status) return status;
-    if (Status status = (*slot)->depend_on(section.on, thread.stamp); !status) return status;
+    Status status = region->sections().persist();
+    if (status) status = (*slot)->depend_on(section.on, thread.stamp);
+    if (!status) first = std::move(status);
   }
-  return {};
+  return first;
 }
 
 HandedOn Regions::unfinished(const Thread& thread) const {
   HandedOn handed_on;
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    const Slot* slot = thread.slots[i];
+    const Slot* slot = slot_of(thread, i);
     if (slot == nullptr) continue;
     if (slot->is_open())
       handed_on.sections.push_back({i, {slot->number(), slot->section()}});
@@ -119,17 +147,25 @@ HandedOn Regions::unfinished(const Thread& thread) const {
   return handed_on;
 }
 
-Status Regions::releasing(Thread& thread, const void* lock) {
-  if (thread.depth == 0) return {};  // taken before there was a region
-  Status status = thread.depth == 1 ? end_sections(thread) : Status();
+void Regions::hand_on(const Thread& thread, const void* lock) {
   HandedOn handed_on = unfinished(thread);
-  handed_on.stamp = thread.stamp++;
-  if (handed_on.sections.empty())
-    locks_.released(lock);
-  else
-    locks_.released(lock, std::move(handed_on));
-  if (thread.depth > 1) thread.has_released = true;
-  if (--thread.depth == 0) thread.has_released = false;
+  handed_on.stamp = thread.stamp;
+  locks_.released(lock, handed_on, [this](const HandedOn::Section& old) {
+    const PersistentRegion* region = this->region(old.region);
+    return region == nullptr || const_cast<PersistentRegion*>(region)->sections().is_history(old.on);
+  });
+}
+
+Status Regions::releasing(Thread& thread, const void* lock) {
+  const auto held = std::find(thread.locks.rbegin(), thread.locks.rend(), lock);
+  if (held == thread.locks.rend()) return {};
+  thread.locks.erase(std::next(held).base());
+  const bool is_last = thread.depth == 1;
+  Status status = is_last ? end_sections(thread) : Status();
+  hand_on(thread, lock);
+  ++thread.stamp;
+  thread.has_released = !is_last;
+  --thread.depth;
   return status;
 }
 
@@ -137,17 +173,21 @@ Status Regions::restore(Thread& thread) {
   if (thread.depth == 0) return Status::sentence(EPERM, "no section is open");
   if (thread.has_released)
     return Status::sentence(EBUSY, "the section has released a lock: others may have seen what it stored");
-  for (Slot* slot : thread.slots)
-    if (slot != nullptr && slot->is_open()) slot->restore();
+  for (unsigned i = 0; i < kRegionsMax; ++i)
+    if (Slot* slot = slot_of(thread, i); slot != nullptr && slot->is_open()) slot->restore();
   return {};
 }
 
 Status Regions::before_store(Thread& thread, uintptr_t address, size_t bytes) {
+  if (Slot* slot = slot_of(thread, thread.last); slot != nullptr && slot->is_open()) [[likely]]
+    if (region(thread.last)->is_heap(address, bytes)) [[likely]]
+      return slot->before_store(address, bytes, thread.stamp);
   const unsigned number = find(address);
-  if (number == kRegionsMax || !region(number)->contains(address + bytes - 1))
-    return Status::sentence(EFAULT, "not all of these bytes are in one persistent region");
+  if (number == kRegionsMax || !region(number)->is_heap(address, bytes))
+    return Status::sentence(EFAULT, "not all of these bytes are in the heap of one persistent region");
   auto slot = join(thread, number);
   if (!slot) return slot.status();
+  thread.last = number;
   return (*slot)->before_store(address, bytes, thread.stamp);
 }
 
@@ -191,9 +231,9 @@ Status Regions::sync(Thread& thread) {
   if (thread.depth != 0) return Status::sentence(EBUSY, "a section is open; its end makes it durable");
   const uint64_t deadline_ns = platform::deadline_after(platform::monotonic_ns(), kSyncWaitNsMax);
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    Slot* slot = thread.slots[i];
+    Slot* slot = slot_of(thread, i);
     if (slot == nullptr) continue;
-    if (Status status = slot->flush_lines(); !status) return status;
+    if (Status status = region(i)->sections().flush(*slot); !status) return status;
     // Complete, and waiting for what others have not ended yet.
     while (slot->completed() != slot->history()) {
       if (Status status = region(i)->sections().failure(); !status) return status;
@@ -206,14 +246,26 @@ Status Regions::sync(Thread& thread) {
   return {};
 }
 
+void Regions::forked() {
+  for (const auto& region : owned_)
+    if (region != nullptr) region->let_go_of_file();
+}
+
 Status Regions::ended(Thread& thread) {
-  if (thread.depth != 0) return Status::sentence(EBUSY, "the thread ends in a section, which will be undone");
+  std::lock_guard lock(mutex_);  // no region is closed meanwhile
   Status first;
+  // Whoever gets such a lock all the same (a robust mutex) has seen what will be undone.
+  for (const void* held : thread.locks) hand_on(thread, held);
   for (unsigned i = 0; i < kRegionsMax; ++i) {
-    if (thread.slots[i] == nullptr || region(i) == nullptr) continue;
-    Status status = region(i)->sections().give_back(*thread.slots[i]);
+    Slot* slot = slot_of(thread, i);
+    if (slot == nullptr) continue;
+    slot->leave_at(thread.stamp);
+    Status status =
+        slot->is_open()
+            ? Status::sentence(EBUSY, "a thread ended inside of a durable section, which will be undone")
+            : region(i)->sections().give_back(*slot);
     if (!status && first) first = std::move(status);
-    thread.slots[i] = nullptr;
+    thread.parts[i] = {};
   }
   return first;
 }

@@ -12,7 +12,15 @@ Root* Roots::find(std::string_view name) const {
   return found == roots + kRootsMax ? nullptr : found;
 }
 
+Root* Roots::find_free() const {
+  for (uint32_t i = 0; i < kRootsMax; ++i)
+    if (region_.roots()[i].name[0] == '\0' && sections_.is_history(emptied_by_[i]))
+      return &region_.roots()[i];
+  return nullptr;
+}
+
 uint64_t Roots::get(std::string_view name) const {
+  std::lock_guard lock(mutex_);
   const Root* root = name.empty() ? nullptr : find(name);
   return root == nullptr ? 0 : root->address;
 }
@@ -23,7 +31,7 @@ Status Roots::set(Slot& slot, std::string_view name, uint64_t address, uint64_t 
   std::lock_guard lock(mutex_);
   Root* root = find(name);
   if (root == nullptr && address == 0) return {};
-  if (root == nullptr) root = find("");
+  if (root == nullptr) root = find_free();
   if (root == nullptr)
     return Status::sentence(ENOSPC,
                             "a persistent region has at most " + std::to_string(kRootsMax) + " roots");
@@ -31,6 +39,8 @@ Status Roots::set(Slot& slot, std::string_view name, uint64_t address, uint64_t 
       region_.header().base + static_cast<uint64_t>(reinterpret_cast<std::byte*>(root) - region_.mapped);
   if (Status status = slot.before_own_store(at, sizeof *root, stamp); !status) return status;
   *root = {};
+  // Also what is named now: an undo would put back whatever is here.
+  emptied_by_[root - region_.roots()] = {slot.number(), slot.section()};
   if (address == 0) return {};
   std::memcpy(root->name, name.data(), name.size());
   root->address = address;

@@ -7,13 +7,13 @@
 #include <mutex>
 #include <string_view>
 
-#include "durable/slot.h"
+#include "durable/sections.h"
 
 namespace spw::durable {
 
 class Roots {
  public:
-  explicit Roots(const RegionView& region) : region_(region) {}
+  Roots(const RegionView& region, const Sections& sections) : region_(region), sections_(sections) {}
   // 0: there is none of the name.
   uint64_t get(std::string_view name) const;
   // As part of the slot's open section. `address` 0 removes the name. EINVAL (a name that cannot be), ENOSPC.
@@ -21,9 +21,13 @@ class Roots {
 
  private:
   Root* find(std::string_view name) const;
+  Root* find_free() const;
 
   const RegionView& region_;
-  std::mutex mutex_;
+  const Sections& sections_;
+  mutable std::mutex mutex_;
+  // The section that emptied an entry: until it is history it may be undone, and the entry is nobody else's.
+  Dependence emptied_by_[kRootsMax] = {};
 };
 
 }  // namespace spw::durable

@@ -40,19 +40,26 @@ Result<Slot*> Sections::take_slot() {
   return owned_.back().get();
 }
 
+Status Sections::flush(Slot& slot) {
+  if (failed_.load_relaxed() != 0) return failure();
+  Status status = slot.flush_lines();
+  return status ? status : fail(std::move(status));
+}
+
 Status Sections::give_back(Slot& slot) {
-  Status status = slot.is_open() ? Status::sentence(EBUSY, "a section is open") : slot.flush_lines();
+  Status status = flush(slot);
   std::lock_guard lock(slots_mutex_);
   taken_[slot.number()] = false;
   return status;
 }
 
 Status Sections::close() {
-  std::lock_guard lock(slots_mutex_);
-  for (const auto& slot : owned_)
-    if (slot->is_open()) return Status::sentence(EBUSY, "a section is open in the persistent region");
-  for (const auto& slot : owned_)
-    if (Status status = slot->flush_lines(); !status) return status;
+  for (uint32_t i = 0; i < slot_count_; ++i)
+    if (const Slot* slot = slots_[i].load_acquire(); slot != nullptr && slot->is_open())
+      return Status::sentence(EBUSY, "a section is open in the persistent region");
+  for (uint32_t i = 0; i < slot_count_; ++i)
+    if (Slot* slot = slots_[i].load_acquire())
+      if (Status status = flush(*slot); !status) return status;
   return {};
 }
 
@@ -99,7 +106,7 @@ Status Sections::finish(Slot& slot) {
   const uint64_t section = slot.section();
   slot.write_history(section, slot.writer());
   if (Status status = slot.writer().fence(); !status) return status;
-  const std::vector<uint64_t> freed = std::move(slot.freed());
+  const std::vector<uint64_t> freed = slot.take_freed();
   slot.close();
   slot.settled(section);
   if (!freed.empty()) freed_.are_free(freed);
@@ -110,7 +117,7 @@ Status Sections::wait(Slot& slot, uint64_t stamp) {
   if (Status status = slot.complete(stamp); !status) return status;
   {
     std::lock_guard lock(pending_mutex_);
-    pending_.push_back({&slot, slot.section(), slot.dependences(), std::move(slot.freed())});
+    pending_.push_back({&slot, slot.section(), slot.dependences(), slot.take_freed()});
     pending_count_.fetch_add_seq_cst(1);
     slot.close();
   }

@@ -35,7 +35,9 @@ class Sections final : public Persistence::Logs {
 
   // EUSERS: as many threads as there are slots have one.
   Result<Slot*> take_slot();
-  // What the thread stored outside of sections is durable; its slot can be another's.
+  // What the slot's thread stored outside of sections is durable.
+  Status flush(Slot& slot);
+  // The same, of a slot without an open section; it can be another's.
   Status give_back(Slot& slot);
 
   // All that threads stored outside of sections is durable. EBUSY: one is open. Nobody uses a slot meanwhile.

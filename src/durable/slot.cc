@@ -11,6 +11,10 @@ namespace spw::durable {
 
 namespace {
 
+// Pieces of at least this size are told from others by their ends instead of by masks of their lines, so many of a section.
+constexpr uint64_t kFreshBytesMin = 4 * kKiB;
+constexpr size_t kFreshMax = 64;
+
 // Only the owner changes these.
 void add(Atomic<uint64_t>& count, uint64_t more = 1) { count.store_relaxed(count.load_relaxed() + more); }
 
@@ -56,6 +60,10 @@ Status Slot::before_own_store(uint64_t at, size_t bytes, uint64_t stamp) {
 
 void Slot::is_fresh(uint64_t at, size_t bytes) {
   const uint64_t end = at + bytes;
+  if (bytes >= kFreshBytesMin && fresh_.size() < kFreshMax) {
+    fresh_.emplace_back(at, end);
+    return;
+  }
   for (uint64_t line = at >> kLineShift; line << kLineShift < end; ++line) {
     const uint64_t first = std::max(at, line << kLineShift), last = std::min(end, (line + 1) << kLineShift);
     logged_.mask(line) |= mask_of(static_cast<unsigned>(first & (kLineBytes - 1)), last - first);
@@ -63,6 +71,8 @@ void Slot::is_fresh(uint64_t at, size_t bytes) {
 }
 
 Status Slot::log_old_bytes(uint64_t at, size_t bytes, uint64_t stamp) {
+  for (const auto& [first, last] : fresh_)
+    if (at >= first && at + bytes <= last) return {};
   if (bytes > 2 * kLineBytes) return log_large(at, bytes, stamp);
   const uint64_t end = at + bytes;
   while (at < end) {
@@ -88,9 +98,9 @@ Status Slot::log_large(uint64_t at, size_t bytes, uint64_t stamp) {
   for (size_t done = 0; done < bytes;) {
     const size_t piece = std::min<size_t>(bytes - done, kPayloadMax);
     if (Status status = append_old(at + done, piece, stamp); !status) return status;
-    is_fresh(at + done, piece);
     done += piece;
   }
+  is_fresh(at, bytes);
   return {};
 }
 
@@ -138,9 +148,10 @@ Status Slot::flush_lines() {
   combiner_->end_section();
   for (const auto& [at, bytes] : own_stores_) writer_->write_back(region_.at(at), bytes);
   own_stores_.clear();
-  has_lines_ = false;
   add(fences_);
-  return writer_->fence();
+  Status status = writer_->fence();
+  has_lines_ = !status;  // after a failure there is no more to be had
+  return status;
 }
 
 Status Slot::complete(uint64_t stamp) {
@@ -155,6 +166,8 @@ void Slot::close() {
   depends_on_.clear();
   freed_.clear();
   allocated_.clear();
+  undone_.clear();
+  fresh_.clear();
   logged_.clear();
 }
 
@@ -174,8 +187,17 @@ void Slot::restore() {
     note_written(records[i]->address, records[i]->bytes);
   }
   // What it allocated is free again when it is history, and what it freed is not.
-  freed_ = std::move(allocated_);
+  undone_.insert(undone_.end(), allocated_.begin(), allocated_.end());
   allocated_.clear();
+  freed_.clear();
+}
+
+std::vector<uint64_t> Slot::take_freed() {
+  std::vector<uint64_t> all = std::move(freed_);
+  all.insert(all.end(), undone_.begin(), undone_.end());
+  freed_.clear();
+  undone_.clear();
+  return all;
 }
 
 Counts Slot::counts() const {

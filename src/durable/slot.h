@@ -50,6 +50,9 @@ class Slot final : private LineFlusher {
   uint64_t history() const { return history_.load_seq_cst(); }
 
   void begin();
+  // The time of the last thread that had it.
+  uint64_t left_at() const { return left_at_; }
+  void leave_at(uint64_t stamp) { left_at_ = stamp; }
   // The bytes at `at` are about to be changed by the program. ENOSPC: the log has no room; the store must not be made.
   Status before_store(uint64_t at, size_t bytes, uint64_t stamp);
   // The same for what the runtime itself stores: it is not counted, and goes around the technique.
@@ -59,8 +62,9 @@ class Slot final : private LineFlusher {
   Status depend_on(const Dependence& on, uint64_t stamp);
   // Only while it is open: those not history yet may be fewer.
   std::vector<Dependence>& dependences() { return depends_on_; }
-  // The objects that are free once the section is history, and those that are when it is undone.
+  // The objects that are free once the section is history: those that it freed, and those it allocated before it was undone.
   std::vector<uint64_t>& freed() { return freed_; }
+  std::vector<uint64_t> take_freed();
   std::vector<uint64_t>& allocated() { return allocated_; }
 
   // All lines of the section are durable.
@@ -104,7 +108,9 @@ class Slot final : private LineFlusher {
   std::vector<Line> deferred_;                     // of these, given up already
   std::vector<std::pair<uint64_t, size_t>> own_stores_;
   std::vector<Dependence> depends_on_;
-  std::vector<uint64_t> freed_, allocated_;
+  std::vector<uint64_t> freed_, allocated_, undone_;
+  std::vector<std::pair<uint64_t, uint64_t>> fresh_;  // large pieces that need not be logged: first, end
+  uint64_t left_at_ = 0;
   Atomic<uint64_t> stores_{0}, lines_flushed_{0}, sections_{0}, records_{0}, log_bytes_{0}, fences_{0};
 };
 

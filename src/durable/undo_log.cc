@@ -20,8 +20,10 @@ UndoLog::UndoLog(const Header& header, uint32_t slot, Segment first, SegmentSour
 Status UndoLog::append(const Entry& entry) {
   SPW_CHECK(entry.bytes <= kPayloadMax);
   const uint64_t needed = record_bytes(entry.bytes);
-  // There is always room left for the record that leads on.
-  if (end_at_.offset + needed + kJumpBytes > segments_[end_at_.segment].bytes)
+  // There is always room left for the record that leads on, and until a section is complete for the one that says so: to end must not fail for
+  // want of room.
+  const uint64_t reserved = entry.kind == RecordKind::kComplete ? kJumpBytes : 2 * kJumpBytes;
+  if (end_at_.offset + needed + reserved > segments_[end_at_.segment].bytes)
     if (Status status = go_on(entry, needed); !status) return status;
   const Position at = end_at_;
   put(entry, at);
@@ -34,8 +36,8 @@ Status UndoLog::append(const Entry& entry) {
 // The next segment of the chain, one from before or a new one.
 Status UndoLog::go_on(const Entry& entry, uint64_t needed_bytes) {
   if (end_at_.segment + 1 == segments_.size() ||
-      segments_[end_at_.segment + 1].bytes < needed_bytes + kJumpBytes) {
-    auto segment = more_.take_segment(needed_bytes + kJumpBytes);
+      segments_[end_at_.segment + 1].bytes < needed_bytes + 2 * kJumpBytes) {
+    auto segment = more_.take_segment(needed_bytes + 2 * kJumpBytes);
     if (!segment) return segment.status();
     std::lock_guard lock(mutex_);
     // Longer ones of before stay behind it.

@@ -77,7 +77,7 @@ class UndoLog {
   uint64_t appended_bytes_ = 0;
 };
 
-// The records of a slot's log, from the first on. `delta`: the difference between where the region is mapped and where it belongs.
+// The records of a slot's log, from the first on. `mapped`: where the region's first byte is, which may be elsewhere than it belongs.
 class LogReader {
  public:
   LogReader(const Header& header, const std::byte* mapped, uint64_t mapped_bytes, uint32_t slot);

@@ -21,8 +21,7 @@ namespace {
 
 Atomic<DurableProcess*> g_process{nullptr};
 Atomic<bool> g_forked{false};
-thread_local durable::Thread t_thread;
-thread_local bool t_is_known = false;
+thread_local durable::Thread* t_thread = nullptr;
 
 [[noreturn]] void stop(const Status& status) {
   fatal(kExitFailure,
@@ -33,12 +32,18 @@ thread_local bool t_is_known = false;
 constexpr interpose::LockWatch kWatch{[](const void* lock) { g_process.load_acquire()->acquired(lock); },
                                       [](const void* lock) { g_process.load_acquire()->releasing(lock); }};
 
-void thread_ended(void*) {
+void thread_ended(void* thread) {
   InRuntime guard;
+  const std::unique_ptr<durable::Thread> part(static_cast<durable::Thread*>(thread));
+  t_thread = nullptr;  // whatever ends after this has a part of its own, and comes here again
   DurableProcess* process = g_process.load_acquire();
   if (process == nullptr || g_forked.load_relaxed()) return;
-  if (Status status = process->regions().ended(t_thread); !status)
-    warn("a thread ended inside of a durable section, which will be undone");
+  if (Status status = process->regions().ended(*part); !status) warn(status.message());
+}
+
+Status forked_child() {
+  return Status::sentence(ECHILD,
+                          "a forked child has no persistent regions: their memory is its parent's alone");
 }
 
 Result<durable::CombinerOptions> combiner_of(const DurableProcess::Settings& settings) {
@@ -65,19 +70,20 @@ DurableProcess& DurableProcess::get() {
   return *process;
 }
 
+Status DurableProcess::usable() { return g_forked.load_relaxed() ? forked_child() : Status(); }
+
 DurableProcess* DurableProcess::current() { return g_process.load_acquire(); }
 
 durable::Thread& DurableProcess::this_thread() {
-  if (!t_is_known) {
-    t_is_known = true;
-    pthread_setspecific(key_, this);
+  if (t_thread == nullptr) [[unlikely]] {
+    t_thread = new durable::Thread;
+    pthread_setspecific(key_, t_thread);
   }
-  return t_thread;
+  return *t_thread;
 }
 
 Result<unsigned> DurableProcess::open(const std::string& path, const Settings& settings) {
-  if (g_forked.load_relaxed())
-    return Status::sentence(ECHILD, "a forked child cannot use persistent regions");
+  if (g_forked.load_relaxed()) return forked_child();
   durable::PersistentRegion::Options options;
   if (settings.domain == "pmem")
     options.file.domain = durable::DomainKind::kPmem;
@@ -119,7 +125,6 @@ void DurableProcess::publish_range() {
   std::atomic_ref(range.first).store(durable::kAddressFirst, std::memory_order_release);
   const uint64_t before = std::atomic_ref(range.bytes).load(std::memory_order_relaxed);
   std::atomic_ref(range.bytes).store(open_ == 0 ? 0 : std::max(before, bytes), std::memory_order_release);
-  if (open_ == 0) interpose::set_lock_watch(nullptr);
 }
 
 void DurableProcess::acquired(const void* lock) {
@@ -136,12 +141,16 @@ void DurableProcess::releasing(const void* lock) {
 
 void DurableProcess::before_store(uintptr_t address, size_t bytes) {
   InRuntime guard;
-  if (bytes == 0 || regions_.find(address) == durable::kRegionsMax) return;
-  if (Status status = regions_.before_store(this_thread(), address, bytes); !status) stop(status);
+  if (bytes == 0) return;
+  Status status = regions_.before_store(this_thread(), address, bytes);
+  if (status) [[likely]]
+    return;
+  if (regions_.find(address) != durable::kRegionsMax) stop(status);  // else it is between two regions
 }
 
 void DurableProcess::forked() {
   g_forked.store_relaxed(true);
+  if (DurableProcess* process = current()) process->regions_.forked();
   interpose::set_lock_watch(nullptr);
   __spw_durable_range_v1.bytes = 0;
 }

@@ -19,6 +19,9 @@ class DurableProcess {
   // Null: nothing durable has been used.
   static DurableProcess* current();
 
+  // ECHILD: this is a forked child.
+  static Status usable();
+
   durable::Regions& regions() { return regions_; }
   durable::Thread& this_thread();
 

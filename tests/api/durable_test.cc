@@ -333,6 +333,62 @@ TEST_P(DurableTest, a_damaged_header_or_slot_changes_nothing) {
   EXPECT_NE(std::string(spw_error_message()).find("damaged"), std::string::npos) << spw_error_message();
 }
 
+TEST_P(DurableTest, sizes_that_cannot_be_are_refused_and_files_of_others_left_alone) {
+  options_.capacity_bytes = 1 << 20;
+  EXPECT_EQ(spw_durable_open(path_.c_str(), &options_, &region_), -EINVAL) << spw_error_message();
+  options_.capacity_bytes = 64 << 20;
+  // It begins with zeros, as what is left of an interrupted creation does.
+  std::ofstream(path_, std::ios::binary) << std::string(100000, '\0') << "something of somebody's";
+  const auto size = std::filesystem::file_size(path_);
+  EXPECT_EQ(spw_durable_open(path_.c_str(), &options_, &region_), -EILSEQ) << spw_error_message();
+  EXPECT_EQ(std::filesystem::file_size(path_), size);
+  std::ofstream(path_, std::ios::binary) << std::string(100000, '\0');
+  open();
+  make_list();
+}
+
+TEST_P(DurableTest, locks_that_are_held_while_a_region_is_opened_or_closed_do_not_matter) {
+  pthread_mutex_t before = PTHREAD_MUTEX_INITIALIZER, within = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&before);
+  open();
+  List* made = make_list();
+  pthread_mutex_lock(&within);
+  push(made, 1);
+  pthread_mutex_unlock(&before);
+  const uint64_t sections = statistics().sections;
+  push(made, 2);
+  pthread_mutex_unlock(&within);
+  EXPECT_EQ(statistics().sections, sections + 1);
+  std::thread other([&] { pthread_mutex_lock(&before); });
+  other.join();
+  reopen();
+  EXPECT_EQ(list()->count, 2u);
+}
+
+TEST_P(DurableTest, a_forked_child_is_told_and_lets_go_of_the_file) {
+  open();
+  make_list();
+  int ready[2], done[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int begin = spw_durable_begin();
+    char byte = spw_durable_root(region_, "list") == nullptr && begin == -ECHILD ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1) _exit(1);
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  reopen();  // while the child lives
+  ASSERT_EQ(write(done[1], "x", 1), 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(list(), nullptr);
+}
+
 TEST_P(DurableTest, techniques_flush_as_they_say) {
   if (GetParam() != std::string("pmem")) GTEST_SKIP() << "the counts are of lines of 64 bytes";
   const auto ratio = [this](const char* technique) {

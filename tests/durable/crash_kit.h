@@ -183,7 +183,7 @@ class CrashKit {
   }
   // Which of the slot's sections it is, once it takes part.
   void note(unsigned t) {
-    const Slot* slot = threads_[t].slots[0];
+    const Slot* slot = threads_[t].parts[0].slot;
     if (slot == nullptr || !slot->is_open()) return;
     sections_[current_[t]].slot = slot;
     sections_[current_[t]].number = slot->section();

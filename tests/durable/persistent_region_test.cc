@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "durable/check.h"
 #include "durable/regions.h"
 #include "simulated_memory.h"
@@ -241,6 +243,107 @@ TEST_P(RegionTest, a_complete_section_that_has_seen_an_unfinished_one_goes_with_
   open();
   EXPECT_EQ(regions_->region(0)->recovery().sections_undone, 2u);
   EXPECT_EQ(word(0), 1u);
+}
+
+// Two readers at once: who leaves with nothing unfinished must not take away what the other has handed on.
+TEST_P(RegionTest, what_one_reader_hands_on_stays_when_another_leaves) {
+  Thread reader;
+  int lock = 0, outer = 0;
+  ASSERT_TRUE(regions_->acquired(reader, &lock));
+  ASSERT_TRUE(regions_->acquired(thread_, &outer));
+  ASSERT_TRUE(regions_->acquired(thread_, &lock));
+  ASSERT_TRUE(put(0, 10));
+  ASSERT_TRUE(regions_->releasing(thread_, &lock));
+  ASSERT_TRUE(regions_->releasing(reader, &lock));
+  ASSERT_TRUE(regions_->acquired(reader, &lock));
+  ASSERT_TRUE(regions_->before_store(reader, words_, 8));
+  word(0) = 11;
+  ASSERT_TRUE(regions_->releasing(reader, &lock));
+  EXPECT_EQ(regions_->region(0)->sections().pending(), 1u);
+  memory_.lose_power();
+  open();
+  EXPECT_EQ(word(0), 1u);
+}
+
+TEST_P(RegionTest, a_root_that_an_unfinished_section_removed_makes_room_for_none) {
+  Thread other;
+  regions_->begin(thread_);
+  ASSERT_TRUE(regions_->set_root(thread_, 0, "words", 0));
+  ASSERT_TRUE(regions_->set_root(other, 0, "others", words_));
+  ASSERT_TRUE(regions_->restore(thread_));
+  ASSERT_TRUE(regions_->end(thread_));
+  EXPECT_EQ(regions_->region(0)->roots().get("words"), words_);
+  EXPECT_EQ(regions_->region(0)->roots().get("others"), words_);
+}
+
+TEST_P(RegionTest, a_lock_from_before_the_region_means_nothing) {
+  int before = 0, lock = 0;
+  ASSERT_TRUE(regions_->acquired(thread_, &lock));
+  ASSERT_TRUE(put(0, 5));
+  ASSERT_TRUE(regions_->releasing(thread_, &before));
+  ASSERT_TRUE(put(1, 6));
+  memory_.lose_power();
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, a_section_that_is_undone_twice_gives_back_all_that_it_allocated) {
+  const uint64_t objects = check_region(memory_.view(), GetParam()).objects;
+  regions_->begin(thread_);
+  const uint64_t first = *regions_->allocate(thread_, 0, 8192);
+  ASSERT_TRUE(regions_->restore(thread_));
+  const uint64_t second = *regions_->allocate(thread_, 0, 8192);
+  ASSERT_TRUE(regions_->restore(thread_));
+  ASSERT_TRUE(regions_->end(thread_));
+  EXPECT_EQ(check_region(memory_.view(), GetParam()).objects, objects);
+  std::set<uint64_t> again;
+  for (int i = 0; i < 7; ++i) again.insert(*regions_->allocate(thread_, 0, 8192));
+  EXPECT_TRUE(again.contains(first) && again.contains(second));
+}
+
+TEST_P(RegionTest, fresh_memory_is_not_logged) {
+  regions_->begin(thread_);
+  const uint64_t at = *regions_->allocate(thread_, 0, 50000);
+  const uint64_t records = regions_->region(0)->sections().counts().records;
+  ASSERT_TRUE(regions_->before_store(thread_, at, 50000));
+  ASSERT_TRUE(regions_->before_store(thread_, at + 20, 8));
+  EXPECT_EQ(regions_->region(0)->sections().counts().records, records);
+  ASSERT_TRUE(regions_->end(thread_));
+}
+
+TEST_P(RegionTest, a_slot_that_goes_to_another_thread_keeps_its_time) {
+  Thread first, other;
+  int outer = 0, inner = 0;
+  // The slot's first thread has seen what thread_ has not ended, and ends.
+  ASSERT_TRUE(regions_->acquired(thread_, &outer));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(regions_->acquired(thread_, &inner));
+    ASSERT_TRUE(put(1, 5));
+    ASSERT_TRUE(regions_->releasing(thread_, &inner));
+  }
+  ASSERT_TRUE(regions_->acquired(first, &inner));
+  ASSERT_TRUE(regions_->before_store(first, words_, 8));
+  word(0) = 20;
+  ASSERT_TRUE(regions_->releasing(first, &inner));
+  ASSERT_TRUE(regions_->ended(first));
+  regions_->begin(other);
+  ASSERT_TRUE(regions_->before_store(other, words_, 8));
+  word(0) = 30;
+  ASSERT_TRUE(regions_->end(other));
+  ASSERT_TRUE(regions_->region(0)->sections().persist());
+  memory_.lose_power();
+  open();
+  EXPECT_EQ(word(0), 1u);
+}
+
+TEST_P(RegionTest, bytes_outside_of_the_heap_are_refused) {
+  const Header& header = memory_.view().header();
+  regions_->begin(thread_);
+  for (const uint64_t at : {header.base, header.base + header.logs_offset,
+                            header.base + memory_.view().bytes - 4, header.base + memory_.view().bytes + 64})
+    EXPECT_EQ(regions_->before_store(thread_, at, 8).error(), EFAULT) << at - header.base;
+  EXPECT_EQ(regions_->before_store(thread_, words_, SIZE_MAX - 10).error(), EFAULT);
+  ASSERT_TRUE(regions_->end(thread_));
 }
 
 }  // namespace

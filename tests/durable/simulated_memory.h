@@ -86,11 +86,11 @@ class SimulatedMemory final : public Persistence, public Grower {
           static_cast<uint64_t>(static_cast<const std::byte*>(first) - memory.view_.mapped);
       const unsigned shift = memory.grain_shift();
       const uint64_t end = round_up(begin + bytes, uint64_t{1} << shift);
-      for (uint64_t at = round_down(begin, uint64_t{1} << shift); at < end; at += kLineBytes)
+      for (uint64_t at = round_down(begin, uint64_t{1} << shift); at < end; at += kLineBytes) {
         lines_.push_back(at >> kLineShift);
+        if (memory.leaks_) memory.take_off(at >> kLineShift);
+      }
       memory.touch(static_cast<const std::byte*>(first));
-      if (memory.leaks_)
-        for (const uint64_t line : lines_) memory.take_off(line);
       memory.moment();
     }
     Status fence() override {
