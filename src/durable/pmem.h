@@ -9,6 +9,6 @@
 
 namespace spw::durable {
 
-std::unique_ptr<Persistence> make_pmem(platform::LineInstruction instruction = platform::LineInstruction::kAuto);
+std::unique_ptr<Persistence> make_pmem(platform::LineInstruction instruction = platform::LineInstruction::kBest);
 
 }  // namespace spw::durable
