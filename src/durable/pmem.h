@@ -9,6 +9,7 @@
 
 namespace spw::durable {
 
-std::unique_ptr<Persistence> make_pmem(platform::LineInstruction instruction = platform::LineInstruction::kBest);
+std::unique_ptr<Persistence> make_pmem(
+    platform::LineInstruction instruction = platform::LineInstruction::kBest);
 
 }  // namespace spw::durable
