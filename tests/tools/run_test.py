@@ -85,7 +85,7 @@ class RefusesBadWords(tool_case.ToolCase):
 
     def test_commands_that_do_not_exist(self):
         for word in ("bench", "rnu"):
-            self.expect_refused(f"{word}: no such command; there are run, advise, doctor, stats, top, options", word)
+            self.expect_refused(f"{word}: no such command; there are run, advise, doctor, stats, check, top, options", word)
         self.expect_refused("no command is named; spillway --help", )
 
 
