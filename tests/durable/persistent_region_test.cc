@@ -60,6 +60,18 @@ class RegionTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(regions_->region(0)->sections().persist());
     memory_.lose_power();
   }
+  // `other`'s section is complete, and has stored over what thread_'s has stored, which is in a section until it releases `outer`.
+  void see_what_is_unfinished(Thread& other, const int* outer) {
+    const int inner = 0;
+    ASSERT_TRUE(regions_->acquired(thread_, outer));
+    ASSERT_TRUE(regions_->acquired(thread_, &inner));
+    ASSERT_TRUE(put(0, 10));
+    ASSERT_TRUE(regions_->releasing(thread_, &inner));
+    ASSERT_TRUE(regions_->acquired(other, &inner));
+    ASSERT_TRUE(regions_->before_store(other, words_, 8));
+    word(0) = 11;
+    ASSERT_TRUE(regions_->releasing(other, &inner));
+  }
   std::byte* first_record() { return memory_.view().mapped + memory_.view().header().logs_offset; }
 
   static constexpr uint64_t kWords = 32;
@@ -210,18 +222,11 @@ TEST_P(RegionTest, one_thread_more_than_slots_is_told) {
 
 TEST_P(RegionTest, a_section_waits_for_what_it_has_seen) {
   Thread other;
-  int first = 0, second = 0;
-  ASSERT_TRUE(regions_->acquired(thread_, &first));
-  ASSERT_TRUE(regions_->acquired(thread_, &second));
-  ASSERT_TRUE(put(0, 10));
-  ASSERT_TRUE(regions_->releasing(thread_, &second));
-  ASSERT_TRUE(regions_->acquired(other, &second));
-  ASSERT_TRUE(regions_->before_store(other, words_, 8));
-  word(0) = 11;
-  ASSERT_TRUE(regions_->releasing(other, &second));
+  int outer = 0;
+  see_what_is_unfinished(other, &outer);
   Sections& sections = regions_->region(0)->sections();
   EXPECT_EQ(sections.pending(), 1u);
-  ASSERT_TRUE(regions_->releasing(thread_, &first));
+  ASSERT_TRUE(regions_->releasing(thread_, &outer));
   EXPECT_EQ(sections.pending(), 0u);
   memory_.lose_power();
   open();
@@ -230,15 +235,8 @@ TEST_P(RegionTest, a_section_waits_for_what_it_has_seen) {
 
 TEST_P(RegionTest, a_complete_section_that_has_seen_an_unfinished_one_goes_with_it) {
   Thread other;
-  int first = 0, second = 0;
-  ASSERT_TRUE(regions_->acquired(thread_, &first));
-  ASSERT_TRUE(regions_->acquired(thread_, &second));
-  ASSERT_TRUE(put(0, 10));
-  ASSERT_TRUE(regions_->releasing(thread_, &second));
-  ASSERT_TRUE(regions_->acquired(other, &second));
-  ASSERT_TRUE(regions_->before_store(other, words_, 8));
-  word(0) = 11;
-  ASSERT_TRUE(regions_->releasing(other, &second));
+  int outer = 0;
+  see_what_is_unfinished(other, &outer);
   memory_.lose_power();
   open();
   EXPECT_EQ(regions_->region(0)->recovery().sections_undone, 2u);
