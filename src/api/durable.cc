@@ -11,19 +11,21 @@ using namespace spw;
 using namespace spw::api;
 using runtime::DurableProcess;
 
-// Handed out for a region's number.
+// Handed out for a region: its place among them is the region's number.
 struct spw_durable {
-  unsigned number;
+  char unused;
 };
 
 namespace {
 
 spw_durable g_handles[durable::kRegionsMax];
 
+unsigned number_of(const spw_durable* handle) { return static_cast<unsigned>(handle - g_handles); }
+
 durable::PersistentRegion* region_of(const spw_durable* handle) {
   if (handle < g_handles || handle >= g_handles + durable::kRegionsMax || !DurableProcess::usable())
     return nullptr;
-  return DurableProcess::get().regions().region(static_cast<unsigned>(handle - g_handles));
+  return DurableProcess::get().regions().region(number_of(handle));
 }
 
 int no_region() { return bad_argument("this persistent region is not open"); }
@@ -62,7 +64,6 @@ SPW_PUBLIC int spw_durable_open(const char* path, const struct spw_durable_optio
   }
   auto number = DurableProcess::get().open(path, settings);
   if (!number) return result_of(number.status());
-  g_handles[*number].number = *number;
   *region = &g_handles[*number];
   return 0;
 }
@@ -70,7 +71,7 @@ SPW_PUBLIC int spw_durable_open(const char* path, const struct spw_durable_optio
 SPW_PUBLIC int spw_durable_close(spw_durable* region) {
   InRuntime guard;
   if (region_of(region) == nullptr) return no_region();
-  return result_of(DurableProcess::get().close(region->number));
+  return result_of(DurableProcess::get().close(number_of(region)));
 }
 
 SPW_PUBLIC void* spw_durable_alloc(spw_durable* region, size_t bytes) {
@@ -80,7 +81,7 @@ SPW_PUBLIC void* spw_durable_alloc(spw_durable* region, size_t bytes) {
     return nullptr;
   }
   (void)of_thread([&](durable::Regions& regions, durable::Thread& thread) {
-    auto address = regions.allocate(thread, region->number, bytes);
+    auto address = regions.allocate(thread, number_of(region), bytes);
     if (address) object = reinterpret_cast<void*>(*address);
     return address.status();
   });
@@ -100,7 +101,7 @@ SPW_PUBLIC int spw_durable_set_root(spw_durable* region, const char* name, void*
   return of_thread([&](durable::Regions& regions, durable::Thread& thread) {
     if (object != nullptr && region_of(region)->objects().size_of(reinterpret_cast<uintptr_t>(object)) == 0)
       return Status::sentence(EINVAL, "a root names an object of its region");
-    return regions.set_root(thread, region->number, name, reinterpret_cast<uintptr_t>(object));
+    return regions.set_root(thread, number_of(region), name, reinterpret_cast<uintptr_t>(object));
   });
 }
 

@@ -102,12 +102,8 @@ CheckReport check_region(const RegionView& region, bool stores_leak) {
 }
 
 Result<CheckReport> check_file(const std::string& path) {
-  auto file = platform::open_file(path, O_RDONLY);
+  auto file = open_locked(path, O_RDONLY, platform::Lock::kShared);
   if (!file) return file.status();
-  if (Status status = platform::lock_file(*file, platform::Lock::kShared); !status)
-    return status.error() == EWOULDBLOCK
-               ? Status::sentence(EWOULDBLOCK, path + " is in use: a process has this persistent region open")
-               : status;
   auto bytes = platform::file_size(*file);
   if (!bytes) return bytes.status();
   auto header = read_header(*file, path);

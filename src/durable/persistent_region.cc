@@ -28,8 +28,6 @@ Status PersistentRegion::build(Persistence& domain, Grower& grower, const Combin
   if (!recovery) return recovery.status();
   recovery_ = *recovery;
   grain_shift_ = domain.grain_shift();
-  base_ = view_->header().base;
-  capacity_bytes_ = view_->header().capacity_bytes;
   static Atomic<uint64_t> serials{0};
   serial_ = serials.fetch_add_relaxed(1) + 1;
   objects_ = std::make_unique<Objects>(*view_, view_->bytes, domain, grower);

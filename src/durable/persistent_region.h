@@ -24,14 +24,12 @@ class PersistentRegion {
   // What threads stored outside of sections is durable. EBUSY: a section is open.
   Status close();
 
-  uint64_t base() const { return base_; }
-  uint64_t capacity_bytes() const { return capacity_bytes_; }
-  bool contains(uintptr_t address) const { return address - base_ < capacity_bytes_; }
+  uint64_t base() const { return view_->header().base; }
+  uint64_t capacity_bytes() const { return view_->header().capacity_bytes; }
   // Whether all of these bytes are in the heap, as far as the file goes.
   bool is_heap(uintptr_t address, size_t bytes) const { return objects_->is_heap(address, bytes); }
   // No other region of this process has, or had, the same.
   uint64_t serial() const { return serial_; }
-  const RegionView& view() const { return *view_; }
   const Recovery& recovery() const { return recovery_; }
   // Closes its descriptors, and nothing else: what is done with it from now on goes wrong.
   void let_go_of_file() {
@@ -49,7 +47,7 @@ class PersistentRegion {
 
   std::unique_ptr<RegionFile> file_;
   const RegionView* view_ = nullptr;
-  uint64_t base_ = 0, capacity_bytes_ = 0, serial_ = 0;
+  uint64_t serial_ = 0;
   Recovery recovery_;
   unsigned grain_shift_ = 0;
   std::unique_ptr<Objects> objects_;

@@ -75,6 +75,15 @@ bool is_zero(const Header& header) {
 
 }  // namespace
 
+Result<platform::File> open_locked(const std::string& path, int flags, platform::Lock lock) {
+  auto file = platform::open_file(path, flags);
+  if (!file) return file;
+  Status status = platform::lock_file(*file, lock);
+  if (status) return file;
+  if (status.error() != EWOULDBLOCK) return status;
+  return Status::sentence(EWOULDBLOCK, path + " is in use: a process has this persistent region open");
+}
+
 Status check_header(const Header& header, uint64_t bytes, const std::string& path) {
   if (header.magic != kMagic) return not_a_region(path, "it does not begin as one");
   if (header.version != kVersion)
@@ -101,14 +110,9 @@ Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, co
   std::unique_ptr<RegionFile> region(new RegionFile);
   region->path_ = path;
   region->flush_ = options.flush;
-  auto file = platform::open_file(path, O_RDWR | (options.may_create ? O_CREAT : 0));
+  auto file = open_locked(path, O_RDWR | (options.may_create ? O_CREAT : 0), platform::Lock::kExclusive);
   if (!file) return file.status();
   region->file_ = std::move(*file);
-  if (Status status = platform::lock_file(region->file_, platform::Lock::kExclusive); !status)
-    return status.error() == EWOULDBLOCK
-               ? Status::sentence(EWOULDBLOCK,
-                                  path + " is in use: another process has this persistent region open")
-               : status;
   auto bytes = platform::file_size(region->file_);
   if (!bytes) return bytes.status();
   if (*bytes != 0) {
@@ -164,7 +168,6 @@ Status RegionFile::create(const Options& options) {
   if (Status status = platform::set_file_size(file_, bytes); !status) return status;
   if (const int64_t error = platform::sync_all(file_.fd()); error < 0)
     return Status(static_cast<int>(-error), "cannot make " + path_ + " durable");
-  was_created_ = true;
   if (Status status = write_header(file_, header_); !status) return status;
   // The name, too: without it the file is lost.
   const size_t slash = path_.rfind('/');
@@ -201,7 +204,6 @@ Status RegionFile::map_as(DomainKind wanted) {
                               platform::Sharing::kSynchronous) ||
         (*in_memory &&
          platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kShared))) {
-      kind_ = DomainKind::kPmem;
       domain_ = make_pmem(flush_);
       return {};
     }
@@ -211,7 +213,6 @@ Status RegionFile::map_as(DomainKind wanted) {
                        " is not on persistent memory (a DAX filesystem, or tmpfs in its place): stores "
                        "would be lost; use the domain block");
   }
-  kind_ = DomainKind::kBlock;
   // So that what cannot be read is an error: in the mapping it would be a SIGBUS.
   if (Status status = read_through(file_, path_, header_.chunks_offset,
                                    [](const std::byte*, size_t) { return Status(); });

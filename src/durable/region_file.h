@@ -29,11 +29,7 @@ class RegionFile final : public Grower {
   static Result<std::unique_ptr<RegionFile>> open(const std::string& path, const Options& options);
 
   const RegionView& view() const { return view_; }
-  uint64_t bytes() const { return view_.bytes; }
   Persistence& domain() { return *domain_; }
-  // kPmem or kBlock.
-  DomainKind domain_kind() const { return kind_; }
-  bool was_created() const { return was_created_; }
 
   Status grow_to(uint64_t bytes) override;
   void close() { file_ = {}; }
@@ -51,11 +47,11 @@ class RegionFile final : public Grower {
   platform::Mapping range_;
   RegionView view_;
   std::unique_ptr<Persistence> domain_;
-  DomainKind kind_ = DomainKind::kAuto;
   platform::LineInstruction flush_ = platform::LineInstruction::kBest;
-  bool was_created_ = false;
 };
 
+// The file, which no other process changes from now on (kShared), or uses (kExclusive). EWOULDBLOCK: one has it.
+Result<platform::File> open_locked(const std::string& path, int flags, platform::Lock lock);
 // The checks of a header that need nothing else. `bytes`: of the file.
 Status check_header(const Header& header, uint64_t bytes, const std::string& path);
 Result<Header> read_header(const platform::File& file, const std::string& path);

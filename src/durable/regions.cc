@@ -51,17 +51,16 @@ unsigned Regions::find(uintptr_t address) const {
   return kRegionsMax;
 }
 
-Regions::Range Regions::range() const {
-  Range range;
+uintptr_t Regions::end_address() const {
   uintptr_t end = 0;
-  for (unsigned i = 0; i < kRegionsMax; ++i) {
-    const PersistentRegion* region = this->region(i);
-    if (region == nullptr) continue;
-    range.first = end == 0 ? region->base() : std::min<uintptr_t>(range.first, region->base());
-    end = std::max<uintptr_t>(end, region->base() + region->capacity_bytes());
-  }
-  range.bytes = end - range.first;
-  return range;
+  for (const auto& region : owned_)
+    if (region != nullptr) end = std::max<uintptr_t>(end, region->base() + region->capacity_bytes());
+  return end;
+}
+
+bool Regions::is_history(const HandedOn::Section& section) const {
+  PersistentRegion* region = this->region(section.region);
+  return region == nullptr || region->sections().is_history(section.on);
 }
 
 inline Slot* Regions::slot_of(const Thread& thread, unsigned number) const {
@@ -117,8 +116,7 @@ Status Regions::acquired(Thread& thread, const void* lock) {
   thread.stamp = std::max(thread.stamp, handed_on.stamp) + 1;
   Status first;
   for (const HandedOn::Section& section : handed_on.sections) {
-    PersistentRegion* region = this->region(section.region);
-    if (region == nullptr || region->sections().is_history(section.on)) continue;
+    if (is_history(section)) continue;
     auto slot = join(thread, section.region);
     if (!slot) {
       first = slot.status();
@@ -127,7 +125,7 @@ Status Regions::acquired(Thread& thread, const void* lock) {
     if ((*slot)->number() == section.on.slot) continue;  // its own, or one before it in the same log
     // What this section logs from now on may be what the other one has stored. It must not be durable before the records that restore what
     // stood there first: a recovery would bring back what the other one stored.
-    Status status = region->sections().persist();
+    Status status = region(section.region)->sections().persist();
     if (status) status = (*slot)->depend_on(section.on, thread.stamp);
     if (!status) first = std::move(status);
   }
@@ -150,10 +148,7 @@ HandedOn Regions::unfinished(const Thread& thread) const {
 void Regions::hand_on(const Thread& thread, const void* lock) {
   HandedOn handed_on = unfinished(thread);
   handed_on.stamp = thread.stamp;
-  locks_.released(lock, handed_on, [this](const HandedOn::Section& old) {
-    const PersistentRegion* region = this->region(old.region);
-    return region == nullptr || const_cast<PersistentRegion*>(region)->sections().is_history(old.on);
-  });
+  locks_.released(lock, handed_on, [this](const HandedOn::Section& old) { return is_history(old); });
 }
 
 Status Regions::releasing(Thread& thread, const void* lock) {

@@ -44,12 +44,8 @@ class Regions {
   PersistentRegion* region(unsigned number) const { return regions_[number].load_acquire(); }
   // kRegionsMax: it is in none.
   unsigned find(uintptr_t address) const;
-  // From the lowest to the end of the highest; 0, 0: there is none.
-  struct Range {
-    uintptr_t first = 0;
-    uint64_t bytes = 0;
-  };
-  Range range() const;
+  // Of the highest; 0: there is none. Not while one is added or removed.
+  uintptr_t end_address() const;
 
   void begin(Thread& thread) {
     ++thread.depth;
@@ -87,6 +83,8 @@ class Regions {
   Status end_one(Thread& thread);
   void hand_on(const Thread& thread, const void* lock);
   HandedOn unfinished(const Thread& thread) const;
+  // Nobody has to depend on it any more.
+  bool is_history(const HandedOn::Section& section) const;
   template <class Work>
   Status in_section(Thread& thread, unsigned region, Work work);
 

@@ -191,7 +191,6 @@ Counts Sections::counts() const {
     sum.sections += counts.sections;
     sum.records += counts.records;
     sum.log_bytes += counts.log_bytes;
-    sum.fences += counts.fences;
   }
   return sum;
 }

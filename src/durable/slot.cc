@@ -148,7 +148,6 @@ Status Slot::flush_lines() {
   combiner_->end_section();
   for (const auto& [at, bytes] : own_stores_) writer_->write_back(region_.at(at), bytes);
   own_stores_.clear();
-  add(fences_);
   Status status = writer_->fence();
   has_lines_ = !status;  // after a failure there is no more to be had
   return status;
@@ -207,7 +206,6 @@ Counts Slot::counts() const {
   counts.sections = sections_.load_relaxed();
   counts.records = records_.load_relaxed();
   counts.log_bytes = log_bytes_.load_relaxed();
-  counts.fences = fences_.load_relaxed();
   return counts;
 }
 

@@ -30,12 +30,10 @@ namespace spw::durable {
 
 // Of a thread in a region, or of all of them. Counts, but for log_bytes.
 struct Counts {
-  uint64_t stores = 0;           // that the program announced
-  uint64_t lines_flushed = 0;    // written back for them
-  uint64_t sections = 0;         // that have ended
-  uint64_t sections_waited = 0;  // of these: complete before what they depend on was
+  uint64_t stores = 0;         // that the program announced
+  uint64_t lines_flushed = 0;  // written back for them
+  uint64_t sections = 0;       // that have ended
   uint64_t records = 0, log_bytes = 0;
-  uint64_t fences = 0;
 };
 
 class Slot final : private LineFlusher {
@@ -111,7 +109,7 @@ class Slot final : private LineFlusher {
   std::vector<uint64_t> freed_, allocated_, undone_;
   std::vector<std::pair<uint64_t, uint64_t>> fresh_;  // large pieces that need not be logged: first, end
   uint64_t left_at_ = 0;
-  Atomic<uint64_t> stores_{0}, lines_flushed_{0}, sections_{0}, records_{0}, log_bytes_{0}, fences_{0};
+  Atomic<uint64_t> stores_{0}, lines_flushed_{0}, sections_{0}, records_{0}, log_bytes_{0};
 };
 
 }  // namespace spw::durable

@@ -28,7 +28,6 @@ Status UndoLog::append(const Entry& entry) {
   const Position at = end_at_;
   put(entry, at);
   end_at_.offset += static_cast<uint32_t>(needed);
-  appended_bytes_ += needed;
   end_.store_release(packed(end_at_));  // pairs with the acquire in persist()
   return settle(segments_[at.segment].data + at.offset, needed);
 }

@@ -51,8 +51,6 @@ class UndoLog {
   // All records are history: the next one is the first again.
   void restart();
 
-  uint64_t appended_bytes() const { return appended_bytes_; }
-
  private:
   struct Position {
     uint32_t segment, offset;
@@ -74,7 +72,6 @@ class UndoLog {
   Position end_at_{0, 0};    // the owner's
   Atomic<uint64_t> end_{0};  // the same, for others
   Position persisted_{0, 0};
-  uint64_t appended_bytes_ = 0;
 };
 
 // The records of a slot's log, from the first on. `mapped`: where the region's first byte is, which may be elsewhere than it belongs.

@@ -103,7 +103,6 @@ Result<unsigned> DurableProcess::open(const std::string& path, const Settings& s
   if (!region) return region.status();
   auto number = regions_.add(std::move(*region));
   if (!number) return number.status();
-  ++open_;
   publish_range();
   interpose::set_lock_watch(&kWatch);
   return number;
@@ -112,7 +111,6 @@ Result<unsigned> DurableProcess::open(const std::string& path, const Settings& s
 Status DurableProcess::close(unsigned region) {
   std::lock_guard lock(mutex_);
   if (Status status = regions_.remove(this_thread(), region); !status) return status;
-  --open_;
   publish_range();
   return {};
 }
@@ -120,11 +118,11 @@ Status DurableProcess::close(unsigned region) {
 // As abi/durable.h has it: while any region is open `first` stays, and `bytes` only grows.
 void DurableProcess::publish_range() {
   spw_durable_range& range = __spw_durable_range_v1;
-  const durable::Regions::Range now = regions_.range();
-  const uint64_t bytes = open_ == 0 ? 0 : now.first + now.bytes - durable::kAddressFirst;
   std::atomic_ref(range.first).store(durable::kAddressFirst, std::memory_order_release);
+  const uintptr_t end = regions_.end_address();
   const uint64_t before = std::atomic_ref(range.bytes).load(std::memory_order_relaxed);
-  std::atomic_ref(range.bytes).store(open_ == 0 ? 0 : std::max(before, bytes), std::memory_order_release);
+  std::atomic_ref(range.bytes)
+      .store(end == 0 ? 0 : std::max(before, end - durable::kAddressFirst), std::memory_order_release);
 }
 
 void DurableProcess::acquired(const void* lock) {

@@ -47,7 +47,6 @@ class DurableProcess {
 
   durable::Regions regions_;
   pthread_key_t key_;
-  uint32_t open_ = 0;
   std::mutex mutex_;  // opening and closing
 };
 

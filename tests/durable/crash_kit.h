@@ -34,7 +34,7 @@ class CrashKit {
   static constexpr unsigned kThreads = 3, kLocks = 3;
 
   CrashKit(bool leaks, uint64_t seed, const CombinerOptions& combiner)
-      : rng_(seed), combiner_(combiner), memory_(leaks, seed + 1, layout(), 12 * kChunkBytes) {
+      : rng_(seed), combiner_(combiner), memory_(leaks, seed + 1, small_layout(4), 12 * kChunkBytes) {
     open();
     set_up();
   }
@@ -79,13 +79,6 @@ class CrashKit {
     uint64_t value;
   };
 
-  static LayoutOptions layout() {
-    LayoutOptions layout;
-    layout.capacity_bytes = 2 * kMiB;
-    layout.slots = 4;
-    layout.segment_bytes = 2048;
-    return layout;
-  }
   static Guarded* guarded(uint64_t address) { return reinterpret_cast<Guarded*>(address); }
   List* list() const { return reinterpret_cast<List*>(list_); }
 

@@ -14,13 +14,6 @@ namespace {
 
 class RegionTest : public testing::TestWithParam<bool> {
  protected:
-  static LayoutOptions layout() {
-    LayoutOptions layout;
-    layout.capacity_bytes = 2 * kMiB;
-    layout.slots = 2;
-    layout.segment_bytes = 2048;
-    return layout;
-  }
   void SetUp() override {
     open();
     words_ = *regions_->allocate(thread_, 0, kWords * sizeof(uint64_t));
@@ -75,7 +68,7 @@ class RegionTest : public testing::TestWithParam<bool> {
   std::byte* first_record() { return memory_.view().mapped + memory_.view().header().logs_offset; }
 
   static constexpr uint64_t kWords = 32;
-  SimulatedMemory memory_{GetParam(), 1, layout(), 4 * kChunkBytes};
+  SimulatedMemory memory_{GetParam(), 1, small_layout(2), 4 * kChunkBytes};
   std::unique_ptr<Regions> regions_;
   Thread thread_;
   uint64_t words_ = 0;

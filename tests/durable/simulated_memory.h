@@ -21,6 +21,15 @@ namespace spw::durable {
 
 struct Crash {};
 
+// Small enough for a crash to take little time, with first log segments that are soon full.
+inline LayoutOptions small_layout(uint32_t slots) {
+  LayoutOptions layout;
+  layout.capacity_bytes = 2 * kMiB;
+  layout.slots = slots;
+  layout.segment_bytes = 2048;
+  return layout;
+}
+
 class SimulatedMemory final : public Persistence, public Grower {
  public:
   SimulatedMemory(bool leaks, uint64_t seed, const LayoutOptions& layout, uint64_t heap_bytes)
@@ -37,7 +46,6 @@ class SimulatedMemory final : public Persistence, public Grower {
   const RegionView& view() const { return view_; }
   // The power goes at the moment'th moment from now; 0: it stays.
   void crash_at(uint64_t moment) { left_ = moment; }
-  uint64_t moments() const { return moments_; }
 
   void moment() {
     ++moments_;
@@ -62,7 +70,6 @@ class SimulatedMemory final : public Persistence, public Grower {
     touched_.clear();
     left_ = 0;
   }
-  std::byte* durable_at(uint64_t offset) { return durable_.data() + offset; }
 
   unsigned grain_shift() const override { return leaks_ ? kLineShift : 9; }
   bool stores_leak() const override { return leaks_; }
