@@ -17,51 +17,65 @@ LineCache::LineCache(uint32_t size, uint32_t capacity, LineFlusher& flusher)
 
 void LineCache::written_other(Line line) {
   SPW_DCHECK(line != kNoLine);
+  newest_ = line;
+  const NodeId last = oldest();
+  if (nodes_[last].line == line) {
+    newest_id_ = last;
+    return;
+  }
   const size_t mask = table_.size() - 1;
   size_t place = home_of(line);
   while (table_[place] != 0 && nodes_[table_[place]].line != line) place = (place + 1) & mask;
-  NodeId id = table_[place];
-  if (id != 0) {
-    unlink(id);
+  if (const NodeId found = table_[place]; found != 0) {
+    unlink(found);
+    link_as_newest(found);
   } else if (held_ < size_) {
-    id = static_cast<NodeId>(++held_);
+    const auto id = static_cast<NodeId>(++held_);
     table_[place] = id;
+    nodes_[id].line = line;
+    link_as_newest(id);
   } else {
-    id = flush_oldest();
+    flush(last);
     // The one that left may have made room nearer to the line's home.
     place = home_of(line);
     while (table_[place] != 0) place = (place + 1) & mask;
-    table_[place] = id;
+    table_[place] = last;
+    nodes_[last].line = line;
+    newest_id_ = last;
   }
-  nodes_[id].line = line;
-  link_as_newest(id);
-  newest_ = line;
 }
 
 void LineCache::link_as_newest(NodeId id) {
-  const NodeId before = nodes_[0].older;
-  nodes_[id].older = before;
-  nodes_[id].newer = 0;
-  nodes_[before].newer = id;
-  nodes_[0].older = id;
+  if (newest_id_ == 0) {
+    nodes_[id].older = nodes_[id].newer = id;
+  } else {
+    const NodeId first = oldest();
+    nodes_[id].older = newest_id_;
+    nodes_[id].newer = first;
+    nodes_[newest_id_].newer = id;
+    nodes_[first].older = id;
+  }
+  newest_id_ = id;
 }
 
+// Not the newest, unless it is the only one.
 void LineCache::unlink(NodeId id) {
   const Node& node = nodes_[id];
   nodes_[node.older].newer = node.newer;
   nodes_[node.newer].older = node.older;
+  if (id == newest_id_) newest_id_ = 0;
 }
 
-// Out of the ring and the table; the node is the caller's, who either fills it again or makes it the last of those in use.
-LineCache::NodeId LineCache::flush_oldest() {
-  const NodeId id = nodes_[0].newer;
-  const Line line = nodes_[id].line;
-  size_t place = home_of(line);
+// Out of the table; it is still in the ring.
+void LineCache::flush(NodeId id) {
+  empty_place(place_of(id));
+  flusher_.flush(nodes_[id].line);
+}
+
+size_t LineCache::place_of(NodeId id) const {
+  size_t place = home_of(nodes_[id].line);
   while (table_[place] != id) place = (place + 1) & (table_.size() - 1);
-  empty_place(place);
-  unlink(id);
-  flusher_.flush(line);
-  return id;
+  return place;
 }
 
 // Moves up what stands behind, as far as it would not be found across the gap.
@@ -78,15 +92,13 @@ void LineCache::empty_place(size_t place) {
 }
 
 void LineCache::flush_all() {
-  const size_t mask = table_.size() - 1;
-  for (NodeId id = nodes_[0].newer; id != 0; id = nodes_[id].newer) {
+  NodeId id = oldest();
+  for (uint32_t left = held_; left > 0; --left, id = nodes_[id].newer) {
     // Places on the way may be empty by now: it is this one's own that ends the search.
-    size_t place = home_of(nodes_[id].line);
-    while (table_[place] != id) place = (place + 1) & mask;
-    table_[place] = 0;
+    table_[place_of(id)] = 0;
     flusher_.flush(nodes_[id].line);
   }
-  nodes_[0] = Node{};
+  newest_id_ = 0;
   newest_ = kNoLine;
   held_ = 0;
 }
@@ -95,33 +107,40 @@ void LineCache::resize(uint32_t size) {
   SPW_CHECK(size >= 1 && size <= capacity());
   size_ = size;
   while (held_ > size_) {
-    const NodeId gap = flush_oldest();
-    const NodeId last = static_cast<NodeId>(held_--);
-    if (gap == last) continue;
-    // The last node moves into the gap, so that those in use are the first ones again.
-    size_t place = home_of(nodes_[last].line);
-    while (table_[place] != last) place = (place + 1) & (table_.size() - 1);
-    table_[place] = gap;
-    nodes_[gap] = nodes_[last];
-    nodes_[nodes_[gap].older].newer = gap;
-    nodes_[nodes_[gap].newer].older = gap;
+    const NodeId gap = oldest();
+    flush(gap);
+    unlink(gap);
+    move_node(static_cast<NodeId>(held_--), gap);
   }
+}
+
+// So that the nodes in use are the first ones again.
+void LineCache::move_node(NodeId from, NodeId to) {
+  if (from == to) return;
+  table_[place_of(from)] = to;
+  const bool is_alone = nodes_[from].newer == from;
+  nodes_[to] = nodes_[from];
+  if (is_alone) nodes_[to].older = nodes_[to].newer = to;
+  nodes_[nodes_[to].older].newer = to;
+  nodes_[nodes_[to].newer].older = to;
+  if (newest_id_ == from) newest_id_ = to;
 }
 
 void LineCache::check_invariants() const {
   SPW_CHECK(held_ <= size_ && size_ <= capacity());
-  uint32_t linked = 0;
-  for (NodeId id = nodes_[0].newer, before = 0; id != 0; before = id, id = nodes_[id].newer) {
-    SPW_CHECK(id <= held_ && nodes_[id].older == before && ++linked <= held_);
+  SPW_CHECK((held_ == 0) == (newest_id_ == 0) && nodes_[0].newer == 0 && nodes_[0].line == kNoLine);
+  NodeId id = oldest(), before = newest_id_;
+  for (uint32_t left = held_; left > 0; --left, before = id, id = nodes_[id].newer) {
+    SPW_CHECK(id >= 1 && id <= held_ && nodes_[id].older == before);
+    SPW_CHECK((id == newest_id_) == (left == 1));
     size_t place = home_of(nodes_[id].line);
     while (table_[place] != id) {
       SPW_CHECK(table_[place] != 0);
       place = (place + 1) & (table_.size() - 1);
     }
   }
-  SPW_CHECK(linked == held_);
   SPW_CHECK(static_cast<uint32_t>(std::count(table_.begin(), table_.end(), 0)) == table_.size() - held_);
-  SPW_CHECK(newest_ == (held_ == 0 ? kNoLine : nodes_[nodes_[0].older].line));
+  SPW_CHECK(newest_ == nodes_[newest_id_].line);
 }
 
 }  // namespace spw::durable

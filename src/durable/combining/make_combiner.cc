@@ -3,8 +3,13 @@
 
 namespace spw::durable {
 
-// After the line was taken in: a smaller size flushes older lines, not this one, whose store is still to come.
-void AdaptiveCombiner::watch(Line line) {
+// A size is chosen after the line was taken in: a smaller one flushes older lines, not this one, whose store is still to come.
+void AdaptiveCombiner::written_other(Line line) {
+  cache_.written(line);
+  if (profile_ == nullptr) [[likely]] {
+    passed_ = line;
+    return;
+  }
   profile_->written(line);
   if (profile_->writes() < burst_writes_) return;
   cache_.resize(choose_size(profile_->curve(), cache_.capacity()));

@@ -106,21 +106,22 @@ class AdaptiveCombiner final : public WriteCombiner {
         profile_(std::make_unique<LineProfile>(options.size_max)) {}
 
   void written(Line line) override {
-    cache_.written(line);
-    if (profile_ != nullptr) [[unlikely]]
-      watch(line);
+    if (line != passed_) written_other(line);
   }
   void end_section() override {
     if (profile_ != nullptr) [[unlikely]]
       profile_->end_section();
     cache_.flush_all();
+    passed_ = kNoLine;
   }
   uint32_t size() const override { return cache_.size(); }
 
  private:
-  void watch(Line line);
+  void written_other(Line line);
 
   const uint64_t burst_writes_;
+  Line passed_ =
+      kNoLine;  // the newest line, from the choice on: one comparison then tells that there is nothing to do
   LineCache cache_;
   std::unique_ptr<LineProfile> profile_;  // until the size is chosen
 };
