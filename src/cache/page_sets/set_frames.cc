@@ -225,7 +225,7 @@ void SetFrames::await_evictions_from(FrameId frame) { pass(sets_.set_of(frame));
 
 // Where blocks are at no address of their own, nobody minds how long their memory stays.
 void SetFrames::pass(uint32_t set) {
-  if (!commons_.placement.by_block || is_held(set)) return;
+  if (!commons_.has_blocks_in_place() || is_held(set)) return;
   std::lock_guard passing(sets_[set].lock);
 }
 
@@ -244,7 +244,7 @@ bool SetFrames::evict_with_others(uint32_t set) {
 
 // Set by set, one block of each in turn; where a limit has fallen, of those first that are above it. Where a set has none that is clean,
 // its dirty ones are written.
-uint32_t SetFrames::evict(uint32_t wanted) {
+uint32_t SetFrames::evict(uint32_t wanted, uint32_t /*starts_max*/) {
   uint32_t evicted = 0;
   const bool is_limited = limit() < frame_count_;
   for (const bool only_above : {true, false}) {

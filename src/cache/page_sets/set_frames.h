@@ -31,7 +31,7 @@ class SetFrames final : public Organisation {
   Taken take_alone(BlockId block) override;
   Taken take_from_afar(BlockId block, uint64_t refs) override;
   bool start_writes_for(BlockId block) override;
-  uint32_t evict(uint32_t wanted) override;
+  uint32_t evict(uint32_t wanted, uint32_t starts_max) override;
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;

@@ -45,8 +45,10 @@ class Organisation {
   virtual bool start_writes_for(BlockId block) = 0;
   // Like take(), wherever a frame may be: when it is not worth waiting.
   virtual Taken take_from_afar(BlockId, uint64_t /*refs*/) { return {Take::kNone}; }
-  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then.
-  virtual uint32_t evict(uint32_t wanted) = 0;
+  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then. Stops early when it has begun so many
+  // writes: has_begun_all().
+  virtual uint32_t evict(uint32_t wanted, uint32_t starts_max) = 0;
+  virtual bool has_begun_all() const { return false; }
   // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The frame is free once
   // release_dropped() was called.
   virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;

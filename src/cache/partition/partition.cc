@@ -173,11 +173,11 @@ Organisation::Taken Partition::take(BlockId block, uint64_t refs, bool ahead) {
   return taken;
 }
 
-uint32_t Partition::evict(uint32_t wanted) {
-  uint32_t evicted = organisation_->evict(wanted);
-  while (evicted < wanted && !parked_.empty()) {
+uint32_t Partition::evict(uint32_t wanted, uint32_t starts_max) {
+  uint32_t evicted = organisation_->evict(wanted, starts_max);
+  while (evicted == 0 && !organisation_->has_begun_all() && !parked_.empty()) {
     unpark(parked_.front().resident.frame);
-    evicted += organisation_->evict(wanted - evicted);
+    evicted = organisation_->evict(wanted, starts_max);
   }
   return evicted;
 }
@@ -187,9 +187,10 @@ void Partition::serve_trim(Request& request) {
   const uint32_t used = organisation_->used_frames(), batch = organisation_->evict_batch();
   const auto target = static_cast<uint32_t>(request.count);
   const uint32_t wanted = used > target ? std::min(used - target, batch) : 0;
-  const uint32_t evicted = wanted > 0 ? evict(wanted) : 0;
-  request.answer = evicted < wanted ? Answer::kBlocked : evicted == batch ? Answer::kMore : Answer::kDone;
-  if (evicted < wanted) describe_wait(request);
+  const uint32_t evicted = wanted > 0 ? evict(wanted, kTrimStartsMax) : 0;
+  const bool is_blocked = wanted > 0 && evicted == 0 && !organisation_->has_begun_all();
+  request.answer = is_blocked ? Answer::kBlocked : used - evicted > target ? Answer::kMore : Answer::kDone;
+  if (is_blocked) describe_wait(request);
 }
 
 // ---- Completions ----

@@ -23,6 +23,8 @@ namespace spw::cache {
 
 // Blocks that were read ahead for streams and not used yet are at most this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
+// Whoever makes room holds the baton meanwhile, and a write takes microseconds to begin.
+inline constexpr uint32_t kTrimStartsMax = 8;
 // Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;
 
@@ -60,7 +62,7 @@ class Partition final {
   bool start_owner_fill(Request& request);
   void drop_failed(FrameId frame);
   Organisation::Taken take(BlockId block, uint64_t refs, bool ahead);
-  uint32_t evict(uint32_t wanted);
+  uint32_t evict(uint32_t wanted, uint32_t starts_max);
   void describe_wait(Request& request);
   void serve_close_store(Request& request);
 

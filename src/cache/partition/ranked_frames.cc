@@ -50,7 +50,7 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
 
 uint32_t RankedFrames::take_frame() {
   const uint32_t used = used_frames(), most = limit();
-  if (used >= most && evict(used - most + evict_batch_) <= used - most) return kNone;
+  if (used >= most && evict(used - most + evict_batch_, UINT32_MAX) <= used - most) return kNone;
   uint32_t frame;
   if (!free_.empty()) {
     frame = free_.back();
@@ -135,9 +135,10 @@ uint32_t RankedFrames::evict_one() {
 
 // The victims' memory is released together. They are taken again in the order in which they went: frames of neighbours that came in together
 // lie side by side, and go on doing so, which makes requests of few segments.
-uint32_t RankedFrames::evict(uint32_t wanted) {
+uint32_t RankedFrames::evict(uint32_t wanted, uint32_t starts_max) {
   uint32_t evicted = 0;
-  while (evicted < wanted) {
+  starts_left_ = starts_max;
+  while (evicted < wanted && (starts_left_ > 0 || evicted == 0)) {
     const uint32_t frame = evict_one();
     if (frame == kNone) break;
     free_.push_back(frame);
@@ -159,7 +160,8 @@ void RankedFrames::refill_reserve() {
   policy_->on_limit(limit());
   const bool may_write = writeback_->may_write_now();
   uint32_t looks_left = frame_count_ + reserve_high_;
-  while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full()) {
+  while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full() &&
+         starts_left_ > 0) {
     uint32_t frame = policy_->next_candidate(*this);
     if (frame == kNoCandidate) break;
     on_offer_[frame] = 1;
@@ -169,7 +171,10 @@ void RankedFrames::refill_reserve() {
     }
     const Writeback::Started started =
         may_write ? writeback_->start(global(frame), false) : Writeback::Started::kNo;
-    if (started == Writeback::Started::kYes) continue;
+    if (started == Writeback::Started::kYes) {
+      --starts_left_;
+      continue;
+    }
     on_offer_[frame] = 0;
     policy_->on_keep(frame);
     if (started == Writeback::Started::kNoOperation) break;  // all are in flight, so some will be free soon

@@ -35,7 +35,8 @@ class RankedFrames final : public Organisation, private FrameProbe {
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
-  uint32_t evict(uint32_t wanted) override;
+  uint32_t evict(uint32_t wanted, uint32_t starts_max) override;
+  bool has_begun_all() const override { return starts_left_ == 0; }
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
@@ -66,6 +67,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
 
   const uint32_t reserve_high_;
   const uint32_t evict_batch_;
+  uint32_t starts_left_ = 0;  // writes that the eviction may begin
   std::unique_ptr<Policy> policy_;
   const bool wants_touches_;
   std::vector<uint32_t> free_;     // dropped frames
