@@ -88,7 +88,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
   if (commons_.options.observer) commons_.options.observer->ended(first, count);
   client.request.patient_until_ns =
-      commons_.placement.by_block ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
+      commons_.placement.is_in_place(first) ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
     return true;
@@ -100,6 +100,7 @@ void SharedCacheParts::set_frame_limit(uint32_t frames) {
   for (const auto& partition : partitions_)
     partition->organisation().set_limit(static_cast<uint32_t>(
         uint64_t{directory_.frames_of(partition->id())} * frames / directory_.frame_count()));
+  frames_->set_limit(frame_limit());
 }
 
 uint32_t SharedCacheParts::frame_limit() const {
@@ -316,7 +317,7 @@ SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block
   if (!backing.has_contents || directory_.find(block) != kNoFrame) return Step::kAgain;
   FillUnits::Unit unit = unit_of(client, block);
   const bool is_store_fault =
-      access == Access::kWrite && commons_.placement.by_block && client.uses == Uses::kUnseen;
+      access == Access::kWrite && commons_.placement.is_in_place(block) && client.uses == Uses::kUnseen;
   if (unit.count == 1 || is_store_fault) return Step::kAgain;
   unit = absent_part(unit, block, backing);
   if (unit.count == 1) return Step::kAgain;

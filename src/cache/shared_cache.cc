@@ -58,14 +58,14 @@ Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(Partiti
 // Best effort: memory of another node is slower, and right. Blocks at their own addresses come from where they are first touched.
 void SharedCacheParts::place_on_nodes() {
   const Options& options = commons_.options;
-  if (options.nodes < 2 || commons_.placement.by_block) return;
+  if (options.nodes < 2 || commons_.has_blocks_in_place()) return;
   const std::vector<unsigned> nodes = platform::nodes_with_processors();
   if (options.nodes != nodes.size()) return;
   for (uint32_t p = 0; p < directory_.partitions(); ++p) {
     const PartitionId partition(p);
     const uint64_t first_byte = uint64_t{directory_.first_frame(partition).value} << options.block_shift;
     const uint64_t bytes = uint64_t{directory_.frames_of(partition)} << options.block_shift;
-    (void)platform::prefer_node(commons_.placement.base + first_byte, bytes, nodes[p % nodes.size()]).is_ok();
+    (void)platform::prefer_node(commons_.placement.pool + first_byte, bytes, nodes[p % nodes.size()]).is_ok();
   }
 }
 
@@ -103,7 +103,8 @@ Result<Client*> SharedCacheParts::open_client(Uses uses) {
                             frames_per_partition() / kAheadShare});
     clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
-    if (frames_->needs_staging()) (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
+    if (commons_.has_blocks_in_place())
+      (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
     if (wants_touches_) {
       (*idle)->touches = std::make_unique<TouchRing[]>(partitions_.size());
       for (size_t p = 0; p < partitions_.size(); ++p)
@@ -193,7 +194,7 @@ void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access,
 // The caller holds the block and has just made it dirty.
 void SharedCacheParts::note_dirtied(Resident resident) {
   count(Counter::bytes_dirtied, commons_.block_bytes());
-  if (commons_.placement.by_block) frames_->allow_stores({&resident, 1});
+  if (commons_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
@@ -218,7 +219,8 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
 // kAgain: not without the owner, who also serves never-written blocks in groups where that is worth it, and those who wait.
 SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId block, Access access, Pin* out,
                                                      Status* status) {
-  if (commons_.placement.by_block && !blocks_.locate_for_fill(block).has_contents) return Step::kAgain;
+  if (commons_.placement.is_in_place(block) && !blocks_.locate_for_fill(block).has_contents)
+    return Step::kAgain;
   Partition& partition = partition_of(block);
   const Organisation::Taken taken = partition.organisation().take_alone(block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
@@ -371,16 +373,18 @@ Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Ba
     count(Counter::zero_fills);
     return Status::ok();
   }
+  const bool is_staged = frames_->staging_use(resident.block, 1) == FrameSource::StagingUse::kNeeded;
+  std::byte* const staging = is_staged ? client.staging : nullptr;
   store::Request request;
   request.op = store::Op::kRead;
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
-  request.segments[0] = {frames_->fill_address(resident, client.staging, 0), commons_.block_bytes()};
+  request.segments[0] = {frames_->fill_address(resident, staging, 0), commons_.block_bytes()};
   const uint64_t begin_ns = platform::monotonic_ns();
   const Status moved = backing.store->transfer(request);
   count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
   if (!moved) return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
-  frames_->install({&resident, 1}, Contents::kFilled, client.staging, writable);
+  frames_->install({&resident, 1}, Contents::kFilled, staging, writable);
   count(Counter::fills);
   return Status::ok();
 }
@@ -398,7 +402,7 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
   if (!*status) {
     leave_failed(client, frame, partition_of(block));
     // At its own address a block may be freed between a fault on it and this: the access is refused then, by whoever serves it.
-    if (backing.store != nullptr || !commons_.placement.by_block) tell(client, *status);
+    if (backing.store != nullptr || !commons_.placement.is_in_place(block)) tell(client, *status);
     return Step::kError;
   }
   if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());

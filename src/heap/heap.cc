@@ -18,12 +18,18 @@ Heap::Heap(region::RegionMap& regions, uint64_t space_bytes)
 
 Heap::~Heap() = default;
 
-Result<std::unique_ptr<Heap>> Heap::create(region::RegionMap& regions, uint64_t space_bytes) {
-  SPW_CHECK(space_bytes > region::kFirstBytes && space_bytes <= SPW_MANAGED_BYTES);
-  SPW_CHECK(space_bytes % region::kChunkBytes == 0);
+Result<std::unique_ptr<Heap>> Heap::create(region::RegionMap& regions, uint64_t space_bytes,
+                                           uint64_t call_bytes) {
+  SPW_CHECK(space_bytes > region::kFirstBytes && space_bytes + call_bytes <= SPW_MANAGED_BYTES);
+  SPW_CHECK(space_bytes % region::kChunkBytes == 0 && call_bytes % region::kChunkBytes == 0);
   std::unique_ptr<Heap> heap(new Heap(regions, space_bytes));
+  if (call_bytes > 0) heap->open_call_space(SPW_MANAGED_BASE + space_bytes, call_bytes);
   if (Status s = heap->start(space_bytes); !s) return s;
   return heap;
+}
+
+void Heap::open_call_space(uintptr_t begin, uint64_t bytes) {
+  for_calls_ = std::make_unique<ForCalls>(memory_, regions_, begin, bytes);
 }
 
 Status Heap::start(uint64_t space_bytes) {
@@ -108,6 +114,8 @@ void Heap::lock_for_fork() {
   slabs_.lock_for_fork();
   mappings_.lock_for_fork();
   ranges_.lock_for_fork();
+  if (for_calls_) for_calls_->mappings.lock_for_fork();
+  if (for_calls_) for_calls_->ranges.lock_for_fork();
   regions_.lock_for_fork();
   memory_.lock_for_fork();
 }
@@ -115,6 +123,8 @@ void Heap::lock_for_fork() {
 void Heap::unlock_after_fork() {
   memory_.unlock_after_fork();
   regions_.unlock_after_fork();
+  if (for_calls_) for_calls_->ranges.unlock_after_fork();
+  if (for_calls_) for_calls_->mappings.unlock_after_fork();
   ranges_.unlock_after_fork();
   mappings_.unlock_after_fork();
   slabs_.unlock_after_fork();

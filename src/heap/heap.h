@@ -35,8 +35,10 @@ class Heap {
     bool zeroed = false;      // all of it reads as zeros, without having been written
   };
 
-  // Hands out [SPW_MANAGED_BASE + region::kFirstBytes, SPW_MANAGED_BASE + space_bytes).
-  static Result<std::unique_ptr<Heap>> create(region::RegionMap& regions, uint64_t space_bytes);
+  // Hands out [SPW_MANAGED_BASE + region::kFirstBytes, SPW_MANAGED_BASE + space_bytes). The `call_bytes` behind that are for files that are
+  // reached by calls alone, where the engine has another place for such blocks.
+  static Result<std::unique_ptr<Heap>> create(region::RegionMap& regions, uint64_t space_bytes,
+                                              uint64_t call_bytes = 0);
   ~Heap();
 
   // `alignment`: a power of two. `bytes` 0 is as 1.
@@ -49,6 +51,8 @@ class Heap {
   bool resize_in_place(void* object, uint64_t bytes);
 
   Mappings& mappings() { return mappings_; }
+  // nullptr: there is no such space.
+  Mappings* call_mappings() { return for_calls_ ? &for_calls_->mappings : nullptr; }
   region::RegionMap& regions() { return regions_; }
 
   uint64_t metadata_bytes() const { return memory_.counted_bytes(); }
@@ -61,6 +65,7 @@ class Heap {
 
  private:
   Heap(region::RegionMap& regions, uint64_t space_bytes);
+  void open_call_space(uintptr_t begin, uint64_t bytes);
   Status start(uint64_t space_bytes);
   uint64_t large_bytes(uint64_t bytes) const;
   uint64_t gap_bytes() const { return regions_.block_bytes(); }
@@ -71,6 +76,13 @@ class Heap {
   PageMap pages_;
   RangeAllocator ranges_;
   Mappings mappings_;
+  struct ForCalls {
+    ForCalls(region::NativeMemory& memory, region::RegionMap& regions, uintptr_t begin, uint64_t bytes)
+        : ranges(memory, begin, bytes, region::kChunkBytes), mappings(memory, regions, ranges) {}
+    RangeAllocator ranges;
+    Mappings mappings;
+  };
+  std::unique_ptr<ForCalls> for_calls_;
   Slabs slabs_;
 };
 

@@ -37,6 +37,8 @@ constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
 constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
+// Of managed space, for files that are not mapped, where the mapped engine has them.
+constexpr uint64_t kCallBytes = SPW_MANAGED_BYTES / 2;
 
 // EINVAL is the user's to mend: a cap too small for the threads.
 [[noreturn]] void end_on_error(const Status& status) {
@@ -169,9 +171,10 @@ Status Runtime::build() {
     curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
     for_cache.observer = curve_.get();
   }
-  const uint64_t space_bytes =
-      round_down(std::min<uint64_t>(SPW_MANAGED_BYTES, spill_->size_bytes()), region::kChunkBytes);
-  auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes, *spill_);
+  const uint64_t call_bytes = kind_ == Engine::kMapped ? kCallBytes : 0;
+  const uint64_t space_bytes = round_down(
+      std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes, spill_->size_bytes()), region::kChunkBytes);
+  auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes + call_bytes, *spill_);
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
 
@@ -185,12 +188,12 @@ Status Runtime::build() {
   pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);
   memory_limit_bytes_.store_relaxed(options_.memory_bytes);
 
-  auto heap = heap::Heap::create(*regions_, space_bytes);
+  auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
   descriptors_ = std::make_unique<front::Descriptors>(
       front::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes,
-                       flush_options(options_), plan->index_bytes});
+                       flush_options(options_), plan->index_bytes, heap_->call_mappings()});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
@@ -237,7 +240,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   auto engine = front::MappedEngine::create(for_engine);
   if (!engine) return engine.status();
   kernel_reaches_ = (*engine)->scope() == platform::FaultScope::kAll;
-  auto frames = (*engine)->make_frames();
+  auto frames = (*engine)->make_frames(for_cache.frame_count);
   if (!frames) return frames.status();
   auto cache =
       cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));

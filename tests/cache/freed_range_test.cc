@@ -43,7 +43,7 @@ class BlocksOfOthers final : public BlockSource {
 class PlacedFrames final : public FrameSource {
  public:
   PlacedFrames() : memory_(std::move(*platform::map_anonymous(kBlocks << kShift))) {}
-  Placement placement() const override { return {memory_.data(), true}; }
+  Placement placement() const override { return {memory_.data(), kBlocks, nullptr, nullptr}; }
   std::byte* fill_address(Resident resident, std::byte*, size_t) override { return at(resident.block); }
   void install(std::span<const Resident> run, Contents contents, const std::byte*, bool) override {
     for (const Resident& resident : run)

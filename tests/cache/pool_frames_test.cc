@@ -17,7 +17,7 @@ std::unique_ptr<PoolFrames> make_pool(bool huge) {
 }
 
 std::byte* data(const PoolFrames& pool, uint32_t frame) {
-  return pool.placement().base + (uint64_t{frame} << kShift);
+  return pool.placement().pool + (uint64_t{frame} << kShift);
 }
 
 void install_zeros(PoolFrames& pool, uint32_t frame) {
@@ -27,9 +27,9 @@ void install_zeros(PoolFrames& pool, uint32_t frame) {
 
 TEST(PoolFrames, frames_lie_side_by_side_and_are_aligned) {
   auto pool = make_pool(false);
-  EXPECT_FALSE(pool->placement().by_block);
+  EXPECT_FALSE(pool->placement().is_in_place(BlockId(0)));
   EXPECT_EQ(pool->fill_address({FrameId(5), BlockId(99)}, nullptr, 0), data(*pool, 5));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(pool->placement().base) % (2 * kMiB), 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(pool->placement().pool) % (2 * kMiB), 0u);
 }
 
 TEST(PoolFrames, zeros_replace_what_a_frame_held) {

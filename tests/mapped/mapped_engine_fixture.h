@@ -106,7 +106,7 @@ class MappedEngineTest : public testing::Test {
     for_cache.partitions = frames() >= 1024 ? 4 : 1;
     for_cache.tunes_fills = tunes_fills();
     cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
-                                                   std::move(*engine_->make_frames())));
+                                                   std::move(*engine_->make_frames(frames()))));
     SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
     ranges_ = std::make_unique<Ranges>(*cache_, *engine_);
     regions_->attach(ranges_.get());

@@ -1,6 +1,6 @@
-// Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h); the
-// mapped engine keeps each block at its own address, where a fill is installed and a victim released
-// (front/mapped/mapped_frames.h).
+// Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h). In the mapped
+// engine blocks of memory are *in place*, at their own addresses, where a fill is installed and a victim released; blocks that are
+// reached by calls alone are pooled (front/mapped/mapped_frames.h).
 //
 // Life of a frame: [fill_address -> (contents arrive there)] -> install -> pinned data at placement() ->
 //   [begin_writeback -> end_writeback]* -> release. fill_address only when contents are read from a store; a fill that
@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/atomic.h"
 #include "base/ids.h"
 #include "platform/file.h"
 
@@ -38,10 +39,20 @@ struct Resident {
 
 class FrameSource {
  public:
-  // Pinned data is at base + ((by_block ? block : frame) << block_shift).
+  // Where pinned data is. Blocks before `in_place_end` are in place, at in_place + (block << block_shift). Others are in the pool, at
+  // pool + (frame << block_shift) or, where frames have places, pool + (places[frame] << block_shift).
   struct Placement {
-    std::byte* base = nullptr;
-    bool by_block = false;
+    std::byte* in_place = nullptr;
+    uint64_t in_place_end = 0;
+    std::byte* pool = nullptr;
+    const Atomic<uint32_t>* places = nullptr;
+
+    bool is_in_place(BlockId block) const { return block.value < in_place_end; }
+    std::byte* data(Resident resident, unsigned block_shift) const {
+      if (is_in_place(resident.block)) return in_place + (resident.block.value << block_shift);
+      const uint64_t place = places ? places[resident.frame.value].load_relaxed() : resident.frame.value;
+      return pool + (place << block_shift);
+    }
   };
   // kBlock: for a thread's own fills, kRun: for an asynchronous read of neighbours, kPiece: for one of a single block.
   enum class Staging : uint8_t { kBlock, kRun, kPiece };
@@ -49,14 +60,16 @@ class FrameSource {
   virtual ~FrameSource() = default;
   virtual Placement placement() const = 0;
 
-  // Whether fills need staging, and a buffer of it; nullptr: all are in use. kBlock ones are never all in use.
-  virtual bool needs_staging() const { return false; }
+  // Whether a read of so many neighbours goes through staging; kWanted: where there is some.
+  enum class StagingUse : uint8_t { kNone, kWanted, kNeeded };
+  virtual StagingUse staging_use(BlockId, uint64_t /*count*/) const { return StagingUse::kNone; }
+  // A buffer of it; nullptr: all are in use. kBlock ones are never all in use.
   virtual std::byte* take_staging(Staging) { return nullptr; }
   virtual void give_back(Staging, std::byte*) {}
 
-  // Where the contents of run[index] go; `staging`: what the filler holds, or nullptr.
+  // Where the contents of run[index] go; `staging`: what the filler holds for it, or nullptr.
   virtual std::byte* fill_address(Resident resident, std::byte* staging, size_t index) = 0;
-  // Neighbouring blocks, in order. `writable`: they count as dirty from now on; else a store to them has to be noticed.
+  // Neighbouring blocks, in order; `staging`: where the first one's contents are in it, or nullptr. `writable`: they count as dirty from now on; else a store to them has to be noticed.
   virtual void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                        bool writable) = 0;
   // Before the writeback reads them: neighbouring blocks, in order. Until end_writeback, clients' stores may go on, but
@@ -67,6 +80,9 @@ class FrameSource {
   virtual void release(std::span<const Resident> victims) = 0;
   // Victims that are best released in one call.
   virtual size_t release_batch_max() const = 0;
+
+  // So many frames may be in use from now on.
+  virtual void set_limit(uint32_t /*frames*/) {}
 
   // Neighbouring blocks, in order, that clients hold and that were clean are dirty now: they may be stored to.
   virtual void allow_stores(std::span<const Resident> /*run*/) {}

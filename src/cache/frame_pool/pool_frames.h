@@ -26,7 +26,7 @@ class PoolFrames final : public FrameSource {
  public:
   static Result<std::unique_ptr<PoolFrames>> create(uint32_t frame_count, unsigned block_shift, bool huge);
 
-  Placement placement() const override { return {mapping_.data(), false}; }
+  Placement placement() const override { return {nullptr, 0, mapping_.data(), nullptr}; }
   std::byte* fill_address(Resident resident, std::byte* staging, size_t index) override;
   void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                bool writable) override;

@@ -21,10 +21,9 @@ struct Commons {
       false;  // demand fills go through the owner's queue (dedicated) or are the client's (combining)
 
   uint64_t block_bytes() const { return uint64_t{1} << options.block_shift; }
-  std::byte* data(Resident resident) const {
-    uint64_t index = placement.by_block ? resident.block.value : resident.frame.value;
-    return placement.base + (index << options.block_shift);
-  }
+  std::byte* data(Resident resident) const { return placement.data(resident, options.block_shift); }
+  // Some block may be at its own address.
+  bool has_blocks_in_place() const { return placement.in_place_end > 0; }
   // A frame was taken for the block, which is about to be filled.
   void tell_of_fill(BlockId block, Access access) const {
     if (!options.observer) [[likely]]

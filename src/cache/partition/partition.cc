@@ -16,7 +16,7 @@ namespace {
 
 // Nothing else notices parked blocks than a fault at their own address.
 uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
-  if (!commons.placement.by_block) return 0;
+  if (!commons.has_blocks_in_place()) return 0;
   return static_cast<uint32_t>(
       std::min<uint64_t>(kParkedBytesMax >> commons.options.block_shift, frames / kParkedShare));
 }
@@ -106,7 +106,7 @@ bool Partition::serve_pin(Request& request) {
   for (;;) {
     const FrameId present = commons_.directory.find(request.block);
     if (present != kNoFrame && pin_present(request, present)) return true;
-    if (commons_.placement.by_block && serve_zero_run(request)) return true;
+    if (commons_.placement.is_in_place(request.block) && serve_zero_run(request)) return true;
     Organisation::Taken taken = take(request.block, 1, false);
     if (taken.how == Organisation::Take::kNone && !organisation_->start_writes_for(request.block))
       taken = organisation_->take_from_afar(request.block, 1);

@@ -82,7 +82,7 @@ class Partition final {
   // readahead.cc
   void serve_prefetch(Request& request);
   bool may_read_ahead() const;
-  bool take_staging(IoOp& op, uint64_t blocks);
+  bool take_staging(IoOp& op, BlockId block, uint64_t blocks);
   void give_staging_back(IoOp& op);
   void install_run(IoOp& op);
   void finish_fill(IoOp& op, int error);

@@ -12,15 +12,17 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
-// For so many blocks at most.
-bool Partition::take_staging(IoOp& op, uint64_t blocks) {
-  if (!commons_.frames.needs_staging()) return true;
+// For so many blocks at most, from this one on.
+bool Partition::take_staging(IoOp& op, BlockId block, uint64_t blocks) {
+  const FrameSource::StagingUse use = commons_.frames.staging_use(block, blocks);
+  if (use == FrameSource::StagingUse::kNone) return true;
   const auto try_kind = [&](FrameSource::Staging kind) {
     op.staging = commons_.frames.take_staging(kind);
     op.staging_kind = kind;
     return op.staging != nullptr;
   };
-  return (blocks == 1 && try_kind(FrameSource::Staging::kPiece)) || try_kind(FrameSource::Staging::kRun);
+  return (blocks == 1 && try_kind(FrameSource::Staging::kPiece)) || try_kind(FrameSource::Staging::kRun) ||
+         use == FrameSource::StagingUse::kWanted;
 }
 
 void Partition::give_staging_back(IoOp& op) {
@@ -63,7 +65,7 @@ void Partition::serve_prefetch(Request& request) {
     if (!run) {
       run = io_.take();
       if (!run) break;
-      if (!take_staging(*run, request.count - i)) {
+      if (!take_staging(*run, block, request.count - i)) {
         io_.put_back(std::exchange(run, nullptr));
         break;
       }
@@ -100,7 +102,7 @@ bool Partition::start_owner_fill(Request& request) {
   if (backing.store == nullptr || !backing.has_contents) return false;
   IoOp* op = io_.take();
   if (!op) return false;
-  if (!take_staging(*op, 1)) {
+  if (!take_staging(*op, request.block, 1)) {
     io_.put_back(op);
     return false;
   }
@@ -126,7 +128,8 @@ void Partition::install_run(IoOp& op) {
   for (uint32_t i = 0; i < op.count; ++i) run[i] = {op.frames[i], op.block(i)};
   const auto install = [&](uint32_t begin, uint32_t end) {
     if (begin == end) return;
-    const std::byte* contents = commons_.frames.fill_address(run[begin], op.staging, begin);
+    const std::byte* contents =
+        op.staging ? commons_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
     commons_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, false);
   };
   if (op.marker < op.count &&

@@ -71,7 +71,7 @@ Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   commons_.frames.begin_writeback({residents, run.count()});
-  if (commons_.placement.by_block) leave_zeros_out(run);
+  if (commons_.placement.is_in_place(block)) leave_zeros_out(run);
   if (run.count() == 0) {
     io_.put_back(op);
     return Started::kYes;

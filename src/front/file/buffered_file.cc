@@ -118,12 +118,12 @@ Result<std::unique_ptr<BufferedFile>> BufferedFile::open_on(const FileParts& par
   if (file->has_fixed_size()) file->bytes_max_ = file->size();
   file->store_ = parts.regions.adopt(std::move(store));
   parts.engine.watch();
-  if (Status status = file->reserve(file->size()); !status) return status;
+  if (Status status = file->reserve(file->size(), Reach::kCalls); !status) return status;
   return file;
 }
 
 BufferedFile::~BufferedFile() {
-  if (reserved_bytes_ > 0) parts_.mappings.unmap(address_, reserved_bytes_);
+  if (reserved_bytes_ > 0) home_->unmap(address_, reserved_bytes_);
 }
 
 BlockId BufferedFile::block_at(uint64_t offset) const {
@@ -133,11 +133,17 @@ BlockId BufferedFile::block_at(uint64_t offset) const {
 region::FileMapping BufferedFile::mapping() { return {store_, 0, region::Kind::kBufferedFile, &dirty_}; }
 
 // Addresses for the file as it is, with room up to `end` and more.
-Status BufferedFile::reserve(uint64_t end) {
+Status BufferedFile::reserve(uint64_t end, Reach reach) {
   const uint64_t generous = end < kFileBytesMax / kReserveFactor ? end * kReserveFactor : end;
   const uint64_t wanted = round_up(std::max(kReserveBytesMin, generous), region::kChunkBytes);
-  auto address = parts_.mappings.map_file(wanted, mapping());
+  heap::Mappings* home = reach == Reach::kCalls ? parts_.call_mappings : nullptr;
+  auto address = home ? home->map_file(wanted, mapping()) : Status(ENOMEM, "");
+  if (!address) {
+    home = &parts_.mappings;
+    address = home->map_file(wanted, mapping());
+  }
   if (!address) return address.status();
+  home_ = home;
   address_ = *address;
   reserved_bytes_ = wanted;
   live_bytes_ = round_up(size(), parts_.regions.block_bytes());
@@ -355,11 +361,17 @@ Status BufferedFile::make_room(uint64_t end) {
   if (!mapped_.empty())
     return Status::sentence(ENOSPC, "a mapped file has no addresses for more than " +
                                         format_size(reserved_bytes_) + "; unmap it first");
+  return move_alone(end, Reach::kCalls);
+}
+
+// Under io_ alone.
+Status BufferedFile::move_alone(uint64_t end, Reach reach) {
   if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
+  heap::Mappings* const old_home = home_;
   const uintptr_t old_address = address_;
   const uint64_t old_reserved = reserved_bytes_;
-  if (Status status = reserve(end); !status) return status;
-  parts_.mappings.unmap(old_address, old_reserved);
+  if (Status status = reserve(end, reach); !status) return status;
+  old_home->unmap(old_address, old_reserved);
   dirty_.forget_from(0);
   return {};
 }
@@ -436,6 +448,8 @@ Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
   if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)
     return Status::sentence(EINVAL, "a mapping begins on a page of the file, which ends at " +
                                         std::to_string(size) + ", and ends on its last one or before");
+  if (home_ != &parts_.mappings)
+    if (Status status = move_alone(size, Reach::kAddresses); !status) return status;
   if (flushed_at_ns_.load_relaxed() == 0) flushed_at_ns_.store_relaxed(platform::monotonic_ns());
   was_mapped_.store_release(true);
   const uintptr_t address = address_ + offset;

@@ -2,7 +2,8 @@
 // are in memory. (ScaleCache, sections "Background: buffered I/O" and "Direct flush", in user space.)
 //
 // The file has a range of managed addresses, in which the block at offset o is the block of address() + o. So it is cached, evicted,
-// written behind and read ahead like any region, by either engine, and memory that is mapped from the range is the file's own.
+// written behind and read ahead like any region, by either engine, and memory that is mapped from the range is the file's own. Where the engine
+// has a better place for blocks that nobody reaches by their addresses, the range is one of those until the file is mapped.
 //
 // Invariants
 //   blocks of the range are live up to the one that holds the file's end, and no further; of an empty file there is no region
@@ -54,7 +55,8 @@ struct FileParts {
   heap::Mappings& mappings;
   void (*copy)(void* to, const void* from, size_t bytes);
   FlushOptions flush;
-  uint64_t index_bytes_max = 0;  // memory for the indexes of dirty blocks of all files
+  uint64_t index_bytes_max = 0;             // memory for the indexes of dirty blocks of all files
+  heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
 };
 
 // Which file it is, to the kernel.
@@ -182,7 +184,9 @@ class BufferedFile {
       : parts_(parts),
         flusher_(tools.flusher),
         dirty_(tools.nodes, parts.cache, parts.regions.block_shift(), tools.flusher.dirty_blocks()) {}
-  Status reserve(uint64_t end);
+  enum class Reach : uint8_t { kCalls, kAddresses };
+  Status reserve(uint64_t end, Reach reach);
+  Status move_alone(uint64_t end, Reach reach);
   Status too_large() const;
   Status make_room(uint64_t end);
   Status grow(uint64_t end);
@@ -217,7 +221,8 @@ class BufferedFile {
   std::mutex growth_;
   uint64_t settled_size_ = 0;  // what the file on disk was made to be last; under growth_, or io_ alone
   Atomic<uint64_t> size_{0};
-  uintptr_t address_ = 0;  // changed under io_ alone
+  uintptr_t address_ = 0;           // changed under io_ alone
+  heap::Mappings* home_ = nullptr;  // whose address that is
   uint64_t reserved_bytes_ = 0;
   uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
   // A sync that failed stays failed: the kernel tells of what it lost once, and forgets it.

@@ -74,9 +74,10 @@ MappedEngine::~MappedEngine() {
   pthread_key_delete(key_);
 }
 
-Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames() {
-  auto frames = MappedFrames::create(space_.data(), faults_, hints_,
-                                     {options_.block_shift, options_.staging_runs_max, options_.fatal});
+Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames(uint32_t frame_count) {
+  auto frames = MappedFrames::create(
+      space_.data(), faults_, hints_,
+      {options_.block_shift, space_blocks(), frame_count, options_.staging_runs_max, options_.fatal});
   if (!frames) return frames.status();
   frames_ = frames->get();
   return std::unique_ptr<cache::FrameSource>(std::move(*frames));
@@ -314,7 +315,7 @@ region::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access acc
   cache::Pin pin;
   if (Status status = cache_->pin(*this_thread().client, block_of(address), access, &pin); !status)
     options_.fatal(status);
-  return {reinterpret_cast<std::byte*>(address), bytes, pin.frame};
+  return {pin.data + address % block_bytes, bytes, pin.frame};
 }
 
 void MappedEngine::unpin(const region::Window& window) {

@@ -45,7 +45,8 @@ namespace spw::front {
 
 struct MappedOptions {
   unsigned block_shift = 12;
-  uint64_t space_bytes = 0;
+  uint64_t space_bytes =
+      0;  // blocks behind it are pooled (block_pool.h): nobody accesses them by their addresses
   platform::FaultScope scope = platform::FaultScope::kAll;
   platform::FaultDelivery delivery = platform::FaultDelivery::kEvents;
   uint32_t staging_runs_max = 16;
@@ -61,7 +62,7 @@ class MappedEngine final : public region::Engine {
   static Result<std::unique_ptr<MappedEngine>> create(const MappedOptions& options);
   ~MappedEngine() override;
 
-  Result<std::unique_ptr<cache::FrameSource>> make_frames();
+  Result<std::unique_ptr<cache::FrameSource>> make_frames(uint32_t frame_count);
   Status start(cache::SharedCache& cache, region::RegionMap& regions);
   // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served. Again:
   // nothing more. The destructor does it otherwise.
@@ -109,6 +110,7 @@ class MappedEngine final : public region::Engine {
   static constexpr int64_t kPiecesMax = 16384;
 
   BlockId block_of(uintptr_t address) const;
+  uint64_t space_blocks() const { return options_.space_bytes >> options_.block_shift; }
   Status try_registration();
   // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
   bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }

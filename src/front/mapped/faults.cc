@@ -21,7 +21,10 @@ BlockId MappedEngine::block_of(uintptr_t address) const {
   return BlockId((address - SPW_MANAGED_BASE) >> options_.block_shift);
 }
 
-bool MappedEngine::is_live(BlockId block) const { return regions_->locate_for_fill(block).store != nullptr; }
+// And has an address.
+bool MappedEngine::is_live(BlockId block) const {
+  return block.value < space_blocks() && regions_->locate_for_fill(block).store != nullptr;
+}
 
 bool MappedEngine::may_store(uintptr_t address) const {
   return regions_->kind_at(address) != region::Kind::kReadOnlyFile;
@@ -118,7 +121,7 @@ bool MappedEngine::may_write_unstored(BlockId block) const {
 void MappedEngine::allow_stores_ahead(BlockId block) {
   const uint64_t most = kStoresAheadBytesMax >> options_.block_shift;
   const uint64_t below_max = std::min(block.value, most);
-  const uint64_t above_max = std::min((options_.space_bytes >> options_.block_shift) - 1 - block.value, most);
+  const uint64_t above_max = std::min(space_blocks() - 1 - block.value, most);
   const uint64_t below = stored_run(block, -1, below_max);
   const bool ascends = below > 0;
   const uint64_t wanted =

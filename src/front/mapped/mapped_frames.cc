@@ -1,6 +1,7 @@
 #include "front/mapped/mapped_frames.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/units.h"
 
@@ -28,29 +29,53 @@ Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, cons
   if (!zeros) return zeros.status();
   // Never written: every page of it is the kernel's one page of zeros, which stays in the processor's cache.
   (void)platform::advise(zeros->data(), zeros->bytes(), platform::Advice::kNoHugePage);
-  return std::unique_ptr<MappedFrames>(new MappedFrames(base, faults, hints, options, std::move(*zeros)));
+  auto pool = BlockPool::create(options.frame_count, options.block_shift);
+  if (!pool) return pool.status();
+  return std::unique_ptr<MappedFrames>(
+      new MappedFrames(base, faults, hints, options, std::move(*zeros), std::move(*pool)));
 }
 
 MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
-                           const MappedFramesOptions& options, platform::Mapping zeros)
+                           const MappedFramesOptions& options, platform::Mapping zeros,
+                           std::unique_ptr<BlockPool> pool)
     : base_(base),
       faults_(faults),
       hints_(hints),
       options_(options),
       staging_(block_bytes(), run_bytes(options.block_shift), options.runs_max),
-      zeros_(std::move(zeros)) {}
+      zeros_(std::move(zeros)),
+      pool_(std::move(pool)) {}
 
 void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                            bool writable) {
+  if (!is_in_place(run.front().block)) return install_in_pool(run, contents, staging);
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
   // Before the pages, so that who waits for them does not ask again.
-  for (const Resident& resident : run)
+  for (const Resident& resident : run) {
+    pool_->note_in_place(resident.frame);
     hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  }
   if (contents == Contents::kInPlace) return;
   must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
 }
 
+void MappedFrames::install_in_pool(std::span<const Resident> run, Contents contents,
+                                   const std::byte* staging) {
+  if (contents == Contents::kFilled && !staging) return;
+  for (const Resident& resident : run) {
+    const BlockPool::Place place = pool_->take(resident.frame);
+    if (contents == Contents::kFilled) {
+      std::memcpy(place.data, staging, block_bytes());
+      staging += block_bytes();
+    } else if (contents == Contents::kZeros && !place.is_zero) {
+      std::memset(place.data, 0, block_bytes());
+    }
+  }
+}
+
+// Pooled blocks are stored to by calls that hold them.
 void MappedFrames::begin_writeback(std::span<const Resident> run) {
+  if (!is_in_place(run.front().block)) return;
   must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, true));
   for (const Resident& resident : run) hints_.clear_dirty(resident.block);
 }
@@ -59,11 +84,14 @@ void MappedFrames::release(std::span<const Resident> victims) {
   iovec ranges[kReleaseBatchMax];
   while (!victims.empty()) {
     const size_t count = std::min<size_t>(victims.size(), kReleaseBatchMax);
-    for (size_t i = 0; i < count; ++i) {
-      ranges[i] = {address_of(victims[i].block), block_bytes()};
-      hints_.set(victims[i].block, HintTable::Hint::kUnseen);
+    size_t in_place = 0;
+    for (const Resident& victim : victims.first(count)) {
+      pool_->give_back(victim.frame);
+      if (!is_in_place(victim.block)) continue;
+      ranges[in_place++] = {address_of(victim.block), block_bytes()};
+      hints_.set(victim.block, HintTable::Hint::kUnseen);
     }
-    releaser_.release({ranges, count});
+    if (in_place > 0) releaser_.release({ranges, in_place});
     victims = victims.subspan(count);
   }
 }
@@ -80,6 +108,8 @@ void MappedFrames::allow_stores(std::span<const Resident> run) {
   must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
 }
 
-void MappedFrames::watch_for_use(Resident resident) { hints_.set(resident.block, HintTable::Hint::kUnseen); }
+void MappedFrames::watch_for_use(Resident resident) {
+  if (is_in_place(resident.block)) hints_.set(resident.block, HintTable::Hint::kUnseen);
+}
 
 }  // namespace spw::front

@@ -1,5 +1,6 @@
-// Frames of the mapped engine: each block lies at its own address. A fill is copied there from staging, which also puts the
-// page in place; a victim's pages are given back to the kernel.
+// Frames of the mapped engine: each block of memory lies at its own address. A fill is copied there from staging, which also puts the
+// page in place; a victim's pages are given back to the kernel. Blocks behind them are pooled (block_pool.h): they are read into
+// where they stay, nobody has their addresses, and what is said below is not of them.
 //
 // Invariants
 //   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
@@ -16,6 +17,7 @@
 
 #include "cache/frame_pool/frame_source.h"
 #include "cache/partition_map.h"
+#include "front/mapped/block_pool.h"
 #include "front/mapped/hint_table.h"
 #include "front/mapped/staging.h"
 #include "platform/userfault.h"
@@ -24,6 +26,8 @@ namespace spw::front {
 
 struct MappedFramesOptions {
   unsigned block_shift = 12;
+  uint64_t in_place_end = 0;  // blocks from here on are pooled
+  uint32_t frame_count = 0;
   uint32_t runs_max = 16;
   void (*fatal)(const Status&) = nullptr;
 };
@@ -34,13 +38,20 @@ class MappedFrames final : public cache::FrameSource {
   static Result<std::unique_ptr<MappedFrames>> create(std::byte* base, const platform::UserFault& faults,
                                                       HintTable& hints, const MappedFramesOptions& options);
 
-  Placement placement() const override { return {base_, true}; }
-  bool needs_staging() const override { return true; }
+  Placement placement() const override {
+    return {base_, options_.in_place_end, pool_->base(), pool_->places()};
+  }
+  // A request of one piece, from a huge page, and a copy take less than one of many small pieces.
+  StagingUse staging_use(BlockId block, uint64_t count) const override {
+    if (is_in_place(block)) return StagingUse::kNeeded;
+    return count > 1 ? StagingUse::kWanted : StagingUse::kNone;
+  }
   std::byte* take_staging(cache::FrameSource::Staging kind) override { return staging_.take(kind); }
   void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override {
     staging_.give_back(kind, buffer);
   }
-  std::byte* fill_address(cache::Resident, std::byte* staging, size_t index) override {
+  std::byte* fill_address(cache::Resident resident, std::byte* staging, size_t index) override {
+    if (!staging) return pool_->take(resident.frame).data;
     return staging + (index << options_.block_shift);
   }
   void install(std::span<const cache::Resident> run, cache::Contents contents, const std::byte* staging,
@@ -49,6 +60,7 @@ class MappedFrames final : public cache::FrameSource {
   void end_writeback(cache::Resident) override {}
   void release(std::span<const cache::Resident> victims) override;
   size_t release_batch_max() const override;
+  void set_limit(uint32_t frames) override { pool_->set_limit(frames); }
   void allow_stores(std::span<const cache::Resident> run) override;
   void watch_for_use(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
@@ -57,9 +69,13 @@ class MappedFrames final : public cache::FrameSource {
 
  private:
   MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
-               const MappedFramesOptions& options, platform::Mapping zeros);
+               const MappedFramesOptions& options, platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
+  // Runs of neighbours are so as a whole.
+  bool is_in_place(BlockId block) const { return block.value < options_.in_place_end; }
+  void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
+                       const std::byte* staging);
   void must(const Status& status) const {
     if (!status) options_.fatal(status);
   }
@@ -70,6 +86,7 @@ class MappedFrames final : public cache::FrameSource {
   const MappedFramesOptions options_;
   front::Staging staging_;
   platform::Mapping zeros_;  // a run's length
+  std::unique_ptr<BlockPool> pool_;
   platform::RangeReleaser releaser_;
 };
 
