@@ -5,12 +5,9 @@ import subprocess
 import sys
 import time
 
-from kit import ENGINES, HERE, Kit, MIB, SMALL, Skipped, TIME_LIMIT_S, expect, start
-
-sys.path.append(str(HERE.parents[1] / "bench"))
-
-from harness import cgroup  # noqa: E402
-from harness.programs import ALLOWANCE_BYTES  # noqa: E402
+from kit import ENGINES, Kit, MIB, SMALL, Skipped, TIME_LIMIT_S, expect, start
+from harness import cgroup
+from harness.programs import ALLOWANCE_BYTES
 
 ENGINES = ENGINES[1:]
 LARGE_ARRAYS = {"SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "2M"}

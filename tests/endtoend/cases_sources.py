@@ -1,95 +1,25 @@
 """Large programs from Debian's source packages, recompiled: they do what native builds of the same sources do."""
-import fcntl
 import pathlib
 import random
 import shutil
-import subprocess
 
 from cases_unmodified import SQL
 from kit import Kit, Run, Skipped, expect, start
+from harness import sources
 from redis_client import RedisClient
 
 ENGINES = ("translated", "mapped")
 SLOW = ("sqlite_passes_its_speed_test_beyond_the_cap", "sqlite_in_memory_answers_beyond_the_cap", "redis_serves_more_than_the_cap")
 JOBS = "-j2"
-BUILD_TIME_LIMIT_S = 900
 RUN_TIME_LIMIT_S = 300
 REDIS_KEYS = 60_000
-# Lists of apt that hooks of the machine add to, which are for its own package lists and caches.
-APT_HOOKS = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success")
 
 
-# ---- Sources and builds ----
-
-def _shell(command: list, where: pathlib.Path) -> None:
-    done = subprocess.run([str(word) for word in command], cwd=where, capture_output=True, text=True, errors="replace",
-                          timeout=BUILD_TIME_LIMIT_S)
-    expect(done.returncode == 0, f"{' '.join(map(str, command))}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
-
-
-def _apt_settings(place: pathlib.Path) -> pathlib.Path:
-    """A configuration of apt with the machine's own package sources, as sources of source packages; nothing of the machine changes."""
-    parts = place / "parts"
-    for folder in (parts, place / "lists/partial", place / "cache/archives/partial"):
-        folder.mkdir(parents=True, exist_ok=True)
-    own = pathlib.Path("/etc/apt")
-    files = [*own.glob("sources.list"), *own.glob("sources.list.d/*.list"), *own.glob("sources.list.d/*.sources")]
-    for number, file in enumerate(files):
-        lines = file.read_text().splitlines()
-        if file.suffix == ".sources":
-            lines = ["Types: deb-src" if line.startswith("Types:") else line for line in lines]
-        else:
-            lines = ["deb-src " + line[4:] for line in lines if line.startswith("deb ")]
-        (parts / f"{number}{file.suffix}").write_text("\n".join(lines) + "\n")
-    values = {"Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": parts, "Dir::State::lists": place / "lists",
-              "Dir::Cache": place / "cache", "APT::Sandbox::User": "root", "Acquire::Languages": "none"}
-    settings = place / "apt.conf"
-    settings.write_text("".join(f"#clear {hook};\n" for hook in APT_HOOKS) +
-                        "".join(f'{name} "{value}";\n' for name, value in values.items()))
-    return settings
-
-
-def _source(kit: Kit, package: str) -> pathlib.Path:
-    """The unpacked source package, fetched once for a build directory."""
-    if not shutil.which("apt-get") or not shutil.which("dpkg-source"):
-        raise Skipped("apt-get and dpkg-source are needed for source packages")
-    place = kit.build / "tests" / "sources"
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        target = place / package
-        if not target.exists():
-            fetched = place / f"{package}.part"
-            shutil.rmtree(fetched, ignore_errors=True)
-            fetched.mkdir()
-            apt_get = ["apt-get", "-qq", "-c", str(_apt_settings(place))]
-            # An update fails when one of several sources has no source packages, and that may be one we do not need.
-            subprocess.run([*apt_get, "update"], cwd=fetched, capture_output=True, timeout=BUILD_TIME_LIMIT_S)
-            done = subprocess.run([*apt_get, "source", package], cwd=fetched, capture_output=True, text=True, timeout=BUILD_TIME_LIMIT_S)
-            if done.returncode != 0:
-                raise Skipped(f"the source package {package} cannot be had here: {done.stderr[-300:].strip()}")
-            fetched.rename(target)
-        return next(file for file in target.iterdir() if file.is_dir())
-
+# ---- Builds ----
 
 def _built(kit: Kit, package: str, make) -> dict[str, pathlib.Path]:
-    """Two trees, `native` and the engine's, that `make` has built in; kept while the compiler is the same."""
-    source = _source(kit, package)
-    tools = [kit.build / "lib" / "spillway_pass.so", kit.build / "bin" / "spillway-clang"]
-    trees = {}
-    for kind in ("native", kit.engine):
-        trees[kind] = tree = kit.build / "tests" / "sources" / f"{package}-{kind}"
-        done = tree / "built"
-        with open(f"{tree}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            stale = kind != "native" and done.exists() and any(done.stat().st_mtime < tool.stat().st_mtime for tool in tools)
-            if done.exists() and not stale:
-                continue
-            shutil.rmtree(tree, ignore_errors=True)
-            shutil.copytree(source, tree, symlinks=True)
-            make(tree, ["clang-19"] if kind == "native" else [str(tools[1]), f"-fspillway-engine={kind}"])
-            done.touch()
-    return trees
+    """Two trees, `native` and the engine's."""
+    return {kind: sources.built(kit.build, package, kind, make) for kind in ("native", kit.engine)}
 
 
 # ---- Runs ----
@@ -121,12 +51,12 @@ def _same_as_native(kit: Kit, memory: str, trees: dict[str, pathlib.Path], name:
 # ---- SQLite ----
 
 def _make_sqlite(tree: pathlib.Path, compiler: list[str]) -> None:
-    _shell(["./configure", "--disable-tcl", "--disable-readline"], tree)
-    _shell(["make", JOBS, "sqlite3.c", "shell.c"], tree)
+    sources.run(["./configure", "--disable-tcl", "--disable-readline"], tree)
+    sources.run(["make", JOBS, "sqlite3.c", "shell.c"], tree)
     command = [*compiler, "-O2", "-w", "-I.", "-DSQLITE_THREADSAFE=1"]
-    _shell([*command, "-c", "sqlite3.c"], tree)
+    sources.run([*command, "-c", "sqlite3.c"], tree)
     for program, source in (("speedtest1", "test/speedtest1.c"), ("shell", "shell.c")):
-        _shell([*command, source, "sqlite3.o", "-o", program, "-lpthread", "-ldl", "-lm"], tree)
+        sources.run([*command, source, "sqlite3.o", "-o", program, "-lpthread", "-ldl", "-lm"], tree)
 
 
 def _sqlite(kit: Kit) -> dict[str, pathlib.Path]:
@@ -150,8 +80,8 @@ def sqlite_in_memory_answers_beyond_the_cap(kit: Kit) -> None:
 # ---- Redis ----
 
 def _make_redis(tree: pathlib.Path, compiler: list[str]) -> None:
-    _shell(["make", JOBS, "MALLOC=libc", "BUILD_TLS=no", "USE_SYSTEMD=no", f"CC={' '.join(compiler)}", "OPTIMIZATION=-O2",
-            "REDIS_CFLAGS=-w", "REDIS_LDFLAGS=", "redis-server"], tree / "src")
+    sources.run(["make", JOBS, "MALLOC=libc", "BUILD_TLS=no", "USE_SYSTEMD=no", f"CC={' '.join(compiler)}", "OPTIMIZATION=-O2",
+                 "REDIS_CFLAGS=-w", "REDIS_LDFLAGS=", "redis-server"], tree / "src")
 
 
 def _value(key: int) -> str:

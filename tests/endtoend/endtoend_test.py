@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import kit
+from harness import sources
 
 MODULES = [importlib.import_module(file.stem) for file in sorted(kit.HERE.glob("cases_*.py"))]
 CASES = {name: case for module in MODULES for name, case in vars(module).items()
@@ -30,10 +31,10 @@ def main() -> int:
     place = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}.", dir=parent))
     try:
         CASES[name](kit.Kit(build, place, engine))
-    except kit.Skipped as reason:
+    except (kit.Skipped, sources.Unavailable) as reason:
         print(f"skipped: {reason}")
         return 77
-    except kit.Wrong as wrong:
+    except (kit.Wrong, sources.BuildFailed) as wrong:
         print(f"FAILED: {wrong}")
         return 1
     finally:
