@@ -1,0 +1,59 @@
+"""Programs that say what is durable, and are killed at some moment."""
+import collections.abc
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from kit import Kit, Skipped, Wrong, expect, start
+
+
+def counts(lines: list[str]) -> dict[int, int]:
+    """Of lines "THREAD COUNT", the last one of each thread."""
+    return {int(line.split()[0]): int(line.split()[1]) for line in lines}
+
+
+def durable_when_killed(kit: Kit, *words, env: dict[str, str], dice: random.Random, also_early: bool = False) -> dict[int, int]:
+    """What each thread of the program had said is durable. It is killed some time after "begun", or `also_early` before."""
+    with start(kit, *words, env=env) as process:
+        os.set_blocking(process.stdout.fileno(), True)
+        if not also_early:
+            first = process.stdout.readline()
+            expect(first == "begun\n", f"it did not begin: {first}{process.stderr.read() if not first else ''}")
+        time.sleep(dice.random() ** 2 * 0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+        journal = process.stdout.read()
+    expect("wrong" not in journal, journal[-300:])
+    return counts(journal[:journal.rfind("\n") + 1].removeprefix("begun\n").splitlines())
+
+
+def check_region(kit: Kit, file: pathlib.Path) -> None:
+    tool = subprocess.run([kit.build / "bin" / "spillway", "check", file], capture_output=True, text=True)
+    expect(tool.returncode == 0, f"{tool.stdout}{tool.stderr}")
+
+
+def all_there(durable: dict[int, int], there: dict[int, int], what: str) -> None:
+    for thread, count in durable.items():
+        expect(there[thread] >= count, f"thread {thread} was told that {count} {what} are durable, {there[thread]} are there")
+
+
+def rounds(count: int, one_round: collections.abc.Callable[[random.Random], int]) -> None:
+    """A round says how many of its program's steps it knows to be durable. All of them together are more than there are rounds."""
+    seed = random.randrange(1 << 30)
+    dice = random.Random(seed)
+    total = 0
+    for i in range(count):
+        try:
+            total += one_round(dice)
+        except Wrong as wrong:
+            raise Wrong(f"seed {seed}, round {i}: {wrong}") from None
+    expect(total > count, f"only {total} steps in {count} rounds")
+
+
+def memory_directory() -> pathlib.Path:
+    memory = pathlib.Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        raise Skipped("there is no /dev/shm to write to")
+    return memory
