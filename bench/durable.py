@@ -4,12 +4,13 @@
   time     all of them on tmpfs, lines flushed as to persistent memory
   clflush  the same by the instruction that the paper's processor had, which takes lines out of the cache
   block    the same on an ordinary file, whose blocks are written
+  mdb      LMDB from Debian's source package, recompiled: the paper's case study, its rows of Tables II and III
   crashes  simulated power failures at random moments: none may lose or tear a section
 
 The paper is "Adaptive Software Caching for Efficient NVRAM Data Persistence"; its words for the techniques are used: ER eager, LA lazy, AT Atlas's
 table of eight lines, SC the adaptive cache, SC-offline the same with its size known from a profile of the whole run, BEST no flushes at
-all. Runs are of bench/durable/durable_bench, each with a new region. A time is the median of turns, in which techniques take their turn one
-after the other; a ratio of times is the median of the turns' own ratios.
+all. Runs are of bench/durable/durable_bench, those of mdb of bench/durable/lmdb/mdb_bench, each with a new region. A time is the median of turns, in
+which techniques take their turn one after the other; a ratio of times is the median of the turns' own ratios.
 """
 import collections.abc
 import dataclasses
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import command
+from harness import command, lmdb, sources
 from harness.programs import Programs
 from harness.report import Report, Row
 
@@ -44,7 +45,10 @@ TIMED = {"persistent-array": (0, 20), "queue": (300_000, 1), "linked-list": (0, 
          "tree": (0, 1)}
 BLOCK = {"persistent-array": (0, 1), "queue": (400, 1), "linked-list": (400, 1), "hash": (400, 1), "matrix": (64, 2), "molecules": (64, 2),
          "tree": (400, 1)}
-TURNS, BLOCK_TURNS = 7, 5
+MDB = "mdb"
+MDB_PAIRS = 1_000_000
+MDB_PAPER = {"LA": 0.05163, "AT": 0.30140, "SC": 0.11289}
+TURNS, BLOCK_TURNS, MDB_TURNS = 7, 5, 5
 SC_MIN, ONLINE_MAX = 1.0, 1.10
 DIFFERS = 0.01  # from this share on, flush ratios are said to differ
 CRASHES = 1_000_000
@@ -55,6 +59,7 @@ LIMIT_S = 300
 class Bench(Report):
     programs: Programs = None
     scale: int = 1
+    mdb: pathlib.Path | None = None  # the program, when it was made
 
     def place(self, domain: str) -> pathlib.Path:
         return MEMORY if domain == "pmem" else self.programs.store
@@ -74,7 +79,8 @@ class Setting:
 def run(bench: Bench, setting: Setting, technique: str, *more: str) -> dict:
     """What durable_bench prints of one run."""
     with tempfile.TemporaryDirectory(dir=bench.place(setting.domain), prefix="spillway-durable.") as directory:
-        words = [bench.programs.build / "bin" / "durable_bench", "--path", f"{directory}/region", "--workload", setting.workload, "--technique", technique,
+        program = bench.mdb if setting.workload == MDB else bench.programs.build / "bin" / "durable_bench"
+        words = [program, "--path", f"{directory}/region", "--workload", setting.workload, "--technique", technique,
                  "--domain", setting.domain, "--burst", str(setting.burst), "--size", str(setting.size), "--rounds", str(setting.rounds), *more]
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
                               env=os.environ | {"SPILLWAY_DURABLE_FLUSH": setting.flush})
@@ -138,14 +144,18 @@ def ratios(bench: Bench) -> None:
         ratios_of_kernel(bench, Setting(workload, "pmem", BURST, *TIMED[workload]), "ratios")
 
 
-@or_failure
-def compare_times(bench: Bench, setting: Setting, section: str, turns: int, has_targets: bool) -> None:
+def measure(bench: Bench, setting: Setting, turns: int) -> dict[str, list[dict]]:
+    """What was printed in each turn, by the technique."""
     how = techniques(bench, setting)
     runs = {name: [] for name in how}
     for turn in range(turns):
         names = list(how)
         for name in names[turn % len(names):] + names[:turn % len(names)]:
             runs[name].append(run(bench, setting, how[name]))
+    return runs
+
+
+def add_times(bench: Bench, setting: Setting, section: str, runs: dict[str, list[dict]], has_targets: bool) -> None:
     seconds = {name: [each["seconds"] for each in of] for name, of in runs.items()}
     median = {name: statistics.median(of) for name, of in seconds.items()}
     flushed = {name: of[0]["flush_ratio"] for name, of in runs.items()}
@@ -167,6 +177,11 @@ def compare_times(bench: Bench, setting: Setting, section: str, turns: int, has_
     row("SC beside BEST", "SC", "BEST", at_most=True, note="which is not durable")
 
 
+@or_failure
+def compare_times(bench: Bench, setting: Setting, section: str, turns: int, has_targets: bool) -> None:
+    add_times(bench, setting, section, measure(bench, setting, turns), has_targets)
+
+
 def times_by(bench: Bench, section: str, flush: str) -> None:
     for workload, (size, rounds) in TIMED.items():
         setting = Setting(workload, "pmem", max(BURST // bench.scale, 1000), size // bench.scale, max(rounds // bench.scale, 1), flush)
@@ -186,6 +201,34 @@ def block(bench: Bench) -> None:
         compare_times(bench, Setting(workload, "block", BLOCK_BURST, size, rounds), "block", BLOCK_TURNS if bench.scale == 1 else 1, False)
 
 
+@or_failure
+def compare_mdb(bench: Bench, setting: Setting, section: str, turns: int) -> None:
+    runs = measure(bench, setting, turns)
+    first = {name: of[0] for name, of in runs.items()}
+    for name, theirs in MDB_PAPER.items():
+        one = first[name]
+        bench.add(Row(section, f"mdb, {name}: flushes of all stores beside the paper's", ratio=one["flush_ratio"] / theirs,
+                      note=f"{one['flush_ratio']:.5f}; paper: {theirs:.5f}. Copying a page of 64 lines is one store here", details=one))
+    stores, count = first["SC"]["stores"], first["SC"]["sections"]
+    bench.add(Row(section, "mdb, AT's flushes beside SC's", ratio=_better(first, "AT", "SC"), at_most=False, target=SC_MIN,
+                  note=f"paper: 2.67; {first['SC']['lines']} and {first[OFFLINE]['lines']} lines, paper: 20; {count:,} sections of {stores / count:,.0f} stores, "
+                  "paper: 100,516 of 652", details=first))
+    add_times(bench, setting, section, runs, True)
+
+
+def mdb(bench: Bench) -> None:
+    try:
+        bench.mdb = lmdb.benchmark(bench.programs.build)
+    except sources.Unavailable as why:
+        bench.skip(MDB, str(why))
+        return
+    except sources.BuildFailed as why:
+        bench.failure(MDB, "recompiling LMDB", str(why))
+        return
+    setting = Setting(MDB, "pmem", max(BURST // bench.scale, 1000), MDB_PAIRS // bench.scale)
+    compare_mdb(bench, setting, MDB, MDB_TURNS if bench.scale == 1 else 1)
+
+
 def crashes(bench: Bench) -> None:
     program = bench.programs.build / "tests" / "crash_test"
     if not program.exists():
@@ -203,7 +246,7 @@ def crashes(bench: Bench) -> None:
                   note=f"0 sections lost or torn in {count:,} crashes, {len(ways)} techniques and domains; {undone:,} unfinished ones undone"))
 
 
-SECTIONS = {"ratios": ratios, "time": time, "clflush": clflush, "block": block, "crashes": crashes}
+SECTIONS = {"ratios": ratios, "time": time, "clflush": clflush, "block": block, "mdb": mdb, "crashes": crashes}
 
 
 def main(arguments: list[str]) -> int:
@@ -213,5 +256,5 @@ def main(arguments: list[str]) -> int:
     if not MEMORY.is_dir():
         sys.exit(f"durable: there is no {MEMORY}, the tmpfs that stands for persistent memory")
     about = {"scale": f"1/{options.scale}", "burst": f"{MICRO_BURST:,} stores of the paper's programs for their ratios, {BLOCK_BURST:,} with blocks, "
-             f"{BURST:,} otherwise", "times": f"median of {TURNS} turns, {BLOCK_TURNS} with blocks"}
+             f"{BURST:,} otherwise", "times": f"median of {TURNS} turns, {BLOCK_TURNS} with blocks, {MDB_TURNS} of mdb"}
     return command.run(options, about, 1 << 30, lambda programs: Bench("durable", programs=programs, scale=options.scale), SECTIONS)
