@@ -188,7 +188,7 @@ void Partition::serve_trim(Request& request) {
   const auto target = static_cast<uint32_t>(request.count);
   const uint32_t wanted = used > target ? std::min(used - target, batch) : 0;
   const uint32_t evicted = wanted > 0 ? evict(wanted, kTrimStartsMax) : 0;
-  const bool is_blocked = wanted > 0 && evicted == 0 && !organisation_->has_begun_all();
+  const bool is_blocked = evicted < wanted && !organisation_->has_begun_all();
   request.answer = is_blocked ? Answer::kBlocked : used - evicted > target ? Answer::kMore : Answer::kDone;
   if (is_blocked) describe_wait(request);
 }
