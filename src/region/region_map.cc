@@ -153,7 +153,9 @@ std::shared_ptr<store::Store> RegionMap::retire(FileRegion& file) {
 void RegionMap::forget_written(BlockId first, uint64_t count) {
   written_.for_each_run(first.value, count, [&](uint64_t block, uint64_t blocks) {
     // The heap leaves a block out behind a large object, whose space is reserved with that of its neighbours.
-    if (const uint64_t behind = block + blocks; behind < blocks_ && !live_.test(behind)) ++blocks;
+    if (const uint64_t behind = block + blocks;
+        behind << block_shift_ < spill_.size_bytes() && !live_.test(behind))
+      ++blocks;
     holes_.add(spill_offset(BlockId(block)), blocks << block_shift_);
   });
   written_.clear_range(first.value, count);

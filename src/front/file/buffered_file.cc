@@ -136,18 +136,22 @@ region::FileMapping BufferedFile::mapping() { return {store_, 0, region::Kind::k
 Status BufferedFile::reserve(uint64_t end, Reach reach) {
   const uint64_t generous = end < kFileBytesMax / kReserveFactor ? end * kReserveFactor : end;
   const uint64_t wanted = round_up(std::max(kReserveBytesMin, generous), region::kChunkBytes);
-  heap::Mappings* home = reach == Reach::kCalls ? parts_.call_mappings : nullptr;
-  auto address = home ? home->map_file(wanted, mapping()) : Status(ENOMEM, "");
-  if (!address) {
-    home = &parts_.mappings;
-    address = home->map_file(wanted, mapping());
+  const uint64_t least = round_up(std::max<uint64_t>(end, 1), region::kChunkBytes);
+  Status status;
+  for (heap::Mappings* home : {reach == Reach::kCalls ? parts_.call_mappings : nullptr, &parts_.mappings}) {
+    for (const uint64_t bytes : {wanted, least}) {
+      if (!home) continue;
+      auto address = home->map_file(bytes, mapping());
+      status = address.status();
+      if (!address) continue;
+      home_ = home;
+      address_ = *address;
+      reserved_bytes_ = bytes;
+      live_bytes_ = round_up(size(), parts_.regions.block_bytes());
+      return {};
+    }
   }
-  if (!address) return address.status();
-  home_ = home;
-  address_ = *address;
-  reserved_bytes_ = wanted;
-  live_bytes_ = round_up(size(), parts_.regions.block_bytes());
-  return {};
+  return status;
 }
 
 Result<platform::FileStamp> BufferedFile::park() {

@@ -19,7 +19,7 @@
 // Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a stripe. They are
 //   held while blocks are read and while the caller's memory is copied; nothing below takes them.
 // Limits: kFileBytesMax, and what managed space has left. A file that outgrows its addresses gets others, kReserveFactor times as
-//   many; addresses are not used again, which is enough for some million files opened and closed.
+//   many, where there are; addresses are not used again, which is enough for half a million files opened and closed.
 #pragma once
 
 #include <sys/uio.h>

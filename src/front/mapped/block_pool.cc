@@ -8,10 +8,12 @@ namespace spw::front {
 
 Result<std::unique_ptr<BlockPool>> BlockPool::create(uint32_t frame_count, unsigned block_shift) {
   const uint64_t bytes = uint64_t{frame_count} << block_shift;
-  auto memory = platform::map_anonymous(bytes);
+  auto memory = platform::map_anonymous(bytes, uint64_t{1} << block_shift);
   if (!memory) return memory.status();
-  // A huge page would be memory of places that no frame has. A child has files of its own.
-  (void)platform::advise(memory->data(), bytes, platform::Advice::kNoHugePage);
+  // It would be memory of places that no frame has.
+  if (uint64_t{1} << block_shift < kHugePageBytes)
+    (void)platform::advise(memory->data(), bytes, platform::Advice::kNoHugePage);
+  // A child has files of its own.
   if (Status status = platform::advise(memory->data(), bytes, platform::Advice::kDontFork); !status)
     return status;
   return std::unique_ptr<BlockPool>(new BlockPool(std::move(*memory), frame_count, block_shift));
@@ -20,6 +22,7 @@ Result<std::unique_ptr<BlockPool>> BlockPool::create(uint32_t frame_count, unsig
 BlockPool::BlockPool(platform::Mapping memory, uint32_t frame_count, unsigned block_shift)
     : memory_(std::move(memory)),
       block_shift_(block_shift),
+      emptied_min_(std::clamp<uint32_t>(kEmptiedBytes >> block_shift, 1, kEmptiedTogether)),
       places_(std::make_unique<Atomic<uint32_t>[]>(frame_count)),
       shards_(std::make_unique<Shard[]>(kShards)) {
   limit_.store_relaxed(frame_count);
@@ -85,7 +88,7 @@ void BlockPool::set_limit(uint32_t frames) {
 
 void BlockPool::empty_some() {
   const uint32_t used = in_place_.load_relaxed() + backed_.load_relaxed(), limit = limit_.load_relaxed();
-  uint32_t wanted = std::max(used > limit ? used - limit : 0, kEmptiedTogether);
+  uint32_t wanted = std::max(used > limit ? used - limit : 0, emptied_min_);
   const uint32_t first = turn_.fetch_add_relaxed(1);
   for (uint32_t i = 0; i < kShards && wanted > 0; ++i)
     wanted -= empty_oldest(shards_[(first + i) % kShards], wanted);

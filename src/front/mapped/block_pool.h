@@ -20,6 +20,7 @@
 #include "base/atomic.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
 
@@ -52,6 +53,7 @@ class BlockPool {
  private:
   static constexpr uint32_t kShards = 16;
   static constexpr uint32_t kEmptiedTogether = 64;
+  static constexpr uint64_t kEmptiedBytes = 512 * kKiB;
   struct alignas(64) Shard {
     std::mutex mutex;
     std::vector<uint32_t> unused;  // places; there is no memory behind the first `empty` of them
@@ -71,6 +73,7 @@ class BlockPool {
 
   platform::Mapping memory_;
   const unsigned block_shift_;
+  const uint32_t emptied_min_;  // together, so that it is not done for each
   std::unique_ptr<Atomic<uint32_t>[]> places_;
   std::unique_ptr<Shard[]> shards_;
   Atomic<uint32_t> limit_;

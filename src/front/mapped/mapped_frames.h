@@ -72,7 +72,7 @@ class MappedFrames final : public cache::FrameSource {
                const MappedFramesOptions& options, platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
-  // Runs of neighbours are so as a whole.
+  // A run is of one region, which is so as a whole.
   bool is_in_place(BlockId block) const { return block.value < options_.in_place_end; }
   void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
                        const std::byte* staging);
