@@ -1,4 +1,5 @@
 """LMDB from its source package, with its data in a persistent region (bench/durable/lmdb/lmdb_region.h)."""
+import os
 import pathlib
 
 from . import sources
@@ -32,6 +33,7 @@ def benchmark(build: pathlib.Path) -> pathlib.Path:
     flags, objects = built(build)
     program = build / "bench" / "mdb_bench"
     program.parent.mkdir(exist_ok=True)
+    made = program.with_suffix(f".{os.getpid()}")  # another process may be running it
     sources.run([build / "bin" / "spillway-clang++", "-fspillway-engine=none", "-fspillway-durable", "-std=c++20", "-O2", "-pthread", *flags,
-                 SHIM / "mdb_bench.cc", *objects, "-o", program], ROOT)
-    return program
+                 SHIM / "mdb_bench.cc", *objects, "-o", made], ROOT)
+    return made.rename(program)

@@ -37,6 +37,7 @@ def _rounds(kit: Kit, place: pathlib.Path, count: int) -> None:
         check_region(kit, region)
         return sum(durable.values())
 
+    shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
     try:
         rounds(count, one_round)

@@ -23,6 +23,7 @@ def durable_when_killed(kit: Kit, *words, env: dict[str, str], dice: random.Rand
             first = process.stdout.readline()
             expect(first == "begun\n", f"it did not begin: {first}{process.stderr.read() if not first else ''}")
         time.sleep(dice.random() ** 2 * 0.2)
+        expect(process.poll() is None, f"it ended by itself, exit code {process.returncode}")
         os.killpg(process.pid, signal.SIGKILL)
         journal = process.stdout.read()
     expect("wrong" not in journal, journal[-300:])
