@@ -86,6 +86,7 @@ class MappedEngineTest : public testing::Test {
   virtual bool watches_at_once() const { return true; }
   virtual bool tunes_fills() const { return false; }
   virtual unsigned block_shift() const { return kShift; }
+  virtual uint64_t in_place_bytes() const { return kSpaceBytes; }
   virtual uint32_t frames() const { return kFrames; }
 
   void SetUp() override {
@@ -94,7 +95,7 @@ class MappedEngineTest : public testing::Test {
     regions_ = std::move(*region::RegionMap::create(block_shift(), kSpaceBytes, *store_));
     MappedOptions options;
     options.block_shift = block_shift();
-    options.space_bytes = kSpaceBytes;
+    options.space_bytes = in_place_bytes();
     options.faults.workers = 4;
     options.room.evictors = 0;
     options.watches_at_once = watches_at_once();
