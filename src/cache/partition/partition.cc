@@ -175,9 +175,9 @@ Organisation::Taken Partition::take(BlockId block, uint64_t refs, bool ahead) {
 
 uint32_t Partition::evict(uint32_t wanted, uint32_t starts_max) {
   uint32_t evicted = organisation_->evict(wanted, starts_max);
-  while (evicted == 0 && !organisation_->has_begun_all() && !parked_.empty()) {
+  while (evicted < wanted && !organisation_->has_begun_all() && !parked_.empty()) {
     unpark(parked_.front().resident.frame);
-    evicted = organisation_->evict(wanted, starts_max);
+    evicted += organisation_->evict(wanted - evicted, starts_max);
   }
   return evicted;
 }
