@@ -38,8 +38,13 @@ void use(BlockPool& pool, uint32_t first, uint32_t count) {
     std::memset(pool.take(FrameId(frame)).data, 1 + static_cast<int>(frame % 255), kBlockBytes);
 }
 
+cache::Resident in_frame(uint32_t frame) { return {FrameId(frame), BlockId(frame)}; }
+void give_back(BlockPool& pool, uint32_t frame) {
+  const cache::Resident resident = in_frame(frame);
+  pool.give_back({&resident, 1});
+}
 void give_back(BlockPool& pool, uint32_t first, uint32_t count) {
-  for (uint32_t frame = first; frame < first + count; ++frame) pool.give_back(FrameId(frame));
+  for (uint32_t frame = first; frame < first + count; ++frame) give_back(pool, frame);
 }
 
 TEST(BlockPool, every_frame_has_a_place_of_its_own_and_keeps_it) {
@@ -59,9 +64,9 @@ TEST(BlockPool, what_was_given_back_is_told_from_what_is_zero) {
   EXPECT_TRUE(first.is_zero);
   EXPECT_EQ(first.data[100], std::byte{0});
   first.data[100] = std::byte{7};
-  pool->give_back(FrameId(0));
+  give_back(*pool, 0);
   EXPECT_EQ(pool->places()[0].load_relaxed(), BlockPool::kNoPlace);
-  pool->give_back(FrameId(0));  // it has none
+  give_back(*pool, 0);  // it has none
   const BlockPool::Place again = pool->take(FrameId(0));
   EXPECT_EQ(again.data, first.data);  // the last one given back
   EXPECT_FALSE(again.is_zero);
@@ -82,8 +87,9 @@ TEST(BlockPool, blocks_in_place_take_the_room_of_what_is_kept) {
   use(*pool, 0, kFrames);
   give_back(*pool, 0, kFrames);
   for (uint32_t frame = 0; frame < kFrames; ++frame) {
-    pool->note_in_place(FrameId(frame));
-    pool->note_in_place(FrameId(frame));
+    const cache::Resident resident = in_frame(frame);
+    pool->note_in_place({&resident, 1});
+    pool->note_in_place({&resident, 1});
     ASSERT_LE(resident_bytes(*pool) + (frame + 1) * kBlockBytes, kFrames * kBlockBytes + kBatchBytes);
   }
   EXPECT_EQ(resident_bytes(*pool), 0u);
@@ -100,7 +106,7 @@ TEST(BlockPool, places_that_were_empty_take_the_room_of_other_shards) {
   const auto pool = make_pool();
   pool->set_limit(kFrames / 2);
   use(*pool, 0, kFrames / 2);
-  for (uint32_t frame = 0; frame < kFrames / 2; frame += 2) pool->give_back(FrameId(frame));
+  for (uint32_t frame = 0; frame < kFrames / 2; frame += 2) give_back(*pool, frame);
   for (uint32_t frame = kFrames / 2 + 1; frame < kFrames; frame += 2) use(*pool, frame, 1);
   EXPECT_LE(resident_bytes(*pool), kFrames / 2 * kBlockBytes);
 }

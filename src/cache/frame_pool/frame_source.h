@@ -69,7 +69,8 @@ class FrameSource {
 
   // Where the contents of run[index] go; `staging`: what the filler holds for it, or nullptr.
   virtual std::byte* fill_address(Resident resident, std::byte* staging, size_t index) = 0;
-  // Neighbouring blocks, in order; `staging`: where the first one's contents are in it, or nullptr. `writable`: they count as dirty from now on; else a store to them has to be noticed.
+  // Neighbouring blocks, in order; `staging`: where the first one's contents are in it, or nullptr. `writable`: they count as
+  // dirty from now on; else a store to them has to be noticed.
   virtual void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                        bool writable) = 0;
   // Before the writeback reads them: neighbouring blocks, in order. Until end_writeback, clients' stores may go on, but

@@ -58,26 +58,32 @@ BlockPool::Place BlockPool::take(FrameId frame) {
   return {address_of(place), was_empty};
 }
 
-void BlockPool::note_in_place(FrameId frame) {
-  if (places_[frame.value].load_relaxed() == kInPlace) return;
-  places_[frame.value].store_relaxed(kInPlace);
-  in_place_.fetch_add_relaxed(1);
+void BlockPool::note_in_place(std::span<const cache::Resident> residents) {
+  uint32_t more = 0;
+  for (const cache::Resident& resident : residents) {
+    Atomic<uint32_t>& place = places_[resident.frame.value];
+    more += place.load_relaxed() != kInPlace;
+    place.store_relaxed(kInPlace);
+  }
+  in_place_.fetch_add_relaxed(more);
   keep_to_limit();
 }
 
-void BlockPool::give_back(FrameId frame) {
-  const uint32_t place = places_[frame.value].load_relaxed();
-  if (place == kNoPlace) return;
-  places_[frame.value].store_relaxed(kNoPlace);
-  if (place == kInPlace) {
-    in_place_.fetch_sub_relaxed(1);
-    return;
-  }
-  {
-    Shard& shard = shard_of(frame);
+void BlockPool::give_back(std::span<const cache::Resident> residents) {
+  uint32_t in_place = 0;
+  for (const cache::Resident& resident : residents) {
+    const uint32_t place = places_[resident.frame.value].load_relaxed();
+    if (place == kNoPlace) continue;
+    places_[resident.frame.value].store_relaxed(kNoPlace);
+    if (place == kInPlace) {
+      ++in_place;
+      continue;
+    }
+    Shard& shard = shard_of(resident.frame);
     std::lock_guard lock(shard.mutex);
     shard.unused.push_back(place);
   }
+  in_place_.fetch_sub_relaxed(in_place);
   keep_to_limit();
 }
 

@@ -15,12 +15,14 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/atomic.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "cache/frame_pool/frame_source.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
 
@@ -39,10 +41,10 @@ class BlockPool {
   };
   // The frame's; it gets one if it has none.
   Place take(FrameId frame);
-  // The frame's block is in place; again: nothing more.
-  void note_in_place(FrameId frame);
-  // The frame's block has left, wherever it was.
-  void give_back(FrameId frame);
+  // The frames' blocks are in place; again: nothing more.
+  void note_in_place(std::span<const cache::Resident> residents);
+  // The frames' blocks have left, wherever they were.
+  void give_back(std::span<const cache::Resident> residents);
   // Of frames in use.
   void set_limit(uint32_t frames);
 

@@ -50,11 +50,10 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
                            bool writable) {
   if (!is_in_place(run.front().block)) return install_in_pool(run, contents, staging);
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
+  pool_->note_in_place(run);
   // Before the pages, so that who waits for them does not ask again.
-  for (const Resident& resident : run) {
-    pool_->note_in_place(resident.frame);
+  for (const Resident& resident : run)
     hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
-  }
   if (contents == Contents::kInPlace) return;
   must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
 }
@@ -86,12 +85,12 @@ void MappedFrames::release(std::span<const Resident> victims) {
     const size_t count = std::min<size_t>(victims.size(), kReleaseBatchMax);
     size_t in_place = 0;
     for (const Resident& victim : victims.first(count)) {
-      pool_->give_back(victim.frame);
       if (!is_in_place(victim.block)) continue;
       ranges[in_place++] = {address_of(victim.block), block_bytes()};
       hints_.set(victim.block, HintTable::Hint::kUnseen);
     }
     if (in_place > 0) releaser_.release({ranges, in_place});
+    pool_->give_back(victims.first(count));
     victims = victims.subspan(count);
   }
 }

@@ -73,7 +73,7 @@ class MappedFrames final : public cache::FrameSource {
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
   // A run is of one region, which is so as a whole.
-  bool is_in_place(BlockId block) const { return block.value < options_.in_place_end; }
+  bool is_in_place(BlockId block) const { return placement().is_in_place(block); }
   void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
                        const std::byte* staging);
   void must(const Status& status) const {
