@@ -23,13 +23,11 @@ Result<std::unique_ptr<Heap>> Heap::create(region::RegionMap& regions, uint64_t 
   SPW_CHECK(space_bytes > region::kFirstBytes && space_bytes + call_bytes <= SPW_MANAGED_BYTES);
   SPW_CHECK(space_bytes % region::kChunkBytes == 0 && call_bytes % region::kChunkBytes == 0);
   std::unique_ptr<Heap> heap(new Heap(regions, space_bytes));
-  if (call_bytes > 0) heap->open_call_space(SPW_MANAGED_BASE + space_bytes, call_bytes);
+  if (call_bytes > 0)
+    heap->for_calls_ =
+        std::make_unique<ForCalls>(heap->memory_, regions, SPW_MANAGED_BASE + space_bytes, call_bytes);
   if (Status s = heap->start(space_bytes); !s) return s;
   return heap;
-}
-
-void Heap::open_call_space(uintptr_t begin, uint64_t bytes) {
-  for_calls_ = std::make_unique<ForCalls>(memory_, regions_, begin, bytes);
 }
 
 Status Heap::start(uint64_t space_bytes) {
@@ -133,6 +131,8 @@ void Heap::unlock_after_fork() {
 void Heap::check_invariants() {
   ranges_.check_invariants();
   mappings_.check_invariants();
+  if (for_calls_) for_calls_->ranges.check_invariants();
+  if (for_calls_) for_calls_->mappings.check_invariants();
   slabs_.check_invariants();
   regions_.check_invariants();
 }

@@ -65,7 +65,6 @@ class Heap {
 
  private:
   Heap(region::RegionMap& regions, uint64_t space_bytes);
-  void open_call_space(uintptr_t begin, uint64_t bytes);
   Status start(uint64_t space_bytes);
   uint64_t large_bytes(uint64_t bytes) const;
   uint64_t gap_bytes() const { return regions_.block_bytes(); }
