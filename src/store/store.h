@@ -6,7 +6,7 @@
 // kRetriesMax times without progress, and counted.
 //
 // Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the
-// caller serialises), except that wait() may run in one thread while another submits (see IoQueue).
+// caller serialises), except that wait() may run in one thread while another submits, and kick() in any (see IoQueue).
 // Lifetime: queues are destroyed before their store, with nothing in flight. A request and its buffers belong
 // to the queue from submit() until its completion is reaped.
 // Limits: kSegmentsMax segments a request, queue depth as opened; a request's offset, and every segment's
@@ -59,7 +59,15 @@ class IoQueue {
   virtual ~IoQueue() = default;
   // Takes requests in order while fewer than depth() are in flight; returns how many it took. Never blocks on
   // I/O beyond what the kernel's submission does. A request that cannot be issued completes with an error.
-  virtual size_t submit(std::span<Request* const> requests) = 0;
+  size_t submit(std::span<Request* const> requests) {
+    const size_t taken = enqueue(requests);
+    kick();
+    return taken;
+  }
+  // The same in two steps, since to start requests takes a while: those that enqueue() took are under way after the next kick() or
+  // wait() at the latest. Any thread may kick, beside everything else.
+  virtual size_t enqueue(std::span<Request* const> requests) = 0;
+  virtual void kick() = 0;
   // Takes up to out.size() completions that are there already; never blocks.
   virtual size_t reap(std::span<Completion> out) = 0;
   // Blocks until at least one completion can be reaped, timeout_ns passed (UINT64_MAX: no limit) or wake()

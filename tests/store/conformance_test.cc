@@ -322,6 +322,67 @@ TEST_P(QueueConformance, a_waiter_sees_every_completion_that_another_thread_subm
   }
 }
 
+TEST_P(QueueConformance, what_was_enqueued_is_done_after_a_kick_by_any_thread) {
+  Buffer written(kUnit, 3), read(kUnit);
+  for (auto [op, buffer] : {std::pair(Op::kWrite, &written), std::pair(Op::kRead, &read)}) {
+    Request request = transfer_of(op, 0, *buffer);
+    Request* pointer = &request;
+    ASSERT_EQ(queue_->enqueue({&pointer, 1}), 1u);
+    EXPECT_EQ(queue_->in_flight(), 1u);
+    std::thread([&] { queue_->kick(); }).join();
+    Completion done[1];
+    const uint64_t start_ns = platform::monotonic_ns();
+    while (queue_->reap(done) == 0)
+      ASSERT_LT(platform::monotonic_ns() - start_ns, kHangNs);  // not by waiting
+    EXPECT_EQ(done[0].error, 0);
+  }
+  EXPECT_EQ(written, read);
+}
+
+TEST_P(QueueConformance, a_wait_starts_what_was_enqueued) {
+  Buffer buffer(kUnit);
+  Request request = transfer_of(Op::kRead, 0, buffer);
+  Request* pointer = &request;
+  ASSERT_EQ(queue_->enqueue({&pointer, 1}), 1u);
+  const uint64_t start_ns = platform::monotonic_ns();
+  Completion done[1];
+  while (queue_->reap(done) == 0 && platform::monotonic_ns() - start_ns < kHangNs) queue_->wait(kHangNs);
+  EXPECT_EQ(done[0].request, &request);
+  EXPECT_EQ(done[0].error, 0);
+}
+
+// Whoever finds another thread kicking leaves to it what was enqueued: nothing may stay behind.
+TEST_P(QueueConformance, many_threads_kick_and_nothing_stays_behind) {
+  constexpr int kKickers = 3, kRounds = 300;
+  Buffer buffer(kDepth * kUnit);
+  Atomic<int> wanted(0);
+  std::vector<std::thread> kickers;
+  for (int k = 0; k < kKickers; ++k)
+    kickers.emplace_back([&] {
+      for (int seen = 0; seen < kRounds;) {
+        const int now = wanted.load_acquire();
+        if (now > seen) queue_->kick();
+        seen = now;
+      }
+    });
+  const uint64_t start_ns = platform::monotonic_ns();
+  for (int round = 1; round <= kRounds; ++round) {
+    std::vector<Request> requests(static_cast<size_t>(round) % kDepth + 1, transfer_of(Op::kRead, 0, buffer));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i].segments[0] = {buffer.data() + i * kUnit, kUnit};
+      Request* pointer = &requests[i];
+      ASSERT_EQ(queue_->enqueue({&pointer, 1}), 1u);
+    }
+    wanted.store_release(round);
+    for (size_t reaped = 0; reaped < requests.size();) {
+      Completion done[kDepth];
+      reaped += queue_->reap(done);
+      ASSERT_LT(platform::monotonic_ns() - start_ns, 6 * kHangNs) << "in round " << round;
+    }
+  }
+  for (std::thread& kicker : kickers) kicker.join();
+}
+
 TEST_P(QueueConformance, a_delayed_request_is_not_reaped_before_its_time_and_others_may_be) {
   constexpr uint64_t kDelayNs = 20'000'000;
   ASSERT_TRUE(faults_.add("read:1:delay:20000"));

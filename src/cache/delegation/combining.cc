@@ -43,10 +43,20 @@ void Combining::execute(Partition& partition, Request& request) {
     return;
   }
   SPW_CHECK(partition.serve(request));
-  if (!baton.try_give_up()) serve_posted(partition, baton);
+  Kicks kicks;
+  if (!try_give_up(partition, baton, &kicks)) serve_posted(partition, baton, &kicks);
+  partition.io().kick(kicks);
 }
 
-void Combining::serve_posted(Partition& partition, Baton& baton) {
+// With the kicks that are due, which are this thread's then.
+bool Combining::try_give_up(Partition& partition, Baton& baton, Kicks* kicks) {
+  partition.io().collect(kicks);
+  if (baton.try_give_up()) return true;
+  partition.io().put_back(kicks);
+  return false;
+}
+
+void Combining::serve_posted(Partition& partition, Baton& baton, Kicks* kicks) {
   WakeList sleepers;
   do {
     Request* in_order = in_posting_order(baton.take_all());
@@ -58,7 +68,7 @@ void Combining::serve_posted(Partition& partition, Baton& baton) {
       Atomic<uint32_t>& word = request.state;
       if (hand_back(request)) sleepers.add(word);
     }
-  } while (!baton.try_give_up());
+  } while (!try_give_up(partition, baton, kicks));
 }
 
 void Combining::await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) {

@@ -1,6 +1,7 @@
 // Combining: a client that needs the owner takes the partition's baton and is the owner for as long as requests are posted.
 //
-// Threads: any. A holder does metadata work only and never sleeps for I/O, so the others' wait is short.
+// Threads: any. A holder does metadata work only: it never sleeps for I/O, and has transfers started when it no longer holds the baton. So the
+// others' wait is short.
 // Limits: a holder serves what others post while it works; each has one request, so at most one a client and round.
 #pragma once
 
@@ -22,7 +23,8 @@ class Combining final : public Delegate {
   struct alignas(64) Seat {
     Baton baton;
   };
-  void serve_posted(Partition& partition, Baton& baton);
+  bool try_give_up(Partition& partition, Baton& baton, Kicks* kicks);
+  void serve_posted(Partition& partition, Baton& baton, Kicks* kicks);
 
   std::unique_ptr<Seat[]> seats_;
 };

@@ -81,7 +81,9 @@ bool Dedicated::serve_posted(Server& server) {
     in_order = request.next;
     Partition& partition = *request.partition;
     Atomic<uint32_t>& word = request.state;
-    if (partition.serve(request) && hand_back(request)) platform::futex_wake(word, 1);
+    const bool is_answered = partition.serve(request);
+    partition.kick();
+    if (is_answered && hand_back(request)) platform::futex_wake(word, 1);
     telemetry::count(telemetry::Counter::delegated);
     hand_back_late(partition);
   }
@@ -93,6 +95,7 @@ bool Dedicated::reap_all(Server& server) {
   for (Partition* partition : server.partitions) {
     if (!partition->io_busy()) continue;
     any |= partition->reap();
+    partition->kick();
     hand_back_late(*partition);
   }
   return any;

@@ -217,13 +217,21 @@ bool Partition::reap() {
 
 void Partition::drain() {
   io_.submit();
+  kick();
   reap();
   while (io_.busy()) {
     constexpr uint64_t kWaitNs = 10'000'000;
     if (store::IoQueue* queue = io_.queue_to_wait_on()) queue->wait(kWaitNs);
     io_.submit();
+    kick();
     reap();
   }
+}
+
+void Partition::kick() {
+  Kicks kicks;
+  io_.collect(&kicks);
+  io_.kick(kicks);
 }
 
 // ---- Telling ----

@@ -24,7 +24,7 @@ namespace spw::cache {
 // Blocks that were read ahead for streams and not used yet are at most this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
 // Whoever makes room holds the baton meanwhile, and a write takes microseconds to begin.
-inline constexpr uint32_t kTrimStartsMax = 8;
+inline constexpr uint32_t kTrimStartsMax = 16;
 // Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;
 
@@ -41,6 +41,8 @@ class Partition final {
   std::vector<Request*>& answered_late() { return answered_late_; }
   bool io_busy() const { return io_.busy(); }
   PartitionIo& io() { return io_; }
+  // Starts the transfers that serve() and reap() have left to be started, for an owner that stays it (PartitionIo::collect for others).
+  void kick();
   // Waits for everything in flight. For the end of the cache.
   void drain();
 

@@ -1,8 +1,10 @@
 #include "cache/partition/partition_io.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "platform/time.h"
 
 namespace spw::cache {
 
@@ -17,7 +19,7 @@ void IoOp::append_segment(std::byte* data, uint64_t bytes) {
   request.segments[request.segment_count++] = {data, bytes};
 }
 
-PartitionIo::~PartitionIo() { SPW_CHECK(!busy()); }
+PartitionIo::~PartitionIo() { SPW_CHECK(!busy() && kicking_.load_acquire() == 0); }
 
 IoOp* PartitionIo::take() {
   if (idle_.empty()) {
@@ -45,7 +47,7 @@ void PartitionIo::start(IoOp* op) {
 
 PartitionIo::Queue* PartitionIo::queue_of(store::Store* store) {
   auto known = std::ranges::find(queues_, store, &Queue::store);
-  if (known == queues_.end()) known = queues_.insert(known, {store, nullptr, 0, 0});
+  if (known == queues_.end()) known = queues_.insert(known, Queue(store));
   if (known->queue) return &*known;
   if (store->is_short_lived() && started_.size() <= kTransfersBeforeQueue &&
       ++known->transfers <= kTransfersBeforeQueue)
@@ -79,13 +81,44 @@ void PartitionIo::submit() {
       batch[count] = &started_[taken + count]->request;
       ++count;
     }
-    size_t accepted = queue->queue->submit({batch, count});
+    size_t accepted = queue->queue->enqueue({batch, count});
+    queue->kick_is_due = kicks_are_due_ = true;
     queue->in_flight += accepted;
     in_flight_ += accepted;
     taken += accepted;
     if (accepted < count) break;  // the rest goes with the next submit()
   }
   started_.erase(started_.begin(), started_.begin() + static_cast<ptrdiff_t>(taken));
+}
+
+void PartitionIo::collect(Kicks* kicks) {
+  if (!std::exchange(kicks_are_due_, false)) return;
+  for (Queue& queue : queues_) {
+    if (!std::exchange(queue.kick_is_due, false)) continue;
+    if (kicks->count == Kicks::kMax) {
+      queue.queue->kick();
+      continue;
+    }
+    kicks->queues[kicks->count++] = queue.queue.get();
+    kicking_.fetch_add_relaxed(1);
+  }
+}
+
+void PartitionIo::put_back(Kicks* kicks) {
+  for (; kicks->count > 0; --kicks->count) {
+    store::IoQueue* const queue = kicks->queues[kicks->count - 1];
+    std::ranges::find(queues_, queue, [](const Queue& known) { return known.queue.get(); })->kick_is_due =
+        true;
+    kicks_are_due_ = true;
+    kicking_.fetch_sub_acq_rel(1);
+  }
+}
+
+void PartitionIo::kick(const Kicks& kicks) {
+  for (size_t i = 0; i < kicks.count; ++i) {
+    kicks.queues[i]->kick();
+    kicking_.fetch_sub_acq_rel(1);  // the queue may be closed from here on
+  }
 }
 
 size_t PartitionIo::reap(Done (&out)[kReapMax]) {
@@ -142,6 +175,8 @@ bool PartitionIo::store_busy(const store::Store& store) const {
 
 void PartitionIo::close_store(store::Store& store) {
   SPW_CHECK(!store_busy(store));
+  constexpr uint64_t kPauseNs = 20'000;
+  while (kicking_.load_acquire() > 0) platform::sleep_ns(kPauseNs);
   std::erase_if(queues_, [&](const Queue& queue) { return queue.store == &store; });
 }
 

@@ -1,10 +1,11 @@
 // The asynchronous transfers of one partition: a pool of operations, and a queue for each store they go to.
 //
 // An operation moves a run of neighbouring blocks, one request to the store. Life: take -> (filled in) -> start ->
-// [submit] -> reap, which hands it back to the pool.
+// [submit] -> reap, which hands it back to the pool. What was submitted is under way when its queue was kicked, which takes microseconds
+// and needs no owner: whoever has been the owner collects the kicks that are due, and does them when it is no longer.
 //
 // Invariant: idle + taken + started + in flight = operations made <= depth, so no queue is ever over-full.
-// Threads: the owner's, except wait targets: queue_to_wait_on() may be waited on by another thread (store/store.h).
+// Threads: the owner's, except wait targets: queue_to_wait_on() may be waited on by another thread (store/store.h); and kick().
 // Lifetime: queues are opened at the first operation on a store and closed by close_store() or with the partition, when
 //   nothing is in flight.
 // Limits: `depth` operations; a run is at most kGroupBlocks blocks and kRunBytesMax bytes.
@@ -23,6 +24,13 @@ namespace spw::cache {
 static_assert(kGroupBlocks <= store::kSegmentsMax);
 
 struct Request;
+
+// Queues that have to be kicked.
+struct Kicks {
+  static constexpr size_t kMax = 4;
+  store::IoQueue* queues[kMax];
+  size_t count = 0;
+};
 
 struct IoOp {
   enum class Kind : uint8_t { kAhead, kFill, kWriteback };
@@ -56,6 +64,11 @@ class PartitionIo {
   // The operation is complete: it will be issued by the next submit().
   void start(IoOp* op);
   void submit();
+  // Those that are due; beyond Kicks::kMax they are done here. An owner that stays it puts them back.
+  void collect(Kicks* kicks);
+  void put_back(Kicks* kicks);
+  // Any thread that has collected them and is the owner no longer, once, before it waits for anything.
+  void kick(const Kicks& kicks);
 
   struct Done {
     IoOp* op = nullptr;
@@ -74,17 +87,19 @@ class PartitionIo {
   bool several_queues_busy() const;
   // What was done without a queue waits for the next reap().
   bool has_done_here() const { return !done_here_.empty(); }
-  // Nothing is in flight to `store`: forgets its queue.
+  // Nothing is in flight to `store`: forgets its queue, when none is being kicked any more.
   void close_store(store::Store& store);
   bool store_busy(const store::Store& store) const;
   uint64_t metadata_bytes() const;
 
  private:
   struct Queue {
-    store::Store* store = nullptr;
+    explicit Queue(store::Store* opened_on) : store(opened_on) {}
+    store::Store* store;
     std::unique_ptr<store::IoQueue> queue;  // nullptr: not yet
     size_t in_flight = 0;
     unsigned transfers = 0;  // that were done without one
+    bool kick_is_due = false;
   };
   // Of a short-lived store, so many are done by transfer() before a queue is opened.
   static constexpr unsigned kTransfersBeforeQueue = 4;
@@ -100,6 +115,8 @@ class PartitionIo {
   std::vector<IoOp*> started_;
   std::vector<Done> done_here_;  // without a queue
   std::vector<Queue> queues_;
+  bool kicks_are_due_ = false;
+  Atomic<uint32_t> kicking_;  // kicks that were collected and are not done
 };
 
 }  // namespace spw::cache

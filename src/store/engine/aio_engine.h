@@ -3,16 +3,18 @@
 //
 // Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion;
 //   harvest() clears it *before* it takes results, and signals it again when it may have left some.
-// Threads: issue() and harvest() by one thread at a time; wait() only polls, beside them.
+// Threads: issue() and harvest() by one thread at a time; wait() kicks and polls, beside them. Kickers take turns (kick_turn.h).
 // Limits: the kernel's fs.aio-max-nr, over all processes.
 #pragma once
 
 #include <libaio.h>
 
+#include <mutex>
 #include <vector>
 
 #include "platform/wake_fd.h"
 #include "store/engine/engine.h"
+#include "store/engine/kick_turn.h"
 
 namespace spw::store {
 
@@ -22,21 +24,27 @@ class AioEngine final : public Engine {
   ~AioEngine() override;
 
   void issue(std::span<const RawIo> ios) override;
+  void kick() override;
   size_t harvest(std::span<RawResult> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { wake_.wake(); }
 
  private:
   explicit AioEngine(size_t depth);
-  void submit(std::span<iocb*> batch);
+  void start();
+  size_t take_done(std::span<RawResult> out);
 
   io_context_t context_ = nullptr;
   platform::WakeFd completed_;
   platform::WakeFd wake_;
   std::vector<iocb> controls_;    // by slot
-  std::vector<iocb*> batch_;      // of one issue()
   std::vector<io_event> events_;  // of one harvest()
-  std::vector<RawResult> done_;   // of steps done at once; not harvested yet
+  std::mutex mutex_;              // of the next two
+  std::vector<iocb*> issued_;     // not started yet
+  std::vector<RawResult> done_;   // of steps done at once, or refused; not harvested yet
+  Atomic<bool> has_issued_{false};
+  KickTurn turn_;
+  std::vector<iocb*> starting_;  // the kicker's
 };
 
 }  // namespace spw::store

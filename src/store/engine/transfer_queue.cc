@@ -25,7 +25,7 @@ TransferQueue::~TransferQueue() {
   }
 }
 
-size_t TransferQueue::submit(std::span<Request* const> requests) {
+size_t TransferQueue::enqueue(std::span<Request* const> requests) {
   size_t taken = 0;
   for (; taken < requests.size() && in_flight_ < slots_.size(); ++taken) {
     uint32_t index = free_slots_.back();
@@ -77,8 +77,10 @@ void TransferQueue::advance_harvested(size_t limit) {
     slots_[results[i].slot].progress.finish_step(results[i]);
     step(results[i].slot);
   }
-  if (!batch_.empty()) engine_->issue(batch_);
+  if (batch_.empty()) return;
+  engine_->issue(batch_);
   batch_.clear();
+  engine_->kick();
 }
 
 void TransferQueue::unpark_due() {

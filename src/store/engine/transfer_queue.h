@@ -2,7 +2,7 @@
 //
 // Invariants: in_flight = requests at the engine + ready + parked completions; each is in one slot until it is reaped or, for
 //   ready and parked ones, in a list.
-// Threads: as IoQueue; wait() reads ready_count_ and next_due_ns_ and touches the engine's wait() only.
+// Threads: as IoQueue; wait() reads ready_count_ and next_due_ns_ and touches the engine's wait() only, kick() the engine's only.
 // Limits: `depth` requests in flight; nothing is allocated after the queue is made.
 #pragma once
 
@@ -20,7 +20,8 @@ class TransferQueue final : public IoQueue {
   TransferQueue(std::unique_ptr<Engine> engine, const Target& target, size_t depth);
   ~TransferQueue() override;
 
-  size_t submit(std::span<Request* const> requests) override;
+  size_t enqueue(std::span<Request* const> requests) override;
+  void kick() override { engine_->kick(); }
   size_t reap(std::span<Completion> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { engine_->wake(); }

@@ -35,8 +35,13 @@ void prepare(io_uring_sqe* sqe, const RawIo& io) {
 
 }  // namespace
 
+UringEngine::UringEngine(size_t depth) {
+  issued_.reserve(depth);
+  starting_.reserve(depth);
+}
+
 Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
-  std::unique_ptr<UringEngine> engine(new UringEngine);
+  std::unique_ptr<UringEngine> engine(new UringEngine(depth));
   auto wake = platform::WakeFd::create();
   if (!wake) return wake.status();
   engine->wake_ = std::move(*wake);
@@ -51,11 +56,29 @@ UringEngine::~UringEngine() {
 }
 
 void UringEngine::issue(std::span<const RawIo> ios) {
-  for (const RawIo& io : ios) {
+  {
+    std::lock_guard lock(issued_mutex_);
+    issued_.insert(issued_.end(), ios.begin(), ios.end());
+  }
+  has_issued_.store_release(true);
+}
+
+void UringEngine::kick() {
+  if (has_issued_.load_acquire() || unsubmitted_.load_relaxed()) turn_.take([this] { start(); });
+}
+
+void UringEngine::start() {
+  has_issued_.store_relaxed(false);
+  {
+    std::lock_guard lock(issued_mutex_);
+    starting_.swap(issued_);
+  }
+  for (const RawIo& io : starting_) {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     SPW_CHECK(sqe != nullptr);  // the queue keeps to its depth
     prepare(sqe, io);
   }
+  starting_.clear();
   submit();
 }
 
@@ -76,7 +99,7 @@ void UringEngine::submit() {
 }
 
 size_t UringEngine::harvest(std::span<RawResult> out) {
-  if (unsubmitted_.load_relaxed()) submit();
+  if (unsubmitted_.load_relaxed()) kick();
   size_t taken = 0;
   unsigned head;
   io_uring_cqe* cqe;
@@ -89,6 +112,7 @@ size_t UringEngine::harvest(std::span<RawResult> out) {
 }
 
 void UringEngine::wait(uint64_t timeout_ns) {
+  kick();
   wake_.wait(ring_.ring_fd, unsubmitted_.load_relaxed() ? std::min(timeout_ns, kRefusedWaitNs) : timeout_ns);
 }
 

@@ -23,6 +23,7 @@ class SparseEngine final : public Engine {
   SparseEngine(std::unique_ptr<Engine> files, Segments& segments, WorkerPool& workers, size_t depth);
 
   void issue(std::span<const RawIo> ios) override;
+  void kick() override { files_->kick(); }
   size_t harvest(std::span<RawResult> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { files_->wake(); }
