@@ -109,16 +109,19 @@ uint32_t SharedCacheParts::frame_limit() const {
   return sum;
 }
 
-void SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned high_percent) {
+bool SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned high_percent) {
+  bool found_some = false;
   for (const auto& partition : partitions_) {
     const uint64_t limit = partition->organisation().limit(), used = partition->organisation().used_frames();
     if (used * 100 <= limit * (100 - low_percent)) continue;
+    found_some = true;
     client.request.wish = Wish::kTrim;
     client.request.count = limit * (100 - high_percent) / 100;
     do {
       delegate_->execute(*partition, client.request);
     } while (client.request.answer == Answer::kMore);
   }
+  return found_some;
 }
 
 // Once under its limit, a partition stays there: whoever takes a frame above it has evicted as many first.

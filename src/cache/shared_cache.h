@@ -50,7 +50,7 @@ class SharedCacheParts final : public SharedCache {
   void discard(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;
   uint32_t frame_limit() const override;
-  void make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
+  bool make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
   Status evict_to_limit(Client& client) override;
   Status flush(Client& client, BlockId first, uint64_t count) override;
   void begin_flush(Client& client, const std::function<BlockRun()>& next, Flushing* flushing) override;

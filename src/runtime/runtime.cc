@@ -85,6 +85,11 @@ front::FlushOptions flush_options(const Options& options) {
           static_cast<unsigned>(options.dirty_percent), options.flush_after_s * kSecondNs};
 }
 
+cache::RoomKeeper::Options room_options(const Options& options) {
+  return {static_cast<unsigned>(options.evictors), static_cast<unsigned>(options.low_percent),
+          static_cast<unsigned>(options.high_percent)};
+}
+
 cache::Options cache_options(const Options& options, uint32_t frames) {
   unsigned cpus = platform::cpu_count();
   bool dedicated = options.delegation == DelegationChoice::kDedicated ||
@@ -191,9 +196,11 @@ Status Runtime::build() {
   auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
-  descriptors_ = std::make_unique<front::Descriptors>(
-      front::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes,
-                       flush_options(options_), plan->index_bytes, heap_->call_mappings()});
+  descriptors_ = std::make_unique<front::Descriptors>(front::FileParts{
+      *cache_, *engine_, *regions_, heap_->mappings(), &interpose::copy_bytes, flush_options(options_),
+      plan->index_bytes, heap_->call_mappings(),
+      // The mapped engine has a keeper of its own.
+      kind_ == Engine::kTranslated ? room_options(options_) : cache::RoomKeeper::Options{.evictors = 0}});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
@@ -234,8 +241,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
                                                             : platform::FaultDelivery::kEvents;
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
-  for_engine.room = {static_cast<unsigned>(options_.evictors), static_cast<unsigned>(options_.low_percent),
-                     static_cast<unsigned>(options_.high_percent)};
+  for_engine.room = room_options(options_);
   for_engine.fatal = &end_on_error;
   auto engine = front::MappedEngine::create(for_engine);
   if (!engine) return engine.status();

@@ -66,7 +66,7 @@ class EvictAtOnce final : public cache::SharedCache {
   }
   void set_frame_limit(uint32_t) override {}
   uint32_t frame_limit() const override { return frame_count(); }
-  void make_room(cache::Client&, unsigned, unsigned) override {}
+  bool make_room(cache::Client&, unsigned, unsigned) override { return false; }
   Status evict_to_limit(cache::Client&) override { return {}; }
   void prefetch(cache::Client&, BlockId, uint64_t) override {}
   void adopt(cache::Client&, BlockId, uint64_t) override {}

@@ -36,6 +36,7 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
+#include "cache/room_keeper.h"
 #include "front/file/dirty_blocks.h"
 #include "front/file/flusher.h"
 #include "heap/mappings.h"
@@ -57,6 +58,8 @@ struct FileParts {
   FlushOptions flush;
   uint64_t index_bytes_max = 0;             // memory for the indexes of dirty blocks of all files
   heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
+  // Room is made ahead of need from the first file on. No evictors: whoever misses makes it, or a keeper of the engine's own.
+  cache::RoomKeeper::Options room{.evictors = 0};
 };
 
 // Which file it is, to the kernel.

@@ -45,6 +45,7 @@ Status BufferedFiles::make_shared_parts() {
   if (!slots) return slots.status();
   auto made = std::make_unique<Shared>(std::move(*slots), parts_, [this] { return list(); });
   if (Status status = made->flusher.start(); !status) return status;
+  if (Status status = parts_.room.evictors > 0 ? made->room.start() : Status::ok(); !status) return status;
   shared_ = std::move(made);
   return {};
 }

@@ -58,10 +58,12 @@ class BufferedFiles {
     Shared(platform::Mapping slots, const FileParts& parts, Flusher::List list)
         : uses(std::move(slots)),
           nodes(uses, parts.index_bytes_max),
-          flusher(parts.flush, parts.cache.frame_count(), std::move(list)) {}
+          flusher(parts.flush, parts.cache.frame_count(), std::move(list)),
+          room(parts.cache, parts.room) {}
     cache::UseSlots uses;
     cache::PageNodes nodes;
     Flusher flusher;
+    cache::RoomKeeper room;
   };
   using Key = FileKey;
   struct Entry {

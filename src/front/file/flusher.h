@@ -30,8 +30,8 @@ class BufferedFile;
 struct FlushOptions {
   enum class By : uint8_t { kDirect, kBackground };
   By by = By::kDirect;
-  unsigned dirty_percent = 80;  // of the cache's blocks, dirty ones of files at most before they are flushed
-  uint64_t after_ns = 0;        // 0: dirty blocks may stay so
+  unsigned dirty_percent = 100;  // of the cache's blocks, dirty ones of files at most before they are flushed
+  uint64_t after_ns = 0;         // 0: dirty blocks may stay so
 };
 
 class Flusher {

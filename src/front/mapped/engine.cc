@@ -91,7 +91,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
   if (!is_signalled())
     if (Status status = start_server(); !status) return status;
-  room_ = std::make_unique<RoomKeeper>(cache, hint_switch_, options_.room);
+  room_ = std::make_unique<cache::RoomKeeper>(cache, options_.room,
+                                              [this] { hint_switch_.look(platform::monotonic_ns()); });
   if (Status status = room_->start(); !status) return status;
   // System calls that had begun before would meet missing pages, which only faults of their own bring in.
   bool at_once = options_.watches_at_once || faults_.scope() != platform::FaultScope::kAll;

@@ -30,12 +30,12 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "cache/room_keeper.h"
 #include "front/mapped/adoption.h"
 #include "front/mapped/fault_server.h"
 #include "front/mapped/hint_switch.h"
 #include "front/mapped/hint_table.h"
 #include "front/mapped/mapped_frames.h"
-#include "front/mapped/room_keeper.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
 #include "region/engine.h"
@@ -52,7 +52,7 @@ struct MappedOptions {
   uint32_t staging_runs_max = 16;
   bool watches_at_once = false;
   FaultServer::Options faults;
-  RoomKeeper::Options room;
+  cache::RoomKeeper::Options room;
   void (*fatal)(const Status&) = nullptr;
 };
 
@@ -150,7 +150,7 @@ class MappedEngine final : public region::Engine {
   // One for each worker. A thread's faults are served with the same one where that is idle, so that its streams are found.
   std::vector<FaultClient> fault_clients_;
   std::unique_ptr<FaultServer> server_;
-  std::unique_ptr<RoomKeeper> room_;
+  std::unique_ptr<cache::RoomKeeper> room_;
   pthread_key_t key_{};
   Atomic<uint32_t> held_windows_{0};
   Atomic<uint32_t> kept_{0};

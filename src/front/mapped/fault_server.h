@@ -6,7 +6,7 @@
 // finds few idle workers is taken in pieces.
 // All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
 // ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
-// Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); RoomKeeper runs it ahead of need.
+// Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
 //
 // Threads: start() and stop() by one. The workers never touch managed memory. Lifetime: stopped before what it uses goes.
 // Invariant: events queued + kPollBatch for each thread that polls <= kQueueMax; a thread polls only where that leaves room for

@@ -1,15 +1,13 @@
-#include "front/mapped/room_keeper.h"
+#include "cache/room_keeper.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
-#include "../cache/cache_fixture.h"
-#include "front/mapped/hint_table.h"
-#include "region/version_switch.h"
+#include "cache_fixture.h"
 
-namespace spw::front {
+namespace spw::cache {
 namespace {
 
 using telemetry::Counter;
@@ -20,20 +18,11 @@ constexpr auto kSomeLooks = std::chrono::milliseconds(60);
 
 class RoomKeeperTest : public testing::Test {
  protected:
-  RoomKeeperTest() {
-    EXPECT_TRUE(HintTable::create(12, kMiB).is_ok());
-    region::VersionSwitch::set(false);
-  }
-  ~RoomKeeperTest() override {
-    if (keeper_) keeper_->stop();
-    region::VersionSwitch::set(false);
-  }
-
   void use(uint64_t blocks) {
     for (uint64_t block = 0; block < blocks; ++block) ASSERT_TRUE(cache_.write(block, block + 1));
   }
-  void keep_room(RoomKeeper::Options options) {
-    keeper_ = std::make_unique<RoomKeeper>(cache_.cache(), hint_switch_, options);
+  void keep_room(RoomKeeper::Options options, std::function<void()> looked = {}) {
+    keeper_ = std::make_unique<RoomKeeper>(cache_.cache(), options, std::move(looked));
     ASSERT_TRUE(keeper_->start());
   }
   uint32_t free_frames() { return cache_.cache().free_frames(); }
@@ -41,9 +30,8 @@ class RoomKeeperTest : public testing::Test {
     while (free_frames() < frames) std::this_thread::yield();
   }
 
-  cache::CacheFixture cache_{cache::small_cache(kFrames)};
-  cache::CounterDelta counted_;
-  HintSwitch hint_switch_;
+  CacheFixture cache_{small_cache(kFrames)};
+  CounterDelta counted_;
   std::unique_ptr<RoomKeeper> keeper_;
 };
 
@@ -88,12 +76,15 @@ TEST_F(RoomKeeperTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
   for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
 }
 
-TEST_F(RoomKeeperTest, has_the_hints_switched_off_when_nobody_asks_for_a_block) {
-  keep_room({.evictors = 0});
-  hint_switch_.note_trip();
-  EXPECT_TRUE(region::VersionSwitch::is_set());
-  while (region::VersionSwitch::is_set()) std::this_thread::yield();
+TEST_F(RoomKeeperTest, one_of_the_threads_tells_of_each_look) {
+  Atomic<int> looks(0);
+  keep_room({.evictors = 2}, [&] { looks.fetch_add_relaxed(1); });
+  while (looks.load_relaxed() < 3) std::this_thread::yield();
+  keeper_->stop();
+  const int in_all = looks.load_relaxed();
+  std::this_thread::sleep_for(kSomeLooks);
+  EXPECT_EQ(looks.load_relaxed(), in_all);
 }
 
 }  // namespace
-}  // namespace spw::front
+}  // namespace spw::cache

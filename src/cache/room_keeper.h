@@ -1,21 +1,22 @@
 // Keeps frames free ahead of need, so that those who miss seldom evict: when fewer than the low watermark are free, evicts
-// until the high watermark is reached. Gives the hints' switch its looks. What is in use above a limit that was lowered goes in
-// any case: whoever lowered it may not have waited for what has to be written first.
+// until the high watermark is reached. What is in use above a limit that was lowered goes in any case: whoever lowered it may not have waited
+// for what has to be written first.
 //
 // The threads act as clients of the cache: the partitions' owners choose the victims, write dirty ones behind and release
 // clean ones in batches. (UMap, section 3: evict managers and evictors; victims are taken in batches that need no waiting.)
-// Threads: start() and stop() by one. Limits: watermarks are percents of the frames; one look every kLookNs.
+// Threads: start() and stop() by one. Limits: watermarks are percents of the frames; one look every kLookNs, and soon after
+// one that found something to do: what it began to write may go then, and who takes frames that fast needs more.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <vector>
 
 #include "cache/cache.h"
-#include "front/mapped/hint_switch.h"
 #include "platform/thread.h"
 
-namespace spw::front {
+namespace spw::cache {
 
 class RoomKeeper {
  public:
@@ -25,8 +26,9 @@ class RoomKeeper {
     unsigned high_percent = 2;
   };
 
-  RoomKeeper(cache::SharedCache& cache, HintSwitch& hint_switch, const Options& options)
-      : cache_(cache), hint_switch_(hint_switch), options_(options) {}
+  // `looked`: called by the first of the threads after each of its looks.
+  RoomKeeper(SharedCache& cache, const Options& options, std::function<void()> looked = {})
+      : cache_(cache), options_(options), looked_(std::move(looked)) {}
   ~RoomKeeper() { stop(); }
 
   Status start();
@@ -34,16 +36,17 @@ class RoomKeeper {
 
  private:
   static constexpr uint64_t kLookNs = 5'000'000;
+  static constexpr uint64_t kSoonNs = 1'000'000;
 
-  void keep(cache::Client& client, bool looks_at_hints);
+  void keep(Client& client, bool is_first);
 
-  cache::SharedCache& cache_;
-  HintSwitch& hint_switch_;
+  SharedCache& cache_;
   const Options options_;
+  const std::function<void()> looked_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<platform::Thread> threads_;
 };
 
-}  // namespace spw::front
+}  // namespace spw::cache
