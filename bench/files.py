@@ -38,7 +38,7 @@ FLUSHES = {f"{name} flush": ("--engine", "translated", "--dirty", "20", "--flush
 FIO_JOBS = pathlib.Path(__file__).parent / "fio"
 MIX_FILES = {"fileserver": 10 * 256, "varmail": 16 * 400}
 # fio itself, and what the library needs beside the cap.
-GROUP_SPARE = 96 * MIB
+GROUP_SPARE = 48 * MIB
 
 
 @dataclasses.dataclass

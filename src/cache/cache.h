@@ -109,6 +109,7 @@ struct Options {
   bool tunes_fills =
       false;  // a miss brings neighbours along where that saves more than it costs (fill_units.h)
   bool huge_frames = true;
+  uint32_t staging_runs = 0;  // of frames that the cache makes by itself (frame_pool/pool_frames.h)
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
   uint32_t reserve_blocks_max = 1024;
   uint64_t reserve_bytes_max = 8 << 20;

@@ -80,7 +80,8 @@ Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options,
                                                          std::unique_ptr<FrameSource> frames) {
   if (Status status = check(options); !status) return status;
   if (!frames) {
-    auto pool = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames);
+    auto pool = PoolFrames::create(options.frame_count, options.block_shift, options.huge_frames,
+                                   options.staging_runs);
     if (!pool) return pool.status();
     frames = std::move(*pool);
   }

@@ -1,4 +1,4 @@
-// How the cap is divided: frames, what comes with each of them, and the mapped engine's staging buffers.
+// How the cap is divided: frames, what comes with each of them, and staging buffers.
 //
 //   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
 //
@@ -18,6 +18,8 @@ inline constexpr uint64_t kTablesPerFrameBytes = 96;
 // Staging takes this share of the cap, within bounds; none of a very small one, and nothing is read ahead then.
 inline constexpr uint64_t kStagingShare = 16;
 inline constexpr uint64_t kStagingRunsMax = 64;
+// Staging of the translated engine, where the options name files to buffer.
+inline constexpr uint64_t kFileStagingShare = 64;
 // The contents of parked blocks (cache/partition/parking.cc): kParkedBytesMax for each partition of 4096 frames or more.
 inline constexpr uint64_t kParkedPlanShare = 256;
 
@@ -28,7 +30,7 @@ inline constexpr uint64_t kIndexFixedBytes = uint64_t{1} << 20;
 struct MemoryPlan {
   uint32_t frames = 0;
   uint64_t index_bytes = kIndexFixedBytes;
-  uint32_t staging_runs = 0;  // mapped engine only
+  uint32_t staging_runs = 0;
 };
 
 // EINVAL, with one line for the user, when the cap does not hold kFramesMin frames.

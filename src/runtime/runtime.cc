@@ -183,8 +183,8 @@ Status Runtime::build() {
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
 
-  Status status =
-      kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan) : build_translated(for_cache);
+  Status status = kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan)
+                                           : build_translated(for_cache, *plan);
   if (!status) return status;
   adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
   regions_->attach(adapter_.get());
@@ -206,12 +206,13 @@ Status Runtime::build() {
   return {};
 }
 
-Status Runtime::build_translated(const cache::Options& for_cache) {
+Status Runtime::build_translated(const cache::Options& for_cache, const MemoryPlan& plan) {
   Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
   if (!space) return space.status();
   managed_space_ = std::move(*space);
   cache::Options with_view = for_cache;
   with_view.no_frame = &front::TranslatedEngine::give_up_view;
+  with_view.staging_runs = plan.staging_runs;
   auto cache = cache::SharedCache::create(with_view, *regions_, &end_on_io_error, nullptr);
   if (!cache) return cache.status();
   cache_ = std::move(*cache);

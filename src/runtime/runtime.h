@@ -78,7 +78,7 @@ class Runtime {
   Runtime(const Options& options, Engine engine) : options_(options), kind_(engine) {}
   Status build();
   Status open_spill_store();
-  Status build_translated(const cache::Options& for_cache);
+  Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
   Status change_memory_limit(uint64_t bytes);
   Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
 

@@ -50,6 +50,35 @@ TEST(PoolFrames, a_failed_fill_does_not_count_as_zeros) {
   for (size_t i = 0; i < 4096; ++i) ASSERT_EQ(data(*pool, 7)[i], std::byte{0});
 }
 
+TEST(PoolFrames, runs_of_small_blocks_are_read_into_staging_and_copied) {
+  auto pool = std::move(*PoolFrames::create(kFrames, kShift, false, 1));
+  using Kind = FrameSource::Staging;
+  using Use = FrameSource::StagingUse;
+  EXPECT_EQ(pool->staging_use(BlockId(1), 1), Use::kNone);
+  EXPECT_EQ(pool->staging_use(BlockId(1), 2), Use::kWanted);
+  std::byte* const staging = pool->take_staging(Kind::kRun);
+  ASSERT_NE(staging, nullptr);
+  EXPECT_EQ(pool->take_staging(Kind::kRun), nullptr) << "there is one";
+  const Resident run[] = {{FrameId(9), BlockId(1)}, {FrameId(3), BlockId(2)}};
+  for (size_t i = 0; i < 2; ++i)
+    std::memset(pool->fill_address(run[i], staging, i), static_cast<int>(i + 1), 4096);
+  pool->install(run, Contents::kFilled, staging, false);
+  for (size_t i = 0; i < 4096; ++i) {
+    ASSERT_EQ(data(*pool, 9)[i], std::byte{1});
+    ASSERT_EQ(data(*pool, 3)[i], std::byte{2});
+  }
+  pool->give_back(Kind::kRun, staging);
+  EXPECT_EQ(pool->take_staging(Kind::kRun), staging);
+  pool->give_back(Kind::kRun, staging);
+}
+
+TEST(PoolFrames, large_blocks_are_read_in_place_and_so_is_everything_without_staging) {
+  using Use = FrameSource::StagingUse;
+  EXPECT_EQ(make_pool(false)->staging_use(BlockId(1), 16), Use::kNone);
+  auto large = std::move(*PoolFrames::create(64, kStagedShiftEnd, false, 4));
+  EXPECT_EQ(large->staging_use(BlockId(1), 4), Use::kNone);
+}
+
 TEST(PoolFrames, memory_comes_with_use) {
   auto pool = make_pool(false);
   EXPECT_EQ(pool->used_pieces(), 0u);

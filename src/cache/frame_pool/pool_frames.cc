@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/units.h"
+#include "cache/partition_map.h"
 #include "platform/time.h"
 
 namespace spw::cache {
@@ -13,8 +14,8 @@ namespace {
 constexpr unsigned kPieceShift = std::countr_zero(kHugePageBytes);
 }  // namespace
 
-Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, unsigned block_shift,
-                                                       bool huge) {
+Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, unsigned block_shift, bool huge,
+                                                       uint32_t staging_runs) {
   uint64_t bytes = static_cast<uint64_t>(frame_count) << block_shift;
   auto file = platform::create_memory_file("spillway-frames", bytes);
   if (!file) return file.status();
@@ -24,29 +25,43 @@ Result<std::unique_ptr<PoolFrames>> PoolFrames::create(uint32_t frame_count, uns
   if (Status status = platform::advise(mapping->data(), bytes, platform::Advice::kDontFork); !status)
     return status;
   return std::unique_ptr<PoolFrames>(
-      new PoolFrames(std::move(*file), std::move(*mapping), frame_count, block_shift, huge));
+      new PoolFrames(std::move(*file), std::move(*mapping), frame_count, block_shift, huge, staging_runs));
 }
 
 PoolFrames::PoolFrames(platform::File file, platform::Mapping mapping, uint32_t frame_count,
-                       unsigned block_shift, bool huge)
+                       unsigned block_shift, bool huge, uint32_t staging_runs)
     : file_(std::move(file)),
       mapping_(std::move(mapping)),
       block_shift_(block_shift),
       huge_(huge),
+      is_staged_(staging_runs > 0 && block_shift < kStagedShiftEnd),
+      staging_(uint64_t{1} << block_shift, uint64_t{run_blocks_max(block_shift)} << block_shift,
+               staging_runs),
       piece_used_(std::make_unique<Atomic<uint8_t>[]>((mapping_.bytes() >> kPieceShift) + 1)),
       frame_used_(std::make_unique<Atomic<uint8_t>[]>(frame_count)) {}
 
-std::byte* PoolFrames::fill_address(Resident resident, std::byte*, size_t) {
+std::byte* PoolFrames::fill_address(Resident resident, std::byte* staging, size_t index) {
+  if (staging) return staging + (index << block_shift_);
   use(resident.frame);
   return address_of(resident.frame);
 }
 
-void PoolFrames::install(std::span<const Resident> run, Contents contents, const std::byte*, bool) {
-  if (contents == Contents::kFilled) return;
+void PoolFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging, bool) {
+  if (contents == Contents::kFilled) return install_staged(run, staging);
   for (const Resident& resident : run) {
     bool zero_already = use(resident.frame);
     if (contents == Contents::kZeros && !zero_already)
       std::memset(address_of(resident.frame), 0, uint64_t{1} << block_shift_);
+  }
+}
+
+void PoolFrames::install_staged(std::span<const Resident> run, const std::byte* staging) {
+  if (!staging) return;  // it was read into its frame
+  const size_t block_bytes = size_t{1} << block_shift_;
+  for (const Resident& resident : run) {
+    use(resident.frame);
+    std::memcpy(address_of(resident.frame), staging, block_bytes);
+    staging += block_bytes;
   }
 }
 

@@ -5,7 +5,7 @@
 // frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells. Where
 // huge pages come slowly (kSlowCollapseNs: a virtual machine whose host has to find the memory first), most pieces
 // stay small: after each slow one the pool waits for twice as many pieces before it tries again.
-// Threads: see FrameSource. Limits: exactly frame_count << block_shift bytes.
+// Threads: see FrameSource. Limits: exactly frame_count << block_shift bytes, and staging_runs runs.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "cache/frame_pool/frame_source.h"
+#include "cache/frame_pool/staging.h"
 #include "platform/file.h"
 #include "platform/memory.h"
 
@@ -22,11 +23,22 @@ namespace spw::cache {
 inline constexpr uint64_t kSlowCollapseNs = 1'000'000;
 inline constexpr uint32_t kCollapsePauseMax = 256;
 
+// Blocks of at least this size are read in place.
+inline constexpr unsigned kStagedShiftEnd = 16;
+
 class PoolFrames final : public FrameSource {
  public:
-  static Result<std::unique_ptr<PoolFrames>> create(uint32_t frame_count, unsigned block_shift, bool huge);
+  // `staging_runs`: so many reads of neighbours at a time go through staging (for small blocks; 0: none).
+  static Result<std::unique_ptr<PoolFrames>> create(uint32_t frame_count, unsigned block_shift, bool huge,
+                                                    uint32_t staging_runs = 0);
 
   Placement placement() const override { return {nullptr, 0, mapping_.data(), nullptr}; }
+  // A request of one piece, from a huge page, and a copy take less than one of many small pieces.
+  StagingUse staging_use(BlockId, uint64_t count) const override {
+    return count > 1 && is_staged_ ? StagingUse::kWanted : StagingUse::kNone;
+  }
+  std::byte* take_staging(Staging kind) override { return staging_.take(kind); }
+  void give_back(Staging kind, std::byte* buffer) override { staging_.give_back(kind, buffer); }
   std::byte* fill_address(Resident resident, std::byte* staging, size_t index) override;
   void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                bool writable) override;
@@ -42,11 +54,12 @@ class PoolFrames final : public FrameSource {
 
  private:
   PoolFrames(platform::File file, platform::Mapping mapping, uint32_t frame_count, unsigned block_shift,
-             bool huge);
+             bool huge, uint32_t staging_runs);
 
   std::byte* address_of(FrameId frame) const {
     return mapping_.data() + (static_cast<uint64_t>(frame.value) << block_shift_);
   }
+  void install_staged(std::span<const Resident> run, const std::byte* staging);
   // Notes that the frame is in use; true the first time, when its memory is still zero.
   bool use(FrameId frame);
   void use_piece(uint64_t piece, FrameId frame);
@@ -56,6 +69,8 @@ class PoolFrames final : public FrameSource {
   platform::Mapping mapping_;
   const unsigned block_shift_;
   const bool huge_;
+  const bool is_staged_;
+  StagingBuffers staging_;
   std::unique_ptr<Atomic<uint8_t>[]> piece_used_;
   std::unique_ptr<Atomic<uint8_t>[]> frame_used_;
   Atomic<uint32_t> used_pieces_;

@@ -16,10 +16,10 @@
 #pragma once
 
 #include "cache/frame_pool/frame_source.h"
+#include "cache/frame_pool/staging.h"
 #include "cache/partition_map.h"
 #include "front/mapped/block_pool.h"
 #include "front/mapped/hint_table.h"
-#include "front/mapped/staging.h"
 #include "platform/userfault.h"
 
 namespace spw::front {
@@ -84,7 +84,7 @@ class MappedFrames final : public cache::FrameSource {
   const platform::UserFault& faults_;
   HintTable& hints_;
   const MappedFramesOptions options_;
-  front::Staging staging_;
+  cache::StagingBuffers staging_;
   platform::Mapping zeros_;  // a run's length
   std::unique_ptr<BlockPool> pool_;
   platform::RangeReleaser releaser_;

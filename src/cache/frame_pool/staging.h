@@ -1,4 +1,4 @@
-// Staging buffers: where the contents of blocks are read to before they are installed at their own address. Those of runs lie in
+// Staging buffers: where the contents of blocks are read to before they are installed in their place. Those of runs lie in
 // huge pages where the kernel has them.
 //
 // Invariant: run buffers in use, those that are cut into pieces included, <= runs_max. Threads: any. Lifetime: outlives every buffer it handed out.
@@ -12,13 +12,13 @@
 #include "cache/frame_pool/frame_source.h"
 #include "platform/memory.h"
 
-namespace spw::front {
+namespace spw::cache {
 
-class Staging {
+class StagingBuffers {
  public:
-  using Kind = cache::FrameSource::Staging;
+  using Kind = FrameSource::Staging;
 
-  Staging(uint64_t block_bytes, uint64_t run_bytes, uint32_t runs_max)
+  StagingBuffers(uint64_t block_bytes, uint64_t run_bytes, uint32_t runs_max)
       : bytes_{block_bytes, run_bytes}, left_{UINT32_MAX, runs_max}, cut_left_(runs_max / kCutShare) {}
 
   // nullptr: all are in use, or there is no memory.
@@ -45,4 +45,4 @@ class Staging {
   std::vector<platform::Mapping> memory_;
 };
 
-}  // namespace spw::front
+}  // namespace spw::cache

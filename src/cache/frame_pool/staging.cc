@@ -1,19 +1,19 @@
-#include "front/mapped/staging.h"
+#include "cache/frame_pool/staging.h"
 
 #include <algorithm>
 
 #include "base/in_runtime.h"
 #include "base/units.h"
 
-namespace spw::front {
+namespace spw::cache {
 
-std::byte* Staging::take(Kind kind) {
+std::byte* StagingBuffers::take(Kind kind) {
   InRuntime guard;
   std::lock_guard lock(mutex_);
   return take_locked(kind);
 }
 
-std::byte* Staging::take_locked(Kind kind) {
+std::byte* StagingBuffers::take_locked(Kind kind) {
   const size_t k = index(kind);
   if (!idle_[k].empty()) {
     std::byte* buffer = idle_[k].back();
@@ -26,13 +26,13 @@ std::byte* Staging::take_locked(Kind kind) {
 }
 
 // As many as lie in one huge page: a device takes memory that lies together in fewer pieces, and faster for it.
-std::byte* Staging::make_runs() {
+std::byte* StagingBuffers::make_runs() {
   constexpr auto k = static_cast<size_t>(Kind::kRun);
   const uint64_t together = std::clamp<uint64_t>(kHugePageBytes / bytes_[k], 1, left_[k]);
   return make(together * bytes_[k], kHugePageBytes, together, k);
 }
 
-std::byte* Staging::cut_run() {
+std::byte* StagingBuffers::cut_run() {
   std::byte* const run = cut_left_ > 0 ? take_locked(Kind::kRun) : nullptr;
   if (!run) return nullptr;
   --cut_left_;
@@ -42,7 +42,7 @@ std::byte* Staging::cut_run() {
   return run;
 }
 
-std::byte* Staging::make(uint64_t bytes, uint64_t alignment_bytes, uint64_t count, size_t k) {
+std::byte* StagingBuffers::make(uint64_t bytes, uint64_t alignment_bytes, uint64_t count, size_t k) {
   auto made = platform::map_anonymous(bytes, alignment_bytes);
   if (!made) return nullptr;
   // Without any it is memory all the same.
@@ -53,17 +53,17 @@ std::byte* Staging::make(uint64_t bytes, uint64_t alignment_bytes, uint64_t coun
   return memory_.back().data();
 }
 
-void Staging::give_back(Kind kind, std::byte* buffer) {
+void StagingBuffers::give_back(Kind kind, std::byte* buffer) {
   InRuntime guard;
   std::lock_guard lock(mutex_);
   idle_[index(kind)].push_back(buffer);
 }
 
-uint64_t Staging::mapped_bytes() const {
+uint64_t StagingBuffers::mapped_bytes() const {
   std::lock_guard lock(mutex_);
   uint64_t sum = 0;
   for (const platform::Mapping& mapping : memory_) sum += mapping.bytes();
   return sum;
 }
 
-}  // namespace spw::front
+}  // namespace spw::cache
