@@ -24,6 +24,7 @@ import tempfile
 
 from harness import cgroup, command, fio
 from harness.programs import Programs
+from harness.reads import drop_page_cache
 from harness.report import Report, Row
 
 MIB = 1 << 20
@@ -46,11 +47,19 @@ class Bench(Report):
     programs: Programs = None
 
 
+def _settle(bench: Bench) -> None:
+    """What the last turn has left to be written, or in the kernel's cache, is not to be the next one's burden."""
+    os.sync()
+    for file in bench.programs.store.glob("*.dat"):
+        drop_page_cache(file)
+
+
 def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] | None = None) -> float:
     """Transfers a second of all jobs of an fio command. `kind`: one of OURS or FLUSHES, direct I/O, the kernel."""
     if kind in OURS | FLUSHES:
         words = [str(bench.programs.build / "bin" / "spillway"), "run", *(OURS | FLUSHES)[kind], "--memory", str(MEMORY), "--store", str(bench.programs.store),
                  "--buffer", "*.dat", "--", *words]
+    _settle(bench)
     with cgroup.memory_group(MEMORY + GROUP_SPARE) if bench.programs.grouped else contextlib.nullcontext() as group:
         run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S, preexec_fn=group.enter if group else None,
                              env=os.environ | (environment or {}))

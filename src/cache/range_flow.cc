@@ -114,12 +114,14 @@ bool SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned 
   for (const auto& partition : partitions_) {
     const uint64_t limit = partition->organisation().limit(), used = partition->organisation().used_frames();
     if (used * 100 <= limit * (100 - low_percent)) continue;
-    found_some = true;
     client.request.wish = Wish::kTrim;
     client.request.count = limit * (100 - high_percent) / 100;
     do {
       delegate_->execute(*partition, client.request);
     } while (client.request.answer == Answer::kMore);
+    const bool nothing_moves = client.request.answer == Answer::kBlocked && client.request.queue == nullptr &&
+                               !client.request.has_progressed;
+    if (!nothing_moves) found_some = true;
   }
   return found_some;
 }

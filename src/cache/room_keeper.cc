@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "cache/client_thread.h"
+#include "platform/time.h"
 
 namespace spw::cache {
 
@@ -29,11 +30,16 @@ void RoomKeeper::keep(Client& client, bool is_first) {
   const bool ahead = options_.evictors > 0;
   const unsigned low_percent = ahead ? options_.low_percent : 0;
   const unsigned high_percent = ahead ? options_.high_percent : 0;
+  uint64_t told_ns = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
     const bool found_some = cache_.make_room(client, low_percent, high_percent);
-    if (is_first && looked_) looked_();
+    if (const uint64_t now_ns = platform::monotonic_ns();
+        is_first && looked_ && now_ns - told_ns >= kLookNs) {
+      told_ns = now_ns;
+      looked_();
+    }
     lock.lock();
     wake_.wait_for(lock, std::chrono::nanoseconds(found_some ? kSoonNs : kLookNs),
                    [this] { return stopping_; });

@@ -26,7 +26,7 @@ class RoomKeeper {
     unsigned high_percent = 2;
   };
 
-  // `looked`: called by the first of the threads after each of its looks.
+  // `looked`: called by the first of the threads after a look, every kLookNs.
   RoomKeeper(SharedCache& cache, const Options& options, std::function<void()> looked = {})
       : cache_(cache), options_(options), looked_(std::move(looked)) {}
   ~RoomKeeper() { stop(); }

@@ -170,4 +170,6 @@ int64_t sync_all(int fd) {
   return ::fsync(fd) < 0 ? -errno : 0;
 }
 
+void forget_cached(int fd) { (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
+
 }  // namespace spw::platform

@@ -15,7 +15,7 @@ namespace spw::runtime {
 
 inline constexpr uint64_t kFixedBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kTablesPerFrameBytes = 96;
-// Staging takes this share of the cap, within bounds; none of a very small one, and nothing is read ahead then.
+// Staging takes this share of the cap, within bounds; none of a very small one, and the mapped engine reads nothing ahead then.
 inline constexpr uint64_t kStagingShare = 16;
 inline constexpr uint64_t kStagingRunsMax = 64;
 // Staging of the translated engine, where the options name files to buffer.

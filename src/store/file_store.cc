@@ -10,6 +10,9 @@ namespace spw::store {
 
 namespace {
 
+// What is cached of a smaller file may well be read by way of the kernel again, and matters little.
+constexpr uint64_t kForgottenBytesMin = uint64_t{1} << 20;
+
 // Gives a new spill file its size: as much of `wanted` as the filesystem and RLIMIT_FSIZE have room for in one file.
 Result<uint64_t> make_as_long(const platform::File& file, uint64_t wanted) {
   constexpr uint64_t kSmallestUseful = kMaxBlockBytes;
@@ -104,6 +107,8 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
   target_.spill = spill;
   target_.faults = options.faults;
+  // Each direct write would look for its pages among those that the kernel has cached, and io_uring would leave it to a thread.
+  if (direct_ && !spill && size_bytes >= kForgottenBytesMin) platform::forget_cached(buffered_.fd());
   has_fixed_size_ = options.has_fixed_size;
   if (options.grows) {
     growth_ = take_growth(size_bytes);

@@ -8,7 +8,7 @@
 // Threads: a Store may be used by any number of threads. An IoQueue is used by one thread at a time (the
 // caller serialises), except that wait() may run in one thread while another submits, and kick() in any (see IoQueue).
 // Lifetime: queues are destroyed before their store, with nothing in flight. A request and its buffers belong
-// to the queue from submit() until its completion is reaped.
+// to the queue from submit() or enqueue() until its completion is reaped.
 // Limits: kSegmentsMax segments a request, queue depth as opened; a request's offset, and every segment's
 // address and length, are multiples of alignment_bytes(), or it fails with EINVAL.
 // Ends: a request begins before size_bytes() and ends less than kMaxBlockBytes behind it, or it fails with
@@ -64,8 +64,8 @@ class IoQueue {
     kick();
     return taken;
   }
-  // The same in two steps, since to start requests takes a while: those that enqueue() took are under way after the next kick() or
-  // wait() at the latest. Any thread may kick, beside everything else.
+  // The same in two steps, since to start requests takes a while: those that enqueue() took are under way after the next kick(), or
+  // wait() that sleeps, at the latest. Any thread may kick, beside everything else.
   virtual size_t enqueue(std::span<Request* const> requests) = 0;
   virtual void kick() = 0;
   // Takes up to out.size() completions that are there already; never blocks.

@@ -2,14 +2,17 @@
 import collections
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import time
 
-from kit import SMALL, Kit, expect, start
+from kit import HERE, SMALL, Kit, expect, start
 
-SLOW = ("killed_thousands_of_times_a_process_loses_nothing_synced",)
+SLOW = ("killed_thousands_of_times_a_process_loses_nothing_synced", "killed_thousands_of_times_a_striped_file_loses_nothing_synced")
 RECORD_BYTES = 700
+HEADERS = f"-I{HERE.parents[1] / 'include'}"
+CHUNK_BYTES, MEMBERS = 64 << 10, 3
 
 
 def _check(journal: str, found: bytes) -> tuple[int, int]:
@@ -35,30 +38,44 @@ def _check(journal: str, found: bytes) -> tuple[int, int]:
     return len(confirmed), journal.count("done")
 
 
-def _round(kit: Kit, seed: int) -> int:
-    file = kit.place / "killed.dat"
-    file.unlink(missing_ok=True)
-    program = kit.compile("killed.cc", "-O2")
+def _contents(members: list[pathlib.Path]) -> bytes:
+    """Of a striped file, or of one that is whole; what a member does not have of it is zeros."""
+    parts = [member.read_bytes() if member.exists() else b"" for member in members]
+    if len(parts) == 1:
+        return parts[0]
+    rows = -(-max(len(part) for part in parts) // CHUNK_BYTES)
+    chunks = (part[row * CHUNK_BYTES:(row + 1) * CHUNK_BYTES] for row in range(rows) for part in parts)
+    return b"".join(chunk.ljust(CHUNK_BYTES, b"\0") for chunk in chunks)
+
+
+def _round(kit: Kit, seed: int, members_count: int) -> int:
+    members = [kit.place / f"killed{i}.dat" for i in range(members_count)]
+    for member in members:
+        member.unlink(missing_ok=True)
+    name = str(members[0]) if members_count == 1 else f"striped:chunk={CHUNK_BYTES >> 10}K," + ",".join(map(str, members))
+    program = kit.compile("killed.cc", "-O2", HEADERS)
     dice = random.Random(seed)
     records = dice.choice((64, 2_000, 40_000))  # within a few blocks, in memory, three times the memory
-    flush = {"SPILLWAY_FLUSH": dice.choice(("direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50"))}
-    with start(kit, program, str(file), str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"}) as process:
+    flush = {"SPILLWAY_FLUSH": dice.choice(("direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
+    with start(kit, program, name, str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"}) as process:
         os.set_blocking(process.stdout.fileno(), True)
         first = process.stdout.readline()  # it has started
         time.sleep(dice.random() ** 2 * 0.3)
         os.killpg(process.pid, signal.SIGKILL)
         journal = first + process.stdout.read()
+        process.wait()
     if not journal.endswith("\n"):
         journal = journal[:journal.rfind("\n") + 1]
-    return _check(journal, file.read_bytes() if file.exists() else b"")[1]
+    expect(process.returncode == -signal.SIGKILL, f"it ended by itself, exit code {process.returncode}")
+    return _check(journal, _contents(members))[1]
 
 
-def _rounds(kit: Kit, count: int) -> None:
+def _rounds(kit: Kit, count: int, members: int = 1) -> None:
     seed = random.randrange(1 << 30)
     done = 0
     for i in range(count):
         try:
-            done += _round(kit, seed + i)
+            done += _round(kit, seed + i, members)
         except Exception as wrong:
             raise type(wrong)(f"seed {seed + i}: {wrong}") from None
     expect(done > count, f"only {done} transactions in {count} rounds")
@@ -70,6 +87,14 @@ def killed_at_random_a_process_loses_nothing_synced(kit: Kit) -> None:
 
 def killed_thousands_of_times_a_process_loses_nothing_synced(kit: Kit) -> None:
     _rounds(kit, 3000)
+
+
+def killed_at_random_a_striped_file_loses_nothing_synced(kit: Kit) -> None:
+    _rounds(kit, 15, MEMBERS)
+
+
+def killed_thousands_of_times_a_striped_file_loses_nothing_synced(kit: Kit) -> None:
+    _rounds(kit, 3000, MEMBERS)
 
 
 @contextlib.contextmanager

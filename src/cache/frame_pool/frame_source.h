@@ -5,7 +5,7 @@
 // Life of a frame: [fill_address -> (contents arrive there)] -> install -> pinned data at placement() ->
 //   [begin_writeback -> end_writeback]* -> release. fill_address only when contents are read from a store; a fill that
 //   fails ends in release without an install.
-// Staging: a source whose frames cannot be read into in place hands out buffers; contents are read into one and
+// Staging: a source whose frames cannot be read into in place, or not as fast, hands out buffers; contents are read into one and
 //   installed from there. A client that fills owns one for a block, an asynchronous read one for a run of blocks.
 // Threads: fill_address and install are called by the one thread that fills the frames, take_staging and give_back by any;
 //   the others by the owner of the frame's partition. Different frames: at the same time.

@@ -184,7 +184,8 @@ uint32_t Partition::evict(uint32_t wanted, uint32_t starts_max) {
 
 // In steps, so that misses are served in between. kBlocked: not all that should go can go before something has finished.
 void Partition::serve_trim(Request& request) {
-  const uint32_t used = organisation_->used_frames(), batch = organisation_->evict_batch();
+  const uint32_t used = organisation_->used_frames();
+  const uint32_t batch = std::max<uint32_t>(organisation_->evict_batch(), kGroupBlocks);
   const auto target = static_cast<uint32_t>(request.count);
   const uint32_t wanted = used > target ? std::min(used - target, batch) : 0;
   const uint32_t evicted = wanted > 0 ? evict(wanted, kTrimStartsMax) : 0;

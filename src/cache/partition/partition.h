@@ -23,7 +23,7 @@ namespace spw::cache {
 
 // Blocks that were read ahead for streams and not used yet are at most this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
-// Whoever makes room holds the baton meanwhile, and a write takes microseconds to begin.
+// Whoever makes room holds the baton meanwhile, and to choose a block and prepare its write takes a microsecond.
 inline constexpr uint32_t kTrimStartsMax = 16;
 // Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;

@@ -42,7 +42,7 @@ struct IoOp {
   BlockId first;
   FrameId frames[kGroupBlocks];
   Request* answer_when_done = nullptr;  // kFill: whose demand it is
-  std::byte* staging = nullptr;         // of a fill, where the frame source needs it
+  std::byte* staging = nullptr;         // of a fill, where the frame source needs or wants it
   FrameSource::Staging staging_kind = FrameSource::Staging::kRun;
   bool uses_seen = true;           // kAhead: the first use of each block will be noticed
   bool is_unit = false;            // kAhead: nobody waits for its first use to go on reading

@@ -44,8 +44,9 @@ Status BufferedFiles::make_shared_parts() {
   auto slots = cache::UseSlots::map_memory();
   if (!slots) return slots.status();
   auto made = std::make_unique<Shared>(std::move(*slots), parts_, [this] { return list(); });
-  if (Status status = made->flusher.start(); !status) return status;
   if (Status status = parts_.room.evictors > 0 ? made->room.start() : Status::ok(); !status) return status;
+  if (Status status = made->flusher.start(); !status)
+    return status;  // the last: it may want the lock that is held here
   shared_ = std::move(made);
   return {};
 }

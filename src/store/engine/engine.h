@@ -38,7 +38,7 @@ struct RawResult {
 class Engine {
  public:
   virtual ~Engine() = default;
-  // Takes the steps, which are under way after the next kick() or wait() at the latest. Never refuses: one that cannot be started yields
+  // Takes the steps, which are under way after the next kick(), or wait() that sleeps, at the latest. Never refuses: one that cannot be started yields
   // its errno as a result.
   virtual void issue(std::span<const RawIo> ios) = 0;
   virtual void kick() {}

@@ -90,9 +90,9 @@ void UringEngine::submit() {
       refusals_ = 0;
       continue;
     }
-    // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in the ring.
+    // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in the ring. Who waits has not known that it must not for long.
     SPW_CHECK(++refusals_ < kRefusalsMax);
-    unsubmitted_.store_relaxed(true);
+    if (!unsubmitted_.exchange_relaxed(true)) wake_.wake();
     return;
   }
   unsubmitted_.store_relaxed(false);

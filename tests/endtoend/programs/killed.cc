@@ -1,10 +1,12 @@
 // Writes to a buffered file and syncs it until it is killed; what it says on standard output is the journal of what must be found then.
+// A striped file ("striped:...") by Spillway's own functions, any other one by POSIX's.
 //
 //     killed FILE SEED RECORDS
 //
 // A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written, "done V" after fsync. Some
 // transactions make the file longer, some write with O_DSYNC instead.
 #include <fcntl.h>
+#include <spillway/spillway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,19 @@ namespace {
 
 constexpr unsigned kRecordBytes = 700, kOfTransaction = 6;
 
+bool is_striped = false;
+
+int open_file(const char* name, int flags) {
+  return is_striped ? spw_open(name, flags, 0600) : open(name, flags, 0600);
+}
+int64_t write_at(int fd, const void* from, size_t bytes, off_t offset) {
+  return is_striped ? spw_pwrite(fd, from, bytes, offset) : pwrite(fd, from, bytes, offset);
+}
+int sync_file(int fd, bool whole) {
+  if (is_striped) return whole ? spw_fsync(fd) : spw_fdatasync(fd);
+  return whole ? fsync(fd) : fdatasync(fd);
+}
+
 void say(const char* text, int bytes) {
   if (write(1, text, static_cast<size_t>(bytes)) != bytes) _exit(1);
 }
@@ -23,8 +38,7 @@ void say(const char* text, int bytes) {
 void write_record(int fd, unsigned record, unsigned version) {
   char text[kRecordBytes];
   memset(text, static_cast<int>(1 + version % 255), sizeof text);
-  if (pwrite(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) !=
-      static_cast<ssize_t>(sizeof text))
+  if (write_at(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) != int64_t{sizeof text})
     _exit(2);
 }
 
@@ -33,7 +47,10 @@ void write_record(int fd, unsigned record, unsigned version) {
 int main(int, char** arguments) {
   std::mt19937 random(static_cast<unsigned>(atoi(arguments[2])));
   const auto records_max = static_cast<unsigned>(atoi(arguments[3]));
-  const int fd = open(arguments[1], O_RDWR | O_CREAT, 0600), synced = open(arguments[1], O_WRONLY | O_DSYNC);
+  is_striped = strncmp(arguments[1], "striped:", strlen("striped:")) == 0;
+  const int fd = open_file(arguments[1], O_RDWR | O_CREAT),
+            synced = open_file(arguments[1], O_WRONLY | O_DSYNC);
+  if (fd < 0 || synced < 0) _exit(4);
   unsigned records = 16;
   for (unsigned version = 1;; ++version) {
     if (records < records_max && random() % 4 == 0) records += random() % 512;
@@ -48,7 +65,7 @@ int main(int, char** arguments) {
     say(line, bytes);
     const bool by_itself = random() % 4 == 0;
     for (unsigned record : chosen) write_record(by_itself ? synced : fd, record, version);
-    if (!by_itself && (random() % 2 == 0 ? fsync(fd) : fdatasync(fd)) != 0) _exit(3);
+    if (!by_itself && sync_file(fd, random() % 2 == 0) != 0) _exit(3);
     say(line, snprintf(line, sizeof line, "done %u\n", version));
   }
 }
