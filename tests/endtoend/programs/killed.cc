@@ -1,10 +1,12 @@
 // Writes to a buffered file and syncs it until it is killed; what it says on standard output is the journal of what must be found then.
-// A striped file ("striped:...") by Spillway's own functions, any other one by POSIX's.
+// A striped file ("striped:...") by Spillway's own functions, which are looked up, since a program that was not recompiled has them
+// from a library that is loaded into it; any other one by POSIX's.
 //
 //     killed FILE SEED RECORDS
 //
 // A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written, "done V" after fsync. Some
 // transactions make the file longer, some write with O_DSYNC instead.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <spillway/spillway.h>
 #include <stdio.h>
@@ -20,15 +22,28 @@ constexpr unsigned kRecordBytes = 700, kOfTransaction = 6;
 
 bool is_striped = false;
 
+template <class Function>
+Function* spillways(const char* name) {
+  auto* found = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  if (!found) _exit(5);
+  return found;
+}
+
 int open_file(const char* name, int flags) {
-  return is_striped ? spw_open(name, flags, 0600) : open(name, flags, 0600);
+  static auto* const striped = is_striped ? spillways<decltype(spw_open)>("spw_open") : nullptr;
+  return striped ? striped(name, flags, 0600) : open(name, flags, 0600);
 }
 int64_t write_at(int fd, const void* from, size_t bytes, off_t offset) {
-  return is_striped ? spw_pwrite(fd, from, bytes, offset) : pwrite(fd, from, bytes, offset);
+  static auto* const striped = is_striped ? spillways<decltype(spw_pwrite)>("spw_pwrite") : nullptr;
+  return striped ? striped(fd, from, bytes, offset) : pwrite(fd, from, bytes, offset);
 }
-int sync_file(int fd, bool whole) {
-  if (is_striped) return whole ? spw_fsync(fd) : spw_fdatasync(fd);
-  return whole ? fsync(fd) : fdatasync(fd);
+int sync_file(int fd) {
+  static auto* const striped = is_striped ? spillways<decltype(spw_fsync)>("spw_fsync") : nullptr;
+  return striped ? striped(fd) : fsync(fd);
+}
+int sync_data(int fd) {
+  static auto* const striped = is_striped ? spillways<decltype(spw_fdatasync)>("spw_fdatasync") : nullptr;
+  return striped ? striped(fd) : fdatasync(fd);
 }
 
 void say(const char* text, int bytes) {
@@ -65,7 +80,7 @@ int main(int, char** arguments) {
     say(line, bytes);
     const bool by_itself = random() % 4 == 0;
     for (unsigned record : chosen) write_record(by_itself ? synced : fd, record, version);
-    if (!by_itself && sync_file(fd, random() % 2 == 0) != 0) _exit(3);
+    if (!by_itself && (random() % 2 == 0 ? sync_file(fd) : sync_data(fd)) != 0) _exit(3);
     say(line, snprintf(line, sizeof line, "done %u\n", version));
   }
 }
