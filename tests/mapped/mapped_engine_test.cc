@@ -291,6 +291,12 @@ TEST_F(MappedEngineTest, misses_switch_hints_on_when_memory_is_short) {
   EXPECT_TRUE(region::VersionSwitch::is_set());
 }
 
+TEST_F(MappedEngineTest, hints_are_switched_off_when_nobody_asks_for_a_block) {
+  push_out(add(32 * kMiB), 0);
+  EXPECT_TRUE(region::VersionSwitch::is_set());
+  while (region::VersionSwitch::is_set()) std::this_thread::yield();  // by the engine's keeper of room
+}
+
 // A walk that stops leaves parked blocks behind, for which nobody will ask.
 TEST_F(MappedEngineTest, parked_blocks_go_where_nothing_else_can) {
   std::byte* base = add(32 * kMiB);

@@ -6,10 +6,8 @@
 
 namespace spw::store {
 
-AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth) {
-  issued_.reserve(depth);
-  starting_.reserve(depth);
-  done_.reserve(depth);
+AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth), issued_(depth), done_(depth) {
+  batch_.reserve(depth);
 }
 
 Result<std::unique_ptr<Engine>> AioEngine::create(size_t depth) {
@@ -29,67 +27,49 @@ AioEngine::~AioEngine() {
   if (context_) io_destroy(context_);
 }
 
+void AioEngine::put_done(RawResult result) {
+  done_.put(result);
+  completed_.wake();
+}
+
 void AioEngine::issue(std::span<const RawIo> ios) {
-  bool any_done = false;
-  {
-    std::lock_guard lock(mutex_);
-    for (const RawIo& io : ios) {
-      if (io.op == Op::kDiscard || io.op == Op::kSync) {
-        done_.push_back({io.slot, run_io(io)});
-        any_done = true;
-        continue;
-      }
-      iocb& control = controls_[io.slot];
-      auto offset = static_cast<long long>(io.offset_bytes);
-      auto count = static_cast<int>(io.segment_count);
-      if (io.op == Op::kRead) io_prep_preadv(&control, io.fd, io.segments, count, offset);
-      if (io.op == Op::kWrite) io_prep_pwritev(&control, io.fd, io.segments, count, offset);
-      io_set_eventfd(&control, completed_.fd());
-      issued_.push_back(&control);
+  batch_.clear();
+  for (const RawIo& io : ios) {
+    if (io.op == Op::kDiscard || io.op == Op::kSync) {
+      put_done({io.slot, run_io(io)});
+      continue;
     }
+    iocb& control = controls_[io.slot];
+    auto offset = static_cast<long long>(io.offset_bytes);
+    auto count = static_cast<int>(io.segment_count);
+    if (io.op == Op::kRead) io_prep_preadv(&control, io.fd, io.segments, count, offset);
+    if (io.op == Op::kWrite) io_prep_pwritev(&control, io.fd, io.segments, count, offset);
+    io_set_eventfd(&control, completed_.fd());
+    batch_.push_back(&control);
   }
-  has_issued_.store_release(true);
-  if (any_done) completed_.wake();
+  issued_.add(batch_);
 }
 
 void AioEngine::kick() {
-  if (has_issued_.load_acquire()) turn_.take([this] { start(); });
+  if (issued_.has_some()) issued_.kick([this](std::span<iocb*> controls) { start(controls); });
 }
 
 // io_submit stops at the first control block it cannot take and tells why only when that is the first one.
-void AioEngine::start() {
-  has_issued_.store_relaxed(false);
-  {
-    std::lock_guard lock(mutex_);
-    starting_.swap(issued_);
-  }
-  for (std::span<iocb*> left = starting_; !left.empty();) {
-    int result = io_submit(context_, static_cast<long>(left.size()), left.data());
+void AioEngine::start(std::span<iocb*> controls) {
+  while (!controls.empty()) {
+    int result = io_submit(context_, static_cast<long>(controls.size()), controls.data());
     if (result == -EINTR) continue;
     if (result <= 0) {
-      {
-        std::lock_guard lock(mutex_);
-        done_.push_back({static_cast<uint32_t>(left[0] - controls_.data()), result == 0 ? -EAGAIN : result});
-      }
-      completed_.wake();
+      put_done({static_cast<uint32_t>(controls[0] - controls_.data()), result == 0 ? -EAGAIN : result});
       result = 1;
     }
-    left = left.subspan(static_cast<size_t>(result));
+    controls = controls.subspan(static_cast<size_t>(result));
   }
-  starting_.clear();
-}
-
-size_t AioEngine::take_done(std::span<RawResult> out) {
-  std::lock_guard lock(mutex_);
-  const size_t taken = std::min(out.size(), done_.size());
-  std::copy_n(done_.end() - static_cast<ptrdiff_t>(taken), taken, out.begin());
-  done_.resize(done_.size() - taken);
-  return taken;
 }
 
 size_t AioEngine::harvest(std::span<RawResult> out) {
   completed_.clear();
-  size_t taken = take_done(out);
+  size_t taken = done_.take(out);
   timespec at_once{};
   int count;
   do {

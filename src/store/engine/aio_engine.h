@@ -3,18 +3,18 @@
 //
 // Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion;
 //   harvest() clears it *before* it takes results, and signals it again when it may have left some.
-// Threads: issue() and harvest() by one thread at a time; wait() kicks and polls, beside them. Kickers take turns (kick_turn.h).
+// Threads: issue() and harvest() by one thread at a time; wait() kicks and polls, beside them. Kickers take turns (issued_steps.h).
 // Limits: the kernel's fs.aio-max-nr, over all processes.
 #pragma once
 
 #include <libaio.h>
 
-#include <mutex>
 #include <vector>
 
 #include "platform/wake_fd.h"
 #include "store/engine/engine.h"
-#include "store/engine/kick_turn.h"
+#include "store/engine/issued_steps.h"
+#include "store/engine/mailbox.h"
 
 namespace spw::store {
 
@@ -31,20 +31,17 @@ class AioEngine final : public Engine {
 
  private:
   explicit AioEngine(size_t depth);
-  void start();
-  size_t take_done(std::span<RawResult> out);
+  void start(std::span<iocb*> controls);
+  void put_done(RawResult result);
 
   io_context_t context_ = nullptr;
   platform::WakeFd completed_;
   platform::WakeFd wake_;
   std::vector<iocb> controls_;    // by slot
+  std::vector<iocb*> batch_;      // of one issue()
   std::vector<io_event> events_;  // of one harvest()
-  std::mutex mutex_;              // of the next two
-  std::vector<iocb*> issued_;     // not started yet
-  std::vector<RawResult> done_;   // of steps done at once, or refused; not harvested yet
-  Atomic<bool> has_issued_{false};
-  KickTurn turn_;
-  std::vector<iocb*> starting_;  // the kicker's
+  IssuedSteps<iocb*> issued_;
+  Mailbox done_;  // of steps done at once, or refused
 };
 
 }  // namespace spw::store

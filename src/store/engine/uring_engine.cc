@@ -35,11 +35,6 @@ void prepare(io_uring_sqe* sqe, const RawIo& io) {
 
 }  // namespace
 
-UringEngine::UringEngine(size_t depth) {
-  issued_.reserve(depth);
-  starting_.reserve(depth);
-}
-
 Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
   std::unique_ptr<UringEngine> engine(new UringEngine(depth));
   auto wake = platform::WakeFd::create();
@@ -55,30 +50,19 @@ UringEngine::~UringEngine() {
   if (ring_is_open_) io_uring_queue_exit(&ring_);
 }
 
-void UringEngine::issue(std::span<const RawIo> ios) {
-  {
-    std::lock_guard lock(issued_mutex_);
-    issued_.insert(issued_.end(), ios.begin(), ios.end());
-  }
-  has_issued_.store_release(true);
-}
+void UringEngine::issue(std::span<const RawIo> ios) { issued_.add(ios); }
 
 void UringEngine::kick() {
-  if (has_issued_.load_acquire() || unsubmitted_.load_relaxed()) turn_.take([this] { start(); });
+  if (issued_.has_some() || unsubmitted_.load_relaxed())
+    issued_.kick([this](std::span<const RawIo> ios) { start(ios); });
 }
 
-void UringEngine::start() {
-  has_issued_.store_relaxed(false);
-  {
-    std::lock_guard lock(issued_mutex_);
-    starting_.swap(issued_);
-  }
-  for (const RawIo& io : starting_) {
+void UringEngine::start(std::span<const RawIo> ios) {
+  for (const RawIo& io : ios) {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     SPW_CHECK(sqe != nullptr);  // the queue keeps to its depth
     prepare(sqe, io);
   }
-  starting_.clear();
   submit();
 }
 
