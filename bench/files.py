@@ -9,7 +9,8 @@
 
 Spillway twice: by the translated engine, which for an unmodified program means that its files are all there is in managed space, and by the mapped
 one, which manages its memory as well. Every job is a thread of one fio process with the psync engine. All run in a control group with the same limit, in which page cache and all
-count; Spillway's --memory is that limit without what fio itself takes. A figure is the median of some turns, taken one kind after the other.
+count; Spillway's --memory is that limit without what fio and the library need. A figure is the median of some turns, the kinds in another order in each; a ratio is the
+median of the turns' ratios, since a disk that others use, too, is twice as fast in one minute as in the next.
 """
 import collections.abc
 import contextlib
@@ -17,6 +18,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -30,7 +32,7 @@ from harness.report import Report, Row
 MIB = 1 << 20
 MEMORY, FILE, SMALL_FILE = 256 * MIB, 1024 * MIB, 128 * MIB
 JOBS = (1, 8, 64)
-SECONDS, TURNS = 4, 3
+SECONDS, TURNS, WRITE_TURNS = 4, 3, 7
 LIMIT_S = 120
 DIRECT_MIN, KERNEL_MIN = 0.95, 1.0
 # With the translated engine an unmodified program has nothing but its files in managed space.
@@ -38,8 +40,6 @@ OURS = {"Spillway": ("--engine", "translated"), "Spillway (mapped)": ("--engine"
 FLUSHES = {f"{name} flush": ("--engine", "translated", "--dirty", "20", "--flush", name) for name in ("direct", "background")}
 FIO_JOBS = pathlib.Path(__file__).parent / "fio"
 MIX_FILES = {"fileserver": 10 * 256, "varmail": 16 * 400}
-# fio itself, and what the library needs beside the cap.
-GROUP_SPARE = 48 * MIB
 
 
 @dataclasses.dataclass
@@ -54,13 +54,18 @@ def _settle(bench: Bench) -> None:
         drop_page_cache(file)
 
 
-def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] | None = None) -> float:
+def _limit(jobs: int) -> int:
+    """Of a run's control group: the cap, and what fio and the library need beside it. The kernel caches in what fio leaves of both."""
+    return MEMORY + 32 * MIB + jobs * MIB // 4
+
+
+def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] | None = None, jobs: int = JOBS[-1]) -> float:
     """Transfers a second of all jobs of an fio command. `kind`: one of OURS or FLUSHES, direct I/O, the kernel."""
     if kind in OURS | FLUSHES:
         words = [str(bench.programs.build / "bin" / "spillway"), "run", *(OURS | FLUSHES)[kind], "--memory", str(MEMORY), "--store", str(bench.programs.store),
                  "--buffer", "*.dat", "--", *words]
     _settle(bench)
-    with cgroup.memory_group(MEMORY + GROUP_SPARE) if bench.programs.grouped else contextlib.nullcontext() as group:
+    with cgroup.memory_group(_limit(jobs)) if bench.programs.grouped else contextlib.nullcontext() as group:
         run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S, preexec_fn=group.enter if group else None,
                              env=os.environ | (environment or {}))
     if run.returncode != 0:
@@ -69,11 +74,11 @@ def _run(bench: Bench, kind: str, words: list[str], environment: dict[str, str] 
     return sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs)
 
 
-def _fio(bench: Bench, kind: str, *options: str, place: tuple[str, ...] = ()) -> float:
+def _fio(bench: Bench, kind: str, *options: str, jobs: int = 1, place: tuple[str, ...] = ()) -> float:
     return _run(bench, kind, [
         "fio", "--name=job", *(place or (f"--filename={bench.programs.store / 'files.dat'}",)), "--ioengine=psync", "--thread", "--time_based", f"--runtime={SECONDS}",
         "--norandommap", "--randrepeat=0", "--group_reporting", "--output-format=json", f"--invalidate={int(kind in ('direct I/O', 'the kernel'))}",
-        f"--direct={int(kind == 'direct I/O')}", *options])
+        f"--direct={int(kind == 'direct I/O')}", f"--numjobs={jobs}", *options], jobs=jobs)
 
 
 def _lay_out(bench: Bench, file_bytes: int) -> None:
@@ -84,43 +89,48 @@ def _lay_out(bench: Bench, file_bytes: int) -> None:
                    capture_output=True, check=True)
 
 
-def _medians(bench: Bench, section: str, what: str, kinds: tuple[str, ...], run: collections.abc.Callable[[str], float]) -> tuple[dict, dict] | None:
+def _medians(bench: Bench, section: str, what: str, kinds: tuple[str, ...], run: collections.abc.Callable[[str], float], turns: int = TURNS) -> tuple[dict, dict] | None:
     """By kind: the median of some turns, and all of them."""
     found = {kind: [] for kind in kinds}
     try:
-        for _ in range(TURNS):
-            for kind, rates in found.items():
-                rates.append(run(kind))
+        for turn in range(turns):
+            # What comes behind one that leaves the machine idle finds it faster.
+            for kind in random.Random(turn).sample(kinds, len(kinds)):
+                found[kind].append(run(kind))
     except (RuntimeError, subprocess.TimeoutExpired) as why:
         bench.failure(section, what, str(why))
         return None
     return {kind: statistics.median(each) for kind, each in found.items()}, found
 
 
-def _compare(bench: Bench, section: str, what: str, peers: tuple, run: collections.abc.Callable[[str], float]) -> None:
+def _ratio(ours: list[float], peer: list[float]) -> float:
+    return statistics.median(one / other for one, other in zip(ours, peer, strict=True))
+
+
+def _compare(bench: Bench, section: str, what: str, peers: tuple, run: collections.abc.Callable[[str], float], turns: int = TURNS) -> None:
     """A row for each of ours beside each peer: (kind, the least ratio)."""
-    if (found := _medians(bench, section, what, (*OURS, *(kind for kind, _ in peers)), run)) is None:
+    if (found := _medians(bench, section, what, (*OURS, *(kind for kind, _ in peers)), run, turns)) is None:
         return
     rates, all_of_them = found
     for ours in OURS:
         for kind, least in peers:
-            bench.add(Row(section, f"{what}: {ours} beside {kind}", rates[ours] / 1000, rates[kind] / 1000, "k/s", ratio=rates[ours] / rates[kind],
-                          at_most=False, target=least, details=dict(all_of_them)))
+            bench.add(Row(section, f"{what}: {ours} beside {kind}", rates[ours] / 1000, rates[kind] / 1000, "k/s",
+                          ratio=_ratio(all_of_them[ours], all_of_them[kind]), at_most=False, target=least, details=dict(all_of_them)))
 
 
 def _jobs(count: int) -> str:
     return f"{count} job{'s' if count > 1 else ''}"
 
 
-def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple) -> None:
+def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple, turns: int = TURNS) -> None:
     _lay_out(bench, FILE)
     for jobs in JOBS:
         _compare(bench, section, f"{mode}, {_jobs(jobs)}", kinds,
-                 lambda kind, jobs=jobs: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", "--bs=4k", f"--numjobs={jobs}"))
+                 lambda kind, jobs=jobs: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", "--bs=4k", jobs=jobs), turns)
 
 
 def writes(bench: Bench) -> None:
-    _by_jobs(bench, "writes", "randwrite", (("direct I/O", DIRECT_MIN), ("the kernel", KERNEL_MIN)))
+    _by_jobs(bench, "writes", "randwrite", (("direct I/O", DIRECT_MIN), ("the kernel", KERNEL_MIN)), WRITE_TURNS)
 
 
 def reads(bench: Bench) -> None:
@@ -132,7 +142,7 @@ def hits(bench: Bench) -> None:
     for mode in ("randread", "randwrite"):
         for jobs in (1, 2):
             _compare(bench, "hits", f"{mode}, {_jobs(jobs)}", (("the kernel", KERNEL_MIN),),
-                     lambda kind, mode=mode, jobs=jobs: _fio(bench, kind, f"--size={SMALL_FILE}", f"--rw={mode}", "--bs=4k", f"--numjobs={jobs}", "--ramp_time=1"))
+                     lambda kind, mode=mode, jobs=jobs: _fio(bench, kind, f"--size={SMALL_FILE}", f"--rw={mode}", "--bs=4k", "--ramp_time=1", jobs=jobs))
 
 
 def sequences(bench: Bench) -> None:
@@ -162,11 +172,11 @@ def flush(bench: Bench) -> None:
             _lay_out(bench, FILE)
         size = FILE // jobs if place else FILE
         found = _medians(bench, "flush", what, tuple(FLUSHES), lambda kind, size=size, place=place, jobs=jobs: _fio(
-            bench, kind, f"--size={size}", "--rw=randwrite", "--bs=4k", f"--numjobs={jobs}", place=place))
+            bench, kind, f"--size={size}", "--rw=randwrite", "--bs=4k", jobs=jobs, place=place))
         if found is not None:
             direct, background = (found[0][kind] for kind in FLUSHES)
             bench.add(Row("flush", f"{what}, {_jobs(jobs)}: direct flush beside background flush", direct / 1000, background / 1000, "k/s",
-                          ratio=direct / background, at_most=False, details=found[1]))
+                          ratio=_ratio(*(found[1][kind] for kind in FLUSHES)), at_most=False, details=found[1]))
         for file in bench.programs.store.glob("flush.*.dat"):
             file.unlink()
 
@@ -179,5 +189,5 @@ def main(arguments: list[str]) -> int:
     if reason := fio.why_not():
         sys.exit(f"files: {reason}")
     about = {"memory": f"{MEMORY // MIB} MiB", "file": f"{FILE // MIB} MiB, and {SMALL_FILE // MIB} MiB where it is in memory",
-             "each figure": f"median of {TURNS} turns of {SECONDS} s"}
+             "each figure": f"median of {TURNS} turns of {SECONDS} s, of {WRITE_TURNS} in writes"}
     return command.run(options, about, 2 * FILE, lambda programs: Bench("files", programs=programs), SECTIONS)

@@ -57,6 +57,7 @@ class LibraryPolicy final : public cache::Policy {
     }
     return cache::kNoCandidate;
   }
+  bool goes_along(uint32_t) override { return false; }  // each that goes is one it chose
   uint64_t metadata_bytes() const override {
     return sizeof(*this) + places_.capacity() +
            (functions_.memory_bytes ? functions_.memory_bytes(instance_) : 0);

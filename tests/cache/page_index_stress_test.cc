@@ -79,7 +79,7 @@ class Owner {
     auto at = entries_.find(key);
     const bool there = at != entries_.end();
     SPW_CHECK(world_.index.find(index) == (there ? at->second : 0));
-    switch (rng_.below(6)) {
+    switch (rng_.below(7)) {
       case 0:
       case 1: {
         const uint64_t entry = entry_of(key, ++version_);
@@ -100,6 +100,15 @@ class Owner {
         if (there) world_.owner_says_dirty[key] = 1;
         SPW_CHECK(world_.index.set_dirty(index) == there);
         break;
+      case 5: {
+        const uint64_t entry = entry_of(key, ++version_);
+        uint32_t dirtied;
+        world_.owner_says_dirty[key] = 1;
+        SPW_CHECK(world_.index.insert_dirty(index, entry, &dirtied));
+        SPW_CHECK(there || dirtied > 0);
+        entries_.try_emplace(key, entry);
+        break;
+      }
       default:
         if (!there) break;
         SPW_CHECK(world_.index.replace(index, at->second, entry_of(key, ++version_)));
@@ -230,8 +239,13 @@ TEST(PageIndexStress, a_tree_that_several_threads_grow_loses_nothing) {
         for (ready.fetch_add(1); ready < 3;) std::this_thread::yield();
         for (uint64_t shift = 0; shift < 62; ++shift) {
           const uint64_t index = (uint64_t{4} << shift) + t;
-          SPW_CHECK(world.index.insert(index, shift + 1) == Insertion::kInserted);
-          SPW_CHECK(world.index.set_dirty(index));
+          uint32_t dirtied;
+          if (round % 2 == 0) {
+            SPW_CHECK(world.index.insert(index, shift + 1) == Insertion::kInserted);
+            SPW_CHECK(world.index.set_dirty(index, &dirtied) && dirtied == 1);
+          } else {
+            SPW_CHECK(world.index.insert_dirty(index, shift + 1, &dirtied) && dirtied == 1);
+          }
         }
       });
     for (std::thread& thread : threads) thread.join();
@@ -242,6 +256,40 @@ TEST(PageIndexStress, a_tree_that_several_threads_grow_loses_nothing) {
       ASSERT_EQ(run.count, 3u);
     }
   }
+}
+
+// Some insert the same few entries as dirty ones, others clean and erase them: each becomes clean as often as it became dirty.
+TEST(PageIndexStress, what_many_insert_dirty_is_counted_once) {
+  constexpr uint64_t kFew = 3, kFarther = 5000;
+  World world;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> dirtied_sum{0}, cleared_sum{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      Rng rng(t);
+      for (int i = 0; i < 100'000; ++i) {
+        uint32_t dirtied;
+        SPW_CHECK(world.index.insert_dirty(rng.below(kFew) * kFarther, t + 1, &dirtied));
+        dirtied_sum += dirtied;
+      }
+    });
+  std::thread cleaner([&] {
+    for (Rng rng(9); !stop;) {
+      const uint64_t index = rng.below(kFew) * kFarther;
+      cleared_sum += world.index.clear_dirty(index, 1, [](uint64_t, uint64_t) { return false; });
+      world.index.erase_clean(index, 1);
+      if (rng.below(100) == 0) world.index.reclaim();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  cleaner.join();
+  world.index.check_invariants();
+  uint64_t left = 0;
+  for (uint64_t i = 0; i < kFew; ++i) left += world.index.is_dirty(i * kFarther);
+  EXPECT_EQ(dirtied_sum, cleared_sum + left);
+  EXPECT_GT(cleared_sum, 100u);
 }
 
 }  // namespace

@@ -195,6 +195,18 @@ TEST_F(PageIndexTest, tags_are_found_after_the_tree_has_grown) {
   EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 1u);
 }
 
+TEST_F(PageIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_leaf) {
+  fill({1, 1'000'000});
+  ASSERT_NE(index.erase(1'000'000), 0u);
+  ASSERT_GT(index.dead_node_count(), 0u);
+  uint32_t dirtied;
+  ASSERT_TRUE(index.insert_dirty(1'000'000, 7, &dirtied));
+  EXPECT_EQ(dirtied, 1u);
+  EXPECT_EQ(index.dead_node_count(), 0u);
+  EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 1'000'000u);
+  EXPECT_EQ(index.find(1'000'000), 7u);
+}
+
 TEST_F(PageIndexTest, a_dead_node_is_used_again) {
   fill({1, 1'000'000});
   const uint64_t nodes = index.node_count();
@@ -281,6 +293,10 @@ TEST_F(PageIndexTest, a_failed_first_allocation_leaves_an_empty_index) {
   pool.fail_take_after(0);
   EXPECT_EQ(index.insert(9, 1), Insertion::kNoMemory);
   EXPECT_EQ(index.node_count(), 0u);
+  pool.fail_take_after(0);
+  uint32_t dirtied;
+  EXPECT_FALSE(index.insert_dirty(9, 1, &dirtied));
+  EXPECT_EQ(index.node_count(), 0u);
   EXPECT_EQ(index.insert(9, 1), Insertion::kInserted);
 }
 
@@ -317,7 +333,15 @@ struct Model {
 void step(PageIndex& index, Model& model, Rng& rng, uint64_t key) {
   auto at = model.values.find(key);
   const bool there = at != model.values.end();
-  switch (rng.below(8)) {
+  switch (rng.below(9)) {
+    case 8: {
+      const uint64_t entry = 1 + rng.below(1000);
+      uint32_t dirtied;
+      ASSERT_TRUE(index.insert_dirty(key, entry, &dirtied));
+      ASSERT_EQ(dirtied, there && at->second.is_dirty ? 0u : 1u);
+      model.values.try_emplace(key, Model::Value{entry, true}).first->second.is_dirty = true;
+      break;
+    }
     case 0:
     case 1:
     case 2: {

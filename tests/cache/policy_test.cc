@@ -166,6 +166,7 @@ class Reference {
   virtual void remove(uint32_t frame) = 0;
   virtual void touch(uint32_t frame) = 0;
   virtual uint32_t next(FrameProbe& frames) = 0;
+  virtual bool goes_along(uint32_t frame) = 0;
 };
 
 class ReferenceClock final : public Reference {
@@ -177,6 +178,7 @@ class ReferenceClock final : public Reference {
   void keep(uint32_t) override {}
   void remove(uint32_t) override {}
   void touch(uint32_t) override {}
+  bool goes_along(uint32_t) override { return true; }
   uint32_t next(FrameProbe& frames) override {
     for (size_t looks = 2 * queue_.size(); looks > 0; --looks) {
       uint32_t frame = queue_.front();
@@ -198,6 +200,7 @@ class ReferenceLru final : public Reference {
   void insert(uint32_t frame, BlockId) override { used_at_[frame] = ++now_; }
   void keep(uint32_t frame) override { used_at_[frame] = ++now_; }
   void remove(uint32_t frame) override { used_at_[frame] = 0; }
+  bool goes_along(uint32_t) override { return false; }
   void touch(uint32_t frame) override {
     if (used_at_[frame] != 0) used_at_[frame] = ++now_;
   }
@@ -227,15 +230,17 @@ class ReferenceClock2q final : public Reference {
       : share_(count / 6), window_(share_ / 2), ghosts_(2 * count), rank_(count), block_(count) {}
   void insert(uint32_t frame, BlockId block) override {
     block_[frame] = block;
-    const bool needed = filling_up_ || ghosts_.came_back(Ghosts::of(block));
-    move(frame, needed ? kMain : kNew);
+    const bool came_back = !filling_up_ && ghosts_.came_back(Ghosts::of(block));
+    move(frame, filling_up_ ? kMain : came_back ? kReturned : kNew);
   }
   void keep(uint32_t frame) override { move(frame, rank_[frame]); }
   void remove(uint32_t frame) override {
     const bool was_offered = !drop(frame);
-    if (was_offered && rank_[frame] != kMain) ghosts_.left(Ghosts::of(block_[frame]));
+    if (was_offered && rank_[frame] != kMain && rank_[frame] != kReturned)
+      ghosts_.left(Ghosts::of(block_[frame]));
   }
   void touch(uint32_t) override {}
+  bool goes_along(uint32_t frame) override { return drop(frame); }
   uint32_t next(FrameProbe& frames) override {
     filling_up_ = false;
     for (int i = 0; i < 4 && queues_[kNew].size() > window_; ++i) {
@@ -251,17 +256,22 @@ class ReferenceClock2q final : public Reference {
           move(frame, kOldUnused);
       }
     }
+    for (int i = 0; i < 4 && queues_[kReturned].size() > window_; ++i) {
+      const uint32_t frame = queues_[kReturned].front();
+      move(frame, frames.probe(frame) == FrameProbe::Verdict::kBusy ? kReturned : kMain);
+    }
     const bool many = queues_[kNew].size() + queues_[kOld].size() > share_;
     uint32_t found = many ? of_old(frames) : of_main(frames);
     if (found == kNoCandidate) found = many ? of_main(frames) : of_old(frames);
     if (found == kNoCandidate && !many) found = of_main(frames);
-    if (found == kNoCandidate) found = of_new(frames);
+    if (found == kNoCandidate) found = of_window(kNew, frames);
+    if (found == kNoCandidate) found = of_window(kReturned, frames);
     return found;
   }
 
  private:
   // kOldUnused is in kOld's queue.
-  enum Rank : uint8_t { kNew, kOld, kMain, kOldUnused };
+  enum Rank : uint8_t { kNew, kOld, kMain, kReturned, kOldUnused };
 
   bool drop(uint32_t frame) {
     for (std::deque<uint32_t>& queue : queues_)
@@ -293,10 +303,10 @@ class ReferenceClock2q final : public Reference {
     }
     return kNoCandidate;
   }
-  uint32_t of_new(FrameProbe& frames) {
-    for (const uint32_t frame : std::deque<uint32_t>(queues_[kNew])) {
+  uint32_t of_window(Rank window, FrameProbe& frames) {
+    for (const uint32_t frame : std::deque<uint32_t>(queues_[window])) {
       if (frames.probe(frame) != FrameProbe::Verdict::kBusy) return drop(frame), frame;
-      move(frame, kNew);
+      move(frame, window);
     }
     return kNoCandidate;
   }
@@ -304,7 +314,7 @@ class ReferenceClock2q final : public Reference {
   const size_t share_;
   const size_t window_;
   Ghosts ghosts_;
-  std::deque<uint32_t> queues_[3];
+  std::deque<uint32_t> queues_[4];
   std::vector<Rank> rank_;
   std::vector<BlockId> block_;
   bool filling_up_ = true;
@@ -331,6 +341,9 @@ class ReferenceS3Fifo final : public Reference {
     if (was_offered && of_small_[frame]) ghosts_.left(Ghosts::of(block_[frame]));
   }
   void touch(uint32_t frame) override { uses_[frame] = std::min(uses_[frame] + 1, 3); }
+  bool goes_along(uint32_t frame) override {
+    return uses_[frame] <= 0 && std::erase(queue(frame), frame) > 0;
+  }
   uint32_t next(FrameProbe& frames) override {
     uint32_t found = small_.size() >= small_share_ ? evict_small(frames) : kNoCandidate;
     if (found == kNoCandidate) found = evict_main(frames);
@@ -413,6 +426,13 @@ class AgainstReference : public testing::TestWithParam<const char*> {
     ASSERT_EQ(places_[got], Place::kHeld);
     places_[got] = Place::kOffered;
   }
+  // As a neighbour of one that is on offer.
+  void offer_along(uint32_t frame) {
+    if (places_[frame] != Place::kHeld || pinned_[frame] || referenced_[frame]) return;
+    const bool goes = policy_->goes_along(frame);
+    ASSERT_EQ(goes, reference_->goes_along(frame));
+    if (goes) places_[frame] = Place::kOffered;
+  }
   void insert(uint32_t frame, BlockId block) {
     for (uint32_t other = 0; other < kFrames; ++other)
       if (places_[other] != Place::kEmpty && blocks_[other] == block) return;
@@ -423,10 +443,12 @@ class AgainstReference : public testing::TestWithParam<const char*> {
   }
   void step(Rng& rng) {
     auto frame = static_cast<uint32_t>(rng.below(kFrames));
-    switch (rng.below(8)) {
+    switch (rng.below(9)) {
       case 0:
       case 1:
         return offer();
+      case 8:
+        return offer_along(frame);
       case 2:
         pinned_[frame] = !pinned_[frame];
         return;

@@ -65,6 +65,23 @@ TEST_P(SharedCacheTest, dirty_neighbours_are_written_in_one_request) {
   for (uint64_t b = 64; b < 128; ++b) EXPECT_EQ(f.stored(b), b);
 }
 
+// Pairs of neighbours that are dirty, and evicted one after the other: those of a pair leave together.
+TEST(Eviction, what_is_written_along_with_a_victim_goes_with_it) {
+  CacheFixture f(one_partition(256));
+  constexpr uint64_t kPairs = 2000, kApart = 16;
+  Rng rng(1);
+  for (uint64_t i = 0; i < kPairs; ++i) {
+    const uint64_t first = rng.below(kBlocks / kApart) * kApart;
+    ASSERT_TRUE(f.write(first, i));
+    ASSERT_TRUE(f.write(first + 1, i));
+    f.read(rng.below(kBlocks / kApart) * kApart + kApart / 2);
+  }
+  uint64_t alone = 0;
+  for (uint64_t first = 0; first < kBlocks; first += kApart)
+    alone += f.cache().is_resident(BlockId(first)) != f.cache().is_resident(BlockId(first + 1));
+  EXPECT_LE(alone, 256u / 16) << "of pairs half of which is cached";
+}
+
 TEST_P(SharedCacheTest, evict_skips_a_pinned_block) {
   CacheFixture f(small_cache(64));
   f.store_directly(5, 55);

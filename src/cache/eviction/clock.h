@@ -18,6 +18,7 @@ class ClockPolicy final : public Policy {
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }
   uint32_t next_candidate(FrameProbe& frames) override;
+  bool goes_along(uint32_t) override { return true; }
   uint64_t metadata_bytes() const override { return sizeof(*this); }
   void check_invariants(const std::vector<uint8_t>&) const override {}
 

@@ -23,22 +23,22 @@ void Clock2qPolicy::on_limit(uint32_t frames) {
 
 void Clock2qPolicy::on_insert(uint32_t frame, BlockId block) {
   fingerprints_[frame] = Ghosts::of(block);
-  lists_.put(!is_full_ || ghosts_.came_back(fingerprints_[frame]) ? kMain : kNew, frame);
+  lists_.put(!is_full_ ? kMain : ghosts_.came_back(fingerprints_[frame]) ? kReturned : kNew, frame);
 }
 
 void Clock2qPolicy::on_remove(uint32_t frame) {
   const bool was_on_offer = !lists_.contains(frame);
-  if (was_on_offer && lists_.list_of(frame) != kMain) ghosts_.left(fingerprints_[frame]);
+  if (was_on_offer && lists_.list_of(frame) <= kOld) ghosts_.left(fingerprints_[frame]);
   lists_.take(frame);
 }
 
-// What is over the window's share becomes old, its uses so far forgotten. Not what is held: a use that lasts is the same use.
-void Clock2qPolicy::age(FrameProbe& frames) {
-  for (uint32_t i = 0; i < kAgedAtOnce && lists_.size(kNew) > window_; ++i) {
-    const uint32_t frame = lists_.back(kNew);
+// What is over the window's share leaves it for the next list, its uses so far forgotten. Not what is held: a use that lasts is the same use.
+void Clock2qPolicy::age(FrameProbe& frames, List window, List next) {
+  for (uint32_t i = 0; i < kAgedAtOnce && lists_.size(window) > window_; ++i) {
+    const uint32_t frame = lists_.back(window);
     const Verdict verdict = frames.probe(frame);
     is_unused_[frame] = verdict == Verdict::kEvictable;
-    lists_.put(verdict == Verdict::kBusy ? kNew : kOld, frame);
+    lists_.put(verdict == Verdict::kBusy ? window : next, frame);
   }
 }
 
@@ -72,22 +72,32 @@ uint32_t Clock2qPolicy::candidate_of_main(FrameProbe& frames) {
 
 uint32_t Clock2qPolicy::next_candidate(FrameProbe& frames) {
   is_full_ = true;
-  age(frames);
+  age(frames, kNew, kOld);
+  age(frames, kReturned, kMain);
   const bool probation_first = lists_.size(kNew) + lists_.size(kOld) > probation_max_;
   uint32_t frame = probation_first ? kNoCandidate : candidate_of_main(frames);
   if (frame == kNoCandidate) frame = candidate_on_probation(frames);
   // What was on probation may be there by now, too.
   if (frame == kNoCandidate) frame = candidate_of_main(frames);
   // Only the window is left.
-  for (uint32_t looks = lists_.size(kNew); frame == kNoCandidate && looks > 0; --looks) {
-    const uint32_t newest = lists_.back(kNew);
-    if (frames.probe(newest) != Verdict::kBusy)
-      frame = newest;
-    else
-      lists_.put(kNew, newest);
-  }
+  for (const List window : {kNew, kReturned})
+    for (uint32_t looks = lists_.size(window); frame == kNoCandidate && looks > 0; --looks) {
+      const uint32_t newest = lists_.back(window);
+      if (frames.probe(newest) != Verdict::kBusy)
+        frame = newest;
+      else
+        lists_.put(window, newest);
+    }
   if (frame != kNoCandidate) lists_.take(frame);
+  // What the next call looks at first.
+  for (const List list : {kNew, kOld, kReturned, kMain})
+    if (lists_.size(list) > 0) frames.prefetch(lists_.back(list));
   return frame;
+}
+
+bool Clock2qPolicy::goes_along(uint32_t frame) {
+  lists_.take(frame);
+  return true;
 }
 
 uint64_t Clock2qPolicy::metadata_bytes() const {

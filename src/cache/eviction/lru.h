@@ -26,6 +26,7 @@ class LruPolicy final : public Policy {
   void on_touch(uint32_t frame) override;
   bool wants_touches() const override { return true; }
   uint32_t next_candidate(FrameProbe& frames) override;
+  bool goes_along(uint32_t) override { return false; }  // its order is all it knows
   uint64_t metadata_bytes() const override { return sizeof(*this) + lists_.metadata_bytes(); }
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
 

@@ -6,7 +6,8 @@
 //     on_insert(f) -> on_touch(f)* -> next_candidate() = f -> on_remove(f)      evicted
 //                                                          -> on_keep(f)        used again, pinned or not wanted yet
 //
-// Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again.
+// Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again. A frame that is written together
+// with a candidate, as its neighbour, may go with it: goes_along(f) = true is next_candidate() = f.
 //
 // Threads: none; the partition's owner calls. A policy keeps no locks and may use plain memory.
 // Limits: next_candidate looks at a bounded number of frames and may give up (kNoCandidate) though some exist.
@@ -34,6 +35,8 @@ class FrameProbe {
     kBusy,        // empty, pinned, being filled or written, or on offer
   };
   virtual Verdict probe(uint32_t frame) = 0;
+  // probe() of the frame comes soon.
+  virtual void prefetch(uint32_t) {}
 };
 
 class Policy {
@@ -51,6 +54,8 @@ class Policy {
   virtual void on_limit(uint32_t) {}
   // The next frame to evict, which is then on offer.
   virtual uint32_t next_candidate(FrameProbe& frames) = 0;
+  // Whether a frame that is not on offer, and whose bit of use is clear, may go before its turn; it is on offer then.
+  virtual bool goes_along(uint32_t frame) = 0;
   virtual uint64_t metadata_bytes() const = 0;
   // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every frame that
   // holds a block and is not on offer.

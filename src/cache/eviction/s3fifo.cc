@@ -80,6 +80,12 @@ uint32_t S3FifoPolicy::next_candidate(FrameProbe& frames) {
   return frame;
 }
 
+bool S3FifoPolicy::goes_along(uint32_t frame) {
+  if (uses_[frame] > 0) return false;
+  lists_.take(frame);
+  return true;
+}
+
 uint64_t S3FifoPolicy::metadata_bytes() const {
   return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + uses_.capacity() +
          fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);

@@ -34,6 +34,7 @@ class S3FifoPolicy final : public Policy {
   bool wants_touches() const override { return true; }
   void on_limit(uint32_t frames) override;
   uint32_t next_candidate(FrameProbe& frames) override;
+  bool goes_along(uint32_t frame) override;
   uint64_t metadata_bytes() const override;
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/check.h"
 #include "cache/page_index/page_index.h"
 
 namespace spw::cache {
@@ -23,13 +24,62 @@ bool PageIndex::set_dirty(uint64_t index, uint32_t* dirtied) {
     } while ((word & kDirty) == 0 && !slot.cas_weak_seq_cst(word, word | kDirty));
     if (dirtied != nullptr && (word & kDirty) == 0) ++*dirtied;
     is_set = true;
-    for (unsigned level = path.height; level-- > 0;) {
-      PageNode* node = path.nodes[level];
-      const uint64_t bit = uint64_t{1} << node->slot_of(index);
-      if ((node->tags.load_seq_cst() & bit) == 0) node->tags.fetch_or_seq_cst(bit);
-    }
+    tag_above(path, index);
     if (root_.load_seq_cst() == root) return true;
   }
+}
+
+// The tags of the nodes on the way to a slot whose dirty bit is set.
+void PageIndex::tag_above(const Path& path, uint64_t index) {
+  for (unsigned level = path.height; level-- > 0;) {
+    PageNode* node = path.nodes[level];
+    const uint64_t bit = uint64_t{1} << node->slot_of(index);
+    if ((node->tags.load_seq_cst() & bit) == 0) node->tags.fetch_or_seq_cst(bit);
+  }
+}
+
+// An entry is there after this and is dirty; *was: what was there. False: the leaf is DEAD, or was.
+bool PageIndex::put_dirty(const Path& path, uint64_t index, uint64_t entry, uint64_t* was) {
+  PageNode* leaf = path.leaf();
+  Atomic<uint64_t>& slot = leaf->slots[index % PageNode::kSlots];
+  *was = slot.load_seq_cst();
+  for (;;) {
+    if (*was == 0) {
+      if (!leaf->state.reserve()) return false;
+      if (slot.cas_strong_seq_cst(*was, entry | kDirty)) return true;
+      release(path, path.height - 1);
+      *was = slot.load_seq_cst();
+    } else if ((*was & kDirty) != 0 || slot.cas_weak_seq_cst(*was, *was | kDirty)) {
+      return true;
+    }
+  }
+}
+
+// Mostly the leaf is there and LIVE, as for insert().
+bool PageIndex::insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied) {
+  SPW_CHECK(entry != 0 && entry < kEntriesEnd);
+  UseSlots::Guard inside(uses_);
+  *dirtied = 0;
+  for (;;) {
+    const uint64_t root = root_.load_acquire();
+    Path path(root);
+    uint64_t was;
+    if (covers(root, index) && descend(index, &path) && put_dirty(path, index, entry, &was)) {
+      if ((was & kDirty) == 0) ++*dirtied;
+      tag_above(path, index);
+      if (root_.load_seq_cst() == root) return true;
+    } else if (insert_from_the_root(index, entry) == Insertion::kNoMemory) {
+      return false;
+    }
+  }
+}
+
+void PageIndex::prefetch(uint64_t index) const {
+  UseSlots::Guard inside(uses_);
+  const PageNode* leaf = leaf_of(index);
+  if (leaf == nullptr) return;
+  __builtin_prefetch(leaf, 1);
+  __builtin_prefetch(&leaf->slots[index % PageNode::kSlots], 1);
 }
 
 bool PageIndex::is_dirty(uint64_t index) const {

@@ -34,9 +34,11 @@ void PageIndex::give_back(PageNode* node, PageNodes::Bundler* bundler) {
 }
 
 bool PageIndex::descend(uint64_t index, Path* path) {
-  for (unsigned level = 0; level + 1 < path->height; ++level) {
-    const PageNode* node = path->nodes[level];
-    PageNode* child = PageNode::child_in(node->slots[node->slot_of(index)].load_acquire());
+  // Not by the nodes' own shifts: these lie beside what others write.
+  unsigned shift = (path->height - 1) * PageNode::kBits;
+  for (unsigned level = 0; level + 1 < path->height; ++level, shift -= PageNode::kBits) {
+    const Atomic<uint64_t>& slot = path->nodes[level]->slots[(index >> shift) % PageNode::kSlots];
+    PageNode* child = PageNode::child_in(slot.load_acquire());
     if (child == nullptr) return false;
     path->nodes[level + 1] = child;
   }

@@ -17,10 +17,10 @@
 //     +-------+--------------+
 //
 //   from           to              who   operation and order
-//   0              entry           I     CAS acq_rel, with a reservation in the leaf, which becomes the entry's count
+//   0              entry           I     CAS acq_rel (dirty: seq_cst), with a reservation in the leaf, which becomes the entry's count
 //   entry          0               E     CAS acq_rel; then the leaf's count goes down by one
 //   entry          other entry     any   CAS acq_rel: replace(); keeps the dirty bit, which is the block's
-//   entry, clean   dirty           any   CAS seq_cst: set_dirty()
+//   entry, clean   dirty           any   CAS seq_cst: set_dirty(), insert_dirty()
 //   entry, dirty   clean           S     CAS seq_cst: clear_dirty(), under the tag lock
 //
 // A slot of an inner node:
@@ -57,20 +57,20 @@
 //   - find() looks at no state. If it came into a node that was then unlinked, it read the link at a time when the node was there or the
 //     place was empty; what it misses was inserted after that, during its call.
 //
-// Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean. Bit i of a node's tags
+// Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean or comes with it (insert_dirty()). Bit i of a node's tags
 // says that slot i may be dirty, or something below it. (Were the leaf's tag bit the exact one, then whoever erases or inserts
 // would have to clear it in a second step, and could in either order clear the tag of another thread's new entry.)
-//   6 set_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set yet; then it looks whether the root is
+//   6 set_dirty(), insert_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set yet; then it looks whether the root is
 //     the same, and if it has grown does it again for the new nodes.
 //   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it again if they
 //     have any. A new root starts with the bit of its child set.
 // 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the setter sees the bit
-// above cleared and sets it. So a scan finds every tag whose set_dirty() had returned when the scan began. Bits may be left over
+// above cleared and sets it. So a scan finds every tag whose set_dirty(), or insert_dirty(), had returned when the scan began. Bits may be left over
 // for nodes and entries that went; scans take them away.
 //
 // Threads: any, at any time, but for construction, destruction and check_invariants(), which want to be alone.
-// Ordering: find() acquires what insert() or replace() released. set_dirty() and `still_dirty` of clear_dirty() order an owner's
-//   dirty bits of his own, if he sets these by a seq_cst operation before set_dirty() and reads them so.
+// Ordering: find() acquires what insert() or replace() released. set_dirty(), insert_dirty() and `still_dirty` of clear_dirty() order an owner's
+//   dirty bits of his own, if he sets these by a seq_cst operation before that and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
 // Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls it when more
 //   than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a constant number of nodes
@@ -118,6 +118,10 @@ class PageIndex {
   }
   // 0 < entry < kEntriesEnd. kOccupied: there is one already, and it stays. kNoMemory: nothing has changed.
   Insertion insert(uint64_t index, uint64_t entry);
+  // Where there is no entry inserts one, and makes what is there dirty, in one descent. *dirtied as of set_dirty(). False: no memory.
+  bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
+  // Brings the place of an entry near, for who is about to do something there.
+  void prefetch(uint64_t index) const;
   // False: its entry is not `expected`. It stays as dirty as it is.
   bool replace(uint64_t index, uint64_t expected, uint64_t entry);
   // What was there, or 0.
@@ -218,6 +222,8 @@ class PageIndex {
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
                             VisitEntry visit, void* context);
   void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
+  bool put_dirty(const Path& path, uint64_t index, uint64_t entry, uint64_t* was);
+  static void tag_above(const Path& path, uint64_t index);
   static bool may_be_dirty(const PageNode* node, unsigned slot);
   static bool visit_dirty(PageNode* node, uint64_t base, uint64_t first, uint64_t last, VisitDirty visit,
                           void* context);

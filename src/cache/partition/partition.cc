@@ -203,6 +203,7 @@ bool Partition::reap() {
     size_t got = io_.reap(done);
     for (size_t i = 0; i < got; ++i) {
       IoOp* op = done[i].op;
+      if (i + 1 < got) prefetch(*done[i + 1].op);
       if (op->kind == IoOp::Kind::kWriteback)
         writeback_.finish(*op, done[i].error);
       else
@@ -214,6 +215,14 @@ bool Partition::reap() {
   }
   if (finished > 0) progress_.advance();
   return finished > 0;
+}
+
+// What the end of the operation will look at.
+void Partition::prefetch(const IoOp& op) const {
+  for (uint32_t i = 0; i < op.count; ++i) {
+    commons_.directory.prefetch_word(op.frames[i]);
+    commons_.directory.prefetch_slot(op.block(i));
+  }
 }
 
 void Partition::drain() {

@@ -87,6 +87,7 @@ class Partition final {
   bool take_staging(IoOp& op, BlockId block, uint64_t blocks);
   void give_staging_back(IoOp& op);
   void install_run(IoOp& op);
+  void prefetch(const IoOp& op) const;
   void finish_fill(IoOp& op, int error);
 
   // parking.cc

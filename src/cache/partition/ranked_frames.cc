@@ -108,6 +108,12 @@ FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
   return Verdict::kReferenced;
 }
 
+// The next one's place in the table, whose word came when it was the next but one.
+void RankedFrames::prefetch_victims() {
+  if (reserve_.size() > 0) commons_.directory.prefetch_slot(word(reserve_.at(0)).load_relaxed().block());
+  if (reserve_.size() > 1) prefetch(reserve_.at(1));
+}
+
 uint32_t RankedFrames::evict_one() {
   if (reserve_.size() + in_writing_ <= reserve_high_ / 2) refill_reserve();
   // A candidate that was used since it was chosen is spared, but not for ever: under pins that come and go all the
@@ -117,6 +123,7 @@ uint32_t RankedFrames::evict_one() {
     if (reserve_.size() == 0) refill_reserve();
     if (reserve_.size() == 0) return kNone;
     uint32_t frame = reserve_.pop();
+    prefetch_victims();
     PinWord was = word(frame).load_relaxed();
     if (!on_offer_[frame] || was.writing()) continue;  // gone; or dirtied again, and back when it is written
     bool spared = was.referenced() && pardons > 0;
@@ -159,6 +166,7 @@ void RankedFrames::refill_reserve() {
   if (wants_touches_) learn_touches();
   policy_->on_limit(limit());
   const bool may_write = writeback_->may_write_now();
+  is_refilling_ = true;
   uint32_t looks_left = frame_count_ + reserve_high_;
   while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full() &&
          starts_left_ > 0) {
@@ -179,11 +187,20 @@ void RankedFrames::refill_reserve() {
     policy_->on_keep(frame);
     if (started == Writeback::Started::kNoOperation) break;  // all are in flight, so some will be free soon
   }
+  is_refilling_ = false;
   writeback_->submit();
 }
 
+// Of a block at its own address not every use is seen.
+bool RankedFrames::goes_along(uint32_t frame) {
+  const PinWord seen = word(frame).load_relaxed();
+  return !seen.referenced() && !commons_.placement.is_in_place(seen.block()) && policy_->goes_along(frame);
+}
+
 void RankedFrames::note_writing(FrameId frame) {
-  if (on_offer_[local(frame)]) ++in_writing_;
+  uint8_t& is_on_offer = on_offer_[local(frame)];
+  if (!is_on_offer && is_refilling_) is_on_offer = goes_along(local(frame));
+  if (is_on_offer) ++in_writing_;
 }
 
 // A candidate whose write has ended is a clean one, or was used meanwhile.

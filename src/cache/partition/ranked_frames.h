@@ -3,14 +3,15 @@
 // Where frames come from, in this order: dropped frames, frames never used, the reserve. The *reserve* is a queue of
 // clean eviction candidates, still cached and still hit by clients; it is refilled from the policy before it is empty. A
 // candidate that is dirty is written behind first, together with its dirty neighbours (writeback/writeback.h), and enters the
-// reserve when the write is done. So a miss nearly always finds a clean victim at once.
+// reserve when the write is done. So a miss nearly always finds a clean victim at once. A neighbour of which nobody made use lately goes there with it:
+// if it stayed it would be written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides.
 //
 //     policy --clean--> reserve --not used meanwhile--> evicted
 //            --dirty--> being written --still clean, unpinned--> reserve          (both: `on offer` to the policy)
 //
 // Invariants: free + never used + in the table = frames of the partition
 //             in_writing_ = frames on offer and being written
-//             reserve + in_writing_ <= reserve_high after a refill
+//             reserve + in_writing_ <= reserve_high after a refill, but for what went along with the last candidate
 //             ahead_unused >= frames with the ahead bit (a client clears the bit first, then counts)
 // Threads: the owner's.
 #pragma once
@@ -57,10 +58,13 @@ class RankedFrames final : public Organisation, private FrameProbe {
   uint32_t local(FrameId frame) const { return frame.value - first_frame().value; }
   AtomicPinWord& word(uint32_t frame) const { return Organisation::word(global(frame)); }
   Verdict probe(uint32_t frame) override;
+  void prefetch(uint32_t frame) override { commons_.directory.prefetch_word(global(frame)); }
 
   uint32_t take_frame();
   uint32_t evict_one();
+  void prefetch_victims();
   void refill_reserve();
+  bool goes_along(uint32_t frame);
   void learn_touches();
   void remove(uint32_t frame, PinWord was);
   void free_later(uint32_t frame);
@@ -76,6 +80,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   std::vector<Resident> victims_;  // out of the table, their memory not released yet; empty between requests
   Reserve reserve_;
   uint32_t in_writing_ = 0;
+  bool is_refilling_ = false;  // what is written now is written to go
 };
 
 }  // namespace spw::cache

@@ -18,6 +18,8 @@ class Reserve {
     SPW_CHECK(!full());
     ring_[(head_ + size_++) % capacity_] = frame;
   }
+  // i < size(); 0: what pop() gives.
+  uint32_t at(uint32_t i) const { return ring_[(head_ + i) % capacity_]; }
   uint32_t pop() {
     SPW_CHECK(size_ > 0);
     uint32_t frame = ring_[head_];

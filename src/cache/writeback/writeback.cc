@@ -50,6 +50,8 @@ Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
     return Started::kNo;
   }
   BlockId block = word(frame).load_relaxed().block();
+  commons_.directory.prefetch_slot(block + 1);
+  if (block.value > 0) commons_.directory.prefetch_slot(BlockId(block.value - 1));
   Backing backing = commons_.blocks.locate_for_writeback(block);
   if (backing.store == nullptr) {
     io_.put_back(op);

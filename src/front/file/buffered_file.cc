@@ -319,6 +319,8 @@ Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) 
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t within = offset & (block_bytes - 1);
   const BlockId block = block_at(offset);
+  const uint64_t number = offset >> parts_.regions.block_shift();
+  dirty_.prefetch(number);
   const Writing writing(stripes_[block.value % kStripes]);
   // The store's size: a write that makes the file longer has set it before it wrote to this block.
   const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
@@ -326,7 +328,8 @@ Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) 
   if (!held.status()) return held.status();
   from.get(held.data() + within, bytes);
   if (is_whole) std::memset(held.data() + bytes, 0, block_bytes - bytes);
-  dirty_.note(offset >> parts_.regions.block_shift());
+  // Not before: a block that was not cached holds another one's bytes until then, and what is noted may be flushed.
+  dirty_.note(number);
   return {};
 }
 

@@ -12,12 +12,7 @@ void DirtyBlocks::note(uint64_t number) {
   std::atomic_thread_fence(
       std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
   uint32_t dirtied = 0;
-  // Mostly there is an entry, and nothing to change.
-  while (!index_.set_dirty(number, &dirtied)) {
-    if (index_.insert(number, kEntry) != cache::Insertion::kNoMemory) continue;
-    is_complete_.store_release(false);
-    break;
-  }
+  if (!index_.insert_dirty(number, kEntry, &dirtied)) is_complete_.store_release(false);
   if (dirtied == 0 && is_complete()) return;
   add(dirtied);
   if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());

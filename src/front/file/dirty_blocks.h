@@ -32,6 +32,8 @@ class DirtyBlocks final : public region::DirtyWatcher {
 
   // The caller holds the file's block with this number, for writing.
   void note(uint64_t number);
+  // note() comes soon.
+  void prefetch(uint64_t number) const { index_.prefetch(number); }
   void dirtied(uint64_t offset_bytes, uint64_t count) override;
   void cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) override;
   // The file's blocks from this one on are no longer.
