@@ -10,6 +10,8 @@
 
 namespace spw::runtime {
 
+using telemetry::Counter;
+
 double AdaptiveLimit::mean_change(uint64_t Sample::* field) const {
   if (samples_ < 2) return 0;
   return (static_cast<double>(history_[samples_ - 1].*field) - static_cast<double>(history_[0].*field)) /
@@ -38,8 +40,8 @@ uint32_t AdaptiveLimit::next(const Sample& sample, uint32_t limit) {
   if (spare - others < 0) return bounded(used + (spare - others), limit);
   if (growth > spare - others) return std::min(limit, bounded(used + spare - others, limit));
   const double free = static_cast<double>(limit) - used;
-  const double demand = std::max(growth, mean_change(&Sample::misses) * kHorizon);
-  if (demand > free && spare > demand - free)
+  const double demand = std::max(growth, mean_change(&Sample::filled_blocks) * kHorizon);
+  if (demand > free)
     return bounded(static_cast<double>(limit) + std::min(demand - free, (spare - others) / 2), limit);
   return limit;
 }
@@ -49,6 +51,15 @@ namespace {
 uint64_t memory_of_machine() {
   auto total = platform::memory_total_bytes();
   return std::min(total ? *total : UINT64_MAX, platform::cgroup_memory_limit_bytes().value_or(UINT64_MAX));
+}
+
+uint64_t filled_blocks() {
+  const telemetry::Totals totals = telemetry::read_totals();
+  uint64_t sum = 0;
+  for (const Counter counter :
+       {Counter::fills, Counter::unit_fills, Counter::readahead_fills, Counter::zero_fills, Counter::overwrites})
+    sum += telemetry::total(totals, counter);
+  return sum;
 }
 
 }  // namespace
@@ -104,13 +115,12 @@ void MemoryAdapter::adapt(cache::Client& client) {
   while (!wake_.wait_for(lock, std::chrono::nanoseconds(readings_.period_ns), [this] { return stopping_; })) {
     lock.unlock();
     const uint32_t limit = cache_.frame_limit();
-    const uint64_t misses = telemetry::total(telemetry::read_totals(), telemetry::Counter::shared_misses);
-    const uint32_t next = rule_.next({used_frames(), misses, readings_.available_bytes()}, limit);
+    const uint32_t next = rule_.next({used_frames(), filled_blocks(), readings_.available_bytes()}, limit);
     if (next != limit) {
       if (next < limit) engine_.watch();
       cache_.set_frame_limit(next);
       cache_.make_room(client, 0, 0);
-      telemetry::count(telemetry::Counter::limit_changes);
+      telemetry::count(Counter::limit_changes);
     }
     lock.lock();
   }

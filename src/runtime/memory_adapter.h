@@ -1,10 +1,11 @@
 // --memory auto: the cap follows what the machine has free.
 //
-// Every period the adapter notes the frames in use, the misses and what memory is available, and keeps the last kHistory
-// (N) of them. From the mean change it predicts the next kHorizon (M) periods:
+// Every period the adapter notes the frames in use, the blocks filled and what memory is available, and keeps the last
+// kHistory (N) of them. From the mean change it predicts the next kHorizon (M) periods:
 //   available memory is below the reserve, or predicted to fall below it   => the limit shrinks by what is lacking
-//   the free frames are predicted to be used up, and much is available     => the limit grows by what is predicted, at most by
+//   more blocks are predicted to come than frames are free                 => the limit grows by what is predicted, at most by
 //                                                                             half of what is available above the reserve
+// Blocks, not misses: one miss may bring 64 of them. By misses a program that went through its memory in order looked content.
 // A change smaller than kStepShare of the limit is not worth its cost, but for the last one up to all frames. (UMap, section
 // 3.1.1: N = 5, M = 10.)
 // Threads: AdaptiveLimit none, it is pure; MemoryAdapter has one of its own. Limits: between kLimitShareMin of the frames and
@@ -34,7 +35,7 @@ class AdaptiveLimit {
 
   struct Sample {
     uint64_t used_frames = 0;
-    uint64_t misses = 0;  // since the start
+    uint64_t filled_blocks = 0;  // since the start
     uint64_t available_bytes = 0;
   };
 
