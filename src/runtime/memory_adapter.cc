@@ -56,8 +56,8 @@ uint64_t memory_of_machine() {
 uint64_t filled_blocks() {
   const telemetry::Totals totals = telemetry::read_totals();
   uint64_t sum = 0;
-  for (const Counter counter :
-       {Counter::fills, Counter::unit_fills, Counter::readahead_fills, Counter::zero_fills, Counter::overwrites})
+  for (const Counter counter : {Counter::fills, Counter::unit_fills, Counter::readahead_fills,
+                                Counter::zero_fills, Counter::overwrites})
     sum += telemetry::total(totals, counter);
   return sum;
 }
