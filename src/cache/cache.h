@@ -50,6 +50,8 @@ class BlockSource {
   virtual Backing locate_for_writeback(BlockId block) = 0;
   // Where somebody chose what comes along with `block`, a unit of fills or by advice: how many blocks, a power of two. 0: nobody did.
   virtual uint64_t fill_unit_blocks(BlockId) { return 0; }
+  // Stores to the block come by calls, most of which overwrite blocks whole: once it is gone, the next one seldom has to read it.
+  virtual bool is_buffered_file(BlockId) { return false; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
   // Blocks of a group that nobody asked for are about to be there, dirty.

@@ -351,6 +351,11 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }
 
+bool RegionMap::is_buffered_file(BlockId block) {
+  const FileRegion* file = file_of(block);
+  return file != nullptr && file->kind.load_relaxed() == Kind::kBufferedFile;
+}
+
 void RegionMap::written_back(BlockId block) {
   FileRegion* file = file_of(block);
   if (file == nullptr || file->kind.load_relaxed() == Kind::kPrivateFile) written_.set(block.value);

@@ -19,6 +19,11 @@ uint32_t reserve_high_of(uint32_t frames, const Options& options) {
   return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
 }
 
+// A small partition would be emptied by a group, and requests for large blocks gain nothing from lying near each other.
+bool can_sweep_groups(uint32_t reserve_high, unsigned block_shift) {
+  return reserve_high >= 2 * kGroupBlocks && uint64_t{kGroupBlocks} << block_shift <= kSweptBytesMax;
+}
+
 }  // namespace
 
 RankedFrames::RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Policy> policy)
@@ -26,6 +31,7 @@ RankedFrames::RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Pol
       reserve_high_(reserve_high_of(frame_count_, commons.options)),
       evict_batch_(
           static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
+      sweeps_groups_(can_sweep_groups(reserve_high_, commons.options.block_shift)),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),
@@ -177,12 +183,8 @@ void RankedFrames::refill_reserve() {
       reserve_.push(frame);
       continue;
     }
-    const Writeback::Started started =
-        may_write ? writeback_->start(global(frame), false) : Writeback::Started::kNo;
-    if (started == Writeback::Started::kYes) {
-      --starts_left_;
-      continue;
-    }
+    const Writeback::Started started = may_write ? start_victim(frame) : Writeback::Started::kNo;
+    if (started == Writeback::Started::kYes) continue;
     on_offer_[frame] = 0;
     policy_->on_keep(frame);
     if (started == Writeback::Started::kNoOperation) break;  // all are in flight, so some will be free soon
@@ -191,10 +193,45 @@ void RankedFrames::refill_reserve() {
   writeback_->submit();
 }
 
+Writeback::Started RankedFrames::start_victim(uint32_t victim) {
+  const BlockId block = word(victim).load_relaxed().block();
+  is_sweeping_ =
+      sweeps_groups_ && !commons_.placement.is_in_place(block) && commons_.blocks.is_buffered_file(block);
+  const Writeback::Started started = writeback_->start(global(victim), false);
+  if (started == Writeback::Started::kYes) {
+    --starts_left_;
+    if (is_sweeping_) start_rest_of_group(group_of(block));
+  }
+  is_sweeping_ = false;
+  return started;
+}
+
+void RankedFrames::start_rest_of_group(uint64_t group) {
+  for (uint64_t place = 0; place < kGroupBlocks && starts_left_ > 0; ++place) {
+    const FrameId found = commons_.directory.find(BlockId((group << kGroupShift) + place));
+    if (found == kNoFrame) continue;
+    const uint32_t frame = local(found);
+    const PinWord seen = word(frame).load_relaxed();
+    if (on_offer_[frame] || !seen.dirty() || seen.writing() || seen.refs() > 0 || !goes_along(frame))
+      continue;
+    on_offer_[frame] = 1;
+    const Writeback::Started started = writeback_->start(found, false);
+    if (started == Writeback::Started::kYes) {
+      --starts_left_;
+      continue;
+    }
+    on_offer_[frame] = 0;
+    policy_->on_keep(frame);
+    if (started == Writeback::Started::kNoOperation) return;
+  }
+}
+
 // Of a block at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame) {
   const PinWord seen = word(frame).load_relaxed();
-  return !seen.referenced() && !commons_.placement.is_in_place(seen.block()) && policy_->goes_along(frame);
+  if (commons_.placement.is_in_place(seen.block())) return false;
+  if (is_sweeping_) word(frame).clear_referenced();
+  return (is_sweeping_ || !seen.referenced()) && policy_->goes_along(frame);
 }
 
 void RankedFrames::note_writing(FrameId frame) {
