@@ -38,12 +38,16 @@ class IdentityBlocks final : public BlockSource {
     return {&store_, block.value << shift_, true};
   }
   void written_back(BlockId block) override { contents_[block.value].store_release(1); }
+  bool is_buffered_file(BlockId) override { return is_buffered_file_; }
+  // Before the first block is cached.
+  void be_buffered_file() { is_buffered_file_ = true; }
   void set_contents(BlockId block, bool has) { contents_[block.value].store_release(has); }
 
  private:
   store::Store& store_;
   const unsigned shift_;
   std::unique_ptr<Atomic<uint8_t>[]> contents_;
+  bool is_buffered_file_ = false;
 };
 
 // How much counters moved.

@@ -82,6 +82,36 @@ TEST(Eviction, what_is_written_along_with_a_victim_goes_with_it) {
   EXPECT_LE(alone, 256u / 16) << "of pairs half of which is cached";
 }
 
+// Groups with gaps, which got their blocks in turn: the first victims are of all groups.
+uint32_t groups_cached_in_part(bool is_buffered_file) {
+  constexpr uint32_t kFrames = 2048, kGroups = 2 * kFrames / kGroupBlocks;
+  CacheFixture f(one_partition(kFrames));
+  if (is_buffered_file) f.blocks().be_buffered_file();
+  for (uint64_t place = 0; place < kGroupBlocks; place += 2)
+    for (uint64_t group = 0; group < kGroups; ++group)
+      EXPECT_TRUE(f.write(group * kGroupBlocks + place, place));
+  for (uint64_t group = 0; group < kGroups; ++group)
+    f.read(group * kGroupBlocks + kGroupBlocks - 2);  // some use
+  for (uint64_t other = 0; other < kFrames / 4; ++other)
+    EXPECT_TRUE(f.write((kGroups + 1) * kGroupBlocks + 2 * other, 0));
+  uint32_t in_part = 0;
+  for (uint64_t group = 0; group < kGroups; ++group) {
+    uint64_t cached = 0;
+    for (uint64_t place = 0; place < kGroupBlocks; place += 2)
+      cached += f.cache().is_resident(BlockId(group * kGroupBlocks + place));
+    in_part += cached > 0 && cached < kGroupBlocks / 2;
+  }
+  for (uint64_t group = 0; group < kGroups; ++group)
+    for (uint64_t place = 0; place < kGroupBlocks; place += 2)
+      EXPECT_EQ(f.read(group * kGroupBlocks + place), place);
+  return in_part;
+}
+
+TEST(Eviction, what_is_dirty_in_a_group_of_a_buffered_file_goes_together) {
+  EXPECT_GE(groups_cached_in_part(false), 48u) << "of 64: else this shows nothing";
+  EXPECT_LE(groups_cached_in_part(true), 2u);
+}
+
 TEST_P(SharedCacheTest, evict_skips_a_pinned_block) {
   CacheFixture f(small_cache(64));
   f.store_directly(5, 55);

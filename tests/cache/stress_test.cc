@@ -26,6 +26,7 @@ struct Case {
   int threads;
   unsigned readahead;
   bool tuned = false;
+  bool buffered_file = false;
 };
 
 class Stress : public testing::TestWithParam<std::tuple<Case, const char*>> {};
@@ -40,6 +41,7 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   options.readahead_blocks_max = c.readahead;
   options.tunes_fills = c.tuned;
   CacheFixture f(options);
+  if (c.buffered_file) f.blocks().be_buffered_file();
   const CounterDelta delta;
   constexpr uint64_t kUsed = 2000;
   constexpr int kSteps = 60'000;
@@ -93,7 +95,7 @@ std::string case_name(const testing::TestParamInfo<Stress::ParamType>& info) {
   return std::string(c.delegation == Delegation::kCombining ? "combining_" : "dedicated_") +
          std::to_string(c.frames) + "_frames_" + std::to_string(c.partitions) + "_partitions_" +
          std::to_string(c.threads) + "_threads_" + (c.readahead ? "ahead_" : "no_ahead_") +
-         (c.tuned ? "tuned_" : "") + policy_case_name(policy);
+         (c.tuned ? "tuned_" : "") + (c.buffered_file ? "buffered_file_" : "") + policy_case_name(policy);
 }
 
 const auto kPolicies = testing::Values("clock", "clock2q+", "lru", "s3-fifo");
@@ -127,6 +129,14 @@ INSTANTIATE_TEST_SUITE_P(PageSets, Stress,
                                                           Case{Delegation::kCombining, 1000, 8, 64, 32}),
                                           testing::Values("sa-lru", "sa-lfu", "sa-nrlfu")),
                          case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    BufferedFile, Stress,
+    testing::Combine(testing::Values(Case{Delegation::kCombining, 1024, 1, 8, 0, false, true},
+                                     Case{Delegation::kCombining, 1024, 1, 8, 64, false, true},
+                                     Case{Delegation::kDedicated, 1024, 1, 8, 0, false, true}),
+                     kPolicies),
+    case_name);
 
 INSTANTIATE_TEST_SUITE_P(Dedicated, Stress,
                          testing::Combine(testing::Values(Case{Delegation::kDedicated, 100, 1, 64, 0},
