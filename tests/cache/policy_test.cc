@@ -428,10 +428,12 @@ class AgainstReference : public testing::TestWithParam<const char*> {
   }
   // As a neighbour of one that is on offer.
   void offer_along(uint32_t frame) {
-    if (places_[frame] != Place::kHeld || pinned_[frame] || referenced_[frame]) return;
+    if (places_[frame] != Place::kHeld || pinned_[frame]) return;
     const bool goes = policy_->goes_along(frame);
     ASSERT_EQ(goes, reference_->goes_along(frame));
-    if (goes) places_[frame] = Place::kOffered;
+    if (!goes) return;
+    places_[frame] = Place::kOffered;
+    referenced_[frame] = false;
   }
   void insert(uint32_t frame, BlockId block) {
     for (uint32_t other = 0; other < kFrames; ++other)

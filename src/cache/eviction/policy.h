@@ -54,7 +54,8 @@ class Policy {
   virtual void on_limit(uint32_t) {}
   // The next frame to evict, which is then on offer.
   virtual uint32_t next_candidate(FrameProbe& frames) = 0;
-  // Whether a frame that is not on offer, and whose bit of use is clear, may go before its turn; it is on offer then.
+  // Whether a frame that is not on offer may go before its turn; it is on offer then. Its bit of use is clear, or
+  // is about to be cleared: where a group is swept, what was used goes as well (partition/ranked_frames.h).
   virtual bool goes_along(uint32_t frame) = 0;
   virtual uint64_t metadata_bytes() const = 0;
   // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every frame that

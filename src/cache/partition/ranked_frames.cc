@@ -229,9 +229,10 @@ void RankedFrames::start_rest_of_group(uint64_t group) {
 // Of a block at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame) {
   const PinWord seen = word(frame).load_relaxed();
-  if (commons_.placement.is_in_place(seen.block())) return false;
+  if (commons_.placement.is_in_place(seen.block()) || (seen.referenced() && !is_sweeping_)) return false;
+  if (!policy_->goes_along(frame)) return false;
   if (is_sweeping_) word(frame).clear_referenced();
-  return (is_sweeping_ || !seen.referenced()) && policy_->goes_along(frame);
+  return true;
 }
 
 void RankedFrames::note_writing(FrameId frame) {
