@@ -7,79 +7,10 @@
 #include <atomic>
 #include <thread>
 
-#include "fake_access.h"
-#include "front/interpose/aio.h"
-#include "front/interpose/aio_notify.h"
-#include "front/interpose/memory.h"
+#include "aio_fixture.h"
 
 namespace spw::interpose {
 namespace {
-
-using testing::FakeManagedSpace;
-using testing::Twin;
-
-constexpr size_t kBytes = 300000;
-
-// The thread sanitizer does not know threads that libc starts by itself: these start none, nor call anybody.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SPW_FOREIGN_THREADS 0
-#endif
-#endif
-#ifndef SPW_FOREIGN_THREADS
-#define SPW_FOREIGN_THREADS 1
-#endif
-void keep_to_one_thread() {
-  aioinit settings{};
-  settings.aio_threads = 1;
-  if (!SPW_FOREIGN_THREADS) aio_init(&settings);
-}
-
-struct AioTest : ::testing::Test {
-  AioTest() {
-    keep_to_one_thread();
-    a.randomise(rng);
-    EXPECT_EQ(pwrite(file, a.plain(), kBytes, 0), static_cast<ssize_t>(kBytes));
-  }
-  ~AioTest() override {
-    EXPECT_TRUE(posix_shadows.is_empty());
-    free_unused_shadows();
-    EXPECT_EQ(shadow_count(), 0U);
-    close(file);
-  }
-
-  aiocb wanted(char* buffer, size_t bytes, off_t offset) const {
-    aiocb block{};
-    block.aio_fildes = file;
-    block.aio_buf = buffer;
-    block.aio_nbytes = bytes;
-    block.aio_offset = offset;
-    block.aio_sigevent.sigev_notify = SIGEV_NONE;
-    return block;
-  }
-  // In managed memory, across the end of a block.
-  aiocb* managed(const aiocb& block, size_t number = 0) {
-    auto* place = reinterpret_cast<aiocb*>(blocks.managed() + number * 8192 + 4096 - 40);
-    store_value(place, block);
-    return place;
-  }
-  // Reads from the end of a pipe, which has no positions.
-  aiocb* managed_read_of(int end) {
-    aiocb block = wanted(b.managed(), 100, 0);
-    block.aio_fildes = end;
-    return managed(block);
-  }
-  static ssize_t finish(aiocb* block) {
-    const aiocb* list[] = {block};
-    while (aio_state(block) == EINPROGRESS) EXPECT_EQ(aio_wait(list, 1, nullptr), 0);
-    return aio_result(block);
-  }
-
-  FakeManagedSpace space;
-  Rng rng{1};
-  Twin a{space, kBytes}, b{space, kBytes}, blocks{space, 400000};
-  int file = fileno(tmpfile());
-};
 
 TEST_F(AioTest, what_is_read_is_there_once_the_end_is_seen_and_not_before) {
   int ends[2];
@@ -443,80 +374,6 @@ TEST_F(AioTest, a_list_names_a_block_that_is_under_way) {
   EXPECT_EQ(finish(&other), 100);
   close(ends[0]);
 }
-
-#if SPW_FOREIGN_THREADS
-std::atomic<int> g_told{0};
-
-TEST_F(AioTest, a_thread_that_is_told_finds_what_was_read) {
-  static char* where;
-  static const char* expected;
-  where = b.managed();
-  expected = a.plain();
-  g_told = 0;
-  auto look = [](sigval of) {
-    char got[100];
-    copy_bytes(got, where + of.sival_int * 100, 100);
-    EXPECT_TRUE(std::equal(got, got + 100, expected + of.sival_int * 100));
-    ++g_told;
-  };
-  Twin attributes(space, 4096);
-  auto* managed_attributes = reinterpret_cast<pthread_attr_t*>(attributes.managed());
-  pthread_attr_t own;
-  pthread_attr_init(&own);
-  pthread_attr_setdetachstate(&own, PTHREAD_CREATE_DETACHED);
-  store_value(managed_attributes, own);
-  for (int i = 0; i < 20; ++i) {
-    aiocb block = wanted(b.managed() + i * 100, 100, i * 100);
-    block.aio_sigevent.sigev_notify = SIGEV_THREAD;
-    block.aio_sigevent.sigev_notify_function = look;
-    block.aio_sigevent.sigev_notify_attributes = i % 2 == 0 ? nullptr : managed_attributes;
-    block.aio_sigevent.sigev_value.sival_int = i;
-    ASSERT_EQ(aio_transfer(managed(block, static_cast<size_t>(i)), true), 0);
-  }
-  for (int i = 0; i < 10000 && g_told < 20; ++i) usleep(1000);
-  EXPECT_EQ(g_told, 20);
-  EXPECT_TRUE(posix_shadows.is_empty());
-}
-
-// The last one: the copies stay.
-TEST_F(AioTest, more_attributes_of_threads_than_there_are_copies_of_are_refused) {
-  g_told = 0;
-  Twin attributes(space, 4096);
-  auto* managed_attributes = reinterpret_cast<pthread_attr_t*>(attributes.managed());
-  aiocb block = wanted(b.managed(), 100, 0);
-  block.aio_sigevent.sigev_notify = SIGEV_THREAD;
-  block.aio_sigevent.sigev_notify_function = [](sigval) { ++g_told; };
-  block.aio_sigevent.sigev_notify_attributes = managed_attributes;
-  int taken = 0;
-  for (unsigned i = 0; i <= kAttributesMax; ++i) {
-    pthread_attr_t own;
-    pthread_attr_init(&own);
-    pthread_attr_setdetachstate(&own, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&own, (i + 1) << 20);
-    store_value(managed_attributes, own);
-    aiocb* request = managed(block);
-    if (aio_transfer(request, true) == 0) {
-      ++taken;
-      EXPECT_EQ(finish(request), 100);
-      continue;
-    }
-    EXPECT_EQ(errno, EAGAIN);
-    EXPECT_EQ(aio_state(request), EAGAIN);
-  }
-  EXPECT_GE(taken, static_cast<int>(kAttributesMax) - 1);
-  EXPECT_LE(taken, static_cast<int>(kAttributesMax));
-  // As is a list that tells so, with every block of it.
-  aiocb own = wanted(b.plain(), 100, 0), other = wanted(b.managed(), 100, 0);
-  own.aio_lio_opcode = other.aio_lio_opcode = LIO_READ;
-  aiocb* list[] = {&own, &other};
-  EXPECT_EQ(aio_list(LIO_NOWAIT, list, 2, &block.aio_sigevent), -1);
-  EXPECT_EQ(errno, EAGAIN);
-  EXPECT_EQ(aio_state(&own), EAGAIN);
-  EXPECT_EQ(aio_state(&other), EAGAIN);
-  for (int i = 0; i < 10000 && g_told < taken; ++i) usleep(1000);
-  EXPECT_EQ(g_told, taken);
-}
-#endif
 
 }  // namespace
 }  // namespace spw::interpose
