@@ -6,6 +6,7 @@
   sequences  the file written and read in order
   mixes      a file server's and a mail server's requests to many files (bench/fio/*.fio)
   flush      random writes where the threads that write flush, beside one flushing thread (ScaleCache's comparison)
+  index      the page index by itself (page_index_bench): rates of two threads beside one's, and the size of a node
 
 Spillway twice: by the translated engine, which for an unmodified program means that its files are all there is in managed space, and by the mapped
 one, which manages its memory as well. Every job is a thread of one fio process with the psync engine. All run in a control group with the same limit, in which page cache and all
@@ -35,6 +36,10 @@ JOBS = (1, 8, 64)
 SECONDS, TURNS, WRITE_TURNS = 4, 3, 7
 LIMIT_S = 120
 DIRECT_MIN, KERNEL_MIN = 0.95, 1.0
+# What two threads do with one index, by the names of page_index_bench; `control_`: with one each, which is what the machine gives.
+INDEX_RUNS = {"find_near": "lookups", "control_find_near": "lookups, an index each", "insert_own_range": "inserts, ranges of their own",
+              "insert_own_leaves": "inserts, leaves in turn", "control_insert": "inserts, an index each"}
+INDEX_TURNS, SCALING_MIN, NODE_BYTES_MAX = 9, 1.9, 576
 # With the translated engine an unmodified program has nothing but its files in managed space.
 OURS = {"Spillway": ("--engine", "translated"), "Spillway (mapped)": ("--engine", "mapped")}
 FLUSHES = {f"{name} flush": ("--engine", "translated", "--dirty", "20", "--flush", name) for name in ("direct", "background")}
@@ -181,7 +186,26 @@ def flush(bench: Bench) -> None:
             file.unlink()
 
 
-SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences, "mixes": mixes, "flush": flush}
+def index(bench: Bench) -> None:
+    """By the round of each run that was disturbed least."""
+    program = bench.programs.build / "bin" / "page_index_bench"
+    found = {name: ([], []) for name in INDEX_RUNS}
+    node_bytes = 0.0
+    for _ in range(INDEX_TURNS):
+        run = subprocess.run([program, f"--benchmark_filter=^({'|'.join(INDEX_RUNS)})/", "--benchmark_min_time=0.4", "--benchmark_format=json"],
+                             capture_output=True, text=True, check=True, timeout=LIMIT_S)
+        by_name = {each["name"]: each for each in json.loads(run.stdout)["benchmarks"]}
+        for name, rates in found.items():
+            for threads in (1, 2):
+                rates[threads - 1].append(by_name[f"{name}/threads:{threads}/manual_time"]["best_items_per_second"])
+        node_bytes = by_name["find_near/threads:1/manual_time"]["node_bytes"]
+    for name, (one, two) in found.items():
+        bench.add(Row("index", f"{INDEX_RUNS[name]}: two threads beside one", statistics.median(two) / 1e6, statistics.median(one) / 1e6, "M/s",
+                      ratio=_ratio(two, one), at_most=False, target=0 if name.startswith("control_") else SCALING_MIN, details={"one": one, "two": two}))
+    bench.add(Row("index", "bytes of a node", ratio=node_bytes, target=NODE_BYTES_MAX))
+
+
+SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences, "mixes": mixes, "flush": flush, "index": index}
 
 
 def main(arguments: list[str]) -> int:
