@@ -1,7 +1,8 @@
 """Programs of others, unmodified, on files that --buffer names."""
 import pathlib
+import re
 
-from kit import PRELOADED, Kit, MIB, Run, expect, program_of
+from kit import PRELOADED, Kit, MIB, Run, Skipped, expect, program_of
 
 ENGINES = PRELOADED
 CAP = ("--memory", "16M", "--quota", "4M", "--buffer", "*.dat")
@@ -74,6 +75,23 @@ def sqlite_keeps_a_database(kit: Kit) -> None:
         expect(counters["store_write_bytes"] > 2 * MIB, f"{mode}: it was not buffered: {counters}")
         again = kit.run(pathlib.Path(sqlite), database, stdin="\n".join(statements.splitlines()[-2:]))
         expect(again.output == "\n".join(native.output.splitlines()[-2:]) + "\n", f"{mode}, read by another process: {again.last_words()}")
+
+
+def pg_test_fsync_finds_every_way_to_sync(kit: Kit) -> None:
+    programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_test_fsync"))
+    if not programs:
+        raise Skipped("there is no pg_test_fsync here, a program of PostgreSQL's server package")
+    run = _run(kit, str(programs[-1]), "-s", "1", "-f", "synced.dat")
+    expect(run.code == 0, run.last_words())
+    rates = [(line.split()[0], float(rate)) for line in run.output.splitlines() for rate in re.findall(r"([\d.]+) ops/sec", line)]
+    ways = {way for way, _ in rates}
+    expect({"open_datasync", "fdatasync", "fsync", "open_sync", "write,", "write"} <= ways and all(rate > 0 for _, rate in rates), run.output)
+    # The last figure is of writes that are not synced. A sync that does nothing would be as fast.
+    plain = rates[-1][1]
+    expect(rates[-1][0] == "write" and all(rate < plain / 4 for way, rate in rates[:-1]), run.output)
+    # Each rate is of about a second, and of one block at least each time.
+    written, synced = kit.report()["counters"]["writebacks"], sum(rate for _, rate in rates[:-1])
+    expect(written > synced / 2, f"{written} blocks were written in about {synced:.0f} syncs")
 
 
 def where_only_files_are_buffered_no_userfaultfd_is_needed(kit: Kit) -> None:
