@@ -33,18 +33,22 @@ Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path, cons
   if (!file && (file.status().error() == EACCES || file.status().error() == EROFS))
     file = platform::open_file(path, O_RDONLY);
   if (!file) return file.status();
-  return open_descriptor(file->fd(), path, options);
+  return take_over(std::move(*file), path, options);
 }
 
 Result<std::unique_ptr<FileStore>> FileStore::open_descriptor(int fd, const std::string& name,
                                                               const FileOptions& options) {
   auto opened = platform::reopen_file(fd, platform::Direct::kNo);
   if (!opened) return opened.status();
-  auto size = platform::file_size(opened->file);
+  return take_over(std::move(opened->file), name, options);
+}
+
+Result<std::unique_ptr<FileStore>> FileStore::take_over(platform::File file, const std::string& name,
+                                                        const FileOptions& options) {
+  auto size = platform::file_size(file);
   if (!size) return size.status();
   std::unique_ptr<FileStore> store(new FileStore);
-  if (Status status = store->set_up(std::move(opened->file), name, false, *size, options); !status)
-    return status;
+  if (Status status = store->set_up(std::move(file), name, false, *size, options); !status) return status;
   return store;
 }
 
@@ -80,11 +84,9 @@ void FileStore::close_files() {
   buffered_ = platform::File();
 }
 
-Status FileStore::reopen(std::span<const int> fds) {
+Status FileStore::reopen(std::span<platform::File> files) {
   const bool was_direct = direct_;
-  auto opened = platform::reopen_file(fds[0], platform::Direct::kNo);
-  if (!opened) return opened.status();
-  buffered_ = std::move(opened->file);
+  buffered_ = std::move(files[0]);
   if (Status status = open_transfers(was_direct ? platform::Direct::kIfAccepted : platform::Direct::kNo);
       !status)
     return status;

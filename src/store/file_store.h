@@ -38,6 +38,9 @@ class FileStore final : public GrowingStore {
   // The file that `fd` has open, with its access mode. `fd` stays the caller's. `name`: for messages.
   static Result<std::unique_ptr<FileStore>> open_descriptor(int fd, const std::string& name,
                                                             const FileOptions& options = {});
+  // The same of a file that is the store's from now on. It is not open for direct transfers.
+  static Result<std::unique_ptr<FileStore>> take_over(platform::File file, const std::string& name,
+                                                      const FileOptions& options = {});
   static Result<std::unique_ptr<FileStore>> open_spill(const std::string& directory,
                                                        const FileOptions& options = {},
                                                        uint64_t size_bytes = kSpillBytesMax);
@@ -53,7 +56,7 @@ class FileStore final : public GrowingStore {
   bool has_fixed_size() const override { return has_fixed_size_; }
   void stop() override;
   void close_files() override;
-  Status reopen(std::span<const int> fds) override;
+  Status reopen(std::span<platform::File> files) override;
   Result<platform::FileStamp> stamp() const override { return platform::file_stamp(buffered_.fd()); }
   void write_to_kernel(bool begins) override {
     if (begins)

@@ -27,10 +27,10 @@ class GrowingStore : public Store {
   // Its size is that of devices and cannot be changed: the two functions before do nothing or fail.
   virtual bool has_fixed_size() const { return false; }
   // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under way, close_files() gives up
-  // the descriptors. reopen(): what `fds` have open, one descriptor for each file, is this one, and nobody has changed it.
+  // the descriptors. reopen(): what `files` have open, one for each file, is this one, and nobody has changed it; they are taken over.
   virtual void stop() = 0;
   virtual void close_files() = 0;
-  virtual Status reopen(std::span<const int> fds) = 0;
+  virtual Status reopen(std::span<platform::File> files) = 0;
   virtual Result<platform::FileStamp> stamp() const = 0;
   // Writes go to the kernel's memory instead of the disk, from one call until another ends it; calls nest.
   virtual void write_to_kernel(bool begins) = 0;

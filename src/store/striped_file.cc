@@ -116,9 +116,9 @@ void StripedFile::close_files() {
   for (GrowingStore* file : files_) file->close_files();
 }
 
-Status StripedFile::reopen(std::span<const int> fds) {
+Status StripedFile::reopen(std::span<platform::File> files) {
   for (size_t i = 0; i < files_.size(); ++i)
-    if (Status status = files_[i]->reopen(fds.subspan(i, 1)); !status) return status;
+    if (Status status = files_[i]->reopen(files.subspan(i, 1)); !status) return status;
   return striped_->go_on();
 }
 

@@ -59,7 +59,7 @@ class StripedFile final : public GrowingStore {
   bool has_fixed_size() const override { return has_fixed_size_; }
   void stop() override;
   void close_files() override;
-  Status reopen(std::span<const int> fds) override;
+  Status reopen(std::span<platform::File> files) override;
   Result<platform::FileStamp> stamp() const override;
   void write_to_kernel(bool begins) override;
   // Of all members at the same time.

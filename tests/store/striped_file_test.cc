@@ -44,7 +44,7 @@ class Unwilling final : public GrowingStore {
   Status settle_size() override { return file_->settle_size(); }
   void stop() override { file_->stop(); }
   void close_files() override { file_->close_files(); }
-  Status reopen(std::span<const int> fds) override { return file_->reopen(fds); }
+  Status reopen(std::span<platform::File> files) override { return file_->reopen(files); }
   Result<platform::FileStamp> stamp() const override { return file_->stamp(); }
   void write_to_kernel(bool begins) override { file_->write_to_kernel(begins); }
   Status sync_file(bool whole) override {
@@ -223,9 +223,13 @@ class StripedFileModel : public StripedFileTest {
     if (file_->size_bytes() > 0) EXPECT_EQ(move(Op::kRead, 0, buffer), EBADF);
     file_->close_files();
     if (file_->size_bytes() > 0) EXPECT_EQ(move(Op::kRead, 0, buffer), EBADF);
-    std::vector<int> fds;
-    for (const platform::File& file : files_) fds.push_back(file.fd());
-    const Status status = file_->reopen(fds);
+    std::vector<platform::File> again;
+    for (size_t i = 0; i < files_.size(); ++i) {
+      auto file = platform::reopen_file(files_[i].fd(), platform::Direct::kNo);
+      ASSERT_TRUE(file) << file.status().message();
+      again.push_back(std::move(file->file));
+    }
+    const Status status = file_->reopen(again);
     ASSERT_TRUE(status) << status.message();
   }
 };

@@ -99,7 +99,7 @@ Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts,
   store::FileOptions options;
   options.grows = true;
   options.direct_works = direct_works;
-  auto store = store::FileStore::open_descriptor(own->fd(), name, options);
+  auto store = store::FileStore::take_over(std::move(*own), name, options);
   if (!store) return store.status();
   return open_on(parts, tools, std::move(*store), name, is_writable);
 }
@@ -167,17 +167,15 @@ Result<platform::FileStamp> BufferedFile::park() {
 Status BufferedFile::unpark(std::span<const int> fds) {
   std::lock_guard lock(io_);
   std::vector<platform::File> own;
-  std::vector<int> own_fds;
   is_writable_ = true;
   for (const int fd : fds) {
     bool is_writable;
     auto file = open_for_both(fd, "a file that was open before", &is_writable);
     if (!file) return file.status();
     is_writable_ = is_writable_ && is_writable;
-    own_fds.push_back(file->fd());
     own.push_back(std::move(*file));
   }
-  if (Status status = file_->reopen(own_fds); !status) return status;
+  if (Status status = file_->reopen(own); !status) return status;
   is_parked_ = false;
   return {};
 }

@@ -42,7 +42,7 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make_striped(const StripedM
     options.grows = true;
     options.has_fixed_size = stamp->is_block_device;
     options.direct_works = direct_devices_.contains(keys[i].device);
-    auto store = store::FileStore::open_descriptor(own->fd(), path, options);
+    auto store = store::FileStore::take_over(std::move(*own), path, options);
     if (!store) return store.status();
     if ((*store)->is_direct()) direct_devices_.insert(keys[i].device);
     stores.push_back({std::move(*store), path});
