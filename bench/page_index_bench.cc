@@ -24,6 +24,7 @@ namespace {
 
 constexpr uint64_t kEntries = 1'000'000;
 constexpr uint64_t kEntriesNear = 50'000;  // in a core's own caches
+constexpr uint64_t kLast = 15'000'000;     // past all that is inserted
 
 struct Setup {
   UseSlots uses{std::move(*UseSlots::map_memory())};
@@ -126,6 +127,7 @@ BENCHMARK(control_find_near)->Apply(one_and_two_threads);
 
 // `index_of(thread, i)` is where a thread's i-th entry goes. Indexes come and go with each round and leave their nodes in the
 // pool: the kernel's work for new memory is in the first only, which does not count. `indexes`: as for find().
+// A last entry makes each tree as high as with both threads' entries, or one thread's first ones would go into a lower tree.
 template <class IndexOf>
 void insert(benchmark::State& state, uint64_t each, uint64_t indexes, IndexOf index_of) {
   auto all = setups(static_cast<int64_t>(indexes));
@@ -134,7 +136,10 @@ void insert(benchmark::State& state, uint64_t each, uint64_t indexes, IndexOf in
   std::vector<std::unique_ptr<PageIndex>> made(indexes);
   auto make = [&] {
     for (uint64_t i = 0; i < indexes; ++i) made[i].reset();
-    for (uint64_t i = 0; i < indexes; ++i) made[i] = std::make_unique<PageIndex>(all[i]->pool);
+    for (uint64_t i = 0; i < indexes; ++i) {
+      made[i] = std::make_unique<PageIndex>(all[i]->pool);
+      SPW_CHECK(made[i]->insert(kLast, 1) == Insertion::kInserted);
+    }
   };
   auto work = [&](uint64_t t) {
     PageIndex& index = *made[t % indexes];
