@@ -83,9 +83,12 @@ TEST(Eviction, what_is_written_along_with_a_victim_goes_with_it) {
 }
 
 // Groups with gaps, which got their blocks in turn: the first victims are of all groups.
-uint32_t groups_cached_in_part(bool is_buffered_file) {
+uint32_t groups_cached_in_part(bool is_buffered_file, const char* policy, size_t queue_depth) {
   constexpr uint32_t kFrames = 2048, kGroups = 2 * kFrames / kGroupBlocks;
-  CacheFixture f(one_partition(kFrames));
+  Options options = one_partition(kFrames);
+  options.policy = policy;
+  options.queue_depth = queue_depth;
+  CacheFixture f(options);
   if (is_buffered_file) f.blocks().be_buffered_file();
   for (uint64_t place = 0; place < kGroupBlocks; place += 2)
     for (uint64_t group = 0; group < kGroups; ++group)
@@ -108,8 +111,13 @@ uint32_t groups_cached_in_part(bool is_buffered_file) {
 }
 
 TEST(Eviction, what_is_dirty_in_a_group_of_a_buffered_file_goes_together) {
-  EXPECT_GE(groups_cached_in_part(false), 48u) << "of 64: else this shows nothing";
-  EXPECT_LE(groups_cached_in_part(true), 2u);
+  constexpr size_t kLessThanAGroup = 20;  // of which every second block is dirty
+  for (const char* policy : {"clock", "clock2q+"})
+    for (const size_t queue_depth : {size_t{64}, kLessThanAGroup}) {
+      SCOPED_TRACE(std::string(policy) + ", a queue of " + std::to_string(queue_depth));
+      EXPECT_GE(groups_cached_in_part(false, policy, queue_depth), 48u) << "of 64: else this shows nothing";
+      EXPECT_LE(groups_cached_in_part(true, policy, queue_depth), 2u);
+    }
 }
 
 TEST_P(SharedCacheTest, evict_skips_a_pinned_block) {

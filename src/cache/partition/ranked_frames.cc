@@ -173,6 +173,7 @@ void RankedFrames::refill_reserve() {
   policy_->on_limit(limit());
   const bool may_write = writeback_->may_write_now();
   is_refilling_ = true;
+  const bool may_start = may_write && finish_sweep();
   uint32_t looks_left = frame_count_ + reserve_high_;
   while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full() &&
          starts_left_ > 0) {
@@ -183,7 +184,9 @@ void RankedFrames::refill_reserve() {
       reserve_.push(frame);
       continue;
     }
-    const Writeback::Started started = may_write ? start_victim(frame) : Writeback::Started::kNo;
+    const Writeback::Started started = may_start   ? start_victim(frame)
+                                       : may_write ? Writeback::Started::kNoOperation
+                                                   : Writeback::Started::kNo;
     if (started == Writeback::Started::kYes) continue;
     on_offer_[frame] = 0;
     policy_->on_keep(frame);
@@ -200,44 +203,62 @@ Writeback::Started RankedFrames::start_victim(uint32_t victim) {
   const Writeback::Started started = writeback_->start(global(victim), false);
   if (started == Writeback::Started::kYes) {
     --starts_left_;
-    if (is_sweeping_) start_rest_of_group(group_of(block));
+    if (is_sweeping_) {
+      swept_group_ = group_of(block);
+      swept_places_ = 0;
+      (void)finish_sweep();
+    }
   }
   is_sweeping_ = false;
   return started;
 }
 
-void RankedFrames::start_rest_of_group(uint64_t group) {
-  for (uint64_t place = 0; place < kGroupBlocks && starts_left_ > 0; ++place) {
-    const FrameId found = commons_.directory.find(BlockId((group << kGroupShift) + place));
-    if (found == kNoFrame) continue;
-    const uint32_t frame = local(found);
-    const PinWord seen = word(frame).load_relaxed();
-    if (on_offer_[frame] || !seen.dirty() || seen.writing() || seen.refs() > 0 || !goes_along(frame))
-      continue;
-    on_offer_[frame] = 1;
-    const Writeback::Started started = writeback_->start(found, false);
-    if (started == Writeback::Started::kYes) {
-      --starts_left_;
-      continue;
-    }
-    on_offer_[frame] = 0;
-    policy_->on_keep(frame);
-    if (started == Writeback::Started::kNoOperation) return;
+// Of the group that is swept the rest; false: there was no operation for some of it. What an eviction has no starts left for is the next one's.
+bool RankedFrames::finish_sweep() {
+  const BlockId first(swept_group_ << kGroupShift);
+  if (swept_places_ < kGroupBlocks && !commons_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;
+  is_sweeping_ = true;
+  bool had_operations = true;
+  for (; swept_places_ < kGroupBlocks && starts_left_ > 0 && had_operations; ++swept_places_)
+    had_operations = sweep(first + swept_places_);
+  is_sweeping_ = false;
+  if (!had_operations) --swept_places_;
+  return had_operations;
+}
+
+// False: there is no operation for it.
+bool RankedFrames::sweep(BlockId block) {
+  const FrameId found = commons_.directory.find(block);
+  if (found == kNoFrame) return true;
+  const uint32_t frame = local(found);
+  const PinWord seen = word(frame).load_relaxed();
+  if (on_offer_[frame] || !seen.dirty() || seen.writing() || seen.refs() > 0 || !goes_along(frame))
+    return true;
+  on_offer_[frame] = 1;
+  const Writeback::Started started = writeback_->start(found, false);
+  if (started == Writeback::Started::kYes) {
+    word(frame).clear_referenced();
+    --starts_left_;
+    return true;
   }
+  on_offer_[frame] = 0;
+  policy_->on_keep(frame);
+  return started != Writeback::Started::kNoOperation;
 }
 
 // Of a block at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame) {
   const PinWord seen = word(frame).load_relaxed();
   if (commons_.placement.is_in_place(seen.block()) || (seen.referenced() && !is_sweeping_)) return false;
-  if (!policy_->goes_along(frame)) return false;
-  if (is_sweeping_) word(frame).clear_referenced();
-  return true;
+  return policy_->goes_along(frame);
 }
 
 void RankedFrames::note_writing(FrameId frame) {
   uint8_t& is_on_offer = on_offer_[local(frame)];
-  if (!is_on_offer && is_refilling_) is_on_offer = goes_along(local(frame));
+  if (!is_on_offer && is_refilling_) {
+    is_on_offer = goes_along(local(frame));
+    if (is_on_offer && is_sweeping_) word(local(frame)).clear_referenced();
+  }
   if (is_on_offer) ++in_writing_;
 }
 

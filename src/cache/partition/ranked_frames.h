@@ -5,7 +5,8 @@
 // candidate that is dirty is written behind first, together with its dirty neighbours (writeback/writeback.h), and enters the
 // reserve when the write is done. So a miss nearly always finds a clean victim at once. A neighbour of which nobody made use lately goes there with it:
 // if it stayed it would be written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides.
-// Of a buffered file the whole group is *swept*: all that is dirty in it is written and goes, used or not. A disk takes writes that lie near
+// Of a buffered file the whole group is *swept*: all that is dirty in it is written and goes, used or not, where the policy lets go of
+// what is not its next candidate. A sweep that runs out of operations, or of starts, goes on with the next refill. A disk takes writes that lie near
 // each other faster than as many all over the file, they are the fewer the longer the group was left alone, and what
 // a write overwrites whole need not be read again. (Where few blocks get most of the writes some 4 % more are written so, in the same time.)
 //
@@ -71,7 +72,8 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void prefetch_victims();
   void refill_reserve();
   Writeback::Started start_victim(uint32_t victim);
-  void start_rest_of_group(uint64_t group);
+  bool finish_sweep();
+  bool sweep(BlockId block);
   bool goes_along(uint32_t frame);
   void learn_touches();
   void remove(uint32_t frame, PinWord was);
@@ -89,6 +91,8 @@ class RankedFrames final : public Organisation, private FrameProbe {
   std::vector<Resident> victims_;  // out of the table, their memory not released yet; empty between requests
   Reserve reserve_;
   uint32_t in_writing_ = 0;
+  uint64_t swept_group_ = 0;  // of which the places before swept_places_ have been looked at
+  uint64_t swept_places_ = kGroupBlocks;
   bool is_sweeping_ = false;   // all that is dirty in the candidate's group goes with it
   bool is_refilling_ = false;  // what is written now is written to go
 };
