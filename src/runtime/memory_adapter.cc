@@ -41,9 +41,9 @@ uint32_t AdaptiveLimit::next(const Sample& sample, uint32_t limit) {
   if (growth > spare - others) return std::min(limit, bounded(used + spare - others, limit));
   const double free = static_cast<double>(limit) - used;
   const double demand = std::max(growth, mean_change(&Sample::filled_blocks) * kHorizon);
-  if (demand > free)
-    return bounded(static_cast<double>(limit) + std::min(demand - free, (spare - others) / 2), limit);
-  return limit;
+  // What is free was granted before, and is still among what is spare.
+  const double wanted = std::min({demand - free, (spare - others) / 2, spare - others - free});
+  return wanted > 0 ? bounded(static_cast<double>(limit) + wanted, limit) : limit;
 }
 
 namespace {

@@ -65,6 +65,16 @@ TEST(AdaptiveLimit, growth_is_at_most_half_of_what_is_spare) {
   }
 }
 
+// One that frees what it fills has frames to spare, and goes on filling.
+TEST(AdaptiveLimit, what_was_granted_and_is_not_used_yet_counts) {
+  for (const uint64_t spare : {100'000u, 250'000u, 600'000u}) {
+    auto r = rule();
+    const uint32_t limit = after(r, 20, {100'000, 0, kGiB + spare * kFrame}, {0, 100'000, 0}, 0, 150'000);
+    EXPECT_LE(limit, std::max<uint64_t>(150'000, 100'000 + spare));
+    EXPECT_GT(limit, 150'000u);
+  }
+}
+
 TEST(AdaptiveLimit, small_changes_are_not_worth_it) {
   auto r = rule();
   EXPECT_EQ(r.next({500'000, 0, kGiB - kMiB}, 500'001), 500'001u);
