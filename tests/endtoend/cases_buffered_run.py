@@ -86,10 +86,8 @@ def pg_test_fsync_finds_every_way_to_sync(kit: Kit) -> None:
     rates = [(line.split()[0], float(rate)) for line in run.output.splitlines() for rate in re.findall(r"([\d.]+) ops/sec", line)]
     ways = {way for way, _ in rates}
     expect({"open_datasync", "fdatasync", "fsync", "open_sync", "write,", "write"} <= ways and all(rate > 0 for _, rate in rates), run.output)
-    # The last figure is of writes that are not synced. A sync that does nothing would be as fast.
-    plain = rates[-1][1]
-    expect(rates[-1][0] == "write" and all(rate < plain / 4 for way, rate in rates[:-1]), run.output)
-    # Each rate is of about a second, and of one block at least each time.
+    # The last rate is of writes that are not synced. Each is of about a second, and of one block at least each time: a sync that does nothing would
+    # leave most of them unwritten, as they go to the same place.
     written, synced = kit.report()["counters"]["writebacks"], sum(rate for _, rate in rates[:-1])
     expect(written > synced / 2, f"{written} blocks were written in about {synced:.0f} syncs")
 
