@@ -1,7 +1,7 @@
 """Buffered files (--buffer) beside direct I/O and the kernel's own buffered I/O, by fio, on the filesystem of --store. `./dev bench files`, or see --help.
 
   writes     random writes of 4 KiB to a file larger than the memory, by 1 to 64 jobs (ScaleCache's experiment)
-  reads      random reads of it, likewise
+  reads      random reads of it, likewise, once the caches are full
   hits       random reads and writes of a file that is in memory
   sequences  the file written and read in order
   mixes      a file server's and a mail server's requests to many files (bench/fio/*.fio)
@@ -34,6 +34,7 @@ MIB = 1 << 20
 MEMORY, FILE, SMALL_FILE = 256 * MIB, 1024 * MIB, 128 * MIB
 JOBS = (1, 8, 64)
 SECONDS, TURNS, WRITE_TURNS = 4, 3, 7
+FILLING_S = 6  # one job's random reads take so long to fill the cap; what comes before is the disk's rate
 LIMIT_S = 120
 DIRECT_MIN, KERNEL_MIN = 0.95, 1.0
 # What two threads do with one index, by the names of page_index_bench; `control_`: with one each, which is what the machine gives.
@@ -127,11 +128,11 @@ def _jobs(count: int) -> str:
     return f"{count} job{'s' if count > 1 else ''}"
 
 
-def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple, turns: int = TURNS) -> None:
+def _by_jobs(bench: Bench, section: str, mode: str, kinds: tuple, turns: int = TURNS, filling_s: int = 0) -> None:
     _lay_out(bench, FILE)
     for jobs in JOBS:
         _compare(bench, section, f"{mode}, {_jobs(jobs)}", kinds,
-                 lambda kind, jobs=jobs: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", "--bs=4k", jobs=jobs), turns)
+                 lambda kind, jobs=jobs: _fio(bench, kind, f"--size={FILE}", f"--rw={mode}", "--bs=4k", f"--ramp_time={filling_s}", jobs=jobs), turns)
 
 
 def writes(bench: Bench) -> None:
@@ -139,7 +140,7 @@ def writes(bench: Bench) -> None:
 
 
 def reads(bench: Bench) -> None:
-    _by_jobs(bench, "reads", "randread", (("direct I/O", DIRECT_MIN), ("the kernel", KERNEL_MIN)))
+    _by_jobs(bench, "reads", "randread", (("direct I/O", DIRECT_MIN), ("the kernel", KERNEL_MIN)), filling_s=FILLING_S)
 
 
 def hits(bench: Bench) -> None:
