@@ -240,7 +240,7 @@ class SharedCache {
   virtual uint32_t peak_frames() const = 0;
   virtual uint64_t metadata_bytes()
       const = 0;  // tables, words, queues: what the cap counts beside the frames
-  // For the check build and tests: SPW_CHECKs every invariant above. Only while no operation runs.
+  // For the check build and tests: SPW_CHECKs every invariant above. Only while no operation runs; transfers may.
   virtual void check_invariants() = 0;
 };
 

@@ -431,9 +431,16 @@ uint64_t SharedCacheParts::metadata_bytes() const {
   return sum;
 }
 
+// By the owners: transfers may be under way, and dedicated owners see to them by themselves.
 void SharedCacheParts::check_invariants() {
+  auto client = open_client(Uses::kSeen);
+  SPW_CHECK(client.is_ok());
   directory_.check_invariants();
-  for (const auto& partition : partitions_) partition->check_invariants();
+  for (const auto& partition : partitions_) {
+    (*client)->request.wish = Wish::kCheck;
+    delegate_->execute(*partition, (*client)->request);
+  }
+  close_client(*client);
 }
 
 }  // namespace spw::cache

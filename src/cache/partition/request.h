@@ -28,6 +28,7 @@ enum class Wish : uint8_t {
   kBeginFlush,  // the same, but its transfers need not have finished
   kCloseStore,  // store
   kTrim,        // count: evict until no more frames than that are in use
+  kCheck,       // SPW_CHECKs the partition's invariants
 };
 
 enum class Answer : uint8_t {
