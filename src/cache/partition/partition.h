@@ -52,13 +52,13 @@ class Partition final {
   const Organisation& organisation() const { return *organisation_; }
   Progress& progress() { return progress_; }
   uint64_t metadata_bytes() const;
-  void check_invariants();
 
  private:
   AtomicPinWord& word(FrameId frame) { return commons_.directory.word(frame); }
 
   // partition.cc: pins, frames, eviction
   bool serve_pin(Request& request);
+  void check_invariants();
   void serve_trim(Request& request);
   bool pin_present(Request& request, FrameId frame);
   bool start_owner_fill(Request& request);

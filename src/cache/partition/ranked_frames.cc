@@ -213,17 +213,14 @@ Writeback::Started RankedFrames::start_victim(uint32_t victim) {
   return started;
 }
 
-// Of the group that is swept the rest; false: there was no operation for some of it. What an eviction has no starts left for is the next one's.
+// Of the group that is swept the rest. False: there was no operation, or no start left, for some of it, which is the next refill's.
 bool RankedFrames::finish_sweep() {
   const BlockId first(swept_group_ << kGroupShift);
   if (swept_places_ < kGroupBlocks && !commons_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;
   is_sweeping_ = true;
-  bool had_operations = true;
-  for (; swept_places_ < kGroupBlocks && starts_left_ > 0 && had_operations; ++swept_places_)
-    had_operations = sweep(first + swept_places_);
+  while (swept_places_ < kGroupBlocks && starts_left_ > 0 && sweep(first + swept_places_)) ++swept_places_;
   is_sweeping_ = false;
-  if (!had_operations) --swept_places_;
-  return had_operations;
+  return swept_places_ == kGroupBlocks;
 }
 
 // False: there is no operation for it.
