@@ -16,6 +16,7 @@
 #include "common/random.h"
 #include "micro/arrays.h"
 #include "micro/harness.h"
+#include "micro/latencies.h"
 
 namespace examples {
 
@@ -44,6 +45,23 @@ inline uint64_t sum_checked_at_random(const uint64_t* data, uint64_t count, uint
     const uint64_t place = random.below(count);
     if (data[place] != random_at(1, place)) fail("a word of the file was read wrongly");
     sum += data[place];
+  }
+  return sum;
+}
+
+// The same, and how long each read took. The clock is read by a call that might change the word, as far as the
+// compiler knows, so the load stays between the two.
+inline uint64_t sum_timed_at_random(const uint64_t* data, uint64_t count, uint64_t ops, uint64_t seed,
+                                    Latencies& latencies) {
+  FastRandom random(seed);
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < ops; ++i) {
+    const uint64_t place = random.below(count);
+    const uint64_t start_ns = now_ns();
+    const uint64_t word = data[place];
+    latencies.add(now_ns() - start_ns);
+    if (word != random_at(1, place)) fail("a word of the file was read wrongly");
+    sum += word;
   }
   return sum;
 }
@@ -77,8 +95,10 @@ class MappedWords {
   void* address_ = nullptr;
 };
 
-// `madvise_random`: tell the kernel that reads will be random. Rounds read different places. Sets settings.bytes.
-inline Measured file_read(Settings& settings, const std::string& path, bool madvise_random) {
+// `madvise_random`: tell the kernel that reads will be random. `latencies`: of the reads of timed rounds; null: reads
+// are not timed one by one. Rounds read different places. Sets settings.bytes.
+inline Measured file_read(Settings& settings, const std::string& path, bool madvise_random,
+                          Latencies* latencies) {
   MappedWords words(path, false);
   settings.bytes = words.bytes();
   if (madvise_random) words.expect_random_access();
@@ -86,8 +106,15 @@ inline Measured file_read(Settings& settings, const std::string& path, bool madv
   const auto prepare = [&] { ++round; };
   return measure(settings, settings.ops, prepare, [&](int thread) {
     const Share share(settings.ops, thread, settings.threads);
-    return sum_checked_at_random(words.data(), words.count(), share.end - share.begin,
-                                 round << 32 | static_cast<uint64_t>(thread));
+    const uint64_t ops = share.end - share.begin;
+    const uint64_t seed = round << 32 | static_cast<uint64_t>(thread);
+    if (latencies == nullptr || round <= static_cast<uint64_t>(settings.warmups))
+      return sum_checked_at_random(words.data(), words.count(), ops, seed);
+    Latencies mine;
+    const uint64_t sum = sum_timed_at_random(words.data(), words.count(), ops, seed, mine);
+#pragma omp critical
+    latencies->add(mine);
+    return sum;
   });
 }
 

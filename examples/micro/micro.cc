@@ -1,14 +1,16 @@
 // micro: one kernel after another, timed, each alone on its data.
 //
 //   micro KERNEL [--bytes B] [--ops N] [--rounds R] [--warmups W] [--threads T]
-//   micro file-read --file FILE [--advice none|random] [--ops N] [--rounds R] [--warmups W] [--threads T]
+//   micro file-read --file FILE [--advice none|random] [--latencies PERCENT] [--ops N] [...]
 //   micro file-hits --file FILE --hot B --hits PERCENT [--read 8|4096] [--advice none|random] [--ops N] [...]
 //   micro file-sort --file FILE [--threads T]
 //   micro file-make --file FILE --bytes B
 //
 // KERNEL: sum random-read random-update chase stencil sort-words sort-records radix-sort hash-join join-probe
 // map-find. Prints JSON: `seconds` is the median of the timed rounds and `total_s` their sum, `ops` and
-// `checksum` are those of one round. file-sort sorts the file's own words, in place and once.
+// `checksum` are those of one round. With --latencies each read is timed: `latency_ns` has percentiles of the
+// slowest PERCENT of them, which are the misses where so many miss, and the worst. file-sort sorts the file's own
+// words, in place and once.
 
 #include <cstdio>
 #include <functional>
@@ -23,6 +25,7 @@
 #include "micro/harness.h"
 #include "micro/hits.h"
 #include "micro/join.h"
+#include "micro/latencies.h"
 #include "micro/radix.h"
 #include "micro/stencil.h"
 
@@ -48,9 +51,9 @@ const std::map<std::string, std::function<Measured(const Settings&)>>& kernels()
   return all;
 }
 
-void print(const std::string& name, const Settings& settings, const Measured& measured) {
+examples::Json report(const std::string& name, const Settings& settings, const Measured& measured) {
   const double timed_ops = static_cast<double>(measured.ops) * static_cast<double>(measured.round_s.size());
-  examples::Json()
+  return examples::Json()
       .add("name", name)
       .add("seconds", measured.median_s())
       .add("total_s", measured.total_s())
@@ -60,8 +63,7 @@ void print(const std::string& name, const Settings& settings, const Measured& me
       .add("bytes", settings.bytes)
       .add("processor_s", measured.processor_s)
       .add("processor_ns_per_op", measured.processor_s * 1e9 / timed_ops)
-      .add_hex("checksum", measured.checksum)
-      .print();
+      .add_hex("checksum", measured.checksum);
 }
 
 }  // namespace
@@ -77,25 +79,31 @@ int main(int argc, char** argv) {
   const std::string file = options.text("file", "");
   const std::string advice = options.text("advice", "none");
   const examples::Hits hits{options.number("hot", 0), options.number("hits", 100), options.number("read", 8)};
+  const uint64_t slowest_percent = options.number("latencies", 0);
   options.finish();
   if (settings.rounds < 1 || settings.threads < 1) examples::fail("--rounds and --threads are at least 1");
   if (settings.bytes < 4096 * static_cast<uint64_t>(settings.threads)) examples::fail("--bytes is too small");
+  if (slowest_percent > 100) examples::fail("--latencies is a percentage");
   if (advice != "none" && advice != "random") examples::fail("--advice is none or random");
 
   const std::string name = options.words().empty() ? "" : options.words()[0];
   if (name == "file-make") {
     examples::make_word_file(file, settings.bytes);
   } else if (name == "file-read") {
-    const Measured measured = examples::file_read(settings, file, advice == "random");
-    print(name, settings, measured);
+    examples::Latencies latencies;
+    const Measured measured =
+        examples::file_read(settings, file, advice == "random", slowest_percent == 0 ? nullptr : &latencies);
+    examples::Json text = report(name, settings, measured);
+    if (slowest_percent != 0) text.add("latency_ns", latencies.report(slowest_percent));
+    text.print();
   } else if (name == "file-hits") {
     const Measured measured = examples::file_hits(settings, file, hits, advice == "random");
-    print(name, settings, measured);
+    report(name, settings, measured).print();
   } else if (name == "file-sort") {
     const Measured measured = examples::file_sort(settings, file);
-    print(name, settings, measured);
+    report(name, settings, measured).print();
   } else if (kernels().count(name) != 0) {
-    print(name, settings, kernels().at(name)(settings));
+    report(name, settings, kernels().at(name)(settings)).print();
   } else {
     examples::fail("unknown kernel '" + name + "'");
   }
