@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from . import cgroup
+from . import cgroup, zram
 
 PREFIX = ".spillway-bench-"
 
@@ -59,7 +59,10 @@ def active_swap_files(below: pathlib.Path) -> list[str]:
 def remove(directory: pathlib.Path) -> None:
     for swap_file in active_swap_files(directory):
         subprocess.run(["swapoff", swap_file], check=False)
-    shutil.rmtree(directory, ignore_errors=True)
+    if zram.release(directory):
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        print(f"{directory} is still in use; the next run removes it", file=sys.stderr)
 
 
 def sweep(parent: pathlib.Path) -> None:
