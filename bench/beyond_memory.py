@@ -1,8 +1,8 @@
-"""The sections of bench/mapped.py whose data is larger than memory."""
+"""The sections of bench/mapped.py, one also of bench/fast_disk.py, whose data is larger than memory."""
 import dataclasses
 import pathlib
 
-from harness import cgroup, fio, graphs, machine, peers, process, programs, reads, swap
+from harness import cgroup, fio, graphs, machine, peers, process, programs, swap
 from harness.programs import Programs
 from harness.report import Report, Row
 
@@ -18,6 +18,7 @@ CAP_BYTES_MIN = 32 * MIB
 PEER_LIMIT_S_MIN = 10
 SWAP_PATIENCE, MMAP_PATIENCE = 4, 2  # a peer is stopped after so many times our own, better, time
 FAULT_SHARE_TARGET = 0.02
+AUTO = "auto"  # Spillway chooses the block size
 UMAP_THREADS = (1, 2, 8, 32)
 UMAP_TARGET_LEAST, UMAP_TARGET_MEAN = 1.22, 1.9  # what its paper reports over mmap: from, to
 
@@ -30,9 +31,20 @@ class Case:
     data_bytes: int
     cap_bytes: int
     phase: str = ""  # of the program's report; "": what the program names as its measured part, or all of it
-    block: str = ""  # "": as the command line says
+    block: str = ""  # where the command line names a size, too; "": as it says
     read_percent: int = 0  # where access is sequential: of its disk traffic, about
     in_mean: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """Of out_of_core: times faster than a peer."""
+
+    mean: float  # over swap
+    swap: float  # each row
+    mmap: float
+    bandwidth: float = 0  # of the device's; 0: not held against it
+    all_in_mean: bool = False  # also the random updates
 
 
 @dataclasses.dataclass
@@ -44,13 +56,15 @@ class Bench(Report):
     block: str = ""
     long: bool = False
     only_case: str = ""
+    random_updates: int = 150_000  # divided by the scale
     runs: dict = dataclasses.field(default_factory=dict)  # our own, by (case, variant): used by two sections
 
     def ours(self, case: Case, variant: str) -> tuple[process.Result, dict]:
         if (case.name, variant) not in self.runs:
-            machine.settle()
+            machine.settle(self.programs.store)
+            block = AUTO if self.block == AUTO else case.block or self.block
             self.runs[case.name, variant] = self.programs.spillway(
-                case.cap_bytes, case.program, *case.arguments, build=BUILDS[variant], block=case.block or self.block,
+                case.cap_bytes, case.program, *case.arguments, build=BUILDS[variant], block=block,
                 limit_bytes=self.programs.limit(case.cap_bytes), time_limit_s=RUN_LIMIT_S)
         return self.runs[case.name, variant]
 
@@ -90,7 +104,8 @@ def cases(bench: Bench, scale: int) -> list[Case]:
         "stencil": lambda: micro("stencil", "stencil", rounds=4, read_percent=50),
         "hash join": lambda: micro("hash join", "hash-join"),
         "PageRank": pagerank,
-        "random updates": lambda: micro("random updates", "random-update", operations=150_000, block="4K", in_mean=False),
+        "random updates": lambda: micro("random updates", "random-update", operations=bench.random_updates, block="4K",
+                                        in_mean=False),
     }
     if not bench.long:
         del makers["TeraSort by one-call"]
@@ -134,12 +149,11 @@ def run_peers(bench: Bench, case: Case, ours_s: float) -> dict[str, tuple[proces
         result, cluster = peers.on_swap(bench.programs, job, peer_job(probe_case, probe_case.cap_bytes), limit_s)
         found["swap"] = result, f"page-cluster {cluster}"
     limit_s = min(bench.peer_limit_s, max(PEER_LIMIT_S_MIN, MMAP_PATIENCE * ours_s))
-    machine.settle()
     found["mmap"] = peers.on_mapped_files(bench.programs, job, limit_s), "arrays in mapped files"
     return found
 
 
-def out_of_core(bench: Bench) -> None:
+def out_of_core(bench: Bench, targets: Targets) -> None:
     against_swap: dict[str, list[Row]] = {variant: [] for variant in BUILDS}
     for case in cases(bench, bench.scale):
         runs = {variant: bench.ours(case, variant) for variant in BUILDS}
@@ -152,17 +166,21 @@ def out_of_core(bench: Bench) -> None:
         found = run_peers(bench, case, min(result.seconds for result, _ in runs.values()))
         for variant, run in runs.items():
             for peer, (result, note) in found.items():
-                row = row_against(bench, case, variant, run, peer, result, note)
-                if row and peer == "swap" and case.in_mean:
+                row = row_against(bench, case, variant, run, peer, result, note, targets)
+                if row and peer == "swap" and (case.in_mean or targets.all_in_mean):
                     against_swap[variant].append(row)
-            if case.read_percent:
-                bandwidth_row(bench, case, variant, run[0])
+            if case.read_percent and targets.bandwidth:
+                bandwidth_row(bench, case, variant, run[0], targets.bandwidth)
     for variant, rows in against_swap.items():
-        bench.add_mean("out of core", f"geometric mean against swap, {variant}", rows, 3.0)
+        bench.add_mean("out of core", f"geometric mean against swap, {variant}", rows, targets.mean)
 
 
-def row_against(bench: Bench, case: Case, variant: str, run: tuple, peer: str, result: process.Result, note: str
-                ) -> Row | None:
+def traffic(result: process.Result) -> str:
+    return f"{result.disk_read_bytes / MIB:,.0f} + {result.disk_write_bytes / MIB:,.0f}"
+
+
+def row_against(bench: Bench, case: Case, variant: str, run: tuple, peer: str, result: process.Result, note: str,
+                targets: Targets) -> Row | None:
     name = f"{case.name}, {variant}: {peer}"
     ours_s, peer_s = measured_s(case, run[0]), measured_s(case, result)
     if case.program == "terasort":  # all of it is measured
@@ -174,15 +192,19 @@ def row_against(bench: Bench, case: Case, variant: str, run: tuple, peer: str, r
     elif result.ok and result.report["checksum"] != run[0].report["checksum"]:
         bench.failure("out of core", name, f"different results: {result.report} and {run[0].report}")
     else:
+        limit_bytes = bench.programs.limit(case.cap_bytes)
+        about = (f"{note}; all in {limit_bytes >> 20} MiB, --memory {case.cap_bytes >> 20} MiB; "
+                 f"MiB read + written: {traffic(run[0])}, peer {traffic(result)}")
         row = Row("out of core", name, ours_s, peer_s, ratio=peer_s / ours_s, at_most=False,
-                  target=1.0 if peer == "mmap" else 0, peer_is_lower_bound=result.timed_out, note=note,
-                  details={"spillway": details_of(*run), "peer": details_of(result)})
+                  target=targets.mmap if peer == "mmap" else targets.swap, peer_is_lower_bound=result.timed_out, note=about,
+                  details={"spillway": details_of(*run), "peer": details_of(result), "memory_bytes": case.cap_bytes,
+                           "limit_bytes": limit_bytes})
         bench.add(row)
         return row
     return None
 
 
-def bandwidth_row(bench: Bench, case: Case, variant: str, result: process.Result) -> None:
+def bandwidth_row(bench: Bench, case: Case, variant: str, result: process.Result, target: float) -> None:
     name = f"{case.name}, {variant}: the disk's bandwidth"
     if fio.why_not():
         bench.skip(name, fio.why_not())
@@ -192,7 +214,7 @@ def bandwidth_row(bench: Bench, case: Case, variant: str, result: process.Result
     file.unlink()
     seconds = measured_s(case, result)
     rate = result.disk_bytes_between(result.timed_from_s, result.timed_from_s + seconds) / seconds
-    bench.add(Row("out of core", name, rate / MIB, device / MIB, "MiB/s", rate / device, False, 0.7,
+    bench.add(Row("out of core", name, rate / MIB, device / MIB, "MiB/s", rate / device, False, target,
                   note=f"{case.read_percent} % reads"))
 
 
@@ -262,8 +284,7 @@ def prepare(bench: Bench, claim: Claim) -> None:
     """The file as it was before any run, and nothing of it in the page cache."""
     if claim.program == "micro":
         bench.programs.native("micro", "file-make", "--file", claim.file, "--bytes", claim.data_bytes)
-    reads.drop_page_cache(claim.file)
-    machine.settle()
+    machine.settle(bench.programs.store)
 
 
 def umap_rows(bench: Bench, claim: Claim, threads: int) -> dict[str, Row]:

@@ -27,7 +27,7 @@ import tempfile
 
 from harness import cgroup, command, fio
 from harness.programs import Programs
-from harness.reads import drop_page_cache
+from harness.machine import drop_page_cache
 from harness.report import Report, Row
 
 MIB = 1 << 20

@@ -28,7 +28,7 @@ class Case:
     phase: str  # of its report
 
     def run(self, bench, build: str, options: tuple, limit_s: float) -> tuple[process.Result, dict]:
-        machine.settle()
+        machine.settle(bench.programs.store)
         return bench.programs.spillway(self.cap_bytes, self.program, *self.arguments, build=build, block="16K", options=options,
                                        limit_bytes=bench.programs.limit(self.cap_bytes), time_limit_s=limit_s)
 

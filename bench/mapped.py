@@ -15,10 +15,11 @@ a peer that takes too long is stopped and counts as "more than". Disk sections r
 import argparse
 
 import beyond_memory
-from harness import command, fio, graphs, kernels, reads
+import random_fills
+from harness import command, graphs, kernels
 from harness.report import Report, Row
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 THREADS = 2
 RECORD_BYTES = 100
 RUN_LIMIT_S = 300  # of any run but a peer's: something hangs
@@ -26,8 +27,6 @@ BUILDS = beyond_memory.BUILDS
 FAULT_BUILDS = beyond_memory.FAULT_BUILDS
 MEAN_TARGETS = {"recompiled": 1.05, "unmodified": 1.02}
 WORST_TARGETS = {"recompiled": 1.20, "unmodified": 0}
-FILE_SHARE = 10  # one part of so many of the file fits
-FIO_S = 5
 
 
 # --- in memory -------------------------------------------------------------------------------------------------------
@@ -98,57 +97,21 @@ def in_memory(bench: Report) -> None:
 
 # --- random fills ----------------------------------------------------------------------------------------------------
 
-def fills(bench: Report) -> None:
-    file = bench.programs.store / "words"
-    file_bytes = 4 * GIB // bench.scale
-    cap_bytes = max(beyond_memory.CAP_BYTES_MIN, file_bytes // FILE_SHARE // (64 * KIB) * (64 * KIB))
-    made = bench.programs.native("micro", "file-make", "--file", file, "--bytes", file_bytes)
-    if not made.ok:
-        bench.failure("fills", "making the file", made.why_failed())
-        return
-    if fio.why_not():
-        bench.skip("fills: fio", fio.why_not())
-    measured = {}
-    for threads, operations in ((1, 150_000), (2, 250_000), (16, 600_000)):
-        job = reads.Reads(file, file_bytes, cap_bytes, bench.programs.limit(cap_bytes), threads, operations // bench.scale,
-                          min(FIO_S, 1 + FIO_S // bench.scale), RUN_LIMIT_S)
-        try:
-            measured[threads] = job.measure(bench.programs, FAULT_BUILDS, bench.repetitions or 1)
-        except reads.Failed as failed:
-            bench.failure("fills", f"{threads} threads", str(failed))
-            continue
-        fills_rows(bench, threads, measured[threads])
-    file.unlink()
-    if {2, 16} <= measured.keys():
-        for variant in FAULT_BUILDS:
-            many, few = (measured[threads].rate(variant).processor_us for threads in (16, 2))
-            bench.add(Row("fills", f"processor time a fill, 16 threads against 2, {variant}", many, few, "us", many / few,
-                          target=1.0))
+def fill_targets(_: str, threads: int) -> random_fills.Targets:
+    """One thread waits for the device and then for us, one after the other: fio's rate is a fair aim from two on."""
+    return random_fills.Targets(fio=0.9 if threads > 1 else 0, fio_processor=2.0, mmap=1.0,
+                                mmap_processor=1.0 if threads == 16 else 0)
 
 
-def fills_rows(bench: Report, threads: int, measured: reads.Measured) -> None:
-    peer, mmap = measured.rate("fio"), measured.rate("mmap")
-    for variant in FAULT_BUILDS:
-        ours = measured.rate(variant)
-        name = f"{threads} thread{'s' if threads > 1 else ''}, {variant}"
-        details = {"counters": measured.counters[variant], "rates": [vars(rate) for rate in measured.rates[variant]]}
-        if peer:
-            bench.add(Row("fills", f"{name}: fio", ours.reads_per_s, peer.reads_per_s, "reads/s",
-                          ours.reads_per_s / peer.reads_per_s, False, 0.9, note=measured.fio_engine, details=details))
-            bench.add(Row("fills", f"{name}: processor time, fio", ours.processor_us, peer.processor_us, "us",
-                          ours.processor_us / peer.processor_us, target=2.0, note=measured.fio_engine))
-        if mmap:
-            bench.add(Row("fills", f"{name}: mmap", ours.reads_per_s, mmap.reads_per_s, "reads/s",
-                          ours.reads_per_s / mmap.reads_per_s, False, note="MADV_RANDOM"))
-            bench.add(Row("fills", f"{name}: processor time, mmap", ours.processor_us, mmap.processor_us, "us",
-                          ours.processor_us / mmap.processor_us, target=1.0 if threads == 16 else 0))
-    if not mmap:
-        bench.skip(f"fills, {threads} threads: mmap", "memory cannot be limited")
+FILLS = random_fills.Plan(FAULT_BUILDS, {1: 150_000, 2: 250_000, 16: 600_000, 64: 600_000}, fill_targets,
+                          many_threads_target=1.0)
+OUT_OF_CORE = beyond_memory.Targets(mean=4.0, swap=1.0, mmap=0.95, bandwidth=0.7)
 
 
 # --- all of it -------------------------------------------------------------------------------------------------------
 
-SECTIONS = {"in-memory": in_memory, "fills": fills, "out-of-core": beyond_memory.out_of_core,
+SECTIONS = {"in-memory": in_memory, "fills": lambda bench: random_fills.fills(bench, FILLS),
+            "out-of-core": lambda bench: beyond_memory.out_of_core(bench, OUT_OF_CORE),
             "hints": beyond_memory.hints, "umap-claim": beyond_memory.umap_claim}
 
 

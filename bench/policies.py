@@ -163,7 +163,7 @@ def estimates(bench: Bench) -> None:
 
 def one_advised(bench: Bench, name: str, program: str, arguments: tuple, memory_bytes: int, engine: str, build: str) -> None:
     def run(memory: int, curve: str) -> tuple[float, dict]:
-        machine.settle()
+        machine.settle(bench.programs.store)
         result, counters = bench.programs.spillway(memory, program, *arguments, build=build, options=("--curve", curve, "--quota", 0),
                                                    time_limit_s=RECORD_LIMIT_S)
         if not result.ok:
@@ -214,7 +214,7 @@ def iops(bench: Bench) -> None:
         for _ in range(blocks // 256):
             out.write(os.urandom(MIB))
         os.fsync(out.fileno())
-    machine.settle()
+    machine.settle(bench.programs.store)
     run = subprocess.run([bench.programs.build / "bin" / "iops_bench", file, str(blocks), str(IOPS_SECONDS), str(IOPS_TURNS),
                           *map(str, IOPS_THREADS), "--", *IOPS_POLICIES], stdout=subprocess.PIPE, text=True, check=True)
     batches(bench, file)
@@ -234,7 +234,7 @@ def one_tuned(bench: Bench, name: str, program: str, arguments: tuple, memory_by
     """Ratios of one turn, and their median: the disk drifts."""
     turns = []
     for _ in range(BLOCK_TURNS):
-        machine.settle()
+        machine.settle(bench.programs.store)
         seconds = {}
         for block in ("auto", *BLOCKS):
             limit_s = BLOCK_PATIENCE * seconds["auto"] if seconds else BLOCK_LIMIT_S

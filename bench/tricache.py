@@ -86,9 +86,7 @@ class Experiment:
 def run_engines(bench: Bench, section: str, name: str, experiment: Experiment) -> dict[str, process.Result]:
     results = {}
     for engine, build in ENGINES.items():
-        if experiment.file:
-            reads.drop_page_cache(experiment.file)
-        machine.settle()
+        machine.settle(bench.programs.store)
         result, _ = bench.programs.spillway(
             experiment.cap_bytes, experiment.program, *experiment.arguments, build=build, block=experiment.block, options=experiment.options,
             limit_bytes=bench.programs.limit(experiment.cap_bytes), time_limit_s=RUN_LIMIT_S)
@@ -105,9 +103,8 @@ def run_peer(bench: Bench, experiment: Experiment, limit_s: float) -> tuple[str,
     arguments = (*experiment.arguments, *experiment.peer_arguments)
     if limit_bytes is None:
         return "peer", None
-    machine.settle()
+    machine.settle(bench.programs.store)
     if experiment.file:
-        reads.drop_page_cache(experiment.file)
         return "mmap", bench.programs.native(experiment.program, *arguments, limit_bytes=limit_bytes, time_limit_s=limit_s)
     if swap.why_not():
         bench.skip("swap", swap.why_not())
@@ -216,7 +213,7 @@ def random_reads(bench: Bench) -> None:
 def fio_rate(file: pathlib.Path) -> fio.Reads | None:
     if fio.why_not():
         return None
-    machine.settle()
+    machine.settle(file.parent)
     return fio.random_reads(file, reads.READ_BYTES, READERS, FIO_S)
 
 

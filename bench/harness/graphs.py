@@ -1,7 +1,7 @@
 """R-MAT graphs of the benchmarks, each built once a run."""
 import pathlib
 
-from . import reads
+from . import machine
 
 EDGE_FACTOR = 16
 
@@ -28,5 +28,5 @@ def file_of(programs, scale: int) -> pathlib.Path:
                                "--verify", "no", "--progress", "off")
         if not made.ok:
             raise RuntimeError(f"making the graph: {made.why_failed()}")
-    reads.drop_page_cache(file)
+    machine.drop_page_cache(file)
     return file

@@ -4,7 +4,7 @@ Both run the unchanged native program in a control group, with the kernel settin
 """
 import dataclasses
 
-from . import process, swap
+from . import machine, process, swap
 
 PAGE_CLUSTERS = (0, 3)
 
@@ -32,6 +32,7 @@ def best_page_cluster(programs, probe: Job, time_limit_s: float) -> int:
 def on_swap(programs, job: Job, probe: Job, time_limit_s: float) -> tuple[process.Result, int]:
     """The result, and the page-cluster it was reached with."""
     cluster = best_page_cluster(programs, probe, time_limit_s / 4)
+    machine.settle(programs.store)
     with swap.setting(swap.PAGE_CLUSTER, str(cluster)), swap.swap_file(programs.store, job.swap_bytes):
         result = programs.native(job.program, *job.arguments, limit_bytes=job.limit_bytes, time_limit_s=time_limit_s)
     return result, cluster
@@ -41,5 +42,6 @@ def on_mapped_files(programs, job: Job, time_limit_s: float) -> process.Result:
     """Every large array of the program is a shared mapping of a file.
 
     The kernel's own thresholds for writing back stay: lower ones, tried with a stencil and a sort, were slower."""
+    machine.settle(programs.store)
     return programs.native(job.program, *job.arguments, limit_bytes=job.limit_bytes, time_limit_s=time_limit_s,
                            environment=programs.file_arrays())

@@ -3,11 +3,11 @@
 Places are uniform, so once memory is full the share of operations that misses is one less the share that fits.
 """
 import dataclasses
-import os
 import pathlib
 import statistics
 
 from . import fio, process
+from .machine import drop_page_cache
 
 READ_BYTES = 4 << 10
 
@@ -16,6 +16,9 @@ READ_BYTES = 4 << 10
 class Rate:
     reads_per_s: float  # from the disk
     processor_us: float  # a read from the disk
+
+
+PERCENTILES = ("p50", "p99", "p99.9", "worst")  # as examples/micro reports them
 
 
 @dataclasses.dataclass
@@ -32,13 +35,13 @@ class Measured:
                     statistics.median(r.processor_us for r in self.rates[name]))
 
 
+    def latency_us(self, name: str, percentile: str) -> float:
+        """Of a read from the disk, where reads were timed (Reads.timed)."""
+        return statistics.median(result.report["latency_ns"][percentile] for result in self.results[name]) / 1000
+
+
 class Failed(Exception):
     pass
-
-
-def drop_page_cache(file: pathlib.Path) -> None:
-    with open(file, "rb") as opened:
-        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _disk_rate(result: process.Result, resident_share: float) -> Rate:
@@ -55,12 +58,15 @@ class Reads:
     limit_bytes: int | None  # of the control groups; None: no mmap
     threads: int
     operations: int
-    fio_s: int
+    fio_s: int  # 0: without fio
     time_limit_s: float
+    timed: bool = False  # each read, which takes some of the rate
 
     def _one(self, measured: Measured, name: str, run, memory_bytes: int) -> None:
         drop_page_cache(self.file)
         arguments = ("file-read", "--file", self.file, "--threads", self.threads, "--ops", self.operations, "--rounds", 1)
+        if self.timed:
+            arguments += ("--latencies", round(100 * (1 - memory_bytes / self.file_bytes)))  # hits are the fast ones
         result, counters = run(*arguments)
         if not result.ok:
             raise Failed(f"{name}: {result.why_failed()}")
@@ -73,7 +79,7 @@ class Reads:
         measured = Measured()
         options = {"limit_bytes": self.limit_bytes, "time_limit_s": self.time_limit_s}
         for _ in range(repetitions):
-            if fio.why_not() is None:
+            if self.fio_s and fio.why_not() is None:
                 peer = fio.random_reads(self.file, READ_BYTES, self.threads, self.fio_s)
                 measured.rates.setdefault("fio", []).append(Rate(peer.reads_per_s, peer.processor_us))
                 measured.fio_engine = peer.engine
