@@ -11,11 +11,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "BENCHMARKS.md"
 
 
-def parser(name: str, text: str, sections: dict, peer_limit_s: float | None) -> argparse.ArgumentParser:
-    """`peer_limit_s`: the default; None where the benchmark has one of its own for each size."""
+def parser(name: str, text: str, sections: dict, peer_limit_s: float | None, own_disk: bool = False
+           ) -> argparse.ArgumentParser:
+    """`peer_limit_s`: the default; None where the benchmark has one of its own for each size. own_disk: it makes the
+    one to measure, and sets `store`."""
     made = argparse.ArgumentParser(prog=f"bench/run {name}", description=text.splitlines()[0])
     made.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    made.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
+    if not own_disk:
+        made.add_argument("--store", type=pathlib.Path, help="directory on the disk to measure [the build's bench/]")
     made.add_argument("--results", type=pathlib.Path, help="directory for what is written [the build's bench/]")
     made.add_argument("--only", choices=sections, action="append", help="this section only (may be repeated)")
     made.add_argument("--peer-limit", type=float, metavar="SECONDS", default=peer_limit_s,
@@ -25,14 +28,15 @@ def parser(name: str, text: str, sections: dict, peer_limit_s: float | None) -> 
     return made
 
 
-def add_scale(made: argparse.ArgumentParser) -> None:
+def add_scale(made: argparse.ArgumentParser, usual: int = 1) -> None:
     def power_of_two(text: str) -> int:
         value = int(text)
         if value < 1 or value & (value - 1):
             raise argparse.ArgumentTypeError(f"{text} is no power of two")
         return value
 
-    made.add_argument("--scale", type=power_of_two, default=1, metavar="N", help="1/N of the data: for trying it out [1]")
+    made.add_argument("--scale", type=power_of_two, default=usual, metavar="N",
+                      help=f"1/N of the data: for trying it out [{usual}]")
 
 
 def run(options: argparse.Namespace, about: dict, need_bytes: int, make_bench, sections: dict, after=None) -> int:

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """The benchmark scripts: bench_test.py BUILD CASE. A case is a function below, named after a behaviour."""
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from harness import cgroup, kernels, process  # noqa: E402
+from harness import cgroup, kernels, process, workspace, zram  # noqa: E402
 from harness.report import Report, Row  # noqa: E402
 
 
@@ -144,6 +147,105 @@ def durable_benchmark_runs_lmdb(directory: pathlib.Path) -> None:
     runs = next(row["details"] for row in rows if row["name"] == "mdb, AT's flushes beside SC's")
     expect(len({run["stores"] for run in runs.values()}) == 1, f"techniques did not do the same: {runs}")
     expect(runs["LA"]["lines_flushed"] <= runs["SC"]["lines_flushed"] <= runs["ER"]["lines_flushed"], f"{runs}")
+
+
+def zram_algorithms_are_told_from_the_chosen_one(_: pathlib.Path) -> None:
+    expect(zram.parse_algorithms("[lzo-rle] lzo lz4\n") == ("lzo-rle", ["lzo-rle", "lzo", "lz4"]), "three")
+    expect(zram.parse_algorithms("lzo [lz4]") == ("lz4", ["lzo", "lz4"]), "the last one")
+    expect(zram.parse_available_bytes("MemTotal: 9 kB\nMemAvailable:    512 kB\n") == 512 << 10, "memory")
+
+
+def zram_disk_is_skipped_for_a_reason(directory: pathlib.Path) -> None:
+    """In a tree that looks like the kernel's; what needs root to get that far is tried as root only."""
+    (directory / "proc").mkdir()
+    (directory / "proc/meminfo").write_text("MemAvailable: 2048 kB\n")
+    (directory / "sys/block").mkdir(parents=True)
+    if os.geteuid() != 0:
+        expect("root" in zram.why_not(1, directory), zram.why_not(1, directory))
+        return
+    expect("no zram" in zram.why_not(1, directory), "without zram")
+    (directory / "sys/block/zram0").mkdir()
+    expect("memory" in zram.why_not(4 << 20, directory), "with less memory than the device may take")
+    before, os.environ["PATH"] = os.environ["PATH"], str(directory)
+    expect("is missing" in zram.why_not(1, directory), "without tools")
+    os.environ["PATH"] = before
+
+
+def nothing_is_released_of_a_device_from_before_a_restart(directory: pathlib.Path) -> None:
+    zram_free = zram.Taken("zram0", False, "lzo", "another boot")
+    (directory / zram.RECORD).write_text(json.dumps(vars(zram_free)))
+    before = zram.BLOCK_DEVICES
+    zram.BLOCK_DEVICES = directory  # a device that would be reset has its file there
+    try:
+        (directory / "zram0").mkdir()
+        (directory / "zram0/disksize").write_text("4096")
+        expect(zram.release(directory), "there is nothing to release")
+        expect(not (directory / "zram0/reset").exists(), "somebody's device was reset")
+    finally:
+        zram.BLOCK_DEVICES = before
+
+
+def mounts_below(directory: pathlib.Path) -> list[str]:
+    lines = pathlib.Path("/proc/mounts").read_text().splitlines()
+    return [line.split()[0] for line in lines if line.split()[1].startswith(f"{directory}/")]
+
+
+def device_sizes() -> dict[str, int]:
+    return {path.name: int((path / "disksize").read_text()) for path in zram.BLOCK_DEVICES.glob("zram*")}
+
+
+def fast_disk_in_its_middle(directory: pathlib.Path) -> tuple[subprocess.Popen, str]:
+    """A run that has begun to read and write its disk, and the device below that. Both are found below `directory`."""
+    command = [ROOT / "bench" / "run", "fast-disk", "--build", BUILD, "--results", directory, "--scale", "64", "--only", "fills"]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                           env=os.environ | {"TMPDIR": str(directory)})
+    while run.poll() is None:
+        if list(directory.glob(f"{workspace.PREFIX}*/{zram.MOUNT}/{workspace.PREFIX}*/words")):
+            return run, mounts_below(directory)[0]
+        time.sleep(0.01)
+    complaint = run.stderr.read().strip()
+    if run.returncode == 77:
+        raise Skipped(complaint)
+    raise Wrong(complaint)
+
+
+def expect_nothing_left(directory: pathlib.Path, device: str) -> None:
+    expect(not mounts_below(directory), f"mounted: {mounts_below(directory)}")
+    expect(device_sizes().get(pathlib.Path(device).name, 0) == 0, f"{device} has a size: {device_sizes()}")
+    expect(not list(directory.glob(f"{workspace.PREFIX}*")), f"left: {list(directory.iterdir())}")
+
+
+def stopped_fast_disk_leaves_nothing(directory: pathlib.Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        run, device = fast_disk_in_its_middle(directory)
+        run.send_signal(number)
+        run.wait()
+        expect(run.returncode != 0, "a run that was stopped says that all went well")
+        expect_nothing_left(directory, device)
+
+
+def killed_fast_disk_is_swept_by_the_next_run(directory: pathlib.Path) -> None:
+    run, device = fast_disk_in_its_middle(directory)
+    run.kill()
+    run.wait()
+    expect(mounts_below(directory) == [device], "the kill came too late: nothing is left to sweep")
+    workspace.sweep(directory)
+    expect_nothing_left(directory, device)
+
+
+def latencies_are_of_the_slowest_reads(directory: pathlib.Path) -> None:
+    micro, file = BUILD / "examples" / "native" / "micro", directory / "words"
+    subprocess.run([micro, "file-make", "--file", file, "--bytes", "4M"], check=True)
+
+    def latencies(percent: int) -> dict:
+        run = subprocess.run([micro, "file-read", "--file", file, "--ops", "20000", "--threads", "2", "--latencies", str(percent)],
+                             check=True, capture_output=True, text=True)
+        return json.loads(run.stdout.splitlines()[-1]).get("latency_ns")
+
+    found = latencies(100)
+    expect(0 < found["p50"] <= found["p99"] <= found["p99.9"] <= found["worst"], f"{found}")
+    expect(latencies(1)["p50"] > found["p50"], "half of all reads are as slow as half of the slowest")
+    expect(latencies(0) is None, "nothing was to be timed")
 
 
 def main() -> int:
