@@ -205,7 +205,7 @@ def fast_disk_in_its_middle(directory: pathlib.Path) -> tuple[subprocess.Popen, 
         time.sleep(0.01)
     complaint = run.stderr.read().strip()
     if run.returncode == 77:
-        raise Skipped(complaint)
+        raise Skipped(complaint.removeprefix("skipped: "))
     raise Wrong(complaint)
 
 
