@@ -73,6 +73,15 @@ Result<UserFault> UserFault::open(FaultScope scope_wanted, FaultDelivery deliver
   return opened;
 }
 
+Result<UserFault> UserFault::duplicate() const {
+  UserFault same;
+  same.file_ = File(::fcntl(fd(), F_DUPFD_CLOEXEC, 0));
+  if (!same.file_.is_open()) return Status(errno, "cannot duplicate the descriptor of userfaultfd");
+  same.scope_ = scope_;
+  same.delivery_ = delivery_;
+  return same;
+}
+
 Status UserFault::register_range(void* address, uint64_t bytes) const {
   uffdio_register wish{{number(address), bytes}, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP, 0};
   if (::ioctl(fd(), UFFDIO_REGISTER, &wish) != 0)

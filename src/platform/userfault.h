@@ -44,9 +44,12 @@ class UserFault {
   static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll,
                                 FaultDelivery delivery = FaultDelivery::kEvents);
 
+  bool is_open() const { return file_.is_open(); }
   FaultScope scope() const { return scope_; }
   FaultDelivery delivery() const { return delivery_; }
   int fd() const { return file_.fd(); }
+  // The same one once more, which lives until both are gone.
+  Result<UserFault> duplicate() const;
 
   Status register_range(void* address, uint64_t bytes) const;
   Status unregister_range(void* address, uint64_t bytes) const;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cerrno>
+#include <string_view>
 
 #include "base/status.h"
 #include "region/managed_access.h"
@@ -25,6 +26,8 @@ inline bool surely_fits(uint64_t live_bytes, uint32_t frames, unsigned block_shi
 class Engine : public ManagedAccess {
  public:
   virtual const char* name() const = 0;
+  // Who serves page faults, and why, for people; "" where nobody has to.
+  virtual std::string_view faults_by() const { return {}; }
   // The calling thread's, opened at its first use.
   virtual cache::Client& client() = 0;
   // A window that stays until release(); data is nullptr when this thread holds kWindowsPerThread, or all threads too many.

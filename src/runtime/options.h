@@ -41,7 +41,7 @@ enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone }
 enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
 enum class Curve : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
-enum class Faults : uint8_t { kThreads, kSignals };
+enum class Faults : uint8_t { kAuto, kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
 
@@ -67,7 +67,7 @@ struct Options {
   IoChoice io = IoChoice::kAuto;
   uint64_t readahead_blocks = 0;
   // The mapped engine's.
-  Faults faults = Faults::kThreads;
+  Faults faults = Faults::kAuto;
   uint64_t pollers = 0;
   uint64_t fillers = 0;
   uint64_t evictors = 0;

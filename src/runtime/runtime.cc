@@ -238,15 +238,16 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   for_engine.block_shift = for_cache.block_shift;
   for_engine.space_bytes = space_bytes;
   for_engine.scope = wanted_fault_scope();
-  for_engine.delivery = options_.faults == Faults::kSignals ? platform::FaultDelivery::kSignal
-                                                            : platform::FaultDelivery::kEvents;
+  for_engine.faults_by = options_.faults == Faults::kAuto      ? front::FaultChoice::kAuto
+                         : options_.faults == Faults::kSignals ? front::FaultChoice::kSignals
+                                                               : front::FaultChoice::kEvents;
+  for_engine.kernel_reaches = &interpose::kernel_reaches_from_now_on;
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = room_options(options_);
   for_engine.fatal = &end_on_error;
   auto engine = front::MappedEngine::create(for_engine);
   if (!engine) return engine.status();
-  kernel_reaches_ = (*engine)->scope() == platform::FaultScope::kAll;
   auto frames = (*engine)->make_frames(for_cache.frame_count);
   if (!frames) return frames.status();
   auto cache =
@@ -333,7 +334,8 @@ telemetry::Facts Runtime::facts() const {
   facts.frames = cache_->frame_count();
   facts.frames_peak = cache_->peak_frames();
   facts.watched = engine_->is_watching();
-  facts.system_call_faults = kernel_reaches_ ? "served" : "brought in first";
+  facts.faults_by = engine_->faults_by();
+  facts.system_call_faults = interpose::kernel_reaches() ? "served" : "brought in first";
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes() + descriptors_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;

@@ -50,7 +50,6 @@ class Runtime {
   region::Engine& engine() { return *engine_; }
   // Whether managed memory is at its own addresses, and whether system calls may use it there.
   bool is_in_place() const { return kind_ == Engine::kMapped; }
-  bool kernel_reaches() const { return kernel_reaches_; }
   region::RegionMap& regions() { return *regions_; }
   const region::RegionMap& regions() const { return *regions_; }
   heap::Heap& heap() { return *heap_; }
@@ -84,7 +83,6 @@ class Runtime {
 
   const Options options_;
   const Engine kind_;
-  bool kernel_reaches_ = false;
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;

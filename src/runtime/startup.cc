@@ -73,7 +73,7 @@ Runtime* make_runtime() {
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
   Status status = install_fault_handler(SIGSEGV, &admit_fault);
-  if (status && g_options->faults == Faults::kSignals) status = install_fault_handler(SIGBUS, &admit_fault);
+  if (status && g_options->faults != Faults::kThreads) status = install_fault_handler(SIGBUS, &admit_fault);
   if (!status) fatal(kExitUsage, status.message());
   return runtime;
 }
@@ -100,7 +100,6 @@ void connect(Runtime& runtime) {
   context.memory_bytes = g_options->memory_bytes;
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
-  context.kernel_reaches = runtime.kernel_reaches();
   context.in_place_at_first = runtime.engine().has_view();
   if (runtime.is_in_place()) context.maps_file = &maps_file;
   interpose::set_context(&context);
@@ -136,7 +135,7 @@ __attribute__((constructor)) void library_loaded() {
               .message());
   interpose::actions_become_ours();
   interpose::keep_unblocked(SIGSEGV);
-  if (g_options->faults == Faults::kSignals) interpose::keep_unblocked(SIGBUS);
+  if (g_options->faults != Faults::kThreads) interpose::keep_unblocked(SIGBUS);
   manage_process();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });

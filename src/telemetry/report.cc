@@ -109,6 +109,7 @@ void append_json_facts(std::string& json, const Facts& facts) {
   number("frames", facts.frames);
   number("frames_peak", facts.frames_peak);
   append(json, "    \"watched\": %s,\n", facts.watched ? "true" : "false");
+  text("faults_by", facts.faults_by);
   text("system_call_faults", facts.system_call_faults);
   number("metadata_bytes", facts.metadata_bytes);
   number("resident_peak_bytes", facts.resident_peak_bytes);
@@ -140,6 +141,7 @@ std::string report_text(const Facts& facts, const Totals& t) {
          format_size(facts.block_bytes).c_str(), static_cast<unsigned long long>(facts.frames_peak),
          format_size(facts.metadata_bytes).c_str(), format_size(facts.resident_peak_bytes).c_str());
   if (!facts.watched) text += "             all managed memory fitted and was left to the kernel\n";
+  if (!facts.faults_by.empty()) text += "             faults served by " + facts.faults_by + "\n";
   if (!facts.system_call_faults.empty())
     text += "             faults of system calls: " + facts.system_call_faults + "\n";
   text += "  store      " + facts.store + "\n";

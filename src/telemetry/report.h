@@ -51,6 +51,7 @@ struct Facts {
   uint64_t frames = 0;
   uint64_t frames_peak = 0;
   bool watched = true;             // false: all managed memory fitted and was left to the kernel
+  std::string faults_by;           // who serves page faults, and why; "": nobody has to
   std::string system_call_faults;  // "served" or "brought in first"
   uint64_t metadata_bytes = 0;
   uint64_t resident_peak_bytes = 0;  // of the whole process

@@ -40,6 +40,7 @@ telemetry::Facts facts_of(const json& report) {
     facts.areas.push_back(
         {area.at("name"), area.at("object"), area.at("offset"), area.at("bytes"), curve_of(area)});
   facts.watched = from.value("watched", true);
+  facts.faults_by = from.value("faults_by", "");
   facts.system_call_faults = from.value("system_call_faults", "");
   for (const json& code : report.value("foreign", json::array()))
     facts.foreign.push_back({code.at("library"), code.at("function"), code.at("faults")});

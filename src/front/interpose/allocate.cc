@@ -96,7 +96,7 @@ Code g_libc, g_loader;
 // them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
 bool is_for_the_kernel(const void* caller) {
   const auto address = reinterpret_cast<uintptr_t>(caller);
-  return (g_libc.contains(address) || g_loader.contains(address)) && !detail::kernel_reaches.load_relaxed();
+  return (g_libc.contains(address) || g_loader.contains(address)) && !kernel_reaches();
 }
 
 bool process_wants_managed(size_t bytes, const void* caller) {

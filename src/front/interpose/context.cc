@@ -30,10 +30,11 @@ const InterposeContext* initialise() {
 
 void set_context(const InterposeContext* context) {
   detail::in_place.store_relaxed(context != nullptr && (context->in_place || context->in_place_at_first));
-  detail::kernel_reaches.store_relaxed(context != nullptr && context->kernel_reaches);
+  if (context == nullptr) detail::kernel_reaches.store_relaxed(false);
   detail::context.store_release(context);
 }
 void elsewhere_from_now_on() { detail::in_place.store_relaxed(false); }
+void kernel_reaches_from_now_on() { detail::kernel_reaches.store_relaxed(true); }
 void note_forked() { detail::forked.store_relaxed(true); }
 void set_initialiser(void (*ensure_initialised)()) { detail::initialiser.store_release(ensure_initialised); }
 

@@ -29,7 +29,6 @@ struct InterposeContext {
   uint64_t quota_bytes = UINT64_MAX;   // when more native bytes than this are live, all new ones are managed
   uint64_t memory_bytes = UINT64_MAX;  // the process's cap
   bool in_place = false;               // managed memory is at its own addresses (mapped engine)
-  bool kernel_reaches = false;         // and system calls may use it
   bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
@@ -41,6 +40,8 @@ struct InterposeContext {
 void set_context(const InterposeContext* context);
 // Who has found memory in place meanwhile may go on: it is only slow there.
 void elsewhere_from_now_on();
+// System calls may be given managed memory: their faults are served. Who has brought it in, or copied it, may go on: it is only slow.
+void kernel_reaches_from_now_on();
 // In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
 void note_forked();
 // Called, once, by the first redirected allocation that finds no context. It sets the context, or leaves things native.
@@ -66,6 +67,9 @@ inline const InterposeContext* allocation_context() {
 
 using spw::is_managed;
 
+// Whether a system call may be given managed memory. Once true, it stays true.
+inline bool kernel_reaches() { return detail::kernel_reaches.load_relaxed(); }
+
 // Managed, and its bytes are not at its address: this code has to go through ManagedAccess. Once true, it stays true.
 inline bool is_elsewhere(const void* p) { return is_managed(p) && !detail::in_place.load_relaxed(); }
 template <class... More>
@@ -74,7 +78,7 @@ bool any_elsewhere(More*... pointers) {
 }
 // Managed, and a system call that is given it would fail.
 inline bool kernel_cannot_reach(const void* p) {
-  return is_managed(p) && !detail::kernel_reaches.load_relaxed();
+  return is_managed(p) && !kernel_reaches();
 }
 template <class... More>
 bool kernel_cannot_reach_any(More*... pointers) {

@@ -20,7 +20,7 @@ constexpr size_t kInlineBytes = 1024;
 
 // Whether a string that is printed may be one that write(2) cannot reach.
 bool may_print_managed(const char* format) {
-  if (InRuntime::here() || context() == nullptr || detail::kernel_reaches.load_relaxed()) return false;
+  if (InRuntime::here() || context() == nullptr || kernel_reaches()) return false;
   return strpbrk(format, "sS") != nullptr || is_managed(format);
 }
 

@@ -7,6 +7,7 @@
 #include "base/in_runtime.h"
 #include "base/units.h"
 #include "cache/client_thread.h"
+#include "platform/async_contexts.h"
 #include "platform/futex.h"
 #include "telemetry/counters.h"
 
@@ -40,9 +41,7 @@ thread_local void* t_thread = nullptr;
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
   std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
-  auto faults = platform::UserFault::open(options.scope, options.delivery);
-  if (!faults) return faults.status();
-  engine->faults_ = std::move(*faults);
+  if (Status status = engine->open_faults(); !status) return status;
   auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
   if (!space) return space.status();
   engine->space_ = std::move(*space);
@@ -89,13 +88,15 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
   SPW_CHECK(g_engine.load_relaxed() == nullptr);
   g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
-  if (!is_signalled())
+  if (event_faults_.is_open())
     if (Status status = start_server(); !status) return status;
+  // Where that is settled, calls need not copy before memory is watched, either.
+  if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll)
+    options_.kernel_reaches();
   room_ = std::make_unique<cache::RoomKeeper>(cache, options_.room,
                                               [this] { hint_switch_.look(platform::monotonic_ns()); });
   if (Status status = room_->start(); !status) return status;
-  // System calls that had begun before would meet missing pages, which only faults of their own bring in.
-  bool at_once = options_.watches_at_once || faults_.scope() != platform::FaultScope::kAll;
+  bool at_once = options_.watches_at_once;
   if (!at_once) {
     if (auto pages = platform::ResidentPages::open())
       resident_pages_ = std::move(*pages);
@@ -113,6 +114,43 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   return {};
 }
 
+// Where it is still to be chosen both are open, if the kernel serves faults of system calls at all: else there is nothing to choose.
+Status MappedEngine::open_faults() {
+  using platform::FaultDelivery, platform::FaultScope, platform::UserFault;
+  if (options_.faults_by != FaultChoice::kSignals) {
+    auto events = UserFault::open(options_.scope, FaultDelivery::kEvents);
+    if (!events) return events.status();
+    if (options_.faults_by == FaultChoice::kEvents || events->scope() == FaultScope::kAll)
+      event_faults_ = std::move(*events);
+  }
+  auto faults = options_.faults_by == FaultChoice::kEvents
+                    ? event_faults_.duplicate()
+                    : UserFault::open(options_.scope, FaultDelivery::kSignal);
+  if (!faults) return faults.status();
+  faults_ = std::move(*faults);
+  return {};
+}
+
+// Before memory is registered, for good.
+void MappedEngine::choose_faults() {
+  if (options_.faults_by == FaultChoice::kAuto && event_faults_.is_open()) {
+    has_rings_ = platform::has_async_contexts_of_program();
+    if (has_rings_) {
+      auto events = event_faults_.duplicate();
+      if (!events) options_.fatal(events.status());
+      faults_ = std::move(*events);
+      options_.kernel_reaches();
+    }
+  }
+}
+
+std::string_view MappedEngine::faults_by() const {
+  if (is_signalled())
+    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults" : "the thread that faults (--faults=signals)";
+  return options_.faults_by == FaultChoice::kAuto ? "threads of the runtime: the program has rings for asynchronous I/O"
+                                                  : "threads of the runtime (--faults=threads)";
+}
+
 Status MappedEngine::start_server() {
   fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
   for (FaultClient& fault_client : fault_clients_) {
@@ -120,7 +158,7 @@ Status MappedEngine::start_server() {
     if (!client) return client.status();
     fault_client.client = *client;
   }
-  server_ = std::make_unique<FaultServer>(faults_, options_.faults,
+  server_ = std::make_unique<FaultServer>(event_faults_, options_.faults,
                                           [this](const platform::FaultEvent& event) { serve(event); });
   return server_->start();
 }
@@ -163,6 +201,7 @@ void MappedEngine::start_watching(cache::Client* client) {
   std::unique_lock lock(watch_mutex_);
   std::byte* base = space_.data();
   const uint64_t used = used_bytes_.load_relaxed();
+  choose_faults();
   Status status = faults_.register_range(base, options_.space_bytes);
   if (status)
     status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
@@ -251,6 +290,7 @@ void MappedEngine::forked() {
   forked_ = true;
   t_thread = nullptr;
   faults_ = platform::UserFault();
+  event_faults_ = platform::UserFault();
 }
 
 cache::Client& MappedEngine::client() { return *this_thread().client; }

@@ -27,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic.h"
@@ -43,17 +44,24 @@
 
 namespace spw::front {
 
+// Who serves the faults of the program's threads. kAuto: they themselves, unless the program has made rings for asynchronous I/O by
+// the time its memory is watched, on account of which the kernel touches memory when no thread of the program does: their faults only
+// another thread can serve.
+enum class FaultChoice : uint8_t { kAuto, kEvents, kSignals };
+
 struct MappedOptions {
   unsigned block_shift = 12;
   uint64_t space_bytes =
       0;  // blocks behind it are pooled (block_pool.h): nobody accesses them by their addresses
   platform::FaultScope scope = platform::FaultScope::kAll;
-  platform::FaultDelivery delivery = platform::FaultDelivery::kEvents;
+  FaultChoice faults_by = FaultChoice::kAuto;
   uint32_t staging_runs_max = 16;
   bool watches_at_once = false;
   FaultServer::Options faults;
   cache::RoomKeeper::Options room;
   void (*fatal)(const Status&) = nullptr;
+  // Called at most once: system calls may be given managed memory from now on, since their faults are served.
+  void (*kernel_reaches)() = nullptr;
 };
 
 class MappedEngine final : public region::Engine {
@@ -73,7 +81,8 @@ class MappedEngine final : public region::Engine {
   void hint_range(uintptr_t address, uint64_t bytes, bool is_store);
   void hint_stream(uintptr_t address, uint64_t bytes);
 
-  platform::FaultScope scope() const { return faults_.scope(); }
+  // How faults are served, and why so: for people. May change when memory is first watched.
+  std::string_view faults_by() const override;
 
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
   void unpin(const region::Window& window) override;
@@ -114,7 +123,9 @@ class MappedEngine final : public region::Engine {
   Status try_registration();
   // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
   bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }
+  Status open_faults();
   Status start_server();
+  void choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
@@ -140,7 +151,9 @@ class MappedEngine final : public region::Engine {
   void check_not_forked() const;
 
   const MappedOptions options_;
-  platform::UserFault faults_;
+  platform::UserFault faults_;        // what managed space is registered with
+  platform::UserFault event_faults_;  // what the server polls; open: they may still be chosen, or have been
+  bool has_rings_ = false;            // of the program's, when it was chosen
   platform::Mapping space_;
   HintTable hints_;
   HintSwitch hint_switch_;

@@ -64,6 +64,7 @@ bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
   if (!is_signalled()) return false;
   check_not_forked();
   InRuntime guard;
+  if (!is_watching()) watch();  // waits for who is about it
   const platform::FaultEvent event{round_down(address, kMmuPageBytes), 0, is_store, false};
   if (refuse_wrong(event)) return true;
   bring_in(fault_client(), event);

@@ -20,6 +20,7 @@ Result<std::unique_ptr<Engine>> AioEngine::create(size_t depth) {
   engine->wake_ = std::move(*wake);
   if (int result = io_setup(static_cast<int>(depth), &engine->context_); result < 0)
     return Status(-result, "cannot set up asynchronous I/O (libaio)");
+  engine->own_.emplace();
   return std::unique_ptr<Engine>(std::move(engine));
 }
 

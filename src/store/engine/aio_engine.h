@@ -9,8 +9,10 @@
 
 #include <libaio.h>
 
+#include <optional>
 #include <vector>
 
+#include "platform/async_contexts.h"
 #include "platform/wake_fd.h"
 #include "store/engine/engine.h"
 #include "store/engine/issued_steps.h"
@@ -35,6 +37,7 @@ class AioEngine final : public Engine {
   void put_done(RawResult result);
 
   io_context_t context_ = nullptr;
+  std::optional<platform::OwnAsyncContext> own_;
   platform::WakeFd completed_;
   platform::WakeFd wake_;
   std::vector<iocb> controls_;    // by slot

@@ -43,6 +43,7 @@ Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
   int result = io_uring_queue_init(static_cast<unsigned>(depth), &engine->ring_, 0);
   if (result < 0) return Status(-result, "cannot set up an io_uring");
   engine->ring_is_open_ = true;
+  engine->own_.emplace();
   return std::unique_ptr<Engine>(std::move(engine));
 }
 

@@ -8,7 +8,10 @@
 
 #include <liburing.h>
 
+#include <optional>
+
 #include "base/atomic.h"
+#include "platform/async_contexts.h"
 #include "platform/wake_fd.h"
 #include "store/engine/engine.h"
 #include "store/engine/issued_steps.h"
@@ -34,6 +37,7 @@ class UringEngine final : public Engine {
 
   io_uring ring_{};
   bool ring_is_open_ = false;
+  std::optional<platform::OwnAsyncContext> own_;
   platform::WakeFd wake_;
   IssuedSteps<RawIo> issued_;
   unsigned refusals_ = 0;  // of submissions, in a row; the kicker's
