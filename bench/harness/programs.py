@@ -10,7 +10,7 @@ from . import process
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
 # As builds: the native one with --faults so. Its threads serve their own faults in a handler of SIGBUS, or threads of
 # Spillway's do.
-SIGNALS, EVENTS = "signals", "events"
+SIGNALS, EVENTS = "signals", "threads"
 FAULTS = (SIGNALS, EVENTS)
 ALLOWANCE_BYTES = 32 << 20  # on top of a cap, for code, stacks and small allocations; a benchmark may choose another
 

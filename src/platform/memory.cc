@@ -100,6 +100,12 @@ Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes) {
   return std::move(*range);
 }
 
+Result<Mapping> map_shared(uint64_t bytes) {
+  void* got = raw::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return failed("map", bytes);
+  return Mapping(got, bytes);
+}
+
 Result<Mapping> map_table(uint64_t bytes) {
   const uint64_t rounded = round_up(bytes, bytes < kHugePageBytes ? kMmuPageBytes : kHugePageBytes);
   auto mapping = map_anonymous(rounded, kHugePageBytes);

@@ -46,6 +46,8 @@ Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes = 4096);
 // For a table that is read and changed at random: zeroed, and in huge pages where it is large and the kernel has them, since with small
 // pages it would mostly be page tables that are waited for.
 Result<Mapping> map_table(uint64_t bytes);
+// Zeroed memory that forked children share. Async-signal-safe unless it fails.
+Result<Mapping> map_shared(uint64_t bytes);
 // Memory that can be mapped at several addresses at once.
 Result<File> create_memory_file(const char* name, uint64_t bytes);
 // Maps [offset, offset + bytes) of `file`, shared. `alignment_bytes`: of its start.

@@ -12,7 +12,7 @@
 
 namespace spw::region {
 
-// What either engine ends a forked child with.
+// What either engine ends a forked child with. No other error of theirs is ECHILD.
 inline Status touched_in_child() {
   return Status::sentence(
       ECHILD, "a forked child touched managed memory, which only its parent has; call exec first");

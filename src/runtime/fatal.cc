@@ -23,9 +23,11 @@ void fatal(int exit_code, std::string_view line) {
   static Atomic<bool> ending{false};
   if (ending.exchange_acquire(true))
     for (;;) ::pause();
-  write_line("spillway: ", line);
+  tell(line);
   ::_exit(exit_code);
 }
+
+void tell(std::string_view line) { write_line("spillway: ", line); }
 
 void warn(std::string_view line) { write_line("spillway: warning: ", line); }
 

@@ -16,6 +16,8 @@ inline constexpr int kExitFailure = 74;
 // Writes "spillway: <line>\n" and ends the process at once (_exit), since the program's own state cannot be trusted to
 // unwind. Allocates nothing; async-signal-safe.
 [[noreturn]] void fatal(int exit_code, std::string_view line);
+// "spillway: <line>\n".
+void tell(std::string_view line);
 // "spillway: warning: <line>\n".
 void warn(std::string_view line);
 

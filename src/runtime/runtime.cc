@@ -24,6 +24,7 @@
 #include "runtime/fatal.h"
 #include "runtime/foreign_code.h"
 #include "runtime/policy_library.h"
+#include "runtime/refused_child.h"
 #include "runtime/store_check.h"
 #include "store/open_store.h"
 
@@ -40,8 +41,9 @@ constexpr unsigned kDedicatedCpusMin = 16;
 // Of managed space, for files that are not mapped, where the mapped engine has them.
 constexpr uint64_t kCallBytes = SPW_MANAGED_BYTES / 2;
 
-// EINVAL is the user's to mend: a cap too small for the threads.
+// EINVAL is the user's to mend: a cap too small for the threads. ECHILD is region::touched_in_child().
 [[noreturn]] void end_on_error(const Status& status) {
+  if (status.error() == ECHILD) refuse_child(status);
   fatal(status.error() == EINVAL ? kExitUsage : kExitFailure, status.message());
 }
 void end_on_io_error(void*, const Status& status) {
@@ -395,7 +397,10 @@ void Runtime::finish() {
   if (!file.flush()) warn("cannot write the report to " + name);
 }
 
-void Runtime::lock_for_fork() { heap_->lock_for_fork(); }
+void Runtime::lock_for_fork() {
+  if (!forked_ && options_.on_refused_child == OnRefusedChild::kEnd) let_children_end_the_run();
+  heap_->lock_for_fork();
+}
 void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
 
 void Runtime::forked() {

@@ -26,6 +26,10 @@ def fork_and_exec_work_twice_over(kit: Kit) -> None:
     kit.same_as_native("processes.cc", "fork_twice", configs=(SMALL, UNOPTIMISED, DEDICATED))
 
 
+def a_forked_child_that_touches_managed_memory_ends_the_run(kit: Kit) -> None:
+    kit.expect_children_end_the_run(SMALL, UNOPTIMISED)
+
+
 def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Kit) -> None:
     kit.expect_children_are_stopped(SMALL, UNOPTIMISED)
 

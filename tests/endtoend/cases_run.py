@@ -1,7 +1,7 @@
 """`spillway run` of programs as they are: it puts the library into them, and their data goes through the cache."""
 import pathlib
 
-from kit import ENGINES, EXIT_USAGE, Kit, MIB, Run, expect, program_of
+from kit import ENGINES, EXIT_FAILURE, EXIT_USAGE, Kit, MIB, Run, expect, program_of
 
 ENGINES = ENGINES[2:]
 PYTHON = "/usr/bin/python3"
@@ -25,6 +25,19 @@ for name in sys.argv[1:]:
     address = ctypes.addressof(ctypes.c_char.from_buffer(data))
     print(name.split("/")[-1], managed(address), sum(data[::4096]), data[-1])
 """
+
+# Workers add up pieces of what their parent has, or with `spawn` of what they have made themselves.
+POOL = """
+import multiprocessing, sys
+pieces = [bytearray(bytes([i])) * (1 << 20) for i in range(96)]
+def total(i): return sum(pieces[i][::4096])
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    with multiprocessing.Pool(3) as pool:
+        print(sum(pool.map(total, range(96))), flush=True)
+"""
+# A pool whose workers end starts others, for ever.
+POOL_TIME_LIMIT_S = 20
 
 
 def _tool(kit: Kit, *words, env: dict[str, str] | None = None) -> Run:
@@ -50,6 +63,26 @@ def run_takes_sort_beyond_the_cap(kit: Kit) -> None:
 
 def run_takes_python_beyond_the_cap(kit: Kit) -> None:
     _evicts_and_prints_the_same(kit, program_of(PYTHON), "-c", LISTS, least_bytes=64 * MIB)
+
+
+def _pool(kit: Kit, start_method: str) -> Run:
+    script = kit.place / "pool.py"
+    script.write_text(POOL)
+    program = (*CAP, "--store", kit.store, "--", program_of(PYTHON), script, start_method)
+    return kit.run(kit.build / "bin" / "spillway", "run", *program, time_limit_s=POOL_TIME_LIMIT_S)
+
+
+def a_python_pool_of_forked_workers_ends_with_one_message(kit: Kit) -> None:
+    run = _pool(kit, "fork")
+    expect((run.code, run.output) == (EXIT_FAILURE, ""), run.last_words())
+    lines = run.errors.splitlines()
+    expect(len(lines) == 2 and lines[0].startswith("spillway: a forked child touched managed memory"), run.last_words())
+    expect('set_start_method("spawn")' in lines[1], run.last_words())
+
+
+def a_python_pool_of_spawned_workers_works(kit: Kit) -> None:
+    run = _pool(kit, "spawn")
+    expect((run.code, run.output, run.errors) == (0, f"{sum(range(96)) * 256}\n", ""), run.last_words())
 
 
 def _managed_files(kit: Kit, *options: str) -> set[str]:

@@ -83,6 +83,10 @@ def children_beside_memory_that_fits_work(kit: Kit) -> None:
         _same(kit, part, configs=(FITS, FITS_UNOPTIMISED), source="processes.cc")
 
 
+def a_forked_child_that_touches_memory_that_fits_ends_the_run(kit: Kit) -> None:
+    kit.expect_children_end_the_run(FITS, FITS_UNOPTIMISED)
+
+
 def a_forked_child_that_touches_memory_that_fits_is_stopped_with_a_message(kit: Kit) -> None:
     kit.expect_children_are_stopped(FITS, FITS_UNOPTIMISED)
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "bench"))  # cases use its harness/, too
@@ -147,18 +148,30 @@ class Kit:
         """What the latest run with `wants_report` in its environment wrote when it ended."""
         return json.loads(self.report_file.read_text())
 
-    def expect_children_are_stopped(self, *configs: Config) -> None:
-        """A forked child that touches managed memory ends with one line that says so, and its parent goes on."""
+    def _children_that_touch(self, configs: tuple[Config, ...], choice: dict[str, str]) -> Iterator[tuple[Run, str]]:
+        """Runs with a forked child that touches managed memory, each in another way, and what they are called."""
         for config in configs:
             program = self.compile("processes.cc", *config.flags)
             # A child of an engine that manages the whole process allocates natively, which works: how 2 is not stopped.
             for how in range(5) if self.engine == "translated" else (0, 1, 3, 4):
-                run = self.run(program, "touch_in_a_child", how, env=config.environment())
-                lines = run.output.splitlines()
-                where = f"{how} with {config}: {run.last_words()}"
-                expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
-                expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
-                expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
+                run = self.run(program, "touch_in_a_child", how, env=config.environment() | choice)
+                yield run, f"{how} with {config}: {run.last_words()}"
+
+    def expect_children_end_the_run(self, *configs: Config) -> None:
+        """A forked child that touches managed memory ends its parent, too, which does not even see the child end."""
+        for run, where in self._children_that_touch(configs, {}):
+            expect(run.code == EXIT_FAILURE and "code" not in run.output, where)
+            lines = run.errors.splitlines()
+            expect(len(lines) == 2 and lines[0].startswith("spillway: a forked child touched managed memory"), where)
+            expect(lines[1].startswith("spillway: to go on: ") and "--on-refused-child=go-on" in lines[1], where)
+
+    def expect_children_are_stopped(self, *configs: Config) -> None:
+        """A forked child that touches managed memory ends with one line that says so, and its parent goes on if told."""
+        for run, where in self._children_that_touch(configs, {"SPILLWAY_ON_REFUSED_CHILD": "go-on"}):
+            lines = run.output.splitlines()
+            expect(run.code == 0 and len(lines) == 3 and lines[1] == f"code {EXIT_FAILURE}", where)
+            expect(lines[0] != lines[2] and lines[2].startswith("words "), where)
+            expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: a forked child touched managed memory"), where)
 
     def expect_spilled(self, what: str) -> dict:
         """The latest report, of a run whose data did not fit."""

@@ -12,7 +12,7 @@ class RefusesBadValues(tool_case.ToolCase):
     def refused_value(self, option, value, accepted):
         self.expect_refused(f"--{option}={value}: accepted: {accepted}", "run", f"--{option}", value, "--", self.program)
         self.expect_refused(f"--{option}={value}: accepted: {accepted}", "run", f"--{option}={value}", self.program)
-        variable = f"SPILLWAY_{option.upper()}"
+        variable = f"SPILLWAY_{option.upper().replace('-', '_')}"
         self.expect_refused(f"{variable}={value}: accepted: {accepted}", "run", self.program, env={variable: value})
 
     def test_sizes(self):
@@ -32,6 +32,7 @@ class RefusesBadValues(tool_case.ToolCase):
         self.refused_value("engine", "fast", "one of auto, translated, mapped")
         self.refused_value("policy", "random", "one of clock")
         self.refused_value("delegation", "yes", "one of auto, combining, dedicated")
+        self.refused_value("on-refused-child", "stay", "one of end, go-on")
         self.refused_value("io", "aio", "one of auto, io_uring, libaio, threads")
 
 

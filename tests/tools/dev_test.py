@@ -1,0 +1,110 @@
+"""`./dev build`: what it shows while it builds, on a terminal and elsewhere. It builds a small project of its own."""
+import os
+import pty
+import shutil
+import subprocess
+
+import tool_case
+
+STEPS = 40
+PRESETS = """{"version": 6, "configurePresets": [
+  {"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build/release"}]}"""
+# Each step is a process; one of them complains as compilers do, over several lines.
+PROJECT = f"""
+cmake_minimum_required(VERSION 3.25)
+project(small NONE)
+foreach(step RANGE 1 {STEPS})
+  set(command true)
+  if(step EQUAL 7)
+    set(command cat ${{CMAKE_SOURCE_DIR}}/complaint)
+  endif()
+  add_custom_command(OUTPUT made${{step}} COMMAND ${{command}} COMMENT "Making ${{step}}" VERBATIM)
+  list(APPEND made made${{step}})
+endforeach()
+add_custom_target(everything ALL DEPENDS ${{made}})
+"""
+COMPLAINT = "main.cc:3:1: warning: release: 4 of 5 are unused\n  int four;\n      ^\n1 warning generated.\n"
+
+
+class Dev(tool_case.ToolCase):
+    def setUp(self):
+        super().setUp()
+        shutil.copy(self.source / "dev", self.folder / "dev")
+        for name, text in (("CMakePresets.json", PRESETS), ("CMakeLists.txt", PROJECT), ("complaint", COMPLAINT)):
+            (self.folder / name).write_text(text)
+        self.tools = self.folder / "tools"
+        self.tools.mkdir()
+        self.environment = tool_case.clean_environment(PATH=f"{self.tools}:{os.environ['PATH']}", TERM="xterm")
+        self.stand_in("dpkg-query", "printf installed")  # whatever is asked for, so that nothing is installed
+
+    def stand_in(self, name, command):
+        program = self.tools / name
+        program.write_text(f"#!/bin/sh\n{command}\n")
+        program.chmod(0o755)
+
+    def break_a_step(self):
+        text = PROJECT.replace("cat ${CMAKE_SOURCE_DIR}/complaint", "sh -c [[cat ../../complaint && false]]")
+        (self.folder / "CMakeLists.txt").write_text(text)
+
+    def dev(self, word):
+        return subprocess.run([self.folder / "dev", word], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=50, env=self.environment)
+
+    def build_on_a_terminal(self):
+        """The exit code, and what it wrote with the terminal's line ends."""
+        ours, its = pty.openpty()
+        with subprocess.Popen([self.folder / "dev", "build"], stdin=its, stdout=its, stderr=its,
+                              env=self.environment, start_new_session=True) as process:
+            os.close(its)
+            written = b""
+            try:
+                while piece := os.read(ours, 4096):
+                    written += piece
+            except OSError:  # EIO: nobody has the other end any more
+                pass
+            os.close(ours)
+        return process.returncode, written.decode()
+
+    def test_a_line_now_and_then_where_there_is_no_terminal(self):
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[:2], ["release: configuring (cmake)", "release: building (ninja)"])
+        progress = [line for line in lines if line.startswith("release: ") and " of " in line]
+        self.assertEqual(progress, [f"release: {n} of {STEPS}" for n in range(STEPS // 10, STEPS + 1, STEPS // 10)])
+        self.assertIn(COMPLAINT, done.stdout)
+        self.assertNotIn("Making", done.stdout)
+
+    def test_one_line_that_is_rewritten_on_a_terminal(self):
+        code, written = self.build_on_a_terminal()
+        self.assertEqual(code, 0, written)
+        self.assertIn(COMPLAINT.replace("\n", "\r\n"), written)
+        self.assertIn(f"\rrelease: {STEPS} of {STEPS} Making", written)
+        lines = [line.rsplit("\r", 1)[-1] for line in written.replace("\r\n", "\n").split("\n")]
+        status = [line for line in lines if line.startswith("release: ") and " of " in line]
+        self.assertLessEqual(len(status), 3, written)  # before the complaint, and at the end
+
+    def test_a_failure_is_shown_whole_and_ends_with_its_exit_code(self):
+        self.break_a_step()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(COMPLAINT, done.stdout)
+        self.assertIn("FAILED: made7", done.stdout)
+        self.assertTrue(done.stdout.endswith("dev: the release build failed\n"), done.stdout)
+        code, written = self.build_on_a_terminal()
+        self.assertEqual(code, 1)
+        self.assertIn(COMPLAINT.replace("\n", "\r\n"), written)
+
+    def test_setup_says_what_apt_does(self):
+        self.stand_in("apt-get", "exit 0")
+        self.stand_in("sudo", 'exec "$@"')
+        for name in ("dpkg-query", "apt-cache"):
+            self.stand_in(name, "exit 1")
+        lines = self.dev("setup").stdout.splitlines()
+        self.assertEqual(lines[0], "setup: reading the lists of packages (apt-get update)")
+        self.assertRegex(lines[1], r"^setup: installing \d\d packages, some minutes \(apt-get install\): clang-19 ")
+        self.assertEqual(lines[2:], ["setup: done"])
+
+
+if __name__ == "__main__":
+    tool_case.main()
