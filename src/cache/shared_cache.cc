@@ -200,6 +200,8 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   FrameWait wait;
   Status status;
+  client.asked_ns = platform::monotonic_ns();
+  client.has_waited = false;
   bool wants_unit = commons_.options.clients_pin && access != Access::kOverwrite;
   for (;;) {
     Step step =
@@ -211,6 +213,8 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {
       out->data = commons_.data({out->frame, block});
+      if (out->was_miss || client.has_waited)
+        telemetry::note_miss_latency(platform::monotonic_ns() - client.asked_ns);
       return Status::ok();
     }
   }
@@ -330,6 +334,7 @@ SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId bl
   Partition& partition = partition_of(block);
   const FrameId frame = out->frame;
   AtomicPinWord& pin_word = directory_.word(frame);
+  client.has_waited = true;
   wait_while_filling(client, frame, partition);
   PinWord word = pin_word.load_acquire();
   if (word.state() == FrameState::kFailed) {
@@ -357,7 +362,7 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 
 // ---- Fills ----
 
-Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Backing& backing,
+Status SharedCacheParts::transfer_in(const Client& client, Resident resident, const Backing& backing,
                                      Access access) {
   if (backing.store == nullptr)
     return Status::sentence(EFAULT,
@@ -380,9 +385,8 @@ Status SharedCacheParts::transfer_in(Client& client, Resident resident, const Ba
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
   request.segments[0] = {frames_->fill_address(resident, staging, 0), commons_.block_bytes()};
-  const uint64_t begin_ns = platform::monotonic_ns();
   const Status moved = backing.store->transfer(request);
-  count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
+  count(Counter::fill_wait_ns, platform::monotonic_ns() - client.asked_ns);
   if (!moved) return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
   frames_->install({&resident, 1}, Contents::kFilled, staging, writable);
   count(Counter::fills);

@@ -96,7 +96,7 @@ class SharedCacheParts final : public SharedCache {
   void note_ahead_used(Client& client, BlockId block, Access access);
   Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
-  Status transfer_in(Client& client, Resident resident, const Backing& backing, Access access);
+  Status transfer_in(const Client& client, Resident resident, const Backing& backing, Access access);
   void wait_while_filling(Client& client, FrameId frame, Partition& partition);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
   void note_pinned(PinWord before, BlockId block, Access access, Pin* out);

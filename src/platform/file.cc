@@ -136,12 +136,16 @@ Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {
 }
 
 int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
-  ssize_t result = raw::preadv(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  const auto offset = static_cast<off_t>(offset_bytes);
+  const ssize_t result = count == 1 ? raw::pread(fd, segments->iov_base, segments->iov_len, offset)
+                                    : raw::preadv(fd, segments, static_cast<int>(count), offset);
   return result < 0 ? -errno : result;
 }
 
 int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes) {
-  ssize_t result = raw::pwritev(fd, segments, static_cast<int>(count), static_cast<off_t>(offset_bytes));
+  const auto offset = static_cast<off_t>(offset_bytes);
+  const ssize_t result = count == 1 ? raw::pwrite(fd, segments->iov_base, segments->iov_len, offset)
+                                    : raw::pwritev(fd, segments, static_cast<int>(count), offset);
   return result < 0 ? -errno : result;
 }
 

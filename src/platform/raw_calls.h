@@ -26,6 +26,13 @@ inline int mprotect(void* address, size_t bytes, int protection) {
 inline int madvise(void* address, size_t bytes, int advice) {
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }
+// Of one piece: the kernel need not copy a list of pieces first.
+inline ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
+  return ::syscall(SYS_pread64, fd, data, bytes, offset);
+}
+inline ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  return ::syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
 // The upper half of the offset, the last argument, is for 32-bit machines.
 inline ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
   return ::syscall(SYS_preadv, fd, pieces, count, offset, 0L);

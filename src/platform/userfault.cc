@@ -118,10 +118,12 @@ size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
 }
 
 Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool is_protected) const {
+  // Nobody sleeps at a page whose faults are signals.
+  const uint64_t mode = (is_protected ? uint64_t{UFFDIO_COPY_MODE_WP} : 0) |
+                        (delivery_ == FaultDelivery::kSignal ? uint64_t{UFFDIO_COPY_MODE_DONTWAKE} : 0);
   uint64_t done = 0;
   while (done < bytes) {
-    uffdio_copy wish{number(address) + done, number(source) + done, bytes - done,
-                     is_protected ? uint64_t{UFFDIO_COPY_MODE_WP} : 0, 0};
+    uffdio_copy wish{number(address) + done, number(source) + done, bytes - done, mode, 0};
     if (::ioctl(fd(), UFFDIO_COPY, &wish) == 0) return {};
     if (wish.copy > 0) done += static_cast<uint64_t>(wish.copy);
     if (errno == ENOENT && bytes - done > kMmuPageBytes)
@@ -135,8 +137,11 @@ Status UserFault::copy(void* address, const void* source, uint64_t bytes, bool i
 }
 
 Status UserFault::write_protect(void* address, uint64_t bytes, bool is_protected) const {
+  // To protect wakes nobody anyhow; together with WP the kernel refuses the wish not to.
+  const bool wakes = is_protected || delivery_ == FaultDelivery::kEvents;
   uffdio_writeprotect wish{{number(address), bytes},
-                           is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0};
+                           (is_protected ? uint64_t{UFFDIO_WRITEPROTECT_MODE_WP} : 0) |
+                               (wakes ? 0 : uint64_t{UFFDIO_WRITEPROTECT_MODE_DONTWAKE})};
   while (::ioctl(fd(), UFFDIO_WRITEPROTECT, &wish) != 0) {
     if (errno == ENOENT && bytes > kMmuPageBytes)
       return in_halves(bytes, [&](uint64_t from, uint64_t length) {
@@ -148,6 +153,7 @@ Status UserFault::write_protect(void* address, uint64_t bytes, bool is_protected
 }
 
 void UserFault::wake(void* address, uint64_t bytes) const {
+  if (delivery_ == FaultDelivery::kSignal) return;
   uffdio_range range{number(address), bytes};
   (void)::ioctl(fd(), UFFDIO_WAKE, &range);
 }

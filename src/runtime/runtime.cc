@@ -338,6 +338,7 @@ telemetry::Facts Runtime::facts() const {
   facts.watched = engine_->is_watching();
   facts.faults_by = engine_->faults_by();
   facts.system_call_faults = interpose::kernel_reaches() ? "served" : "brought in first";
+  facts.misses = telemetry::summary_of(telemetry::read_miss_latencies());
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes() + descriptors_->metadata_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;

@@ -134,4 +134,12 @@ Totals read_totals() {
   return totals;
 }
 
+Latencies read_miss_latencies() {
+  Latencies latencies;
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (const Node* node = r.all; node; node = node->next_all) latencies.add(node->block->miss_latencies);
+  return latencies;
+}
+
 }  // namespace spw::telemetry

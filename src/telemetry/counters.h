@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/atomic.h"
+#include "telemetry/latencies.h"
 
 namespace spw::telemetry {
 
@@ -43,6 +44,7 @@ struct alignas(64) CounterBlock {
 
   std::array<Atomic<uint64_t>, kCounterCount> words;
   std::array<Atomic<uint64_t>, kRecentMisses> recent_misses;
+  LatencyBlock miss_latencies;
   void add(Counter c, uint64_t n = 1) {
     auto& word = words[static_cast<size_t>(c)];
     word.store_relaxed(word.load_relaxed() + n);
@@ -62,6 +64,9 @@ inline void count_miss(uint64_t block) {
   counters.add(Counter::shared_misses);
 }
 
+// A miss, or a wait for a block that somebody else brings in, was over after so long.
+inline void note_miss_latency(uint64_t ns) { thread_counters().miss_latencies.add(ns); }
+
 // New blocks come from [memory, + bytes) as long as there is room, this thread's at once; `used` says how many have. Once a process.
 void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used);
 // In a forked child: its counters are its own.
@@ -69,6 +74,7 @@ void forget_placed_counters();
 
 using Totals = std::array<uint64_t, kCounterCount>;
 Totals read_totals();
+Latencies read_miss_latencies();
 inline uint64_t total(const Totals& totals, Counter c) { return totals[static_cast<size_t>(c)]; }
 
 }  // namespace spw::telemetry

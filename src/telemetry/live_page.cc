@@ -123,6 +123,12 @@ Totals LivePage::totals() const {
   return totals;
 }
 
+Latencies LivePage::miss_latencies() const {
+  Latencies latencies;
+  for (const CounterBlock& block : blocks()) latencies.add(block.miss_latencies);
+  return latencies;
+}
+
 std::span<const CounterBlock> LivePage::blocks() const {
   return {reinterpret_cast<const CounterBlock*>(memory_.data() + kBlocksOffset),
           std::min<size_t>(header().used.load_acquire(), kThreadsMax)};

@@ -64,6 +64,7 @@ class LivePage {
 
   const LiveHeader& header() const { return *reinterpret_cast<const LiveHeader*>(memory_.data()); }
   Totals totals() const;
+  Latencies miss_latencies() const;
   std::vector<Area> areas() const;
   // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for as many as it had. `before` becomes
   // what they have missed by now.

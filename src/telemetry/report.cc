@@ -111,6 +111,14 @@ void append_json_facts(std::string& json, const Facts& facts) {
   append(json, "    \"watched\": %s,\n", facts.watched ? "true" : "false");
   text("faults_by", facts.faults_by);
   text("system_call_faults", facts.system_call_faults);
+  append(json,
+         "    \"misses\": {\"count\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, "
+         "\"worst_ns\": %llu},\n",
+         static_cast<unsigned long long>(facts.misses.count),
+         static_cast<unsigned long long>(facts.misses.p50_ns),
+         static_cast<unsigned long long>(facts.misses.p99_ns),
+         static_cast<unsigned long long>(facts.misses.p999_ns),
+         static_cast<unsigned long long>(facts.misses.worst_ns));
   number("metadata_bytes", facts.metadata_bytes);
   number("resident_peak_bytes", facts.resident_peak_bytes);
   append(json, "    \"processor_seconds\": %.6f,\n", facts.processor_seconds);
@@ -128,6 +136,15 @@ std::optional<double> write_amplification(const Totals& totals) {
   const uint64_t dirtied = total(totals, Counter::bytes_dirtied);
   if (dirtied == 0) return std::nullopt;
   return static_cast<double>(total(totals, Counter::store_write_bytes)) / static_cast<double>(dirtied);
+}
+
+std::string latency_text(const LatencySummary& misses) {
+  if (misses.count == 0) return "-";
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) / 1000; };
+  std::string text;
+  append(text, "%.1f us (p50), %.1f us (p99), %.1f us (p99.9), %.1f us at worst", us(misses.p50_ns),
+         us(misses.p99_ns), us(misses.p999_ns), us(misses.worst_ns));
+  return text;
 }
 
 std::string report_text(const Facts& facts, const Totals& t) {
@@ -154,6 +171,7 @@ std::string report_text(const Facts& facts, const Totals& t) {
   append(text, "             %llu evicted (%llu waited for a writeback), %llu written back, %llu discarded\n",
          word(t, Counter::evictions), word(t, Counter::dirty_evictions), word(t, Counter::writebacks),
          word(t, Counter::discards));
+  if (facts.misses.count > 0) text += "  misses     took " + latency_text(facts.misses) + "\n";
   append(text, "  transfers  %s read in %llu requests, %s written in %llu requests, %llu retries\n",
          format_size(total(t, Counter::store_read_bytes)).c_str(), word(t, Counter::store_reads),
          format_size(total(t, Counter::store_write_bytes)).c_str(), word(t, Counter::store_writes),

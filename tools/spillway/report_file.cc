@@ -42,6 +42,9 @@ telemetry::Facts facts_of(const json& report) {
   facts.watched = from.value("watched", true);
   facts.faults_by = from.value("faults_by", "");
   facts.system_call_faults = from.value("system_call_faults", "");
+  if (const json misses = from.value("misses", json::object()); !misses.empty())
+    facts.misses = {misses.at("count"), misses.at("p50_ns"), misses.at("p99_ns"), misses.at("p999_ns"),
+                    misses.at("worst_ns")};
   for (const json& code : report.value("foreign", json::array()))
     facts.foreign.push_back({code.at("library"), code.at("function"), code.at("faults")});
   return facts;

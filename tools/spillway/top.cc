@@ -27,6 +27,7 @@ using telemetry::Totals;
 
 struct Look {
   Totals totals{};
+  telemetry::Latencies latencies;
   std::optional<DeviceCounts> device;
   uint64_t at_ns = 0;
 };
@@ -121,6 +122,7 @@ std::string picture(uint64_t process, const LivePage& page, const Device& device
                    per_s(Counter::shared_misses), per_s(Counter::fills), per_s(Counter::unit_fills),
                    per_s(Counter::readahead_fills), per_s(Counter::readahead_hits),
                    per_s(Counter::zero_fills)));
+  line("miss took", telemetry::latency_text(summary_of(now.latencies.since(before.latencies))));
   line("evictions", fmt::format("{}, written {}", per_s(Counter::evictions), per_s(Counter::writebacks)));
   line("faults", fmt::format("{} missing, {} first stores, {} of code that was not recompiled",
                              per_s(Counter::missing_faults), per_s(Counter::protect_faults),
@@ -134,7 +136,7 @@ std::string picture(uint64_t process, const LivePage& page, const Device& device
 }
 
 Look look_at(const LivePage& page, const Device& device) {
-  return {page.totals(), device.read(), platform::monotonic_ns()};
+  return {page.totals(), page.miss_latencies(), device.read(), platform::monotonic_ns()};
 }
 
 bool is_alive(uint64_t process) { return ::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
