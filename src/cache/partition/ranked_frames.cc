@@ -56,7 +56,8 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
 
 uint32_t RankedFrames::take_frame() {
   const uint32_t used = used_frames(), most = limit();
-  if (used >= most && evict(used - most + evict_batch_, UINT32_MAX) <= used - most) return kNone;
+  if (used >= most && evict(used - most + evict_batch_, used - most + kDemandStartsMax) <= used - most)
+    return kNone;
   uint32_t frame;
   if (!free_.empty()) {
     frame = free_.back();

@@ -57,6 +57,10 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void check_invariants() const override;
   bool wants_touches() const override { return wants_touches_; }
 
+  // Writes that one who needs a frame begins at most, beside those for what is above the limit: he holds the baton meanwhile, for which
+  // others wait, and then has them started. Whoever comes next begins more.
+  static constexpr uint32_t kDemandStartsMax = 32;
+
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 

@@ -91,7 +91,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (event_faults_.is_open())
     if (Status status = start_server(); !status) return status;
   // Where that is settled, calls need not copy before memory is watched, either.
-  if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll)
+  if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll &&
+      options_.kernel_reaches)
     options_.kernel_reaches();
   room_ = std::make_unique<cache::RoomKeeper>(cache, options_.room,
                                               [this] { hint_switch_.look(platform::monotonic_ns()); });
@@ -139,16 +140,18 @@ void MappedEngine::choose_faults() {
       auto events = event_faults_.duplicate();
       if (!events) options_.fatal(events.status());
       faults_ = std::move(*events);
-      options_.kernel_reaches();
+      if (options_.kernel_reaches) options_.kernel_reaches();
     }
   }
 }
 
 std::string_view MappedEngine::faults_by() const {
   if (is_signalled())
-    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults" : "the thread that faults (--faults=signals)";
-  return options_.faults_by == FaultChoice::kAuto ? "threads of the runtime: the program has rings for asynchronous I/O"
-                                                  : "threads of the runtime (--faults=threads)";
+    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults"
+                                                    : "the thread that faults (--faults=signals)";
+  return options_.faults_by == FaultChoice::kAuto
+             ? "threads of the runtime: the program has rings for asynchronous I/O"
+             : "threads of the runtime (--faults=threads)";
 }
 
 Status MappedEngine::start_server() {
@@ -312,10 +315,13 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   // What is nobody's, or not to be stored to, faults, and the fault says so.
   if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
+  const cache::Access access = access_of(block, is_store);
+  const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
   cache::Pin pin;
-  if (!cache_->pin(client, block, cache::access_for(is_store), &pin))
-    return;  // freed meanwhile, so the access faults
-  if (!pin.was_filled) hints_.set(block, is_store ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
+  learn_access(block, is_store, access, was_loaded, pin);
+  if (!pin.was_filled)
+    hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) {
     count(Counter::hint_misses);

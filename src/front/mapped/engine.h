@@ -37,6 +37,7 @@
 #include "front/mapped/hint_switch.h"
 #include "front/mapped/hint_table.h"
 #include "front/mapped/mapped_frames.h"
+#include "front/mapped/store_predictor.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
 #include "region/engine.h"
@@ -109,7 +110,7 @@ class MappedEngine final : public region::Engine {
     cache::Client* client = nullptr;
     Atomic<bool> busy{false};
   };
-  explicit MappedEngine(const MappedOptions& options) : options_(options) {}
+  explicit MappedEngine(const MappedOptions& options) : options_(options), stores_(options.block_shift) {}
 
   // What watch_ says; threads sleep on it.
   static constexpr uint32_t kNotWatched = 0, kWatchWanted = 1, kWatched = 2, kNeverWatched = 3;
@@ -146,6 +147,9 @@ class MappedEngine final : public region::Engine {
   bool may_access(uintptr_t address, bool is_store) const;
   uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
   bool may_write_unstored(BlockId block) const;
+  cache::Access access_of(BlockId block, bool is_store);
+  void learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
+                    const cache::Pin& pin);
   void allow_stores_ahead(BlockId block);
   void after_miss(cache::Client& client, BlockId block);
   void check_not_forked() const;
@@ -157,6 +161,7 @@ class MappedEngine final : public region::Engine {
   platform::Mapping space_;
   HintTable hints_;
   HintSwitch hint_switch_;
+  StorePredictor stores_;
   MappedFrames* frames_ = nullptr;
   cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;

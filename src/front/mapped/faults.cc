@@ -78,9 +78,12 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   };
   // While who faulted sleeps, so that it finds its own fault counted.
   if (!is_signalled()) count_it(event.is_protected);
+  const cache::Access access = access_of(block, event.is_store);
+  const bool was_loaded = event.is_store && hints_.get(block) == HintTable::Hint::kLoaded;
   cache::Pin pin;
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
-  if (!cache_->pin(client, block, cache::access_for(event.is_store), &pin)) return refuse_freed(event);
+  if (!cache_->pin(client, block, access, &pin)) return refuse_freed(event);
+  learn_access(block, event.is_store, access, was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = is_signalled() ? event.is_store && !pin.was_miss : event.is_protected;
   if (is_signalled()) count_it(is_protected);
@@ -115,6 +118,23 @@ uint64_t MappedEngine::stored_run(BlockId block, int64_t step, uint64_t most) co
 bool MappedEngine::may_write_unstored(BlockId block) const {
   const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(block)));
   return kind == region::Kind::kAnonymous || kind == region::Kind::kPrivateFile;
+}
+
+// As which a miss on the block is to be served: a load may come as a store where one follows most of the time.
+cache::Access MappedEngine::access_of(BlockId block, bool is_store) {
+  if (is_store || (stores_.predicts_store(block) && may_write_unstored(block))) return cache::Access::kWrite;
+  return cache::Access::kRead;
+}
+
+// `was_loaded`: before it was pinned for a store, it was there because of a load and had not been stored to.
+void MappedEngine::learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
+                                const cache::Pin& pin) {
+  if (is_store) {
+    if (was_loaded && pin.was_clean) stores_.note_stored(block);
+  } else if (pin.was_filled && access == cache::Access::kRead) {
+    stores_.note_came(block);
+    hints_.set(block, HintTable::Hint::kLoaded);
+  }
 }
 
 // A program that stores its way through clean blocks, upwards or downwards, is stopped at each: as many of those in front of it

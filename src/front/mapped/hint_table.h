@@ -24,6 +24,7 @@ class HintTable {
     kUnseen = -1,  // not resident, or its next use has to be noticed
     kGo = 0,       // resident, referenced and dirty
     kClean = SPW_HINT_CLEAN,
+    kLoaded = 2,  // as kClean to compiled code; came for a load, and was not stored to since
   };
 
   // Makes the parts that hold managed space's hints writable.
@@ -38,6 +39,7 @@ class HintTable {
   // A block that was dirty is clean now.
   void clear_dirty(BlockId block);
 
+  static bool is_clean(Hint hint) { return hint == Hint::kClean || hint == Hint::kLoaded; }
   // What compiled code asks of the byte.
   static bool wants_call(uintptr_t address, bool is_store) {
     const int8_t hint = byte_at(address).load_relaxed();

@@ -14,7 +14,7 @@ namespace {
 
 // Blocks released in one call: a few microseconds, and less than half a microsecond each.
 constexpr uint64_t kReleaseBatchBytes = 512 * kKiB;
-constexpr uint64_t kReleaseBatchMax = 128;
+constexpr uint64_t kReleaseBatchMax = 32;
 
 uint64_t run_bytes(unsigned block_shift) {
   return uint64_t{cache::run_blocks_max(block_shift)} << block_shift;
@@ -102,8 +102,7 @@ size_t MappedFrames::release_batch_max() const {
 // Where the next use has to be noticed, it still is.
 void MappedFrames::allow_stores(std::span<const Resident> run) {
   for (const Resident& resident : run)
-    if (hints_.get(resident.block) == HintTable::Hint::kClean)
-      hints_.set(resident.block, HintTable::Hint::kGo);
+    if (HintTable::is_clean(hints_.get(resident.block))) hints_.set(resident.block, HintTable::Hint::kGo);
   must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
 }
 

@@ -15,6 +15,7 @@
 #include "platform/wake_fd.h"
 #include "store/engine/engine.h"
 #include "store/engine/issued_steps.h"
+#include "store/engine/start_times.h"
 
 namespace spw::store {
 
@@ -40,7 +41,8 @@ class UringEngine final : public Engine {
   std::optional<platform::OwnAsyncContext> own_;
   platform::WakeFd wake_;
   IssuedSteps<RawIo> issued_;
-  unsigned refusals_ = 0;  // of submissions, in a row; the kicker's
+  StartTimes start_times_;  // the kicker's
+  unsigned refusals_ = 0;   // of submissions, in a row; the kicker's
   // Steps are in the submission ring that the kernel had no memory to take: wait() must not sleep long, harvest() tries again.
   Atomic<bool> unsubmitted_{false};
 };
