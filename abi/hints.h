@@ -13,7 +13,7 @@
  *
  *       0   go on: resident, referenced and dirty; and every unmanaged address (the runtime maps the whole table before
  *           the program's first instruction, without reserving memory: unmanaged parts read as the kernel's zero page)
- *     > 0   SPW_HINT_CLEAN: resident and referenced, clean: a load goes on, a store calls
+ *     > 0   SPW_HINT_CLEAN or another: resident and referenced, clean: a load goes on, a store calls
  *     < 0   not resident, or not referenced since the eviction policy last looked: a load and a store call
  *
  *     load test :  hint(p) <  0  =>  __spw_hint_load_v1(p)
