@@ -131,10 +131,8 @@ void MappedEngine::learn_access(BlockId block, bool is_store, cache::Access acce
                                 const cache::Pin& pin) {
   if (is_store) {
     if (was_loaded && pin.was_clean) stores_.note_stored(block);
-  } else if (pin.was_filled && access == cache::Access::kRead &&
-             hints_.get(block) == HintTable::Hint::kClean) {
+  } else if (pin.was_filled && access == cache::Access::kRead) {
     stores_.note_came(block);
-    hints_.set(block, HintTable::Hint::kLoaded);
   }
 }
 

@@ -52,8 +52,10 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
   pool_->note_in_place(run);
   // Before the pages, so that who waits for them does not ask again.
-  for (const Resident& resident : run)
-    hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  // A block that comes by itself was asked for, most likely by a load.
+  const HintTable::Hint clean =
+      run.size() == 1 && contents == Contents::kFilled ? HintTable::Hint::kLoaded : HintTable::Hint::kClean;
+  for (const Resident& resident : run) hints_.set(resident.block, writable ? HintTable::Hint::kGo : clean);
   if (contents == Contents::kInPlace) return;
   must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
 }
