@@ -1,10 +1,12 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -154,6 +156,7 @@ Status Runtime::open_spill_store() {
 }
 
 Status Runtime::build() {
+  if (options_.stats.kind == StatsKind::kText) report_to_ = platform::File(::fcntl(2, F_DUPFD_CLOEXEC, 3));
   started_ns_ = platform::monotonic_ns();
   cpu_started_ns_ = platform::process_cpu_ns();
   Options planned = options_;
@@ -389,7 +392,7 @@ void Runtime::finish() {
   telemetry::Totals totals = telemetry::read_totals();
   if (options_.stats.kind == StatsKind::kText) {
     std::string text = telemetry::report_text(final_facts(totals), totals);
-    std::fputs(text.c_str(), stderr);
+    ::dprintf(report_to_.is_open() ? report_to_.fd() : 2, "%s", text.c_str());
     return;
   }
   std::string name = telemetry::report_file_name(options_.stats.file, static_cast<uint64_t>(::getpid()));

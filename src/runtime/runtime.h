@@ -105,6 +105,7 @@ class Runtime {
   std::optional<telemetry::LivePage> live_page_;
   std::mutex limit_mutex_;
   Atomic<uint64_t> memory_limit_bytes_{0};
+  platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
   bool forked_ = false;
 };
 

@@ -65,6 +65,14 @@ def run_takes_python_beyond_the_cap(kit: Kit) -> None:
     _evicts_and_prints_the_same(kit, program_of(PYTHON), "-c", LISTS, least_bytes=64 * MIB)
 
 
+def the_report_of_a_program_that_closes_standard_error_is_not_lost(kit: Kit) -> None:
+    lines = kit.place / "lines"
+    lines.write_text("".join(f"{i * 7919 % 100_003:08d} {'x' * 60}\n" for i in range(100_003)))
+    run = _tool(kit, *CAP, "--store", kit.store, "--stats", "text", "--", program_of("sort"), "--buffer-size=64M", str(lines))
+    expect(run.code == 0 and "ran" in run.errors and "faults served by the thread that faults" in run.errors
+           and "(p99.9)" in run.errors, run.last_words())
+
+
 def _pool(kit: Kit, start_method: str) -> Run:
     script = kit.place / "pool.py"
     script.write_text(POOL)
