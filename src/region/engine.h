@@ -51,8 +51,8 @@ class Engine : public ManagedAccess {
   virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
   // CacheRanges::grown
   virtual void grown(BlockId, uint64_t /*count*/) {}
-  // SIGSEGV at `address`, which is managed. True: the access may be tried again.
-  virtual bool admit_fault(uintptr_t address, bool is_store) = 0;
+  // SIGSEGV at `address`, which is managed. True: the access may be tried again. `is_own`: the runtime's own code made it.
+  virtual bool admit_fault(uintptr_t address, bool is_store, bool is_own) = 0;
   // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
   virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/) { return false; }
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.

@@ -1,8 +1,8 @@
 """Asynchronous I/O on managed memory, which neither libc's threads nor the kernel can reach by themselves in the translated engine,
 nor in the mapped one where they may not fault."""
-from kit import ENGINES, Kit, SIGNALS, SMALL, UNOPTIMISED
+from kit import ENGINES, Kit, THREADS, SMALL, UNOPTIMISED
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 
 

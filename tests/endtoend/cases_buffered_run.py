@@ -2,7 +2,7 @@
 import pathlib
 import re
 
-from kit import PRELOADED, Kit, MIB, Run, Skipped, expect, program_of
+from kit import PRELOADED, THREADS, Kit, MIB, Run, Skipped, expect, program_of
 
 ENGINES = PRELOADED
 CAP = ("--memory", "16M", "--quota", "4M", "--buffer", "*.dat")
@@ -49,8 +49,8 @@ select count(*), sum(c), sum(length(b)) from t;
 
 
 def _run(kit: Kit, *command: str, stdin: str = "") -> Run:
-    faults = "signals" if kit.engine == "signals" else "threads"
-    return kit.run(kit.build / "bin" / "spillway", "run", *CAP, "--faults", faults, "--store", kit.store, "--stats", kit.report_file, "--",
+    faults = ("--faults", "threads") if kit.engine == THREADS else ()
+    return kit.run(kit.build / "bin" / "spillway", "run", *CAP, *faults, "--store", kit.store, "--stats", kit.report_file, "--",
                    *command, stdin=stdin)
 
 

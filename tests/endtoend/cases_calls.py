@@ -1,8 +1,8 @@
 """Calls with structures in managed memory, which the kernel cannot reach by itself in the translated engine, nor in the mapped one
 where it may not fault."""
-from kit import ENGINES, Kit, SIGNALS, SMALL, expect
+from kit import ENGINES, Kit, THREADS, SMALL, expect
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 
 
 FORTIFIED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wno-fortify-source")

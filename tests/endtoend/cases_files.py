@@ -1,7 +1,7 @@
 """Streams, stdio and descriptors with managed buffers."""
-from kit import ENGINES, Kit, LARGE, MEDIUM, SIGNALS, SMALL, UNOPTIMISED
+from kit import ENGINES, Kit, LARGE, MEDIUM, THREADS, SMALL, UNOPTIMISED
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 
 CONFIGS = (SMALL, UNOPTIMISED, MEDIUM)
 

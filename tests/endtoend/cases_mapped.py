@@ -3,9 +3,9 @@ import hashlib
 import pathlib
 import random
 
-from kit import Config, ENGINES, EXIT_FAILURE, Kit, MEDIUM, MIB, Run, SIGNALS, SMALL, expect
+from kit import Config, ENGINES, EXIT_FAILURE, Kit, MEDIUM, MIB, Run, THREADS, SMALL, expect
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 
 # Not a whole number of pages.
 FILE_BYTES = 28 * MIB + 12_345

@@ -2,9 +2,9 @@
 import signal
 import time
 
-from kit import Config, ENGINES, Kit, MEDIUM, SIGNALS, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
+from kit import Config, ENGINES, Kit, MEDIUM, THREADS, SMALL, TIME_LIMIT_S, UNOPTIMISED, expect, start
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 
 # The 16 MB of the programs do not fit.
 DEDICATED = Config(("-O2",), "9M", "4K", "dedicated")

@@ -1,9 +1,9 @@
 """Signals of the program's own, where faults of managed memory are served, by whoever serves them."""
 import dataclasses
 
-from kit import ENGINES, EXIT_FAILURE, Kit, SIGNALS, SMALL, UNOPTIMISED, expect
+from kit import ENGINES, EXIT_FAILURE, Kit, THREADS, SMALL, UNOPTIMISED, expect
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 # What the interrupted code allocates is native, the handlers' words are managed.
 NATIVE_OBJECTS = dataclasses.replace(SMALL, everything=False)
 

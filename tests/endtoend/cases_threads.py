@@ -1,7 +1,7 @@
 """Threads, locks, atomics and OpenMP on managed memory."""
-from kit import Config, ENGINES, Kit, MEDIUM, SIGNALS, SMALL, UNOPTIMISED
+from kit import Config, ENGINES, Kit, MEDIUM, THREADS, SMALL, UNOPTIMISED
 
-ENGINES = (*ENGINES, SIGNALS)
+ENGINES = (*ENGINES, THREADS)
 
 CAP_16M = Config(("-O2",), "16M", "auto", "combining")
 # Sixteen threads at once do not fit the pins of 24 MiB of 64 KiB blocks.

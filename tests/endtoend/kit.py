@@ -16,8 +16,8 @@ sys.path.append(str(HERE.parents[1] / "bench"))  # cases use its harness/, too
 MIB = 1 << 20
 TIME_LIMIT_S = 90
 ENGINES = ("translated", "mapped", "unmodified")
-SIGNALS = "signals"
-PRELOADED = ("unmodified", SIGNALS)
+THREADS = "threads"
+PRELOADED = ("unmodified", THREADS)
 # How the runtime ends a program that cannot go on (src/runtime/fatal.h).
 EXIT_USAGE, EXIT_FAILURE = 2, 74
 
@@ -77,8 +77,8 @@ class Run:
 
 class Kit:
     """`place`: this case's own directory, empty at first, on the disk that holds the build. `engine`: how programs are made and
-    run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones, and so does signals,
-    where threads serve their own faults."""
+    run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones, and so does threads,
+    where threads of the runtime serve the faults instead of those that have them."""
 
     def __init__(self, build: pathlib.Path, place: pathlib.Path, engine: str):
         self.build = build
@@ -127,8 +127,9 @@ class Kit:
     def environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
         if self.engine in PRELOADED and "SPILLWAY_MEMORY" in more:
-            kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*",
-                     "SPILLWAY_FAULTS": "signals" if self.engine == SIGNALS else "threads"}
+            kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
+            if self.engine == THREADS:
+                kept["SPILLWAY_FAULTS"] = "threads"
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
 
     def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,

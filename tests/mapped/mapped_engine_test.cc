@@ -378,7 +378,7 @@ TEST_F(MappedEngineTest, an_address_that_is_nobodys_faults_until_it_is_somebodys
   const uintptr_t address = kFirst + 20 * kMiB;
   auto* byte = reinterpret_cast<volatile char*>(address);
   EXPECT_TRUE(faults(address));
-  EXPECT_FALSE(engine_->admit_fault(address, true));
+  EXPECT_FALSE(engine_->admit_fault(address, true, false));
   regions_->add_anonymous(address, kMiB);
   EXPECT_FALSE(faults(address));
   *byte = 2;

@@ -128,7 +128,7 @@ class FakeEngine final : public region::Engine {
   bool withdraw(BlockId, uint64_t) override { return false; }
   void watch() override { watching_ = true; }
   bool is_watching() const override { return watching_; }
-  bool admit_fault(uintptr_t, bool) override { return false; }
+  bool admit_fault(uintptr_t, bool, bool) override { return false; }
   void forked() override {}
   uint64_t metadata_bytes() const override { return 0; }
   region::Window pin(uintptr_t, size_t, cache::Access) override { return {}; }

@@ -8,8 +8,8 @@
 // program blocks leaves these out, in what it is told of its mask too.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's.
 // A child of vfork() has handlers of its own and gets the kernel's sigaction(); so has one of fork(), which begins with a copy.
-// Limits: a mask that is set without libc, or in the context that a handler returns to, is the program's own doing. A program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime serves its own
-// faults on the program's alternate stack too, which has to have room for both.
+// Limits: a mask that is set without libc, or in the context that a handler returns to, is the program's own doing. A program that ignores SIGSEGV does not hand that on to what it executes. With SA_ONSTACK the runtime's handler
+// begins on the program's alternate stack too (runtime/fault_handler.h: it needs little there).
 #pragma once
 
 #include <signal.h>

@@ -99,7 +99,7 @@ class MappedEngine final : public region::Engine {
   bool is_watching() const override { return watch_.load_acquire() == kWatched; }
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
-  bool admit_fault(uintptr_t address, bool is_store) override;
+  bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
   bool bring_in_fault(uintptr_t address, bool is_store) override;
   void forked() override;
   uint64_t metadata_bytes() const override;

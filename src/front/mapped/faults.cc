@@ -204,13 +204,12 @@ void MappedEngine::grown(BlockId first, uint64_t count) {
   admit_pages(begin, begin + (count << options_.block_shift));
 }
 
-bool MappedEngine::admit_fault(uintptr_t address, bool is_store) {
+bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   check_not_forked();
-  const bool is_ours = InRuntime::here();
   InRuntime guard;
   const uintptr_t page = round_down(address, kMmuPageBytes);
   // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
-  if (!may_access(address, is_store) && !(is_ours && platform::is_page_present(address))) return false;
+  if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;
   std::lock_guard lock(refused_mutex_);
   const bool found = admit_pages(page, page + kMmuPageBytes);
   // Another thread may have let the page in since this one faulted: it tries once more, and then it is no fault of ours.

@@ -236,7 +236,7 @@ void TranslatedEngine::before_flush(BlockId first, uint64_t blocks) { withdraw_f
 
 // ---- Foreign code ----
 
-bool TranslatedEngine::admit_fault(uintptr_t address, bool store) {
+bool TranslatedEngine::admit_fault(uintptr_t address, bool store, bool) {
   if (forked_) config_.fatal(region::touched_in_child());
   if (!aliases_) return false;
   InRuntime guard;

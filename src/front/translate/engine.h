@@ -64,7 +64,7 @@ class TranslatedEngine final : public region::Engine {
   bool withdraw(BlockId first, uint64_t count) override;
   void before_flush(BlockId first, uint64_t count) override;
   // A fault in code that was not recompiled: makes the block accessible there. False: not served.
-  bool admit_fault(uintptr_t address, bool is_store) override;
+  bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
   // Ends the resident view: code runs its instrumented version from now on.
   void watch() override;
   bool has_view() const override { return view_ && view_->is_active(); }
