@@ -146,9 +146,11 @@ void MappedEngine::choose_faults() {
 
 std::string_view MappedEngine::faults_by() const {
   if (is_signalled())
-    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults" : "the thread that faults (--faults=signals)";
-  return options_.faults_by == FaultChoice::kAuto ? "threads of the runtime: the program has rings for asynchronous I/O"
-                                                  : "threads of the runtime (--faults=threads)";
+    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults"
+                                                    : "the thread that faults (--faults=signals)";
+  return options_.faults_by == FaultChoice::kAuto
+             ? "threads of the runtime: the program has rings for asynchronous I/O"
+             : "threads of the runtime (--faults=threads)";
 }
 
 Status MappedEngine::start_server() {
