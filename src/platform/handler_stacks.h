@@ -26,7 +26,8 @@ class HandlerStacks {
   void give_back(std::byte* stack);
 
  private:
-  Atomic<std::byte*> pooled_[kPooledMax];  // exchanged as a whole: release by who gives back, acquire by who takes
+  Atomic<std::byte*>
+      pooled_[kPooledMax];  // exchanged as a whole: release by who gives back, acquire by who takes
 };
 
 }  // namespace spw::platform

@@ -52,7 +52,8 @@ Atomic<uint32_t> g_keys_at{kNotPrepared};
 
 SavedState saved_state(const ucontext_t& frame) {
   SavedState state;
-  std::memcpy(&state, reinterpret_cast<const std::byte*>(frame.uc_mcontext.fpregs) + kSavedStateAt, sizeof state);
+  std::memcpy(&state, reinterpret_cast<const std::byte*>(frame.uc_mcontext.fpregs) + kSavedStateAt,
+              sizeof state);
   if ((frame.uc_flags & kHasExtendedState) == 0 || state.magic != kMagic) state = {0, kFxsaveBytes, 0};
   return state;
 }
@@ -139,7 +140,8 @@ void prepare_to_resume() {
 }
 
 bool may_resume(const ucontext_t& frame) {
-  if (kIsSanitized || g_keys_at.load_relaxed() == kNotPrepared || frame.uc_mcontext.fpregs == nullptr) return false;
+  if (kIsSanitized || g_keys_at.load_relaxed() == kNotPrepared || frame.uc_mcontext.fpregs == nullptr)
+    return false;
   const SavedState state = saved_state(frame);
   return state.components != 0 && (static_cast<unsigned>(frame.uc_stack.ss_flags) & kAutoDisarm) == 0 &&
          (frame.uc_mcontext.gregs[REG_EFL] & (kTrapFlag | kNestedTask)) == 0 && has_usual_segments(frame) &&

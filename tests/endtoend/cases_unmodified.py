@@ -4,12 +4,14 @@ import pathlib
 import random
 import shutil
 
-from kit import Kit, MIB, PRELOADED, Skipped, expect
+from kit import HERE, Kit, MIB, PRELOADED, Skipped, expect
 
 ENGINES = PRELOADED
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 # A few times the cap, which is large enough for what the programs keep natively.
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
+# Of a virtual machine only the large buffers are managed, which it gets from malloc().
+BUFFERS_ONLY = {"SPILLWAY_THRESHOLD": "1M"}
 
 NUMPY = """
 import numpy
@@ -47,7 +49,7 @@ def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes
     expect(capped.code == 0, f"with the cap: {capped.last_words()}")
     expect(capped.output == free.output, f"with the cap\n{capped.output[-800:]}\nwithout\n{free.output[-800:]}")
     made = kit.report()
-    if env:
+    if "SPILLWAY_TEST_USERFAULT" in env:
         expect(made["facts"]["system_call_faults"] == "brought in first", f"{made['facts']}")
     counters = made["counters"]
     expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0, f"{counters}")
@@ -82,6 +84,15 @@ def sqlite_in_memory_works_on_more_than_the_cap(kit: Kit) -> None:
 
 def sort_works_on_more_than_the_cap(kit: Kit) -> None:
     _sort(kit, {})
+
+
+def java_works_on_direct_buffers_beyond_the_cap(kit: Kit) -> None:
+    _same_without_a_cap(kit, _program("java"), "-Xmx64m", "-XX:MaxDirectMemorySize=200m", "-XX:+UseSerialGC",
+                        HERE / "programs" / "DirectBuffers.java", least_bytes=96 * MIB, env=BUFFERS_ONLY)
+
+
+def node_works_on_buffers_beyond_the_cap(kit: Kit) -> None:
+    _same_without_a_cap(kit, _program("node"), HERE / "programs" / "buffers.js", least_bytes=96 * MIB, env=BUFFERS_ONLY)
 
 
 def numpy_works_where_system_calls_may_not_fault(kit: Kit) -> None:

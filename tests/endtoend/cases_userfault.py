@@ -1,9 +1,10 @@
 """Machines whose kernel forbids userfaultfd, or keeps it from system calls: the recompiled programs' side of it."""
 import json
 
-from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, expect
+from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, THREADS, expect
 
-ENGINES = ENGINES[1:]
+ENGINES = (*ENGINES[1:], THREADS)
+BY_THREADS = {"SPILLWAY_FAULTS": "threads"}
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 FORBIDDEN = {"SPILLWAY_TEST_USERFAULT": "none"}
 CAP_16M = Config(("-O2",), "16M", "auto", "combining")
@@ -22,7 +23,9 @@ def the_report_tells_whether_system_calls_may_fault(kit: Kit) -> None:
     found = next(f["found"] for f in json.loads(doctor.output)["findings"] if f["id"] == "userfaultfd")
     expect(_system_call_faults(kit, USER_FAULTS_ONLY) == "brought in first", "SPILLWAY_TEST_USERFAULT=user was not heeded")
     wanted = {"available": "served", "user mode only": "brought in first"}[found]
-    expect(_system_call_faults(kit, {}) == wanted, f"userfaultfd here: {found}")
+    expect(_system_call_faults(kit, BY_THREADS) == wanted, f"userfaultfd here: {found}")
+    # Of threads that serve their own faults the kernel is none.
+    expect(_system_call_faults(kit, {"SPILLWAY_FAULTS": "auto"}) == "brought in first", "by default")
 
 
 def threads_and_locks_work_where_system_calls_may_not_fault(kit: Kit) -> None:

@@ -42,8 +42,8 @@ void close_page() { ASSERT_TRUE(protect(g_page.data(), 4096, Protection::kNone))
 
 _Unwind_Reason_Code look(_Unwind_Context* context, void*) {
   ++g_observed.unwound_frames;
-  const auto function = reinterpret_cast<uintptr_t>(_Unwind_FindEnclosingFunction(
-      reinterpret_cast<void*>(static_cast<uintptr_t>(_Unwind_GetIP(context)))));
+  const auto function = reinterpret_cast<uintptr_t>(
+      _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(static_cast<uintptr_t>(_Unwind_GetIP(context)))));
   g_observed.met_the_fault |= function == g_touch_begin;
   return g_observed.unwound_frames < 100 ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
@@ -101,8 +101,8 @@ class SignalFrame : public ::testing::Test {
     g_observed = {};
     g_observed.stack = stacks_.take();
     g_raised = nullptr;
-    g_touch_begin = reinterpret_cast<uintptr_t>(_Unwind_FindEnclosingFunction(
-        reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(&touch) + 1)));
+    g_touch_begin = reinterpret_cast<uintptr_t>(
+        _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(&touch) + 1)));
     catch_faults(0);
     close_page();
   }
@@ -146,7 +146,8 @@ TEST_F(SignalFrame, unwinding_reaches_what_faulted) {
 TEST_F(SignalFrame, unwinding_from_an_alternate_stack_reaches_what_faulted) {
   use_alternate_stack();
   touch();
-  EXPECT_TRUE(g_observed.ran_on_own_stack && g_observed.met_the_fault) << g_observed.unwound_frames << " frames";
+  EXPECT_TRUE(g_observed.ran_on_own_stack && g_observed.met_the_fault)
+      << g_observed.unwound_frames << " frames";
 }
 
 TEST_F(SignalFrame, a_handler_that_meets_the_call_may_overwrite_the_alternate_stack) {
@@ -227,15 +228,14 @@ struct Registers {
       "cld\n\t"
       "emms\n\t"
       : "+a"(address)
-      : "D"(&in), "S"(out), [flags] "i"(offsetof(Registers, flags)),
-        [state] "i"(offsetof(Registers, state))
-      : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1",
-        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-        "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)");
+      : "D"(&in), "S"(out), [flags] "i"(offsetof(Registers, flags)), [state] "i"(offsetof(Registers, state))
+      : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
+        "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)");
 }
 
 TEST_F(SignalFrame, registers_are_what_they_were_however_the_handler_ends) {
-  g_observed.unwinds = false;  // the frame pointer is a pattern, too
+  g_observed.unwinds = false;                 // the frame pointer is a pattern, too
   constexpr uint64_t kFlags = 0x8D7 | 0x400;  // all that arithmetic sets, and the direction
   for (const bool resumes : {false, true}) {
     g_observed.resumes = resumes;
@@ -244,7 +244,8 @@ TEST_F(SignalFrame, registers_are_what_they_were_however_the_handler_ends) {
       std::memset(in.general, 0x11 + round, sizeof in.general);
       in.flags = (0x202 | kFlags) ^ (round % 2 != 0 ? 0x8D5 : 0);
       asm volatile("fxsave64 %0" : "=m"(in.state));
-      for (size_t at = 32; at < 416; ++at) in.state[at] = static_cast<std::byte>(at * 7 + static_cast<size_t>(round));
+      for (size_t at = 32; at < 416; ++at)
+        in.state[at] = static_cast<std::byte>(at * 7 + static_cast<size_t>(round));
       in.state[24] = std::byte{0xA0};  // MXCSR: the sticky flags, and all exceptions masked but none
       in.state[25] = std::byte{0x7F};
       in.state[4] = std::byte{0xFF};  // all of x87's registers hold something
@@ -254,7 +255,8 @@ TEST_F(SignalFrame, registers_are_what_they_were_however_the_handler_ends) {
       EXPECT_EQ(out.flags & kFlags, in.flags & kFlags);
       EXPECT_EQ(std::memcmp(in.state, out.state, 5), 0);
       EXPECT_EQ(std::memcmp(in.state + 24, out.state + 24, 4), 0);
-      for (size_t at = 32; at < 160; at += 16) EXPECT_EQ(std::memcmp(in.state + at, out.state + at, 10), 0) << at;
+      for (size_t at = 32; at < 160; at += 16)
+        EXPECT_EQ(std::memcmp(in.state + at, out.state + at, 10), 0) << at;
       EXPECT_EQ(std::memcmp(in.state + 160, out.state + 160, 256), 0);
     }
   }
@@ -263,7 +265,8 @@ TEST_F(SignalFrame, registers_are_what_they_were_however_the_handler_ends) {
 
 TEST_F(SignalFrame, the_usual_fault_is_left_without_the_kernel) {
   touch();
-  if (!g_observed.may_resume) GTEST_SKIP() << "the kernel saves no extended state, or there is a shadow stack";
+  if (!g_observed.may_resume)
+    GTEST_SKIP() << "the kernel saves no extended state, or there is a shadow stack";
   g_observed.resumes = true;
   close_page();
   EXPECT_EQ(touch(), 0);

@@ -77,9 +77,7 @@ bool any_elsewhere(More*... pointers) {
   return (is_elsewhere(pointers) || ...);
 }
 // Managed, and a system call that is given it would fail.
-inline bool kernel_cannot_reach(const void* p) {
-  return is_managed(p) && !kernel_reaches();
-}
+inline bool kernel_cannot_reach(const void* p) { return is_managed(p) && !kernel_reaches(); }
 template <class... More>
 bool kernel_cannot_reach_any(More*... pointers) {
   return (kernel_cannot_reach(pointers) || ...);
