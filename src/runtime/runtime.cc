@@ -246,7 +246,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
                                                                : front::FaultChoice::kEvents;
   for_engine.kernel_reaches = &interpose::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &interpose::threads_serve_faults_from_now_on;
-  for_engine.serves_a_fault = [] { interpose::dispatch_if_wanted(); };
+  for_engine.serves_a_fault = [] { interpose::dispatch_if_wanted(true); };
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = room_options(options_);

@@ -13,6 +13,7 @@
 #include "front/interpose/kernel_action.h"
 #include "front/interpose/memory.h"
 #include "front/interpose/real.h"
+#include "front/interpose/signal_lock.h"
 #include "front/interpose/system_calls.h"
 #include "platform/call_dispatch.h"
 
@@ -85,18 +86,22 @@ namespace detail {
 Atomic<bool> threads_serve_faults{false};
 Atomic<bool> dispatches{false};
 
-void dispatch_this_thread() {
+void dispatch_this_thread(bool returns_to_its_mask) {
+  // The child of a vfork() has this memory, but no dispatch, and executes something else soon.
+  if (!actions_are_ours()) return;
   spw::detail::InRuntimeState& state = spw::detail::in_runtime;
   state.is_dispatched.store_relaxed(true);
   // On a stack of the program's that is managed: the kernel ends the process where it cannot read the selector.
   if (is_managed(&state)) return;
   InRuntime guard;
   const int saved_errno = errno;
-  sigset_t its;
+  sigset_t its, before;
   sigemptyset(&its);
   sigaddset(&its, SIGSYS);
-  real().pthread_sigmask(SIG_UNBLOCK, &its, nullptr);
-  if (!platform::dispatch_calls_of_this_thread(g_libc, &state.selector)) dispatches.store_relaxed(false);
+  real().pthread_sigmask(SIG_UNBLOCK, &its, &before);
+  const bool will_be_blocked = returns_to_its_mask && sigismember(&before, SIGSYS) == 1;
+  if (!will_be_blocked && !platform::dispatch_calls_of_this_thread(g_libc, &state.selector))
+    dispatches.store_relaxed(false);
   errno = saved_errno;
 }
 

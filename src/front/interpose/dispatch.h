@@ -33,7 +33,7 @@ namespace spw::interpose {
 namespace detail {
 extern Atomic<bool> threads_serve_faults;
 extern Atomic<bool> dispatches;
-void dispatch_this_thread();
+void dispatch_this_thread(bool returns_to_its_mask);
 }  // namespace detail
 
 // Before memory is watched, once. Without it, and where the kernel has no dispatch, nothing is ever sent back.
@@ -43,10 +43,11 @@ void threads_serve_faults_from_now_on();
 inline bool threads_serve_faults() { return detail::threads_serve_faults.load_relaxed(); }
 void dispatch_forked();
 
-// This thread has to do with managed memory. Async-signal-safe.
-inline void dispatch_if_wanted() {
+// This thread has to do with managed memory. `returns_to_its_mask`: in a handler, whose return puts the thread's mask back; one that has
+// SIGSYS blocked, by a call that nobody saw, is left alone. Async-signal-safe.
+inline void dispatch_if_wanted(bool returns_to_its_mask = false) {
   if (detail::dispatches.load_relaxed() && !spw::detail::in_runtime.is_dispatched.load_relaxed()) [[unlikely]]
-    detail::dispatch_this_thread();
+    detail::dispatch_this_thread(returns_to_its_mask);
 }
 // Whether threads may come to be dispatched.
 bool may_dispatch();
