@@ -22,7 +22,8 @@ int count_rings() {
   while (const dirent* entry = ::readdir(descriptors)) {
     char target[64];
     const ssize_t length = ::readlinkat(::dirfd(descriptors), entry->d_name, target, sizeof target);
-    if (length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[io_uring]") ++found;
+    if (length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[io_uring]")
+      ++found;
   }
   ::closedir(descriptors);
   return found;
