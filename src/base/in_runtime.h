@@ -8,7 +8,13 @@
 // Threads: each has its own depth and its own wish, which signal handlers of that thread change, too. A handler leaves the
 // depth as it found it, so it sees 0 exactly where the thread holds nothing; a wish that it leaves at a depth above 0 is seen by the
 // exit that ends it. The fences keep what the runtime does between the two changes of the depth, for a handler of the same thread.
+//
+// The kernel reads the selector of a thread that has its system calls dispatched (front/interpose/dispatch.h) at each of them: those made inside of the
+// runtime it lets pass, those of the program's code it sends back. It is stored by every thread, dispatched or not: a store is less than a look.
+// Invariant: depth > 0  =>  selector == kPasses. (Not the other way round: a call that is run once more has it set until the next exit.)
 #pragma once
+
+#include <cstdint>
 
 #include "base/atomic.h"
 
@@ -16,7 +22,12 @@ namespace spw {
 
 namespace detail {
 struct InRuntimeState {
+  // The kernel's SYSCALL_DISPATCH_FILTER_ALLOW and _BLOCK.
+  static constexpr uint8_t kPasses = 0, kIsSentBack = 1;
+
   Atomic<unsigned> depth;
+  Atomic<uint8_t> selector;
+  Atomic<bool> is_dispatched;  // the kernel was asked to, whatever it said
   Atomic<void (*)()> at_exit;
 };
 extern constinit thread_local InRuntimeState in_runtime __attribute__((tls_model("initial-exec")));
@@ -27,6 +38,7 @@ class InRuntime {
  public:
   InRuntime() {
     detail::in_runtime.depth.store_relaxed(detail::in_runtime.depth.load_relaxed() + 1);
+    detail::in_runtime.selector.store_relaxed(detail::InRuntimeState::kPasses);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~InRuntime() {
@@ -34,7 +46,9 @@ class InRuntime {
     const unsigned left = detail::in_runtime.depth.load_relaxed() - 1;
     detail::in_runtime.depth.store_relaxed(left);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (left == 0 && detail::in_runtime.at_exit.load_relaxed() != nullptr) [[unlikely]]
+    if (left != 0) return;
+    detail::in_runtime.selector.store_relaxed(detail::InRuntimeState::kIsSentBack);
+    if (detail::in_runtime.at_exit.load_relaxed() != nullptr) [[unlikely]]
       detail::leave_runtime();
   }
   InRuntime(const InRuntime&) = delete;

@@ -43,8 +43,8 @@ class ManagedAccess {
   virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   virtual void unpin(const Window& window) = 0;
   // Keeps the block of `address` in memory until let_go(*window), for a thread that is about to sleep in the kernel at an object in it. False: not
-  // needed, or as many are kept as may be.
-  virtual bool keep(uintptr_t /*address*/, Window* /*window*/) { return false; }
+  // needed, or as many are kept as may be, or it cannot be accessed so. kWrite: the kernel may store to it.
+  virtual bool keep(uintptr_t /*address*/, Window* /*window*/, cache::Access) { return false; }
   virtual void let_go(const Window&) {}
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }

@@ -15,6 +15,7 @@
 #include "base/in_runtime.h"
 #include "cache/page_sets/page_set_table.h"
 #include "front/interpose/context.h"
+#include "front/interpose/dispatch.h"
 #include "front/interpose/memory.h"
 #include "front/mapped/engine.h"
 #include "front/translate/engine.h"
@@ -247,6 +248,8 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
                          : options_.faults == Faults::kSignals ? front::FaultChoice::kSignals
                                                                : front::FaultChoice::kEvents;
   for_engine.kernel_reaches = &interpose::kernel_reaches_from_now_on;
+  for_engine.threads_serve_faults = &interpose::threads_serve_faults_from_now_on;
+  for_engine.serves_a_fault = [] { interpose::dispatch_if_wanted(true); };
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = room_options(options_);

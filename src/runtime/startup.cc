@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "front/interpose/allocate.h"
 #include "front/interpose/context.h"
+#include "front/interpose/dispatch.h"
 #include "front/interpose/fault_signal.h"
 #include "front/interpose/shadow.h"
 #include "front/interpose/signal_lock.h"
@@ -61,6 +62,7 @@ void after_fork_in_child() {
   interpose::shadows_forked();
   interpose::manage_whole_process(UINT64_MAX, UINT64_MAX);
   interpose::note_forked();
+  interpose::dispatch_forked();
   interpose::use_file_calls(nullptr);
   DurableProcess::forked();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
@@ -74,6 +76,8 @@ Runtime* make_runtime() {
   Runtime* runtime = made->release();  // lives as long as the process
   Status status = install_fault_handler(SIGSEGV, &admit_fault);
   if (status && g_options->faults != Faults::kThreads) status = install_fault_handler(SIGBUS, &admit_fault);
+  if (status && g_options->faults != Faults::kThreads && runtime->is_in_place())
+    status = interpose::prepare_dispatch();
   if (!status) fatal(kExitUsage, status.message());
   return runtime;
 }
@@ -102,6 +106,7 @@ void connect(Runtime& runtime) {
   context.in_place = runtime.is_in_place();
   context.in_place_at_first = runtime.engine().has_view();
   if (runtime.is_in_place()) context.maps_file = &maps_file;
+  context.warn = &warn;
   interpose::set_context(&context);
 }
 
@@ -135,7 +140,8 @@ __attribute__((constructor)) void library_loaded() {
               .message());
   interpose::actions_become_ours();
   interpose::keep_unblocked(SIGSEGV);
-  if (g_options->faults != Faults::kThreads) interpose::keep_unblocked(SIGBUS);
+  if (g_options->faults != Faults::kThreads)
+    for (const int signal : {SIGBUS, SIGSYS}) interpose::keep_unblocked(signal);
   manage_process();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   interpose::set_initialiser([] { ensure_runtime(); });

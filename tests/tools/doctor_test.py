@@ -6,7 +6,7 @@ import subprocess
 import tool_case
 
 IDS = ["kernel", "processors", "memory", "managed_space", "address_limit", "overcommit", "store", "direct_io", "io_uring",
-       "libaio", "huge_pages", "userfaultfd", "vectored_release", "page_map", "mglru"]
+       "libaio", "huge_pages", "userfaultfd", "call_dispatch", "vectored_release", "page_map", "mglru"]
 
 
 class Doctor(tool_case.ToolCase):

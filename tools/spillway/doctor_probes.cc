@@ -13,6 +13,7 @@
 
 #include "abi/abi.h"
 #include "base/units.h"
+#include "platform/call_dispatch.h"
 #include "platform/machine.h"
 #include "platform/memory.h"
 #include "platform/proc_text.h"
@@ -160,6 +161,17 @@ Finding userfaultfd() {
       "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
 }
 
+Finding call_dispatch() {
+  Finding f = fine("call_dispatch", "syscall user dispatch", "available");
+  if (platform::can_dispatch_calls()) return f;
+  return with_note(
+      f, "not allowed",
+      "where threads serve their own faults, system calls made without libc (by liburing, Rust's rustix, "
+      "assembly) fail with EFAULT on data that is not in memory; --faults=threads serves them",
+      "use Linux 5.11 or later; in a container, a seccomp profile that allows prctl of "
+      "PR_SET_SYSCALL_USER_DISPATCH");
+}
+
 Finding vectored_release() {
   Finding f = fine("vectored_release", "vectored release", "process_madvise drops many ranges at once");
   if (platform::RangeReleaser().is_vectored()) return f;
@@ -228,8 +240,8 @@ std::vector<Finding> examine_machine(const std::string& store) {
   std::vector<Finding> findings = {kernel(),        processors(),    memory(),
                                    managed_space(), address_limit(), overcommit()};
   for (Finding& finding : store_findings(store)) findings.push_back(std::move(finding));
-  for (const Finding& finding :
-       {io_uring(), libaio(), huge_pages(), userfaultfd(), vectored_release(), page_map(), mglru()})
+  for (const Finding& finding : {io_uring(), libaio(), huge_pages(), userfaultfd(), call_dispatch(),
+                                 vectored_release(), page_map(), mglru()})
     findings.push_back(finding);
   return findings;
 }

@@ -33,6 +33,7 @@ heap::Heap::Allocation managed(const InterposeContext& c, size_t bytes, size_t a
   InRuntime guard;
   const telemetry::AllocationSite site(bytes >= telemetry::kAreaBytesMin ? caller_outside() : nullptr);
   auto got = c.heap->allocate(bytes, alignment);
+  dispatch_if_wanted();
   if (got.address == nullptr) errno = ENOMEM;
   return got;
 }

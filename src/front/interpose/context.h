@@ -11,10 +11,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "abi/managed.h"
 #include "base/atomic.h"
 #include "base/in_runtime.h"
+#include "front/interpose/dispatch.h"
 #include "heap/heap.h"
 #include "region/managed_access.h"
 #include "region/region_map.h"
@@ -30,6 +32,7 @@ struct InterposeContext {
   uint64_t memory_bytes = UINT64_MAX;  // the process's cap
   bool in_place = false;               // managed memory is at its own addresses (mapped engine)
   bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not
+  void (*warn)(std::string_view line) = nullptr;
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.
@@ -77,7 +80,11 @@ bool any_elsewhere(More*... pointers) {
   return (is_elsewhere(pointers) || ...);
 }
 // Managed, and a system call that is given it would fail.
-inline bool kernel_cannot_reach(const void* p) { return is_managed(p) && !kernel_reaches(); }
+inline bool kernel_cannot_reach(const void* p) {
+  if (!is_managed(p) || kernel_reaches()) return false;
+  dispatch_if_wanted();
+  return true;
+}
 template <class... More>
 bool kernel_cannot_reach_any(More*... pointers) {
   return (kernel_cannot_reach(pointers) || ...);

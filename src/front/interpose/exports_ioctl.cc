@@ -3,8 +3,6 @@
 // A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must be plain.
 // A request that is not known here is passed on as it is.
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <net/if.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -12,53 +10,14 @@
 #include "front/interpose/descriptors.h"
 #include "front/interpose/entry.h"
 #include "front/interpose/native_argument.h"
+#include "front/interpose/requests.h"
+#include "front/interpose/system_calls.h"
 
 using namespace spw::interpose;
 
 namespace {
 
-constexpr size_t kKernelTermiosBytes = 36;  // struct termios of <asm/termbits.h>, which is not libc's
 constexpr size_t kThreadNameBytes = 16;
-
-// Of what the argument of an ioctl points to; 0: unknown, or it is no pointer.
-size_t ioctl_bytes(unsigned long request) {
-  if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
-  switch (request) {
-    case FIONREAD:
-    case FIONBIO:
-    case FIOASYNC:
-    case TIOCOUTQ:
-    case TIOCGPGRP:
-    case TIOCSPGRP:
-    case TIOCGSID:
-    case TIOCMGET:
-    case TIOCMSET:
-    case BLKSSZGET:
-    case BLKROGET:
-      return sizeof(int);
-    case BLKGETSIZE:
-      return sizeof(long);
-    case TIOCGWINSZ:
-    case TIOCSWINSZ:
-      return sizeof(winsize);
-    case TCGETS:
-    case TCSETS:
-    case TCSETSW:
-    case TCSETSF:
-      return kKernelTermiosBytes;
-    case SIOCGIFNAME:
-    case SIOCGIFINDEX:
-    case SIOCGIFFLAGS:
-    case SIOCGIFADDR:
-    case SIOCGIFNETMASK:
-    case SIOCGIFBRDADDR:
-    case SIOCGIFHWADDR:
-    case SIOCGIFMTU:
-      return sizeof(ifreq);
-    default:
-      return 0;
-  }
-}
 
 // `call`: fcntl or fcntl64, which take the same structure here.
 template <class Call>
@@ -95,6 +54,7 @@ SPW_ENTRY int prctl(int option, ...) noexcept {
   va_start(more, option);
   for (unsigned long& word : words) word = va_arg(more, unsigned long);
   va_end(more);
+  if (is_refused_control(option)) return static_cast<int>(fail(EINVAL));
   auto* name = reinterpret_cast<char*>(words[0]);
   if (option == PR_SET_NAME) return real().prctl(option, static_cast<const char*>(Text(name)), 0ul, 0ul, 0ul);
   if (option == PR_GET_NAME)

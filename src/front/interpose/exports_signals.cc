@@ -22,12 +22,6 @@ using namespace spw::interpose;
 
 namespace {
 
-// Of native structures.
-int change_action(int number, const struct sigaction* action, struct sigaction* before) {
-  return is_fault_signal(number) ? set_fault_action(number, action, before)
-                                 : set_handler(number, action, before);
-}
-
 // The signals of siginterrupt(): bit i for signal i + 1.
 spw::Atomic<uint64_t> g_interrupting{0};
 bool interrupts(int number) {

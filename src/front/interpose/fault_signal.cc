@@ -12,14 +12,16 @@ namespace spw::interpose {
 
 namespace {
 
+constexpr int kFaultSignals[] = {SIGSEGV, SIGBUS, SIGSYS};
+
 struct Shared {
   FaultHandler handler = nullptr;
   struct sigaction program{};
 };
-Shared g_segv, g_bus;
+Shared g_segv, g_bus, g_sys;
 sigset_t g_unblocked;  // empty at first, as all bits 0 are; does not change once there are threads
 
-Shared& shared(int signal) { return signal == SIGSEGV ? g_segv : g_bus; }
+Shared& shared(int signal) { return signal == SIGSEGV ? g_segv : signal == SIGBUS ? g_bus : g_sys; }
 
 int install(int signal, const struct sigaction& program) {
   struct sigaction ours{};
@@ -31,12 +33,13 @@ int install(int signal, const struct sigaction& program) {
   return real().sigaction(signal, &ours, nullptr);
 }
 
-// The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction.
+// The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction, and that of a
+// system call came behind it.
 void end_by_default(int signal, const siginfo_t* info) {
   struct sigaction action{};
   action.sa_handler = SIG_DFL;
   real().sigaction(signal, &action, nullptr);
-  if (info->si_code <= 0) raise(signal);
+  if (info->si_code <= 0 || signal == SIGSYS) raise(signal);
 }
 
 }  // namespace
@@ -76,6 +79,11 @@ int set_fault_action(int signal, const struct sigaction* action, struct sigactio
   return result;
 }
 
+int change_action(int signal, const struct sigaction* action, struct sigaction* before) {
+  return is_fault_signal(signal) ? set_fault_action(signal, action, before)
+                                 : set_handler(signal, action, before);
+}
+
 void pass_fault_on(int signal, siginfo_t* info, void* context) {
   if (put_off_if_sent(signal, info)) return;
   struct sigaction program;
@@ -97,10 +105,16 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
   call_handler(program, signal, info, context);
 }
 
+uint64_t without_fault_signals(uint64_t mask) {
+  for (const int signal : kFaultSignals)
+    if (sigismember(&g_unblocked, signal) == 1) mask &= ~(uint64_t{1} << (signal - 1));
+  return mask;
+}
+
 Mask::Mask(const sigset_t* wanted, int how) : is_none_(wanted == nullptr) {
   if (is_none_) return;
   copy_bytes(&signals_, wanted, sizeof signals_);
-  for (const int signal : {SIGSEGV, SIGBUS})
+  for (const int signal : kFaultSignals)
     if (how != SIG_UNBLOCK && sigismember(&g_unblocked, signal) == 1) sigdelset(&signals_, signal);
 }
 

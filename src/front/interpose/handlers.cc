@@ -57,7 +57,7 @@ Atomic<uint64_t> g_handlers[kSignals + 1];  // 0: none of the program's
 struct PutOff {
   sigset_t blocked;  // here; the kernel has them
   // Those that are never blocked: one each, as of any signal that is pending.
-  siginfo_t kept[2];
+  siginfo_t kept[3];
   int kept_count;
 };
 constinit thread_local PutOff t_put_off{};

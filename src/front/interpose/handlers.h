@@ -22,7 +22,7 @@
 // signal's own frame they are added to the mask that the kernel puts back; those that came between are among them.
 // Threads: any. Async-signal-safe, sigaction() being so. Lifetime: the process's. A child of vfork() has handlers of its own and
 // sets them unwrapped.
-// Limits: handlers that were set by a system call without libc are not known here and run wherever they come. Real-time signals of one
+// Limits: handlers that were set by a system call without libc that was not sent back (dispatch.h) are not known here and run wherever they come. Real-time signals of one
 // number that are pending together may change order when the first is put off, and one is lost if the user's queue is
 // full at that moment (RLIMIT_SIGPENDING). The handler of an instruction's signal that came from inside of the runtime
 // must not use managed memory, nor jump.

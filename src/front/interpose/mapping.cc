@@ -52,6 +52,7 @@ bool is_shared(int flags) { return (flags & MAP_TYPE) != MAP_PRIVATE; }
 
 void* map_anonymous(const InterposeContext& c, size_t bytes) {
   uintptr_t address = c.heap->mappings().map_anonymous(bytes);
+  dispatch_if_wanted();
   return address == 0 ? no_map(ENOMEM) : pointer(address);
 }
 
@@ -89,6 +90,7 @@ void* map_file(const InterposeContext& c, const FileRequest& request) {
   auto mapped =
       c.heap->mappings().map_file(request.bytes, {c.regions->adopt(std::move(*store)), request.offset, kind});
   if (!mapped) return nullptr;
+  dispatch_if_wanted();
   MappedFiles::Part part{request.info.st_dev, request.info.st_ino,
                          request.offset,      request.offset + round_up(request.bytes, kMmuPageBytes),
                          request.writable,    *mapped};

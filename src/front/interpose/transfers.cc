@@ -240,7 +240,16 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
   if (!kernel_cannot_reach(buffer)) return real().getrandom(buffer, bytes, flags);
   iovec piece = piece_of(buffer, bytes);
-  auto call = [&](std::byte* data, size_t n, size_t) { return real().getrandom(data, n, flags); };
+  // It comes short where something is to be done in this thread meanwhile, which may be of the runtime's own making (a transfer that ends).
+  auto call = [&](std::byte* data, size_t n, size_t) {
+    size_t got = 0;
+    while (got < n) {
+      const ssize_t more = real().getrandom(data + got, n - got, flags);
+      if (more < 0) return got > 0 ? static_cast<ssize_t>(got) : more;
+      got += static_cast<size_t>(more);
+    }
+    return static_cast<ssize_t>(got);
+  };
   return fill(Scatter({&piece, 1}), false, call, [] { return true; });
 }
 

@@ -11,9 +11,9 @@ void* place_in_frame(void* object, size_t bytes, cache::Access access) {
   return window.bytes == bytes ? window.data : nullptr;
 }
 
-bool keep_in_place(void* object, region::Window* window) {
+bool keep_in_place(const void* object, region::Window* window, cache::Access access) {
   const int saved_errno = errno;
-  const bool is_kept = context()->access->keep(reinterpret_cast<uintptr_t>(object), window);
+  const bool is_kept = context()->access->keep(reinterpret_cast<uintptr_t>(object), window, access);
   errno = saved_errno;
   return is_kept;
 }

@@ -14,7 +14,7 @@
 // Threads: any. Lifetime: of what is returned, the call it is given to.
 // Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep that fails aborts the program: objects that
 // cross blocks, and robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are
-// left alone, too, and so are futexes that are called otherwise (futex_waitv, system calls without libc).
+// left alone, too, and so are futexes that are called otherwise (futex_waitv; in the translated engine, system calls without libc).
 //
 // In the mapped engine the objects' addresses are their own. Where its faults are the program's alone to serve (signals), their blocks are kept
 // in memory for the call: one that was evicted before the kernel reads it would fail the sleep, and libc aborts. Of objects beyond what
@@ -40,7 +40,7 @@ inline bool is_in_frames(const void* object) {
 
 // Of an object in frames; nullptr: it stays where it is, since it crosses blocks.
 void* place_in_frame(void* object, size_t bytes, cache::Access access);
-bool keep_in_place(void* object, region::Window* window);
+bool keep_in_place(const void* object, region::Window* window, cache::Access access = cache::Access::kRead);
 void let_go(const region::Window& window);
 
 // An object for one call, where libc and the kernel may have it. It converts to a pointer; good until the end of the call's expression.

@@ -205,6 +205,7 @@ void MappedEngine::start_watching(cache::Client* client) {
   std::byte* base = space_.data();
   const uint64_t used = used_bytes_.load_relaxed();
   choose_faults();
+  if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
   Status status = faults_.register_range(base, options_.space_bytes);
   if (status)
     status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
@@ -371,13 +372,13 @@ void MappedEngine::unpin(const region::Window& window) {
 }
 
 // Elsewhere the kernel has its faults served.
-bool MappedEngine::keep(uintptr_t address, region::Window* window) {
+bool MappedEngine::keep(uintptr_t address, region::Window* window, Access access) {
   if (!is_signalled() || !is_watching() || InRuntime::here()) return false;
   InRuntime guard;
-  if (!may_access(address, false)) return false;
+  if (!may_access(address, access != Access::kRead)) return false;
   if (kept_.fetch_add_relaxed(1) < std::min(kKeptMax, cache_->frame_limit() / kKeptShare)) {
     cache::Pin pin;
-    if (cache_->pin(*this_thread().client, block_of(address), Access::kRead, &pin)) {
+    if (cache_->pin(*this_thread().client, block_of(address), access, &pin)) {
       *window = {reinterpret_cast<std::byte*>(address), 1, pin.frame};
       return true;
     }

@@ -63,6 +63,10 @@ struct MappedOptions {
   void (*fatal)(const Status&) = nullptr;
   // Called at most once: system calls may be given managed memory from now on, since their faults are served.
   void (*kernel_reaches)() = nullptr;
+  // Called at most once: memory is about to be watched, and its faults are served by the threads that have them.
+  void (*threads_serve_faults)() = nullptr;
+  // By a thread that serves a fault of its own, in a signal handler, in the runtime. Async-signal-safe.
+  void (*serves_a_fault)() = nullptr;
 };
 
 class MappedEngine final : public region::Engine {
@@ -87,7 +91,7 @@ class MappedEngine final : public region::Engine {
 
   region::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
   void unpin(const region::Window& window) override;
-  bool keep(uintptr_t address, region::Window* window) override;
+  bool keep(uintptr_t address, region::Window* window, cache::Access access) override;
   void let_go(const region::Window& window) override;
 
   const char* name() const override { return "mapped"; }

@@ -1,0 +1,127 @@
+"""System calls that are not made through libc's functions, where threads serve their own faults: the kernel cannot have a page brought in, so
+calls with managed arguments are sent back to the thread (src/front/interpose/dispatch.h)."""
+import json
+import pathlib
+
+from kit import Kit, Run, SIGNALS, SMALL, expect
+
+ENGINES = ("mapped", SIGNALS)
+
+AUTO = {"SPILLWAY_FAULTS": "auto"}
+REFUSED = "is refused (ENOSYS): the kernel would touch memory that only the program's threads can bring in; --faults=threads allows it"
+
+
+def _raw(kit: Kit, part: str) -> None:
+    library = kit.compile("raw_library.c", "-O2", spillway=False, suffix=".so")
+    kit.same_as_native("raw_calls.cc", part, configs=(SMALL,), inputs=(library,), env=AUTO)
+
+
+def _kernel(kit: Kit, part: str) -> None:
+    kit.same_as_native("kernel_memory.cc", part, configs=(SMALL,), env=AUTO)
+
+
+def raw_transfers_take_managed_buffers(kit: Kit) -> None:
+    _raw(kit, "transfers")
+
+
+def raw_calls_take_managed_structures(kit: Kit) -> None:
+    _raw(kit, "structures")
+
+
+def raw_messages_and_waits_for_them_take_managed_memory(kit: Kit) -> None:
+    _raw(kit, "messages")
+
+
+def raw_futexes_and_sleeps_take_managed_memory(kit: Kit) -> None:
+    _raw(kit, "waits")
+
+
+def the_first_call_of_a_thread_may_be_a_raw_one_with_managed_memory(kit: Kit) -> None:
+    _raw(kit, "thread")
+
+
+def raw_masks_leave_faults_served(kit: Kit) -> None:
+    _raw(kit, "masks")
+
+
+def raw_fork_clone_and_exec_work(kit: Kit) -> None:
+    _raw(kit, "processes")
+
+
+def raw_vfork_and_threads_work_and_calls_are_seen_to_afterwards(kit: Kit) -> None:
+    _raw(kit, "vforks")
+
+
+def pages_given_to_a_pipe_keep_what_they_held(kit: Kit) -> None:
+    _kernel(kit, "pipe_of_pages")
+
+
+def a_process_reads_and_writes_its_own_memory_by_name(kit: Kit) -> None:
+    _kernel(kit, "own_memory")
+
+
+def another_process_reads_right_bytes_or_none(kit: Kit) -> None:
+    _kernel(kit, "watched_by_another")
+
+
+def raw_changes_of_mappings_are_the_runtimes(kit: Kit) -> None:
+    _kernel(kit, "ranges")
+
+
+def a_program_has_its_own_handler_of_sigsys(kit: Kit) -> None:
+    _kernel(kit, "own_handler")
+
+
+def handlers_set_without_libc_get_their_signals(kit: Kit) -> None:
+    _kernel(kit, "raw_actions")
+
+
+def queues_and_semaphores_take_managed_memory(kit: Kit) -> None:
+    _kernel(kit, "queues")
+
+
+def _rings(kit: Kit) -> pathlib.Path:
+    return kit.compile("rings.cc", "-O2", "-luring", "-laio")
+
+
+def rings_made_before_memory_is_watched_work(kit: Kit) -> None:
+    for part in ("uring_before", "aio_before"):
+        native = kit.run(kit.compile("rings.cc", "-O2", "-luring", "-laio", spillway=False), part)
+        run = kit.run(_rings(kit), part, env=SMALL.environment() | AUTO | kit.wants_report)
+        expect((run.code, run.output, run.errors) == (native.code, native.output, native.errors), run.last_words())
+        if "none" not in native.output:
+            expect("rings" in kit.report()["facts"]["faults_by"], str(kit.report()["facts"]))
+
+
+def rings_made_afterwards_are_refused_with_one_warning(kit: Kit) -> None:
+    for part, call in (("uring_after", "io_uring_setup"), ("aio_after", "io_setup")):
+        run = kit.run(_rings(kit), part, env=SMALL.environment() | AUTO)
+        expect(run.code == 0 and run.output == f"{call} -38\n" * 2, run.last_words())
+        expect(run.errors == f"spillway: warning: {call} {REFUSED}\n", run.last_words())
+        native = kit.run(kit.compile("rings.cc", "-O2", "-luring", "-laio", spillway=False), part)
+        allowed = kit.run(_rings(kit), part, env=SMALL.environment() | {"SPILLWAY_FAULTS": "threads"})
+        expect((allowed.output, allowed.errors) == (native.output, native.errors), allowed.last_words())
+
+
+def _without_dispatch(kit: Kit, program: pathlib.Path, *arguments: str, env: dict[str, str]) -> Run:
+    return kit.run(kit.compile("without_dispatch.c", "-O2", spillway=False), program, *arguments, env=env)
+
+
+def programs_run_where_the_kernel_has_no_dispatch(kit: Kit) -> None:
+    """And what the other cases show is its doing: a raw call fails there."""
+    program = kit.compile("kernel_memory.cc", "-O2")
+    for part in ("own_handler", "queues"):
+        native = kit.run(kit.compile("kernel_memory.cc", "-O2", spillway=False), part)
+        run = _without_dispatch(kit, program, part, env=SMALL.environment() | AUTO)
+        expect((run.code, run.output, run.errors) == (native.code, native.output, native.errors), run.last_words())
+    run = _without_dispatch(kit, program, "own_memory", env=SMALL.environment() | AUTO)
+    expect("raw failed: " in run.output, run.last_words())
+
+
+def the_doctor_tells_of_dispatch(kit: Kit) -> None:
+    doctor = kit.build / "bin" / "spillway"
+    for run, found in ((kit.run(doctor, "doctor", "--store", kit.store, "--json"), ("available",)),
+                       (_without_dispatch(kit, doctor, "doctor", "--store", str(kit.store), "--json", env={}), ("not allowed",))):
+        finding = next(f for f in json.loads(run.output)["findings"] if f["id"] == "call_dispatch")
+        expect(finding["found"] in found, str(finding))
+        expect(bool(finding["costs"]) == (finding["verdict"] != "ok"), str(finding))
