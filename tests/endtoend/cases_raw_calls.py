@@ -3,9 +3,9 @@ calls with managed arguments are sent back to the thread (src/front/interpose/di
 import json
 import pathlib
 
-from kit import Kit, Run, SIGNALS, SMALL, expect
+from kit import Kit, Run, SMALL, expect
 
-ENGINES = ("mapped", SIGNALS)
+ENGINES = ("mapped", "unmodified")
 
 AUTO = {"SPILLWAY_FAULTS": "auto"}
 REFUSED = "is refused (ENOSYS): the kernel would touch memory that only the program's threads can bring in; --faults=threads allows it"
