@@ -1,4 +1,5 @@
 // What a fault finds and must leave as it was: small stacks, alternate stacks, jumps, exceptions.
+#include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,8 +9,6 @@
 #include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include <alloca.h>
 
 #include <atomic>
 #include <cstdio>
@@ -143,7 +142,8 @@ void skip(int number, siginfo_t* info, void* context) {
   ++g_met.count;
   g_met.on_alternate += &here >= g_alternate && &here < g_alternate + g_alternate_bytes;
   g_met.right_code += info->si_signo == number && info->si_code == code;
-  g_met.right_instruction += registers[REG_RIP] == reinterpret_cast<greg_t>(is_bus ? spw_test_bus_access : spw_test_null_access);
+  g_met.right_instruction +=
+      registers[REG_RIP] == reinterpret_cast<greg_t>(is_bus ? spw_test_bus_access : spw_test_null_access);
   g_met.right_register += registers[REG_RBX] == 0xA5A5;
   g_met.address = reinterpret_cast<uintptr_t>(info->si_addr);
   registers[REG_RBX] = 0x5A5A;
@@ -190,10 +190,12 @@ int alternate_stacks(long after) {
     wrong += touch_some(kTouches / 20, i + 1);
     right += access_null() == 0x5A5A && g_met.address == 0;
     wrong += touch_some(50, i + 100);
-    right += access_bus(file + kPageBytes) == 0x5A5A && g_met.address == reinterpret_cast<uintptr_t>(file) + kPageBytes;
+    right += access_bus(file + kPageBytes) == 0x5A5A &&
+             g_met.address == reinterpret_cast<uintptr_t>(file) + kPageBytes;
   }
-  std::printf("wrong %ld, right %ld of %d: on the alternate stack %d, code %d, instruction %d, register %d\n", wrong, right,
-              g_met.count, g_met.on_alternate, g_met.right_code, g_met.right_instruction, g_met.right_register);
+  std::printf("wrong %ld, right %ld of %d: on the alternate stack %d, code %d, instruction %d, register %d\n",
+              wrong, right, g_met.count, g_met.on_alternate, g_met.right_code, g_met.right_instruction,
+              g_met.right_register);
   return 0;
 }
 
@@ -274,7 +276,8 @@ struct Touching {
 [[gnu::noinline]] long throw_deep(unsigned depth, uint64_t seed, long* wrong) {
   Touching at_end{seed, wrong};
   *wrong += touch_some(2, seed * 3);
-  if (depth == 0) throw std::runtime_error("thrown where word " + std::to_string((*g_words)[seed % kWords]) + " was read");
+  if (depth == 0)
+    throw std::runtime_error("thrown where word " + std::to_string((*g_words)[seed % kWords]) + " was read");
   return throw_deep(depth - 1, seed + 1, wrong) + 1;
 }
 
