@@ -47,7 +47,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.servers, 0u);
   EXPECT_EQ(options.delegation, DelegationChoice::kAuto);
   EXPECT_EQ(options.levels, Levels::kView);
-  EXPECT_EQ(options.faults, Faults::kThreads);
+  EXPECT_EQ(options.faults, Faults::kAuto);
   EXPECT_EQ(options.on_refused_child, OnRefusedChild::kEnd);
   EXPECT_EQ(options.io, IoChoice::kAuto);
   EXPECT_EQ(options.readahead_blocks, 256u);
