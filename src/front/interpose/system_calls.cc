@@ -323,7 +323,7 @@ bool is_refused_control(int option) {
          !InRuntime::here();
 }
 
-long system_call(long number, CallArguments& given) {
+[[gnu::noinline]] long system_call(long number, CallArguments& given) {
   if (InRuntime::here()) return as_it_is(number, given);
   if (is_transfer(number)) return transfer(number, given);
   if (is_ring(number) && threads_serve_faults()) return refuse_ring(number);
