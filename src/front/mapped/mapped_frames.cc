@@ -14,7 +14,7 @@ namespace {
 
 // Blocks released in one call: a few microseconds, and less than half a microsecond each.
 constexpr uint64_t kReleaseBatchBytes = 512 * kKiB;
-constexpr uint64_t kReleaseBatchMax = 32;
+constexpr uint64_t kReleaseBatchMax = 128;
 
 uint64_t run_bytes(unsigned block_shift) {
   return uint64_t{cache::run_blocks_max(block_shift)} << block_shift;
