@@ -54,7 +54,7 @@ class Engine : public ManagedAccess {
   // SIGSEGV at `address`, which is managed. True: the access may be tried again. `is_own`: the runtime's own code made it.
   virtual bool admit_fault(uintptr_t address, bool is_store, bool is_own) = 0;
   // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
-  virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/) { return false; }
+  virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/, bool /*is_own*/) { return false; }
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.
   virtual void forked() = 0;
   // Adds to the counters what threads that have not ended have counted for themselves.

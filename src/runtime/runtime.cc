@@ -324,7 +324,7 @@ Status Runtime::change_memory_limit(uint64_t bytes) {
 }
 
 bool Runtime::admit_fault(const Fault& fault) {
-  if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store);
+  if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
   if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
   if (!engine_->admit_fault(fault.address, fault.is_store, fault.is_own)) return false;
   if (kind_ == Engine::kTranslated) foreign_sites_.note(fault.instruction);

@@ -135,8 +135,7 @@ Status MappedEngine::open_faults() {
 // Before memory is registered, for good.
 void MappedEngine::choose_faults() {
   if (options_.faults_by == FaultChoice::kAuto && event_faults_.is_open()) {
-    has_rings_ = platform::has_async_contexts_of_program();
-    if (has_rings_) {
+    if (platform::has_async_contexts_of_program()) {
       auto events = event_faults_.duplicate();
       if (!events) options_.fatal(events.status());
       faults_ = std::move(*events);

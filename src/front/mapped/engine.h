@@ -104,7 +104,7 @@ class MappedEngine final : public region::Engine {
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
-  bool bring_in_fault(uintptr_t address, bool is_store) override;
+  bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
   void forked() override;
   uint64_t metadata_bytes() const override;
 
@@ -161,7 +161,6 @@ class MappedEngine final : public region::Engine {
   const MappedOptions options_;
   platform::UserFault faults_;        // what managed space is registered with
   platform::UserFault event_faults_;  // what the server polls; open: they may still be chosen, or have been
-  bool has_rings_ = false;            // of the program's, when it was chosen
   platform::Mapping space_;
   HintTable hints_;
   HintSwitch hint_switch_;

@@ -60,13 +60,12 @@ void MappedEngine::serve(const platform::FaultEvent& event) {
 }
 
 // In a signal handler.
-bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store) {
+bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store, bool is_own) {
   if (!is_signalled()) return false;
   check_not_forked();
-  const bool is_programs = !InRuntime::here();
   InRuntime guard;
   if (!is_watching()) watch();  // waits for who is about it
-  if (is_programs && options_.serves_a_fault) options_.serves_a_fault();
+  if (!is_own && options_.serves_a_fault) options_.serves_a_fault();
   const platform::FaultEvent event{round_down(address, kMmuPageBytes), 0, is_store, false};
   if (refuse_wrong(event)) return true;
   bring_in(fault_client(), event);
