@@ -19,12 +19,7 @@ constexpr uint64_t kRefusedWaitNs = 1'000'000;
 // Somebody waits for a read of so few bytes, so its own time is as good as another thread's.
 constexpr uint64_t kOwnReadBytesMax = 16 * kKiB;
 
-uint64_t bytes_of(const RawIo& io) {
-  uint64_t bytes = 0;
-  if (io.op == Op::kRead || io.op == Op::kWrite)
-    for (uint32_t i = 0; i < io.segment_count; ++i) bytes += io.segments[i].iov_len;
-  return bytes;
-}
+uint64_t bytes_moved(const RawIo& io) { return io.op == Op::kRead || io.op == Op::kWrite ? io.bytes : 0; }
 
 void prepare(io_uring_sqe* sqe, const RawIo& io) {
   switch (io.op) {
@@ -78,7 +73,7 @@ void UringEngine::start(std::span<const RawIo> ios) {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     SPW_CHECK(sqe != nullptr);  // the queue keeps to its depth
     prepare(sqe, io);
-    const uint64_t its_bytes = bytes_of(io);
+    const uint64_t its_bytes = bytes_moved(io);
     bytes += its_bytes;
     if (hands_on && (io.op != Op::kRead || its_bytes > kOwnReadBytesMax)) sqe->flags |= IOSQE_ASYNC;
   }
