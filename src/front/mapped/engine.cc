@@ -134,14 +134,12 @@ Status MappedEngine::open_faults() {
 
 // Before memory is registered, for good.
 void MappedEngine::choose_faults() {
-  if (options_.faults_by == FaultChoice::kAuto && event_faults_.is_open()) {
-    if (platform::has_async_contexts_of_program()) {
-      auto events = event_faults_.duplicate();
-      if (!events) options_.fatal(events.status());
-      faults_ = std::move(*events);
-      if (options_.kernel_reaches) options_.kernel_reaches();
-    }
-  }
+  if (options_.faults_by != FaultChoice::kAuto || !event_faults_.is_open()) return;
+  if (!platform::has_async_contexts_of_program()) return;
+  auto events = event_faults_.duplicate();
+  if (!events) options_.fatal(events.status());
+  faults_ = std::move(*events);
+  if (options_.kernel_reaches) options_.kernel_reaches();
 }
 
 std::string_view MappedEngine::faults_by() const {
