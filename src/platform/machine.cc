@@ -108,6 +108,16 @@ constexpr const char* kGroupsMount = "/sys/fs/cgroup";
 
 }  // namespace
 
+unsigned runnable_threads() {
+  // "0.31 0.25 0.20 3/512 12345"
+  auto text = read_small_file("/proc/loadavg");
+  const size_t slash = text ? text->find('/') : std::string::npos;
+  if (slash == std::string::npos) return 1;
+  const size_t blank = text->rfind(' ', slash);
+  const auto count = whole_number(std::string_view(*text).substr(blank + 1, slash - blank - 1));
+  return std::max(static_cast<unsigned>(count.value_or(1)), 1u);
+}
+
 unsigned cpu_count() {
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0)

@@ -12,6 +12,9 @@
 
 namespace spw::platform {
 
+// Threads of the whole machine that run or wait for a processor, the caller among them; 1 where that cannot be read.
+unsigned runnable_threads();
+
 // Processors this thread may run on, at least 1.
 unsigned cpu_count();
 

@@ -57,6 +57,10 @@ int flag_of(Advice advice) {
       return MADV_DONTFORK;
     case Advice::kDontDump:
       return MADV_DONTDUMP;
+    case Advice::kNormal:
+      return MADV_NORMAL;
+    case Advice::kRandom:
+      return MADV_RANDOM;
   }
   return MADV_NORMAL;
 }

@@ -74,6 +74,8 @@ enum class Advice : uint8_t {
   kPopulateWrite,
   kDontFork,
   kDontDump,
+  kNormal,  // files: the kernel reads ahead and around what is touched
+  kRandom,  // files: it reads what is touched
 };
 Status advise(void* address, uint64_t bytes, Advice advice);
 

@@ -1,6 +1,9 @@
 #include "platform/thread.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -34,6 +37,22 @@ Result<Thread> Thread::start(std::function<void()> body) {
   started.runs_ = true;
   (void)own.release();
   return started;
+}
+
+void Thread::prefer_short_slices(uint64_t slice_ns) {
+  // struct sched_attr of linux/sched/types.h, which does not go together with libc's headers.
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns, deadline_ns, period_ns;
+  } attributes{};
+  attributes.size = sizeof attributes;
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0u) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;
+  attributes.runtime_ns = slice_ns;
+  (void)::syscall(SYS_sched_setattr, 0, &attributes, 0u);
 }
 
 void Thread::join() {

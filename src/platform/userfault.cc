@@ -73,6 +73,15 @@ Result<UserFault> UserFault::open(FaultScope scope_wanted, FaultDelivery deliver
   return opened;
 }
 
+Result<File> UserFault::open_with(uint64_t features, FaultScope scope_wanted) {
+  File opened(open_descriptor(&scope_wanted));
+  if (!opened.is_open()) return Status(errno, "userfaultfd is not allowed here");
+  uffdio_api api{UFFD_API, features, 0};
+  if (::ioctl(opened.fd(), UFFDIO_API, &api) != 0)
+    return Status(ENOTSUP, "this kernel's userfaultfd lacks a feature that is needed");
+  return opened;
+}
+
 Result<UserFault> UserFault::duplicate() const {
   UserFault same;
   same.file_ = File(::fcntl(fd(), F_DUPFD_CLOEXEC, 0));

@@ -44,6 +44,10 @@ class UserFault {
   static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll,
                                 FaultDelivery delivery = FaultDelivery::kEvents);
 
+  // A descriptor of userfaultfd with these features of the kernel's and none of what this class serves. EPERM, ENOSYS where it is
+  // forbidden, ENOTSUP where a feature is missing.
+  static Result<File> open_with(uint64_t features, FaultScope scope_wanted);
+
   bool is_open() const { return file_.is_open(); }
   FaultScope scope() const { return scope_; }
   FaultDelivery delivery() const { return delivery_; }
