@@ -4,7 +4,7 @@
 # `#include "store/store.h"` is found only by targets that depend on spw_store. scripts/check_layers.py
 # checks the order of the layers themselves on every build.
 
-set(SPW_LAYERS abi base platform telemetry locality store cache region heap durable
+set(SPW_LAYERS abi base platform telemetry locality page_cache store cache region heap durable
     front/translate front/mapped front/file front/interpose runtime api)
 
 function(spw_layer_include_path layer out)
