@@ -9,7 +9,7 @@ from . import process
 # OpenMP's threads spin while they wait, which would be counted as their program's processor time.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
 # As builds: the native one with --faults so. Its threads serve their own faults in a handler of SIGBUS, or threads of
-# Spillway's do.
+# Spillway's do; also in files that are only read, which by default have no such faults (--mapped-reads).
 SIGNALS, EVENTS = "signals", "threads"
 FAULTS = (SIGNALS, EVENTS)
 ALLOWANCE_BYTES = 32 << 20  # on top of a cap, for code, stacks and small allocations; a benchmark may choose another
@@ -62,7 +62,7 @@ class Programs:
                  map_files: pathlib.Path | None = None, options: tuple = (), **limits) -> tuple[process.Result, dict]:
         """The result, and the runtime's counters. build `native` or of FAULTS: an unmodified program, whose mappings
         of `map_files` are managed too, as those of recompiled programs are. options: more of `spillway run`'s."""
-        more = [*options, *(["--faults", build] if build in FAULTS else [])]
+        more = [*options, *(["--faults", build, "--mapped-reads", "cache"] if build in FAULTS else [])]
         build = "native" if build in FAULTS else build
         stats_file = self.store / "stats.json"
         stats_file.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ namespace spw::runtime {
 namespace {
 
 AdmitFault g_admit = nullptr;
+ExplainBusError g_explain = nullptr;
 
 // The page-fault error code of x86-64: bit 1 says that the access was a write.
 constexpr greg_t kWriteFault = 2;
@@ -43,13 +44,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     if (served && platform::may_resume(frame)) platform::resume(frame);
     if (served) return;
   }
+  if (is_missing && !managed && !InRuntime::here()) g_explain(address);
   interpose::pass_fault_on(signal, info, context);
 }
 
 }  // namespace
 
-Status install_fault_handler(int signal, AdmitFault admit) {
+Status install_fault_handler(int signal, AdmitFault admit, ExplainBusError explain) {
   g_admit = admit;
+  g_explain = explain;
   if (Status status = prepare_fault_stacks(); !status) return status;
   platform::prepare_to_resume();
   return interpose::share_fault_signal(signal, &on_fault);

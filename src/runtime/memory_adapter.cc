@@ -53,6 +53,14 @@ uint64_t memory_of_machine() {
   return std::min(total ? *total : UINT64_MAX, platform::cgroup_memory_limit_bytes().value_or(UINT64_MAX));
 }
 
+}  // namespace
+
+uint64_t available_memory_bytes() {
+  auto machine = platform::memory_available_bytes();
+  return std::min(machine ? *machine : UINT64_MAX,
+                  platform::cgroup_memory_available_bytes().value_or(UINT64_MAX));
+}
+
 uint64_t filled_blocks() {
   const telemetry::Totals totals = telemetry::read_totals();
   uint64_t sum = 0;
@@ -60,14 +68,6 @@ uint64_t filled_blocks() {
                                 Counter::zero_fills, Counter::overwrites})
     sum += telemetry::total(totals, counter);
   return sum;
-}
-
-}  // namespace
-
-uint64_t available_memory_bytes() {
-  auto machine = platform::memory_available_bytes();
-  return std::min(machine ? *machine : UINT64_MAX,
-                  platform::cgroup_memory_available_bytes().value_or(UINT64_MAX));
 }
 
 MemoryAdapter::MemoryAdapter(cache::SharedCache& cache, region::Engine& engine, uint64_t frame_bytes,

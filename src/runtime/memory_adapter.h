@@ -59,6 +59,9 @@ class AdaptiveLimit {
 // Of the machine, or what the control group of this process leaves, with all that is in it, whichever is less.
 uint64_t available_memory_bytes();
 
+// Blocks that were brought into the cache since the start, in whatever way.
+uint64_t filled_blocks();
+
 class MemoryAdapter {
  public:
   // What it is told of the world outside; tests make it up.

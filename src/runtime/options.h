@@ -41,6 +41,7 @@ enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone }
 enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
 enum class Curve : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
+enum class MappedReads : uint8_t { kAuto, kKernel, kCache };
 enum class OnRefusedChild : uint8_t { kEnd, kGoOn };
 enum class Faults : uint8_t { kAuto, kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
@@ -84,6 +85,7 @@ struct Options {
   uint64_t durable_burst = 0;
   DurableFlush durable_flush = DurableFlush::kAuto;
   Curve curve = Curve::kOff;
+  MappedReads mapped_reads = MappedReads::kAuto;
   OnRefusedChild on_refused_child = OnRefusedChild::kEnd;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;

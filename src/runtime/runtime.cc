@@ -119,8 +119,8 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
 
 }  // namespace
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine engine) {
-  std::unique_ptr<Runtime> runtime(new Runtime(options, engine));
+Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine engine, bool is_recompiled) {
+  std::unique_ptr<Runtime> runtime(new Runtime(options, engine, is_recompiled));
   Status status = runtime->build();
   if (!status) return status;
   return runtime;
@@ -198,6 +198,7 @@ Status Runtime::build() {
       options_.memory_is_auto ? cache_->frame_count() / AdaptiveLimit::kLimitShareMin : UINT32_MAX;
   pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);
   memory_limit_bytes_.store_relaxed(options_.memory_bytes);
+  open_mapped_reads();
 
   auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
   if (!heap) return heap.status();
@@ -272,6 +273,30 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   return memory_adapter_->start();
 }
 
+// Nobody is worse off where it cannot be: the cache serves those mappings, too.
+void Runtime::open_mapped_reads() {
+  if (kind_ != Engine::kMapped) return;
+  if (options_.mapped_reads == MappedReads::kCache ||
+      (options_.mapped_reads == MappedReads::kAuto && is_recompiled_)) {
+    mapped_reads_by_ = "cache";
+    return;
+  }
+  if (options_.memory_is_auto) {
+    mapped_reads_by_ = "cache (the cap follows the machine)";
+    return;
+  }
+  page_cache_share_ =
+      std::make_unique<PageCacheShare>(*cache_, *engine_, *regions_, options_.block_bytes,
+                                       [this](uint32_t frames) { return pinned_->change_limit(frames); });
+  const auto lost = [](std::string_view why) {
+    warn("a mapped file is not kept within the cap any more: " + std::string(why));
+  };
+  auto mappings = page_cache::Mappings::create(
+      [this](const page_cache::Use& use) { return page_cache_share_->limit_pages(use); }, lost);
+  mapped_reads_by_ = mappings ? "kernel" : "cache (" + mappings.status().message() + ")";
+  if (mappings) mapped_reads_ = std::move(*mappings);
+}
+
 cache::NodeExchange* Runtime::nodes() {
   const unsigned there = machine_nodes();
   const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
@@ -319,6 +344,7 @@ Status Runtime::change_memory_limit(uint64_t bytes) {
             format_size(options_.memory_bytes - (cache_->frame_count() - kFramesMin) * options_.block_bytes));
   const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
   if (Status status = pinned_->change_limit(frames); !status) return status;
+  if (page_cache_share_) page_cache_share_->set_ceiling(frames);
   memory_limit_bytes_.store_relaxed(bytes);
   return {};
 }
@@ -344,6 +370,7 @@ telemetry::Facts Runtime::facts() const {
   facts.watched = engine_->is_watching();
   facts.faults_by = engine_->faults_by();
   facts.system_call_faults = interpose::kernel_reaches() ? "served" : "brought in first";
+  facts.mapped_reads = mapped_reads_by_;
   facts.misses = telemetry::summary_of(telemetry::read_miss_latencies());
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes() + descriptors_->metadata_bytes();

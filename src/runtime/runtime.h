@@ -17,6 +17,7 @@
 #include "cache/nodes/node_exchange.h"
 #include "front/file/descriptors.h"
 #include "heap/heap.h"
+#include "page_cache/mappings.h"
 #include "platform/memory.h"
 #include "region/engine.h"
 #include "region/region_map.h"
@@ -26,6 +27,7 @@
 #include "runtime/memory_adapter.h"
 #include "runtime/memory_plan.h"
 #include "runtime/options.h"
+#include "runtime/page_cache_share.h"
 #include "runtime/pinned_ranges.h"
 #include "runtime/use_recorder.h"
 #include "store/fault_plan.h"
@@ -39,7 +41,8 @@ namespace spw::runtime {
 class Runtime {
  public:
   // `engine`: kTranslated or kMapped. Errors: EINVAL and friends with one line for the user.
-  static Result<std::unique_ptr<Runtime>> create(const Options& options, Engine engine);
+  // `is_recompiled`: the program has code with hints or translations.
+  static Result<std::unique_ptr<Runtime>> create(const Options& options, Engine engine, bool is_recompiled);
 
   // Shared file mappings reach their files; the report is written if one was asked for.
   void finish();
@@ -59,6 +62,8 @@ class Runtime {
   // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or the threads that it needs
   // cannot be had, or this is a forked child, which has none of them.
   cache::NodeExchange* nodes();
+  // Serves mappings of files that are only read; nullptr: the cache does.
+  page_cache::Mappings* mapped_reads() { return mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
   // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL
@@ -74,15 +79,18 @@ class Runtime {
   bool admit_fault(const Fault& fault);
 
  private:
-  Runtime(const Options& options, Engine engine) : options_(options), kind_(engine) {}
+  Runtime(const Options& options, Engine engine, bool is_recompiled)
+      : options_(options), kind_(engine), is_recompiled_(is_recompiled) {}
   Status build();
   Status open_spill_store();
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
   Status change_memory_limit(uint64_t bytes);
+  void open_mapped_reads();
   Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
 
   const Options options_;
   const Engine kind_;
+  const bool is_recompiled_;
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;
@@ -100,6 +108,9 @@ class Runtime {
   std::unique_ptr<PinnedRanges> pinned_;
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;
+  std::unique_ptr<PageCacheShare> page_cache_share_;
+  std::unique_ptr<page_cache::Mappings> mapped_reads_;
+  std::string mapped_reads_by_;  // for people
   std::unique_ptr<front::Descriptors> descriptors_;
   telemetry::CallSites foreign_sites_;
   std::optional<telemetry::LivePage> live_page_;

@@ -50,6 +50,19 @@ bool admit_fault(const Fault& fault) {
   return runtime && runtime->admit_fault(fault);
 }
 
+// A mapped file that the kernel serves ends with a line of ours, as one does that the cache serves, unless the program wants the signal.
+void explain_bus_error(uintptr_t address) {
+  Runtime* runtime = g_runtime.load_acquire();
+  if (runtime == nullptr || runtime->mapped_reads() == nullptr || !interpose::is_left_to_kernel(SIGBUS))
+    return;
+  InRuntime guard;
+  const auto mapping = runtime->mapped_reads()->table().find(address);
+  if (!mapping) return;
+  const uint64_t offset = mapping->offset_bytes + (address - mapping->begin);
+  fatal(kExitFailure, "cannot read " + path_of(mapping->file->fd()) + " at " + std::to_string(offset) +
+                          ", which the program has mapped: the device failed, or the file is shorter now");
+}
+
 void before_fork() {
   if (interpose::FileCalls* calls = interpose::file_calls()) calls->settle();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
@@ -71,11 +84,12 @@ void after_fork_in_child() {
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
   if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
-  auto made = Runtime::create(*g_options, **g_choice);
+  auto made = Runtime::create(*g_options, **g_choice, g_code->has_hints || g_code->has_translations);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
-  Status status = install_fault_handler(SIGSEGV, &admit_fault);
-  if (status && g_options->faults != Faults::kThreads) status = install_fault_handler(SIGBUS, &admit_fault);
+  Status status = install_fault_handler(SIGSEGV, &admit_fault, &explain_bus_error);
+  if (status && (g_options->faults != Faults::kThreads || runtime->mapped_reads() != nullptr))
+    status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error);
   if (status && g_options->faults != Faults::kThreads && runtime->is_in_place())
     status = interpose::prepare_dispatch();
   if (!status) fatal(kExitUsage, status.message());
@@ -106,6 +120,7 @@ void connect(Runtime& runtime) {
   context.in_place = runtime.is_in_place();
   context.in_place_at_first = runtime.engine().has_view();
   if (runtime.is_in_place()) context.maps_file = &maps_file;
+  context.mapped_reads = runtime.mapped_reads();
   context.warn = &warn;
   interpose::set_context(&context);
 }

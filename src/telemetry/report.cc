@@ -111,6 +111,7 @@ void append_json_facts(std::string& json, const Facts& facts) {
   append(json, "    \"watched\": %s,\n", facts.watched ? "true" : "false");
   text("faults_by", facts.faults_by);
   text("system_call_faults", facts.system_call_faults);
+  text("mapped_reads", facts.mapped_reads);
   append(json,
          "    \"misses\": {\"count\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, "
          "\"worst_ns\": %llu},\n",
@@ -159,6 +160,8 @@ std::string report_text(const Facts& facts, const Totals& t) {
          format_size(facts.metadata_bytes).c_str(), format_size(facts.resident_peak_bytes).c_str());
   if (!facts.watched) text += "             all managed memory fitted and was left to the kernel\n";
   if (!facts.faults_by.empty()) text += "             faults served by " + facts.faults_by + "\n";
+  if (!facts.mapped_reads.empty())
+    text += "             files that are only read are mapped by the " + facts.mapped_reads + "\n";
   if (!facts.system_call_faults.empty())
     text += "             faults of system calls: " + facts.system_call_faults + "\n";
   text += "  store      " + facts.store + "\n";

@@ -53,6 +53,7 @@ struct Facts {
   bool watched = true;             // false: all managed memory fitted and was left to the kernel
   std::string faults_by;           // who serves page faults, and why; "": nobody has to
   std::string system_call_faults;  // "served" or "brought in first"
+  std::string mapped_reads;        // who serves mapped files that are only read, and why; "": nobody has to
   LatencySummary misses;           // how long they took
   uint64_t metadata_bytes = 0;
   uint64_t resident_peak_bytes = 0;  // of the whole process

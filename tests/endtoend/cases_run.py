@@ -98,7 +98,7 @@ def _managed_files(kit: Kit, *options: str) -> set[str]:
     files = [kit.place / name for name in ("one.idx", "two.dat", "three.npy")]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number + 1]) * MIB)
-    run = _tool(kit, *CAP, "--store", kit.store, *options, "--", program_of(PYTHON), "-c", MAPS, *files)
+    run = _tool(kit, *CAP, "--store", kit.store, "--mapped-reads", "cache", *options, "--", program_of(PYTHON), "-c", MAPS, *files)
     expect(run.code == 0, run.last_words())
     rows = [line.split() for line in run.output.splitlines()]
     expect([(row[0], row[2], row[3]) for row in rows] ==

@@ -18,6 +18,7 @@
 #include "base/in_runtime.h"
 #include "front/interpose/dispatch.h"
 #include "heap/heap.h"
+#include "page_cache/mappings.h"
 #include "region/managed_access.h"
 #include "region/region_map.h"
 
@@ -32,6 +33,8 @@ struct InterposeContext {
   uint64_t memory_bytes = UINT64_MAX;  // the process's cap
   bool in_place = false;               // managed memory is at its own addresses (mapped engine)
   bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not
+  // Mappings of files that are only read. nullptr: they are managed as all others.
+  page_cache::Mappings* mapped_reads = nullptr;
   void (*warn)(std::string_view line) = nullptr;
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;

@@ -84,6 +84,11 @@ int change_action(int signal, const struct sigaction* action, struct sigaction* 
                                  : set_handler(signal, action, before);
 }
 
+bool is_left_to_kernel(int signal) {
+  SignalLock lock;
+  return shared(signal).program.sa_handler == SIG_DFL;
+}
+
 void pass_fault_on(int signal, siginfo_t* info, void* context) {
   if (put_off_if_sent(signal, info)) return;
   struct sigaction program;

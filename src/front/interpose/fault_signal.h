@@ -33,6 +33,8 @@ void keep_unblocked(int signal);
 int set_fault_action(int signal, const struct sigaction* action, struct sigaction* before);
 // The same of any signal: set_handler()'s, or that.
 int change_action(int signal, const struct sigaction* action, struct sigaction* before);
+// The program leaves this one of them to the kernel. Async-signal-safe.
+bool is_left_to_kernel(int signal);
 // A fault that is not the runtime's. Called by its handler, as the last it does.
 void pass_fault_on(int signal, siginfo_t* info, void* context);
 

@@ -13,6 +13,7 @@
 #include "front/interpose/entry.h"
 #include "front/interpose/file_calls.h"
 #include "front/interpose/mapped_files.h"
+#include "front/interpose/mapped_reads.h"
 #include "front/interpose/memory.h"
 #include "front/interpose/real.h"
 
@@ -80,6 +81,12 @@ bool can_map_file(const InterposeContext& c, int protection, int flags, int fd, 
          static_cast<uint64_t>(request->info.st_size) > static_cast<uint64_t>(offset);
 }
 
+MappedFiles::Part part_of(const FileRequest& request, uintptr_t address) {
+  return {request.info.st_dev, request.info.st_ino,
+          request.offset,      request.offset + round_up(request.bytes, kMmuPageBytes),
+          request.writable,    address};
+}
+
 // Managed, or nullptr where the kernel should map the file instead.
 void* map_file(const InterposeContext& c, const FileRequest& request) {
   auto store = c.open_file_store(request.fd, request.writable);
@@ -91,10 +98,7 @@ void* map_file(const InterposeContext& c, const FileRequest& request) {
       c.heap->mappings().map_file(request.bytes, {c.regions->adopt(std::move(*store)), request.offset, kind});
   if (!mapped) return nullptr;
   dispatch_if_wanted();
-  MappedFiles::Part part{request.info.st_dev, request.info.st_ino,
-                         request.offset,      request.offset + round_up(request.bytes, kMmuPageBytes),
-                         request.writable,    *mapped};
-  if (request.shared && !mapped_files().add(part)) {
+  if (request.shared && !mapped_files().add(part_of(request, *mapped))) {
     c.heap->mappings().unmap(*mapped, request.bytes);
     return no_map(ENODEV);
   }
@@ -198,33 +202,59 @@ void* move_mapping(const InterposeContext& c, const Mapping& from, uintptr_t beg
   return pointer(to);
 }
 
+// What is only read, the kernel serves where it can.
+void* map_reads(const InterposeContext& c, const FileRequest& request, void* address, int protection,
+                int flags) {
+  void* mapped = map_for_reading(c, is_managed(address) ? nullptr : address, request.bytes, protection, flags,
+                                 request.fd, static_cast<off_t>(request.offset));
+  if (mapped == nullptr || !request.shared || mapped_files().add(part_of(request, number(mapped))))
+    return mapped;
+  (void)unmap(mapped, request.bytes);
+  return no_map(ENODEV);
+}
+
+// nullptr, with errno as it was: the kernel should map it.
+void* map_some_file(const InterposeContext& c, void* address, size_t bytes, int protection, int flags, int fd,
+                    off_t offset) {
+  FileRequest request{fd, bytes, static_cast<uint64_t>(offset), false, false, {}};
+  const int saved_errno = errno;
+  void* mapped = nullptr;
+  if (can_map_file(c, protection, flags, fd, offset, &request)) {
+    mapped = map_reads(c, request, address, protection, flags);
+    if (mapped == nullptr) mapped = map_file(c, request);
+  }
+  if (mapped != MAP_FAILED) errno = saved_errno;
+  return mapped;
+}
+
 }  // namespace
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
   if (is_the_kernels_to_map(flags, fd))
     return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
   const InterposeContext* c = allocation_context();
+  const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+  if (is_fixed && !is_managed(address)) {
+    if ((flags & MAP_FIXED_NOREPLACE) == 0) release_reads(address, bytes);
+    return real().mmap(address, bytes, protection, flags, fd, offset);
+  }
   InRuntime guard;
-  if (c != nullptr && is_managed(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0)
-    return map_fixed(*c, address, bytes, flags);
+  if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, flags);
   if (c != nullptr && bytes > 0 && wants_managed(*c, bytes, protection, flags)) {
-    if (is_anonymous(flags)) {
-      if (!is_shared(flags) && (protection & PROT_WRITE) != 0) return map_anonymous(*c, bytes);
-    } else {
-      FileRequest request{fd, bytes, static_cast<uint64_t>(offset), false, false, {}};
-      int saved_errno = errno;
-      if (can_map_file(*c, protection, flags, fd, offset, &request)) {
-        errno = saved_errno;
-        if (void* mapped = map_file(*c, request)) return mapped;
-      }
-      errno = saved_errno;
+    if (!is_anonymous(flags)) {
+      if (void* mapped = map_some_file(*c, address, bytes, protection, flags, fd, offset)) return mapped;
+    } else if (!is_shared(flags) && (protection & PROT_WRITE) != 0) {
+      return map_anonymous(*c, bytes);
     }
   }
   return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
 }
 
 int unmap(void* address, size_t bytes) {
-  if (!is_managed(address)) return real().munmap(address, bytes);
+  if (!is_managed(address)) {
+    if (release_reads(address, bytes)) mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
+    return real().munmap(address, bytes);
+  }
   InRuntime guard;
   if (number(address) % kMmuPageBytes != 0 || bytes == 0) return static_cast<int>(fail(EINVAL));
   const InterposeContext* c = context();
@@ -242,7 +272,14 @@ int unmap(void* address, size_t bytes) {
 }
 
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address) {
-  if (!is_managed(address)) return real().mremap(address, old_bytes, new_bytes, flags, new_address);
+  if (!is_managed(address)) {
+    if (auto moved = remap_reads(address, old_bytes, new_bytes, flags, new_address)) {
+      if (*moved != MAP_FAILED)
+        mapped_files().move(number(address), number(*moved), round_up(new_bytes, kMmuPageBytes));
+      return *moved;
+    }
+    return real().mremap(address, old_bytes, new_bytes, flags, new_address);
+  }
   InRuntime guard;
   const InterposeContext* c = context();
   uintptr_t begin = number(address);
@@ -300,7 +337,10 @@ region::Order order_of(int advice) {
 }  // namespace
 
 int advise_mapping(void* address, size_t bytes, int advice) {
-  if (!is_managed(address)) return real().madvise(address, bytes, advice);
+  if (!is_managed(address)) {
+    const auto advised = advise_reads(address, bytes, advice);
+    return advised ? *advised : real().madvise(address, bytes, advice);
+  }
   InRuntime guard;
   const InterposeContext* c = context();
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
@@ -333,7 +373,10 @@ int advise_mapping(void* address, size_t bytes, int advice) {
 }
 
 int protect_mapping(void* address, size_t bytes, int protection) {
-  if (!is_managed(address)) return real().mprotect(address, bytes, protection);
+  if (!is_managed(address)) {
+    const auto changed = protect_reads(address, bytes, protection);
+    return changed ? *changed : real().mprotect(address, bytes, protection);
+  }
   if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
   if (const InterposeContext* c = context(); c != nullptr && c->in_place) {
     protected_once.store_relaxed(true);

@@ -11,6 +11,7 @@
 #include "front/interpose/fault_signal.h"
 #include "front/interpose/futex_calls.h"
 #include "front/interpose/kernel_action.h"
+#include "front/interpose/mapped_reads.h"
 #include "front/interpose/mapping.h"
 #include "front/interpose/native_argument.h"
 #include "front/interpose/remote_memory.h"
@@ -155,9 +156,20 @@ long transfer(long number, const CallArguments& given) {
 
 long map_result(void* mapped) { return reinterpret_cast<long>(mapped); }
 
+// The kernel's own mappings of files: what it is about to change there is left to it.
+void release_what_changes(long number, const CallArguments& given) {
+  const bool changes = number == SYS_munmap || number == SYS_mremap || number == SYS_mprotect ||
+                       number == SYS_pkey_mprotect || number == SYS_mlock || number == SYS_mlock2 ||
+                       number == kMseal || (number == SYS_mmap && (given[3] & MAP_FIXED) != 0);
+  if (changes) release_reads(pointer<void>(given[0]), static_cast<size_t>(given[1]));
+}
+
 // Of managed addresses. Whatever else would change what is mapped there is refused: it is not the kernel's to change.
 bool changes_mappings(long number, const CallArguments& given, long* result) {
-  if (!is_managed(pointer<void>(given[0]))) return false;
+  if (!is_managed(pointer<void>(given[0]))) {
+    release_what_changes(number, given);
+    return false;
+  }
   auto* address = pointer<void>(given[0]);
   const auto bytes = static_cast<size_t>(given[1]);
   const int third = static_cast<int>(given[2]), fourth = static_cast<int>(given[3]);
