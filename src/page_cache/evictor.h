@@ -49,7 +49,7 @@ class Evictor {
   static constexpr uint64_t kSlackShare = 16;
   static constexpr uint64_t kFillBytesPerS = 4'000'000'000;
   static constexpr uint64_t kCountShare = 100;
-  static constexpr unsigned kHandsMax = 64;
+  static constexpr unsigned kHandsMax = 16;
 
   // How many pages may be in memory, given how many are.
   using Limit = std::function<uint64_t(const Use&)>;
