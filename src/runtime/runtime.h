@@ -62,8 +62,8 @@ class Runtime {
   // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or the threads that it needs
   // cannot be had, or this is a forked child, which has none of them.
   cache::NodeExchange* nodes();
-  // Serves mappings of files that are only read; nullptr: the cache does.
-  page_cache::Mappings* mapped_reads() { return mapped_reads_.get(); }
+  // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
+  page_cache::Mappings* mapped_reads() { return forked_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
   // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL

@@ -50,6 +50,10 @@ def a_forked_child_reads_its_parents_mapping(kit: Kit) -> None:
     _same_as_native(kit, "forked")
 
 
+def children_made_while_pages_are_evicted_map_and_unmap(kit: Kit) -> None:
+    _same_as_native(kit, "forked_often", least_dropped=1000)
+
+
 def system_calls_reach_the_mapping(kit: Kit) -> None:
     _same_as_native(kit, "system_calls")
 

@@ -213,9 +213,10 @@ void* map_reads(const InterposeContext& c, const FileRequest& request, void* add
   return no_map(ENODEV);
 }
 
-// nullptr, with errno as it was: the kernel should map it.
+// nullptr, with errno as it was: the kernel should map it, as it does in a forked child.
 void* map_some_file(const InterposeContext& c, void* address, size_t bytes, int protection, int flags, int fd,
                     off_t offset) {
+  if (detail::forked.load_relaxed()) return nullptr;
   FileRequest request{fd, bytes, static_cast<uint64_t>(offset), false, false, {}};
   const int saved_errno = errno;
   void* mapped = nullptr;

@@ -87,12 +87,40 @@ int forked(long) {
   std::fflush(stdout);
   if (fork() == 0) {
     print_sum("child", sum_of(file.data, file.bytes, 512));
+    munmap(file.data, kMiB);
+    const File again = map_data();
+    print_sum("again", sum_of(again.data, again.bytes));
     std::fflush(stdout);
     _exit(3);
   }
   int status = 0;
   wait(&status);
   std::printf("status %d\n", WEXITSTATUS(status));
+  return 0;
+}
+
+// Children that map and unmap, made while the parent's pages are evicted.
+int forked_often(long) {
+  const File file = map_data();
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    for (uint64_t seed = 1; !done; ++seed) (void)wrong_pages(file, seed, 2000);
+  });
+  unsigned right = 0;
+  for (unsigned i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      munmap(file.data + i * kPage, kMiB);
+      const File again = map_data();
+      _exit(std::memcmp(again.data + file.bytes / 2, file.data + file.bytes / 2, kMiB) == 0 ? 5 : 6);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    right += WIFEXITED(status) && WEXITSTATUS(status) == 5;
+  }
+  done = true;
+  reader.join();
+  std::printf("right %u\n", right);
   return 0;
 }
 
@@ -215,6 +243,7 @@ const Part kParts[] = {
     {"random_reads", random_reads},
     {"in_order", in_order},
     {"forked", forked},
+    {"forked_often", forked_often},
     {"system_calls", system_calls},
     {"replaced", replaced},
     {"written_privately", written_privately},
