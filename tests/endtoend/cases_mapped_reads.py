@@ -24,7 +24,11 @@ def _run(kit: Kit, part: str, reads: str | None = "auto") -> Run:
     return kit.run(kit.compile("mapped_reads.cc", "-O2"), part, env=env)
 
 
-def _same_as_native(kit: Kit, part: str, least_dropped: int = (FILE_BYTES - CAP_BYTES) // 4096) -> None:
+# Of what does not fit, if the file is read once: on a busy machine the rest is still to be dropped as the program ends.
+LEAST_DROPPED = (FILE_BYTES - CAP_BYTES) // 4096 // 2
+
+
+def _same_as_native(kit: Kit, part: str, least_dropped: int = LEAST_DROPPED) -> None:
     native, ours = _run(kit, part, None), _run(kit, part)
     expect((ours.code, ours.output) == (native.code, native.output),
            f"{part}: {ours.last_words()}\nnatively {native.last_words()}")

@@ -90,7 +90,8 @@ TEST_F(PageCacheTest, what_is_read_is_right_and_what_is_cached_comes_down_to_the
   for (int round = 0; round < 3; ++round) EXPECT_EQ(wrong(pages), 0u);
   EXPECT_GT(mappings_->evictor().use().dropped, 2 * kFilePages / 2);
   EXPECT_TRUE(happens([&] { return mappings_->evictor().use().total() <= kLimitPages; }));
-  EXPECT_LE(cached_pages(), kLimitPages + kLimitPages / 2);  // some were read ahead and not used
+  // Some were read ahead and not used.
+  EXPECT_TRUE(happens([&] { return cached_pages() <= kLimitPages + kLimitPages / 2; })) << cached_pages();
   EXPECT_EQ(lost_, 0);
 }
 
