@@ -70,11 +70,11 @@ void Evictor::run() {
     goal_.store_relaxed(limit > slack ? limit - slack : 0);
     lag_pages_.store_relaxed(limit / kLagShare);
     set_hands_at_work(wanted_hands(limit, total));
-    if (hands_wanted_ > 0 && rounds_.load_relaxed() >= round_to_count_) {
+    if (hands_at_work_ > 0 && rounds_.load_relaxed() >= round_to_count_) {
       count_all();
       round_to_count_ = rounds_.load_relaxed() + kRoundsMax;
     }
-    wait_ns = wait_after(limit, total);
+    wait_ns = wait_after(limit, total, wait_ns);
     last_total_ = total;
   }
 }
@@ -82,16 +82,15 @@ void Evictor::run() {
 // Twice as many each time they have not caught up, as long as they are no more than the threads that keep processors from them.
 unsigned Evictor::wanted_hands(uint64_t limit, uint64_t total) const {
   if (total <= goal_.load_relaxed()) return 0;
-  if (total <= limit || total < last_total_ || hands_wanted_ == 0) return std::max(hands_wanted_, 1u);
+  if (total <= limit || total < last_total_ || hands_at_work_ == 0) return std::max(hands_at_work_, 1u);
   const unsigned runnable = platform::runnable_threads();
-  const unsigned others = runnable - std::min(runnable, hands_wanted_);
-  return std::max(hands_wanted_, std::min({hands_wanted_ * 2, others, kHandsMax}));
+  const unsigned others = runnable - std::min(runnable, hands_at_work_);
+  return std::max(hands_at_work_, std::min({hands_at_work_ * 2, others, kHandsMax}));
 }
 
 void Evictor::set_hands_at_work(unsigned count) {
-  if (count == hands_wanted_) return;
-  if (hands_wanted_ == 0) round_to_count_ = rounds_.load_relaxed() + kRoundsMax;
-  hands_wanted_ = count;
+  if (count == hands_at_work_) return;
+  if (hands_at_work_ == 0) round_to_count_ = rounds_.load_relaxed() + kRoundsMax;
   {
     std::lock_guard lock(mutex_);
     hands_at_work_ = count;
@@ -120,14 +119,12 @@ void Evictor::work(unsigned number) {
 }
 
 // The time in which nothing can have come that does not fit; where little comes, longer, up to what fits at the disk's usual rate.
-uint64_t Evictor::wait_after(uint64_t limit, uint64_t total) {
+uint64_t Evictor::wait_after(uint64_t limit, uint64_t total, uint64_t last_wait_ns) const {
   const uint64_t room_bytes = (limit - std::min(total, limit)) * kMmuPageBytes;
   const uint64_t least = room_bytes / 2 * kSecondNs / kFillBytesPerS;
   const uint64_t grown_bytes = (total - std::min(total, last_total_)) * kMmuPageBytes;
-  const bool is_quiet = hands_wanted_ == 0 && grown_bytes < room_bytes / 64;
-  last_wait_ns_ =
-      std::clamp(is_quiet ? std::min(last_wait_ns_ * 2, least * 4) : least, kWaitNsMin, kWaitNsMax);
-  return last_wait_ns_;
+  const bool is_quiet = hands_at_work_ == 0 && grown_bytes < room_bytes / 64;
+  return std::clamp(is_quiet ? std::min(last_wait_ns * 2, least * 4) : least, kWaitNsMin, kWaitNsMax);
 }
 
 // What is in memory. `others_` may be a little old.
@@ -147,22 +144,30 @@ uint64_t Evictor::measure() {
   return use().total();
 }
 
+// Calls look(from, scan) for one piece of the part after the other; false from it, or what cannot be scanned, ends that.
+template <class Look>
+void Evictor::look_over(const Mapping& part, Look look) const {
+  FilePages::Run runs[kRunsMax];
+  for (uintptr_t from = part.begin; from < part.end;) {
+    auto scan = pages_.present(from, part.end, runs);
+    if (!scan || scan->reached <= from || !look(from, *scan)) return;
+    from = scan->reached;
+  }
+}
+
 // Also tells the table how the mappings are used, before anything has to be evicted.
 void Evictor::count_all() {
   const uint64_t begin_ns = platform::monotonic_ns();
   uint64_t present = 0;
-  FilePages::Run runs[kRunsMax];
   for (uintptr_t at = 0;;) {
     auto part = table_.take(at, kPartBytesMax);
     if (!part) break;
     uint64_t pages = 0, run_count = 0;
-    for (uintptr_t from = part->begin; from < part->end;) {
-      auto scan = pages_.present(from, part->end, UINT64_MAX, runs);
-      if (!scan || scan->reached <= from) break;
-      pages += scan->pages;
-      run_count += scan->runs.size();
-      from = scan->reached;
-    }
+    look_over(*part, [&](uintptr_t, const FilePages::Scan& scan) {
+      pages += scan.pages;
+      run_count += scan.runs.size();
+      return true;
+    });
     table_.give_back(*part, pages, run_count);
     present += pages;
     at = part->end;
@@ -180,11 +185,8 @@ bool Evictor::evict_part() {
   if (!part) return false;
   uint64_t pages = 0;
   if (!unmap(*part, &pages)) return true;
-  unmapped_.fetch_add_relaxed(pages);
   telemetry::count(Counter::file_pages_unmapped, pages);
   for (const Unmapped& old : queue_and_take_oldest({*part, pages})) {
-    // Before it has gone: what one hand is about to drop, others need not make up for.
-    unmapped_.fetch_sub_relaxed(old.pages);
     drop(old.part);
     dropped_.fetch_add_relaxed(old.pages);
     telemetry::count(Counter::file_pages_dropped, old.pages);
@@ -204,35 +206,33 @@ std::optional<Mapping> Evictor::take_part() {
   return part;
 }
 
-// What is queued beyond the distance of the hands is the caller's to drop.
+// What is queued beyond the distance of the hands is the caller's to drop. It counts as gone: others need not make up for it.
 std::vector<Evictor::Unmapped> Evictor::queue_and_take_oldest(Unmapped newest) {
   std::vector<Unmapped> oldest;
   std::lock_guard lock(mutex_);
-  queued_pages_ += newest.pages;
+  uint64_t queued = unmapped_.load_relaxed() + newest.pages;
   queue_.push_back(std::move(newest));
-  while (!queue_.empty() && queued_pages_ > lag_pages_.load_relaxed()) {
-    queued_pages_ -= queue_.front().pages;
+  while (!queue_.empty() && queued > lag_pages_.load_relaxed()) {
+    queued -= queue_.front().pages;
     oldest.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  unmapped_.store_relaxed(queued);
   return oldest;
 }
 
 // The part is given back. False: it cannot be unmapped, and the mapping has left the table.
 bool Evictor::unmap(const Mapping& part, uint64_t* pages) {
-  FilePages::Run runs[kRunsMax];
   uint64_t run_count = 0;
   Status status;
-  for (uintptr_t from = part.begin; from < part.end && status.is_ok();) {
-    auto scan = pages_.present(from, part.end, UINT64_MAX, runs);
-    if (!scan || scan->reached <= from) break;
-    from = scan->reached;
-    if (scan->runs.empty()) continue;
-    const uintptr_t first = scan->runs.front().begin;
-    status = platform::unmap_pages(first, scan->runs.back().end - first);
-    *pages += scan->pages;
-    run_count += scan->runs.size();
-  }
+  look_over(part, [&](uintptr_t, const FilePages::Scan& scan) {
+    if (scan.runs.empty()) return true;
+    const uintptr_t first = scan.runs.front().begin;
+    status = platform::unmap_pages(first, scan.runs.back().end - first);
+    *pages += scan.pages;
+    run_count += scan.runs.size();
+    return status.is_ok();
+  });
   table_.give_back(part, *pages, run_count);
   if (!status) {
     table_.remove(part.begin, part.end);
@@ -248,20 +248,17 @@ bool Evictor::unmap(const Mapping& part, uint64_t* pages) {
 
 // All but what is present again: the kernel would look at each of those pages twice, and wait for all processors in between.
 void Evictor::drop(const Mapping& part) {
-  FilePages::Run runs[kRunsMax];
   const auto give_up = [&](uintptr_t begin, uintptr_t end) {
     if (begin < end) platform::drop_cached(*part.file, part.offset_bytes + (begin - part.begin), end - begin);
   };
-  for (uintptr_t from = part.begin; from < part.end;) {
-    auto scan = pages_.present(from, part.end, UINT64_MAX, runs);
-    if (!scan || scan->reached <= from) return;
-    for (const FilePages::Run& run : scan->runs) {
+  look_over(part, [&](uintptr_t from, const FilePages::Scan& scan) {
+    for (const FilePages::Run& run : scan.runs) {
       give_up(from, run.begin);
       from = run.end;
     }
-    give_up(from, scan->reached);
-    from = scan->reached;
-  }
+    give_up(from, scan.reached);
+    return true;
+  });
 }
 
 }  // namespace spw::page_cache

@@ -59,7 +59,7 @@ class Evictor {
       : table_(table), pages_(pages), limit_(std::move(limit)), lost_(lost) {}
   ~Evictor() { stop(); }
 
-  // Starts the thread if there is none yet. Called again: nothing more.
+  // Starts the thread if there is none yet, and wakes one that sleeps over an empty table.
   Status start();
   void stop();
   Use use() const;
@@ -87,13 +87,15 @@ class Evictor {
   bool wait(uint64_t ns);
   unsigned wanted_hands(uint64_t limit, uint64_t total) const;
   void set_hands_at_work(unsigned count);
-  uint64_t wait_after(uint64_t limit, uint64_t total);
+  uint64_t wait_after(uint64_t limit, uint64_t total, uint64_t last_wait_ns) const;
   uint64_t measure_present();
   uint64_t measure();
   void count_all();
   bool evict_part();
   std::optional<Mapping> take_part();
   std::vector<Unmapped> queue_and_take_oldest(Unmapped newest);
+  template <class Look>
+  void look_over(const Mapping& part, Look look) const;
   bool unmap(const Mapping& part, uint64_t* pages);
   void drop(const Mapping& part);
 
@@ -105,24 +107,23 @@ class Evictor {
   std::mutex mutex_;  // for what follows, up to the thread
   std::condition_variable wake_, wake_hands_;
   bool started_ = false, stopping_ = false;
-  unsigned hands_at_work_ = 0;
+  unsigned hands_at_work_ = 0;  // the first thread changes it
   std::deque<Unmapped> queue_;
-  uint64_t queued_pages_ = 0;
   uintptr_t hand_ = 0;
   platform::Thread thread_;
 
   // The first thread's alone.
   std::vector<platform::Thread> hands_;
-  unsigned hands_wanted_ = 0;
   uint64_t round_to_count_ = 0;
   uint64_t counted_ = 0, count_after_ns_ = 0;
-  uint64_t last_total_ = 0, last_wait_ns_ = 0;
+  uint64_t last_total_ = 0;
 
   Atomic<uint64_t> others_{0};  // present pages of other mappings
   Atomic<uint64_t> rounds_{0};  // of the front hand
   Atomic<uint64_t> part_bytes_{kPartBytesMin};
   Atomic<uint64_t> lag_pages_{0};
-  Atomic<uint64_t> present_{0}, unmapped_{0}, dropped_{0};
+  Atomic<uint64_t> present_{0}, dropped_{0};
+  Atomic<uint64_t> unmapped_{0};  // in the queue; changes under the mutex
   Atomic<uint64_t> limit_pages_{0}, goal_{0};
 };
 

@@ -29,10 +29,10 @@ bool Mappings::adopt(const Mapping& mapping) {
   const uint64_t bytes = mapping.end - mapping.begin;
   if (!pages_.fault_singly(mapping.begin, bytes)) return false;
   (void)platform::advise(pointer(mapping.begin), bytes, platform::Advice::kRandom);
-  if (!evictor_.start()) return false;
   table_.add(mapping);
-  (void)evictor_.start();  // it may have gone to sleep over an empty table
-  return true;
+  if (evictor_.start()) return true;
+  table_.remove(mapping.begin, mapping.end);
+  return false;
 }
 
 void* Mappings::map(void* wanted, size_t bytes, int protection, int flags, int fd, off_t offset) {

@@ -48,7 +48,8 @@ Result<FilePages> FilePages::open() {
   if (!page_map) return page_map.status();
   auto counts = open_file("/proc/self/statm", O_RDONLY);
   if (!counts) return counts.status();
-  auto userfault = UserFault::open_with(kFeatureWriteProtectAsync, FaultScope::kUserOnly);
+  FaultScope scope = FaultScope::kUserOnly;
+  auto userfault = UserFault::open_with(kFeatureWriteProtectAsync, &scope);
   if (!userfault) return userfault.status();
   if (!can_scan(*page_map))
     return Status::sentence(ENOTSUP,
@@ -67,19 +68,17 @@ Status FilePages::fault_singly(uintptr_t begin, uint64_t bytes) const {
   return {};
 }
 
-Result<FilePages::Scan> FilePages::present(uintptr_t begin, uintptr_t end, uint64_t pages_max,
-                                           std::span<Run> into) const {
+Result<FilePages::Scan> FilePages::present(uintptr_t begin, uintptr_t end, std::span<Run> into) const {
   Scan scan{{}, 0, begin};
   size_t count = 0;
   PageRegion regions[kRegionsAtOnce];
-  while (scan.reached < end && count < into.size() && scan.pages < pages_max) {
+  while (scan.reached < end && count < into.size()) {
     ScanArgument wish{};
     wish.size = sizeof wish;
     wish.start = scan.reached;
     wish.end = end;
     wish.vec = reinterpret_cast<uintptr_t>(regions);
     wish.vec_len = std::min(kRegionsAtOnce, into.size() - count);
-    wish.max_pages = pages_max - scan.pages;
     wish.category_mask = wish.return_mask = kPagePresent | kProtectionAllowed;
     const int found = ::ioctl(page_map_.fd(), kPagemapScan, &wish);
     if (found < 0 && errno == EINTR) continue;

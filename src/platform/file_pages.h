@@ -34,9 +34,8 @@ class FilePages {
     uint64_t pages = 0;     // in them
     uintptr_t reached = 0;  // what is behind was not looked at
   };
-  // What is present of [begin, end), as far as it is in ranges of fault_singly(): at most `pages_max` pages, in at most
-  // into.size() runs.
-  Result<Scan> present(uintptr_t begin, uintptr_t end, uint64_t pages_max, std::span<Run> into) const;
+  // What is present of [begin, end), as far as it is in ranges of fault_singly(): at most into.size() runs.
+  Result<Scan> present(uintptr_t begin, uintptr_t end, std::span<Run> into) const;
 
   // Present pages of all files that the process maps, shared memory included. Costs a microsecond.
   Result<uint64_t> present_pages() const;

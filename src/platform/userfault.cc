@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -63,18 +64,17 @@ Result<UserFault> UserFault::open(FaultScope scope_wanted, FaultDelivery deliver
   UserFault opened;
   opened.scope_ = delivery == FaultDelivery::kSignal ? FaultScope::kUserOnly : scope_wanted;
   opened.delivery_ = delivery;
-  int fd = open_descriptor(&opened.scope_);
-  if (fd < 0) return Status(errno, "userfaultfd is not allowed here");
-  opened.file_ = File(fd);
-  uffdio_api api{UFFD_API, features(delivery), 0};
-  if (::ioctl(fd, UFFDIO_API, &api) != 0)
+  auto file = open_with(features(delivery), &opened.scope_);
+  if (!file && file.status().error() == ENOTSUP)
     return Status::sentence(ENOTSUP,
                             "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");
+  if (!file) return file.status();
+  opened.file_ = std::move(*file);
   return opened;
 }
 
-Result<File> UserFault::open_with(uint64_t features, FaultScope scope_wanted) {
-  File opened(open_descriptor(&scope_wanted));
+Result<File> UserFault::open_with(uint64_t features, FaultScope* scope) {
+  File opened(open_descriptor(scope));
   if (!opened.is_open()) return Status(errno, "userfaultfd is not allowed here");
   uffdio_api api{UFFD_API, features, 0};
   if (::ioctl(opened.fd(), UFFDIO_API, &api) != 0)

@@ -45,8 +45,8 @@ class UserFault {
                                 FaultDelivery delivery = FaultDelivery::kEvents);
 
   // A descriptor of userfaultfd with these features of the kernel's and none of what this class serves. EPERM, ENOSYS where it is
-  // forbidden, ENOTSUP where a feature is missing.
-  static Result<File> open_with(uint64_t features, FaultScope scope_wanted);
+  // forbidden, ENOTSUP where a feature is missing. `scope`: as wanted, and then as it is.
+  static Result<File> open_with(uint64_t features, FaultScope* scope);
 
   bool is_open() const { return file_.is_open(); }
   FaultScope scope() const { return scope_; }

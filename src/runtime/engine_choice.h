@@ -20,6 +20,7 @@ namespace spw::runtime {
 struct LoadedCode {
   bool has_hints = false;
   bool has_translations = false;
+  bool is_recompiled() const { return has_hints || has_translations; }
 };
 LoadedCode loaded_code();
 

@@ -35,6 +35,8 @@ class ShareRule {
   // where they hold nothing.
   uint64_t next(uint64_t cap_bytes, const Side& mappings, const Side& frames, bool frames_can_evict,
                 uint64_t now_ns);
+  // next() will look at what both have brought in; else it does not.
+  bool is_step_due(uint64_t now_ns) const { return now_ns - step_ns_ >= kStepNs; }
   // The last answer was given because little was free.
   bool is_pressed() const { return is_pressed_; }
 
@@ -57,7 +59,7 @@ class PageCacheShare {
   void set_ceiling(uint32_t frames);
 
  private:
-  ShareRule::Side frames_side() const;
+  uint64_t held_by_frames() const;
 
   cache::SharedCache& cache_;
   region::Engine& engine_;
@@ -66,6 +68,7 @@ class PageCacheShare {
   const SetLimit set_limit_;
   std::mutex mutex_;
   uint32_t ceiling_;
+  uint64_t brought_by_frames_ = 0;  // when a step was last due
   ShareRule rule_;
 };
 

@@ -84,7 +84,7 @@ void after_fork_in_child() {
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
   if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
-  auto made = Runtime::create(*g_options, **g_choice, g_code->has_hints || g_code->has_translations);
+  auto made = Runtime::create(*g_options, **g_choice, g_code->is_recompiled());
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
   Status status = install_fault_handler(SIGSEGV, &admit_fault, &explain_bus_error);
@@ -103,7 +103,7 @@ Result<std::unique_ptr<store::Store>> open_file_store(int fd, bool) {
 }
 
 bool maps_file(int fd) {
-  if (g_options->map_files == kMapFilesByProgram) return g_code->has_hints || g_code->has_translations;
+  if (g_options->map_files == kMapFilesByProgram) return g_code->is_recompiled();
   const std::string path = path_of(fd);
   return !path.empty() && matches_any(g_options->map_files, path);
 }

@@ -66,5 +66,12 @@ TEST(ShareRule, where_nothing_comes_nothing_moves) {
     EXPECT_EQ(rule.next(kCap, mappings, frames, true, (500 + i * 100) * kMs), last);
 }
 
+TEST(ShareRule, an_estimate_that_falls_is_not_much_that_came) {
+  ShareRule rule;
+  const uint64_t share = after(rule, 3, 2 << 20, 1 << 20);
+  const ShareRule::Side mappings{share, 1 << 20}, frames{kCap - share, 4 << 20};
+  EXPECT_LT(rule.next(kCap, mappings, frames, true, 500 * kMs), share);
+}
+
 }  // namespace
 }  // namespace spw::runtime
