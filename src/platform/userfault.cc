@@ -105,22 +105,26 @@ Status UserFault::unregister_range(void* address, uint64_t bytes) const {
   return {};
 }
 
-size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
+size_t UserFault::take_events(std::span<FaultEvent> events) const {
   uffd_msg messages[kEventsMax];
   for (;;) {
-    ssize_t got = ::read(fd(), messages, std::min(events.size(), kEventsMax) * sizeof(uffd_msg));
-    if (got > 0) {
-      size_t count = 0;
-      for (size_t i = 0; i < static_cast<size_t>(got) / sizeof(uffd_msg); ++i) {
-        if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
-        const auto& fault = messages[i].arg.pagefault;
-        events[count++] = {round_down(fault.address, kMmuPageBytes), fault.feat.ptid,
-                           (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
-                           (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
-      }
-      if (count > 0) return count;
-      continue;
+    const ssize_t got = ::read(fd(), messages, std::min(events.size(), kEventsMax) * sizeof(uffd_msg));
+    if (got <= 0) return 0;
+    size_t count = 0;
+    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof(uffd_msg); ++i) {
+      if (messages[i].event != UFFD_EVENT_PAGEFAULT) continue;
+      const auto& fault = messages[i].arg.pagefault;
+      events[count++] = {round_down(fault.address, kMmuPageBytes), fault.feat.ptid,
+                         (fault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                         (fault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
     }
+    if (count > 0) return count;
+  }
+}
+
+size_t UserFault::wait_events(std::span<FaultEvent> events, int wake_fd) const {
+  for (;;) {
+    if (const size_t count = take_events(events)) return count;
     pollfd waits[2] = {{fd(), POLLIN, 0}, {wake_fd, POLLIN, 0}};
     if (::poll(waits, 2, -1) > 0 && waits[1].revents != 0) return 0;
   }

@@ -58,7 +58,9 @@ class UserFault {
   Status register_range(void* address, uint64_t bytes) const;
   Status unregister_range(void* address, uint64_t bytes) const;
 
-  // Sleeps until there are events and takes up to events.size() of them; 0 once `wake_fd` is readable.
+  // Takes up to events.size() of those that are there; never sleeps.
+  size_t take_events(std::span<FaultEvent> events) const;
+  // Sleeps until there are events and takes some; 0 once `wake_fd` is readable.
   size_t wait_events(std::span<FaultEvent> events, int wake_fd) const;
 
   // Fills missing pages from `source`, all or, with an error, a part of them. EEXIST: some were not missing.

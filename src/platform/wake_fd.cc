@@ -6,9 +6,29 @@
 
 #include <cerrno>
 
+#include "base/check.h"
 #include "platform/uncancelled.h"
 
 namespace spw::platform {
+
+namespace {
+
+int poll_for(std::span<pollfd> watched, uint64_t timeout_ns) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
+                   static_cast<long>(timeout_ns % kNsPerSecond)};
+  return ::ppoll(watched.data(), watched.size(), timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr);
+}
+
+}  // namespace
+
+void wait_readable(std::span<const int> fds, uint64_t timeout_ns) {
+  Uncancelled guard;
+  pollfd watched[kWaitedMax];
+  SPW_CHECK(fds.size() <= kWaitedMax);
+  for (size_t i = 0; i < fds.size(); ++i) watched[i] = {fds[i], POLLIN, 0};
+  (void)poll_for({watched, fds.size()}, timeout_ns);
+}
 
 Result<WakeFd> WakeFd::create() {
   int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -20,11 +40,8 @@ Result<WakeFd> WakeFd::create() {
 
 void WakeFd::wait(int fd, uint64_t timeout_ns) {
   Uncancelled guard;
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   pollfd watched[2] = {{fd, POLLIN, 0}, {event_.fd(), POLLIN, 0}};
-  timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
-                   static_cast<long>(timeout_ns % kNsPerSecond)};
-  int ready = ::ppoll(watched, 2, timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr);
+  const int ready = poll_for(watched, timeout_ns);
   if (ready > 0 && (watched[1].revents & POLLIN)) clear();
 }
 

@@ -4,12 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/status.h"
 #include "platform/file.h"
 #include "platform/time.h"
 
 namespace spw::platform {
+
+// Until one of the descriptors is readable, timeout_ns passed, or a signal came. At most kWaitedMax of them.
+inline constexpr size_t kWaitedMax = 72;
+void wait_readable(std::span<const int> fds, uint64_t timeout_ns);
 
 class WakeFd {
  public:

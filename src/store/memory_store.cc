@@ -20,6 +20,7 @@ class MemoryEngine final : public Engine {
   size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
   void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
   void wake() override { mailbox_.wake(); }
+  std::optional<Sleep> sleep() override { return Sleep{-1, mailbox_.is_empty() ? UINT64_MAX : 0}; }
 
  private:
   MemoryStore& store_;

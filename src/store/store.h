@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -54,6 +55,13 @@ struct Completion {
   int error = 0;  // 0, or a positive errno
 };
 
+// What a thread that waits for other things, too, sleeps at in place of IoQueue::wait(): until `fd` is readable (-1: there is none), or
+// timeout_ns passed.
+struct Sleep {
+  int fd = -1;
+  uint64_t timeout_ns = UINT64_MAX;
+};
+
 class IoQueue {
  public:
   virtual ~IoQueue() = default;
@@ -74,6 +82,9 @@ class IoQueue {
   // was called; reaps nothing. May return early with nothing to reap, so it stands in a loop. May run in one
   // thread while another thread submits or reaps.
   virtual void wait(uint64_t timeout_ns) = 0;
+  // Of the thread that uses the queue, when it has kicked: how to sleep until a completion can be reaped, maybe not so long. nullopt:
+  // only wait() knows.
+  virtual std::optional<Sleep> sleep() { return std::nullopt; }
   // Ends a wait() from any thread, now or the next one. Async-signal-unsafe.
   virtual void wake() = 0;
   virtual size_t in_flight() const = 0;

@@ -30,6 +30,7 @@ class AioEngine final : public Engine {
   size_t harvest(std::span<RawResult> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { wake_.wake(); }
+  std::optional<Sleep> sleep() override { return Sleep{completed_.fd()}; }
 
  private:
   explicit AioEngine(size_t depth);

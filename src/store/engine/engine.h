@@ -47,6 +47,8 @@ class Engine {
   // As IoQueue's.
   virtual void wait(uint64_t timeout_ns) = 0;
   virtual void wake() = 0;
+  // As IoQueue's.
+  virtual std::optional<Sleep> sleep() { return std::nullopt; }
 };
 
 enum class EngineKind : uint8_t { kAuto, kUring, kAio, kThreads };

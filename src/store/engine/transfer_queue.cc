@@ -114,12 +114,21 @@ void TransferQueue::publish() {
 void TransferQueue::wait(uint64_t timeout_ns) {
   // Pair with publish(): who sees a completion counted may go and reap it.
   if (ready_count_.load_acquire() > 0) return;
-  uint64_t due_ns = next_due_ns_.load_acquire();
-  if (due_ns != UINT64_MAX) {
-    uint64_t now_ns = platform::monotonic_ns();
-    timeout_ns = std::min(timeout_ns, due_ns > now_ns ? due_ns - now_ns : 0);
-  }
-  engine_->wait(timeout_ns);
+  engine_->wait(std::min(timeout_ns, until_due_ns()));
+}
+
+std::optional<Sleep> TransferQueue::sleep() {
+  std::optional<Sleep> sleep = engine_->sleep();
+  if (sleep) sleep->timeout_ns = ready_.empty() ? std::min(sleep->timeout_ns, until_due_ns()) : 0;
+  return sleep;
+}
+
+// Until the next parked completion may be reaped.
+uint64_t TransferQueue::until_due_ns() const {
+  const uint64_t due_ns = next_due_ns_.load_acquire();
+  if (due_ns == UINT64_MAX) return UINT64_MAX;
+  const uint64_t now_ns = platform::monotonic_ns();
+  return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
 }  // namespace spw::store

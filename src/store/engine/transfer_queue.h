@@ -25,6 +25,7 @@ class TransferQueue final : public IoQueue {
   size_t reap(std::span<Completion> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { engine_->wake(); }
+  std::optional<Sleep> sleep() override;
   size_t in_flight() const override { return in_flight_; }
   size_t depth() const override { return slots_.size(); }
 
@@ -44,6 +45,7 @@ class TransferQueue final : public IoQueue {
   void advance_harvested(size_t limit);
   void unpark_due();
   void publish();
+  uint64_t until_due_ns() const;
 
   std::unique_ptr<Engine> engine_;
   const Target& target_;

@@ -112,6 +112,10 @@ size_t UringEngine::harvest(std::span<RawResult> out) {
   return taken;
 }
 
+std::optional<Sleep> UringEngine::sleep() {
+  return Sleep{ring_.ring_fd, unsubmitted_.load_relaxed() ? kRefusedWaitNs : UINT64_MAX};
+}
+
 void UringEngine::wait(uint64_t timeout_ns) {
   kick();
   wake_.wait(ring_.ring_fd, unsubmitted_.load_relaxed() ? std::min(timeout_ns, kRefusedWaitNs) : timeout_ns);

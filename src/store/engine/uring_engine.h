@@ -30,6 +30,7 @@ class UringEngine final : public Engine {
   size_t harvest(std::span<RawResult> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { wake_.wake(); }
+  std::optional<Sleep> sleep() override;
 
  private:
   explicit UringEngine(size_t depth) : issued_(depth) {}
