@@ -24,7 +24,11 @@ uint64_t bytes_moved(const RawIo& io) { return io.op == Op::kRead || io.op == Op
 void prepare(io_uring_sqe* sqe, const RawIo& io) {
   switch (io.op) {
     case Op::kRead:
-      io_uring_prep_readv(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes);
+      if (io.segment_count == 1)
+        io_uring_prep_read(sqe, io.fd, io.segments[0].iov_base, static_cast<unsigned>(io.segments[0].iov_len),
+                           io.offset_bytes);
+      else
+        io_uring_prep_readv(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes);
       break;
     case Op::kWrite:
       io_uring_prep_writev(sqe, io.fd, io.segments, io.segment_count, io.offset_bytes);
