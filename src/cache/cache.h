@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,22 @@ struct Pin {
   bool was_miss = false;      // it was not cached
   bool was_filled = false;    // and this pin filled it, by itself: who waits for it knows
   FrameId frame = kNoFrame;
+};
+
+// Fills that one thread has in flight (cache/fills.h).
+class Fills;
+
+// What has come of a pin that was begun.
+enum class Begun : uint8_t {
+  kPinned,   // it is one, as pin() makes it
+  kStarted,  // the block is being read: end_pins() will tell
+  kFailed,   // as pin() would have
+  kWouldWait,  // for what others read, or for a frame: by pin(), or later. pin.was_miss: its read is under way, and counted
+};
+struct EndedPin {
+  uint64_t tag = 0;
+  Pin pin;
+  Status status;  // an error: there is no pin, and the error handler knows
 };
 
 class Policy;
@@ -165,6 +182,20 @@ class SharedCache {
   // have nowhere to go. EFAULT when it belongs to no region, which is no error where blocks lie at their own addresses: the
   // error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
+  // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once for all of them, and
+  // end_pins() of those that are done, none of which waits. Each Fills belongs to one thread at a time and lives as long as the cache.
+  // nullptr: there are none, and all is to be had by pin().
+  virtual Fills* open_fills() { return nullptr; }
+  virtual Begun begin_pin(Client&, Fills&, BlockId, Access, uint64_t /*tag*/, Pin*, Status*) {
+    return Begun::kWouldWait;
+  }
+  // So many more may be in flight.
+  virtual size_t room_for_fills(const Fills&) const { return 0; }
+  virtual void start_fills(Fills&) {}
+  virtual size_t end_pins(Client&, Fills&, std::span<EndedPin>) { return 0; }
+  // How to sleep until there is something for end_pins(): until one of the descriptors that are added to `fds` is readable, or the
+  // time that it returns has passed.
+  virtual uint64_t sleep_of_fills(Fills&, std::vector<int>* /*fds*/) { return UINT64_MAX; }
   // As pin(), for a caller that takes errors himself: the error handler is not told.
   virtual Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
     return pin(client, block, access, out);

@@ -153,6 +153,8 @@ void SharedCacheParts::close_store(Client& client, store::Store& store) {
     client.request.store = &store;
     (void)run_to_end(client, *partition, Wish::kCloseStore, BlockId(), 0);
   }
+  std::lock_guard lock(clients_mutex_);
+  for (const auto& fills : fills_) fills->close_store(store);
 }
 
 // ---- Sync ----
@@ -314,21 +316,37 @@ FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId bloc
   return {BlockId(first), static_cast<uint32_t>(last - first + 1)};
 }
 
-// Brings the block in with what is to come along with it, in one request. kAgain: nothing is to, or it could not be asked for.
-// Not for a fault at a store where blocks lie at their own addresses: who waits there would go on before it may, and fault again.
-SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block, Access access, Pin* out,
-                                                   Status* status) {
+// A missing block with what is to come along with it; by itself where nothing is.
+// Nor is there for a fault at a store where blocks lie at their own addresses: who waits there would go on before it may, and fault again.
+FillUnits::Unit SharedCacheParts::unit_to_bring(Client& client, BlockId block, Access access) {
+  const FillUnits::Unit alone{block, 1};
   const Backing backing = blocks_.locate_for_fill(block);
-  if (!backing.has_contents || directory_.find(block) != kNoFrame) return Step::kAgain;
-  FillUnits::Unit unit = unit_of(client, block);
+  if (!backing.has_contents || directory_.find(block) != kNoFrame) return alone;
+  const FillUnits::Unit unit = unit_of(client, block);
   const bool is_store_fault =
       access == Access::kWrite && commons_.placement.is_in_place(block) && client.uses == Uses::kUnseen;
-  if (unit.count == 1 || is_store_fault) return Step::kAgain;
-  unit = absent_part(unit, block, backing);
-  if (unit.count == 1) return Step::kAgain;
+  if (unit.count == 1 || is_store_fault) return alone;
+  return absent_part(unit, block, backing);
+}
+
+// By one request, without waiting.
+void SharedCacheParts::bring_unit(Client& client, FillUnits::Unit unit) {
   client.request.is_unit = true;
   read_ahead_whole(client, {unit.first, 1, unit.count});
   client.request.is_unit = false;
+}
+
+void SharedCacheParts::note_unit_missed(Client& client, FillUnits::Unit unit, BlockId block) {
+  if (!std::exchange(client.is_other_half, false))
+    read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
+}
+
+// Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
+SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block, Access access, Pin* out,
+                                                   Status* status) {
+  const FillUnits::Unit unit = unit_to_bring(client, block, access);
+  if (unit.count == 1) return Step::kAgain;
+  bring_unit(client, unit);
   out->frame = directory_.find(block);
   if (out->frame == kNoFrame) return Step::kAgain;
   AtomicPinWord& pin_word = directory_.word(out->frame);
@@ -337,8 +355,7 @@ SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block
     const bool is_coming = word.state() == FrameState::kFilling || word.state() == FrameState::kResident;
     if (!word.holds(block) || !is_coming) return Step::kAgain;
   } while (!pin_word.cas_acquire(word, word.joined()));
-  if (!std::exchange(client.is_other_half, false))
-    read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
+  note_unit_missed(client, unit, block);
   const Step step = await_filled(client, block, access, out, status);
   out->was_miss = step == Step::kPinned;
   if (out->was_miss) telemetry::count_miss(block.value);

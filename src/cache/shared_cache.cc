@@ -253,20 +253,8 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
   if (commons_.owner_fills && request.answer == Answer::kFilled)
     count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
   out->frame = request.frame;
+  if (note_answered(client, block, access, out)) return Step::kPinned;
   switch (request.answer) {
-    case Answer::kPinned:
-      count(Counter::shared_hits);
-      if (request.was_clean) {
-        out->was_clean = true;
-        note_dirtied({out->frame, block});
-      }
-      if (request.was_ahead) note_ahead_used(client, block, access);
-      return Step::kPinned;
-    case Answer::kReady:
-      out->was_miss = out->was_filled = true;
-      telemetry::count_miss(block.value);
-      zeros_ahead(client, block);
-      return Step::kPinned;
     case Answer::kFill:
       out->was_miss = out->was_filled = true;
       note_miss(client, block, access);
@@ -290,6 +278,25 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block
   }
 }
 
+// Whether the owner has pinned the block, whose contents are there.
+bool SharedCacheParts::note_answered(Client& client, BlockId block, Access access, Pin* out) {
+  const Request& request = client.request;
+  if (request.answer == Answer::kReady) {
+    out->was_miss = out->was_filled = true;
+    telemetry::count_miss(block.value);
+    zeros_ahead(client, block);
+    return true;
+  }
+  if (request.answer != Answer::kPinned) return false;
+  count(Counter::shared_hits);
+  if (request.was_clean) {
+    out->was_clean = true;
+    note_dirtied({out->frame, block});
+  }
+  if (request.was_ahead) note_ahead_used(client, block, access);
+  return true;
+}
+
 void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
   telemetry::count_miss(block.value);
   if (access == Access::kOverwrite || std::exchange(client.is_other_half, false)) return;
@@ -310,22 +317,29 @@ SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId bl
   AtomicPinWord& pin_word = directory_.word(out->frame);
   PinWord word = pin_word.load_acquire();
   while (word.holds(block)) {
-    if (word.state() == FrameState::kResident) {
-      if (!pin_word.cas_acquire(word, word.pinned(access != Access::kRead))) continue;
-      note_pinned(word, block, access, out);
-      count(Counter::shared_hits);
-      if (word.ahead()) {
-        partition_of(block).organisation().ahead_used();
-        note_ahead_used(client, block, access);
-      }
-      return Step::kPinned;
-    }
-    if (word.state() != FrameState::kFilling) return Step::kAgain;
+    if (pin_resident(client, block, access, out, &word)) return Step::kPinned;
+    if (!word.holds(block) || word.state() != FrameState::kFilling) return Step::kAgain;
     if (!pin_word.cas_acquire(word, word.joined())) continue;
     count(Counter::shared_waits);
     return await_filled(client, block, access, out, status);
   }
   return Step::kAgain;
+}
+
+// In out->frame, whose word was *word. False: it is not resident there, by what *word is now.
+bool SharedCacheParts::pin_resident(Client& client, BlockId block, Access access, Pin* out, PinWord* word) {
+  AtomicPinWord& pin_word = directory_.word(out->frame);
+  while (word->holds(block) && word->state() == FrameState::kResident) {
+    if (!pin_word.cas_acquire(*word, word->pinned(access != Access::kRead))) continue;
+    note_pinned(*word, block, access, out);
+    count(Counter::shared_hits);
+    if (word->ahead()) {
+      partition_of(block).organisation().ahead_used();
+      note_ahead_used(client, block, access);
+    }
+    return true;
+  }
+  return false;
 }
 
 // This client has a reference to a frame that someone else fills.
@@ -397,16 +411,23 @@ SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, Fra
                                               Status* status) {
   const Backing backing = blocks_.locate_for_fill(block);
   *status = transfer_in(client, {frame, block}, backing, access);
-  if (!*status) errors_.put(frame, *status);
+  return end_fill(client, {frame, block}, access, backing.store, *status);
+}
+
+// The contents are in place, or `status` says why not.
+SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resident, Access access,
+                                                  const store::Store* store, const Status& status) {
+  const auto [frame, block] = resident;
+  if (!status) errors_.put(frame, status);
   bool for_write = access != Access::kRead;
-  uint64_t flags = PinWord::kReferenced | (for_write && *status ? PinWord::kDirty : 0);
+  uint64_t flags = PinWord::kReferenced | (for_write && status ? PinWord::kDirty : 0);
   AtomicPinWord& pin_word = directory_.word(frame);
-  if (pin_word.end_filling(*status ? FrameState::kResident : FrameState::kFailed, flags))
+  if (pin_word.end_filling(status ? FrameState::kResident : FrameState::kFailed, flags))
     platform::futex_wake_all(pin_word.futex_half());
-  if (!*status) {
+  if (!status) {
     leave_failed(client, frame, partition_of(block));
     // At its own address a block may be freed between a fault on it and this: the access is refused then, by whoever serves it.
-    if (backing.store != nullptr || !commons_.placement.is_in_place(block)) tell(client, *status);
+    if (store != nullptr || !commons_.placement.is_in_place(block)) tell(client, status);
     return Step::kError;
   }
   if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());

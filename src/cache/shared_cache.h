@@ -20,6 +20,7 @@
 #include "cache/client.h"
 #include "cache/delegation/delegation.h"
 #include "cache/fill_units.h"
+#include "cache/fills.h"
 #include "cache/partition/partition.h"
 
 namespace spw::cache {
@@ -35,6 +36,13 @@ class SharedCacheParts final : public SharedCache {
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
+  Fills* open_fills() override;
+  Begun begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
+                  Status* status) override;
+  size_t room_for_fills(const Fills& fills) const override;
+  void start_fills(Fills& fills) override;
+  size_t end_pins(Client& client, Fills& fills, std::span<EndedPin> out) override;
+  uint64_t sleep_of_fills(Fills& fills, std::vector<int>* fds) override;
   Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
@@ -88,6 +96,9 @@ class SharedCacheParts final : public SharedCache {
   Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
   bool hold_clean(BlockId block, FrameId* frame);
   FillUnits::Unit unit_of(Client& client, BlockId block);
+  FillUnits::Unit unit_to_bring(Client& client, BlockId block, Access access);
+  void bring_unit(Client& client, FillUnits::Unit unit);
+  void note_unit_missed(Client& client, FillUnits::Unit unit, BlockId block);
   FillUnits::Unit absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing);
   Step fill_unit(Client& client, BlockId block, Access access, Pin* out, Status* status);
   void place_on_nodes();
@@ -96,6 +107,17 @@ class SharedCacheParts final : public SharedCache {
   void note_ahead_used(Client& client, BlockId block, Access access);
   Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
   Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
+  Step end_fill(Client& client, Resident resident, Access access, const store::Store* store,
+                const Status& status);
+  bool pin_resident(Client& client, BlockId block, Access access, Pin* out, PinWord* word);
+  bool note_answered(Client& client, BlockId block, Access access, Pin* out);
+  Step begin_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
+  bool begin_unit(Client& client, BlockId block, Access access, Pin* out);
+  Begun begin_miss(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
+                   Status* status);
+  Begun begin_fill(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
+                   Status* status);
+  void leave_filling(Client& client, FrameId frame, Partition& partition);
   Status transfer_in(const Client& client, Resident resident, const Backing& backing, Access access);
   void wait_while_filling(Client& client, FrameId frame, Partition& partition);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
@@ -131,6 +153,7 @@ class SharedCacheParts final : public SharedCache {
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::mutex clients_mutex_;
   std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<Fills>> fills_;  // under clients_mutex_
 };
 
 }  // namespace spw::cache

@@ -26,6 +26,7 @@
 //   from                            to                          who  operation and order
 //   free                            filling, block, refs 0|1    O    store release (before the slot is published)
 //   filling                         refs + 1                    C,O  CAS acquire
+//   filling                         refs - 1                    C    CAS acquire (who joined does not wait after all)
 //   filling                         waiters                     C    CAS relaxed (the futex orders)
 //   filling, ahead                  parked                      O    fetch_or relaxed (the owner alone reads the contents)
 //   filling                         resident, waiters and       F    CAS release: pairs with the acquire of every pin
@@ -116,6 +117,7 @@ class PinWord {
     return PinWord(((bits_ + 1) | kReferenced | (for_write ? kDirty : 0)) & ~kAhead);
   }
   constexpr PinWord joined() const { return PinWord(bits_ + 1); }
+  constexpr PinWord left() const { return PinWord(bits_ - 1); }
   constexpr PinWord dirtied() const { return joined().with(kDirty); }
   constexpr PinWord with(uint64_t flags) const { return PinWord(bits_ | flags); }
   constexpr PinWord without(uint64_t flags) const { return PinWord(bits_ & ~flags); }

@@ -1,0 +1,129 @@
+// Pins that are begun and ended later (cache/fills.h).
+#include <gtest/gtest.h>
+
+#include "cache_fixture.h"
+#include "platform/wake_fd.h"
+
+namespace spw::cache {
+namespace {
+
+using telemetry::Counter;
+
+class BegunPinsTest : public testing::Test {
+ protected:
+  static Options small(uint32_t frames) {
+    Options options;
+    options.frame_count = frames;
+    options.partitions = 1;
+    options.readahead_blocks_max = 0;
+    return options;
+  }
+  void use(CacheFixture& f) {
+    f_ = &f;
+    fills_ = f.cache().open_fills();
+    ASSERT_NE(fills_, nullptr);
+  }
+  Begun begin(uint64_t block, Access access = Access::kRead) {
+    return f_->cache().begin_pin(f_->client(), *fills_, BlockId(block), access, block, &pin_, &status_);
+  }
+  // All of `count`, each as it comes.
+  std::vector<EndedPin> end(size_t count) {
+    f_->cache().start_fills(*fills_);
+    std::vector<EndedPin> all;
+    while (all.size() < count) {
+      EndedPin some[4];
+      const size_t got = f_->cache().end_pins(f_->client(), *fills_, some);
+      all.insert(all.end(), some, some + got);
+      std::vector<int> fds;
+      const uint64_t timeout_ns = f_->cache().sleep_of_fills(*fills_, &fds);
+      if (got == 0) platform::wait_readable(fds, timeout_ns);
+    }
+    return all;
+  }
+  CacheFixture* f_ = nullptr;
+  Fills* fills_ = nullptr;
+  Pin pin_;
+  Status status_;
+};
+
+TEST_F(BegunPinsTest, many_are_in_flight_at_once) {
+  CacheFixture f(small(256), "read:1+:delay:1000");
+  use(f);
+  for (uint64_t b = 0; b < 32; ++b) f.store_directly(7 * b, b + 1);
+  const size_t room = f.cache().room_for_fills(*fills_);
+  for (uint64_t b = 0; b < 32; ++b) ASSERT_EQ(begin(7 * b), Begun::kStarted);
+  EXPECT_EQ(f.cache().room_for_fills(*fills_), room - 32);
+  for (const EndedPin& ended : end(32)) {
+    EXPECT_TRUE(ended.status.is_ok());
+    EXPECT_TRUE(ended.pin.was_miss);
+    EXPECT_EQ(*reinterpret_cast<const uint64_t*>(ended.pin.data), ended.tag / 7 + 1);
+    f.cache().unpin(f.client(), ended.pin.frame);
+  }
+  EXPECT_EQ(f.cache().room_for_fills(*fills_), room);
+}
+
+TEST_F(BegunPinsTest, no_more_are_begun_than_there_is_room_for) {
+  CacheFixture f(small(256));
+  use(f);
+  const size_t room = f.cache().room_for_fills(*fills_);
+  for (uint64_t b = 0; b <= room; ++b) f.store_directly(3 * b, b);
+  for (uint64_t b = 0; b < room; ++b) ASSERT_EQ(begin(3 * b), Begun::kStarted);
+  EXPECT_EQ(begin(3 * room), Begun::kWouldWait);
+  for (const EndedPin& ended : end(room)) f.cache().unpin(f.client(), ended.pin.frame);
+}
+
+TEST_F(BegunPinsTest, what_is_there_or_has_no_contents_is_pinned_at_once) {
+  CacheFixture f(small(64));
+  use(f);
+  EXPECT_EQ(begin(1), Begun::kPinned);
+  EXPECT_TRUE(pin_.was_filled);
+  f.cache().unpin(f.client(), pin_.frame);
+  EXPECT_EQ(begin(1, Access::kWrite), Begun::kPinned);
+  EXPECT_TRUE(pin_.was_clean);
+  f.cache().unpin(f.client(), pin_.frame);
+}
+
+TEST_F(BegunPinsTest, a_block_that_is_being_read_would_have_to_be_waited_for) {
+  CacheFixture f(small(64));
+  use(f);
+  f.store_directly(1, 11);
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  EXPECT_EQ(begin(1), Begun::kWouldWait);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+  EXPECT_EQ(f.read(1), 11u);
+}
+
+TEST_F(BegunPinsTest, a_pin_for_a_store_leaves_its_block_dirty) {
+  CacheFixture f(small(64));
+  use(f);
+  f.store_directly(1, 11);
+  ASSERT_EQ(begin(1, Access::kWrite), Begun::kStarted);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+  EXPECT_TRUE(f.cache().is_dirty(BlockId(1)));
+}
+
+TEST_F(BegunPinsTest, a_read_that_fails_is_told_and_leaves_no_frame_taken) {
+  CacheFixture f(small(64), "read:1:EIO");
+  use(f);
+  f.store_directly(1, 11);
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  EXPECT_EQ(end(1)[0].status.error(), EIO);
+  EXPECT_EQ(f.errors().size(), 1u);
+  EXPECT_EQ(f.cache().free_frames(), f.cache().frame_count());
+  EXPECT_EQ(f.read(1), 11u);
+}
+
+TEST_F(BegunPinsTest, a_store_whose_fills_have_ended_can_be_closed_and_used_again) {
+  CacheFixture f(small(64));
+  use(f);
+  f.store_directly(1, 11);
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+  f.cache().discard(f.client(), BlockId(1), 1);
+  f.cache().close_store(f.client(), f.store());
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+}
+
+}  // namespace
+}  // namespace spw::cache
