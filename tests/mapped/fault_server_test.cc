@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/atomic.h"
@@ -44,6 +46,58 @@ class Gate {
  private:
   Atomic<uint32_t> open_{0};
   std::atomic<unsigned> arrived_{0};
+};
+
+// A poller that begins nothing.
+class NoReads : public FaultReads {
+ public:
+  explicit NoReads(FaultServer::Serve serve) : serve_(std::move(serve)) {}
+  size_t room() const override { return 64; }
+  size_t in_flight() const override { return 0; }
+  bool begin(const FaultEvent&) override { return false; }
+  void start() override {}
+  size_t end_some() override { return 0; }
+  uint64_t sleep(std::vector<int>*) override { return UINT64_MAX; }
+  void serve(const FaultEvent& event) override { serve_(event); }
+
+ private:
+  const FaultServer::Serve serve_;
+};
+
+// Reads that are done when the test says so.
+class HeldReads final : public FaultReads {
+ public:
+  struct Watched {
+    std::atomic<bool> are_done{false};
+    std::atomic<size_t> begun{0}, begun_at_first_start{0}, most{0}, ended{0};
+  };
+  HeldReads(Watched& watched, size_t room, FaultServer::Serve serve)
+      : watched_(watched), places_(room), serve_(std::move(serve)) {}
+  size_t room() const override { return places_ - held_.size(); }
+  size_t in_flight() const override { return held_.size(); }
+  bool begin(const FaultEvent& event) override {
+    held_.push_back(event);
+    ++watched_.begun;
+    watched_.most = std::max(watched_.most.load(), held_.size());
+    return true;
+  }
+  void start() override {
+    if (watched_.begun_at_first_start == 0) watched_.begun_at_first_start = watched_.begun.load();
+  }
+  size_t end_some() override {
+    if (!watched_.are_done) return 0;
+    for (const FaultEvent& event : held_) serve_(event);
+    watched_.ended += held_.size();
+    return std::exchange(held_, {}).size();
+  }
+  uint64_t sleep(std::vector<int>*) override { return held_.empty() ? UINT64_MAX : 1'000'000; }
+  void serve(const FaultEvent& event) override { serve_(event); }
+
+ private:
+  Watched& watched_;
+  const size_t places_;
+  const FaultServer::Serve serve_;
+  std::vector<FaultEvent> held_;
 };
 
 // Until every other thread of the process sleeps: those of the program in a fault, those of the server for work.
@@ -85,9 +139,12 @@ class FaultServerTest : public testing::Test {
     // EEXIST: another thread's fault on the page was served first.
     (void)faults_.copy(reinterpret_cast<void*>(event.address), contents_.data(), kMmuPageBytes, false);
   }
-  std::unique_ptr<FaultServer> serve_with(unsigned pollers, unsigned workers, FaultServer::Serve serve) {
-    auto server =
-        std::make_unique<FaultServer>(faults_, FaultServer::Options{pollers, workers}, std::move(serve));
+  // `reads`: what each poller begins; without, all is left to the fillers.
+  std::unique_ptr<FaultServer> serve_with(unsigned pollers, unsigned fillers, FaultServer::Serve serve,
+                                          FaultServer::MakeReads reads = nullptr) {
+    if (!reads) reads = [serve] { return std::make_unique<NoReads>(serve); };
+    auto server = std::make_unique<FaultServer>(faults_, FaultServer::Options{pollers, fillers},
+                                                std::move(serve), std::move(reads));
     SPW_CHECK(server->start().is_ok());
     return server;
   }
@@ -181,21 +238,79 @@ TEST_F(FaultServerTest, more_pollers_than_the_queue_has_room_for_are_not_too_man
   fault_together(600, 10);
 }
 
-TEST_F(FaultServerTest, a_worker_that_has_no_help_takes_a_batch) {
+TEST_F(FaultServerTest, a_filler_that_has_no_help_serves_all_that_was_handed_to_it) {
   constexpr unsigned kThreads = 40;
   auto threads = fault_on(0, kThreads);
   wait_until_others_sleep();
-  std::atomic<size_t> left{kThreads};
+  Gate gate;
   auto server = serve_with(1, 1, [&](const FaultEvent& event) {
-    if (left == kThreads) left = serve_what_waits();
+    gate.pass();
     fill(event);
   });
+  gate.wait_for(1);
+  gate.open();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(left, kThreads - 16);
   EXPECT_EQ(served_, kThreads);
 }
 
-TEST_F(FaultServerTest, as_many_faults_are_served_at_once_as_there_are_workers) {
+TEST_F(FaultServerTest, a_batch_is_begun_as_a_whole_before_it_is_started) {
+  constexpr unsigned kThreads = 12;
+  auto threads = fault_on(0, kThreads);
+  wait_until_others_sleep();
+  HeldReads::Watched watched;
+  const auto serve = [this](const FaultEvent& event) { fill(event); };
+  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 64, serve); });
+  while (watched.begun < kThreads) std::this_thread::yield();
+  EXPECT_EQ(served_, 0u);
+  watched.are_done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(watched.begun_at_first_start, kThreads);
+  EXPECT_EQ(served_, kThreads);
+}
+
+TEST_F(FaultServerTest, a_poller_has_no_more_in_flight_than_it_has_room_for) {
+  constexpr unsigned kThreads = 50;
+  constexpr size_t kRoom = 20;
+  auto threads = fault_on(0, kThreads);
+  wait_until_others_sleep();
+  HeldReads::Watched watched;
+  const auto serve = [this](const FaultEvent& event) { fill(event); };
+  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, kRoom, serve); });
+  while (watched.begun < kRoom) std::this_thread::yield();
+  watched.are_done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(watched.most, kRoom);
+  EXPECT_EQ(served_, kThreads);
+}
+
+TEST_F(FaultServerTest, another_poller_takes_what_one_has_no_room_for) {
+  constexpr unsigned kThreads = 20;
+  HeldReads::Watched watched;
+  const auto serve = [this](const FaultEvent& event) { fill(event); };
+  auto server = serve_with(2, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 10, serve); });
+  auto threads = fault_on(0, kThreads);
+  while (watched.begun < kThreads) std::this_thread::yield();  // all at once, in two pollers
+  watched.are_done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(served_, kThreads);
+}
+
+TEST_F(FaultServerTest, stop_serves_what_is_being_read) {
+  constexpr unsigned kThreads = 8;
+  HeldReads::Watched watched;
+  const auto serve = [this](const FaultEvent& event) { fill(event); };
+  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 64, serve); });
+  auto threads = fault_on(0, kThreads);
+  while (watched.begun < kThreads) std::this_thread::yield();
+  std::thread stopper([&] { server->stop(); });
+  wait_until_others_sleep();
+  watched.are_done = true;
+  stopper.join();
+  EXPECT_EQ(watched.ended, kThreads);
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(FaultServerTest, as_many_faults_are_served_at_once_as_there_are_fillers) {
   constexpr unsigned kWorkers = 4, kThreads = 24;
   Gate gate;
   auto server = serve_with(1, kWorkers, [&](const FaultEvent& event) {

@@ -97,7 +97,7 @@ class MappedEngineTest : public testing::Test {
     options.block_shift = block_shift();
     options.space_bytes = in_place_bytes();
     options.faults_by = FaultChoice::kEvents;  // nobody here handles SIGBUS
-    options.faults.workers = 4;
+    options.faults.fillers = 4;
     options.room.evictors = 0;
     options.watches_at_once = watches_at_once();
     options.fatal = &fail;

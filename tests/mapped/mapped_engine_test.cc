@@ -212,6 +212,54 @@ TEST_F(MappedEngineTest, threads_that_walk_side_by_side_are_read_ahead_for) {
   EXPECT_LE(counted(Counter::fault_misses) - before, 2 * kEach / 8);
 }
 
+TEST_F(MappedEngineTest, faults_of_many_threads_at_random_places_are_served_together) {
+  std::byte* base = add(32 * kMiB);
+  constexpr uint64_t kData = 4096, kThreads = 24, kEach = 200;
+  const auto word = [base](uint64_t block) -> uint64_t& {
+    return *reinterpret_cast<uint64_t*>(base + (block << kShift));
+  };
+  for (uint64_t block = 0; block < kData; ++block) word(block) = block + 1;
+  push_out(base, kData);
+  SPW_CHECK(plan_.add("read:100+:delay:200").is_ok());
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([=] {
+      Rng rng(t);
+      for (uint64_t i = 0; i < kEach; ++i) {
+        const uint64_t block = rng.below(kData);
+        if (block % kThreads == t) word(block) = block + 1;  // its own to store to
+        ASSERT_EQ(word(block), block + 1);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(MappedEngineTest, threads_that_fault_on_the_same_block_are_served_by_one_read) {
+  std::byte* base = add(32 * kMiB);
+  base[0] = std::byte{7};
+  push_out(base, 64);
+  SPW_CHECK(plan_.add("read:1+:delay:20000").is_ok());
+  const uint64_t before = plan_.requests(store::Op::kRead);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) threads.emplace_back([=] { EXPECT_EQ(base[0], std::byte{7}); });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(plan_.requests(store::Op::kRead) - before, 1u);
+}
+
+TEST_F(MappedEngineTest, the_end_waits_for_reads_that_are_in_flight) {
+  std::byte* base = add(32 * kMiB);
+  for (uint64_t block = 0; block < 8; ++block) base[8 * block << kShift] = std::byte{1};
+  push_out(base, 128);
+  SPW_CHECK(plan_.add("read:1+:delay:50000").is_ok());
+  const uint64_t before = counted(Counter::missing_faults);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 8; ++t)
+    threads.emplace_back([=] { EXPECT_EQ(base[8 * t << kShift], std::byte{1}); });
+  while (counted(Counter::missing_faults) - before < 8) std::this_thread::yield();
+  engine_->stop();
+  for (auto& thread : threads) thread.join();
+}
+
 TEST_F(MappedEngineTest, hints_bring_blocks_in_without_a_fault) {
   std::byte* base = add(32 * kMiB);
   base[5] = std::byte{9};

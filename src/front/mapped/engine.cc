@@ -7,6 +7,7 @@
 #include "base/in_runtime.h"
 #include "base/units.h"
 #include "cache/client_thread.h"
+#include "front/mapped/begun_faults.h"
 #include "platform/async_contexts.h"
 #include "platform/futex.h"
 #include "telemetry/counters.h"
@@ -152,14 +153,17 @@ std::string_view MappedEngine::faults_by() const {
 }
 
 Status MappedEngine::start_server() {
-  fault_clients_ = std::vector<FaultClient>(options_.faults.workers);
+  fault_clients_ = std::vector<FaultClient>(options_.faults.pollers + options_.faults.fillers);
   for (FaultClient& fault_client : fault_clients_) {
     auto client = cache_->open_client(cache::Uses::kUnseen);
     if (!client) return client.status();
     fault_client.client = *client;
   }
-  server_ = std::make_unique<FaultServer>(event_faults_, options_.faults,
-                                          [this](const platform::FaultEvent& event) { serve(event); });
+  server_ = std::make_unique<FaultServer>(
+      event_faults_, options_.faults, [this](const platform::FaultEvent& event) { serve(event); },
+      [this]() -> std::unique_ptr<FaultReads> {
+        return std::make_unique<BegunFaults>(*this, *cache_->open_fills());
+      });
   return server_->start();
 }
 

@@ -9,7 +9,7 @@
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects cache and
 //   regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it.
-// A fault is served by the workers of FaultServer, or in a signal handler of the faulting thread (FaultDelivery), a hint in the
+// A fault is served by the pollers of FaultServer and, where it has to wait, by the fillers; or in a signal handler of the faulting thread (FaultDelivery), a hint in the
 //   thread that asks. All pin the block for the moment (so that it cannot go while its pages and hints are set) and unpin
 //   it: nothing holds blocks in memory but windows. The handler has a client of its own, since its thread may have been in the
 //   runtime, which touches the program's memory at times (never with a lock of its own).
@@ -114,6 +114,15 @@ class MappedEngine final : public region::Engine {
     cache::Client* client = nullptr;
     Atomic<bool> busy{false};
   };
+  // What a fault asks of the cache.
+  struct Wanted {
+    platform::FaultEvent event;
+    BlockId block;
+    cache::Access access = cache::Access::kRead;
+    bool was_loaded = false;
+    bool is_begun = false;  // its block is being read
+  };
+  class BegunFaults;
   explicit MappedEngine(const MappedOptions& options) : options_(options), stores_(options.block_shift) {}
 
   // What watch_ says; threads sleep on it.
@@ -139,7 +148,10 @@ class MappedEngine final : public region::Engine {
   static void thread_ended(void* thread);
   void serve(const platform::FaultEvent& event);
   bool refuse_wrong(const platform::FaultEvent& event);
+  Wanted wanted_by(const platform::FaultEvent& event);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
+  void end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
+                 const cache::Pin& pin);
   cache::Client& open_client(cache::Uses uses);
   cache::Client& fault_client();
   FaultClient& take_fault_client(uint32_t thread);
@@ -168,7 +180,7 @@ class MappedEngine final : public region::Engine {
   MappedFrames* frames_ = nullptr;
   cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;
-  // One for each worker. A thread's faults are served with the same one where that is idle, so that its streams are found.
+  // One for each thread of the server. A thread's faults are served with the same one where that is idle, so that its streams are found.
   std::vector<FaultClient> fault_clients_;
   std::unique_ptr<FaultServer> server_;
   std::unique_ptr<cache::RoomKeeper> room_;

@@ -1,40 +1,70 @@
 // Serves the page faults of managed space: takes events from userfaultfd and brings the blocks in.
 //
-// Stages, one pool of threads (leader and followers): up to `pollers` of them wait for events at a time; whoever got some puts
-// them in a queue from which all fill, and somebody else polls. The hand-over is saved where it gains nothing: while one
-// thread of the program faults alone it is asleep until it is served, so its poller serves it and polls on. A batch that
-// finds few idle workers is taken in pieces.
+// Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to the kernel together,
+// and each fault is served by the same thread when its read is done: no event is handed over, and as many reads are in flight as FaultReads
+// has room for. What would have to wait for something else (a block that somebody else reads, a frame) goes into a queue to the *fillers*,
+// who may sleep. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for it, too.
+//
+// One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
+// batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
+// own reads or, without any, until it is called.
 // All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
 // ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
-// Eviction, the other half of the paper's stages, is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
+// Eviction is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
 //
-// Threads: start() and stop() by one. The workers never touch managed memory. Lifetime: stopped before what it uses goes.
-// Invariant: events queued + kPollBatch for each thread that polls <= kQueueMax; a thread polls only where that leaves room for
-// its batch, and other events wait in the kernel.
+// Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime: stopped before what it uses goes; stop()
+// waits for the reads that are in flight, and serves their faults.
+// Invariant: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
+// begin; other events wait in the kernel.
+// Limits: a poller has no more in flight than its FaultReads has room for, and takes kPollBatch events at a time.
 // (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
 #pragma once
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "base/atomic.h"
 #include "platform/thread.h"
 #include "platform/userfault.h"
 #include "platform/wake_fd.h"
 
 namespace spw::front {
 
+// The faults that one poller has begun to serve. Its thread's alone. Only serve() sleeps.
+class FaultReads {
+ public:
+  virtual ~FaultReads() = default;
+  // How many more may be begun.
+  virtual size_t room() const = 0;
+  virtual size_t in_flight() const = 0;
+  // Serves the event, or begins to read for it. False: who serves it has to wait.
+  virtual bool begin(const platform::FaultEvent& event) = 0;
+  // What was begun is under way.
+  virtual void start() = 0;
+  // Serves those whose reads are done; how many.
+  virtual size_t end_some() = 0;
+  // How to sleep until there are some: adds descriptors to `fds`, of which there are fewer than platform::kWaitedMax; for so long at most.
+  virtual uint64_t sleep(std::vector<int>* fds) = 0;
+  // Serves the event to its end.
+  virtual void serve(const platform::FaultEvent& event) = 0;
+};
+
 class FaultServer {
  public:
   struct Options {
-    unsigned pollers = 1;
-    unsigned workers = 16;
+    unsigned pollers = 2;
+    unsigned fillers = 16;
   };
-  // Called for each event, by a worker.
+  // Called by a filler for each event that FaultReads::begin() has not taken.
   using Serve = std::function<void(const platform::FaultEvent& event)>;
+  // Called once for each poller.
+  using MakeReads = std::function<std::unique_ptr<FaultReads>()>;
 
-  FaultServer(const platform::UserFault& faults, const Options& options, Serve serve);
+  FaultServer(const platform::UserFault& faults, const Options& options, Serve serve, MakeReads make_reads);
   ~FaultServer() { stop(); }
 
   Status start();
@@ -42,33 +72,49 @@ class FaultServer {
 
  private:
   static constexpr size_t kPollBatch = 16;
-  static constexpr size_t kQueueMax =
-      64 * kPollBatch;  // as many pollers as there may be (--pollers) bring in at once
+  static constexpr size_t kQueueMax = 64 * kPollBatch;
   // A thread that faulted this many times in a row is the only one.
   static constexpr unsigned kAloneAfter = 8;
 
-  void work();
-  bool may_poll() const;
-  void poll(std::unique_lock<std::mutex>& lock);
+  struct Poller {
+    std::unique_ptr<FaultReads> reads;
+    std::vector<int> fds;  // to sleep at
+    uint32_t last_thread = 0;
+    unsigned in_a_row = 0;
+    platform::FaultEvent left[kPollBatch];  // of the batch in hand: for the fillers
+    size_t left_count = 0;
+  };
+
+  void poll(Poller& poller);
+  bool take_batch(Poller& poller, size_t room);
+  bool is_alone(Poller& poller, std::span<const platform::FaultEvent> batch);
+  size_t room_for(const Poller& poller) const;
+  void hand_on(Poller& poller);
+  void call_poller();
+  void sleep(Poller& poller, std::unique_lock<std::mutex>& lock);
+  void sleep_at(Poller& poller, bool leads);
+  void end_all(Poller& poller);
+  void fill();
   void serve_some(std::unique_lock<std::mutex>& lock);
-  bool is_alone(const platform::FaultEvent& event);
-  void call_others(size_t events);
 
   const platform::UserFault& faults_;
   const Options options_;
   const Serve serve_;
+  const MakeReads make_reads_;
   platform::WakeFd stop_event_;
 
+  std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<platform::Thread> threads_;
+  Atomic<uint32_t> uncalled_{0};  // pollers that sleep until they are called; changes under the mutex
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable idle_workers_;
+  std::condition_variable idle_fillers_, idle_pollers_;
   platform::FaultEvent queue_[kQueueMax];
   size_t queued_ = 0;
-  unsigned polling_ = 0;
-  unsigned idle_ = 0;
-  uint32_t last_thread_ = 0;
-  unsigned in_a_row_ = 0;
+  unsigned taking_ = 0;  // pollers with a batch in hand
+  unsigned idle_ = 0;    // fillers
+  bool is_called_ = false;
+  bool has_leader_ = false;
   bool stopping_ = false;
 };
 

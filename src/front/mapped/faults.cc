@@ -34,7 +34,7 @@ bool MappedEngine::may_access(uintptr_t address, bool is_store) const {
   return is_live(block_of(address)) && (!is_store || may_store(address));
 }
 
-// There are as many as workers, so one is idle.
+// There are as many as threads that serve, so one is idle.
 MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
   for (size_t i = thread % fault_clients_.size();; i = (i + 1) % fault_clients_.size())
     if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
@@ -51,8 +51,8 @@ bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
   return true;
 }
 
+// In a thread that may wait. It is counted.
 void MappedEngine::serve(const platform::FaultEvent& event) {
-  if (!is_watching()) watch();  // waits for who is about it
   if (refuse_wrong(event)) return;
   FaultClient& fault_client = take_fault_client(event.thread);
   bring_in(*fault_client.client, event);
@@ -72,22 +72,28 @@ bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store, bool is_own)
   return true;
 }
 
-void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
+MappedEngine::Wanted MappedEngine::wanted_by(const platform::FaultEvent& event) {
   const BlockId block = block_of(event.address);
-  const auto count_it = [](bool is_protected) {
-    count(is_protected ? Counter::protect_faults : Counter::missing_faults);
-  };
-  // While who faulted sleeps, so that it finds its own fault counted.
-  if (!is_signalled()) count_it(event.is_protected);
-  const cache::Access access = access_of(block, event.is_store);
   const bool was_loaded = event.is_store && hints_.get(block) == HintTable::Hint::kLoaded;
+  return {event, block, access_of(block, event.is_store), was_loaded, false};
+}
+
+void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
+  const Wanted wanted = wanted_by(event);
   cache::Pin pin;
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
-  if (!cache_->pin(client, block, access, &pin)) return refuse_freed(event);
-  learn_access(block, event.is_store, access, was_loaded, pin);
+  if (!cache_->pin(client, wanted.block, wanted.access, &pin)) return refuse_freed(event);
+  end_fault(client, event, wanted, pin);
+}
+
+// Its block is pinned.
+void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
+                             const cache::Pin& pin) {
+  const BlockId block = wanted.block;
+  learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = is_signalled() ? event.is_store && !pin.was_miss : event.is_protected;
-  if (is_signalled()) count_it(is_protected);
+  if (is_signalled()) count(is_protected ? Counter::protect_faults : Counter::missing_faults);
   if (pin.was_miss) count(Counter::fault_misses);
   // Filling and allow_stores() wake whoever waits. A block that was there already was made accessible by somebody else:
   // a protected page may be one that a writeback protected after the block had become dirty again.

@@ -1,0 +1,38 @@
+// The faults that a poller of the fault server has begun to serve: for each the read of its block is in flight (cache/fills.h).
+//
+// Invariant: idle places + fills in flight = places.
+// Threads: its poller's. Lifetime: its server's. Limits: as many as the cache has room for.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "front/mapped/engine.h"
+
+namespace spw::front {
+
+class MappedEngine::BegunFaults final : public FaultReads {
+ public:
+  BegunFaults(MappedEngine& engine, cache::Fills& fills);
+
+  size_t room() const override { return idle_.size(); }
+  size_t in_flight() const override { return begun_.size() - idle_.size(); }
+  bool begin(const platform::FaultEvent& event) override;
+  void start() override { engine_.cache_->start_fills(fills_); }
+  size_t end_some() override;
+  void serve(const platform::FaultEvent& event) override;
+  uint64_t sleep(std::vector<int>* fds) override { return engine_.cache_->sleep_of_fills(fills_, fds); }
+
+ private:
+  static constexpr size_t kEndedAtOnce = 16;
+
+  bool is_rightful(const platform::FaultEvent& event);
+  bool is_begun(BlockId block) const;
+
+  MappedEngine& engine_;
+  cache::Fills& fills_;
+  std::vector<Wanted> begun_;
+  std::vector<size_t> idle_;
+};
+
+}  // namespace spw::front
