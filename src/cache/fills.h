@@ -27,7 +27,7 @@ class Fills {
  public:
   static constexpr size_t kFillsMax = 64;
   static constexpr size_t kFillsMin = 8;
-  static constexpr uint64_t kStagingBytesMax = 4 << 20;
+  static constexpr uint64_t kStagingBytesMax = 1 << 20;
 
   struct Fill {
     store::Request request;
