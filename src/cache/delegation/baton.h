@@ -37,6 +37,11 @@ class Baton {
       if (word_.cas_weak_release(word, reinterpret_cast<uintptr_t>(&request) | kHeld)) return false;
     }
   }
+  // True: the caller holds the baton. False: somebody else does; nothing is posted.
+  bool try_take() {
+    uintptr_t word = kFree;
+    return word_.cas_strong_acquire(word, kHeld);
+  }
   // Holder: gives the baton up, unless requests are posted.
   bool try_give_up() {
     uintptr_t held = kHeld;

@@ -42,6 +42,18 @@ void Combining::execute(Partition& partition, Request& request) {
     await_answer(request);
     return;
   }
+  serve_as_holder(partition, baton, request);
+}
+
+bool Combining::try_execute(Partition& partition, Request& request) {
+  Baton& baton = seats_[partition.id().value].baton;
+  if (!baton.try_take()) return false;
+  serve_as_holder(partition, baton, request);
+  return true;
+}
+
+// And gives the baton up.
+void Combining::serve_as_holder(Partition& partition, Baton& baton, Request& request) {
   SPW_CHECK(partition.serve(request));
   Kicks kicks;
   if (!try_give_up(partition, baton, &kicks)) serve_posted(partition, baton, &kicks);

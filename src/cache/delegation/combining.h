@@ -16,6 +16,7 @@ class Combining final : public Delegate {
  public:
   explicit Combining(uint32_t partitions);
   void execute(Partition& partition, Request& request) override;
+  bool try_execute(Partition& partition, Request& request) override;
   void await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) override;
   bool owners_run_by_themselves() const override { return false; }
 
@@ -23,6 +24,7 @@ class Combining final : public Delegate {
   struct alignas(64) Seat {
     Baton baton;
   };
+  void serve_as_holder(Partition& partition, Baton& baton, Request& request);
   bool try_give_up(Partition& partition, Baton& baton, Kicks* kicks);
   void serve_posted(Partition& partition, Baton& baton, Kicks* kicks);
 

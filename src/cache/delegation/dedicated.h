@@ -38,6 +38,8 @@ class Dedicated final : public Delegate {
   // Second step of construction; nothing is executed before.
   Status start();
   void execute(Partition& partition, Request& request) override;
+  // Servers are always waited for.
+  bool try_execute(Partition&, Request&) override { return false; }
   void await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) override;
   bool owners_run_by_themselves() const override { return true; }
 
