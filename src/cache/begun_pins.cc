@@ -1,10 +1,12 @@
 // Pins that need not be waited for: what can be had at once is pinned, a miss is begun, and its reader ends it when it has been read.
 // The steps are those of a pin (shared_cache.h), but that in the fourth the read goes into a queue of the client's thread (fills.h).
+// Whoever calls them may be whom an owner waits for (a poller of page faults), so no owner is waited for: WaitsForNobody.
 #include <string>
 #include <utility>
 
 #include "cache/fills.h"
 #include "cache/shared_cache.h"
+#include "platform/futex.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
 
@@ -25,11 +27,23 @@ void SharedCacheParts::start_fills(Fills& fills) { fills.kick(); }
 
 uint64_t SharedCacheParts::sleep_of_fills(Fills& fills, std::vector<int>* fds) { return fills.sleep(fds); }
 
-// Where owners fill, who asks waits for them.
 Begun SharedCacheParts::begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
                                   Pin* out, Status* status) {
   *out = Pin();
-  if (!commons_.options.clients_pin || commons_.owner_fills || fills.room() == 0) return Begun::kWouldWait;
+  return fills.room() == 0 ? Begun::kWouldWait
+                           : pin_or_begin(client, &fills, block, access, tag, out, status);
+}
+
+Begun SharedCacheParts::try_pin(Client& client, BlockId block, Access access, Pin* out, Status* status) {
+  *out = Pin();
+  return pin_or_begin(client, nullptr, block, access, 0, out, status);
+}
+
+// `fills`: where a read goes; nullptr: it is done here and now. Where owners fill, who asks waits for them.
+Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
+                                     Pin* out, Status* status) {
+  if (!commons_.options.clients_pin || commons_.owner_fills) return Begun::kWouldWait;
+  const WaitsForNobody guard(client);
   client.asked_ns = platform::monotonic_ns();
   client.has_waited = false;
   const Step step = begin_present(client, block, access, out, status);
@@ -52,10 +66,22 @@ SharedCacheParts::Step SharedCacheParts::begin_present(Client& client, BlockId b
     if (pin_resident(client, block, access, out, &word)) return Step::kPinned;
     if (!word.holds(block)) break;
     if (!word.parked()) return Step::kError;
-    // Its contents are at hand: the owner only has to be asked for them.
-    if (pin_word.cas_acquire(word, word.joined())) return await_filled(client, block, access, out, status);
+    if (pin_word.cas_acquire(word, word.joined())) return begin_parked(client, block, access, out, status);
   }
   return Step::kAgain;
+}
+
+// This client has a reference to a frame whose contents are at hand: the owner only has to be asked for them.
+SharedCacheParts::Step SharedCacheParts::begin_parked(Client& client, BlockId block, Access access, Pin* out,
+                                                      Status* status) {
+  Partition& partition = partition_of(block);
+  client.request.wish = Wish::kUnpark;
+  client.request.frame = out->frame;
+  const bool is_unparked = ask(client, partition) && directory_.word(out->frame).load_acquire().state() ==
+                                                         FrameState::kResident;
+  if (is_unparked) return await_filled(client, block, access, out, status);  // which does not wait
+  leave_filling(client, out->frame, partition);
+  return Step::kError;
 }
 
 // What is to come along with the block is asked for, and it with that: who needs it waits for it as for what is read ahead.
@@ -70,31 +96,31 @@ bool SharedCacheParts::begin_unit(Client& client, BlockId block, Access access, 
   return true;
 }
 
-Begun SharedCacheParts::begin_miss(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
+Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
                                    Pin* out, Status* status) {
-  if (fills.cannot_read(blocks_.locate_for_fill(block).store)) return Begun::kWouldWait;
+  const Backing backing = blocks_.locate_for_fill(block);
+  const bool is_read = access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
+  if (fills && is_read && !fills->may_begin(backing.store)) return Begun::kWouldWait;
   if (access != Access::kOverwrite && begin_unit(client, block, access, out)) return Begun::kWouldWait;
   Partition& partition = partition_of(block);
   Request& request = client.request;
-  const bool may_take = directory_.sets() && (!commons_.placement.is_in_place(block) ||
-                                              blocks_.locate_for_fill(block).has_contents);
+  const bool may_take =
+      directory_.sets() && (!commons_.placement.is_in_place(block) || backing.has_contents);
   if (may_take) {
     const Organisation::Taken taken = partition.organisation().take_alone(block);
     if (taken.how == Organisation::Take::kTaken) {
       commons_.tell_of_fill(block, access);
       out->frame = taken.frame;
       const Begun begun = begin_fill(client, fills, block, access, tag, out, status);
-      if (partition.organisation().wants_owner()) {
-        request.wish = Wish::kReap;
-        delegate_->execute(partition, request);
-      }
+      request.wish = Wish::kReap;
+      if (partition.organisation().wants_owner()) (void)ask(client, partition);
       return begun;
     }
   }
   request.wish = Wish::kPin;
   request.block = block;
   request.access = access;
-  delegate_->execute(partition, request);
+  if (!ask(client, partition)) return Begun::kWouldWait;
   out->frame = request.frame;
   if (note_answered(client, block, access, out)) return Begun::kPinned;
   if (request.answer == Answer::kFill) return begin_fill(client, fills, block, access, tag, out, status);
@@ -102,21 +128,35 @@ Begun SharedCacheParts::begin_miss(Client& client, Fills& fills, BlockId block, 
   return Begun::kWouldWait;
 }
 
-// Into the frame that was taken for it.
-Begun SharedCacheParts::begin_fill(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
+// Into the frame that was taken for it. What is read ahead on its account is asked for once its own read is in the queue.
+Begun SharedCacheParts::begin_fill(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
                                    Pin* out, Status* status) {
+  const Resident resident{out->frame, block};
+  const Backing backing = blocks_.locate_for_fill(block);
+  const bool is_queued =
+      fills && access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
+  if (is_queued && !fills->begin(resident, backing, access, client.asked_ns, tag)) {
+    give_up_fill(client, resident);
+    return Begun::kWouldWait;
+  }
   out->was_miss = out->was_filled = true;
   note_miss(client, block, access);
-  const Backing backing = blocks_.locate_for_fill(block);
-  const bool is_read = access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
-  if (is_read && fills.begin({out->frame, block}, backing, access, client.asked_ns, tag))
-    return Begun::kStarted;
-  const bool is_pinned = fill(client, block, out->frame, access, status) == Step::kPinned;
-  if (is_pinned) telemetry::note_miss_latency(platform::monotonic_ns() - client.asked_ns);
-  return is_pinned ? Begun::kPinned : Begun::kFailed;
+  if (is_queued) return Begun::kStarted;
+  *status = transfer_in(client, resident, backing, access);
+  if (end_fill(client, resident, access, backing.store, *status) != Step::kPinned) return Begun::kFailed;
+  telemetry::note_miss_latency(platform::monotonic_ns() - client.asked_ns);
+  return Begun::kPinned;
+}
+
+// Of a frame that was taken for it. Who has joined, and who comes, finds that it failed without an error, and asks anew.
+void SharedCacheParts::give_up_fill(Client& client, Resident resident) {
+  AtomicPinWord& pin_word = directory_.word(resident.frame);
+  if (pin_word.end_filling(FrameState::kFailed, 0)) platform::futex_wake_all(pin_word.futex_half());
+  leave_failed(client, resident.frame, partition_of(resident.block));
 }
 
 size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedPin> out) {
+  const WaitsForNobody guard(client);
   Fills::Fill* done[Fills::kFillsMax];
   const size_t count_done = fills.reap({done, std::min(out.size(), Fills::kFillsMax)});
   for (size_t i = 0; i < count_done; ++i) {

@@ -86,7 +86,7 @@ enum class Begun : uint8_t {
   kPinned,   // it is one, as pin() makes it
   kStarted,  // the block is being read: end_pins() will tell
   kFailed,   // as pin() would have
-  kWouldWait,  // for what others read, or for a frame: by pin(), or later. pin.was_miss: its read is under way, and counted
+  kWouldWait,  // for what others read, for a frame, for the owner: by pin(), or later. pin.was_miss: its read is under way, and counted
 };
 struct EndedPin {
   uint64_t tag = 0;
@@ -183,12 +183,16 @@ class SharedCache {
   // error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
   // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once for all of them, and
-  // end_pins() of those that are done, none of which waits. Each Fills belongs to one thread at a time and lives as long as the cache.
+  // end_pins() of those that are done. None of them waits: for no read, no frame, and no owner, who may have faulted and wait for the
+  // caller. What would have to wait is kWouldWait, and what is read ahead on its account is left undone. Each Fills belongs to one thread at a time and lives as long as the cache.
   // nullptr: there are none, and all is to be had by pin().
   virtual Fills* open_fills() { return nullptr; }
   virtual Begun begin_pin(Client&, Fills&, BlockId, Access, uint64_t /*tag*/, Pin*, Status*) {
     return Begun::kWouldWait;
   }
+  // The same in one step, for a miss that is the only one: it waits for the read of the block, if that is all it needs, and for nothing else.
+  // Never kStarted.
+  virtual Begun try_pin(Client&, BlockId, Access, Pin*, Status*) { return Begun::kWouldWait; }
   // So many more may be in flight.
   virtual size_t room_for_fills(const Fills&) const { return 0; }
   virtual void start_fills(Fills&) {}
@@ -218,6 +222,8 @@ class SharedCache {
   virtual void unpin(Client& client, FrameId frame) = 0;
   // Asks for [first, first + count) to be brought in, without waiting; may do less than asked, never pins.
   virtual void prefetch(Client& client, BlockId first, uint64_t count) = 0;
+  // Nor for an owner: of what that would take, nothing is done.
+  virtual void prefetch_at_once(Client&, BlockId /*first*/, uint64_t /*count*/) {}
   // Where blocks lie at their own addresses: these have been written there without the cache, in which they are resident and
   // dirty from now on. None of them is cached.
   virtual void adopt(Client& client, BlockId first, uint64_t count) = 0;

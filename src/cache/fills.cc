@@ -20,24 +20,36 @@ Fills::Fills(FrameSource& frames, uint64_t block_bytes)
 
 Fills::~Fills() { SPW_CHECK(in_flight() == 0); }
 
-bool Fills::cannot_read(const store::Store* store) {
+bool Fills::may_begin(const store::Store* store) {
   std::lock_guard lock(mutex_);
   const auto known = std::ranges::find(queues_, store, &Queue::store);
-  return known != queues_.end() && known->cannot_be;
+  if (known == queues_.end()) return true;
+  if (known->cannot_be) return false;
+  if (known->left_to_others == 0) return true;
+  --known->left_to_others;
+  return false;
 }
 
 // Only of a queue that tells how to sleep can a thread wait that waits for other things, too.
 Fills::Queue* Fills::queue_of(store::Store& store) {
   auto known = std::ranges::find(queues_, &store, &Queue::store);
-  if (known == queues_.end()) {
+  const bool is_new = known == queues_.end();
+  if (is_new) {
     queues_.push_back({&store, nullptr});
     known = std::prev(queues_.end());
   }
   if (known->queue) return &*known;
   if (known->cannot_be) return nullptr;
-  if (store.is_short_lived() && ++known->transfers <= kTransfersBeforeQueue) return nullptr;
+  if (is_new && store.is_short_lived()) {
+    known->left_to_others = kMissesBeforeQueue - 1;
+    return nullptr;
+  }
   auto opened = store.open_queue(most_);
-  known->cannot_be = !opened || !(*opened)->sleep();
+  if (!opened) {
+    known->left_to_others = kMissesBeforeRetry;
+    return nullptr;
+  }
+  known->cannot_be = !(*opened)->sleep();
   if (known->cannot_be) return nullptr;
   known->queue = std::move(*opened);
   return &*known;
@@ -50,7 +62,10 @@ bool Fills::begin(Resident resident, const Backing& backing, Access access, uint
   Fill& fill = *idle_.back();
   const bool is_staged = frames_.staging_use(resident.block, 1) == FrameSource::StagingUse::kNeeded;
   if (is_staged && !fill.staging) fill.staging = frames_.take_staging(FrameSource::Staging::kBlock);
-  if (is_staged && !fill.staging) return false;
+  if (is_staged && !fill.staging) {
+    queue->left_to_others = kMissesBeforeRetry;
+    return false;
+  }
   idle_.pop_back();
   fill.store = backing.store;
   fill.resident = resident;
@@ -106,11 +121,13 @@ uint64_t Fills::sleep(std::vector<int>* fds) {
 }
 
 void Fills::close_store(store::Store& store) {
+  std::unique_ptr<store::IoQueue> closed;  // which takes a while, so not under the lock
   std::lock_guard lock(mutex_);
-  std::erase_if(queues_, [&](const Queue& queue) {
-    SPW_CHECK(queue.store != &store || queue.in_flight == 0);
-    return queue.store == &store;
-  });
+  const auto known = std::ranges::find(queues_, &store, &Queue::store);
+  if (known == queues_.end()) return;
+  SPW_CHECK(known->in_flight == 0);
+  closed = std::move(known->queue);
+  queues_.erase(known);
 }
 
 }  // namespace spw::cache

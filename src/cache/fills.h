@@ -47,9 +47,10 @@ class Fills {
   size_t room() const { return idle_.size(); }
   size_t in_flight() const { return most_ - idle_.size(); }
 
-  // It is known that the store's blocks cannot be read here. Only compares the address.
-  bool cannot_read(const store::Store* store);
-  // There is room. False: not in this way; the fill is put back.
+  // Whether a read of the store is likely to begin, asked before a frame is taken for it. No: who may wait reads it. Only compares the
+  // address, since the store may be closed meanwhile.
+  bool may_begin(const store::Store* store);
+  // There is room, and the block is `filling`. False: nothing was begun (there is no queue yet, or no staging).
   bool begin(Resident resident, const Backing& backing, Access access, uint64_t asked_ns, uint64_t tag);
   void kick();
   // Those that are done, without waiting; each is given back with put_back().
@@ -65,12 +66,13 @@ class Fills {
     store::Store* store = nullptr;
     std::unique_ptr<store::IoQueue> queue;  // nullptr: not yet, or it cannot be
     size_t in_flight = 0;
-    unsigned transfers = 0;  // that were done without one
+    unsigned left_to_others = 0;  // so many misses more, before it is tried again
     bool kick_is_due = false;
-    bool cannot_be = false;
+    bool cannot_be = false;  // its kind does not tell how to sleep
   };
-  // As PartitionIo does with short-lived stores.
-  static constexpr unsigned kTransfersBeforeQueue = 4;
+  // Of a short-lived store (as PartitionIo), and where descriptors or memory are short for the moment.
+  static constexpr unsigned kMissesBeforeQueue = 4;
+  static constexpr unsigned kMissesBeforeRetry = 64;
 
   Queue* queue_of(store::Store& store);
 

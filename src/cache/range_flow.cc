@@ -289,6 +289,11 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   }
 }
 
+void SharedCacheParts::prefetch_at_once(Client& client, BlockId first, uint64_t count) {
+  const WaitsForNobody guard(client);
+  prefetch(client, first, count);
+}
+
 // What is to come along with a block: what its region says, else what misses have shown.
 FillUnits::Unit SharedCacheParts::unit_of(Client& client, BlockId block) {
   FillUnits::Unit unit{block, 1};
@@ -362,8 +367,8 @@ SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block
   return step;
 }
 
-// Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, or enough is
-// read ahead) is left to the stream to ask for again.
+// Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, enough is
+// read ahead, or the client waits for nobody) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (plan.count == 0) return;
   const bool is_marked = client.uses == Uses::kUnseen && plan.count >= kMarkedWindowMin;
@@ -393,7 +398,7 @@ uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
     request.stride = plan.stride;
     request.count = piece;
     request.uses_seen = client.uses == Uses::kSeen;
-    delegate_->execute(partition_of(plan.first), request);
+    if (!ask(client, partition_of(plan.first))) break;
     plan.count -= static_cast<uint32_t>(request.cursor);
     if (request.cursor < piece) break;
     plan.first = BlockId(plan.first.value + piece * stride);
@@ -417,7 +422,7 @@ void SharedCacheParts::bring_in_zeros(Client& client, BlockId block) {
   Request& request = client.request;
   request.wish = Wish::kZerosAhead;
   request.block = block;
-  delegate_->execute(partition_of(block), request);
+  (void)ask(client, partition_of(block));
 }
 
 }  // namespace spw::cache

@@ -240,6 +240,13 @@ SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId blo
   return step;
 }
 
+// False: the client waits for nobody, and would have to.
+bool SharedCacheParts::ask(Client& client, Partition& partition) {
+  if (!client.may_wait) return delegate_->try_execute(partition, client.request);
+  delegate_->execute(partition, client.request);
+  return true;
+}
+
 SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access, Pin* out,
                                                    Status* status, FrameWait* wait) {
   Partition& partition = partition_of(block);
@@ -371,7 +378,7 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
   if (directory_.word(frame).unpin().refs() != 1) return;
   client.request.wish = Wish::kDropFailed;
   client.request.frame = frame;
-  delegate_->execute(partition, client.request);
+  (void)ask(client, partition);  // else whoever pins, or discards, the block next has it dropped
 }
 
 // ---- Fills ----

@@ -25,6 +25,18 @@
 
 namespace spw::cache {
 
+// While it lives, the client's requests are made only where no owner has to be waited for.
+class WaitsForNobody {
+ public:
+  explicit WaitsForNobody(Client& client) : client_(client) { client_.may_wait = false; }
+  ~WaitsForNobody() { client_.may_wait = true; }
+  WaitsForNobody(const WaitsForNobody&) = delete;
+  WaitsForNobody& operator=(const WaitsForNobody&) = delete;
+
+ private:
+  Client& client_;
+};
+
 class SharedCacheParts final : public SharedCache {
  public:
   SharedCacheParts(const Options& options, Directory directory, std::unique_ptr<FrameSource> frames,
@@ -40,6 +52,7 @@ class SharedCacheParts final : public SharedCache {
   Begun begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
                   Status* status) override;
   size_t room_for_fills(const Fills& fills) const override;
+  Begun try_pin(Client& client, BlockId block, Access access, Pin* out, Status* status) override;
   void start_fills(Fills& fills) override;
   size_t end_pins(Client& client, Fills& fills, std::span<EndedPin> out) override;
   uint64_t sleep_of_fills(Fills& fills, std::vector<int>* fds) override;
@@ -50,6 +63,7 @@ class SharedCacheParts final : public SharedCache {
   void pin_is_next(BlockId block) const override { directory_.prefetch_word(block); }
   void unpin_is_near(FrameId frame) const override { directory_.prefetch_word(frame); }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
+  void prefetch_at_once(Client& client, BlockId first, uint64_t count) override;
   bool is_resident(BlockId block) const override;
   void dirty_resident(BlockId first, uint64_t count) override;
   bool pin_present(Client& client, BlockId block, Access access, Pin* out) override;
@@ -111,12 +125,17 @@ class SharedCacheParts final : public SharedCache {
                 const Status& status);
   bool pin_resident(Client& client, BlockId block, Access access, Pin* out, PinWord* word);
   bool note_answered(Client& client, BlockId block, Access access, Pin* out);
+  bool ask(Client& client, Partition& partition);
+  Begun pin_or_begin(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
+                     Status* status);
   Step begin_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
+  Step begin_parked(Client& client, BlockId block, Access access, Pin* out, Status* status);
   bool begin_unit(Client& client, BlockId block, Access access, Pin* out);
-  Begun begin_miss(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
+  Begun begin_miss(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
                    Status* status);
-  Begun begin_fill(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
+  Begun begin_fill(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
                    Status* status);
+  void give_up_fill(Client& client, Resident resident);
   void leave_filling(Client& client, FrameId frame, Partition& partition);
   Status transfer_in(const Client& client, Resident resident, const Backing& backing, Access access);
   void wait_while_filling(Client& client, FrameId frame, Partition& partition);

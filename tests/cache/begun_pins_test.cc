@@ -1,6 +1,9 @@
 // Pins that are begun and ended later (cache/fills.h).
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "cache_fixture.h"
 #include "platform/wake_fd.h"
 
@@ -122,6 +125,66 @@ TEST_F(BegunPinsTest, a_store_whose_fills_have_ended_can_be_closed_and_used_agai
   f.cache().discard(f.client(), BlockId(1), 1);
   f.cache().close_store(f.client(), f.store());
   ASSERT_EQ(begin(1), Begun::kStarted);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+}
+
+// Whoever takes a frame for a block is kept meanwhile: with the baton.
+class HoldsTheBaton final : public Observer {
+ public:
+  void came(BlockId block) override {
+    if (block != kHeld) return;
+    is_held_ = true;
+    while (!may_go_) std::this_thread::yield();
+  }
+  void await_held() const {
+    while (!is_held_) std::this_thread::yield();
+  }
+  void let_go() { may_go_ = true; }
+
+  static constexpr BlockId kHeld{100};
+
+ private:
+  std::atomic<bool> is_held_{false}, may_go_{false};
+};
+
+TEST_F(BegunPinsTest, an_owner_is_not_waited_for) {
+  HoldsTheBaton holder;
+  Options options = small(64);
+  options.observer = &holder;
+  CacheFixture f(options);
+  use(f);
+  for (uint64_t b : {uint64_t{1}, uint64_t{2}, HoldsTheBaton::kHeld.value}) f.store_directly(b, b);
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  std::thread other([&] {
+    Client* client = *f.cache().open_client();
+    Pin pin;
+    EXPECT_TRUE(f.cache().pin(*client, HoldsTheBaton::kHeld, Access::kRead, &pin).is_ok());
+    f.cache().unpin(*client, pin.frame);
+    f.cache().close_client(client);
+  });
+  holder.await_held();
+  EXPECT_EQ(begin(2), Begun::kWouldWait);
+  EXPECT_EQ(f.cache().try_pin(f.client(), BlockId(2), Access::kRead, &pin_, &status_), Begun::kWouldWait);
+  f.cache().prefetch_at_once(f.client(), BlockId(2), 1);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+  EXPECT_FALSE(f.cache().is_resident(BlockId(2)));
+  holder.let_go();
+  other.join();
+  ASSERT_EQ(begin(2), Begun::kStarted);
+  f.cache().unpin(f.client(), end(1)[0].pin.frame);
+}
+
+TEST_F(BegunPinsTest, a_pin_that_is_tried_waits_for_its_own_read_alone) {
+  CacheFixture f(small(64));
+  use(f);
+  f.store_directly(1, 11);
+  f.store_directly(2, 22);
+  ASSERT_EQ(begin(1), Begun::kStarted);
+  EXPECT_EQ(f.cache().try_pin(f.client(), BlockId(1), Access::kRead, &pin_, &status_), Begun::kWouldWait);
+  ASSERT_EQ(f.cache().try_pin(f.client(), BlockId(2), Access::kRead, &pin_, &status_), Begun::kPinned);
+  EXPECT_TRUE(pin_.was_miss);
+  EXPECT_EQ(*reinterpret_cast<const uint64_t*>(pin_.data), 22u);
+  f.cache().unpin(f.client(), pin_.frame);
   f.cache().unpin(f.client(), end(1)[0].pin.frame);
 }
 
