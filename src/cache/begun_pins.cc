@@ -165,7 +165,8 @@ size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedP
     ended.tag = fill.tag;
     ended.status = Status::ok();
     if (fill.error == 0) {
-      frames_->install({&fill.resident, 1}, Contents::kFilled, fill.staging, fill.access != Access::kRead);
+      frames_->install({&fill.resident, 1}, Contents::kFilled, fill.is_staged ? fill.staging : nullptr,
+                       fill.access != Access::kRead);
       count(Counter::fills);
     } else {
       ended.status = fill_error(fill.resident.block, *fill.store, fill.request.offset_bytes, fill.error);

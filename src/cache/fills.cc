@@ -67,6 +67,7 @@ bool Fills::begin(Resident resident, const Backing& backing, Access access, uint
     return false;
   }
   idle_.pop_back();
+  fill.is_staged = is_staged;
   fill.store = backing.store;
   fill.resident = resident;
   fill.access = access;

@@ -35,6 +35,7 @@ class Fills {
     Resident resident{kNoFrame, BlockId()};
     Access access = Access::kRead;
     std::byte* staging = nullptr;  // where the frame source needs it; kept
+    bool is_staged = false;        // this time
     uint64_t asked_ns = 0;
     uint64_t tag = 0;  // whose it is
     int error = 0;     // once it is reaped
