@@ -17,7 +17,8 @@ using telemetry::Counter;
 
 Fills* SharedCacheParts::open_fills() {
   std::lock_guard lock(clients_mutex_);
-  fills_.push_back(std::make_unique<Fills>(*frames_, commons_.block_bytes()));
+  fills_.push_back(
+      std::make_unique<Fills>(*frames_, commons_.block_bytes(), directory_.frame_count(), fills_bytes_));
   return fills_.back().get();
 }
 

@@ -7,10 +7,13 @@
 
 namespace spw::cache {
 
-Fills::Fills(FrameSource& frames, uint64_t block_bytes)
+Fills::Fills(FrameSource& frames, uint64_t block_bytes, uint32_t frame_count, Atomic<uint64_t>& bytes)
     : frames_(frames),
       block_bytes_(block_bytes),
-      most_(std::clamp<size_t>(kStagingBytesMax / block_bytes, kFillsMin, kFillsMax)) {
+      most_(std::clamp<size_t>(std::min<uint64_t>(kStagingBytesMax / block_bytes, frame_count / kFramesShare),
+                               kFillsMin, kFillsMax)),
+      bytes_(bytes) {
+  bytes_.fetch_add_relaxed(sizeof(*this) + most_ * sizeof(Fill));
   idle_.reserve(most_);
   for (size_t i = 0; i < most_; ++i) {
     fills_[i] = std::make_unique<Fill>();
@@ -55,14 +58,20 @@ Fills::Queue* Fills::queue_of(store::Store& store) {
   return &*known;
 }
 
+bool Fills::give_staging(Fill& fill) {
+  if (fill.staging) return true;
+  fill.staging = frames_.take_staging(FrameSource::Staging::kBlock);
+  if (fill.staging) bytes_.fetch_add_relaxed(block_bytes_);
+  return fill.staging != nullptr;
+}
+
 bool Fills::begin(Resident resident, const Backing& backing, Access access, uint64_t asked_ns, uint64_t tag) {
   std::lock_guard lock(mutex_);
   Queue* const queue = queue_of(*backing.store);
   if (!queue) return false;
   Fill& fill = *idle_.back();
   const bool is_staged = frames_.staging_use(resident.block, 1) == FrameSource::StagingUse::kNeeded;
-  if (is_staged && !fill.staging) fill.staging = frames_.take_staging(FrameSource::Staging::kBlock);
-  if (is_staged && !fill.staging) {
+  if (is_staged && !give_staging(fill)) {
     queue->left_to_others = kMissesBeforeRetry;
     return false;
   }

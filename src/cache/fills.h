@@ -8,7 +8,8 @@
 //             a queue has a fill in flight => a block of its store is `filling`, so the store is not closed meanwhile
 // Threads: one, but for close_store(), which any may call.
 // Lifetime: its cache's. Queues are opened at the first fills from a store and closed by close_store() or with the cache.
-// Limits: kFillsMax fills, of kStagingBytesMax together but for kFillsMin.
+// Limits: kFillsMax fills; of kStagingBytesMax together, and a share of the frames, but for kFillsMin. Their memory comes from outside of
+//   the frames: it is counted in what the cache tells as metadata.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "base/atomic.h"
 #include "cache/cache.h"
 #include "cache/frame_pool/frame_source.h"
 #include "store/store.h"
@@ -26,8 +28,9 @@ namespace spw::cache {
 class Fills {
  public:
   static constexpr size_t kFillsMax = 64;
-  static constexpr size_t kFillsMin = 8;
+  static constexpr size_t kFillsMin = 2;
   static constexpr uint64_t kStagingBytesMax = 1 << 20;
+  static constexpr uint32_t kFramesShare = 8;  // a frame that is being filled cannot be evicted
 
   struct Fill {
     store::Request request;
@@ -41,7 +44,8 @@ class Fills {
     int error = 0;     // once it is reaped
   };
 
-  Fills(FrameSource& frames, uint64_t block_bytes);
+  // `bytes`: to be kept at the memory that all of them have.
+  Fills(FrameSource& frames, uint64_t block_bytes, uint32_t frame_count, Atomic<uint64_t>& bytes);
   ~Fills();
 
   size_t most() const { return most_; }
@@ -76,10 +80,12 @@ class Fills {
   static constexpr unsigned kMissesBeforeRetry = 64;
 
   Queue* queue_of(store::Store& store);
+  bool give_staging(Fill& fill);
 
   FrameSource& frames_;
   const uint64_t block_bytes_;
   const size_t most_;
+  Atomic<uint64_t>& bytes_;
   std::array<std::unique_ptr<Fill>, kFillsMax> fills_;
   std::vector<Fill*> idle_;
   std::mutex mutex_;  // of the queues

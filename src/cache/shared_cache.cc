@@ -457,7 +457,8 @@ uint32_t SharedCacheParts::peak_frames() const {
 
 uint64_t SharedCacheParts::metadata_bytes() const {
   uint64_t client_bytes = sizeof(Client) + (wants_touches_ ? partitions_.size() * sizeof(TouchRing) : 0);
-  uint64_t sum = sizeof(*this) + directory_.metadata_bytes() + clients_.size() * client_bytes;
+  uint64_t sum = sizeof(*this) + directory_.metadata_bytes() + clients_.size() * client_bytes +
+                 fills_bytes_.load_relaxed();
   if (units_) sum += units_->metadata_bytes();
   for (const auto& partition : partitions_) sum += partition->metadata_bytes();
   return sum;

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
 #include "cache/cache.h"
 #include "cache/client.h"
 #include "cache/delegation/delegation.h"
@@ -172,6 +173,7 @@ class SharedCacheParts final : public SharedCache {
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::mutex clients_mutex_;
   std::vector<std::unique_ptr<Client>> clients_;
+  Atomic<uint64_t> fills_bytes_{0};            // the memory that these have
   std::vector<std::unique_ptr<Fills>> fills_;  // under clients_mutex_
 };
 

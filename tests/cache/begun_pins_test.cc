@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "cache/fills.h"
+#include "cache/frame_pool/pool_frames.h"
 #include "cache_fixture.h"
 #include "platform/wake_fd.h"
 
@@ -73,6 +75,27 @@ TEST_F(BegunPinsTest, no_more_are_begun_than_there_is_room_for) {
   for (uint64_t b = 0; b < room; ++b) ASSERT_EQ(begin(3 * b), Begun::kStarted);
   EXPECT_EQ(begin(3 * room), Begun::kWouldWait);
   for (const EndedPin& ended : end(room)) f.cache().unpin(f.client(), ended.pin.frame);
+}
+
+TEST_F(BegunPinsTest, as_many_may_be_in_flight_as_a_share_of_the_frames_and_a_mib_of_large_blocks) {
+  auto frames = PoolFrames::create(64, 12, false);
+  ASSERT_TRUE(frames.is_ok());
+  Atomic<uint64_t> bytes{0};
+  const auto room = [&](uint32_t frame_count, unsigned shift) {
+    return Fills(**frames, uint64_t{1} << shift, frame_count, bytes).room();
+  };
+  EXPECT_EQ(room(1024, 12), Fills::kFillsMax);
+  EXPECT_EQ(room(64, 12), size_t{64} / Fills::kFramesShare);
+  EXPECT_EQ(room(1024, 17), Fills::kStagingBytesMax >> 17);
+  EXPECT_EQ(room(1024, 20), Fills::kFillsMin);
+  EXPECT_EQ(room(16, 12), Fills::kFillsMin);
+}
+
+TEST_F(BegunPinsTest, the_memory_of_fills_is_counted) {
+  CacheFixture f(small(64));
+  const uint64_t before = f.cache().metadata_bytes();
+  use(f);
+  EXPECT_GE(f.cache().metadata_bytes() - before, f.cache().room_for_fills(*fills_) * sizeof(Fills::Fill));
 }
 
 TEST_F(BegunPinsTest, what_is_there_or_has_no_contents_is_pinned_at_once) {
