@@ -58,7 +58,10 @@ class NoReads : public FaultReads {
   void start() override {}
   size_t end_some() override { return 0; }
   uint64_t sleep(std::vector<int>*) override { return UINT64_MAX; }
-  void serve(const FaultEvent& event) override { serve_(event); }
+  bool serve(const FaultEvent& event) override {
+    serve_(event);
+    return true;
+  }
 
  private:
   const FaultServer::Serve serve_;
@@ -91,7 +94,10 @@ class HeldReads final : public FaultReads {
     return std::exchange(held_, {}).size();
   }
   uint64_t sleep(std::vector<int>*) override { return held_.empty() ? UINT64_MAX : 1'000'000; }
-  void serve(const FaultEvent& event) override { serve_(event); }
+  bool serve(const FaultEvent& event) override {
+    serve_(event);
+    return true;
+  }
 
  private:
   Watched& watched_;
@@ -329,6 +335,20 @@ TEST_F(FaultServerTest, as_many_faults_are_served_at_once_as_there_are_fillers) 
   gate.open();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(served_, kThreads);
+}
+
+// A poller that leaves all to the fillers, whoever faults.
+class LeavesAll final : public NoReads {
+ public:
+  using NoReads::NoReads;
+  bool serve(const FaultEvent&) override { return false; }
+};
+
+TEST_F(FaultServerTest, a_thread_that_faults_alone_is_left_to_a_filler_where_it_has_to_wait) {
+  const auto serve = [this](const FaultEvent& event) { fill(event); };
+  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<LeavesAll>(serve); });
+  for (uint64_t page = 0; page < 100; ++page) ASSERT_EQ(read_page(page), kServed);
+  EXPECT_EQ(served_, 100u);
 }
 
 TEST_F(FaultServerTest, a_thread_that_faults_alone_is_served_between_others) {

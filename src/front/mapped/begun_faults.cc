@@ -19,48 +19,51 @@ MappedEngine::BegunFaults::BegunFaults(MappedEngine& engine, cache::Fills& fills
   for (size_t i = begun_.size(); i > 0; --i) idle_.push_back(i - 1);
 }
 
-// While who faulted sleeps, so that it finds its own fault counted. Whether there is more to do.
+// While who faulted sleeps, so that it finds its own fault counted. False: it is to be refused, or memory is not watched yet.
 bool MappedEngine::BegunFaults::is_rightful(const platform::FaultEvent& event) {
-  if (!engine_.is_watching()) engine_.watch();  // waits for who is about it
-  if (engine_.refuse_wrong(event)) return false;
+  const bool is_watching = engine_.is_watching();
+  if (is_watching && engine_.is_wrong(event)) return false;
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
-  return true;
+  return is_watching;
 }
 
-void MappedEngine::BegunFaults::serve(const platform::FaultEvent& event) {
-  if (is_rightful(event)) engine_.serve(event);
-}
+bool MappedEngine::BegunFaults::begin(const platform::FaultEvent& event) { return take_on(event, &fills_); }
 
-bool MappedEngine::BegunFaults::begin(const platform::FaultEvent& event) {
-  if (!is_rightful(event)) return true;
+bool MappedEngine::BegunFaults::serve(const platform::FaultEvent& event) { return take_on(event, nullptr); }
+
+// `fills`: where its read goes; nullptr: it is done here and now. There is an idle place.
+bool MappedEngine::BegunFaults::take_on(const platform::FaultEvent& event, cache::Fills* fills) {
+  if (!is_rightful(event)) return false;
   FaultClient& fault_client = engine_.take_fault_client(event.thread);
+  cache::Client& client = *fault_client.client;
   const size_t slot = idle_.back();
   Wanted& wanted = begun_[slot];
   wanted = engine_.wanted_by(event);
   cache::Pin pin;
   Status status;
-  const cache::Begun begun = engine_.cache_->begin_pin(*fault_client.client, fills_, wanted.block,
-                                                       wanted.access, slot, &pin, &status);
+  const cache::Begun begun =
+      fills ? engine_.cache_->begin_pin(client, *fills, wanted.block, wanted.access, slot, &pin, &status)
+            : engine_.cache_->try_pin(client, wanted.block, wanted.access, &pin, &status);
   switch (begun) {
     case cache::Begun::kStarted:
       idle_.pop_back();
       wanted.is_begun = true;
       break;
     case cache::Begun::kPinned:
-      engine_.end_fault(*fault_client.client, event, wanted, pin);
+      engine_.end_fault(client, event, wanted, pin, Waits::kNever);
       break;
     case cache::Begun::kFailed:
-      engine_.refuse_freed(event);
-      break;
+      break;  // it was freed meanwhile: who may wait finds the same, and refuses it
     case cache::Begun::kWouldWait:
       if (pin.was_miss) {
         count(Counter::fault_misses);
-        engine_.after_miss(*fault_client.client, wanted.block);
+        engine_.after_miss(client, wanted.block, Waits::kNever);
       }
       break;
   }
   fault_client.busy.store_release(false);
-  return begun != cache::Begun::kWouldWait || is_begun(wanted.block);
+  const bool is_taken = begun == cache::Begun::kStarted || begun == cache::Begun::kPinned;
+  return is_taken || is_begun(wanted.block);
 }
 
 bool MappedEngine::BegunFaults::is_begun(BlockId block) const {
@@ -77,10 +80,9 @@ size_t MappedEngine::BegunFaults::end_some() {
     wanted.is_begun = false;
     idle_.push_back(end.tag);
     if (end.status) {
-      engine_.end_fault(*fault_client.client, wanted.event, wanted, end.pin);
+      engine_.end_fault(*fault_client.client, wanted.event, wanted, end.pin, Waits::kNever);
     } else {
-      engine_.refuse_freed(wanted.event);
-      // Others may wait for the block, too.
+      // All who wait for the block fault again, and who serves that finds out what is to be done.
       engine_.faults_.wake(engine_.frames_->address_of(wanted.block),
                            uint64_t{1} << engine_.options_.block_shift);
     }

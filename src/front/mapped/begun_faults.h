@@ -1,5 +1,7 @@
 // The faults that a poller of the fault server has begun to serve: for each the read of its block is in flight (cache/fills.h).
 //
+// Nobody is waited for but, in serve(), one's own read: who holds a lock, an owner's baton, or the memory that is wanted may have faulted
+// itself, and be asleep until the poller goes on. What would have to wait is left to who may: engine.serve().
 // Invariant: idle places + fills in flight = places.
 // Threads: its poller's. Lifetime: its server's. Limits: as many as the cache has room for.
 #pragma once
@@ -20,12 +22,13 @@ class MappedEngine::BegunFaults final : public FaultReads {
   bool begin(const platform::FaultEvent& event) override;
   void start() override { engine_.cache_->start_fills(fills_); }
   size_t end_some() override;
-  void serve(const platform::FaultEvent& event) override;
+  bool serve(const platform::FaultEvent& event) override;
   uint64_t sleep(std::vector<int>* fds) override { return engine_.cache_->sleep_of_fills(fills_, fds); }
 
  private:
   static constexpr size_t kEndedAtOnce = 16;
 
+  bool take_on(const platform::FaultEvent& event, cache::Fills* fills);
   bool is_rightful(const platform::FaultEvent& event);
   bool is_begun(BlockId block) const;
 

@@ -327,7 +327,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   cache_->unpin(client, pin.frame);
   if (pin.was_miss) {
     count(Counter::hint_misses);
-    after_miss(client, block);
+    after_miss(client, block, Waits::kMay);
   } else if (pin.was_clean) {
     hint_switch_.note_trip();
     allow_stores_ahead(block);

@@ -122,6 +122,8 @@ class MappedEngine final : public region::Engine {
     bool was_loaded = false;
     bool is_begun = false;  // its block is being read
   };
+  // Whether who serves a fault may wait for others, who may wait for that fault or another (BegunFaults).
+  enum class Waits : uint8_t { kMay, kNever };
   class BegunFaults;
   explicit MappedEngine(const MappedOptions& options) : options_(options), stores_(options.block_shift) {}
 
@@ -147,11 +149,12 @@ class MappedEngine final : public region::Engine {
   Thread& register_thread();
   static void thread_ended(void* thread);
   void serve(const platform::FaultEvent& event);
+  bool is_wrong(const platform::FaultEvent& event) const;
   bool refuse_wrong(const platform::FaultEvent& event);
   Wanted wanted_by(const platform::FaultEvent& event);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
   void end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
-                 const cache::Pin& pin);
+                 const cache::Pin& pin, Waits waits);
   cache::Client& open_client(cache::Uses uses);
   cache::Client& fault_client();
   FaultClient& take_fault_client(uint32_t thread);
@@ -167,7 +170,7 @@ class MappedEngine final : public region::Engine {
   void learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
                     const cache::Pin& pin);
   void allow_stores_ahead(BlockId block);
-  void after_miss(cache::Client& client, BlockId block);
+  void after_miss(cache::Client& client, BlockId block, Waits waits);
   void check_not_forked() const;
 
   const MappedOptions options_;

@@ -75,12 +75,11 @@ bool FaultServer::take_batch(Poller& poller, size_t room) {
   platform::FaultEvent events[kPollBatch];
   const size_t count = faults_.take_events({events, room});
   if (count == room) call_poller();
-  if (is_alone(poller, {events, count})) {
-    poller.reads->serve(events[0]);
-    return false;
+  const bool is_one = is_alone(poller, {events, count});
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_taken = is_one ? poller.reads->serve(events[i]) : poller.reads->begin(events[i]);
+    if (!is_taken) poller.left[poller.left_count++] = events[i];
   }
-  for (size_t i = 0; i < count; ++i)
-    if (!poller.reads->begin(events[i])) poller.left[poller.left_count++] = events[i];
   return count > 1;
 }
 

@@ -3,7 +3,7 @@
 // Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to the kernel together,
 // and each fault is served by the same thread when its read is done: no event is handed over, and as many reads are in flight as FaultReads
 // has room for. What would have to wait for something else (a block that somebody else reads, a frame) goes into a queue to the *fillers*,
-// who may sleep. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for it, too.
+// who may sleep. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for its read, too.
 //
 // One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
 // batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
@@ -34,7 +34,8 @@
 
 namespace spw::front {
 
-// The faults that one poller has begun to serve. Its thread's alone. Only serve() sleeps.
+// The faults that one poller has begun to serve. Its thread's alone. Nothing here waits for other threads, which may have faulted and wait
+// for the poller; what would have to is left to a filler.
 class FaultReads {
  public:
   virtual ~FaultReads() = default;
@@ -49,8 +50,8 @@ class FaultReads {
   virtual size_t end_some() = 0;
   // How to sleep until there are some: adds descriptors to `fds`, of which there are fewer than platform::kWaitedMax; for so long at most.
   virtual uint64_t sleep(std::vector<int>* fds) = 0;
-  // Serves the event to its end.
-  virtual void serve(const platform::FaultEvent& event) = 0;
+  // Serves the event to its end, while nothing else is in flight. Sleeps for a read of its own, at most. False: as begin().
+  virtual bool serve(const platform::FaultEvent& event) = 0;
 };
 
 class FaultServer {
@@ -59,7 +60,7 @@ class FaultServer {
     unsigned pollers = 2;
     unsigned fillers = 16;
   };
-  // Called by a filler for each event that FaultReads::begin() has not taken.
+  // Called by a filler for each event that FaultReads::begin() and serve() have not taken.
   using Serve = std::function<void(const platform::FaultEvent& event)>;
   // Called once for each poller.
   using MakeReads = std::function<std::unique_ptr<FaultReads>()>;

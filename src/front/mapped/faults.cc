@@ -40,6 +40,10 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
     if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
 }
 
+bool MappedEngine::is_wrong(const platform::FaultEvent& event) const {
+  return !is_live(block_of(event.address)) || (event.is_store && !may_store(event.address));
+}
+
 // Whether it was: the program gets the SIGSEGV that the kernel would give it.
 bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
   if (!is_live(block_of(event.address)))
@@ -53,6 +57,7 @@ bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
 
 // In a thread that may wait. It is counted.
 void MappedEngine::serve(const platform::FaultEvent& event) {
+  if (!is_watching()) watch();  // waits for who is about it
   if (refuse_wrong(event)) return;
   FaultClient& fault_client = take_fault_client(event.thread);
   bring_in(*fault_client.client, event);
@@ -83,12 +88,12 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
   cache::Pin pin;
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
   if (!cache_->pin(client, wanted.block, wanted.access, &pin)) return refuse_freed(event);
-  end_fault(client, event, wanted, pin);
+  end_fault(client, event, wanted, pin, Waits::kMay);
 }
 
 // Its block is pinned.
 void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
-                             const cache::Pin& pin) {
+                             const cache::Pin& pin, Waits waits) {
   const BlockId block = wanted.block;
   learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.
@@ -106,7 +111,7 @@ void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& 
     faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
   cache_->unpin(client, pin.frame);
   if (pin.was_miss)
-    after_miss(client, block);
+    after_miss(client, block, waits);
   else if (pin.was_clean)
     hint_switch_.note_trip();
   if (is_protected) allow_stores_ahead(block);
@@ -162,14 +167,18 @@ void MappedEngine::allow_stores_ahead(BlockId block) {
 }
 
 // What its region fills together with the block, without waiting.
-void MappedEngine::after_miss(cache::Client& client, BlockId block) {
+void MappedEngine::after_miss(cache::Client& client, BlockId block, Waits waits) {
   // While frames are plentiful the first touch of memory brings its neighbours along.
   constexpr uint32_t kShortShare = 16;
   if (regions_->locate_for_fill(block).has_contents ||
       cache_->free_frames() < cache_->frame_limit() / kShortShare)
     hint_switch_.note_trip();
   const auto fill = regions_->fill_of(block);
-  if (fill.count > 1) cache_->prefetch(client, fill.first, fill.count);
+  if (fill.count <= 1) return;
+  if (waits == Waits::kMay)
+    cache_->prefetch(client, fill.first, fill.count);
+  else
+    cache_->prefetch_at_once(client, fill.first, fill.count);
 }
 
 // Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
