@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -314,6 +315,41 @@ TEST_F(FaultServerTest, stop_serves_what_is_being_read) {
   stopper.join();
   EXPECT_EQ(watched.ended, kThreads);
   for (std::thread& thread : threads) thread.join();
+}
+
+// The first fault of all holds its poller up until a gate opens.
+class StuckOnce final : public NoReads {
+ public:
+  StuckOnce(Gate& gate, std::atomic<bool>& was_stuck, FaultServer::Serve serve)
+      : NoReads(std::move(serve)), gate_(gate), was_stuck_(was_stuck) {}
+  bool begin(const FaultEvent&) override {
+    if (!was_stuck_.exchange(true)) gate_.pass();
+    return false;
+  }
+
+ private:
+  Gate& gate_;
+  std::atomic<bool>& was_stuck_;
+};
+
+// At once, and when nothing has happened for so long that the deputy rests.
+TEST_F(FaultServerTest, another_poller_takes_faults_while_one_is_held_up) {
+  uint64_t page = 0;
+  for (const auto quiet : {std::chrono::milliseconds(0), std::chrono::milliseconds(500)}) {
+    Gate gate;
+    std::atomic<bool> was_stuck{false};
+    const auto serve = [this](const FaultEvent& event) { fill(event); };
+    auto server =
+        serve_with(2, 1, serve, [&] { return std::make_unique<StuckOnce>(gate, was_stuck, serve); });
+    std::this_thread::sleep_for(quiet);
+    auto kept = fault_on(page++, 1);
+    gate.wait_for(1);
+    const uint64_t before = served_;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(read_page(page++), kServed);
+    EXPECT_EQ(served_, before + 20);
+    gate.open();
+    kept[0].join();
+  }
 }
 
 TEST_F(FaultServerTest, as_many_faults_are_served_at_once_as_there_are_fillers) {

@@ -1,6 +1,7 @@
 #include "front/mapped/fault_server.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -48,18 +49,23 @@ void FaultServer::stop() {
 void FaultServer::poll(Poller& poller) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    ++turns_;
     const size_t room = room_for(poller);
     if (room > 0) ++taking_;
     lock.unlock();
     const bool may_be_more = room > 0 && take_batch(poller, room);
     poller.reads->start();
-    const bool have_ended = poller.reads->end_some() > 1;
-    lock.lock();
     if (room > 0) {
+      lock.lock();
       --taking_;
       hand_on(poller);
+      lock.unlock();
     }
-    if (!may_be_more && !have_ended) sleep(poller, lock);
+    const bool have_ended = poller.reads->end_some() > 1;
+    const bool is_idle = !may_be_more && !have_ended;
+    if (is_idle) find_sleep(poller);
+    lock.lock();
+    if (is_idle) sleep(poller, lock);
   }
   lock.unlock();
   end_all(poller);
@@ -67,7 +73,7 @@ void FaultServer::poll(Poller& poller) {
 
 // For events that the poller may take now: none while there is no place for what it cannot begin.
 size_t FaultServer::room_for(const Poller& poller) const {
-  return queued_ + (taking_ + 1) * kPollBatch <= kQueueMax ? std::min(poller.reads->room(), kPollBatch) : 0;
+  return has_place() ? std::min(poller.reads->room(), kPollBatch) : 0;
 }
 
 // Whether more are likely to be there already: several have come.
@@ -108,30 +114,74 @@ void FaultServer::call_poller() {
   idle_pollers_.notify_one();
 }
 
+// How to sleep until reads of its own are done.
+void FaultServer::find_sleep(Poller& poller) {
+  poller.fds.assign({stop_event_.fd()});
+  poller.timeout_ns = poller.reads->sleep(&poller.fds);
+}
+
 // Until there may be events, reads are done, or another poller calls. Who may take none leaves them to others.
 void FaultServer::sleep(Poller& poller, std::unique_lock<std::mutex>& lock) {
   const bool has_reads = poller.reads->in_flight() > 0;
-  while (!stopping_ && !is_called_ && !has_reads && (has_leader_ || room_for(poller) == 0)) {
-    uncalled_.fetch_add_relaxed(1);
-    idle_pollers_.wait(lock);
-    uncalled_.fetch_sub_relaxed(1);
-  }
+  if (!has_reads) await_call(poller, lock);
   const bool may_take = room_for(poller) > 0;
   if (may_take && std::exchange(is_called_, false)) return;
-  const bool leads = may_take && !has_leader_;
-  if (!leads && !has_reads) return;
-  has_leader_ = has_leader_ || leads;
+  if (may_take && !has_leader_) return lead(poller, lock);
+  if (!has_reads) return;
   lock.unlock();
-  sleep_at(poller, leads);
+  platform::wait_readable(poller.fds, poller.timeout_ns);
   lock.lock();
-  if (leads) has_leader_ = false;
 }
 
-void FaultServer::sleep_at(Poller& poller, bool leads) {
-  poller.fds.assign({stop_event_.fd()});
-  if (leads) poller.fds.push_back(faults_.fd());
-  const uint64_t timeout_ns = poller.reads->sleep(&poller.fds);
-  platform::wait_readable(poller.fds, timeout_ns);
+void FaultServer::lead(Poller& poller, std::unique_lock<std::mutex>& lock) {
+  has_leader_ = true;
+  lock.unlock();
+  poller.fds.push_back(faults_.fd());
+  platform::wait_readable(poller.fds, poller.timeout_ns);
+  lock.lock();
+  has_leader_ = false;
+  ++turns_;
+  if (std::exchange(deputy_rests_, false)) idle_pollers_.notify_all();
+}
+
+// Who has been called, or finds that nobody sees to events: no leader, and no poller that has taken a turn since.
+bool FaultServer::may_go(const Poller& poller, uint64_t seen_turns) const {
+  return room_for(poller) > 0 && (is_called_ || (!has_leader_ && turns_ == seen_turns));
+}
+
+// Of a poller without reads. The first is the deputy, and leaves that to another one when it goes.
+void FaultServer::await_call(Poller& poller, std::unique_lock<std::mutex>& lock) {
+  uncalled_.fetch_add_relaxed(1);
+  uint64_t seen_turns = turns_;
+  unsigned quiet_looks = 0;
+  bool is_deputy = false;
+  while (!stopping_ && !may_go(poller, seen_turns)) {
+    is_starved_ = is_starved_ || room_for(poller) == 0;
+    if (!has_deputy_) has_deputy_ = is_deputy = true;
+    if (is_deputy)
+      look_later(lock, &seen_turns, &quiet_looks);
+    else
+      idle_pollers_.wait(lock);
+  }
+  uncalled_.fetch_sub_relaxed(1);
+  if (!is_deputy) return;
+  has_deputy_ = false;
+  idle_pollers_.notify_one();
+}
+
+// The deputy's sleep until its next look.
+void FaultServer::look_later(std::unique_lock<std::mutex>& lock, uint64_t* seen_turns,
+                             unsigned* quiet_looks) {
+  *quiet_looks = has_leader_ && turns_ == *seen_turns ? *quiet_looks + 1 : 0;
+  *seen_turns = turns_;
+  if (*quiet_looks < kQuietLooks) {
+    idle_pollers_.wait_for(lock, std::chrono::nanoseconds(kDeputyNs));
+    return;
+  }
+  deputy_rests_ = true;
+  idle_pollers_.wait(lock);
+  deputy_rests_ = false;
+  *quiet_looks = 0;
 }
 
 void FaultServer::end_all(Poller& poller) {
@@ -166,8 +216,11 @@ void FaultServer::serve_some(std::unique_lock<std::mutex>& lock) {
   std::copy(queue_, queue_ + count, mine);
   std::copy(queue_ + count, queue_ + queued_, queue_);
   queued_ -= count;
-  if (uncalled_.load_relaxed() > 0 && !has_leader_)
-    idle_pollers_.notify_one();  // there may have been no place for its batch
+  if (is_starved_ && has_place()) {
+    is_starved_ = false;
+    is_called_ = true;
+    idle_pollers_.notify_one();
+  }
   lock.unlock();
   for (size_t i = 0; i < count; ++i) serve_(mine[i]);
   lock.lock();

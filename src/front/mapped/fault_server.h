@@ -8,6 +8,11 @@
 // One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
 // batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
 // own reads or, without any, until it is called.
+//
+// While the leader is awake nobody sleeps at the descriptor. Should it be held up then (a lock, a long read, no processor), the *deputy* takes
+// events: one of the pollers that sleep without reads, which looks every kDeputyNs, and leads if there is no leader and no poller has taken a
+// turn since its last look. So an event waits for two looks at most while one poller is not held up. When a leader has slept for kQuietLooks
+// of them the deputy rests, until the leader wakes: a program that does not fault wakes nobody.
 // All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
 // ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
 // Eviction is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
@@ -16,6 +21,7 @@
 // waits for the reads that are in flight, and serves their faults.
 // Invariant: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
 // begin; other events wait in the kernel.
+//            has_leader_ or a poller is awake, or sleeps at its reads, or has_deputy_: so events are taken, soon
 // Limits: a poller has no more in flight than its FaultReads has room for, and takes kPollBatch events at a time.
 // (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
 #pragma once
@@ -57,7 +63,7 @@ class FaultReads {
 class FaultServer {
  public:
   struct Options {
-    unsigned pollers = 2;
+    unsigned pollers = 2;  // fewer have no deputy
     unsigned fillers = 16;
   };
   // Called by a filler for each event that FaultReads::begin() and serve() have not taken.
@@ -76,10 +82,13 @@ class FaultServer {
   static constexpr size_t kQueueMax = 64 * kPollBatch;
   // A thread that faulted this many times in a row is the only one.
   static constexpr unsigned kAloneAfter = 8;
+  static constexpr uint64_t kDeputyNs = 5'000'000;
+  static constexpr unsigned kQuietLooks = 20;
 
   struct Poller {
     std::unique_ptr<FaultReads> reads;
-    std::vector<int> fds;  // to sleep at
+    std::vector<int> fds;  // to sleep at, for so long at most: its reads and, for a leader, the events
+    uint64_t timeout_ns = 0;
     uint32_t last_thread = 0;
     unsigned in_a_row = 0;
     platform::FaultEvent left[kPollBatch];  // of the batch in hand: for the fillers
@@ -89,11 +98,16 @@ class FaultServer {
   void poll(Poller& poller);
   bool take_batch(Poller& poller, size_t room);
   bool is_alone(Poller& poller, std::span<const platform::FaultEvent> batch);
+  bool has_place() const { return queued_ + (taking_ + 1) * kPollBatch <= kQueueMax; }
   size_t room_for(const Poller& poller) const;
   void hand_on(Poller& poller);
   void call_poller();
+  void find_sleep(Poller& poller);
   void sleep(Poller& poller, std::unique_lock<std::mutex>& lock);
-  void sleep_at(Poller& poller, bool leads);
+  void lead(Poller& poller, std::unique_lock<std::mutex>& lock);
+  bool may_go(const Poller& poller, uint64_t seen_turns) const;
+  void await_call(Poller& poller, std::unique_lock<std::mutex>& lock);
+  void look_later(std::unique_lock<std::mutex>& lock, uint64_t* seen_turns, unsigned* quiet_looks);
   void end_all(Poller& poller);
   void fill();
   void serve_some(std::unique_lock<std::mutex>& lock);
@@ -106,7 +120,7 @@ class FaultServer {
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<platform::Thread> threads_;
-  Atomic<uint32_t> uncalled_{0};  // pollers that sleep until they are called; changes under the mutex
+  Atomic<uint32_t> uncalled_{0};  // pollers that sleep until they are called, the deputy too; changes under the mutex
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_fillers_, idle_pollers_;
@@ -114,8 +128,12 @@ class FaultServer {
   size_t queued_ = 0;
   unsigned taking_ = 0;  // pollers with a batch in hand
   unsigned idle_ = 0;    // fillers
+  uint64_t turns_ = 0;   // that pollers have taken
   bool is_called_ = false;
-  bool has_leader_ = false;
+  bool is_starved_ = false;  // a poller sleeps because there was no place for a batch
+  bool has_leader_ = false;  // one sleeps at the descriptor
+  bool has_deputy_ = false;
+  bool deputy_rests_ = false;
   bool stopping_ = false;
 };
 
