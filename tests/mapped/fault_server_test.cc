@@ -260,6 +260,22 @@ TEST_F(FaultServerTest, a_filler_that_has_no_help_serves_all_that_was_handed_to_
   EXPECT_EQ(served_, kThreads);
 }
 
+TEST_F(FaultServerTest, no_event_waits_behind_one_that_is_being_served) {
+  constexpr unsigned kThreads = 12;
+  auto threads = fault_on(0, kThreads);
+  wait_until_others_sleep();
+  Gate gate;
+  auto server = serve_with(1, 2, [&](const FaultEvent& event) {
+    if (event.address == reinterpret_cast<uintptr_t>(memory_.data())) gate.pass();
+    fill(event);
+  });
+  gate.wait_for(1);
+  while (served_ < kThreads - 1) std::this_thread::yield();
+  gate.open();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(served_, kThreads);
+}
+
 TEST_F(FaultServerTest, a_batch_is_begun_as_a_whole_before_it_is_started) {
   constexpr unsigned kThreads = 12;
   auto threads = fault_on(0, kThreads);
@@ -426,6 +442,24 @@ TEST_F(FaultServerTest, stop_comes_back_while_faults_are_in_flight) {
     served_ = 0;
     SetUp();
   }
+}
+
+TEST_F(FaultServerTest, stop_serves_what_is_queued) {
+  constexpr unsigned kThreads = 12;
+  Gate gate;
+  auto server = serve_with(2, 1, [&](const FaultEvent& event) {
+    gate.pass();
+    fill(event);
+  });
+  auto threads = fault_on(0, kThreads);
+  gate.wait_for(1);
+  wait_until_others_sleep();  // one event is being served, the others are queued
+  std::thread stopper([&] { server->stop(); });
+  wait_until_others_sleep();
+  gate.open();
+  stopper.join();
+  EXPECT_EQ(served_, kThreads);
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(FaultServerTest, stop_waits_for_what_is_being_served) {

@@ -21,6 +21,7 @@ Status FaultServer::start() {
     if (thread) threads_.push_back(std::move(*thread));
     return thread.status();
   };
+  polling_ = options_.pollers;
   for (unsigned i = 0; i < options_.pollers; ++i) {
     pollers_.push_back(std::make_unique<Poller>());
     Poller& poller = *pollers_.back();
@@ -38,7 +39,6 @@ void FaultServer::stop() {
     if (stopping_ || threads_.empty()) return;
     stopping_ = true;
     stop_event_.wake();
-    idle_fillers_.notify_all();
     idle_pollers_.notify_all();
   }
   for (platform::Thread& thread : threads_) thread.join();
@@ -69,6 +69,8 @@ void FaultServer::poll(Poller& poller) {
   }
   lock.unlock();
   end_all(poller);
+  lock.lock();
+  if (--polling_ == 0) idle_fillers_.notify_all();
 }
 
 // For events that the poller may take now: none while there is no place for what it cannot begin.
@@ -100,8 +102,7 @@ bool FaultServer::is_alone(Poller& poller, std::span<const platform::FaultEvent>
 
 void FaultServer::hand_on(Poller& poller) {
   SPW_CHECK(queued_ + poller.left_count <= kQueueMax);
-  std::copy_n(poller.left, poller.left_count, queue_ + queued_);
-  queued_ += poller.left_count;
+  for (size_t i = 0; i < poller.left_count; ++i) queue_[(first_ + queued_++) % kQueueMax] = poller.left[i];
   const size_t wanted = std::min<size_t>(poller.left_count, idle_);
   for (size_t called = 0; called < wanted; ++called) idle_fillers_.notify_one();
   poller.left_count = 0;
@@ -196,11 +197,12 @@ void FaultServer::end_all(Poller& poller) {
 
 // ---- Fillers ----
 
+// Until no poller can hand anything on.
 void FaultServer::fill() {
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
+  while (queued_ > 0 || polling_ > 0) {
     if (queued_ > 0) {
-      serve_some(lock);
+      serve_one(lock);
     } else {
       ++idle_;
       idle_fillers_.wait(lock);
@@ -209,20 +211,17 @@ void FaultServer::fill() {
   }
 }
 
-void FaultServer::serve_some(std::unique_lock<std::mutex>& lock) {
-  platform::FaultEvent mine[kPollBatch];
-  const size_t share = std::clamp<size_t>(queued_ / (idle_ + 1), 1, kPollBatch);
-  const size_t count = std::min(share, queued_);
-  std::copy(queue_, queue_ + count, mine);
-  std::copy(queue_ + count, queue_ + queued_, queue_);
-  queued_ -= count;
+void FaultServer::serve_one(std::unique_lock<std::mutex>& lock) {
+  const platform::FaultEvent event = queue_[first_];
+  first_ = (first_ + 1) % kQueueMax;
+  --queued_;
   if (is_starved_ && has_place()) {
     is_starved_ = false;
     is_called_ = true;
     idle_pollers_.notify_one();
   }
   lock.unlock();
-  for (size_t i = 0; i < count; ++i) serve_(mine[i]);
+  serve_(event);
   lock.lock();
 }
 

@@ -3,7 +3,7 @@
 // Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to the kernel together,
 // and each fault is served by the same thread when its read is done: no event is handed over, and as many reads are in flight as FaultReads
 // has room for. What would have to wait for something else (a block that somebody else reads, a frame) goes into a queue to the *fillers*,
-// who may sleep. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for its read, too.
+// who may sleep, and take one event at a time: nothing waits behind what its filler sleeps for. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for its read, too.
 //
 // One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
 // batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
@@ -18,7 +18,7 @@
 // Eviction is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
 //
 // Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime: stopped before what it uses goes; stop()
-// waits for the reads that are in flight, and serves their faults.
+// waits until all that was taken is served: reads that are in flight, and what is queued. Fillers end after the pollers, therefore.
 // Invariant: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
 // begin; other events wait in the kernel.
 //            has_leader_ or a poller is awake, or sleeps at its reads, or has_deputy_: so events are taken, soon
@@ -110,7 +110,7 @@ class FaultServer {
   void look_later(std::unique_lock<std::mutex>& lock, uint64_t* seen_turns, unsigned* quiet_looks);
   void end_all(Poller& poller);
   void fill();
-  void serve_some(std::unique_lock<std::mutex>& lock);
+  void serve_one(std::unique_lock<std::mutex>& lock);
 
   const platform::UserFault& faults_;
   const Options options_;
@@ -124,8 +124,10 @@ class FaultServer {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_fillers_, idle_pollers_;
-  platform::FaultEvent queue_[kQueueMax];
+  platform::FaultEvent queue_[kQueueMax];  // a ring
+  size_t first_ = 0;
   size_t queued_ = 0;
+  unsigned polling_ = 0;  // pollers that have not ended
   unsigned taking_ = 0;  // pollers with a batch in hand
   unsigned idle_ = 0;    // fillers
   uint64_t turns_ = 0;   // that pollers have taken
