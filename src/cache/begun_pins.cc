@@ -78,9 +78,10 @@ SharedCacheParts::Step SharedCacheParts::begin_parked(Client& client, BlockId bl
   Partition& partition = partition_of(block);
   client.request.wish = Wish::kUnpark;
   client.request.frame = out->frame;
-  const bool is_unparked = ask(client, partition) && directory_.word(out->frame).load_acquire().state() ==
-                                                         FrameState::kResident;
-  if (is_unparked) return await_filled(client, block, access, out, status);  // which does not wait
+  const bool is_asked = ask(client, partition);
+  const PinWord word = directory_.word(out->frame).load_acquire();
+  if (is_asked && word.state() == FrameState::kResident)
+    return await_filled(client, block, access, out, status);  // which does not wait
   leave_filling(client, out->frame, partition);
   return Step::kError;
 }

@@ -83,10 +83,10 @@ class Fills;
 
 // What has come of a pin that was begun.
 enum class Begun : uint8_t {
-  kPinned,   // it is one, as pin() makes it
-  kStarted,  // the block is being read: end_pins() will tell
-  kFailed,   // as pin() would have
-  kWouldWait,  // for what others read, for a frame, for the owner: by pin(), or later. pin.was_miss: its read is under way, and counted
+  kPinned,     // it is one, as pin() makes it
+  kStarted,    // the block is being read: end_pins() will tell
+  kFailed,     // as pin() would have
+  kWouldWait,  // for others: by pin(), or later. pin.was_miss: its read is under way, and counted
 };
 struct EndedPin {
   uint64_t tag = 0;
@@ -184,8 +184,8 @@ class SharedCache {
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
   // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once for all of them, and
   // end_pins() of those that are done. None of them waits: for no read, no frame, and no owner, who may have faulted and wait for the
-  // caller. What would have to wait is kWouldWait, and what is read ahead on its account is left undone. Each Fills belongs to one thread at a time and lives as long as the cache.
-  // nullptr: there are none, and all is to be had by pin().
+  // caller. What would have to wait is kWouldWait, and what is read ahead on its account is left undone. Each Fills belongs to one thread
+  // at a time and lives as long as the cache. nullptr: there are none, and all is to be had by pin().
   virtual Fills* open_fills() { return nullptr; }
   virtual Begun begin_pin(Client&, Fills&, BlockId, Access, uint64_t /*tag*/, Pin*, Status*) {
     return Begun::kWouldWait;
