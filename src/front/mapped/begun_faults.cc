@@ -31,9 +31,10 @@ bool MappedEngine::BegunFaults::begin(const platform::FaultEvent& event) { retur
 
 bool MappedEngine::BegunFaults::serve(const platform::FaultEvent& event) { return take_on(event, nullptr); }
 
-// `fills`: where its read goes; nullptr: it is done here and now. There is an idle place.
+// `fills`: where its read goes; nullptr: it is done here and now.
 bool MappedEngine::BegunFaults::take_on(const platform::FaultEvent& event, cache::Fills* fills) {
   if (!is_rightful(event)) return false;
+  if (idle_.empty()) return is_begun(engine_.block_of(event.address));
   FaultClient& fault_client = engine_.take_fault_client(event.thread);
   cache::Client& client = *fault_client.client;
   const size_t slot = idle_.back();

@@ -26,6 +26,7 @@ Status FaultServer::start() {
     pollers_.push_back(std::make_unique<Poller>());
     Poller& poller = *pollers_.back();
     poller.reads = make_reads_();
+    poller.fds.reserve(platform::kWaitedMax);
     if (Status status = start_thread([this, &poller] { poll(poller); }); !status) return status;
   }
   for (unsigned i = 0; i < options_.fillers; ++i)

@@ -3,7 +3,8 @@
 // Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to the kernel together,
 // and each fault is served by the same thread when its read is done: no event is handed over, and as many reads are in flight as FaultReads
 // has room for. What would have to wait for something else (a block that somebody else reads, a frame) goes into a queue to the *fillers*,
-// who may sleep, and take one event at a time: nothing waits behind what its filler sleeps for. A thread that faults alone, time after time, is asleep until it is served, so its poller may sleep for its read, too.
+// who may sleep, and take one event at a time: nothing waits behind what its filler sleeps for. A thread that faults alone, time after time,
+// is asleep until it is served, so its poller may sleep for its read, too.
 //
 // One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
 // batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
@@ -19,9 +20,9 @@
 //
 // Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime: stopped before what it uses goes; stop()
 // waits until all that was taken is served: reads that are in flight, and what is queued. Fillers end after the pollers, therefore.
-// Invariant: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
-// begin; other events wait in the kernel.
-//            has_leader_ or a poller is awake, or sleeps at its reads, or has_deputy_: so events are taken, soon
+// Invariants: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
+//               begin; other events wait in the kernel
+//             a poller sleeps at the descriptor, at its reads or as the deputy, or it is awake and will: of those that are not held up
 // Limits: a poller has no more in flight than its FaultReads has room for, and takes kPollBatch events at a time.
 // (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
 #pragma once
@@ -45,7 +46,7 @@ namespace spw::front {
 class FaultReads {
  public:
   virtual ~FaultReads() = default;
-  // How many more may be begun.
+  // How many more events may be given to begin().
   virtual size_t room() const = 0;
   virtual size_t in_flight() const = 0;
   // Serves the event, or begins to read for it. False: who serves it has to wait.
@@ -120,7 +121,7 @@ class FaultServer {
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<platform::Thread> threads_;
-  Atomic<uint32_t> uncalled_{0};  // pollers that sleep until they are called, the deputy too; changes under the mutex
+  Atomic<uint32_t> uncalled_{0};  // pollers that sleep until they are called; changes under the mutex
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_fillers_, idle_pollers_;
@@ -128,9 +129,9 @@ class FaultServer {
   size_t first_ = 0;
   size_t queued_ = 0;
   unsigned polling_ = 0;  // pollers that have not ended
-  unsigned taking_ = 0;  // pollers with a batch in hand
-  unsigned idle_ = 0;    // fillers
-  uint64_t turns_ = 0;   // that pollers have taken
+  unsigned taking_ = 0;   // pollers with a batch in hand
+  unsigned idle_ = 0;     // fillers
+  uint64_t turns_ = 0;    // that pollers have taken
   bool is_called_ = false;
   bool is_starved_ = false;  // a poller sleeps because there was no place for a batch
   bool has_leader_ = false;  // one sleeps at the descriptor
