@@ -106,8 +106,7 @@ Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, 
   if (access != Access::kOverwrite && begin_unit(client, block, access, out)) return Begun::kWouldWait;
   Partition& partition = partition_of(block);
   Request& request = client.request;
-  const bool may_take =
-      directory_.sets() && (!commons_.placement.is_in_place(block) || backing.has_contents);
+  const bool may_take = directory_.sets() && (!commons_.placement.is_in_place(block) || backing.has_contents);
   if (may_take) {
     const Organisation::Taken taken = partition.organisation().take_alone(block);
     if (taken.how == Organisation::Take::kTaken) {
