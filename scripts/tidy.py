@@ -2,7 +2,7 @@
 """Tidiness that a formatter does not see: tidy.py ROOT. Errors fail it; warnings ask for a second look.
 
 Errors: a header without an opening comment; a tab in a source; a TODO without a name or issue and a reason; a path of
-one particular machine. Warnings: a file over FILE_LINES_MAX lines; a C++ function over FUNCTION_LINES_MAX lines.
+one particular machine; a comment of a source that names a file of ours that does not exist. Warnings: a file over FILE_LINES_MAX lines; a C++ function over FUNCTION_LINES_MAX lines.
 """
 import pathlib
 import re
@@ -18,6 +18,11 @@ TEXTS = SOURCES | {".md", ".txt", ".json", ""}
 # A TODO says who or what it waits for, and why: "TODO(#12): huge pages once the kernel ...".
 TODO = re.compile(r"\bTODO\b(?!\([^)]+\): \S+ \S+)|\bFIXME\b|\bXXX\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
+# What a comment calls a file: a name with one of our suffixes, with as much of its path as tells it apart.
+FILE_NAME = re.compile(r"(?<![\w<./*~$-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|inc|cpp|S|py|sh|ll|def|md))(?![\w*/-])")
+SYSTEM_HEADERS = ("linux/", "sys/", "asm/")
+C_COMMENT, SCRIPT_COMMENT = re.compile(r"//(.*)|^\s*/?\*+(.*)"), re.compile(r"#(.*)()")
+COMMENTS = dict.fromkeys(CXX | {".S"}, C_COMMENT) | dict.fromkeys({".py", ".sh", ".cmake"}, SCRIPT_COMMENT)
 FUNCTION_HEAD = re.compile(r"^\s*(?!\s|if\b|for\b|while\b|switch\b|else\b|do\b|namespace\b|\}).*\)[^;]*\{$")
 
 
@@ -45,7 +50,19 @@ def long_functions(lines: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-def check_file(name: str, path: pathlib.Path, errors: list[str], warnings: list[str]) -> None:
+def endings_of(names: list[str]) -> set[str]:
+    """Every way in which a comment may name one of the files."""
+    return {name.split("/", skipped)[-1] for name in names for skipped in range(name.count("/") + 1)}
+
+
+def missing_files(line: str, comment: re.Pattern, known: set[str]) -> list[str]:
+    """Files that the comment in the line names and that do not exist."""
+    found = comment.search(line)
+    text = (found[1] or found[2] or "") if found else ""
+    return [name for name in FILE_NAME.findall(text) if name not in known and not name.startswith(SYSTEM_HEADERS)]
+
+
+def check_file(name: str, path: pathlib.Path, known: set[str], errors: list[str], warnings: list[str]) -> None:
     try:
         lines = path.read_text().splitlines()
     except UnicodeDecodeError:
@@ -60,6 +77,9 @@ def check_file(name: str, path: pathlib.Path, errors: list[str], warnings: list[
             errors.append(f"{name}:{number}: a TODO needs a name or issue and a reason: TODO(#12): why it waits")
         if not own_rules and MACHINE_PATH.search(line):
             errors.append(f"{name}:{number}: a path of one particular machine")
+        if path.suffix in COMMENTS:
+            for missing in missing_files(line, COMMENTS[path.suffix], known):
+                errors.append(f"{name}:{number}: the comment names {missing}, and there is no such file")
     if path.suffix in SOURCES:
         if len(lines) > FILE_LINES_MAX:
             warnings.append(f"{name}: {len(lines)} lines; over {FILE_LINES_MAX} a file asks to be split")
@@ -72,9 +92,11 @@ def main() -> int:
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     errors: list[str] = []
     warnings: list[str] = []
-    for path in tracked_files(root):
-        if path.suffix in TEXTS:
-            check_file(path.relative_to(root).as_posix(), path, errors, warnings)
+    files = tracked_files(root)
+    known = endings_of([path.relative_to(root).as_posix() for path in files])
+    for path in files:
+        if path.suffix in TEXTS or path.suffix in COMMENTS:
+            check_file(path.relative_to(root).as_posix(), path, known, errors, warnings)
     for line in warnings:
         print(f"warning: {line}")
     for line in errors:

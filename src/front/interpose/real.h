@@ -4,7 +4,7 @@
 // for some of libc's there (buffered.cc), which pass on what the runtime itself calls.
 // Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global scope
 // before libc (linked before it, or preloaded). While the table is being filled, this thread's exported allocations are
-// served from a small static buffer (resolving(), exports.cc), because dlsym may allocate.
+// served from a small static buffer (resolving(), exports_allocate.cc), because dlsym may allocate.
 #pragma once
 
 #include <aio.h>

@@ -1,6 +1,6 @@
 // Foreign code: a managed address that code which was not instrumented dereferences faults, because managed space is mapped
 // without access. The block's frame is then mapped a second time, at its own address: the same physical page, so
-// instrumented and foreign code see one truth. (DESIGN.md, contract 4.)
+// instrumented and foreign code see one truth.
 //
 // Invariants
 //   a slot in use holds one reference on its frame, and [address of block, + block_bytes) is mapped to that frame
