@@ -1,4 +1,4 @@
-"""`./dev build`: what it shows while it builds, on a terminal and elsewhere. It builds a small project of its own."""
+"""`./dev build` and `./dev test NAME`: what they show and choose. They build a small project of their own."""
 import os
 import pty
 import shutil
@@ -22,6 +22,11 @@ foreach(step RANGE 1 {STEPS})
   list(APPEND made made${{step}})
 endforeach()
 add_custom_target(everything ALL DEPENDS ${{made}})
+enable_testing()
+foreach(test one_test other_test)
+  add_custom_target(${{test}} COMMAND ${{CMAKE_COMMAND}} -E touch ${{test}}_built VERBATIM)
+  add_test(NAME ${{test}} COMMAND ls ${{test}}_built)
+endforeach()
 """
 COMPLAINT = "main.cc:3:1: warning: release: 4 of 5 are unused\n  int four;\n      ^\n1 warning generated.\n"
 
@@ -46,8 +51,8 @@ class Dev(tool_case.ToolCase):
         text = PROJECT.replace("cat ${CMAKE_SOURCE_DIR}/complaint", "sh -c [[cat ../../complaint && false]]")
         (self.folder / "CMakeLists.txt").write_text(text)
 
-    def dev(self, word):
-        return subprocess.run([self.folder / "dev", word], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    def dev(self, *words):
+        return subprocess.run([self.folder / "dev", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=50, env=self.environment)
 
     def build_on_a_terminal(self):
@@ -94,6 +99,31 @@ class Dev(tool_case.ToolCase):
         code, written = self.build_on_a_terminal()
         self.assertEqual(code, 1)
         self.assertIn(COMPLAINT.replace("\n", "\r\n"), written)
+
+    def has_unit_tests(self):
+        (self.folder / "scripts").mkdir()
+        shutil.copy(self.source / "scripts/test_summary.py", self.folder / "scripts")
+        (self.folder / "tests/base").mkdir(parents=True)
+        for name in ("one_test", "other_test"):
+            (self.folder / "tests/base" / f"{name}.cc").touch()
+        for words in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", "-C", self.folder, *words], check=True, capture_output=True)
+
+    def test_a_unit_test_by_name_builds_nothing_else(self):
+        self.has_unit_tests()
+        done = self.dev("test", "one_test")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 0 skipped"), done.stdout)
+        built = self.folder / "build/release"
+        self.assertEqual([(built / name).exists() for name in ("one_test_built", "other_test_built", "made1")],
+                         [True, False, False])
+
+    def test_names_are_regular_expressions_and_one_that_matches_nothing_is_an_error(self):
+        self.has_unit_tests()
+        done = self.dev("test", "^one_", "other")  # everything is built, which these two are not part of
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 2 failed, 0 skipped"), done.stdout)
+        done = self.dev("test", "nothing_like_it")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stdout.endswith("dev: no test of release has such a name: nothing_like_it\n"), done.stdout)
 
     def test_setup_says_what_apt_does(self):
         self.stand_in("apt-get", "exit 0")
