@@ -23,14 +23,16 @@
  * raw address across fewer translations than that; the runtime keeps a block pinned for that many evictions from the
  * private SATC after it left it. A translation that the direct SATC answers evicts nothing and ends no validity.
  *
- * Versions. While everything fits in memory, blocks that are in use stand at their own addresses as well, and an address needs no
- * translation. So a function may have two versions of its body, plain and instrumented, and tests a byte at a fixed address:
+ * Versions. While everything fits in memory, blocks that are in use stand at their own
+ * addresses as well, and an address needs no translation. So a function may have two
+ * versions of its body, plain and instrumented, and tests a byte at a fixed address:
  *
  *     *(int8_t*)SPW_VERSION_SWITCH   0: the plain version may run     != 0: the instrumented one should
  *
- * The byte can be read before the program's first instruction. Plain code reads it where a function begins and at headers of
- * loops, and goes over to the same place of the instrumented version when it is set; a call that has gone over stays there until
- * it returns. The runtime may set it at any time, and plain code may go on until it next looks: what it touches then is served
+ * The byte can be read before the program's first instruction. Plain code reads it where a
+ * function begins and at headers of loops, and goes over to the same place of the instrumented
+ * version when it is set; a call that has gone over stays there until it returns. The runtime may
+ * set it at any time, and plain code may go on until it next looks: what it touches then is served
  * as foreign code is, one fault a block. The mapped engine's code has the same switch (hints.h).
  */
 #ifndef SPW_ABI_ABI_H
@@ -82,9 +84,11 @@ struct __spw_thread {
  *       raw address to read `size` bytes at managed `p` from: in the block's frame or, when the access crosses a
  *       block, a thread's buffer that holds a copy, good until the thread's next call. size <= SPW_ACCESS_BYTES_MAX.
  *   void*    __spw_store_v1(void* p, uint64_t size)
- *       raw address to write `size` bytes (or to read and write, for an atomic) at; the access must not cross a granule.
+ *       raw address to write `size` bytes (or to read and write, for
+ *           an atomic) at; the access must not cross a granule.
  *   void*    __spw_span_v1(void* p, uint64_t size, uint64_t is_store)
- *       `size` <= SPW_GRANULE_BYTES bytes at managed `p` that cross a granule: their raw address, if they lie side by side in
+ *       `size` <= SPW_GRANULE_BYTES bytes at managed `p` that cross a
+ *           granule: their raw address, if they lie side by side in
  *       raw memory too; else null. is_store: 0 or 1.
  *   void     __spw_store_across_v1(void* p, const void* bytes, uint64_t size)
  *       stores `size` bytes to managed `p`, across blocks if need be. For accesses that may cross.

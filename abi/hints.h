@@ -1,10 +1,10 @@
 /* What code compiled for the mapped engine and the runtime agree on: residency hints. The pass writes code against this
- * file, the runtime implements it. Any change here changes the version in SPW_HINTS_VERSION_SYMBOL, so that a pass and a
- * runtime of different versions do not link.
+ * file, the runtime implements it. Any change here changes the version in SPW_HINTS_VERSION_SYMBOL, so that a pass and
+ * a runtime of different versions do not link.
  *
  * In the mapped engine a pointer to managed memory (abi.h's range) is an ordinary pointer: an access to a block that is
- * not resident faults and the runtime brings the block in, so any code works. A hint only lets recompiled code ask before
- * the access, at the price of one byte load, and call instead of fault.
+ * not resident faults and the runtime brings the block in, so any code works. A hint only lets recompiled code ask
+ * before the access, at the price of one byte load, and call instead of fault.
  *
  * Hint table. One signed byte for each piece of 2^SPW_HINT_SHIFT bytes of address space, whatever the block size, at a
  * fixed address that fits a 32-bit displacement, for ANY address below 2^SPW_HINT_ADDRESS_BITS, managed or not:
@@ -25,8 +25,8 @@
  * anyway or that lies more than a piece from one that it would (an arbitrary 64-bit value has no hint byte); and the
  * runtime must take any address below 2^SPW_HINT_ADDRESS_BITS, also unmanaged, freed or null.
  *
- * Switch. The hint byte of address 0 is none: it is the switch between versions of functions (abi.h). Here the plain version has
- * no hints:
+ * Switch. The hint byte of address 0 is none: it is the switch between
+ * versions of functions (abi.h). Here the plain version has no hints:
  *
  *     *(int8_t*)SPW_HINT_SWITCH   0: everything fits in memory so far     != 0: blocks are being evicted, hints matter
  *
@@ -51,19 +51,21 @@
 #define SPW_HINT_SWITCH SPW_VERSION_SWITCH /* = SPW_HINT_OFFSET */
 #define SPW_HINT_CLEAN 1
 
-/* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11 is
- * kept; vector registers are not), so that the hot path around them spills little; the others the platform's C convention.
- * All return nothing, take any address and never fail: what cannot be done is left to the fault.
+/* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11
+ * is kept; vector registers are not), so that the hot path around them spills little; the others the platform's C
+ * convention. All return nothing, take any address and never fail: what cannot be done is left to the fault.
  *
  *   void __spw_hint_load_v1(const void* p)
  *       `p` is about to be loaded from: bring its block in and mark it referenced.
  *   void __spw_hint_store_v1(const void* p)
  *       `p` is about to be stored to: the same, and make the block writable.
  *   void __spw_hint_range_v1(const void* p, uint64_t bytes, uint64_t is_store)
- *       [p, p + bytes) is about to be loaded or stored (is_store: 0 or 1) as a whole, by a memory intrinsic. Called only
+ *       [p, p + bytes) is about to be loaded or stored (is_store: 0
+ *           or 1) as a whole, by a memory intrinsic. Called only
  *       for SPW_HINT_RANGE_BYTES_MIN bytes and more; shorter ranges have their first and last byte tested.
  *   void __spw_hint_stream_v1(const void* p, uint64_t bytes, uint64_t is_store)
- *       A loop is about to walk [p, p + bytes) once, in ascending order for the most part: read ahead. Says nothing about
+ *       A loop is about to walk [p, p + bytes) once, in ascending
+ *           order for the most part: read ahead. Says nothing about
  *       when, and the loop may end early. Called only for SPW_HINT_STREAM_BYTES_MIN bytes and more.
  *
  * Both ranges may be wrong in what they claim (a loop that leaves early): a runtime clips them to what it manages.

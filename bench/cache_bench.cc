@@ -5,7 +5,8 @@
 //   SPILLWAY_BENCH_SECONDS  length of each run that does I/O (default 5)
 //
 // Compare with fio on the same file:
-//   fio --name=x --filename=FILE --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync --numjobs=N --thread --norandommap
+//   fio --name=x --filename=FILE --readonly --rw=randread --bs=4k
+//       --direct=1 --ioengine=psync --numjobs=N --thread --norandommap
 //       --time_based --runtime=5 --group_reporting        (all in one line)
 #include <benchmark/benchmark.h>
 #include <fcntl.h>

@@ -1,10 +1,11 @@
 // Preloaded into a native program, puts its large C++ arrays into shared mappings of files: the peer "plain mmap of a
 // file" of a program that was written for memory, unchanged.
 //
-// operator new of at least kThresholdBytes maps a file of its own in $SPILLWAY_BENCH_ARRAYS, which has no name; all else
-// is malloc's. The file is allocated in full first, so that it lies together on the disk as well as it can.
+// operator new of at least kThresholdBytes maps a file of its own in $SPILLWAY_BENCH_ARRAYS, which has no name; all
+// else is malloc's. The file is allocated in full first, so that it lies together on the disk as well as it can.
 //
-// Threads: any. Limits: kMappingsMax such arrays at a time; a program that needs more, or where mapping fails, is ended.
+// Threads: any. Limits: kMappingsMax such arrays at a time; a program
+// that needs more, or where mapping fails, is ended.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,10 +1,11 @@
 // The page index by itself: rates of lookups, insertions and removals with one thread and with two.
 //
-// items_per_second is of all threads together, so the ratio of two lines that differ in `threads` says how well it scales. The
-// work of a thread is the same with one and with two. On a machine that has other things to do compare items_per_cpu_second:
-// the sum over threads of items by the processor time of the thread, which waiting for caches counts in and waiting for a processor
-// does not; or best_items_per_second, of the round that was disturbed least. Lines named control_ have an index for each thread,
-// which share nothing at all: what is lost there is lost to the machine.
+// items_per_second is of all threads together, so the ratio of two lines that differ in `threads`
+// says how well it scales. The work of a thread is the same with one and with two. On a machine
+// that has other things to do compare items_per_cpu_second: the sum over threads of items by the
+// processor time of the thread, which waiting for caches counts in and waiting for a processor does
+// not; or best_items_per_second, of the round that was disturbed least. Lines named control_ have
+// an index for each thread, which share nothing at all: what is lost there is lost to the machine.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -116,8 +117,8 @@ std::vector<std::unique_ptr<Setup>> setups(int64_t count) {
   for (int64_t i = 0; i < count; ++i) made.push_back(std::make_unique<Setup>());
   return made;
 }
-// Of a large index the machine decides where it lies, and with it what a miss of the TLB costs: on a virtual one a rate is up to four
-// times another's. The small one shows what threads cost each other.
+// Of a large index the machine decides where it lies, and with it what a miss of the TLB costs: on a virtual one a rate
+// is up to four times another's. The small one shows what threads cost each other.
 void find(benchmark::State& state) { find_in(state, kEntries, setups(1)); }
 void find_near(benchmark::State& state) { find_in(state, kEntriesNear, setups(1)); }
 void control_find_near(benchmark::State& state) { find_in(state, kEntriesNear, setups(state.range(0))); }
@@ -125,9 +126,10 @@ BENCHMARK(find)->Apply(one_and_two_threads);
 BENCHMARK(find_near)->Apply(one_and_two_threads);
 BENCHMARK(control_find_near)->Apply(one_and_two_threads);
 
-// `index_of(thread, i)` is where a thread's i-th entry goes. Indexes come and go with each round and leave their nodes in the
-// pool: the kernel's work for new memory is in the first only, which does not count. `indexes`: as for find().
-// A last entry makes each tree as high as with both threads' entries, or one thread's first ones would go into a lower tree.
+// `index_of(thread, i)` is where a thread's i-th entry goes. Indexes come and go with each
+// round and leave their nodes in the pool: the kernel's work for new memory is in the first
+// only, which does not count. `indexes`: as for find(). A last entry makes each tree as high
+// as with both threads' entries, or one thread's first ones would go into a lower tree.
 template <class IndexOf>
 void insert(benchmark::State& state, uint64_t each, uint64_t indexes, IndexOf index_of) {
   auto all = setups(static_cast<int64_t>(indexes));

@@ -1,5 +1,5 @@
-// How fast a file store reads 4 KiB blocks at random: transfer() from several threads, and each engine 64 deep. Beside it run
-// fio on the same file for the disk's own rate; items_per_second is reads.
+// How fast a file store reads 4 KiB blocks at random: transfer() from several threads, and each engine 64 deep. Beside
+// it run fio on the same file for the disk's own rate; items_per_second is reads.
 //
 //     SPILLWAY_BENCH_FILE=/mnt/nvme/4g build/release/bin/store_bench --benchmark_out=result.json
 #include <benchmark/benchmark.h>

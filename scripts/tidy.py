@@ -2,7 +2,8 @@
 """Tidiness that a formatter does not see: tidy.py ROOT. Errors fail it; warnings ask for a second look.
 
 Errors: a header without an opening comment; a tab in a source; a TODO without a name or issue and a reason; a path of
-one particular machine; a comment of a source that names a file of ours that does not exist. Warnings: a file over FILE_LINES_MAX lines; a C++ function over FUNCTION_LINES_MAX lines.
+one particular machine; a comment of a source that names a file of ours that does not exist; a line of a C or C++ comment over
+COMMENT_COLUMNS_MAX columns that is no row of a table or drawing. Warnings: a file over FILE_LINES_MAX lines; a C++ function over FUNCTION_LINES_MAX lines.
 """
 import pathlib
 import re
@@ -11,6 +12,8 @@ import sys
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
+COMMENT_COLUMNS_MAX = 120
+TABLE_ROW = re.compile(r"//.*(?:\S {3,}\S|=>|<=>|[^\x00-\x7f])|^ \*   ")
 
 CXX = {".h", ".cc", ".cpp", ".c", ".inc"}
 SOURCES = CXX | {".py", ".sh", ".cmake", ".ll"}
@@ -77,6 +80,8 @@ def check_file(name: str, path: pathlib.Path, known: set[str], errors: list[str]
             errors.append(f"{name}:{number}: a TODO needs a name or issue and a reason: TODO(#12): why it waits")
         if not own_rules and MACHINE_PATH.search(line):
             errors.append(f"{name}:{number}: a path of one particular machine")
+        if path.suffix in CXX and len(line) > COMMENT_COLUMNS_MAX and line.lstrip().startswith(("//", "*")) and not TABLE_ROW.search(line):
+            errors.append(f"{name}:{number}: a comment of {len(line)} columns; {COMMENT_COLUMNS_MAX} at most")
         if path.suffix in COMMENTS:
             for missing in missing_files(line, COMMENTS[path.suffix], known):
                 errors.append(f"{name}:{number}: the comment names {missing}, and there is no such file")

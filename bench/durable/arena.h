@@ -1,13 +1,14 @@
 // Small objects of a persistent region, packed as the heap of the paper's programs packs them.
 //
-// How many lines an operation stores to is a matter of what lies beside what. That heap (Atlas's) hands out addresses that rise, multiples of 16, and
-// keeps 16 bytes in front of each object; freeing an object is a store to them. So objects of 16 bytes are 32 bytes apart, two to a line, and
-// this is what the ratios of Table III show: 2.5 lines for an enqueue are the queue's line, the new node's, and every second time
-// another one for the node before it. Only the offset at which a heap's first object lies is a guess; here it is 32 in a line,
-// which is where list elements take the three lines each that the paper found.
+// How many lines an operation stores to is a matter of what lies beside what. That heap (Atlas's) hands out addresses
+// that rise, multiples of 16, and keeps 16 bytes in front of each object; freeing an object is a store to them. So
+// objects of 16 bytes are 32 bytes apart, two to a line, and this is what the ratios of Table III show: 2.5 lines for
+// an enqueue are the queue's line, the new node's, and every second time another one for the node before it. Only the
+// offset at which a heap's first object lies is a guess; here it is 32 in a line, which is where list elements take the
+// three lines each that the paper found.
 //
-// An object in front of which stands 0 is in use, so that allocating takes no store: the memory is that of a new region, zero. What was freed is not used
-// again. After a crash the rest of the last piece would be lost.
+// An object in front of which stands 0 is in use, so that allocating takes no store: the memory is that of a new
+// region, zero. What was freed is not used again. After a crash the rest of the last piece would be lost.
 // Threads: one at a time.
 #pragma once
 

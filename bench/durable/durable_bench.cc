@@ -1,10 +1,12 @@
-// A workload of durable sections, with one technique of writing lines back; prints one line of JSON. Run by bench/durable.py.
+// A workload of durable sections, with one technique of writing lines
+// back; prints one line of JSON. Run by bench/durable.py.
 //
-//   durable_bench --path FILE [--workload NAME] [--technique NAME] [--domain auto|pmem|block] [--burst STORES] [--size N] [--rounds N]
-//                 [--profile yes]
+//   durable_bench --path FILE [--workload NAME] [--technique NAME] [--domain auto|pmem|block] [--burst STORES]
+//                 [--size N] [--rounds N] [--profile yes]
 //
-// FILE is made, and removed in the end. --technique: as spw_durable_open() takes it. --profile: all stores are watched, and `profiled_lines`
-// is the size that an offline choice would take. Without --size, what the workload has in the paper.
+// FILE is made, and removed in the end. --technique: as spw_durable_open() takes
+// it. --profile: all stores are watched, and `profiled_lines` is the size that an
+// offline choice would take. Without --size, what the workload has in the paper.
 #include <spillway/spillway.h>
 #include <unistd.h>
 

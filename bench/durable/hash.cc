@@ -1,14 +1,16 @@
-// The paper's hash: a chained hash table with a prime number of buckets that grows when it is 65 % full, filled with 4000 entries of which
-// 3000 are removed again.
+// The paper's hash: a chained hash table with a prime number of buckets that grows when it is 65 % full, filled with
+// 4000 entries of which 3000 are removed again.
 //
-// Stores of an insertion: four of the key, one of the value, three of the entry (hash, key, value), and in the section the table's count, the
-// entry's successor and its bucket. A removal: the link, the count, and the marks in front of the key and the entry that were freed. Growing moves
-// each entry by three stores: the old bucket, the entry's successor, the new bucket.
+// Stores of an insertion: four of the key, one of the value, three of the entry (hash, key,
+// value), and in the section the table's count, the entry's successor and its bucket. A removal:
+// the link, the count, and the marks in front of the key and the entry that were freed. Growing
+// moves each entry by three stores: the old bucket, the entry's successor, the new bucket.
 //
-// Inferred: stores are 11 an insertion, 4 a removal, 3 for each of the 7982 entries that the eight growths from 53 buckets to 12,289 move, 4 for each
-// growth; buckets are zeroed a line a store, as memset() does it, 3075 in all; five to begin with. These are 83,058, where the paper has
-// 83,061. Growing makes the difference between techniques: the new bucket is on any of so many lines that none but LA combines it.
-// A section is one insertion, with the growth that it may bring, or one removal: 7 K.
+// Inferred: stores are 11 an insertion, 4 a removal, 3 for each of the 7982 entries that the eight growths from 53
+// buckets to 12,289 move, 4 for each growth; buckets are zeroed a line a store, as memset() does it, 3075 in all; five
+// to begin with. These are 83,058, where the paper has 83,061. Growing makes the difference between techniques: the new
+// bucket is on any of so many lines that none but LA combines it. A section is one insertion, with the growth that it
+// may bring, or one removal: 7 K.
 // size: entries. rounds: tables.
 #include <cmath>
 #include <iterator>

@@ -1,13 +1,15 @@
 // The paper's linked-list: N elements, of which the second half is shuffled into the first, one behind each.
 //
-// An element is a node and a text, its number. Both are filled before anybody can reach them; the section links the node in, one store.
-// Five stores an element: the node's text, the text's digits, their end, the node's successor, and the predecessor's link (of the first
-// element: the list's). They are on three lines: text, node and predecessor, see arena.h. Together 30,000 lines for 49,999 stores, 0.60001.
+// An element is a node and a text, its number. Both are filled before
+// anybody can reach them; the section links the node in, one store.
+// Five stores an element: the node's text, the text's digits, their end, the node's successor, and the predecessor's
+// link (of the first element: the list's). They are on three lines: text, node and predecessor, see arena.h. Together
+// 30,000 lines for 49,999 stores, 0.60001.
 //
-// Inferred: the one store that is missing to 50,000 is the last element's successor. It goes behind what has none, and is left as it
-// was allocated, zero. The paper calls the program multi-threaded; its numbers are those of the one in the Atlas repository that
-// has one thread, with 10,000 elements one at a time. Sections here are by a mutex, as a program with threads has them.
-// size: N. rounds: lists.
+// Inferred: the one store that is missing to 50,000 is the last element's successor. It goes behind what has none, and
+// is left as it was allocated, zero. The paper calls the program multi-threaded; its numbers are those of the one in
+// the Atlas repository that has one thread, with 10,000 elements one at a time. Sections here are by a mutex, as a
+// program with threads has them. size: N. rounds: lists.
 #include <charconv>
 #include <cstdlib>
 #include <mutex>

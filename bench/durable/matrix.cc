@@ -1,8 +1,9 @@
-// A product of matrices by blocks: as in SPLASH's dense factorisations, a loop nest that goes over one block of the result many times.
+// A product of matrices by blocks: as in SPLASH's dense factorisations,
+// a loop nest that goes over one block of the result many times.
 //
-// A block is 16 by 16 doubles, 32 lines in a row. A section adds the product of two blocks to a third: 16 passes over its 32 lines, each line stored to
-// eight times in a row. That is one flush for 8 stores to a table of eight lines, and one for 128 to a cache of 32.
-// size: rows and columns, a multiple of 16. rounds: products.
+// A block is 16 by 16 doubles, 32 lines in a row. A section adds the product of two blocks to a third: 16 passes over
+// its 32 lines, each line stored to eight times in a row. That is one flush for 8 stores to a table of eight lines, and
+// one for 128 to a cache of 32. size: rows and columns, a multiple of 16. rounds: products.
 #include <cmath>
 #include <vector>
 

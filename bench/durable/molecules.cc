@@ -1,8 +1,10 @@
-// Forces between all pairs of a cell's molecules, added up where they are kept: the loop nest of SPLASH's water-nsquared.
+// Forces between all pairs of a cell's molecules, added up where they
+// are kept: the loop nest of SPLASH's water-nsquared.
 //
-// A molecule is a line: position, force, charge, velocity left to others. A section is one cell: 28 molecules, 378 pairs, six stores each to two
-// molecules, of which one stays while the other goes over the rest. A table of eight lines gives each of them up before it comes again; a
-// cache of 28 holds them all (the paper's SC chose 28 for water-nsquared).
+// A molecule is a line: position, force, charge, velocity left to others. A section is one
+// cell: 28 molecules, 378 pairs, six stores each to two molecules, of which one stays while
+// the other goes over the rest. A table of eight lines gives each of them up before it
+// comes again; a cache of 28 holds them all (the paper's SC chose 28 for water-nsquared).
 // size: cells. rounds: steps; molecules stand still, so that each step's forces are the same.
 #include <cmath>
 

@@ -1,10 +1,10 @@
 // The paper's persistent-array: one section, in which a loop stores to 400 integers in their order, 2500 times.
 //
-// The array is 25 lines, aligned, each stored to 16 times in a row. A table of eight lines has given up each line when its turn comes again, so
-// it flushes one for 16 stores, 0.0625; whoever holds 25 lines flushes each once, at the end.
+// The array is 25 lines, aligned, each stored to 16 times in a row. A table of eight lines has given up each line when
+// its turn comes again, so it flushes one for 16 stores, 0.0625; whoever holds 25 lines flushes each once, at the end.
 //
-// Inferred: the paper counts 1,000,001 stores. Here the last one says, in a line of its own, how many passes the array has seen; then
-// LA and SC flush 26 lines, 0.00003 of the stores (and the paper names 26 as the best size).
+// Inferred: the paper counts 1,000,001 stores. Here the last one says, in a line of its own, how many passes the array
+// has seen; then LA and SC flush 26 lines, 0.00003 of the stores (and the paper names 26 as the best size).
 // size: integers. rounds: times 2500 passes.
 #include "durable/workload.h"
 

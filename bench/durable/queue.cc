@@ -1,17 +1,20 @@
 // The paper's queue: Michael and Scott's with two locks, one for each end.
 //
-// An enqueue fills a node, of which nobody knows yet, outside of any section; the section is the tail lock's: the last node's link and the
-// queue's tail. A dequeue stores the head under the head lock. A thread's stores outside of sections are written back with its next section.
+// An enqueue fills a node, of which nobody knows yet, outside of any section; the section is the tail lock's: the last
+// node's link and the queue's tail. A dequeue stores the head under the head lock. A thread's stores outside of
+// sections are written back with its next section.
 //
-// Inferred: the paper's 400,006 stores are those of the thread that enqueues, four an item and six to begin with; a dequeue's one store is not
-// among them, with it there were 500,006. (Its programs' counters are each thread's own.) 0.625 of them is 2.5 lines an item, see arena.h. So
-// what is held against the paper is counted before dequeuing begins; the figures of all are given besides: 0.7, 3.5 lines for 5 stores. Its queue stores the
-// addresses of two mutexes as well, which mean nothing after a restart; ours are not in the region, so there are 400,004. The paper's 300 K sections
-// are those, and one for each look of the dequeuing thread at whether all is done, in which nothing is stored; those are no part of our count.
+// Inferred: the paper's 400,006 stores are those of the thread that enqueues, four an item and six to begin with; a
+// dequeue's one store is not among them, with it there were 500,006. (Its programs' counters are each thread's own.)
+// 0.625 of them is 2.5 lines an item, see arena.h. So what is held against the paper is counted before dequeuing
+// begins; the figures of all are given besides: 0.7, 3.5 lines for 5 stores. Its queue stores the addresses of two
+// mutexes as well, which mean nothing after a restart; ours are not in the region, so there are 400,004. The paper's
+// 300 K sections are those, and one for each look of the dequeuing thread at whether all is done, in which nothing is
+// stored; those are no part of our count.
 //
-// One thread enqueues everything, then another one dequeues it: a dequeue that found a node by its link alone, with no lock that the enqueue had
-// taken, would not depend on it. std::mutex needs no announcement in a program that is linked with the runtime.
-// size: items. rounds: times over.
+// One thread enqueues everything, then another one dequeues it: a dequeue that found a node by its link alone, with no
+// lock that the enqueue had taken, would not depend on it. std::mutex needs no announcement in a program that is linked
+// with the runtime. size: items. rounds: times over.
 #include <mutex>
 #include <thread>
 

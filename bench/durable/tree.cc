@@ -1,8 +1,9 @@
-// Insertions into a B+-tree, hundreds of stores a section, as of a database's transactions (the paper's mdb: 652 on average).
+// Insertions into a B+-tree, hundreds of stores a section, as of a
+// database's transactions (the paper's mdb: 652 on average).
 //
-// Keys are readings: a sensor's number and a time. A section inserts a dozen of one sensor, whose place is amid those of other sensors; so
-// the same leaf is changed a dozen times, each time by moving what stands behind the place up by one. A node is 16 lines: its header
-// and 62 keys, then as many values.
+// Keys are readings: a sensor's number and a time. A section inserts a dozen of one sensor, whose place is amid those
+// of other sensors; so the same leaf is changed a dozen times, each time by moving what stands behind the place up by
+// one. A node is 16 lines: its header and 62 keys, then as many values.
 // size: sections. rounds: trees.
 #include <array>
 #include <iterator>

@@ -1,10 +1,11 @@
 // A workload of durable_bench: a program that stores to a persistent region in failure-atomic sections.
 //
-// Every store is announced with spw_durable_will_store() and then made, by store() or store_bytes(); one announcement is one store of the
-// paper's counts. What a workload sets up before start() is neither timed nor counted.
+// Every store is announced with spw_durable_will_store() and then made, by store() or store_bytes(); one announcement
+// is one store of the paper's counts. What a workload sets up before start() is neither timed nor counted.
 //
-// Regions are made anew for each run, so memory of one is zero where nothing was ever stored. Workloads rely on that where they say so.
-// Errors end the program with a sentence. Threads: a workload starts its own; start(), stop() and counted() are called by its first one.
+// Regions are made anew for each run, so memory of one is zero where nothing was ever stored. Workloads rely on that
+// where they say so. Errors end the program with a sentence. Threads: a workload starts its own; start(), stop() and
+// counted() are called by its first one.
 #pragma once
 
 #include <spillway/durable.h>

@@ -1,4 +1,5 @@
-// Random reads of one block by one thread through spw_batch, with many in flight. Run by `spillway run`, which gives it its memory.
+// Random reads of one block by one thread through spw_batch, with
+// many in flight. Run by `spillway run`, which gives it its memory.
 //
 //   batch_bench FILE SECONDS IN_FLIGHT        prints JSON: reads a second
 //

@@ -1,11 +1,13 @@
-// Random reads of one block through the shared cache, beside the same number of threads that read the file past the page cache: the
-// experiment of SA-cache's Figure 3. In turns of a moment each, so that a disk that changes its mind does so for all.
+// Random reads of one block through the shared cache, beside the same number of
+// threads that read the file past the page cache: the experiment of SA-cache's Figure
+// 3. In turns of a moment each, so that a disk that changes its mind does so for all.
 //
 //   iops_bench FILE BLOCKS SECONDS_A_TURN TURNS THREADS... -- POLICY...
 //
-// The cache holds a kShare-th of the file, so next to nothing is a hit; what is counted is blocks read. Direct I/O is measured twice: each
-// thread reads into one buffer of its own, which stays in the processor's caches ("direct"), and into as much memory as the caches have
-// ("direct, spread"), which is what any cache has to do. Prints JSON: for each number of threads the rates of all turns, of both and of each policy.
+// The cache holds a kShare-th of the file, so next to nothing is a hit; what is counted is blocks read. Direct I/O is
+// measured twice: each thread reads into one buffer of its own, which stays in the processor's caches ("direct"), and
+// into as much memory as the caches have ("direct, spread"), which is what any cache has to do. Prints JSON: for each
+// number of threads the rates of all turns, of both and of each policy.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Miss ratios of all policies on synthetic traces and on traces in files, as JSON; and what the estimates of miss-ratio curves cost and
-// how far off they are.
+// Miss ratios of all policies on synthetic traces and on traces in files, as JSON; and what the estimates of miss-ratio
+// curves cost and how far off they are.
 //
 //   policy_bench [--accesses N] [--data N] [--shares POLICY] [TRACE...]
 //

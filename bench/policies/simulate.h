@@ -1,5 +1,5 @@
-// A cache without contents: which accesses of a trace miss under an eviction policy, as a partition would use it. A miss waits for nothing, so
-// candidates are asked for when they are needed; a use ends at once.
+// A cache without contents: which accesses of a trace miss under an eviction policy, as a partition would use it. A
+// miss waits for nothing, so candidates are asked for when they are needed; a use ends at once.
 //
 // Threads: none. Lifetime: the policy's frames are the cache's.
 #pragma once

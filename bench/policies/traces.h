@@ -14,7 +14,8 @@ struct Trace {
   std::vector<uint64_t> blocks;
 };
 
-// Independent accesses, the i-th most popular block with a probability like 1 / i^skew; popularity has nothing to do with place.
+// Independent accesses, the i-th most popular block with a probability
+// like 1 / i^skew; popularity has nothing to do with place.
 Trace zipf(uint64_t accesses, uint32_t data, double skew, uint64_t seed);
 // All places equally likely.
 Trace uniform(uint64_t accesses, uint32_t data, uint64_t seed);
@@ -24,7 +25,8 @@ Trace loop(uint64_t accesses, uint32_t data);
 Trace zipf_and_scans(uint64_t accesses, uint32_t data, uint64_t seed);
 // A small loop in a large one, beside Zipf: three bends in the curve.
 Trace mixed(uint64_t accesses, uint32_t data, uint64_t seed);
-// Lookups of a B+-tree by YCSB's user-profile workload (Zipf 0.99 over items, scrambled): an inner page and a leaf each.
+// Lookups of a B+-tree by YCSB's user-profile workload (Zipf 0.99
+// over items, scrambled): an inner page and a leaf each.
 Trace ycsb(uint64_t accesses, uint32_t data, uint64_t seed);
 // Zipf over blocks that change every tenth of the trace.
 Trace shifting(uint64_t accesses, uint32_t data, uint64_t seed);
@@ -34,8 +36,8 @@ Trace scan_and_scatter(uint64_t accesses, uint32_t data, uint64_t seed);
 // All of the above.
 std::vector<Trace> all_traces(uint64_t accesses, uint32_t data);
 
-// The same, with each access repeated between one and `repeats_max` times, in a row or nearly so: as a program's loads and stores
-// within a block come.
+// The same, with each access repeated between one and `repeats_max` times, in a row or nearly so: as a program's loads
+// and stores within a block come.
 Trace correlated(const Trace& trace, unsigned repeats_max, uint64_t seed);
 
 }  // namespace spw::bench

@@ -1,7 +1,7 @@
 // Red-black trees and doubly linked lists on libstdc++'s nodes (README.md).
 //
-// A tree's header is a node too: its parent is the root, its left and right the first and the last node, its colour red; the root's
-// parent is the header. Of an empty tree the root is null, and first and last are the header.
+// A tree's header is a node too: its parent is the root, its left and right the first and the last node, its colour
+// red; the root's parent is the header. Of an empty tree the root is null, and first and last are the header.
 // Balance: insertion and removal as in Cormen, Leiserson, Rivest and Stein, Introduction to Algorithms, chapter 13.
 // Threads: as the containers'. Nothing here allocates or throws.
 

@@ -23,9 +23,9 @@ struct Access {
 // Whether an access of `size_bytes` at an address of that alignment can touch two granules.
 bool may_cross_granule(uint64_t size_bytes, llvm::Align alignment);
 
-// Whether the alignments that the front end claims are those at run time. It takes them from the types of pointers, and programs
-// read and write through pointers that their type does not allow: this processor does it, and across a granule it would be
-// half of the bytes in another frame. So the translated engine believes in them only when told to.
+// Whether the alignments that the front end claims are those at run time. It takes them from the types of pointers, and
+// programs read and write through pointers that their type does not allow: this processor does it, and across a granule
+// it would be half of the bytes in another frame. So the translated engine believes in them only when told to.
 bool trusts_alignments();
 
 // Nothing when `instruction` is no load, store or atomic, or is one to another address space.

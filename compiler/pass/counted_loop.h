@@ -1,13 +1,13 @@
-// Innermost loops that end when a counter meets a bound: "counter += step; until (counter == bound)". What the optimiser makes
-// of countable loops, vector loops included. Such a loop can be cut into chunks without a change to its body: an outer loop
-// sets nearer bounds.
+// Innermost loops that end when a counter meets a bound: "counter += step; until (counter == bound)". What the
+// optimiser makes of countable loops, vector loops included. Such a loop can be cut into chunks without a change to its
+// body: an outer loop sets nearer bounds.
 //
 //     preheader ──> dispatch ──> header … latch ──(== end)──> done ──(== bound)──> exit
 //                      ▲                                        │
 //                      └────────────────────────────────────────┘
 //
-// Invariants: dispatch has one phi for each of the header's, in the same order, with the value that the header's is about to take.
-// The loop may have other exits; they are left alone.
+// Invariants: dispatch has one phi for each of the header's, in the same order, with the value that the header's is
+// about to take. The loop may have other exits; they are left alone.
 #pragma once
 
 #include <optional>
@@ -36,8 +36,8 @@ struct CountedLoop {
 
   uint64_t stride() const { return static_cast<uint64_t>(std::abs(step)); }
 
-  // How far the bound is, in units of the counter and as an i64, when the counter is `now` at the header. After the iteration
-  // at hand, distance / stride() more follow.
+  // How far the bound is, in units of the counter and as an i64, when the counter is `now` at the header. After the
+  // iteration at hand, distance / stride() more follow.
   llvm::Value* distance(llvm::IRBuilder<>& builder, llvm::Value* now) const;
 };
 
@@ -45,8 +45,8 @@ struct ChunkedLoop {
   llvm::BasicBlock* dispatch = nullptr;
   llvm::SmallVector<llvm::PHINode*, 8> phis;  // of dispatch, in the order of the header's
 
-  // Cuts `loop`. `chunk` says in dispatch how far the next chunk goes, at most `left`: distances as of CountedLoop::distance. It may
-  // split dispatch and returns with the builder at the end of what it wrote.
+  // Cuts `loop`. `chunk` says in dispatch how far the next chunk goes, at most `left`: distances as of
+  // CountedLoop::distance. It may split dispatch and returns with the builder at the end of what it wrote.
   using Chunk = llvm::function_ref<llvm::Value*(llvm::IRBuilder<>&, const ChunkedLoop&, llvm::Value* left)>;
   static ChunkedLoop cut(const CountedLoop& loop, Chunk chunk);
 };

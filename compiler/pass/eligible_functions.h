@@ -6,8 +6,8 @@
 
 namespace spw::pass {
 
-// All with a body, but for what its author excluded, naked functions, and ifunc resolvers, which the loader calls before
-// the runtime exists.
+// All with a body, but for what its author excluded, naked functions,
+// and ifunc resolvers, which the loader calls before the runtime exists.
 llvm::SmallVector<llvm::Function*, 0> eligible_functions(llvm::Module& module);
 
 }  // namespace spw::pass

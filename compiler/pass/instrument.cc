@@ -244,8 +244,9 @@ void instrument_for_translated(Module& module, FunctionAnalysisManager& analyses
   symbols.require_version();
 }
 
-// With link-time optimisation the engine is chosen where a module is compiled and the code is written where it is linked:
-// these flags of the module tell the one to the other. A module that is linked from several announces stores if one of them was to.
+// With link-time optimisation the engine is chosen where a module is compiled and the
+// code is written where it is linked: these flags of the module tell the one to the
+// other. A module that is linked from several announces stores if one of them was to.
 constexpr const char* kEngineFlag = "spillway.engine";
 constexpr const char* kDurableFlag = "spillway.durable";
 

@@ -1,9 +1,9 @@
 // The pass: instruments a module for one of the engines. The mapped one's part is hints/mapped_module.h.
 //
-// Order within a module, for the translated engine: external functions are redirected, what is unmanaged is found, then every function is rewritten:
-// byval arguments, loops, segments, memory intrinsics and masked accesses, and what is left one by one.
-// Stores to persistent memory are marked before all that and announced after it (durable/durable_module.h).
-// A module is instrumented once; the module flag "spillway" marks it.
+// Order within a module, for the translated engine: external functions are redirected, what is unmanaged is found, then
+// every function is rewritten: byval arguments, loops, segments, memory intrinsics and masked accesses, and what is
+// left one by one. Stores to persistent memory are marked before all that and announced after it
+// (durable/durable_module.h). A module is instrumented once; the module flag "spillway" marks it.
 #pragma once
 
 #include "llvm/IR/PassManager.h"

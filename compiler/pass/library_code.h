@@ -1,5 +1,5 @@
-// Links our versions of libstdc++'s functions on nodes (compiler/library) into a module that calls them, so that they are
-// instrumented with it.
+// Links our versions of libstdc++'s functions on nodes (compiler/library)
+// into a module that calls them, so that they are instrumented with it.
 #pragma once
 
 #include "llvm/IR/Module.h"

@@ -1,5 +1,5 @@
-// Where the versions of LLVM that the plugin is built for (16 to 22; tested are 16, 19 and 22) differ: one place for each
-// difference.
+// Where the versions of LLVM that the plugin is built for (16 to 22;
+// tested are 16, 19 and 22) differ: one place for each difference.
 #pragma once
 
 #include "llvm/ADT/SmallVector.h"
@@ -74,8 +74,8 @@ inline llvm::Value* ptr_add(llvm::IRBuilder<>& builder, llvm::Value* pointer, ll
   return builder.CreateGEP(builder.getInt8Ty(), pointer, offset, name);
 }
 
-// At the beginning of a block, or of a function's first block. Places were instructions before LLVM 19, and are iterators
-// since LLVM 22.
+// At the beginning of a block, or of a function's first block. Places
+// were instructions before LLVM 19, and are iterators since LLVM 22.
 inline llvm::PHINode* make_phi(llvm::BasicBlock& block, llvm::Type* type, unsigned values,
                                const llvm::Twine& name) {
   llvm::IRBuilder<> builder(&block, block.begin());
@@ -93,7 +93,8 @@ inline llvm::AllocaInst* make_alloca(llvm::Function& function, llvm::Type* type,
   return made;
 }
 
-// Of a masked load, store, gather or scatter whose pointer, or pointers, are that operand: the alignment, and which operand the mask is.
+// Of a masked load, store, gather or scatter whose pointer, or pointers,
+// are that operand: the alignment, and which operand the mask is.
 struct MaskedOperands {
   llvm::Align alignment;
   unsigned mask;

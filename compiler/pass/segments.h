@@ -8,8 +8,8 @@
 //
 // Only what executes together is translated together: a piece holds no call, so once it is entered every access in it
 // is made, and a range it covers belongs to one object.
-// Invariant: a piece makes fewer than SPW_STABLE_TRANSLATIONS translations, so the first one still holds at its end. A range
-// that spans two granules counts twice; so only as many groups of a piece may span as there is room for.
+// Invariant: a piece makes fewer than SPW_STABLE_TRANSLATIONS translations, so the first one still holds at its end. A
+// range that spans two granules counts twice; so only as many groups of a piece may span as there is room for.
 #pragma once
 
 #include "abi/abi.h"
@@ -87,8 +87,8 @@ class SegmentPlanner {
   llvm::SmallVector<Segment, 0> planned_;
 };
 
-// Rewrites the function for one segment. `pending` is what has yet to be translated one by one: it loses the accesses of
-// the groups. The copies of what it held in the slow piece are appended to `rare`.
+// Rewrites the function for one segment. `pending` is what has yet to be translated one by one: it loses the accesses
+// of the groups. The copies of what it held in the slow piece are appended to `rare`.
 void translate_segment(const Segment& segment, Windows& windows, llvm::SetVector<llvm::Instruction*>& pending,
                        llvm::SmallVectorImpl<llvm::Instruction*>& rare);
 

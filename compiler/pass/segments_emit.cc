@@ -45,8 +45,8 @@ class HeadWriter {
         slow_(slow),
         spans_left_(Segment::kTranslationsMax - std::min(segment.translations, Segment::kTranslationsMax)) {}
 
-  // Translates the group's range in `*block`, which has no terminator, and leaves the block to go on in there. Returns the
-  // raw address of the range.
+  // Translates the group's range in `*block`, which has no terminator, and
+  // leaves the block to go on in there. Returns the raw address of the range.
   Value* translate(const Group& group, BasicBlock** block) {
     const Access& first = group.accesses.front();
     const DebugLoc& place = first.instruction->getDebugLoc();

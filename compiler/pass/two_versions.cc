@@ -21,7 +21,8 @@ constexpr uint64_t kChunkIterations = 512;
 // A loop that surely ends sooner does not read it at all.
 constexpr unsigned kFewIterationsMax = 16;
 
-// A convergent call may be copied: those of OpenMP's runtime (barriers, reductions) are, for targets whose threads run in step.
+// A convergent call may be copied: those of OpenMP's runtime
+// (barriers, reductions) are, for targets whose threads run in step.
 bool can_be_there_twice(const Instruction& instruction) {
   if (isa<IndirectBrInst, CallBrInst>(instruction) || instruction.getType()->isTokenTy()) return false;
   const auto* call = dyn_cast<CallBase>(&instruction);

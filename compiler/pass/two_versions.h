@@ -1,18 +1,22 @@
-// Two versions of a function in one: the *plain* body as it was optimised, and the *instrumented* one beside it, with hints or
-// translations.
+// Two versions of a function in one: the *plain* body as it was optimised,
+// and the *instrumented* one beside it, with hints or translations.
 //
-// Static allocas stay in the entry block, which both share. The entry block reads the switch (abi/abi.h, "Versions") and enters one
-// of them; so do loops of the plain body, and go over to the same place of the instrumented one. A long loop that counts to a bound
-// does so once a chunk, which costs its body nothing; others at each iteration, but for innermost ones within another loop (a
-// search, a walk along a chain), where it would cost too much: they wait for the next iteration outside.
+// Static allocas stay in the entry block, which both share. The entry block reads the switch (abi/abi.h,
+// "Versions") and enters one of them; so do loops of the plain body, and go over to the same place of
+// the instrumented one. A long loop that counts to a bound does so once a chunk, which costs its body
+// nothing; others at each iteration, but for innermost ones within another loop (a search, a walk along
+// a chain), where it would cost too much: they wait for the next iteration outside.
 //
 // Use: prepare(), construct, connect(); and instrument `function` before connect() or after it.
-//   Hints, which need no value but an address, are written before: meanwhile the plain body is unreachable, so analyses see only
+//   Hints, which need no value but an address, are written before:
+//       meanwhile the plain body is unreachable, so analyses see only
 //   the other one. Who cuts an instrumented loop says so (loop_is_cut).
-//   Translations, whose values later code uses, are written after: enter_in_front() before connect() has crossings enter loops
+//   Translations, whose values later code uses, are written after:
+//       enter_in_front() before connect() has crossings enter loops
 //   as their preheaders do, so that these stay loops. Instrument no block for which is_plain() holds.
 //
-// Edges lead from plain to instrumented only. What the instrumented body uses then comes from two places; connect() inserts the phis.
+// Edges lead from plain to instrumented only. What the instrumented
+// body uses then comes from two places; connect() inserts the phis.
 #pragma once
 
 #include "llvm/ADT/MapVector.h"

@@ -1,4 +1,5 @@
-// Reads the switch that tells which version of a function is to run (abi/abi.h, "Versions"), and the weights of branches on it.
+// Reads the switch that tells which version of a function is to run
+// (abi/abi.h, "Versions"), and the weights of branches on it.
 #pragma once
 
 #include "llvm/IR/IRBuilder.h"
@@ -17,8 +18,8 @@ class VersionSwitch {
 
   // For a branch whose first successor is hardly ever taken.
   llvm::MDNode* unlikely() const { return unlikely_; }
-  // For one whose first successor must not look too cold: where blocks are 2^13 times colder than the function's entry, the
-  // register allocator no longer knows loops from what is colder still, and spills in them.
+  // For one whose first successor must not look too cold: where blocks are 2^13 times colder than the function's entry,
+  // the register allocator no longer knows loops from what is colder still, and spills in them.
   llvm::MDNode* rather_unlikely() const { return rather_unlikely_; }
 
  private:

@@ -4,17 +4,18 @@
 //   a store compares with store_start, which is start where the block may be stored to, and kClosed where not
 //
 // A window costs three instructions where a lookup costs fourteen and no load on the way to the address: the access
-// itself adds `raw` and the distance up. It holds an unmanaged address' granule as well, with raw = start. Any access may
-// go through any window; it pays where both mostly touch the same granule: the streams of a loop, and the other accesses
-// of the function to the same pointers.
+// itself adds `raw` and the distance up. It holds an unmanaged address' granule as well, with raw = start. Any access
+// may go through any window; it pays where both mostly touch the same granule: the streams of a loop, and the other
+// accesses of the function to the same pointers.
 //
-// Invariant: start is kClosed, or the granule at `start` is at `raw` now; store_start is kClosed, or equals start and the block
-// is marked dirty, as it stays while it is pinned. A translation that the direct SATC answers evicts nothing, so only calls
-// can end a translation's life: every call that may translate, ours in cold blocks or the program's, closes all windows
-// of the function first. The windows are variables of the entry block until finish() turns them into registers.
+// Invariant: start is kClosed, or the granule at `start` is at `raw` now; store_start is kClosed,
+// or equals start and the block is marked dirty, as it stays while it is pinned. A translation that
+// the direct SATC answers evicts nothing, so only calls can end a translation's life: every call
+// that may translate, ours in cold blocks or the program's, closes all windows of the function
+// first. The windows are variables of the entry block until finish() turns them into registers.
 //
-// A window has a *home*: the whole function, or the loop nest of it that all its uses lie in and that it enters closed. Outside
-// its home it needs no register, and no join of blocks a phi for it.
+// A window has a *home*: the whole function, or the loop nest of it that all its uses lie in and that it enters closed.
+// Outside its home it needs no register, and no join of blocks a phi for it.
 #pragma once
 
 #include <deque>
@@ -61,12 +62,13 @@ class Windows {
     return by_pointer_.lookup({pointer_of(address), home});
   }
 
-  // Translates the range as Translator::translate_range() does, through `window` unless that is nullptr, and returns its
-  // raw address.
+  // Translates the range as Translator::translate_range() does, through
+  // `window` unless that is nullptr, and returns its raw address.
   llvm::Value* translate(const Window* window, const Translator::Range& range, llvm::BasicBlock** block,
                          llvm::BasicBlock* crossing, const llvm::DebugLoc& place);
 
-  // Closes the windows at calls, but for those in blocks that use none, and promotes them. After all other changes to the function.
+  // Closes the windows at calls, but for those in blocks that use
+  // none, and promotes them. After all other changes to the function.
   void finish(llvm::function_ref<bool(const llvm::BasicBlock&)> is_plain);
 
  private:

@@ -1,18 +1,19 @@
 // A map from strings to strings in a persistent region: a place to start from when you write a structure of your own.
 //
 // What to do, in short:
-//   1. Open the region, and look for the structure's root by name; make it if it is not there. That is all a restart takes: the runtime has
-//      undone what a crash left unfinished before spw_durable_open() returns.
-//   2. Guard what changes the structure with a mutex. From lock to unlock is a section: it is there after a crash as a whole or not at all.
+//   1. Open the region, and look for the structure's root by name; make it if it is not there. That is all a restart
+//      takes: the runtime has undone what a crash left unfinished before spw_durable_open() returns.
+//   2. Guard what changes the structure with a mutex. From lock to unlock
+//       is a section: it is there after a crash as a whole or not at all.
 //      A std::mutex will do, in ordinary memory, if the program is linked with libspillway.so.
-//   3. Announce every store to the region, before it, by store() below. (Compiled by spillway-clang++ -fspillway-durable, the stores would be
-//      plain assignments.)
-//   4. Allocate and free in sections, by spw_durable_alloc() and spw_durable_free(): what was allocated in a section that a crash has undone
-//      is free again.
+//   3. Announce every store to the region, before it, by store() below. (Compiled by spillway-clang++
+//      -fspillway-durable, the stores would be plain assignments.)
+//   4. Allocate and free in sections, by spw_durable_alloc() and spw_durable_free(): what was allocated in a section
+//      that a crash has undone is free again.
 //   5. When something goes wrong in the middle of a section, spw_durable_undo() puts back what it has stored.
 //
-// The map is chained, with a power of two buckets, doubled when there are as many entries. An entry is never changed but for its link: put() of a key that
-// is there links a new entry in and frees the old one.
+// The map is chained, with a power of two buckets, doubled when there are as many entries. An entry is never changed
+// but for its link: put() of a key that is there links a new entry in and frees the old one.
 //
 // Threads: any; one mutex over all. Limits: keys and values of less than 4 GiB.
 #pragma once

@@ -3,8 +3,8 @@
 //   kv make --file FILE --pairs N
 //   kv run --file FILE [--ops N] [--threads T] [--seed S] [--advice none|random]
 //
-// Each value that is read is checked against what was written. Prints JSON; `checksum` counts what was found, and is the same
-// whoever compiled the program and however many threads it has.
+// Each value that is read is checked against what was written. Prints JSON; `checksum` counts what was found, and is
+// the same whoever compiled the program and however many threads it has.
 
 #include <omp.h>
 

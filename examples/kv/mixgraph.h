@@ -1,6 +1,6 @@
-// The mix of operations on a key-value store that Facebook found in production (Cao et al., "Characterizing, modeling, and
-// benchmarking RocksDB key-value workloads", FAST 2020), with its distribution of hot ranges of keys: 83 % reads, 14 % writes, 3 %
-// scans.
+// The mix of operations on a key-value store that Facebook found in production (Cao et
+// al., "Characterizing, modeling, and benchmarking RocksDB key-value workloads", FAST
+// 2020), with its distribution of hot ranges of keys: 83 % reads, 14 % writes, 3 % scans.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// A table of keys and values in one mapped file, read as RocksDB reads its plain tables: an index of prefixes leads to the first
-// of a few rows, which are walked in place, without a block cache or copies.
+// A table of keys and values in one mapped file, read as RocksDB reads its plain tables: an index of prefixes leads to
+// the first of a few rows, which are walked in place, without a block cache or copies.
 //
-// The file: Header, rows in the order of their keys, the index. A row: length of the value (2 bytes), key (kKeyBytes), value. A key
-// is its number in hexadecimal digits, padded; kRowsPerPrefix keys share all but the last digit.
+// The file: Header, rows in the order of their keys, the index. A row: length of the value (2 bytes), key (kKeyBytes),
+// value. A key is its number in hexadecimal digits, padded; kRowsPerPrefix keys share all but the last digit.
 #pragma once
 
 #include <fcntl.h>

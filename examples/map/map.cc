@@ -2,8 +2,8 @@
 //
 //   map [--container ordered|hashed] [--nodes N] [--finds N] [--threads T]
 //
-// Keys go in in ascending order, as from a sorted file; those that are found are random. Prints JSON: the seconds of each phase
-// (build, walk, find), and a checksum over what the walk and the finds saw.
+// Keys go in in ascending order, as from a sorted file; those that are found are random. Prints JSON: the seconds of
+// each phase (build, walk, find), and a checksum over what the walk and the finds saw.
 
 #include <omp.h>
 

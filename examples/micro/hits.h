@@ -1,5 +1,5 @@
-// Random reads of a mapped file, of which a chosen share goes to a part that fits in memory: 8 bytes at a time, or 4 KiB pages
-// read word by word. (TriCache, section 4.5: 8B Random and 4KB Random over memory hit rates.)
+// Random reads of a mapped file, of which a chosen share goes to a part that fits in memory: 8 bytes at a time, or 4
+// KiB pages read word by word. (TriCache, section 4.5: 8B Random and 4KB Random over memory hit rates.)
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ class PartitionTable {
   std::vector<Tuple> slots_;
 };
 
-// Keys of the build side are mix(1) .. mix(n), each once; three quarters of the probe side's are among them. The two sides
-// and their partitioned copies share the bytes.
+// Keys of the build side are mix(1) .. mix(n), each once; three quarters of the probe side's are among them. The two
+// sides and their partitioned copies share the bytes.
 inline Measured hash_join(const Settings& settings) {
   constexpr uint64_t kPartitionTuples = 1 << 14;  // its hash table fits a second-level cache
   const uint64_t count = settings.bytes / 4 / sizeof(Tuple);

@@ -1,4 +1,5 @@
-// Sorts a file of 64-bit numbers in place, a file larger than memory: a program written for LLNL's UMap, which knows nothing of Spillway.
+// Sorts a file of 64-bit numbers in place, a file larger than memory:
+// a program written for LLNL's UMap, which knows nothing of Spillway.
 //
 //     UMAP_BUFSIZE=65536 umsort make FILE MEBIBYTES     makes one
 //     UMAP_BUFSIZE=65536 umsort sort FILE

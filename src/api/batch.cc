@@ -1,5 +1,6 @@
-// Batches of requests: many blocks on their way for one thread. On a machine of several memory nodes, those of other nodes are asked for by
-// message (cache/nodes/node_exchange.h); the rest, and everything on other machines, is asked for ahead and then copied.
+// Batches of requests: many blocks on their way for one thread. On a machine of several
+// memory nodes, those of other nodes are asked for by message (cache/nodes/node_exchange.h);
+// the rest, and everything on other machines, is asked for ahead and then copied.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +19,8 @@
 using namespace spw;
 using namespace spw::api;
 
-// Submitted requests go from `pending` to `under_way`, when their blocks have been asked for, or are done at once. A `done` that submits only adds to
-// `pending`: whoever runs the batch comes to it, so nothing recurses.
+// Submitted requests go from `pending` to `under_way`, when their blocks have been asked for, or are done at once. A
+// `done` that submits only adds to `pending`: whoever runs the batch comes to it, so nothing recurses.
 // Invariant: busy() <= in_flight_max between calls. Threads: one at a time.
 struct spw_batch {
   explicit spw_batch(unsigned in_flight_limit) : in_flight_max(in_flight_limit) {}

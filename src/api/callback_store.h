@@ -1,7 +1,8 @@
 // A store whose bytes a program's own functions move (struct spw_store).
 //
-// Asynchronous requests go to a few threads of the store's own, so that a slow callback never holds a partition; a demand fill
-// calls in the thread that needs it. Short transfers are continued here; errors are retried as those of every store.
+// Asynchronous requests go to a few threads of the store's own, so that a slow
+// callback never holds a partition; a demand fill calls in the thread that needs it.
+// Short transfers are continued here; errors are retried as those of every store.
 // Threads, lifetime: as every store; the callbacks' context outlives it.
 #pragma once
 

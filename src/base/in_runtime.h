@@ -1,17 +1,21 @@
-// While one lives, its thread is in the runtime: what it allocates is the runtime's own (interposed allocation functions hand out
-// native memory), and handlers of the program's signals wait until it is out again (front/interpose/handlers.h).
+// While one lives, its thread is in the runtime: what it allocates is the runtime's
+// own (interposed allocation functions hand out native memory), and handlers of the
+// program's signals wait until it is out again (front/interpose/handlers.h).
 //
-// Whoever enters the runtime from the program's code, and every thread of the runtime, holds one: memory that the runtime
-// works with must never be memory that the runtime has to bring in, and whoever holds what only one can have (a partition's baton,
-// a lock, a client) must not run code of the program, which may want it.
+// Whoever enters the runtime from the program's code, and every thread of the runtime, holds one: memory that the
+// runtime works with must never be memory that the runtime has to bring in, and whoever holds what only one can have (a
+// partition's baton, a lock, a client) must not run code of the program, which may want it.
 //
-// Threads: each has its own depth and its own wish, which signal handlers of that thread change, too. A handler leaves the
-// depth as it found it, so it sees 0 exactly where the thread holds nothing; a wish that it leaves at a depth above 0 is seen by the
-// exit that ends it. The fences keep what the runtime does between the two changes of the depth, for a handler of the same thread.
+// Threads: each has its own depth and its own wish, which signal handlers of that thread change,
+// too. A handler leaves the depth as it found it, so it sees 0 exactly where the thread holds
+// nothing; a wish that it leaves at a depth above 0 is seen by the exit that ends it. The fences
+// keep what the runtime does between the two changes of the depth, for a handler of the same thread.
 //
-// The kernel reads the selector of a thread that has its system calls dispatched (front/interpose/dispatch.h) at each of them: those made inside of the
-// runtime it lets pass, those of the program's code it sends back. It is stored by every thread, dispatched or not: a store is less than a look.
-// Invariant: depth > 0  =>  selector == kPasses. (Not the other way round: a call that is run once more has it set until the next exit.)
+// The kernel reads the selector of a thread that has its system calls dispatched (front/interpose/dispatch.h) at each
+// of them: those made inside of the runtime it lets pass, those of the program's code it sends back. It is stored by
+// every thread, dispatched or not: a store is less than a look.
+// Invariant: depth > 0  =>  selector == kPasses. (Not the other way round: a call that is run once more has it set
+// until the next exit.)
 #pragma once
 
 #include <cstdint>
@@ -55,8 +59,8 @@ class InRuntime {
   InRuntime& operator=(const InRuntime&) = delete;
 
   static bool here() { return detail::in_runtime.depth.load_relaxed() != 0; }
-  // `call` is called once, by this thread, as soon as it is out: by the next exit to the depth 0. It may run code of the program.
-  // Async-signal-safe.
+  // `call` is called once, by this thread, as soon as it is out: by the next exit to the depth 0. It may run code of
+  // the program. Async-signal-safe.
   static void ask_at_exit(void (*call)()) { detail::in_runtime.at_exit.store_relaxed(call); }
 };
 

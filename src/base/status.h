@@ -20,8 +20,8 @@ class [[nodiscard]] Status {
       : state_(std::make_shared<State>(State{error, std::move(context), false})) {}
 
   static Status ok() { return {}; }
-  // For what this code found out by itself, not from a call that failed: `sentence` says everything, and the errno, which
-  // callers tell errors apart by, adds nothing to it.
+  // For what this code found out by itself, not from a call that failed: `sentence` says everything, and the errno,
+  // which callers tell errors apart by, adds nothing to it.
   static Status sentence(int error, std::string sentence) {
     Status status;
     status.state_ = std::make_shared<State>(State{error, std::move(sentence), true});

@@ -1,6 +1,7 @@
-// Pins that need not be waited for: what can be had at once is pinned, a miss is begun, and its reader ends it when it has been read.
-// The steps are those of a pin (shared_cache.h), but that in the fourth the read goes into a queue of the client's thread (fills.h).
-// Whoever calls them may be whom an owner waits for (a poller of page faults), so no owner is waited for: WaitsForNobody.
+// Pins that need not be waited for: what can be had at once is pinned, a miss is begun, and its reader ends it when it
+// has been read. The steps are those of a pin (shared_cache.h), but that in the fourth the read goes into a queue of
+// the client's thread (fills.h). Whoever calls them may be whom an owner waits for (a poller of page faults), so no
+// owner is waited for: WaitsForNobody.
 #include <string>
 #include <utility>
 
@@ -86,7 +87,8 @@ SharedCacheParts::Step SharedCacheParts::begin_parked(Client& client, BlockId bl
   return Step::kError;
 }
 
-// What is to come along with the block is asked for, and it with that: who needs it waits for it as for what is read ahead.
+// What is to come along with the block is asked for, and it with
+// that: who needs it waits for it as for what is read ahead.
 bool SharedCacheParts::begin_unit(Client& client, BlockId block, Access access, Pin* out) {
   const FillUnits::Unit unit = unit_to_bring(client, block, access);
   if (unit.count == 1) return false;
@@ -129,7 +131,8 @@ Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, 
   return Begun::kWouldWait;
 }
 
-// Into the frame that was taken for it. What is read ahead on its account is asked for once its own read is in the queue.
+// Into the frame that was taken for it. What is read ahead on its
+// account is asked for once its own read is in the queue.
 Begun SharedCacheParts::begin_fill(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
                                    Pin* out, Status* status) {
   const Resident resident{out->frame, block};
@@ -149,7 +152,8 @@ Begun SharedCacheParts::begin_fill(Client& client, Fills* fills, BlockId block, 
   return Begun::kPinned;
 }
 
-// Of a frame that was taken for it. Who has joined, and who comes, finds that it failed without an error, and asks anew.
+// Of a frame that was taken for it. Who has joined, and who comes,
+// finds that it failed without an error, and asks anew.
 void SharedCacheParts::give_up_fill(Client& client, Resident resident) {
   AtomicPinWord& pin_word = directory_.word(resident.frame);
   if (pin_word.end_filling(FrameState::kFailed, 0)) platform::futex_wake_all(pin_word.futex_half());

@@ -49,15 +49,18 @@ class BlockSource {
   virtual Backing locate_for_fill(BlockId block) = 0;
   // Where to write `block` to (differs for private file mappings). Reserves the space.
   virtual Backing locate_for_writeback(BlockId block) = 0;
-  // Where somebody chose what comes along with `block`, a unit of fills or by advice: how many blocks, a power of two. 0: nobody did.
+  // Where somebody chose what comes along with `block`, a unit of fills
+  // or by advice: how many blocks, a power of two. 0: nobody did.
   virtual uint64_t fill_unit_blocks(BlockId) { return 0; }
-  // Stores to the block come by calls, most of which overwrite blocks whole: once it is gone, the next one seldom has to read it.
+  // Stores to the block come by calls, most of which overwrite blocks
+  // whole: once it is gone, the next one seldom has to read it.
   virtual bool is_buffered_file(BlockId) { return false; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
   // Blocks of a group that nobody asked for are about to be there, dirty.
   virtual void dirtied(BlockId /*first*/, uint64_t /*count*/) {}
-  // Blocks of a group that were dirty have been written, or need not be, and are clean unless somebody has made them dirty since.
+  // Blocks of a group that were dirty have been written, or need not
+  // be, and are clean unless somebody has made them dirty since.
   virtual void cleaned(BlockId /*first*/, uint64_t /*count*/) {}
 };
 
@@ -102,7 +105,8 @@ class Observer {
   virtual ~Observer() = default;
   // A client asks for a pin, in its own thread.
   virtual void used(BlockId) {}
-  // A block was evicted; one gets a frame, to be read from its store; blocks are no longer what they were: freed, or new.
+  // A block was evicted; one gets a frame, to be read from its store;
+  // blocks are no longer what they were: freed, or new.
   virtual void left(BlockId) {}
   virtual void came(BlockId) {}
   virtual void ended(BlockId /*first*/, uint64_t /*count*/) {}
@@ -116,8 +120,8 @@ struct Options {
   unsigned partitions = 0;  // 0: chosen from the frame count and cores; a power of two
   Delegation delegation = Delegation::kCombining;
   unsigned servers = 1;  // dedicated only
-  unsigned nodes =
-      1;  // as many as the machine has: memory of partition p is to come from the (p % nodes)th of them; 1: from anywhere
+  // As many as the machine has: memory of partition p is to come from the (p % nodes)th of them. 1: from anywhere.
+  unsigned nodes = 1;
   std::string policy = "clock";
   // An eviction policy for so many frames, instead of `policy`; nullptr where it cannot be made.
   std::function<std::unique_ptr<Policy>(uint32_t frame_count)> make_policy;
@@ -132,10 +136,11 @@ struct Options {
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.
   uint32_t reserve_blocks_max = 1024;
   uint64_t reserve_bytes_max = 8 << 20;
-  // How long a pin waits for a frame when all are pinned, or dirty with nowhere to go, before it is an error. So long waits
-  // evict_to_limit(), too.
+  // How long a pin waits for a frame when all are pinned, or dirty with
+  // nowhere to go, before it is an error. So long waits evict_to_limit(), too.
   uint64_t frame_wait_ns_max = 30'000'000'000;
-  // Called by a client that found no frame, before it waits for one: who holds pins that he can do without gives them up.
+  // Called by a client that found no frame, before it waits for one:
+  // who holds pins that he can do without gives them up.
   void (*no_frame)() = nullptr;
   Observer* observer = nullptr;
 };
@@ -162,8 +167,8 @@ struct BlockRun {
 // offset. The runtime's handler reports and ends the program; tests' handlers record.
 using IoErrorHandler = void (*)(void* context, const Status& status);
 
-// Whether the first use of a block that was read ahead for a client comes back as a pin. Where it does not (a thread that
-// serves page faults), streams are told by the uses of one marked block in each window (partition/parking.cc).
+// Whether the first use of a block that was read ahead for a client comes back as a pin. Where it does not (a thread
+// that serves page faults), streams are told by the uses of one marked block in each window (partition/parking.cc).
 enum class Uses : uint8_t { kSeen, kUnseen };
 
 class SharedCache {
@@ -177,35 +182,36 @@ class SharedCache {
   virtual Result<Client*> open_client(Uses uses = Uses::kSeen) = 0;
   virtual void close_client(Client* client) = 0;
 
-  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read
-  // and, when all frames are pinned or dirty, until one is free. EIO after retries, ENOSPC when dirty blocks
-  // have nowhere to go. EFAULT when it belongs to no region, which is no error where blocks lie at their own addresses: the
-  // error handler is not told.
+  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks
+  // while it is read and, when all frames are pinned or dirty, until one is free. EIO after
+  // retries, ENOSPC when dirty blocks have nowhere to go. EFAULT when it belongs to no region,
+  // which is no error where blocks lie at their own addresses: the error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
-  // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once for all of them, and
-  // end_pins() of those that are done. None of them waits: for no read, no frame, and no owner, who may have faulted and wait for the
-  // caller. What would have to wait is kWouldWait, and what is read ahead on its account is left undone. Each Fills belongs to one thread
-  // at a time and lives as long as the cache. nullptr: there are none, and all is to be had by pin().
+  // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once
+  // for all of them, and end_pins() of those that are done. None of them waits: for no read, no frame, and no owner,
+  // who may have faulted and wait for the caller. What would have to wait is kWouldWait, and what is read ahead on its
+  // account is left undone. Each Fills belongs to one thread at a time and lives as long as the cache. nullptr: there
+  // are none, and all is to be had by pin().
   virtual Fills* open_fills() { return nullptr; }
   virtual Begun begin_pin(Client&, Fills&, BlockId, Access, uint64_t /*tag*/, Pin*, Status*) {
     return Begun::kWouldWait;
   }
-  // The same in one step, for a miss that is the only one: it waits for the read of the block, if that is all it needs, and for nothing else.
-  // Never kStarted.
+  // The same in one step, for a miss that is the only one: it waits for the read of the block, if that is all it needs,
+  // and for nothing else. Never kStarted.
   virtual Begun try_pin(Client&, BlockId, Access, Pin*, Status*) { return Begun::kWouldWait; }
   // So many more may be in flight.
   virtual size_t room_for_fills(const Fills&) const { return 0; }
   virtual void start_fills(Fills&) {}
   virtual size_t end_pins(Client&, Fills&, std::span<EndedPin>) { return 0; }
-  // How to sleep until there is something for end_pins(): until one of the descriptors that are added to `fds` is readable, or the
-  // time that it returns has passed.
+  // How to sleep until there is something for end_pins(): until one of the descriptors that are added to `fds` is
+  // readable, or the time that it returns has passed.
   virtual uint64_t sleep_of_fills(Fills&, std::vector<int>* /*fds*/) { return UINT64_MAX; }
   // As pin(), for a caller that takes errors himself: the error handler is not told.
   virtual Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
     return pin(client, block, access, out);
   }
-  // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is next,
-  // and pin_is_near(block) was some time ago; unpin(frame) is near.
+  // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is
+  // next, and pin_is_near(block) was some time ago; unpin(frame) is near.
   virtual void pin_is_near(BlockId) const {}
   virtual void pin_is_next(BlockId) const {}
   virtual void unpin_is_near(FrameId) const {}
@@ -213,9 +219,11 @@ class SharedCache {
   virtual bool is_resident(BlockId) const { return false; }
   // A pin of a block that is there or on its way; false: it is not, or could not be read, of which nobody is told.
   virtual bool pin_present(Client&, BlockId, Access, Pin*) { return false; }
-  // While frames are plentiful, `block` and the never-written blocks around it in its group become resident zeros, dirty.
+  // While frames are plentiful, `block` and the never-written blocks
+  // around it in its group become resident zeros, dirty.
   virtual void bring_in_zeros(Client&, BlockId) {}
-  // Marks those of the blocks dirty that are there and clean, as a pin for kWrite would, but that they do not count as used.
+  // Marks those of the blocks dirty that are there and clean, as a
+  // pin for kWrite would, but that they do not count as used.
   virtual void dirty_resident(BlockId /*first*/, uint64_t /*count*/) {}
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
@@ -224,26 +232,26 @@ class SharedCache {
   virtual void prefetch(Client& client, BlockId first, uint64_t count) = 0;
   // Nor for an owner: of what that would take, nothing is done.
   virtual void prefetch_at_once(Client&, BlockId /*first*/, uint64_t /*count*/) {}
-  // Where blocks lie at their own addresses: these have been written there without the cache, in which they are resident and
-  // dirty from now on. None of them is cached.
+  // Where blocks lie at their own addresses: these have been written there without the cache, in which they are
+  // resident and dirty from now on. None of them is cached.
   virtual void adopt(Client& client, BlockId first, uint64_t count) = 0;
-  // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses
-  // the range; a frame that somebody still pins (a SATC; a fault that is being served) is zeroed and stays, as dirty as it
-  // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands for
-  // next has to begin with zeros: never a file (heap/range_allocator.h).
+  // Drops what is cached of [first, first + count) without a write. The caller guarantees that no thread uses the
+  // range; a frame that somebody still pins (a SATC; a fault that is being served) is zeroed and stays, as dirty as it
+  // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands
+  // for next has to begin with zeros: never a file (heap/range_allocator.h).
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
-  // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least kFramesMin of them
-  // and one partition's share each.
+  // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least kFramesMin of
+  // them and one partition's share each.
   virtual void set_frame_limit(uint32_t frames) = 0;
   virtual uint32_t frame_limit() const = 0;
-  // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit are
-  // free until `high_percent` are. Stops, without an error, where nothing can be evicted now: what is dirty has its writes
-  // started, and goes with a later call. False: no partition had too little room, or where one had
-  // nothing can be evicted for now and nothing is being written.
+  // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit
+  // are free until `high_percent` are. Stops, without an error, where nothing can be evicted now: what is dirty has its
+  // writes started, and goes with a later call. False: no partition had too little room, or where one had nothing can
+  // be evicted for now and nothing is being written.
   virtual bool make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;
-  // make_room(client, 0, 0), and waits until those writes are done and what is above the limit has gone. ETIMEDOUT when that
-  // takes longer than frame_wait_ns_max (frames stay pinned, or the store is full, fails or is slow): the limit holds for
-  // whoever needs a frame all the same, and the rest goes with later calls.
+  // make_room(client, 0, 0), and waits until those writes are done and what is above the limit has gone. ETIMEDOUT when
+  // that takes longer than frame_wait_ns_max (frames stay pinned, or the store is full, fails or is slow): the limit
+  // holds for whoever needs a frame all the same, and the rest goes with later calls.
   virtual Status evict_to_limit(Client& client) = 0;
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty); they stay cached.
   virtual Status flush(Client& client, BlockId first, uint64_t count) = 0;
@@ -252,7 +260,8 @@ class SharedCache {
   virtual Status end_flush(Client&, Flushing*) { return {}; }
   // end_flush(), if it need not wait. False: some of it is not over; what is has left `flushing`, its error in *status.
   virtual bool try_end_flush(Client&, Flushing* /*flushing*/, Status* /*status*/) { return true; }
-  // Whether the block is there and has not been written since somebody made it dirty: as of now, for whoever is told that it was cleaned.
+  // Whether the block is there and has not been written since somebody
+  // made it dirty: as of now, for whoever is told that it was cleaned.
   virtual bool is_dirty(BlockId) const { return false; }
   // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;

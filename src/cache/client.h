@@ -1,7 +1,7 @@
 // A thread's door to the cache: its request to owners, and its streams.
 //
-// Threads: one at a time. Lifetime: from open_client to close_client; the memory stays until the cache's end, since an owner
-// may still wake through it.
+// Threads: one at a time. Lifetime: from open_client to close_client; the memory stays until the cache's end, since an
+// owner may still wake through it.
 #pragma once
 
 #include <memory>

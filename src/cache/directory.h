@@ -1,7 +1,9 @@
-// Which frame holds a block, and each frame's pin word: what clients read without a lock, whichever way partitions are organised.
+// Which frame holds a block, and each frame's pin word: what clients
+// read without a lock, whichever way partitions are organised.
 //
-// Threads: any. Ordering: as of the two tables behind it (block_table/block_table.h, page_sets/page_set_table.h): a lookup may miss
-// what is there, and never gives what is not, since every pin is a compare-and-swap on a word that names its block.
+// Threads: any. Ordering: as of the two tables behind it (block_table/block_table.h,
+// page_sets/page_set_table.h): a lookup may miss what is there, and never gives what
+// is not, since every pin is a compare-and-swap on a word that names its block.
 #pragma once
 
 #include <optional>

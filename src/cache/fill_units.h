@@ -1,18 +1,18 @@
-// How much a miss brings along: units of 2^level neighbouring blocks, chosen for each part of the space by what its misses show
-// (--block auto). Blocks stay the unit of everything else; with a fixed block size nothing here is asked.
+// How much a miss brings along: units of 2^level neighbouring blocks, chosen for each part of the space by what its
+// misses show (--block auto). Blocks stay the unit of everything else; with a fixed block size nothing here is asked.
 //
-// What is measured: the *sibling* of a unit is the other half of the aligned pair it belongs to. A unit came in alone; q is the
-// chance that its sibling is missed soon after, while the first may still be there.
-// What follows: bringing the sibling along costs its transfer, v bytes, and saves a request and a transfer, c + v, where it is needed
-// (c: what a request costs beside its transfer, in bytes of transfer). Where it is not needed, it takes the memory of something that
-// is missed in its turn with a chance r. So units are doubled where
+// What is measured: the *sibling* of a unit is the other half of the aligned pair it belongs to. A unit came in alone;
+// q is the chance that its sibling is missed soon after, while the first may still be there.
+// What follows: bringing the sibling along costs its transfer, v bytes, and saves a request and a transfer, c + v,
+// where it is needed (c: what a request costs beside its transfer, in bytes of transfer). Where it is not needed, it
+// takes the memory of something that is missed in its turn with a chance r. So units are doubled where
 //     q (c + v) > v + (1 - q) r (c + v),   that is   q > (v + r (c + v)) / ((1 + r) (c + v)) = needed(v)
-// and halved where q of the halves is below that: one miss in kExploreEvery brings half a unit, to see. 4 KiB: 0.36, 64 KiB: 0.84.
-// Whether blocks are *used* is not asked, so it works where uses cannot be seen (unmodified programs).
+// and halved where q of the halves is below that: one miss in kExploreEvery brings half a unit, to see. 4 KiB: 0.36, 64
+// KiB: 0.84. Whether blocks are *used* is not asked, so it works where uses cannot be seen (unmodified programs).
 //
-// "Soon" is before an eighth as many blocks as there are frames have been brought in, so that most likely the first is still there, and two
-// misses at random places are soon after each other with a chance below an eighth of the memory's share of the data. Recent misses are in a
-// direct-mapped table. An entry:
+// "Soon" is before an eighth as many blocks as there are frames have been brought in, so that most likely the first is
+// still there, and two misses at random places are soon after each other with a chance below an eighth of the memory's
+// share of the data. Recent misses are in a direct-mapped table. An entry:
 //
 //      63                                 38 37                            4 3        0
 //     +--------------------------------------+------------------------------+----------+
@@ -21,7 +21,8 @@
 //
 // Areas of kAreaBytes each have a level and counts of their own; areas that are kAreas apart share them.
 // Threads: any, without a lock. All of it is hints: an update that is lost costs a sample.
-// Limits: a unit is at most kUnitBytesMax, a group of blocks, and the share of a partition's frames that may be read ahead.
+// Limits: a unit is at most kUnitBytesMax, a group of blocks, and the
+// share of a partition's frames that may be read ahead.
 #pragma once
 
 #include <cstdint>

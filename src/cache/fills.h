@@ -1,15 +1,17 @@
-// Fills that one thread has in flight: blocks that misses asked for, read in queues of the thread's own, one for each store. So the
-// reads of many misses go to the kernel by one call, and whoever began them ends them: no owner has to look for them.
+// Fills that one thread has in flight: blocks that misses asked for, read in queues of
+// the thread's own, one for each store. So the reads of many misses go to the kernel
+// by one call, and whoever began them ends them: no owner has to look for them.
 //
-// Life of a fill: take -> begin (its frame is `filling`, with the thread's reference) -> kick -> reap -> put_back. The thread is F of
-// block_table/pin_word.h for each of them.
+// Life of a fill: take -> begin (its frame is `filling`, with the thread's reference) -> kick -> reap -> put_back. The
+// thread is F of block_table/pin_word.h for each of them.
 //
 // Invariants: fills taken <= most(), and room() = most() - fills taken
 //             a queue has a fill in flight => a block of its store is `filling`, so the store is not closed meanwhile
 // Threads: one, but for close_store(), which any may call.
-// Lifetime: its cache's. Queues are opened at the first fills from a store and closed by close_store() or with the cache.
-// Limits: kFillsMax fills; of kStagingBytesMax together, and a share of the frames, but for kFillsMin. Their memory comes from outside of
-//   the frames: it is counted in what the cache tells as metadata.
+// Lifetime: its cache's. Queues are opened at the first fills from a
+// store and closed by close_store() or with the cache.
+// Limits: kFillsMax fills; of kStagingBytesMax together, and a share of the frames, but for kFillsMin. Their memory
+//   comes from outside of the frames: it is counted in what the cache tells as metadata.
 #pragma once
 
 #include <array>
@@ -52,8 +54,8 @@ class Fills {
   size_t room() const { return idle_.size(); }
   size_t in_flight() const { return most_ - idle_.size(); }
 
-  // Whether a read of the store is likely to begin, asked before a frame is taken for it. No: who may wait reads it. Only compares the
-  // address, since the store may be closed meanwhile.
+  // Whether a read of the store is likely to begin, asked before a frame is taken for it. No: who may wait reads it.
+  // Only compares the address, since the store may be closed meanwhile.
   bool may_begin(const store::Store* store);
   // There is room, and the block is `filling`. False: nothing was begun (there is no queue yet, or no staging).
   bool begin(Resident resident, const Backing& backing, Access access, uint64_t asked_ns, uint64_t tag);
@@ -61,7 +63,8 @@ class Fills {
   // Those that are done, without waiting; each is given back with put_back().
   size_t reap(std::span<Fill*> out);
   void put_back(Fill* fill) { idle_.push_back(fill); }
-  // How to sleep until some are done: appends to `fds`, of which there are no more than most(), and returns for how long at most.
+  // How to sleep until some are done: appends to `fds`, of which
+  // there are no more than most(), and returns for how long at most.
   uint64_t sleep(std::vector<int>* fds);
 
   void close_store(store::Store& store);

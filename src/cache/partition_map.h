@@ -1,9 +1,9 @@
 // Which partition owns a block: a pure function of the block number, shared by the cache and the SATCs above
 // it.
 //
-// Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in
-// one request by one owner. Each aligned run of as many groups as there are partitions has one group for each, in an order
-// that a hash of the run turns: a contiguous range is spread evenly, and so is a stride of any number of groups.
+// Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in one request
+// by one owner. Each aligned run of as many groups as there are partitions has one group for each, in an order that a
+// hash of the run turns: a contiguous range is spread evenly, and so is a stride of any number of groups.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ inline constexpr uint64_t kGroupBlocks = uint64_t{1} << kGroupShift;
 
 // Blocks that one request reads or writes at most: neighbours within a group.
 inline constexpr uint64_t kRunBytesMax = uint64_t{1} << 20;
-// Of the contents of one partition's parked blocks (partition/parking.cc), beside their frames: larger blocks are not parked.
+// Of the contents of one partition's parked blocks (partition/parking.cc),
+// beside their frames: larger blocks are not parked.
 inline constexpr uint64_t kParkedBytesMax = uint64_t{64} << 10;
 constexpr uint32_t run_blocks_max(unsigned block_shift) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(kRunBytesMax >> block_shift, 1, kGroupBlocks));

@@ -12,13 +12,15 @@
 namespace spw::cache {
 
 namespace {
-// A range longer than this share of the frames is found by going over all frames, which costs less a frame than a lookup.
+// A range longer than this share of the frames is found by going over
+// all frames, which costs less a frame than a lookup.
 constexpr uint64_t kScanShare = 8;
 // Windows of fewer blocks are read ahead without a marker: the miss behind them comes soon enough.
 constexpr uint32_t kMarkedWindowMin = 8;
 // Never-written groups that come along with one that is touched, at most: 2 MiB of the smallest blocks.
 constexpr uint64_t kZeroGroupsAheadMax = 8;
-// Where blocks are at their own address, those who serve a fault pin its block for a moment; a discard waits for them so long.
+// Where blocks are at their own address, those who serve a fault pin
+// its block for a moment; a discard waits for them so long.
 constexpr uint64_t kDiscardPatienceNs = 20'000'000;
 // A partition's limit of frames is never lower.
 constexpr uint32_t kPartitionLimitMin = 16;
@@ -159,8 +161,8 @@ void SharedCacheParts::close_store(Client& client, store::Store& store) {
 
 // ---- Sync ----
 
-// Which stores a sync of the range has to reach: those of its ends, which is all of them for a range within one region, and
-// for a range that begins or ends outside of any region every store that was written to.
+// Which stores a sync of the range has to reach: those of its ends, which is all of them for a range within one region,
+// and for a range that begins or ends outside of any region every store that was written to.
 std::vector<store::Store*> SharedCacheParts::stores_of(BlockId first, uint64_t count) {
   std::vector<store::Store*> stores;
   for (BlockId end : {first, first + (count - 1)}) {
@@ -256,7 +258,8 @@ bool SharedCacheParts::hold_clean(BlockId block, FrameId* frame) {
   return false;
 }
 
-// Neighbours are told of together: where blocks lie at their own addresses that is a system call. Few are held at a time.
+// Neighbours are told of together: where blocks lie at their own
+// addresses that is a system call. Few are held at a time.
 void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
   Resident run[kGroupBlocks];
   const size_t held_max = std::clamp<size_t>(frames_per_partition() / kAheadShare, 1, kGroupBlocks);
@@ -306,7 +309,8 @@ FillUnits::Unit SharedCacheParts::unit_of(Client& client, BlockId block) {
   return unit;
 }
 
-// As much of it on both sides of the block as one request can bring: what is not there, and lies side by side on the store.
+// As much of it on both sides of the block as one request can bring:
+// what is not there, and lies side by side on the store.
 FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing) {
   const auto joins = [&](uint64_t other) {
     const uint64_t distance = (other - block.value) << commons_.options.block_shift;  // modulo 2^64
@@ -322,7 +326,8 @@ FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId bloc
 }
 
 // A missing block with what is to come along with it; by itself where nothing is.
-// Nor is there for a fault at a store where blocks lie at their own addresses: who waits there would go on before it may, and fault again.
+// Nor is there for a fault at a store where blocks lie at their own
+// addresses: who waits there would go on before it may, and fault again.
 FillUnits::Unit SharedCacheParts::unit_to_bring(Client& client, BlockId block, Access access) {
   const FillUnits::Unit alone{block, 1};
   const Backing backing = blocks_.locate_for_fill(block);
@@ -367,8 +372,8 @@ SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block
   return step;
 }
 
-// Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, enough is
-// read ahead, or the client waits for nobody) is left to the stream to ask for again.
+// Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, enough
+// is read ahead, or the client waits for nobody) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (plan.count == 0) return;
   const bool is_marked = client.uses == Uses::kUnseen && plan.count >= kMarkedWindowMin;
@@ -379,7 +384,8 @@ void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
   if (done < plan.count) client.streams.fell_short(plan, done);
 }
 
-// Group by group, each in ascending order. How many blocks of the plan could be asked for; of a descending one, all or none.
+// Group by group, each in ascending order. How many blocks of the
+// plan could be asked for; of a descending one, all or none.
 uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
   const bool descends = plan.stride < 0;
   const uint32_t wanted = plan.count;

@@ -1,11 +1,12 @@
-// Keeps frames free ahead of need, so that those who miss seldom evict: when fewer than the low watermark are free, evicts
-// until the high watermark is reached. What is in use above a limit that was lowered goes in any case: whoever lowered it may not have waited
-// for what has to be written first.
+// Keeps frames free ahead of need, so that those who miss seldom evict: when fewer than the low watermark are free,
+// evicts until the high watermark is reached. What is in use above a limit that was lowered goes in any case: whoever
+// lowered it may not have waited for what has to be written first.
 //
-// The threads act as clients of the cache: the partitions' owners choose the victims, write dirty ones behind and release
-// clean ones in batches. (UMap, section 3: evict managers and evictors; victims are taken in batches that need no waiting.)
-// Threads: start() and stop() by one. Limits: watermarks are percents of the frames; one look every kLookNs, and soon after
-// one that found something to do: what it began to write may go then, and who takes frames that fast needs more.
+// The threads act as clients of the cache: the partitions' owners choose the victims,
+// write dirty ones behind and release clean ones in batches. (UMap, section 3: evict
+// managers and evictors; victims are taken in batches that need no waiting.)
+// Threads: start() and stop() by one. Limits: watermarks are percents of the frames; one look every kLookNs, and soon
+// after one that found something to do: what it began to write may go then, and who takes frames that fast needs more.
 #pragma once
 
 #include <condition_variable>

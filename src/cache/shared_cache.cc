@@ -55,7 +55,8 @@ Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(Partiti
   return std::unique_ptr<Organisation>(new RankedFrames(commons_, partition, std::move(policy)));
 }
 
-// Best effort: memory of another node is slower, and right. Blocks at their own addresses come from where they are first touched.
+// Best effort: memory of another node is slower, and right. Blocks at
+// their own addresses come from where they are first touched.
 void SharedCacheParts::place_on_nodes() {
   const Options& options = commons_.options;
   if (options.nodes < 2 || commons_.has_blocks_in_place()) return;
@@ -220,7 +221,8 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
   }
 }
 
-// kAgain: not without the owner, who also serves never-written blocks in groups where that is worth it, and those who wait.
+// kAgain: not without the owner, who also serves never-written blocks
+// in groups where that is worth it, and those who wait.
 SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId block, Access access, Pin* out,
                                                      Status* status) {
   if (commons_.placement.is_in_place(block) && !blocks_.locate_for_fill(block).has_contents)
@@ -433,7 +435,8 @@ SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resid
     platform::futex_wake_all(pin_word.futex_half());
   if (!status) {
     leave_failed(client, frame, partition_of(block));
-    // At its own address a block may be freed between a fault on it and this: the access is refused then, by whoever serves it.
+    // At its own address a block may be freed between a fault on it
+    // and this: the access is refused then, by whoever serves it.
     if (store != nullptr || !commons_.placement.is_in_place(block)) tell(client, status);
     return Step::kError;
   }

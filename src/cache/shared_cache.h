@@ -1,14 +1,15 @@
-// The shared cache behind cache.h: what clients do by themselves (shared_cache.cc: pins; range_flow.cc: ranges), and the
-// parts it puts together.
+// The shared cache behind cache.h: what clients do by themselves
+// (shared_cache.cc: pins; range_flow.cc: ranges), and the parts it puts together.
 //
 // A pin, in steps:
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
 //   2. join_present: the block is there but was read ahead and never used, or is being filled: the same CAS, by hand.
-//      With page sets, the client then takes a frame by itself, where it is plain that it can (take_in_set), and goes on at 4.
-//      Before either, once, a miss may bring neighbours along: all of them, the block too, are read ahead by one request, which it
-//      waits for (range_flow.cc: fill_unit).
+//      With page sets, the client then takes a frame by itself, where it is plain that it can (take_in_set), and goes
+//      on at 4. Before either, once, a miss may bring neighbours along: all of them, the block too, are read ahead by
+//      one request, which it waits for (range_flow.cc: fill_unit).
 //   3. Otherwise the partition's owner is asked (delegation/). It finds the block after all, or takes a frame for it.
-//   4. With a frame in hand the client fills it itself: zeros, or one read by Store::transfer (dedicated: the owner does).
+//   4. With a frame in hand the client fills it itself: zeros, or one
+//       read by Store::transfer (dedicated: the owner does).
 //   5. It ends the fill in the pin word, which lets everybody else in, and wakes who sleeps there.
 #pragma once
 

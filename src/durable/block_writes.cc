@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kBlockBytes = uint64_t{1} << kBlockShift;
 
-// Word by word, while other threads store to the block: a copy may hold any part of what they store, all of which is in their logs.
-// Where that is looked for as a race, the loop is not looked at.
+// Word by word, while other threads store to the block: a copy may hold any part of what they store, all of which is in
+// their logs. Where that is looked for as a race, the loop is not looked at.
 __attribute__((no_sanitize("thread"))) void copy_block(std::byte* to, const std::byte* from) {
   for (size_t at = 0; at < kBlockBytes; at += sizeof(uint64_t)) {
     const uint64_t word = *reinterpret_cast<const volatile uint64_t*>(from + at);
@@ -45,7 +45,8 @@ class BlockWriter final : public Persistence::Writer {
 class BlockWrites final : public Persistence {
  public:
   BlockWrites(const platform::File& file, const std::byte* base) : file_(file), base_(base) {
-    // Not every filesystem has direct transfers; those that lack them go through the page cache and are synced all the same.
+    // Not every filesystem has direct transfers; those that lack them
+    // go through the page cache and are synced all the same.
     if (auto direct = platform::reopen_file(file.fd(), platform::Direct::kIfPossible))
       direct_ = std::move(*direct);
   }
@@ -76,7 +77,8 @@ class BlockWrites final : public Persistence {
   const std::byte* const base_;
   platform::OpenedFile direct_;
   Logs* logs_ = nullptr;
-  // Held from a block's copy to its write: an older copy must not be written after a newer one. A slot's log has a mutex of its own.
+  // Held from a block's copy to its write: an older copy must not be
+  // written after a newer one. A slot's log has a mutex of its own.
   std::mutex data_mutex_;
   // The kernel tells only one of those who sync by way of the page cache that a write of anybody's has failed.
   std::mutex sync_mutex_;

@@ -1,6 +1,7 @@
 // What a persistent region holds, and whether it hangs together. Changes nothing.
 //
-// Threads: one; nobody else has the region. Cost: reads the logs, the table of chunks and the bytes of each object's state.
+// Threads: one; nobody else has the region. Cost: reads the logs, the
+// table of chunks and the bytes of each object's state.
 #pragma once
 
 #include <string>
@@ -19,9 +20,11 @@ struct CheckReport {
   std::vector<std::string> problems;  // empty: none was found
 };
 
-// Of a region that needs no recovery, or before one: then objects and roots are those of sections that will be undone, too.
+// Of a region that needs no recovery, or before one: then objects and
+// roots are those of sections that will be undone, too.
 CheckReport check_region(const RegionView& region, bool stores_leak);
-// Opens the file read-only, maps a copy of it that nobody else sees, and checks that. EWOULDBLOCK: it is in use; EILSEQ: it is no region.
+// Opens the file read-only, maps a copy of it that nobody else sees,
+// and checks that. EWOULDBLOCK: it is in use; EILSEQ: it is no region.
 Result<CheckReport> check_file(const std::string& path);
 
 }  // namespace spw::durable

@@ -7,16 +7,17 @@
 //     chunks_offset     ChunkWord[capacity / kChunkBytes]
 //     heap_offset       chunks of kChunkBytes: objects, and further log segments
 //
-// Every word that is changed outside of a section changes by one store of 8 bytes, which a crash leaves as it was or as it
-// should be.
+// Every word that is changed outside of a section changes by one store
+// of 8 bytes, which a crash leaves as it was or as it should be.
 //
 // A slot's log is a chain of records, from the start of its first segment on:
 //
 //     checksum 8 | section 8 | stamp 8 | address 8 | bytes 4 | kind 4 | payload, padded to 8
 //
-// The checksum covers all of it, the region's identity and epoch and the slot's number, so that what an earlier use left behind is no
-// record. Records of a section that the slot's word names, or an earlier one, are history. (Atlas: Chakrabarti, Boehm, Bhandari,
-// OOPSLA 2014; its undo log, with the tail found by checksums instead of a pointer, so that a record costs one fence.)
+// The checksum covers all of it, the region's identity and epoch and the slot's number, so that what an earlier use
+// left behind is no record. Records of a section that the slot's word names, or an earlier one, are history. (Atlas:
+// Chakrabarti, Boehm, Bhandari, OOPSLA 2014; its undo log, with the tail found by checksums instead of a pointer, so
+// that a record costs one fence.)
 //
 // Limits: those named here. Positions are valid only at the address in the header.
 #pragma once
@@ -50,8 +51,8 @@ struct Header {
   uint64_t segment_bytes;
   uint64_t roots_offset, slots_offset, logs_offset, chunks_offset, heap_offset;
   uint64_t checksum;  // of all before
-  // What changes: how often the region was recovered. It is part of every record's checksum: when a recovery has undone what it must, one
-  // store of this word makes all logs history at once.
+  // What changes: how often the region was recovered. It is part of every record's checksum: when a recovery has undone
+  // what it must, one store of this word makes all logs history at once.
   uint64_t epoch;
 };
 
@@ -61,8 +62,8 @@ struct Root {
   uint64_t reserved;
 };
 
-// The number of the last section that is history in the low 48 bits, and a check of them above: a word that was torn or worn is
-// told from one that was written.
+// The number of the last section that is history in the low 48 bits, and a check of them above: a word that was torn or
+// worn is told from one that was written.
 struct SlotWord {
   uint64_t word;
   uint64_t padding[7];
@@ -100,7 +101,8 @@ enum class RecordKind : uint32_t {
 struct Record {
   uint64_t checksum;
   uint64_t section;
-  // A Lamport clock: of two stores to one address, of which the later one could know of the earlier, the later has the larger.
+  // A Lamport clock: of two stores to one address, of which the later
+  // one could know of the earlier, the later has the larger.
   uint64_t stamp;
   uint64_t address;
   uint32_t bytes;  // of payload

@@ -1,9 +1,11 @@
-// What a lock hands on from those who released it to the one that takes it next: which unfinished sections they have seen, and the
-// time by a Lamport clock. (Atlas, OOPSLA 2014: synchronises-with edges of the log; Lamport, 1978.)
+// What a lock hands on from those who released it to the one that takes it next: which unfinished sections they have
+// seen, and the time by a Lamport clock. (Atlas, OOPSLA 2014: synchronises-with edges of the log; Lamport, 1978.)
 //
-// A release adds to what the lock has handed on before, since several may hold a lock at once (readers), and those who release it need not have seen what
-// the others did. What is history by then is dropped: only locks that were released while a section was unfinished are here.
-// Threads: any. Whoever releases calls before the lock is free, whoever acquires after he has it, so the calls of one lock are ordered.
+// A release adds to what the lock has handed on before, since several may hold a lock at once (readers), and those who
+// release it need not have seen what the others did. What is history by then is dropped: only locks that were released
+// while a section was unfinished are here.
+// Threads: any. Whoever releases calls before the lock is free, whoever
+// acquires after he has it, so the calls of one lock are ordered.
 #pragma once
 
 #include <algorithm>

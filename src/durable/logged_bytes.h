@@ -1,7 +1,8 @@
-// Which bytes a section has in its log already: their first contents are what a rollback restores, so they are logged once.
+// Which bytes a section has in its log already: their first contents
+// are what a rollback restores, so they are logged once.
 //
-// A hash table from lines to masks of a bit a byte. By the byte, since threads may store to neighbouring bytes of a line under different locks, and
-// what one restores must not be what another has stored.
+// A hash table from lines to masks of a bit a byte. By the byte, since threads may store to neighbouring bytes of a
+// line under different locks, and what one restores must not be what another has stored.
 // Threads: one. Memory: 24 bytes for each line of the largest section so far, twice.
 #pragma once
 

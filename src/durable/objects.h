@@ -1,12 +1,13 @@
 // The heap of a persistent region: allocation and freeing that are part of the section they happen in.
 //
-// Chunks of kChunkBytes belong to a size class, to one large object, or to a log. A chunk of a class begins with one byte an object: 1 when it is
-// allocated. That byte is all that an allocation changes in the region, under the section's undo log, so sections of different threads never
-// share what they may have to restore. Which objects are free is known in memory only, and is read from the bytes of a chunk when
-// its class first needs an object after the region was opened. An object that was freed is handed out again only when its section is history.
+// Chunks of kChunkBytes belong to a size class, to one large object, or to a log. A chunk of a class begins with one
+// byte an object: 1 when it is allocated. That byte is all that an allocation changes in the region, under the
+// section's undo log, so sections of different threads never share what they may have to restore. Which objects are
+// free is known in memory only, and is read from the bytes of a chunk when its class first needs an object after the
+// region was opened. An object that was freed is handed out again only when its section is history.
 //
-// Words of chunks change outside of sections, each by one store of 8 bytes: a chunk that was made one of a class and never used is
-// just empty.
+// Words of chunks change outside of sections, each by one store of 8 bytes:
+// a chunk that was made one of a class and never used is just empty.
 //
 // Threads: any; a slot is its owner's. Limits: the region's capacity; chunks of a class stay that class's.
 #pragma once
@@ -80,8 +81,8 @@ class Objects final : public SegmentSource, public FreedObjects {
   std::map<uint64_t, uint64_t> free_runs_;  // first chunk -> how many
   struct Class {
     std::vector<uint64_t> free;  // addresses
-    // Chunks of which that is not known yet. One of them is scanned before an object of it is freed: from then on its bytes say
-    // less than the list does.
+    // Chunks of which that is not known yet. One of them is scanned before an object of it is freed: from then on its
+    // bytes say less than the list does.
     std::set<uint64_t> unscanned;
   };
   std::vector<Class> classes_;

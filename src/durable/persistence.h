@@ -1,11 +1,12 @@
 // A persistence domain: what it takes until a store in a mapped region outlives a crash.
 //
-// Where memory itself is persistent (kPmem) a store reaches it at any moment from when it is made, when its line leaves the caches, and
-// surely once the line was written back and a fence has passed. Where a file on a block device holds the region (kBlock) a store is
-// in private memory until its block is written, and durable once the device was told to keep it: nothing gets there on its own.
+// Where memory itself is persistent (kPmem) a store reaches it at any moment from when it is made, when its line leaves
+// the caches, and surely once the line was written back and a fence has passed. Where a file on a block device holds
+// the region (kBlock) a store is in private memory until its block is written, and durable once the device was told to
+// keep it: nothing gets there on its own.
 //
-// Order: write_back() may take the bytes as they are then or at any moment until the fence; whoever needs a log record before
-// the data it covers fences in between.
+// Order: write_back() may take the bytes as they are then or at any moment until the fence; whoever needs a log record
+// before the data it covers fences in between.
 // Threads: a Writer is used by one at a time; writers of one domain by any number at once.
 #pragma once
 
@@ -41,7 +42,8 @@ class Persistence {
   virtual ~Persistence() = default;
   // Lines or blocks of 2^grain_shift bytes are written as a whole.
   virtual unsigned grain_shift() const = 0;
-  // Whether a store may become durable before anybody asked for it; then its log record has to be durable before it is made.
+  // Whether a store may become durable before anybody asked for it;
+  // then its log record has to be durable before it is made.
   virtual bool stores_leak() const = 0;
   virtual std::unique_ptr<Writer> open_writer() = 0;
   // Where stores do not leak: who is asked before data (not logs) is written. Null: nobody.

@@ -17,8 +17,8 @@ class PersistentRegion {
     CombinerOptions combiner;
   };
   static Result<std::unique_ptr<PersistentRegion>> open(const std::string& path, const Options& options);
-  // Of memory that holds a region of `view.bytes` already, with whoever makes it durable and grows it: for simulations. All of them
-  // outlive it.
+  // Of memory that holds a region of `view.bytes` already, with whoever
+  // makes it durable and grows it: for simulations. All of them outlive it.
   static Result<std::unique_ptr<PersistentRegion>> attach(const RegionView& view, Persistence& domain,
                                                           Grower& grower, const CombinerOptions& combiner);
   // What threads stored outside of sections is durable. EBUSY: a section is open.

@@ -1,5 +1,6 @@
-// Persistent memory, or memory that stands for it (tmpfs, as in the paper's evaluation, section IV-A): lines are written back with the
-// instruction that is asked for, if the processor has it (clwb, clflushopt, clflush), and ordered by sfence.
+// Persistent memory, or memory that stands for it (tmpfs, as in the paper's
+// evaluation, section IV-A): lines are written back with the instruction that is asked
+// for, if the processor has it (clwb, clflushopt, clflush), and ordered by sfence.
 //
 // Threads: any. Errors: none; such memory has no failed writes.
 #pragma once

@@ -58,7 +58,8 @@ bool counts(const SlotHistory::Section& section, const std::vector<SlotHistory>&
   });
 }
 
-// The largest set of sections that depend on nothing outside of it: begun with all, those that cannot be in it are taken out.
+// The largest set of sections that depend on nothing outside of it:
+// begun with all, those that cannot be in it are taken out.
 void decide(std::vector<SlotHistory>& histories) {
   for (SlotHistory& history : histories) history.kept = history.sections.size();
   for (bool changed = true; changed;) {

@@ -1,12 +1,13 @@
 // After a crash: which sections were whole, and undoing the others.
 //
-// A section counts when its slot's word says so, or when its log says that it was complete and all that it depends on counts: what it
-// depends on are the sections of its own slot before it and those that its records name. Of each slot the sections from the first that
-// does not count on are undone; all of them together in the reverse order of their stamps, so that what was stored first is restored
+// A section counts when its slot's word says so, or when its log says that it was complete and all
+// that it depends on counts: what it depends on are the sections of its own slot before it and those
+// that its records name. Of each slot the sections from the first that does not count on are undone;
+// all of them together in the reverse order of their stamps, so that what was stored first is restored
 // last. (Atlas, OOPSLA 2014: sections that saw what an incomplete one had stored go with it.)
 //
-// A crash in a recovery is mended by the next: undoing again restores the same bytes; when everything is undone, the next epoch makes all
-// logs history by one store.
+// A crash in a recovery is mended by the next: undoing again restores the same bytes; when everything is undone, the
+// next epoch makes all logs history by one store.
 // Threads: one; nobody else has the region.
 #pragma once
 
@@ -50,15 +51,16 @@ struct SlotHistory {
   size_t kept = 0;  // the first so many count
 };
 
-// EILSEQ: a log or a word is damaged; nothing was changed, and the message says where. A damaged record in the middle of a log is told from
-// one that a crash left half written only where stores leak (records are durable one by one there).
+// EILSEQ: a log or a word is damaged; nothing was changed, and the message says
+// where. A damaged record in the middle of a log is told from one that a crash
+// left half written only where stores leak (records are durable one by one there).
 Result<std::vector<SlotHistory>> read_histories(const RegionView& region, bool stores_leak);
 
 struct Recovery {
   uint64_t sections_undone = 0, sections_kept = 0, records_undone = 0;
 };
-// Brings the region back to where only whole sections have been. EIO, EILSEQ: the region must not be used; what was committed is in it
-// still.
+// Brings the region back to where only whole sections have been. EIO,
+// EILSEQ: the region must not be used; what was committed is in it still.
 Result<Recovery> recover(const RegionView& region, Persistence& domain);
 
 }  // namespace spw::durable

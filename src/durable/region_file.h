@@ -1,9 +1,10 @@
-// The file behind a persistent region: creating it, its header, its lock, its mapping at the address that it names, and growth.
+// The file behind a persistent region: creating it, its header, its
+// lock, its mapping at the address that it names, and growth.
 //
-// Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping
-// A file is made in an order that leaves either a region or a header of zeros, which the next one to open it makes a region of.
-// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged), ENOTSUP (not on
-// such memory), and the filesystem's.
+// Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping A file is
+// made in an order that leaves either a region or a header of zeros, which the next one to open it makes a region of.
+// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged),
+// ENOTSUP (not on such memory), and the filesystem's.
 #pragma once
 
 #include <string>

@@ -123,8 +123,8 @@ Status Regions::acquired(Thread& thread, const void* lock) {
       continue;
     }
     if ((*slot)->number() == section.on.slot) continue;  // its own, or one before it in the same log
-    // What this section logs from now on may be what the other one has stored. It must not be durable before the records that restore what
-    // stood there first: a recovery would bring back what the other one stored.
+    // What this section logs from now on may be what the other one has stored. It must not be durable before the
+    // records that restore what stood there first: a recovery would bring back what the other one stored.
     Status status = region(section.region)->sections().persist();
     if (status) status = (*slot)->depend_on(section.on, thread.stamp);
     if (!status) first = std::move(status);

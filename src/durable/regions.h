@@ -1,11 +1,13 @@
-// The persistent regions of a process, and what its threads do in them: sections that begin and end with calls or with locks, and
-// stores.
+// The persistent regions of a process, and what its threads do in them:
+// sections that begin and end with calls or with locks, and stores.
 //
-// A thread's section begins with its outermost begin() or acquired lock, and ends when as many ends and releases have followed (locks may
-// be released in any order). In a region it takes part from its first store there, or from the first lock it takes that hands on what an
-// unfinished section has stored. A section is atomic in each region; not across regions, each of which has its own log.
+// A thread's section begins with its outermost begin() or acquired lock, and ends when as many ends and releases have
+// followed (locks may be released in any order). In a region it takes part from its first store there, or from the
+// first lock it takes that hands on what an unfinished section has stored. A section is atomic in each region; not
+// across regions, each of which has its own log.
 //
-// Threads: each has a Thread of its own, and gives it with every call. Regions are added and removed while nobody is in a section.
+// Threads: each has a Thread of its own, and gives it with every
+// call. Regions are added and removed while nobody is in a section.
 // Limits: kRegionsMax.
 #pragma once
 
@@ -53,12 +55,12 @@ class Regions {
   }
   // EPERM: none was begun by begin().
   Status end(Thread& thread);
-  // The lock was just acquired; is about to be released, which means nothing for one that was acquired before there was a region. After an
-  // error of acquired(), releasing() has to follow all the same.
+  // The lock was just acquired; is about to be released, which means nothing for one that was acquired before there was
+  // a region. After an error of acquired(), releasing() has to follow all the same.
   Status acquired(Thread& thread, const void* lock);
   Status releasing(Thread& thread, const void* lock);
-  // The section's stores are put back, and it goes on until its end as if it had made none. EPERM: none is open. EBUSY: it has released
-  // a lock, so others may have seen them.
+  // The section's stores are put back, and it goes on until its end as if it had made none. EPERM: none is open. EBUSY:
+  // it has released a lock, so others may have seen them.
   Status restore(Thread& thread);
   // EFAULT: not all of it is in one region's heap.
   Status before_store(Thread& thread, uintptr_t address, size_t bytes);
@@ -66,8 +68,8 @@ class Regions {
   Result<uint64_t> allocate(Thread& thread, unsigned region, uint64_t bytes);
   Status free(Thread& thread, uintptr_t address);
   Status set_root(Thread& thread, unsigned region, std::string_view name, uint64_t address);
-  // What the thread stored outside of sections is durable, and so are its sections. EBUSY inside of one; ETIMEDOUT: another thread's
-  // section that they depend on has not ended for kSyncWaitNsMax.
+  // What the thread stored outside of sections is durable, and so are its sections. EBUSY inside of one; ETIMEDOUT:
+  // another thread's section that they depend on has not ended for kSyncWaitNsMax.
   Status sync(Thread& thread);
   // In a forked child, which has the regions' descriptors, too: the file would stay locked as long as it lives.
   void forked();
@@ -91,7 +93,8 @@ class Regions {
   std::mutex mutex_;  // adding and removing
   std::array<std::unique_ptr<PersistentRegion>, kRegionsMax> owned_;
   std::array<Atomic<PersistentRegion*>, kRegionsMax> regions_{};
-  // What threads may look at that have nothing to do with a region, which may be closed meanwhile. serial 0: none is open.
+  // What threads may look at that have nothing to do with a region,
+  // which may be closed meanwhile. serial 0: none is open.
   struct Place {
     Atomic<uint64_t> serial{0}, base{0}, bytes{0};
   };

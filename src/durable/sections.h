@@ -1,13 +1,13 @@
 // The sections of a region: who has which slot, and when a section that has ended becomes history.
 //
-// A section that has seen what an unfinished one stored (it took a lock that the other released within) becomes history only with
-// or after it; until then it is *pending*: complete, its records kept. Whoever makes a section history looks whether others wait for it;
-// of those, all go together that depend on nothing unfinished outside of them.
+// A section that has seen what an unfinished one stored (it took a lock that the other released within) becomes history
+// only with or after it; until then it is *pending*: complete, its records kept. Whoever makes a section history looks
+// whether others wait for it; of those, all go together that depend on nothing unfinished outside of them.
 //
-// Ordering: an owner adds to pending_count_ and then looks at the others' history; whoever made history then looks at pending_count_: both seq_cst,
-// so that one of them sees the other.
-// Threads: any; a slot belongs to one. Errors: once a write has failed, what is durable is unknown: everything is refused from then on, and the
-// file, opened again, has all sections that ended before.
+// Ordering: an owner adds to pending_count_ and then looks at the others' history; whoever made history then looks at
+// pending_count_: both seq_cst, so that one of them sees the other.
+// Threads: any; a slot belongs to one. Errors: once a write has failed, what is durable is unknown: everything is
+// refused from then on, and the file, opened again, has all sections that ended before.
 // Limits: as many threads at once as the region has slots.
 #pragma once
 

@@ -11,7 +11,8 @@ namespace spw::durable {
 
 namespace {
 
-// Pieces of at least this size are told from others by their ends instead of by masks of their lines, so many of a section.
+// Pieces of at least this size are told from others by their ends
+// instead of by masks of their lines, so many of a section.
 constexpr uint64_t kFreshBytesMin = 4 * kKiB;
 constexpr size_t kFreshMax = 64;
 

@@ -5,14 +5,17 @@
 //                        |      `-----> complete --> history      otherwise; made so by whoever ends the last of what it depends on
 //                        `--restore()--> open, with nothing changed: it ends as any other
 //
-// A store in an open section: 1. what stands there goes to the log, unless this section has logged it; where stores leak, that is durable now;
-// 2. the caller stores; 3. the line is written back when the technique gives it up, at the latest by end(). end(): all lines are
-// durable, then either the slot's word makes the section history, or a record says that it is complete.
-// An announcement's lines are stored to after it: a line of it that the technique gives up at once waits for the next announcement, or the end.
-// A store outside of sections is not logged; its line is written back with those of the thread's next section, or by sync().
+// A store in an open section: 1. what stands there goes to the log, unless
+// this section has logged it; where stores leak, that is durable now;
+// 2. the caller stores; 3. the line is written back when the technique gives it up, at the latest by end(). end(): all
+// lines are durable, then either the slot's word makes the section history, or a record says that it is complete. An
+// announcement's lines are stored to after it: a line of it that the technique gives up at once waits for the next
+// announcement, or the end. A store outside of sections is not logged; its line is written back with those of the
+// thread's next section, or by sync().
 //
 // Invariants: history_ <= completed_ <= section number; what the slot's word in the region says is history_
-// Threads: the owner; history() any; write_history() and settled() by who holds the pending mutex of Sections, or by the owner while nothing of his is pending (Sections::end).
+// Threads: the owner; history() any; write_history() and settled() by who holds the pending mutex of Sections, or by
+// the owner while nothing of his is pending (Sections::end).
 // Limits: section numbers have kSectionBits bits.
 #pragma once
 
@@ -60,7 +63,8 @@ class Slot final : private LineFlusher {
   Status depend_on(const Dependence& on, uint64_t stamp);
   // Only while it is open: those not history yet may be fewer.
   std::vector<Dependence>& dependences() { return depends_on_; }
-  // The objects that are free once the section is history: those that it freed, and those it allocated before it was undone.
+  // The objects that are free once the section is history: those that
+  // it freed, and those it allocated before it was undone.
   std::vector<uint64_t>& freed() { return freed_; }
   std::vector<uint64_t> take_freed();
   std::vector<uint64_t>& allocated() { return allocated_; }

@@ -20,8 +20,8 @@ UndoLog::UndoLog(const Header& header, uint32_t slot, Segment first, SegmentSour
 Status UndoLog::append(const Entry& entry) {
   SPW_CHECK(entry.bytes <= kPayloadMax);
   const uint64_t needed = record_bytes(entry.bytes);
-  // There is always room left for the record that leads on, and until a section is complete for the one that says so: to end must not fail for
-  // want of room.
+  // There is always room left for the record that leads on, and until a section is complete for the one that says so:
+  // to end must not fail for want of room.
   const uint64_t reserved = entry.kind == RecordKind::kComplete ? kJumpBytes : 2 * kJumpBytes;
   if (end_at_.offset + needed + reserved > segments_[end_at_.segment].bytes)
     if (Status status = go_on(entry, needed); !status) return status;
@@ -75,7 +75,8 @@ Status UndoLog::persist() {
   std::lock_guard lock(mutex_);
   const Position end = unpacked(end_.load_acquire());
   if (packed(end) == packed(persisted_)) return {};
-  // What the owner appends meanwhile may be written in part: it is no record then, and nothing it covers is written yet.
+  // What the owner appends meanwhile may be written in part: it is no
+  // record then, and nothing it covers is written yet.
   for (uint32_t s = persisted_.segment; s <= end.segment; ++s) {
     const uint64_t from = s == persisted_.segment ? persisted_.offset : 0;
     const uint64_t to = s == end.segment ? end.offset : segments_[s].bytes;

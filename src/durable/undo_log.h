@@ -1,9 +1,11 @@
-// A slot's undo log: what stood where sections stored, in the order in which they did, until those sections are history.
+// A slot's undo log: what stood where sections stored, in the order
+// in which they did, until those sections are history.
 //
-// Invariants: between restart()s the records in the chain are those appended, in order; a record is whole before the next one begins
-//             where stores leak, a record is durable when append() returns; elsewhere when a later persist() has
-// Where stores do not leak, whoever has seen what another's section stored has that one's log persisted before he appends (Regions::acquired):
-// a log is never durable ahead of what it follows from.
+// Invariants: between restart()s the records in the chain are those appended, in order;
+//             a record is whole before the next one begins where stores leak, a record
+//             is durable when append() returns; elsewhere when a later persist() has
+// Where stores do not leak, whoever has seen what another's section stored has that one's log persisted before he
+// appends (Regions::acquired): a log is never durable ahead of what it follows from.
 // Threads: append() and restart() by the slot's owner; persist() by any, also while the owner appends.
 // Ordering: end_ is released after a record is in place, and acquired by who persists.
 // Limits: a record's payload is at most kPayloadMax; the chain is as long as the heap has room for segments.
@@ -74,15 +76,16 @@ class UndoLog {
   Position persisted_{0, 0};
 };
 
-// The records of a slot's log, from the first on. `mapped`: where the region's first byte is, which may be elsewhere than it belongs.
+// The records of a slot's log, from the first on. `mapped`: where the
+// region's first byte is, which may be elsewhere than it belongs.
 class LogReader {
  public:
   LogReader(const Header& header, const std::byte* mapped, uint64_t mapped_bytes, uint32_t slot);
 
   // The next one, good until the region changes; null at the end.
   const Record* next();
-  // After the end: whether a record of a later section than `history` stands behind it in the same segment, which is so only when
-  // the record at the end is damaged.
+  // After the end: whether a record of a later section than `history` stands behind it in the same segment, which is so
+  // only when the record at the end is damaged.
   bool goes_on_behind(uint64_t history) const;
   uint64_t offset() const { return offset_; }  // in the region, of what next() looks at
 

@@ -1,14 +1,15 @@
 // The managed heap: objects and mappings in managed space, with everything known about them in native memory, so that
 // no operation reads or writes a managed block.
 //
-// An object of up to slabs().object_bytes_max() bytes is a slot of a span (slabs.h). A larger one is a range of its own,
-// aligned to the block, at least PageMap's unit long. Freed ranges are discarded at once (region/) and coalesce.
-// Behind it a block is left out: large objects of 2^n bytes would otherwise lie 2^n apart, and a loop over several of them
-// would have them all in the same sets of the processor's caches (a stencil of two grids: 1.5 times as slow). Whoever runs
-// over an object's end faults there.
+// An object of up to slabs().object_bytes_max() bytes is a slot of a span (slabs.h). A larger one is a range of its
+// own, aligned to the block, at least PageMap's unit long. Freed ranges are discarded at once (region/) and coalesce.
+// Behind it a block is left out: large objects of 2^n bytes would otherwise lie 2^n apart, and a loop over several of
+// them would have them all in the same sets of the processor's caches (a stencil of two grids: 1.5 times as slow).
+// Whoever runs over an object's end faults there.
 //
-// Invariants: a range that is taken in the range allocator is a large object with the gap behind it, a span or a mapping's
-// reservation, and is live in the region map but for the gap; nothing else is, but addresses that files have had.
+// Invariants: a range that is taken in the range allocator is a large object with
+// the gap behind it, a span or a mapping's reservation, and is live in the region
+// map but for the gap; nothing else is, but addresses that files have had.
 // Threads: any, for every call but check_invariants(). An object is freed or resized by one thread at a time.
 // Lifetime: outlived by the RegionMap and its cache. Limits: sizes up to the space; alignments up to kAlignmentMax.
 #pragma once
@@ -35,8 +36,8 @@ class Heap {
     bool zeroed = false;      // all of it reads as zeros, without having been written
   };
 
-  // Hands out [SPW_MANAGED_BASE + region::kFirstBytes, SPW_MANAGED_BASE + space_bytes). The `call_bytes` behind that are for files that are
-  // reached by calls alone, where the engine has another place for such blocks.
+  // Hands out [SPW_MANAGED_BASE + region::kFirstBytes, SPW_MANAGED_BASE + space_bytes). The `call_bytes` behind that
+  // are for files that are reached by calls alone, where the engine has another place for such blocks.
   static Result<std::unique_ptr<Heap>> create(region::RegionMap& regions, uint64_t space_bytes,
                                               uint64_t call_bytes = 0);
   ~Heap();

@@ -60,7 +60,8 @@ Mapping Mappings::find(uintptr_t address, uintptr_t end) const {
 
 void Mappings::unmap(uintptr_t address, uint64_t bytes) {
   uintptr_t end = address + round_up(bytes, kMmuPageBytes);
-  // Never a look at nothing: what was unmapped may be part of another thread's mapping by now, which reaches beyond `end`.
+  // Never a look at nothing: what was unmapped may be part of another
+  // thread's mapping by now, which reaches beyond `end`.
   while (address < end) {
     Mapping hit = find(address, end);
     if (hit.kind == Kind::kNone) return;

@@ -4,12 +4,13 @@
 // the block (anonymous) or of a chunk (file). Unmapping a part trims or splits it. Space is given back in reservation
 // units: a unit of which pages were unmapped one after the other goes when the last page of it does.
 //
-// Addresses of file mappings are new ones, and nobody gets them again (range_allocator.h says why): a file is not mapped, nor
-// made longer in place, where other memory or another file has been.
+// Addresses of file mappings are new ones, and nobody gets them again (range_allocator.h says why): a file is not
+// mapped, nor made longer in place, where other memory or another file has been.
 //
 // Invariants: mappings are disjoint; every unit of the reservations is taken in the range allocator and belongs to
 // one mapping's original reservation; mapped_left_ has an entry exactly for the units that are mapped in part.
-// Threads: any (one mutex). Limits: sizes up to that of managed space; larger ones are refused as those that do not fit.
+// Threads: any (one mutex). Limits: sizes up to that of managed
+// space; larger ones are refused as those that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ class Mappings {
   Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment = 0);
   // The mapping that holds `address`, or the first one behind it that begins before `end`.
   Mapping find(uintptr_t address, uintptr_t end) const;
-  // Drops the pages of [address, address + bytes) wherever they are mapped. Shared files are written first by the caller.
+  // Drops the pages of [address, address + bytes) wherever they are
+  // mapped. Shared files are written first by the caller.
   void unmap(uintptr_t address, uint64_t bytes);
   // Makes the mapping that ends at `address + old_bytes` longer without moving it; false when what follows is taken.
   bool extend(uintptr_t address, uint64_t old_bytes, uint64_t new_bytes);

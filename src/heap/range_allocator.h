@@ -1,16 +1,18 @@
-// Ranges of managed addresses: best fit, lowest address among equals, with coalescing; and ones that nobody ever had, for good.
+// Ranges of managed addresses: best fit, lowest address among equals,
+// with coalescing; and ones that nobody ever had, for good.
 //
-// New ranges are for files. What was given back may be cached still: of a block that somebody has pinned while it is discarded
-// the cache makes the frame zero and keeps it (SharedCache::discard), and who holds it may store to it without telling. For
-// whoever gets the addresses next as memory that is what they should hold, zeros; a file's block it would hide, and then be
-// written over it. So an address is a file's or memory's for the life of the process, and never one file's and then another's.
+// New ranges are for files. What was given back may be cached still: of a block that somebody has pinned while it is
+// discarded the cache makes the frame zero and keeps it (SharedCache::discard), and who holds it may store to it
+// without telling. For whoever gets the addresses next as memory that is what they should hold, zeros; a file's block
+// it would hide, and then be written over it. So an address is a file's or memory's for the life of the process, and
+// never one file's and then another's.
 //
 // Invariants
 //   the free ranges are disjoint and no two touch
 //   by_size_ holds (bytes, address) exactly for the entries of by_address_
 //   free bytes + taken bytes = bytes of the space
-//   used_end_ <= top_; [begin, used_end_) is what take() and take_at() ever reached, [used_end_, top_) nobody ever had, and all
-//     from top_ on is taken for good, what lies between two new ranges included
+//   used_end_ <= top_; [begin, used_end_) is what take() and take_at() ever reached, [used_end_, top_) nobody ever had,
+//     and all from top_ on is taken for good, what lies between two new ranges included
 // Threads: any (one mutex). Lifetime: outlives nothing it hands out. Limits: sizes and addresses are multiples of the
 // unit; alignments are powers of two. New ranges end where take() has been: freed memory does not become new again.
 #pragma once
@@ -33,7 +35,8 @@ class RangeAllocator {
   uintptr_t take(uint64_t bytes, uint64_t alignment_bytes);
   // Exactly [address, address + bytes), if all of it is free.
   bool take_at(uintptr_t address, uint64_t bytes);
-  // Addresses that nobody ever had, from the end of the space downwards; never to be given back. 0 when no more are left.
+  // Addresses that nobody ever had, from the end of the space
+  // downwards; never to be given back. 0 when no more are left.
   uintptr_t take_new(uint64_t bytes, uint64_t alignment_bytes);
   void give(uintptr_t address, uint64_t bytes);
 

@@ -1,8 +1,9 @@
 // Small objects in managed space: spans of one size class, with everything known about them outside the blocks.
 //
-// A span is a range of addresses divided into slots of one class. One bit a slot says whether it is in use. A thread takes
-// the free slots of one word of that bitmap at a time (a run of up to 64 neighbours) and hands them out without touching
-// shared memory, so that what a thread allocates together lies together. A free by another thread clears the slot's bit.
+// A span is a range of addresses divided into slots of one class. One bit a slot says whether
+// it is in use. A thread takes the free slots of one word of that bitmap at a time (a run of
+// up to 64 neighbours) and hands them out without touching shared memory, so that what a
+// thread allocates together lies together. A free by another thread clears the slot's bit.
 //
 // Invariants, for a span between operations:
 //   used bits = slots handed out + free slots that sit in a thread's run

@@ -1,5 +1,5 @@
-// Bursty sampling: a stream is watched for `burst` accesses, left alone for `hibernation`, and so on; each burst counts as a trace of its
-// own. (Section III-C of the paper on adaptive software caching.)
+// Bursty sampling: a stream is watched for `burst` accesses, left alone for `hibernation`, and so on; each burst counts
+// as a trace of its own. (Section III-C of the paper on adaptive software caching.)
 //
 // What lies further apart than a burst is long is not seen: the curve ends at the footprint of a burst.
 // Threads: one at a time. Memory: what a ReuseSampler needs.

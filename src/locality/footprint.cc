@@ -53,8 +53,8 @@ MissRatioCurve Footprint::curve(bool has_beginning) const {
   for (size_t bin = bins.size(); bin-- > 0;) {
     count += bins[bin].count;
     sum += bins[bin].sum;
-    // Gaps of length k hold no window of k, so they may be in the sums, but not among those that are longer. In a wide bin they cannot be
-    // told apart, and are few.
+    // Gaps of length k hold no window of k, so they may be in the sums, but not among those that are longer. In a wide
+    // bin they cannot be told apart, and are few.
     const double k = static_cast<double>(bins[bin].first);
     const double windows = accesses_ - k + 1;
     if (k == 0 || windows <= 1) continue;

@@ -1,14 +1,16 @@
-// Footprint: how many distinct data k accesses in a row touch, on average over all windows of k accesses. (Xiang, Ding, Luo, Bao:
-// "HOTL", 2013; equation 4 of the paper on adaptive software caching.)
+// Footprint: how many distinct data k accesses in a row touch, on average over all windows of k accesses. (Xiang, Ding,
+// Luo, Bao: "HOTL", 2013; equation 4 of the paper on adaptive software caching.)
 //
-// A datum is missing from the windows that lie in a *gap* of its: before its first access, after its last, between two. With f the time of
-// its first access, l that of its last one counted from the end, and t the time between two, a gap of length g (f, l or t) holds g - k
-// windows of k accesses, if g > k. So
+// A datum is missing from the windows that lie in a *gap* of its: before its first access, after its last, between two.
+// With f the time of its first access, l that of its last one counted from the end, and t the time between two, a gap
+// of length g (f, l or t) holds g - k windows of k accesses, if g > k. So
 //
 //     fp(k) = data - (sum over all gaps of max(0, g - k)) / (n - k + 1)
 //
-// The gaps are kept in a histogram with bins of rising width, so that traces of any length fit in a few hundred kilobytes. Gaps up to
-// GapHistogram::kExactMax are counted exactly; longer ones count with their mean within a bin of less than 1 % of their length.
+// The gaps are kept in a histogram with bins of rising width, so that
+// traces of any length fit in a few hundred kilobytes. Gaps up to
+// GapHistogram::kExactMax are counted exactly; longer ones count with
+// their mean within a bin of less than 1 % of their length.
 //
 // Threads: one at a time. Dual to timescale_reuse.h: fp(k) + reuse(k) = k.
 #pragma once

@@ -1,15 +1,15 @@
-// How much larger a cache would have to be for what it misses to be a hit, from what leaves it and comes back: nothing else of it has to be
-// seen, so hits cost nothing.
+// How much larger a cache would have to be for what it misses to be a hit, from what leaves it and comes back: nothing
+// else of it has to be seen, so hits cost nothing.
 //
-// What left is a *ghost*, the newer the later it left. If the cache is LRU, a cache with room for x more data holds its x newest ghosts besides: so
-// one that comes back with d newer ghosts is a hit from x = d + 1 on (Mattson et al., 1970). For other policies this is what they would do if
-// the rest of the memory were LRU.
-// A datum is in the sample when its hash is below a threshold, as in reuse_sampler.h: each stands for 1 / rate like it, and its distance counts
-// 1 / rate times. When more than data_max ghosts are in the sample the rate is halved.
+// What left is a *ghost*, the newer the later it left. If the cache is LRU, a cache with room for x more data holds its
+// x newest ghosts besides: so one that comes back with d newer ghosts is a hit from x = d + 1 on (Mattson et al.,
+// 1970). For other policies this is what they would do if the rest of the memory were LRU.
+// A datum is in the sample when its hash is below a threshold, as in reuse_sampler.h: each stands for 1 / rate like it,
+// and its distance counts 1 / rate times. When more than data_max ghosts are in the sample the rate is halved.
 //
 // Invariants: sampled ghosts <= data_max; of each, the tree counts 1 at the time it left
-// Threads: samples() any; the others one at a time. Memory: some 100 bytes for each of data_max. Time: logarithmic, and linear in data_max once
-// in a while.
+// Threads: samples() any; the others one at a time. Memory: some 100 bytes for each of data_max. Time: logarithmic, and
+// linear in data_max once in a while.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,9 @@ class LastAccess {
 
   uint64_t size() const { return size_; }
 
-  // Notes that `datum` is accessed at `time`; returns when it was before, 0 for never. What was before `oldest` counts as never, and
-  // its place is taken back when room is needed: a table of the accesses since then only has as many places as those need.
+  // Notes that `datum` is accessed at `time`; returns when it was before, 0 for never.
+  // What was before `oldest` counts as never, and its place is taken back when room is
+  // needed: a table of the accesses since then only has as many places as those need.
   uint64_t exchange(Datum datum, uint64_t time, uint64_t oldest = 0) {
     SPW_CHECK(datum != kNone);
     Entry& entry = places_[place_of(datum)];
@@ -74,7 +75,8 @@ class LastAccess {
     return place;
   }
 
-  // At most a quarter of the places are taken afterwards, or a datum more, so this is rare even where little is forgotten.
+  // At most a quarter of the places are taken afterwards, or a datum
+  // more, so this is rare even where little is forgotten.
   void make_room(uint64_t oldest) {
     size_t kept = 0;
     for (const Entry& entry : places_) kept += entry.datum != kNone && entry.time >= oldest;

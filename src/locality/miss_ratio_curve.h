@@ -29,8 +29,8 @@ class MissRatioCurve {
 
   MissRatioCurve() : points_{{0, 1}} {}
 
-  // Sizes have to rise; a point that is no larger than the last one is left out. A ratio above the last one's becomes the last
-  // one's: estimates wobble, LRU does not (Mattson et al., 1970: its inclusion property).
+  // Sizes have to rise; a point that is no larger than the last one is left out. A ratio above the last one's becomes
+  // the last one's: estimates wobble, LRU does not (Mattson et al., 1970: its inclusion property).
   void add(double size, double miss_ratio);
 
   const std::vector<Point>& points() const { return points_; }
@@ -39,9 +39,9 @@ class MissRatioCurve {
   // The smallest size with at most this miss ratio; a negative number where there is none.
   double size_for(double miss_ratio) const;
 
-  // Steep pieces of the curve, the steepest first, at most `count`: it is cut into kKneePieces of equal width up to size_max,
-  // neighbouring ones that fall by `drop_min` or more each belong together. (The paper on adaptive software caching, section III-C: rank the decreases,
-  // take the first few as candidates.)
+  // Steep pieces of the curve, the steepest first, at most `count`: it is cut into kKneePieces of equal width up to
+  // size_max, neighbouring ones that fall by `drop_min` or more each belong together. (The paper on adaptive software
+  // caching, section III-C: rank the decreases, take the first few as candidates.)
   std::vector<Knee> knees(double size_max, size_t count, double drop_min = 0.01) const;
   static constexpr size_t kKneePieces = 200;
 

@@ -1,4 +1,5 @@
-// Which data are in a sample: those whose hash is below a threshold, so all accesses of a datum are seen or none. (Waldspurger, Park,
+// Which data are in a sample: those whose hash is below a threshold,
+// so all accesses of a datum are seen or none. (Waldspurger, Park,
 // Garthwaite, Ahmad: "Efficient MRC construction with SHARDS", FAST 2015.)
 //
 // Threads: has() and rate() any; halve() one. A lower threshold leaves out data, and takes none in.

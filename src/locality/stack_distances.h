@@ -1,6 +1,6 @@
-// Stack distances: how many distinct data were accessed between two accesses of one datum, that one included. An LRU cache of size c
-// hits exactly where the distance is at most c (Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques for storage hierarchies", 1970). The
-// exact curve, in n log n: what the linear-time estimates are held against.
+// Stack distances: how many distinct data were accessed between two accesses of one datum, that one included. An LRU
+// cache of size c hits exactly where the distance is at most c (Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques
+// for storage hierarchies", 1970). The exact curve, in n log n: what the linear-time estimates are held against.
 //
 // Threads: none. Memory: a word for each access.
 #pragma once

@@ -79,7 +79,8 @@ void Evictor::run() {
   }
 }
 
-// Twice as many each time they have not caught up, as long as they are no more than the threads that keep processors from them.
+// Twice as many each time they have not caught up, as long as they
+// are no more than the threads that keep processors from them.
 unsigned Evictor::wanted_hands(uint64_t limit, uint64_t total) const {
   if (total <= goal_.load_relaxed()) return 0;
   if (total <= limit || total < last_total_ || hands_at_work_ == 0) return std::max(hands_at_work_, 1u);
@@ -118,7 +119,8 @@ void Evictor::work(unsigned number) {
   }
 }
 
-// The time in which nothing can have come that does not fit; where little comes, longer, up to what fits at the disk's usual rate.
+// The time in which nothing can have come that does not fit; where
+// little comes, longer, up to what fits at the disk's usual rate.
 uint64_t Evictor::wait_after(uint64_t limit, uint64_t total, uint64_t last_wait_ns) const {
   const uint64_t room_bytes = (limit - std::min(total, limit)) * kMmuPageBytes;
   const uint64_t least = room_bytes / 2 * kSecondNs / kFillBytesPerS;
@@ -144,7 +146,8 @@ uint64_t Evictor::measure() {
   return use().total();
 }
 
-// Calls look(from, scan) for one piece of the part after the other; false from it, or what cannot be scanned, ends that.
+// Calls look(from, scan) for one piece of the part after the other;
+// false from it, or what cannot be scanned, ends that.
 template <class Look>
 void Evictor::look_over(const Mapping& part, Look look) const {
   FilePages::Run runs[kRunsMax];
@@ -206,7 +209,8 @@ std::optional<Mapping> Evictor::take_part() {
   return part;
 }
 
-// What is queued beyond the distance of the hands is the caller's to drop. It counts as gone: others need not make up for it.
+// What is queued beyond the distance of the hands is the caller's to
+// drop. It counts as gone: others need not make up for it.
 std::vector<Evictor::Unmapped> Evictor::queue_and_take_oldest(Unmapped newest) {
   std::vector<Unmapped> oldest;
   std::lock_guard lock(mutex_);
@@ -246,7 +250,8 @@ bool Evictor::unmap(const Mapping& part, uint64_t* pages) {
   return true;
 }
 
-// All but what is present again: the kernel would look at each of those pages twice, and wait for all processors in between.
+// All but what is present again: the kernel would look at each of
+// those pages twice, and wait for all processors in between.
 void Evictor::drop(const Mapping& part) {
   const auto give_up = [&](uintptr_t begin, uintptr_t end) {
     if (begin < end) platform::drop_cached(*part.file, part.offset_bytes + (begin - part.begin), end - begin);

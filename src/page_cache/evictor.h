@@ -1,22 +1,26 @@
 // Keeps what is in memory of the mappings in a table within a limit.
 //
-// The kernel brings pages in by itself, without a word to anybody, and at a price that nobody in user space can match: the page
-// that it reads into is the one that is mapped. What it does badly is to choose what goes, and to keep a limit. So this thread
-// looks at how many pages are present, as often as the limit asks for, and evicts by a clock with two hands:
+// The kernel brings pages in by itself, without a word to anybody, and at a price that nobody
+// in user space can match: the page that it reads into is the one that is mapped. What it
+// does badly is to choose what goes, and to keep a limit. So this thread looks at how many
+// pages are present, as often as the limit asks for, and evicts by a clock with two hands:
 //   the front hand goes over the mappings in order of addresses and unmaps what is present, a part at a time;
-//   the back hand follows it, at a distance of a share (kLagShare) of the limit, and drops what it unmapped from the page cache.
+//   the back hand follows it, at a distance of a share (kLagShare) of
+//       the limit, and drops what it unmapped from the page cache.
 // What is touched between the two is mapped again by a fault that reads nothing, and the back hand leaves it alone.
 //
-// How fast it looks: what is left below the limit fills at kFillBytesPerS at most, on the fastest disk we know of. It begins to
-// evict at a share (kSlackShare) below the limit; so the limit is exceeded only if the disk is faster, or if this thread does not
-// get a processor in time. Where it falls behind nevertheless, because more threads fault than there are processors, it has
-// others help until it has caught up, as many as there are threads that keep the processors from it: each gets a thread's share.
+// How fast it looks: what is left below the limit fills at kFillBytesPerS at most, on the fastest disk we know of. It
+// begins to evict at a share (kSlackShare) below the limit; so the limit is exceeded only if the disk is faster, or if
+// this thread does not get a processor in time. Where it falls behind nevertheless, because more threads fault than
+// there are processors, it has others help until it has caught up, as many as there are threads that keep the
+// processors from it: each gets a thread's share.
 //
-// How many pages are present: what the kernel counts for the process, less what other mappings of files have. These are what is
-// left when all pages in the table are counted, which happens from time to time, at a share (kCountShare) of the time at most.
+// How many pages are present: what the kernel counts for the process, less what other
+// mappings of files have. These are what is left when all pages in the table are counted,
+// which happens from time to time, at a share (kCountShare) of the time at most.
 //
-// Threads: start() and stop() by one; the limit is asked for in a thread of the evictor's own. Errors: of the threads. A mapping
-// that cannot be unmapped (the program locked it in memory) leaves the table, and `lost` is told.
+// Threads: start() and stop() by one; the limit is asked for in a thread of the evictor's own. Errors: of the threads.
+// A mapping that cannot be unmapped (the program locked it in memory) leaves the table, and `lost` is told.
 // Lifetime: shorter than the table's. Limits: kHandsMax.
 #pragma once
 

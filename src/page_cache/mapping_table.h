@@ -1,10 +1,10 @@
 // The file mappings that the kernel serves and the evictor goes over.
 //
-// Invariants: mappings do not overlap. While a part of one is taken, it is mapped: who is about to unmap it, or to lock or write
-//   to it, takes it out of the table first, and remove() waits until no part of it is taken. So an evictor never gives up pages of
-//   something else that has come to stand at the same addresses.
-// Advice: a mapping begins as kRandom, each miss reads its page. One whose pages are used in long runs gets the kernel's
-//   readahead, and loses it when they are not any more; one that the program advised itself keeps its advice.
+// Invariants: mappings do not overlap. While a part of one is taken, it is mapped: who is about to unmap it, or to lock
+//   or write to it, takes it out of the table first, and remove() waits until no part of it is taken. So an evictor
+//   never gives up pages of something else that has come to stand at the same addresses.
+// Advice: a mapping begins as kRandom, each miss reads its page. One whose pages are used in long runs gets the
+//   kernel's readahead, and loses it when they are not any more; one that the program advised itself keeps its advice.
 // Threads: any (one mutex, a condition for remove()). Limits: none; an entry a mapping, split where a part is removed.
 #pragma once
 
@@ -30,8 +30,8 @@ struct Mapping {
 
 class MappingTable {
  public:
-  // Pages that follow each other, on average, from which readahead is worth its bytes, and below which it is not. The kernel reads
-  // 32 at a time unless told otherwise.
+  // Pages that follow each other, on average, from which readahead is worth its bytes, and below which it is not. The
+  // kernel reads 32 at a time unless told otherwise.
   static constexpr uint64_t kRunForReadahead = 16, kRunForSinglePages = 8;
 
   void add(const Mapping& mapping);

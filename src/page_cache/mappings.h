@@ -1,13 +1,13 @@
 // Mappings of files that are only read, left to the kernel's page cache, within a limit of ours.
 //
-// To read a mapped file the kernel's own page cache is the shortest way: the page that the disk writes is the one that the program
-// reads, a miss costs one fault, and system calls, other processes and forked children need nothing of us. Bringing it in through
-// the cache costs a signal, a copy and a call more, twice the processor time. What is missing in the kernel's way is a limit, and
-// eviction that is not done by whoever misses: both are the Evictor's.
+// To read a mapped file the kernel's own page cache is the shortest way: the page that the disk writes is the one that
+// the program reads, a miss costs one fault, and system calls, other processes and forked children need nothing of us.
+// Bringing it in through the cache costs a signal, a copy and a call more, twice the processor time. What is missing in
+// the kernel's way is a limit, and eviction that is not done by whoever misses: both are the Evictor's.
 //
-// All are mapped privately, also those that the program asked for as shared: as long as nobody writes to them there is no
-// difference, and only such ranges may be registered (FilePages::fault_singly) where the file is open for reading only. A shared
-// one that is to be written to is mapped anew, shared.
+// All are mapped privately, also those that the program asked for as shared: as long as nobody writes to them there is
+// no difference, and only such ranges may be registered (FilePages::fault_singly) where the file is open for reading
+// only. A shared one that is to be written to is mapped anew, shared.
 // Threads: any. Errors: libc's. Lifetime: the process's.
 #pragma once
 

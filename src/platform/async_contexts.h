@@ -1,5 +1,6 @@
-// The io_urings and libaio contexts of this process, and which of them are the runtime's own. The kernel reads and writes a program's
-// memory on account of those that are not at times of its own, when no call of libc could have brought it in.
+// The io_urings and libaio contexts of this process, and which of them are the
+// runtime's own. The kernel reads and writes a program's memory on account of those
+// that are not at times of its own, when no call of libc could have brought it in.
 //
 // Threads: any. Limits: a ring whose descriptor was closed while its memory is still mapped is not seen.
 #pragma once

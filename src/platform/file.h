@@ -66,7 +66,8 @@ Result<uint64_t> filesystem_free(const File& file);
 // does not.
 uint64_t direct_alignment(const File& file);
 
-// What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the filesystem's clock tells apart.
+// What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the
+// filesystem's clock tells apart.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size_bytes = 0, links = 0;
   bool is_regular = false, is_block_device = false;
@@ -75,8 +76,8 @@ struct FileStamp {
 };
 Result<FileStamp> file_stamp(int fd);
 
-// Locks the whole file against other open descriptions (flock(2)) until this one is closed, without waiting: EWOULDBLOCK when
-// another has a lock that forbids it. Two kShared locks do not forbid each other.
+// Locks the whole file against other open descriptions (flock(2)) until this one is closed, without waiting:
+// EWOULDBLOCK when another has a lock that forbids it. Two kShared locks do not forbid each other.
 enum class Lock : uint8_t { kShared, kExclusive };
 Status lock_file(const File& file, Lock lock);
 
@@ -93,7 +94,8 @@ int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_
 int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes);
 int64_t sync_data(int fd);
 int64_t sync_all(int fd);
-// The kernel gives up what it has cached of the file, as far as it can at once; of what is dirty it begins the writes. A hint: no errors.
+// The kernel gives up what it has cached of the file, as far as it can
+// at once; of what is dirty it begins the writes. A hint: no errors.
 void forget_cached(int fd);
 
 }  // namespace spw::platform

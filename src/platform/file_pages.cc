@@ -17,7 +17,8 @@ namespace spw::platform {
 
 namespace {
 
-// Of Linux 6.7, which the headers of the machine that we are built on may not know yet: linux/fs.h and linux/userfaultfd.h.
+// Of Linux 6.7, which the headers of the machine that we are built on
+// may not know yet: linux/fs.h and linux/userfaultfd.h.
 struct PageRegion {
   uint64_t start, end, categories;
 };

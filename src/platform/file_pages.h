@@ -1,10 +1,11 @@
 // What the kernel has in memory of files that this process maps, and how to have it given up.
 //
-// A page of a mapped file is *present* where the process's page table has it, and *cached* where the kernel's page cache has it. To
-// be evicted it goes twice: unmap_pages() takes it out of the page table, and drop_cached() out of the page cache, which keeps
-// what is present anywhere. What is touched between the two faults without a read, and stays: a second chance.
-// Threads: any, at the same time. Lifetime: opened once, since /proc may be out of reach later. A forked child's answers are
-// its parent's. Limits: addresses and sizes are multiples of the MMU page.
+// A page of a mapped file is *present* where the process's page table has it, and *cached*
+// where the kernel's page cache has it. To be evicted it goes twice: unmap_pages() takes it
+// out of the page table, and drop_cached() out of the page cache, which keeps what is present
+// anywhere. What is touched between the two faults without a read, and stays: a second chance.
+// Threads: any, at the same time. Lifetime: opened once, since /proc may be out of reach later. A forked child's
+// answers are its parent's. Limits: addresses and sizes are multiples of the MMU page.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@ class FilePages {
   // ENOTSUP before Linux 6.7; else as UserFault::open(), and of /proc.
   static Result<FilePages> open();
 
-  // A fault in the range, which is privately mapped, makes present the one page that is touched: by itself the kernel adds those
-  // around it that are cached, and nobody could tell which ones are used.
+  // A fault in the range, which is privately mapped, makes present the one page that is touched: by itself the kernel
+  // adds those around it that are cached, and nobody could tell which ones are used.
   Status fault_singly(uintptr_t begin, uint64_t bytes) const;
 
   struct Run {

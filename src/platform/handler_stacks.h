@@ -1,5 +1,5 @@
-// Stacks for handlers of signals: each is kStackBytes of native memory above a page without access, so that too deep a call ends
-// the process where it happens instead of in somebody's data.
+// Stacks for handlers of signals: each is kStackBytes of native memory above a page without access, so that too deep a
+// call ends the process where it happens instead of in somebody's data.
 //
 // Invariant: a stack has one owner, or lies in one slot of the pool, which keeps kPooledMax for later.
 // Threads: any. Async-signal-safe; nobody waits. Lifetime: what is taken may outlive the pool.

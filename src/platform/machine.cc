@@ -48,8 +48,8 @@ struct LimitedGroup {
   }
 };
 
-// The group at mount + group and all groups above it that have a limit. A text ("max") is none, and so is a file that is not
-// there: inside a container the path often names a place outside of what is mounted.
+// The group at mount + group and all groups above it that have a limit. A text ("max") is none, and so is a file that
+// is not there: inside a container the path often names a place outside of what is mounted.
 template <class Visit>
 void visit_upwards(const std::string& mount, std::string group, const GroupFiles& files, Visit visit) {
   // cgroup v1 writes "no limit" as a number close to 2^63.

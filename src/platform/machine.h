@@ -26,8 +26,8 @@ Result<uint64_t> memory_available_bytes();
 // memory.limit_in_bytes); nothing where there is none.
 std::optional<uint64_t> cgroup_memory_limit_bytes();
 
-// The least that one of those groups leaves of its limit: what all its processes use counts, but for file pages that go when
-// memory is wanted. Nothing where there is no limit.
+// The least that one of those groups leaves of its limit: what all its processes use counts, but for file pages that go
+// when memory is wanted. Nothing where there is no limit.
 std::optional<uint64_t> cgroup_memory_available_bytes();
 
 // The same for a given text of /proc/self/cgroup and mount point of the groups (for tests).

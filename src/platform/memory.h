@@ -43,8 +43,8 @@ Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes);
 // Zeroed private memory, allocated as it is touched and not counted against overcommit. `alignment_bytes`: of
 // its start, a power of two.
 Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes = 4096);
-// For a table that is read and changed at random: zeroed, and in huge pages where it is large and the kernel has them, since with small
-// pages it would mostly be page tables that are waited for.
+// For a table that is read and changed at random: zeroed, and in huge pages where it is large and the kernel has them,
+// since with small pages it would mostly be page tables that are waited for.
 Result<Mapping> map_table(uint64_t bytes);
 // Zeroed memory that forked children share. Async-signal-safe unless it fails.
 Result<Mapping> map_shared(uint64_t bytes);
@@ -56,8 +56,8 @@ Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes
 // The same over a piece of a range the caller owns, whatever was there. Async-signal-safe unless it fails.
 Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                    Protection protection);
-// As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach persistent memory with the
-// processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such memory.
+// As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach persistent
+// memory with the processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such memory.
 enum class Sharing : uint8_t { kShared, kPrivate, kSynchronous };
 Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing);
 // Puts a piece of a reservation back to no access and no memory. Async-signal-safe unless it fails.

@@ -1,4 +1,5 @@
-// The machine's memory nodes, and where threads run and memory lies. A machine without /sys/devices/system/node has one node.
+// The machine's memory nodes, and where threads run and memory lies.
+// A machine without /sys/devices/system/node has one node.
 //
 // Threads: any.
 #pragma once
@@ -19,11 +20,11 @@ std::vector<unsigned> numbers_in(std::string_view list);
 std::vector<unsigned> nodes_with_processors();
 // The node that the calling thread runs on now.
 unsigned current_node();
-// The calling thread runs on this node's processors only, from now on, and of these on none that it might not before. EINVAL: there is no
-// such node, or none of its processors is left; EPERM.
+// The calling thread runs on this node's processors only, from now on, and of these on none that it might not before.
+// EINVAL: there is no such node, or none of its processors is left; EPERM.
 Status run_on_node(unsigned node);
-// Pages of this memory that do not exist yet come from this node, as long as it has any. Nothing where the process has a policy of its own for
-// where memory comes from (numactl): EEXIST.
+// Pages of this memory that do not exist yet come from this node, as long as it has any. Nothing where the process has
+// a policy of its own for where memory comes from (numactl): EEXIST.
 Status prefer_node(void* address, uint64_t bytes, unsigned node);
 
 }  // namespace spw::platform

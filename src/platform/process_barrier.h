@@ -1,5 +1,5 @@
-// A full memory barrier in every running thread of this process, made by one of them: what one side of a store-load race
-// pays so that the other side, the frequent one, needs none but the compiler's.
+// A full memory barrier in every running thread of this process, made by one of them: what one side of a store-load
+// race pays so that the other side, the frequent one, needs none but the compiler's.
 //
 //   frequent side:  store A; std::atomic_signal_fence(seq_cst); load B
 //   rare side:      store B; process_barrier();                 load A

@@ -1,5 +1,6 @@
-// The kernel's memory and transfer calls without libc's wrappers: under these names libspillway.so exports versions for the
-// program, which must not be what the runtime itself calls. (It exports syscall(), too, which passes on what is called inside of the runtime, and what has no managed argument.)
+// The kernel's memory and transfer calls without libc's wrappers: under these names libspillway.so exports versions for
+// the program, which must not be what the runtime itself calls. (It exports syscall(), too, which passes on what is
+// called inside of the runtime, and what has no managed argument.)
 //
 // As the wrappers: -1 (MAP_FAILED) and errno. Threads: any. Async-signal-safe.
 #pragma once

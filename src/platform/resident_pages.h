@@ -1,7 +1,7 @@
 // Which pages of this process's private memory exist, in memory or swapped out: /proc/self/pagemap.
 //
-// Threads: any, at the same time. Lifetime: opened once, since /proc may be out of reach later. A forked child's answers are
-// its parent's.
+// Threads: any, at the same time. Lifetime: opened once, since /proc
+// may be out of reach later. A forked child's answers are its parent's.
 #pragma once
 
 #include <span>

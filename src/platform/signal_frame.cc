@@ -19,8 +19,8 @@ namespace spw::platform {
 
 namespace {
 
-// struct _fpx_sw_bytes of <asm/sigcontext.h>, which cannot be included beside libc's <signal.h>: what the kernel says of the extended
-// state that it saved, in the bytes of the FXSAVE image that the processor leaves to software.
+// struct _fpx_sw_bytes of <asm/sigcontext.h>, which cannot be included beside libc's <signal.h>: what the kernel says
+// of the extended state that it saved, in the bytes of the FXSAVE image that the processor leaves to software.
 struct SavedState {
   uint32_t magic;
   uint32_t bytes;

@@ -1,5 +1,5 @@
-// A thread of the runtime's own: it gets none of the program's signals, is inside the runtime from its first instruction
-// (base/in_runtime.h), and one that cannot be started is a Status.
+// A thread of the runtime's own: it gets none of the program's signals, is inside the runtime from its first
+// instruction (base/in_runtime.h), and one that cannot be started is a Status.
 //
 // Threads: a Thread object belongs to one thread at a time. Lifetime: the destructor joins.
 #pragma once
@@ -27,8 +27,8 @@ class Thread {
 
   // Starts a thread that runs `body`. EAGAIN when the kernel or a limit refuses one.
   static Result<Thread> start(std::function<void()> body);
-  // Of the calling thread: once there is something for it to do, it runs before those that have run for longer than `slice_ns` at a
-  // time. It gets no larger share of the processors. Linux 6.12; else nothing changes.
+  // Of the calling thread: once there is something for it to do, it runs before those that have run for longer than
+  // `slice_ns` at a time. It gets no larger share of the processors. Linux 6.12; else nothing changes.
   static void prefer_short_slices(uint64_t slice_ns);
   // Waits for its end; nothing when there is none, or none any more.
   void join();

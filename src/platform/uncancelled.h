@@ -1,5 +1,5 @@
-// While one lives, its thread is not cancelled: what waits inside the runtime on behalf of the program leaves nothing half done. A
-// cancellation that comes meanwhile is acted upon at the program's next point for it.
+// While one lives, its thread is not cancelled: what waits inside the runtime on behalf of the program leaves nothing
+// half done. A cancellation that comes meanwhile is acted upon at the program's next point for it.
 #pragma once
 
 #include <pthread.h>

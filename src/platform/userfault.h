@@ -1,8 +1,8 @@
 // userfaultfd: faults of a range of addresses, handed to this process to serve.
 //
 // A missing fault is an access to a page that is not there; a write-protect fault is a store to a page that
-// write_protect() or copy(.., kProtected) made read-only. Both leave the faulting thread asleep until its page is copied in,
-// made writable, or woken.
+// write_protect() or copy(.., kProtected) made read-only. Both leave the faulting thread asleep until its page is
+// copied in, made writable, or woken.
 // Threads: any, at the same time; one event is read by one of them. Ordering: what a thread wrote to the source before
 // copy() is seen by whoever reads the pages afterwards (the kernel orders the page table).
 // Lifetime: the ranges are unregistered when the descriptor closes; threads asleep then fault again, on plain memory.
@@ -39,13 +39,14 @@ enum class FaultDelivery : uint8_t {
 class UserFault {
  public:
   UserFault() = default;
-  // Takes faults of system calls too where the kernel lets us (or /dev/userfaultfd does) and `delivery` can. EPERM, ENOSYS where
-  // it is forbidden; ENOTSUP where write protection is missing. `scope_wanted`: kUserOnly does not try for more (for tests).
+  // Takes faults of system calls too where the kernel lets us (or /dev/userfaultfd
+  // does) and `delivery` can. EPERM, ENOSYS where it is forbidden; ENOTSUP where write
+  // protection is missing. `scope_wanted`: kUserOnly does not try for more (for tests).
   static Result<UserFault> open(FaultScope scope_wanted = FaultScope::kAll,
                                 FaultDelivery delivery = FaultDelivery::kEvents);
 
-  // A descriptor of userfaultfd with these features of the kernel's and none of what this class serves. EPERM, ENOSYS where it is
-  // forbidden, ENOTSUP where a feature is missing. `scope`: as wanted, and then as it is.
+  // A descriptor of userfaultfd with these features of the kernel's and none of what this class serves. EPERM, ENOSYS
+  // where it is forbidden, ENOTSUP where a feature is missing. `scope`: as wanted, and then as it is.
   static Result<File> open_with(uint64_t features, FaultScope* scope);
 
   bool is_open() const { return file_.is_open(); }

@@ -15,8 +15,8 @@ namespace spw::region {
 class CacheRanges {
  public:
   virtual ~CacheRanges() = default;
-  // The range, `has_contents` or all zeros, is about to be live, and then `live_bytes` are in all. Called under the region map's
-  // lock.
+  // The range, `has_contents` or all zeros, is about to be live, and
+  // then `live_bytes` are in all. Called under the region map's lock.
   virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
   // It is live now, under the same lock.
   virtual void grown(BlockId, uint64_t /*count*/) {}

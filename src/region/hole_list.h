@@ -1,7 +1,7 @@
 // Freed ranges whose space the spill store has not been given back yet, so that many small frees become few requests.
 //
-// A range that is handed out again leaves the list first (cancel): its old bytes on the store do no harm, because blocks
-// without contents are never read, and a late discard would destroy new ones.
+// A range that is handed out again leaves the list first (cancel): its old bytes on the store do no harm, because
+// blocks without contents are never read, and a late discard would destroy new ones.
 // Invariants: ranges are disjoint, not empty, sorted by offset and never touch (touching ones are joined).
 // Threads: the caller serialises. Limits: kPendingMax ranges; kPendingBytesMax bytes wait at most.
 #pragma once

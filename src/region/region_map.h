@@ -1,6 +1,7 @@
 // Regions: which store holds a block of managed space, where, and whether it holds anything yet.
 //
-// A block b of managed space is live or not. What a live block is follows from its chunk (kChunkBytes of managed space):
+// A block b of managed space is live or not. What a live block is
+// follows from its chunk (kChunkBytes of managed space):
 //   anonymous      on the spill store at offset b << block_shift: neighbours in address are neighbours on disk
 //   file, shared   on its file, read and written there
 //   file, private  on its file until it was written back once, from then on like an anonymous block
@@ -49,8 +50,9 @@ enum class Order : uint8_t { kUnknown, kRandom, kSequential };
 // kBufferedFile: as a shared one, but whoever made it writes it back (front/file).
 enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile, kBufferedFile };
 
-// Who keeps an index of a region's dirty blocks is told of those that nobody asked for, and which are clean again: `first`, at
-// `offset_bytes` of the file, and those behind it. By an owner of partitions, which must not be kept waiting, and must not be called.
+// Who keeps an index of a region's dirty blocks is told of those that nobody asked for, and which are clean again:
+// `first`, at `offset_bytes` of the file, and those behind it. By an owner of partitions, which must not be kept
+// waiting, and must not be called.
 class DirtyWatcher {
  public:
   virtual ~DirtyWatcher() = default;
@@ -80,8 +82,8 @@ class RegionMap final : public cache::BlockSource {
 
   // Addresses and sizes are multiples of the block (file regions' addresses of kChunkBytes).
   void add_anonymous(uintptr_t address, uint64_t bytes);
-  // At addresses where no region ever was, since the cache may hold zeros there (SharedCache::discard). ENFILE when there are
-  // too many file regions.
+  // At addresses where no region ever was, since the cache may hold zeros there (SharedCache::discard). ENFILE when
+  // there are too many file regions.
   Status add_file(uintptr_t address, uint64_t bytes, FileMapping mapping);
   // More of the anonymous or file region that ends at `address`; of a file region at the following file offset.
   void extend(uintptr_t address, uint64_t bytes);
@@ -98,8 +100,9 @@ class RegionMap final : public cache::BlockSource {
   Status sync_shared_files();
   void prefetch(uintptr_t address, uint64_t bytes);
 
-  // The unit of fills: a miss on a block brings the aligned piece of so many bytes that it lies in along, as far as it is live.
-  // A power of two up to kFillBytesMax; not above the block: the block alone. Kept for each chunk that the range touches.
+  // The unit of fills: a miss on a block brings the aligned piece of so many bytes
+  // that it lies in along, as far as it is live. A power of two up to kFillBytesMax;
+  // not above the block: the block alone. Kept for each chunk that the range touches.
   void set_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
   // Stands in for it, until it is 0 again. (Advice that comes and goes.)
   void advise_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);

@@ -1,7 +1,8 @@
-// The switch between the plain and the instrumented version of recompiled code (abi/abi.h, "Versions"), as the runtime writes it.
+// The switch between the plain and the instrumented version of
+// recompiled code (abi/abi.h, "Versions"), as the runtime writes it.
 //
-// Threads: any. Ordering: none; code may read it late. Lifetime: its page is mapped by front/mapped/first/first.cc before any code of
-// the process runs, for the life of the process.
+// Threads: any. Ordering: none; code may read it late. Lifetime: its page is mapped by front/mapped/first/first.cc
+// before any code of the process runs, for the life of the process.
 #pragma once
 
 #include "abi/abi.h"

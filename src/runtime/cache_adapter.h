@@ -1,5 +1,5 @@
-// The shared cache as regions and the heap see it: by block range, with the calling thread's client, and with whatever the
-// engine still holds of a range taken into account.
+// The shared cache as regions and the heap see it: by block range, with the calling thread's client, and with whatever
+// the engine still holds of a range taken into account.
 //
 // Threads: any. Lifetime: shorter than the cache's and the engine's.
 #pragma once

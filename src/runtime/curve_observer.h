@@ -1,9 +1,12 @@
-// How many blocks would be read with more memory, from what is evicted and comes back (locality/ghost_distances.h): what `spillway advise`
-// asks for. Of everything, and of each place in the program's code that allocates large pieces of memory (telemetry/areas.h).
+// How many blocks would be read with more memory, from what is evicted and comes back (locality/ghost_distances.h):
+// what `spillway advise` asks for. Of everything, and of each place in the program's code that allocates large pieces
+// of memory (telemetry/areas.h).
 //
-// Limits: with a cap that moves the curve is of none of its values. Memory for the sample is had while blocks come and go, so a signal handler of
-// the program's that interrupts malloc must not touch managed memory meanwhile. Places beyond kPlacesMax are counted together.
-// Threads: any. Costs: of blocks that are not in the sample a hash each time they come or leave, of the others a lock, a logarithm and a look at all areas.
+// Limits: with a cap that moves the curve is of none of its values. Memory for the sample is had while blocks come and
+// go, so a signal handler of the program's that interrupts malloc must not touch managed memory meanwhile. Places
+// beyond kPlacesMax are counted together.
+// Threads: any. Costs: of blocks that are not in the sample a hash each time they come or leave, of the others a lock,
+// a logarithm and a look at all areas.
 #pragma once
 
 #include <functional>
@@ -27,7 +30,8 @@ class CurveObserver final : public cache::Observer {
   void came(BlockId block) override;
   void ended(BlockId first, uint64_t count) override;
 
-  // From `memory_bytes`, with which `reads` blocks were read, upwards: about kPointsMax points. memory_for(n): what n more frames take.
+  // From `memory_bytes`, with which `reads` blocks were read, upwards:
+  // about kPointsMax points. memory_for(n): what n more frames take.
   using MemoryFor = std::function<uint64_t(uint64_t frames)>;
   std::vector<telemetry::CurvePoint> curve(uint64_t memory_bytes, uint64_t reads,
                                            const MemoryFor& memory_for);

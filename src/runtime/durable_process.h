@@ -1,10 +1,11 @@
-// The persistent regions of this process: the one durable::Regions there is, the part of each thread, the program's locks and stores.
+// The persistent regions of this process: the one durable::Regions
+// there is, the part of each thread, the program's locks and stores.
 //
-// Made at the first use, and kept. A thread's part ends with the thread. Locks are watched from the first region on; while no region
-// is open, watching costs a lock one load and one branch.
+// Made at the first use, and kept. A thread's part ends with the thread. Locks are watched from the first region on;
+// while no region is open, watching costs a lock one load and one branch.
 //
-// Errors of what cannot return one (a lock, an announced store) end the program with one line: what had been committed is safe, and the
-// section is undone when the region is opened again.
+// Errors of what cannot return one (a lock, an announced store) end the program with one line: what had been committed
+// is safe, and the section is undone when the region is opened again.
 // Fork: a child has no part in the regions; their memory is not there.
 // Threads: any; each call holds an InRuntime.
 #pragma once

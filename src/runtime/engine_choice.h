@@ -5,8 +5,9 @@
 //   translated   refused                                      translated
 //   auto         mapped                                       translated, or mapped if there is code with hints too
 //
-// Where userfaultfd is forbidden, mapped is refused, and auto is translated if any code has translations.
-// Files are buffered by either engine, so for a program of which some are, translated is not refused: then its files are all there is in managed space.
+// Where userfaultfd is forbidden, mapped is refused, and auto is translated if any code
+// has translations. Files are buffered by either engine, so for a program of which some
+// are, translated is not refused: then its files are all there is in managed space.
 // Threads: at the start of the process, one.
 #pragma once
 

@@ -18,8 +18,8 @@ void write_line(std::string_view prefix, std::string_view line) {
 }  // namespace
 
 void fatal(int exit_code, std::string_view line) {
-  // Many threads may fail of one cause: the first speaks, the others wait for the end it brings. (A thread that waits here
-  // may hold any lock: _exit takes none.)
+  // Many threads may fail of one cause: the first speaks, the others wait for the end it brings. (A thread that waits
+  // here may hold any lock: _exit takes none.)
   static Atomic<bool> ending{false};
   if (ending.exchange_acquire(true))
     for (;;) ::pause();

@@ -1,5 +1,5 @@
-// How the runtime ends a program that cannot go on: one line on standard error, then the exit code. The only place below
-// the command line that prints or exits.
+// How the runtime ends a program that cannot go on: one line on standard error, then the exit code. The only place
+// below the command line that prints or exits.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@ namespace spw::runtime {
 
 // A bad option, store or cap: the user can mend it and start again.
 inline constexpr int kExitUsage = 2;
-// The machine failed underneath: a lasting I/O error, a full disk that stayed full, a forked child that used managed memory.
+// The machine failed underneath: a lasting I/O error, a full disk
+// that stayed full, a forked child that used managed memory.
 inline constexpr int kExitFailure = 74;
 
 // Writes "spillway: <line>\n" and ends the process at once (_exit), since the program's own state cannot be trusted to

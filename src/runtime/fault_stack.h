@@ -12,7 +12,8 @@ namespace spw::runtime {
 
 // Before any fault; again: nothing more.
 Status prepare_fault_stacks();
-// `call(argument)` there, for the handler with this frame; where the handler is, if it is there already or there is no such stack.
+// `call(argument)` there, for the handler with this frame; where the
+// handler is, if it is there already or there is no such stack.
 bool call_on_fault_stack(bool (*call)(void*), void* argument, const ucontext_t& frame);
 
 }  // namespace spw::runtime

@@ -28,8 +28,9 @@ int64_t FileAdapter::with(int fd, With with_file) {
   return file ? with_file(file) : kNotBuffered;
 }
 
-// What the standard streams stand on is the kernel's: libc reads and writes them by system calls of its own. So is a file that somebody wants direct
-// transfers of, which may be other calls than these. A file that is buffered under another name stays so.
+// What the standard streams stand on is the kernel's: libc reads and writes them by
+// system calls of its own. So is a file that somebody wants direct transfers of, which
+// may be other calls than these. A file that is buffered under another name stays so.
 bool FileAdapter::opened(int fd, int flags) {
   InRuntime guard;
   Descriptors* descriptors = descriptors_.load_acquire();

@@ -13,7 +13,8 @@ namespace spw::runtime {
 
 class FileAdapter final : public interpose::FileCalls {
  public:
-  // `make`: is called once, for the first file; nullptr: not now. `patterns`: of the paths of the files that are buffered (path_patterns.h). `warn`: is told of what is lost if nobody acts on it.
+  // `make`: is called once, for the first file; nullptr: not now. `patterns`: of the paths of the files that are
+  // buffered (path_patterns.h). `warn`: is told of what is lost if nobody acts on it.
   FileAdapter(front::Descriptors* (*make)(), std::string patterns, void (*warn)(std::string_view))
       : make_(make), patterns_(std::move(patterns)), warn_(warn) {}
 

@@ -1,6 +1,7 @@
 // Which library and function the faults of foreign code came from, so that a user knows what to recompile.
 //
-// Threads: any; not in signal handlers. Limits: a static function has no name at run time; it goes by its address in the file.
+// Threads: any; not in signal handlers. Limits: a static function has
+// no name at run time; it goes by its address in the file.
 #pragma once
 
 #include <vector>

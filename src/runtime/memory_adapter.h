@@ -4,12 +4,13 @@
 // kHistory (N) of them. From the mean change it predicts the next kHorizon (M) periods:
 //   available memory is below the reserve, or predicted to fall below it   => the limit shrinks by what is lacking
 //   more blocks are predicted to come than frames are free                 => the limit grows by what is predicted, at most by
-//                                                                             half of what is available above the reserve
-// Blocks, not misses: one miss may bring 64 of them. By misses a program that went through its memory in order looked content.
-// A change smaller than kStepShare of the limit is not worth its cost, but for the last one up to all frames. (UMap, section
-// 3.1.1: N = 5, M = 10.)
-// Threads: AdaptiveLimit none, it is pure; MemoryAdapter has one of its own. Limits: between kLimitShareMin of the frames and
-// all of them, which the tables are made for.
+//                                                                             half of what is available
+//                                                                                 above the reserve
+// Blocks, not misses: one miss may bring 64 of them. By misses a program that went through its memory in order looked
+// content. A change smaller than kStepShare of the limit is not worth its cost, but for the last one up to all frames.
+// (UMap, section 3.1.1: N = 5, M = 10.)
+// Threads: AdaptiveLimit none, it is pure; MemoryAdapter has one of its own. Limits: between kLimitShareMin of the
+// frames and all of them, which the tables are made for.
 #pragma once
 
 #include <condition_variable>

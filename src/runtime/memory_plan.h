@@ -15,12 +15,14 @@ namespace spw::runtime {
 
 inline constexpr uint64_t kFixedBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kTablesPerFrameBytes = 96;
-// Staging takes this share of the cap, within bounds; none of a very small one, and the mapped engine reads nothing ahead then.
+// Staging takes this share of the cap, within bounds; none of a very
+// small one, and the mapped engine reads nothing ahead then.
 inline constexpr uint64_t kStagingShare = 16;
 inline constexpr uint64_t kStagingRunsMax = 64;
 // Staging of the translated engine, where the options name files to buffer.
 inline constexpr uint64_t kFileStagingShare = 64;
-// The contents of parked blocks (cache/partition/parking.cc): kParkedBytesMax for each partition of 4096 frames or more.
+// The contents of parked blocks (cache/partition/parking.cc):
+// kParkedBytesMax for each partition of 4096 frames or more.
 inline constexpr uint64_t kParkedPlanShare = 256;
 
 // The indexes of dirty blocks of buffered files, where the options name any; else what kFixedBytes has room for.

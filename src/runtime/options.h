@@ -4,8 +4,8 @@
 //
 // Invariants of Options that parse_environment() returned:
 //   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
-//   quota_bytes <= memory_bytes;  low_percent <= high_percent;  store, where it is a directory, and stats_file are absolute
-//   paths (stats_file may be empty)
+//   quota_bytes <= memory_bytes;  low_percent <= high_percent
+//   store, where it is a directory, and stats_file are absolute paths (stats_file may be empty)
 // Errors: EINVAL, whose message() is one complete line for the user: which variable, its value, what is
 // accepted and an example. Whether the store's directory exists and can be written is for the one who opens
 // it to say. Threads: pure functions of their arguments (and of the working directory, for relative paths).
@@ -151,9 +151,10 @@ Status set_option(Options& options, const OptionInfo& info, std::string_view sou
 Result<Options> parse_environment(const char* const* environment, uint64_t memory_available_bytes,
                                   std::vector<std::string>* warnings);
 
-// parse_environment() of this process's environment and what memory this machine has for it now: the smaller of what is
-// available and the control group's limit. `first`: "NAME=value" strings that win over the environment's. In a program with rights
-// of its own (AT_SECURE) the environment is somebody else's: none of its SPILLWAY_ variables count, which is one warning.
+// parse_environment() of this process's environment and what memory this machine has for it
+// now: the smaller of what is available and the control group's limit. `first`: "NAME=value"
+// strings that win over the environment's. In a program with rights of its own (AT_SECURE) the
+// environment is somebody else's: none of its SPILLWAY_ variables count, which is one warning.
 Result<Options> options_of_process(std::vector<std::string>* warnings,
                                    std::span<const std::string> first = {});
 

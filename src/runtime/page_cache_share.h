@@ -1,10 +1,12 @@
-// How the cap is divided between the cache's frames and the mappings that the kernel's page cache serves (page_cache/mappings.h).
+// How the cap is divided between the cache's frames and the mappings
+// that the kernel's page cache serves (page_cache/mappings.h).
 //
-// Each side grows into what is free of the cap. When less than a kSlackShare of it is free, the shares follow the pages' ages: a side that
-// holds `size` and brings in `rate` a second evicts what has been there for size / rate, and the side whose victims are older gives way, by
-// kStepShare of the cap every kStepNs, between kShareMin of the cap and the rest. Equal ages are what one LRU list of both would have.
-// While managed memory is not watched the engine cannot evict of it: the mappings have what it leaves, and it is watched
-// when the mappings need room and it holds more than its least share.
+// Each side grows into what is free of the cap. When less than a kSlackShare of it is free, the shares
+// follow the pages' ages: a side that holds `size` and brings in `rate` a second evicts what has been
+// there for size / rate, and the side whose victims are older gives way, by kStepShare of the cap every
+// kStepNs, between kShareMin of the cap and the rest. Equal ages are what one LRU list of both would
+// have. While managed memory is not watched the engine cannot evict of it: the mappings have what it
+// leaves, and it is watched when the mappings need room and it holds more than its least share.
 // Threads: limit_pages() in one; set_ceiling() any. Lifetime: shorter than the cache's, the engine's and the regions'.
 #pragma once
 
@@ -31,8 +33,8 @@ class ShareRule {
     uint64_t held_bytes = 0;
     uint64_t brought_bytes = 0;  // since the start
   };
-  // What the mappings may hold of the cap; the frames may hold the rest. Frames that can evict are left their least share even
-  // where they hold nothing.
+  // What the mappings may hold of the cap; the frames may hold the rest. Frames that can evict are left their least
+  // share even where they hold nothing.
   uint64_t next(uint64_t cap_bytes, const Side& mappings, const Side& frames, bool frames_can_evict,
                 uint64_t now_ns);
   // next() will look at what both have brought in; else it does not.

@@ -1,8 +1,8 @@
-// Ranges of managed memory that the program keeps in memory until it says otherwise, whatever the eviction policy thinks
-// (UMap's hybrid caching). Every block of a range holds one reference in the cache.
+// Ranges of managed memory that the program keeps in memory until it says otherwise, whatever the eviction policy
+// thinks (UMap's hybrid caching). Every block of a range holds one reference in the cache.
 //
-// Invariant: charged_[p] = blocks of partition p in all ranges, those being pinned included, <= budget()
-//   budget() = half of the frames that the smallest partition may use: the other half stays for everybody else's misses.
+// Invariant: charged_[p] = blocks of partition p in all ranges, those being pinned included, <= budget() budget() =
+//   half of the frames that the smallest partition may use: the other half stays for everybody else's misses.
 // A block in two ranges counts twice.
 // Threads: any. Blocks are brought in without the lock. Lifetime: shorter than the cache's and the engine's.
 // Limits: the budget; ENOMEM beyond. Mapped engine only: the translated one plans for its own pins.

@@ -9,9 +9,9 @@
 
 namespace spw::runtime {
 
-// In the process that has managed memory, as it prepares to fork: from now on its children, and theirs, can end it.
-// Takes no memory of an allocator, whose locks may be held by now. Where it fails, children are refused and the run goes
-// on.
+// In the process that has managed memory, as it prepares to fork: from now on its
+// children, and theirs, can end it. Takes no memory of an allocator, whose locks
+// may be held by now. Where it fails, children are refused and the run goes on.
 void let_children_end_the_run();
 
 // In a forked child that touched managed memory.

@@ -35,8 +35,8 @@ namespace spw::runtime {
 
 namespace {
 
-// Test hooks, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h), and for how
-// long a full store is waited for.
+// Test hooks, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h), and for
+// how long a full store is waited for.
 constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
 constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
 // From this many processors on, dedicated servers pay for themselves.

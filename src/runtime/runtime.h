@@ -1,8 +1,10 @@
-// The runtime: builds the concrete parts in order, connects them, and takes them down. The only place that knows them all.
+// The runtime: builds the concrete parts in order, connects them, and
+// takes them down. The only place that knows them all.
 //
-// Construction order: spill store -> regions -> managed space, cache and engine, of either kind -> heap -> C entry points.
-// Threads: create() once; the accessors any. Lifetime: never destroyed (threads may still run at exit); finish() is called
-// as the process ends.
+// Construction order: spill store -> regions -> managed space, cache
+// and engine, of either kind -> heap -> C entry points.
+// Threads: create() once; the accessors any. Lifetime: never destroyed
+// (threads may still run at exit); finish() is called as the process ends.
 // Fork: forked() in the child; from then on managed memory is out of reach there.
 #pragma once
 
@@ -59,16 +61,16 @@ class Runtime {
   PinnedRanges& pinned() { return *pinned_; }
   const cache::SharedCache& cache() const { return *cache_; }
   front::Descriptors& descriptors() { return *descriptors_; }
-  // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or the threads that it needs
-  // cannot be had, or this is a forked child, which has none of them.
+  // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or
+  // the threads that it needs cannot be had, or this is a forked child, which has none of them.
   cache::NodeExchange* nodes();
   // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
   page_cache::Mappings* mapped_reads() { return forked_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
-  // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP); EINVAL
-  // outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less. ETIMEDOUT when the new one holds
-  // but not all above it could be evicted in time (SharedCache::evict_to_limit).
+  // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP);
+  // EINVAL outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less. ETIMEDOUT when
+  // the new one holds but not all above it could be evicted in time (SharedCache::evict_to_limit).
   uint64_t memory_limit_bytes() const;
   Status set_memory_limit(uint64_t bytes);
   telemetry::Facts facts() const;

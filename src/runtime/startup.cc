@@ -50,7 +50,8 @@ bool admit_fault(const Fault& fault) {
   return runtime && runtime->admit_fault(fault);
 }
 
-// A mapped file that the kernel serves ends with a line of ours, as one does that the cache serves, unless the program wants the signal.
+// A mapped file that the kernel serves ends with a line of ours, as
+// one does that the cache serves, unless the program wants the signal.
 void explain_bus_error(uintptr_t address) {
   Runtime* runtime = g_runtime.load_acquire();
   if (runtime == nullptr || runtime->mapped_reads() == nullptr || !interpose::is_left_to_kernel(SIGBUS))

@@ -1,5 +1,5 @@
-// What can be said of a store's directory before anything is stored there: by `spillway run` and `doctor`, and by the runtime
-// of a program that was started without them.
+// What can be said of a store's directory before anything is stored there: by `spillway run` and `doctor`, and by the
+// runtime of a program that was started without them.
 //
 // Threads: any. Limits: the free space is that of the moment; what fills up later is the cache's to report.
 #pragma once

@@ -1,9 +1,9 @@
 // Writes down which blocks a program uses, in order: the traces that eviction policies are chosen by (bench/policies).
 //
-// The file is a sequence of 64-bit block numbers in the machine's order of bytes. A block that is used many times in a row is written
-// kRepeatsMax times: more uses tell a policy nothing.
-// Threads: used() any; threads' uses stand in the order in which they got the lock. Errors: a write that fails ends the recording, and
-// finish() says so.
+// The file is a sequence of 64-bit block numbers in the machine's order of bytes. A block that is used many times in a
+// row is written kRepeatsMax times: more uses tell a policy nothing.
+// Threads: used() any; threads' uses stand in the order in which they got the lock. Errors: a write that fails ends the
+// recording, and finish() says so.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What userfaultfd this process gets: one answer for the runtime, `spillway run` and `spillway doctor`.
 //
-// Threads: any. For tests the variable SPILLWAY_TEST_USERFAULT makes the machine look poorer: "user" asks for faults of user mode
-// only, "none" pretends that there is no userfaultfd.
+// Threads: any. For tests the variable SPILLWAY_TEST_USERFAULT makes the machine look poorer: "user" asks for faults of
+// user mode only, "none" pretends that there is no userfaultfd.
 #pragma once
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
-// Faults on demand, so that tests can see every I/O fail once. A store that was given a plan asks it about each request; what
-// the plan says happens below the store's retries and short-transfer handling, in every engine alike.
+// Faults on demand, so that tests can see every I/O fail once. A store that was given a plan asks it about each
+// request; what the plan says happens below the store's retries and short-transfer handling, in every engine alike.
 //
 // A plan is a list of rules, written "read:5:EIO,write:3+:ENOSPC,short:2,read:1+:delay:500":
 //

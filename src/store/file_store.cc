@@ -109,7 +109,8 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
   target_.spill = spill;
   target_.faults = options.faults;
-  // Each direct write would look for its pages among those that the kernel has cached, and io_uring would leave it to a thread.
+  // Each direct write would look for its pages among those that the
+  // kernel has cached, and io_uring would leave it to a thread.
   if (direct_ && !spill && size_bytes >= kForgottenBytesMin) platform::forget_cached(buffered_.fd());
   has_fixed_size_ = options.has_fixed_size;
   if (options.grows) {

@@ -1,13 +1,13 @@
 // A store in one file: somebody's whole file (or block device), or a spill file that only this process knows.
 //
-// A whole file keeps its size: its last block may stick out, reads zeros there and is written only up to the end. Its contents
-// are other programs' too; transfers are direct where the filesystem allows it.
-// A growing file has the size that its user gives it (growing_store.h); the functions for that are for such a file alone.
-// A spill file has no name and mode 0600 from birth, is as long as kSpillBytesMax at once without taking space for it, and
-// is gone with the process. Space is taken by reserve() and by writes, and given back by discards.
+// A whole file keeps its size: its last block may stick out, reads zeros there and is written only up to the end. Its
+// contents are other programs' too; transfers are direct where the filesystem allows it.
+// A growing file has the size that its user gives it (growing_store.h); the functions for that are for such a file
+// alone. A spill file has no name and mode 0600 from birth, is as long as kSpillBytesMax at once without taking space
+// for it, and is gone with the process. Space is taken by reserve() and by writes, and given back by discards.
 //
-// Threads, lifetime: as every store. Limits: kSpillBytesMax, less where the filesystem's files are shorter (ext4: 16 TiB less one
-// block); the file's size when it was opened.
+// Threads, lifetime: as every store. Limits: kSpillBytesMax, less where the filesystem's files are shorter (ext4: 16
+// TiB less one block); the file's size when it was opened.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,9 @@
-// Stores whose size their user sets: a file, or several as one, that a program makes longer and shorter while it is cached.
+// Stores whose size their user sets: a file, or several as one, that
+// a program makes longer and shorter while it is cached.
 //
-// size_bytes() is what set_size() said last. The file itself reaches it by writes, and has it exactly after resize_file() or
-// settle_size(); what is read behind the file's own end, or written_end() says was never written, are zeros.
+// size_bytes() is what set_size() said last. The file itself reaches it by
+// writes, and has it exactly after resize_file() or settle_size(); what is read
+// behind the file's own end, or written_end() says was never written, are zeros.
 //
 // Threads: requests any, as with every store; the functions here one at a time, except for stamp() and sync_file().
 #pragma once
@@ -17,17 +19,19 @@ namespace spw::store {
 
 class GrowingStore : public Store {
  public:
-  // The file itself follows with writes. No request for what lies behind a lesser size is under way, but for the block that holds the new end;
-  // and it is not made longer again before that one is over.
+  // The file itself follows with writes. No request for what lies behind a lesser size is under way, but for the block
+  // that holds the new end; and it is not made longer again before that one is over.
   virtual void set_size(uint64_t bytes) = 0;
   // The same, and the file itself: what it gains is a hole.
   virtual Status resize_file(uint64_t bytes) = 0;
-  // The file itself is at least as long as set_size() said last; one that somebody else has made longer stays. No set_size() meanwhile.
+  // The file itself is at least as long as set_size() said last; one
+  // that somebody else has made longer stays. No set_size() meanwhile.
   virtual Status settle_size() = 0;
   // Its size is that of devices and cannot be changed: the two functions before do nothing or fail.
   virtual bool has_fixed_size() const { return false; }
-  // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under way, close_files() gives up
-  // the descriptors. reopen(): what `files` have open, one for each file, is this one, and nobody has changed it; they are taken over.
+  // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under
+  // way, close_files() gives up the descriptors. reopen(): what `files` have open, one for each file, is this one, and
+  // nobody has changed it; they are taken over.
   virtual void stop() = 0;
   virtual void close_files() = 0;
   virtual Status reopen(std::span<platform::File> files) = 0;

@@ -1,6 +1,7 @@
 // A store in memory, for tests and for measuring what everything but the disk costs: "memory:SIZE".
 //
-// Sparse: memory is taken as it is written to, and given back by a discard. Queues complete every request within submit().
+// Sparse: memory is taken as it is written to, and given back by a
+// discard. Queues complete every request within submit().
 // Threads, lifetime: as every store. Concurrent transfers of the same bytes race, as they would on a disk.
 #pragma once
 

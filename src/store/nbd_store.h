@@ -1,16 +1,19 @@
-// A store on an NBD server (Network Block Device): memory or disks of another machine, reached over TCP, or of another process,
-// reached over a Unix socket. "nbd://HOST[:PORT][/EXPORT]", "nbd+unix:///EXPORT?socket=PATH" (nbd/nbd_address.h has the rest).
+// A store on an NBD server (Network Block Device): memory or disks of another machine, reached over TCP, or of another
+// process, reached over a Unix socket. "nbd://HOST[:PORT][/EXPORT]", "nbd+unix:///EXPORT?socket=PATH"
+// (nbd/nbd_address.h has the rest).
 //
-// Requests of all queues go over a few connections, each with a thread, as many as the server allows at once (multi-conn) and the
-// name asks for. Reads, writes, zeroing (a discard: the server gives the space back where it can, and it reads as zeros) and
-// flushes are sent without waiting for one another. A server without zeroing gets written zeros, one without flushes is synced by
+// Requests of all queues go over a few connections, each with a thread, as many as the server
+// allows at once (multi-conn) and the name asks for. Reads, writes, zeroing (a discard: the server
+// gives the space back where it can, and it reads as zeros) and flushes are sent without waiting
+// for one another. A server without zeroing gets written zeros, one without flushes is synced by
 // nothing. Writes to a read-only export fail with EROFS. Any number of clients may read one export.
 //
-// A server that dies or does not answer within the timeout: reads and unanswered writes are sent again over a new connection as
-// long as no write can have been lost; else the store fails from then on with ENOTCONN or ETIMEDOUT, never with old data, and
-// describe() says why. The server's own errors (EIO, ENOSPC ...) are those of the request.
+// A server that dies or does not answer within the timeout: reads and unanswered writes are sent again over a new
+// connection as long as no write can have been lost; else the store fails from then on with ENOTCONN or ETIMEDOUT,
+// never with old data, and describe() says why. The server's own errors (EIO, ENOSPC ...) are those of the request.
 //
-// Threads, lifetime: as every store. Size: the export's, rounded down to the server's least block; its last block may stick out.
+// Threads, lifetime: as every store. Size: the export's, rounded down
+// to the server's least block; its last block may stick out.
 // Alignment: the server's least block, 4 KiB at least. Limits: nbd_connection.h, nbd_address.h. No TLS.
 #pragma once
 

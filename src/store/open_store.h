@@ -4,7 +4,8 @@
 //     file:PATH      a whole existing file or block device; its contents are read and overwritten
 //     spill:DIR      a spill file in a directory; "DIR" alone, when it is a directory, means the same
 //     sparse:DIR?segment=SIZE&size=SIZE&mode=MODE
-//                    segment files in a directory, made as they are written to (sparse_store.h). MODE: create, open, read (only),
+//                    segment files in a directory, made as they are written to
+//                        (sparse_store.h). MODE: create, open, read (only),
 //                    or none of them: open it, or create it where there is none. size is needed to create it
 //     nbd://HOST[:PORT][/EXPORT]
 //     nbd+unix:///[EXPORT]?socket=PATH
@@ -27,8 +28,8 @@ namespace spw::store {
 struct OpenOptions {
   EngineKind engine = EngineKind::kAuto;
   bool direct = true;
-  // A place to put what dies with the process: sparse: then leaves nothing behind and takes no mode, file: has to be a block
-  // device, and what is read-only is refused.
+  // A place to put what dies with the process: sparse: then leaves nothing behind and takes no mode, file: has to be a
+  // block device, and what is read-only is refused.
   bool spill = false;
   FaultPlan* faults = nullptr;  // outlives the store
 };

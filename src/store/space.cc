@@ -9,8 +9,8 @@ namespace spw::store {
 
 namespace {
 constexpr uint64_t kChunksPerWord = 64;
-// Where no whole chunk finds room, the next try is this far off: some filesystems allocate all there is before they refuse,
-// milliseconds for every block that is written.
+// Where no whole chunk finds room, the next try is this far off: some filesystems allocate all there is before they
+// refuse, milliseconds for every block that is written.
 constexpr uint64_t kNoChunkPauseNs = 1'000'000'000;
 }  // namespace
 

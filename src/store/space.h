@@ -1,10 +1,10 @@
-// The space a file store has reserved: one bit for each chunk of kReserveChunkBytes that is allocated on the filesystem, so
-// that a write into it cannot fail with ENOSPC.
+// The space a file store has reserved: one bit for each chunk of kReserveChunkBytes that is allocated on the
+// filesystem, so that a write into it cannot fail with ENOSPC.
 //
 // Invariant: bit set => every byte of the chunk inside the file's size is allocated, but for ranges that are being
 //   discarded right now.
-// Threads: any. The bit is set under mutex_ after the allocation, and cleared under mutex_ after the hole is punched; an
-//   allocation of a whole chunk therefore never hides a hole punched meanwhile. Reading a bit takes no lock.
+// Threads: any. The bit is set under mutex_ after the allocation, and cleared under mutex_ after the hole is punched;
+//   an allocation of a whole chunk therefore never hides a hole punched meanwhile. Reading a bit takes no lock.
 // Limits: one bit for 16 MiB: 128 KiB for 16 TiB.
 #pragma once
 
@@ -24,7 +24,8 @@ class SpaceReservations {
  public:
   SpaceReservations(const platform::File& file, uint64_t size_bytes);
 
-  // Allocates what of [offset, offset + bytes) is not yet; ENOSPC if there is no room. Nothing on a filesystem that cannot.
+  // Allocates what of [offset, offset + bytes) is not yet; ENOSPC if
+  // there is no room. Nothing on a filesystem that cannot.
   Status reserve(uint64_t offset_bytes, uint64_t bytes);
   // [offset, offset + bytes) has been punched out.
   void forget(uint64_t offset_bytes, uint64_t bytes);

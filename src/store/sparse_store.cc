@@ -15,7 +15,8 @@ struct Directness {
   uint64_t alignment_bytes = kMmuPageBytes;
 };
 
-// What transfers in `directory` can be, found out with a file of no name; where nothing can be written, they are buffered.
+// What transfers in `directory` can be, found out with a file of no
+// name; where nothing can be written, they are buffered.
 Directness probe(const std::string& directory, bool wanted) {
   Directness found;
   if (!wanted) return found;

@@ -1,15 +1,16 @@
-// A store in segments of equal size, each a file of its own that its first write makes: "sparse:DIR?segment=SIZE&size=SIZE".
-// (UMap, IPDPS 2022 [paper 2], section 4.1, SparseStore.)
+// A store in segments of equal size, each a file of its own that its first write makes:
+// "sparse:DIR?segment=SIZE&size=SIZE". (UMap, IPDPS 2022 [paper 2], section 4.1, SparseStore.)
 //
-// What is sparse takes no more files and space than was written; writers of different segments do not meet in one file's
-// locks. Reads of what was never written are zeros and touch no file. A discard of a whole segment removes its file, one of a
-// part punches a hole. A sync reaches the segments that were written to and the directory. A transfer that crosses segments is
-// done in steps, one segment at a time.
+// What is sparse takes no more files and space than was written; writers of different segments do not meet in one
+// file's locks. Reads of what was never written are zeros and touch no file. A discard of a whole segment removes its
+// file, one of a part punches a hole. A sync reaches the segments that were written to and the directory. A transfer
+// that crosses segments is done in steps, one segment at a time.
 // With Access::kSpill the files have no names and are gone with the process; syncs are nothing then.
 //
 // Threads, lifetime: as every store. One process has a store open for writing, or several for reading.
-// Limits: segment_directory.h and segments.h: kSegmentCountMax segments of a multiple of kSegmentGrainBytes, kOpenSegmentsMax of
-// them when spilling; the filesystem's longest file for one segment. Segment files must not be touched by others meanwhile.
+// Limits: segment_directory.h and segments.h: kSegmentCountMax segments of a multiple
+// of kSegmentGrainBytes, kOpenSegmentsMax of them when spilling; the filesystem's
+// longest file for one segment. Segment files must not be touched by others meanwhile.
 #pragma once
 
 #include <memory>
@@ -44,7 +45,8 @@ class SparseStore final : public Store {
   Status transfer(Request& request) override;
   Status reserve(uint64_t offset_bytes, uint64_t bytes) override;
 
-  // How many segments have a file, and how many of these are open: no more than kOpenSegmentsMax while nothing is in flight.
+  // How many segments have a file, and how many of these are open: no
+  // more than kOpenSegmentsMax while nothing is in flight.
   uint64_t existing_segments() const { return segments_->existing(); }
   uint64_t open_segments() const { return segments_->open(); }
   const Shape& shape() const { return segments_->directory().shape(); }

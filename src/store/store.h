@@ -55,8 +55,8 @@ struct Completion {
   int error = 0;  // 0, or a positive errno
 };
 
-// What a thread that waits for other things, too, sleeps at in place of IoQueue::wait(): until `fd` is readable (-1: there is none), or
-// timeout_ns passed.
+// What a thread that waits for other things, too, sleeps at in place of IoQueue::wait(): until `fd` is readable (-1:
+// there is none), or timeout_ns passed.
 struct Sleep {
   int fd = -1;
   uint64_t timeout_ns = UINT64_MAX;
@@ -72,8 +72,8 @@ class IoQueue {
     kick();
     return taken;
   }
-  // The same in two steps, since to start requests takes a while: those that enqueue() took are under way after the next kick(), or
-  // wait() that sleeps, at the latest. Any thread may kick, beside everything else.
+  // The same in two steps, since to start requests takes a while: those that enqueue() took are under way after the
+  // next kick(), or wait() that sleeps, at the latest. Any thread may kick, beside everything else.
   virtual size_t enqueue(std::span<Request* const> requests) = 0;
   virtual void kick() = 0;
   // Takes up to out.size() completions that are there already; never blocks.
@@ -82,8 +82,8 @@ class IoQueue {
   // was called; reaps nothing. May return early with nothing to reap, so it stands in a loop. May run in one
   // thread while another thread submits or reaps.
   virtual void wait(uint64_t timeout_ns) = 0;
-  // Of the thread that uses the queue, when it has kicked: how to sleep until a completion can be reaped, maybe not so long. nullopt:
-  // only wait() knows.
+  // Of the thread that uses the queue, when it has kicked: how to sleep until a completion can be reaped, maybe not so
+  // long. nullopt: only wait() knows.
   virtual std::optional<Sleep> sleep() { return std::nullopt; }
   // Ends a wait() from any thread, now or the next one. Async-signal-unsafe.
   virtual void wake() = 0;
@@ -99,8 +99,8 @@ class Store {
   virtual std::string describe_at(uint64_t offset_bytes) const;
   virtual uint64_t size_bytes() const = 0;
   virtual uint64_t alignment_bytes() const = 0;
-  // Nothing was ever written at or behind *written_end(), which reads as zeros; nullptr: anything may have been. What it points to is never
-  // freed, and may be another store's once this one is gone.
+  // Nothing was ever written at or behind *written_end(), which reads as zeros; nullptr: anything may have been. What
+  // it points to is never freed, and may be another store's once this one is gone.
   virtual const Atomic<uint64_t>* written_end() const { return nullptr; }
   virtual Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) = 0;
   // Most stores like this one see few requests and then go: transfer() is cheaper for them than to open a queue is.

@@ -67,7 +67,8 @@ Result<std::unique_ptr<StripedFile>> StripedFile::create(std::vector<Member> mem
   return file;
 }
 
-// A request finds members that are at least as long as the size that it began with, where that grows; see StripedStore where it does not.
+// A request finds members that are at least as long as the size that
+// it began with, where that grows; see StripedStore where it does not.
 void StripedFile::set_size(uint64_t bytes) {
   if (bytes < size_bytes()) growth_->set(bytes);
   for (size_t i = 0; i < files_.size(); ++i) files_[i]->set_size(size_in(i, bytes));

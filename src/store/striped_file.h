@@ -1,17 +1,21 @@
-// Several growing files as one: chunks of equal size lie on them in turn (striped/stripes.h), as in ScaleCache's arrays of disks, whose
-// chunks have 512 KiB. A StripedStore over them moves the data; this keeps their sizes.
+// Several growing files as one: chunks of equal size lie on them in turn (striped/stripes.h), as in ScaleCache's arrays
+// of disks, whose chunks have 512 KiB. A StripedStore over them moves the data; this keeps their sizes.
 //
-// Sizes: each byte of the striped file is on one member, so its size is the sum of theirs, and a size asks for one size of every member: where
-//   [0, size) ends there. Every member has exactly this one after resize_file() and settle_size(), holes included; nothing else is written
-//   down about the file. So when it is opened, each member has to have the size that the sum asks for. Members of which that is not
-//   true are refused (EINVAL): they are not these files, in this order, with this chunk, or whoever wrote them was killed before a settle_size(). The
-//   message names one that ends too early, and the length that takes all in that the others have.
-// Invariant: size_bytes() of member m >= stripes.offset_in_member(m, size_bytes()), and equal to it but while the size is set.
-// Members that are block devices, all of them, have a fixed size: that of the smallest, in whole chunks, times their number.
-// Errors: what several members have to do all of them try; the first error. resize_file() that failed to make all members longer makes those shorter
-//   again that it could; one that failed to make all of them shorter is done again by settle_size().
+// Sizes: each byte of the striped file is on one member, so its size is the sum of theirs, and a size asks for one size
+//   of every member: where [0, size) ends there. Every member has exactly this one after resize_file() and
+//   settle_size(), holes included; nothing else is written down about the file. So when it is opened, each member has
+//   to have the size that the sum asks for. Members of which that is not true are refused (EINVAL): they are not these
+//   files, in this order, with this chunk, or whoever wrote them was killed before a settle_size(). The message names
+//   one that ends too early, and the length that takes all in that the others have.
+// Invariant: size_bytes() of member m >= stripes.offset_in_member(m, size_bytes()),
+// and equal to it but while the size is set. Members that are block devices, all of
+// them, have a fixed size: that of the smallest, in whole chunks, times their number.
+// Errors: what several members have to do all of them try; the first error. resize_file()
+//   that failed to make all members longer makes those shorter again that it could; one
+//   that failed to make all of them shorter is done again by settle_size().
 //
-// Threads, lifetime: as GrowingStore; it has a thread for each member (striped/stripe_member.h) while it is not without its files.
+// Threads, lifetime: as GrowingStore; it has a thread for each member
+// (striped/stripe_member.h) while it is not without its files.
 // Limits: those of a StripedStore.
 #pragma once
 
@@ -37,7 +41,8 @@ class StripedFile final : public GrowingStore {
   static Result<std::unique_ptr<StripedFile>> create(std::vector<Member> members,
                                                      uint64_t chunk_bytes = kStripedFileChunkBytesDefault,
                                                      bool is_empty = false);
-  // One stamp for all members; the device and inode are the first one's. ENOTSUP for devices, which do not say when they were changed.
+  // One stamp for all members; the device and inode are the first one's.
+  // ENOTSUP for devices, which do not say when they were changed.
   static Result<platform::FileStamp> stamp_of(std::span<const platform::FileStamp> members);
 
   std::string describe() const override { return striped_->describe(); }

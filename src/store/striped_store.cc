@@ -11,8 +11,8 @@ namespace spw::store {
 
 namespace {
 
-// The outcome of a part that its member was asked for. A store that grows may have become shorter since its step was dealt out: what
-// lies behind the end is not written, and reads as zeros.
+// The outcome of a part that its member was asked for. A store that grows may have become shorter since its step was
+// dealt out: what lies behind the end is not written, and reads as zeros.
 int outcome_of(const StripePart& part, const Store& member, int error) {
   const Request& request = part.request;
   if (error != EINVAL || request.op == Op::kSync || request.offset_bytes < member.size_bytes()) return error;
@@ -42,7 +42,8 @@ void part_over(StripePart& part, int error) {
   step.mailbox->put({step.slot, failed != 0 ? -failed : step.bytes, failed != 0});
 }
 
-// What the step has moved when all parts are done. What of a write lies behind the end counts: there is nothing to be moved.
+// What the step has moved when all parts are done. What of a write
+// lies behind the end counts: there is nothing to be moved.
 int64_t bytes_moved(const RawIo& io, const std::vector<std::unique_ptr<StripePart>>& parts) {
   if (io.op != Op::kRead) return static_cast<int64_t>(io.bytes);
   uint64_t bytes = 0;
@@ -91,8 +92,8 @@ std::unique_ptr<StripePart> new_part(Op op, uint64_t member, uint64_t offset_byt
   return part;
 }
 
-// Deals the segments of a transfer's first `bytes` out to the members. Pieces are multiples of the alignment, for which there is room in the
-// segments: the last one may stick out of the store's end, and so out of its member's.
+// Deals the segments of a transfer's first `bytes` out to the members. Pieces are multiples of the alignment, for which
+// there is room in the segments: the last one may stick out of the store's end, and so out of its member's.
 class Dealer {
  public:
   Dealer(const Stripes& stripes, Op op, uint64_t alignment_bytes)

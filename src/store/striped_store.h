@@ -1,14 +1,16 @@
-// Several stores as one: "striped:[chunk=SIZE,]URI,URI,...". Chunks of equal size lie on the members in turn (striped/stripes.h), so
-// that their devices, or servers, work at the same time: a request that touches several is split, and its parts are under way
-// together.
+// Several stores as one: "striped:[chunk=SIZE,]URI,URI,...". Chunks of equal size lie on the members in turn
+// (striped/stripes.h), so that their devices, or servers, work at the same time: a request that touches several is
+// split, and its parts are under way together.
 //
-// Each member has a queue and a thread that serves it (striped/stripe_member.h), for all queues of this store; a transfer() that
-// concerns one member goes to it directly. A request fails with the error of a member that failed; describe_at() names that one.
-// Nothing is written down about the order: what is to be opened again needs the same members in the same order, and chunk.
+// Each member has a queue and a thread that serves it (striped/stripe_member.h), for
+// all queues of this store; a transfer() that concerns one member goes to it directly.
+// A request fails with the error of a member that failed; describe_at() names that one.
+// Nothing is written down about the order: what is to be opened again
+// needs the same members in the same order, and chunk.
 //
-// Size: that of the smallest member times their number, in whole chunks; or one that grows (striped_file.h), which each member's own
-// follows: what of a step lies behind the end is not dealt out. Alignment: the largest member's. Requests are counted where they
-// reach the members.
+// Size: that of the smallest member times their number, in whole chunks; or one that grows (striped_file.h), which each
+// member's own follows: what of a step lies behind the end is not dealt out. Alignment: the largest member's. Requests
+// are counted where they reach the members.
 // Threads, lifetime: as every store. Limits: 2 to kStripedMembersMax members; chunk_bytes in [kMmuPageBytes, kGiB].
 #pragma once
 
@@ -30,8 +32,8 @@ inline constexpr uint64_t kStripeChunkBytesDefault = 256 * kKiB;
 
 class StripedStore final : public Store {
  public:
-  // `faults`: may be nullptr; outlives the store. `growth`: of a store whose members grow; outlives it, too. Errors: EINVAL with a
-  // sentence.
+  // `faults`: may be nullptr; outlives the store. `growth`: of a store
+  // whose members grow; outlives it, too. Errors: EINVAL with a sentence.
   static Result<std::unique_ptr<StripedStore>> create(std::vector<std::unique_ptr<Store>> members,
                                                       uint64_t chunk_bytes = kStripeChunkBytesDefault,
                                                       FaultPlan* faults = nullptr, Growth* growth = nullptr);

@@ -1,8 +1,9 @@
-// The large pieces of managed memory, for whoever looks on: allocations of kAreaBytesMin and more, and mapped files. What is used most is
-// told by name in `spillway top`.
+// The large pieces of managed memory, for whoever looks on: allocations of kAreaBytesMin and more, and mapped files.
+// What is used most is told by name in `spillway top`.
 //
 // The table lies in memory that another process may read (live_page.h); without such memory nothing is noted.
-// Threads: any; a change that meets another one at the same moment waits for it. Readers see an area as it is at some recent instant, or not at all.
+// Threads: any; a change that meets another one at the same moment waits for it. Readers see an area as it is at some
+// recent instant, or not at all.
 // Limits: kAreasMax areas, those that come after are not noted.
 #pragma once
 

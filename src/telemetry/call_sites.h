@@ -1,7 +1,8 @@
 // How often each of a bounded number of instructions was noted: where foreign code faults.
 //
-// A table of open addressing that only grows. Threads: any, signal handlers too; all() may run beside note() and sees each count
-// as of some recent instant. Limits: kSitesMax instructions; what comes after them is counted together, as address 0.
+// A table of open addressing that only grows. Threads: any, signal handlers too;
+// all() may run beside note() and sees each count as of some recent instant. Limits:
+// kSitesMax instructions; what comes after them is counted together, as address 0.
 #pragma once
 
 #include <array>

@@ -79,8 +79,8 @@ void give_back_node(Node* node) {
 // Trivially destructible, so it stays readable while other thread-local destructors run.
 thread_local Node* t_node = nullptr;
 
-// A key's destructor instead of a C++ one, whose registration takes the dynamic loader's lock: a thread that serves faults
-// must not wait for it, since whoever has it may be waiting for a fault to be served.
+// A key's destructor instead of a C++ one, whose registration takes the dynamic loader's lock: a thread that serves
+// faults must not wait for it, since whoever has it may be waiting for a fault to be served.
 void thread_ended(void* node) {
   t_node = nullptr;
   give_back_node(static_cast<Node*>(node));

@@ -39,7 +39,8 @@ struct CounterInfo {
 std::span<const CounterInfo, kCounterCount> counter_infos();
 
 struct alignas(64) CounterBlock {
-  // The last misses are remembered, for those who ask where they come from: the nth in recent_misses[n % kRecentMisses].
+  // The last misses are remembered, for those who ask where they come
+  // from: the nth in recent_misses[n % kRecentMisses].
   static constexpr size_t kRecentMisses = 64;
 
   std::array<Atomic<uint64_t>, kCounterCount> words;
@@ -67,7 +68,8 @@ inline void count_miss(uint64_t block) {
 // A miss, or a wait for a block that somebody else brings in, was over after so long.
 inline void note_miss_latency(uint64_t ns) { thread_counters().miss_latencies.add(ns); }
 
-// New blocks come from [memory, + bytes) as long as there is room, this thread's at once; `used` says how many have. Once a process.
+// New blocks come from [memory, + bytes) as long as there is room,
+// this thread's at once; `used` says how many have. Once a process.
 void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used);
 // In a forked child: its counters are its own.
 void forget_placed_counters();

@@ -5,8 +5,8 @@
 //     ns      below 256   256 ..  288 ..   ...   480 ..  512 ..  576 ..   ...   2^kOctavesEnd and more
 //     class   0           1       2        ...   8       9       10       ...   kClasses - 1
 //
-// Threads: a thread adds to its own with relaxed loads and stores; any thread may read at any time (counters.h). Lifetime: the block's of
-// counters that it is part of.
+// Threads: a thread adds to its own with relaxed loads and stores; any thread may read at any time (counters.h).
+// Lifetime: the block's of counters that it is part of.
 #pragma once
 
 #include <array>

@@ -1,14 +1,14 @@
 // A running process's counters, where another process of the same user can read them: what `spillway top` shows.
 //
-// The counters of counters.h lie in a memory file behind a header. The process keeps the file open under kLivePageName, so that a reader finds it
-// among /proc/PID/fd; it has no name in any directory and is gone with the process. Nothing is copied or sent: counting costs what it
-// always costs, whether somebody reads or not.
+// The counters of counters.h lie in a memory file behind a header. The process keeps the file open under kLivePageName,
+// so that a reader finds it among /proc/PID/fd; it has no name in any directory and is gone with the process. Nothing
+// is copied or sent: counting costs what it always costs, whether somebody reads or not.
 //
 // Layout: LiveHeader, at kAreasOffset the areas (areas.h), at kBlocksOffset `used` CounterBlocks.
-// Threads: publish() once; a reader's functions one at a time. Ordering: `used` is stored with release after a block is made and read with
-// acquire; each word is as of some recent instant (counters.h).
-// Limits: threads that count at the same time, kThreadsMax; those beyond are not seen. A process that closes descriptors it does not know (closefrom) hides
-// its page.
+// Threads: publish() once; a reader's functions one at a time. Ordering: `used` is stored with release after a block is
+// made and read with acquire; each word is as of some recent instant (counters.h).
+// Limits: threads that count at the same time, kThreadsMax; those beyond are not seen. A process that closes
+// descriptors it does not know (closefrom) hides its page.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,8 @@ class LivePage {
 
   // Moves this process's counting into a page that others can read. `facts`: what stands in its header.
   static Result<LivePage> publish(const Facts& facts, uint64_t started_ns);
-  // Another process's, of this namespace of process ids. ESRCH: there is no such process, or it publishes none; EACCES: it is somebody else's; EPROTO: it is of another version.
+  // Another process's, of this namespace of process ids. ESRCH: there is no such process, or it publishes none; EACCES:
+  // it is somebody else's; EPROTO: it is of another version.
   static Result<LivePage> open(uint64_t process);
   // Processes of this user that publish a page.
   static std::vector<uint64_t> processes();
@@ -66,8 +67,8 @@ class LivePage {
   Totals totals() const;
   Latencies miss_latencies() const;
   std::vector<Area> areas() const;
-  // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for as many as it had. `before` becomes
-  // what they have missed by now.
+  // Which blocks threads missed last: of each that has missed any since `before` up to kRecentMisses, which stand for
+  // as many as it had. `before` becomes what they have missed by now.
   struct Missed {
     uint64_t block;
     double misses;

@@ -30,8 +30,8 @@ struct CurvePoint {
   uint64_t reads = 0;
 };
 
-// Blocks of some large pieces of memory that were read, and what more memory would save: of all that were allocated at one place in the code, of a
-// mapped file, or of everything else.
+// Blocks of some large pieces of memory that were read, and what more memory would save: of all that were allocated at
+// one place in the code, of a mapped file, or of everything else.
 struct AreaReads {
   std::string name;               // of the mapped file; else empty
   std::string object;             // program or library that allocated it; empty: neither is known

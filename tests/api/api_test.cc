@@ -1,5 +1,5 @@
-// The public API over a real runtime whose cap is a quarter of the data, in a program that is not recompiled: what it stores
-// through a pinned window it must find again through the address itself, which faults as foreign code does.
+// The public API over a real runtime whose cap is a quarter of the data, in a program that is not recompiled: what it
+// stores through a pinned window it must find again through the address itself, which faults as foreign code does.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

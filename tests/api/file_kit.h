@@ -1,4 +1,5 @@
-// What the tests of buffered files share: a file, or a striped one, in a directory of its own, seen by the calls and as it lies on the disk.
+// What the tests of buffered files share: a file, or a striped one, in
+// a directory of its own, seen by the calls and as it lies on the disk.
 #pragma once
 
 #include <fcntl.h>

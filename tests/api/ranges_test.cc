@@ -196,7 +196,8 @@ TEST_F(RangesTest, advice_changes_how_much_a_miss_brings_in) {
   ASSERT_EQ(spw_prefetch(words + 60 * kMega / 8, 16 * kBlock), 0);
   for (size_t block = 0; block < 16; ++block)
     ASSERT_EQ(words[60 * kMega / 8 + block * 512], word_of(60 * kMega / 8 + block * 512));
-  // Among so many places some are equally far apart by chance, and taken for a stream; with the unit there would be 16 for each.
+  // Among so many places some are equally far apart by chance, and
+  // taken for a stream; with the unit there would be 16 for each.
   EXPECT_LT(statistics().ahead_fills - at_start, 256u);
   EXPECT_GT(comes_ahead(0), 128u);
   ASSERT_EQ(spw_advise(words + 32 * kMega / 8, 8 * kMega, SPW_SEQUENTIAL), 0);

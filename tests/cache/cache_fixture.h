@@ -1,5 +1,5 @@
-// A cache over one memory store, with a BlockSource that remembers which blocks have contents. For test programs of one source
-// file: it tells the thread sanitizer what is meant to happen.
+// A cache over one memory store, with a BlockSource that remembers which blocks have contents. For test programs of one
+// source file: it tells the thread sanitizer what is meant to happen.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -21,8 +21,8 @@ namespace {
 constexpr uint32_t kFrames = 60;
 constexpr uint32_t kOnProbation = 11, kInMain = kFrames - kOnProbation;
 
-// A cache without contents: what a partition does with its policy. A block is referenced from its miss on, as those are that a
-// client fills.
+// A cache without contents: what a partition does with its policy. A
+// block is referenced from its miss on, as those are that a client fills.
 class Cache final : public FrameProbe {
  public:
   Cache(const char* policy, uint32_t frames)
@@ -82,8 +82,8 @@ class Cache final : public FrameProbe {
   uint64_t fillers_ = uint64_t{1} << 32;
 };
 
-// Blocks 0 to kFrames - 1 are in main, and as many of another number have gone through since, so that new and old are full. Some of
-// main had to go for those.
+// Blocks 0 to kFrames - 1 are in main, and as many of another number have gone through since, so that new and old are
+// full. Some of main had to go for those.
 class Clock2q : public testing::Test {
  protected:
   Clock2q() {

@@ -1,5 +1,5 @@
-// Ranges that are freed while something of them is pinned and handed out again, where blocks lie at their own addresses and
-// stores to writable ones go unnoticed.
+// Ranges that are freed while something of them is pinned and handed out again, where blocks lie at their own addresses
+// and stores to writable ones go unnoticed.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint64_t kLastIndex = ~uint64_t{0};
 constexpr uint64_t kOwners = 4;
-// Keys that lie in the same leaves, some far away in a tree that has to grow for them, and some leaves that come and go.
+// Keys that lie in the same leaves, some far away in a tree that has
+// to grow for them, and some leaves that come and go.
 constexpr uint64_t kKeys = 4096;
 constexpr uint64_t kSharedKeys = 32;
 
@@ -258,7 +259,8 @@ TEST(PageIndexStress, a_tree_that_several_threads_grow_loses_nothing) {
   }
 }
 
-// Some insert the same few entries as dirty ones, others clean and erase them: each becomes clean as often as it became dirty.
+// Some insert the same few entries as dirty ones, others clean and
+// erase them: each becomes clean as often as it became dirty.
 TEST(PageIndexStress, what_many_insert_dirty_is_counted_once) {
   constexpr uint64_t kFew = 3, kFarther = 5000;
   constexpr uint64_t kInsertions = 100'000, kInsertionsMax = 100'000'000;  // the cleaner may come late

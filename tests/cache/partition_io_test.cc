@@ -87,7 +87,8 @@ TEST_F(PartitionIoTest, kicks_beyond_what_can_be_collected_are_done_at_once) {
   io_.kick(kicks);
 }
 
-// An owner that serves another request before it lets go may be asked to close the store for which it has collected a kick.
+// An owner that serves another request before it lets go may be asked
+// to close the store for which it has collected a kick.
 TEST_F(PartitionIoTest, a_store_is_closed_by_an_owner_that_has_put_its_kicks_back) {
   submit_one(*stores_[0]);
   Kicks kicks;

@@ -157,7 +157,8 @@ TEST_F(S3Fifo, gives_up_when_every_frame_is_busy) {
   EXPECT_LE(frames.looks, 10 * kFrames);
 }
 
-// What a policy should do, written without regard to cost: all frames in one queue, in the order they will be looked at.
+// What a policy should do, written without regard to cost: all frames
+// in one queue, in the order they will be looked at.
 class Reference {
  public:
   virtual ~Reference() = default;
@@ -222,8 +223,8 @@ class ReferenceLru final : public Reference {
   uint64_t now_ = 0;
 };
 
-// Three queues, their fronts looked at first. Ghosts are the real ones (ghosts_test.cc): which of them a full set forgets is
-// no part of the rule.
+// Three queues, their fronts looked at first. Ghosts are the real ones (ghosts_test.cc): which of them a full set
+// forgets is no part of the rule.
 class ReferenceClock2q final : public Reference {
  public:
   explicit ReferenceClock2q(uint32_t count)

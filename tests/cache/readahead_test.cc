@@ -101,7 +101,8 @@ TEST_P(Readahead, a_stream_leaves_what_is_needed_all_the_time_in_memory) {
   EXPECT_LE(misses_of_needed, 10u);
 }
 
-// Reads aligned fours at random places of the first 8000 blocks, from which the cache is to learn that they belong together.
+// Reads aligned fours at random places of the first 8000 blocks, from
+// which the cache is to learn that they belong together.
 class TunedFills : public testing::TestWithParam<Kind> {
  protected:
   static constexpr uint64_t kUsed = 8000, kTogether = 4;
@@ -164,7 +165,8 @@ TEST_P(TunedFills, a_unit_that_cannot_be_read_is_no_error_as_long_as_the_wanted_
   EXPECT_TRUE(f.errors().empty());
 }
 
-// Every fourth block, the third of its four, was never written: it cuts the unit, and what is wanted comes all the same.
+// Every fourth block, the third of its four, was never written: it
+// cuts the unit, and what is wanted comes all the same.
 TEST_P(TunedFills, blocks_without_contents_cut_units) {
   CacheFixture f(options());
   fill(f);

@@ -1,5 +1,5 @@
-// Policies in a simulated cache, against simulations that know nothing of frames, candidates or probes: written from the papers, as
-// libCacheSim has them. The same accesses have to miss, on traces of all shapes.
+// Policies in a simulated cache, against simulations that know nothing of frames, candidates or probes: written from
+// the papers, as libCacheSim has them. The same accesses have to miss, on traces of all shapes.
 #include <gtest/gtest.h>
 
 #include <list>

@@ -8,8 +8,8 @@
 namespace spw::cache {
 namespace {
 
-// A block's bytes while a test runs: a version that only its writer of the moment changes (it holds the block's lock), with a
-// sum that tells torn or foreign contents.
+// A block's bytes while a test runs: a version that only its writer of the moment changes (it holds the block's lock),
+// with a sum that tells torn or foreign contents.
 struct Stamp {
   uint64_t block;
   uint64_t version;

@@ -53,8 +53,8 @@ TEST(TouchRings, drains_all_and_answers_the_bell) {
   EXPECT_FALSE(rings.bell_rang());
 }
 
-// One client notes 1, 2, 3 ... while the owner reads: what comes out grows but where a slot was overwritten meanwhile, and the
-// last is never lost.
+// One client notes 1, 2, 3 ... while the owner reads: what comes out grows
+// but where a slot was overwritten meanwhile, and the last is never lost.
 TEST(TouchRings, a_note_read_while_it_is_overwritten_is_a_newer_one) {
   constexpr uint32_t kPushed = 300'000;
   TouchRings rings;

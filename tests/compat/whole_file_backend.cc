@@ -1,5 +1,5 @@
-// A backend for tests of everything above it: reads a mapping's bytes when it is made and writes what changed when it is flushed or
-// unmapped, so the whole has to fit in memory.
+// A backend for tests of everything above it: reads a mapping's bytes when it is made and writes what changed when it
+// is flushed or unmapped, so the whole has to fit in memory.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// A page at one moment, whoever writes to it meanwhile: such writes reach the source with the next flush. No race of the test's.
+// A page at one moment, whoever writes to it meanwhile: such writes
+// reach the source with the next flush. No race of the test's.
 __attribute__((no_sanitize("thread"))) void snapshot(const char* page, uint64_t (&words)[kPage / 8]) {
   auto* from = reinterpret_cast<const volatile uint64_t*>(page);
   for (std::size_t i = 0; i < kPage / 8; ++i) words[i] = from[i];

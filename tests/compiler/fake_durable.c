@@ -1,11 +1,13 @@
-// A runtime for tests of announcements alone: one persistent buffer, which keeps nothing. It holds what the program does to the buffer
-// against abi/durable.h:
+// A runtime for tests of announcements alone: one persistent buffer, which keeps nothing. It holds what the program
+// does to the buffer against abi/durable.h:
 //
 //   - a byte that changed was announced, and had not changed before the announcement;
-//   - who writes back at each announcement what the same thread announced before, and at the end the rest, has written back everything;
+//   - who writes back at each announcement what the same thread announced
+//       before, and at the end the rest, has written back everything;
 //   - what is announced lies in the buffer, and is no more than the program says it stores (fake_durable_check).
 //
-// Until a program opens the buffer every address is in the range: one that never does takes all calls, and must not notice.
+// Until a program opens the buffer every address is in the range: one
+// that never does takes all calls, and must not notice.
 //
 // Threads: the announcement takes a lock; open and check are called while no other thread runs.
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-// A runtime for tests of hints alone. Nothing is managed here: memory is the program's own, and only the hint table is made
-// up, to send programs through every path of the pass. A thread turns the switch over all the time; hint bytes of the
-// heap start at random and change with every call; calls clobber all that they may and turn the switch over, too.
+// A runtime for tests of hints alone. Nothing is managed here: memory is the program's own, and only the hint table is
+// made up, to send programs through every path of the pass. A thread turns the switch over all the time; hint bytes of
+// the heap start at random and change with every call; calls clobber all that they may and turn the switch over, too.
 //
 // A program that ran for a while and never called was not compiled for hints: that is a failure.
 //

@@ -1,6 +1,6 @@
-// Trampolines to entry points of the preserve_most convention, for fake runtimes: they keep every general register but r11
-// (and rax where it is the result) and clobber all that a callee may: r11, and the vector registers by fake_clobber, which
-// SPW_FAKE_CLOBBER defines.
+// Trampolines to entry points of the preserve_most convention, for fake runtimes: they keep every general register but
+// r11 (and rax where it is the result) and clobber all that a callee may: r11, and the vector registers by
+// fake_clobber, which SPW_FAKE_CLOBBER defines.
 #ifndef SPW_TESTS_COMPILER_TRAMPOLINE_H
 #define SPW_TESTS_COMPILER_TRAMPOLINE_H
 

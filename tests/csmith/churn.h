@@ -1,5 +1,5 @@
-// Has everything else evicted: a thread that walks through three times as much managed memory as the cap holds, for as long as the
-// program runs. Only with CHURN in the environment; the program's output is the same.
+// Has everything else evicted: a thread that walks through three times as much managed memory as the cap holds, for as
+// long as the program runs. Only with CHURN in the environment; the program's output is the same.
 // Thousands of programs include this: headers of the C library only, which are read in no time.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Threads, by turns in one, that lock, store to objects that several locks guard, push to and pop from a list, and put back what they stored; and what
-// must be so after a crash: of each section all or nothing, in an order that the locks allow, nothing that was history is missing, and the
-// list and the heap are whole.
+// Threads, by turns in one, that lock, store to objects that several locks guard, push to and pop from a list, and put
+// back what they stored; and what must be so after a crash: of each section all or nothing, in an order that the locks
+// allow, nothing that was history is missing, and the list and the heap are whole.
 #pragma once
 
 #include <gtest/gtest.h>

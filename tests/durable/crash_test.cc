@@ -1,5 +1,5 @@
-// Power that goes at every moment of short programs, and at random ones of long ones. SPW_CRASHES=N: so many crashes in all instead of a
-// few thousand (./dev crashes).
+// Power that goes at every moment of short programs, and at random ones of long ones. SPW_CRASHES=N: so many crashes in
+// all instead of a few thousand (./dev crashes).
 #include <cstdlib>
 
 #include "crash_kit.h"
@@ -74,7 +74,8 @@ TEST_P(CrashTest, random_moments_of_long_programs) {
     kept += kit.kept();
     dependent += kit.dependent();
   }
-  // That which it is about has happened: sections were undone, complete ones kept, and kept ones had others before them.
+  // That which it is about has happened: sections were undone,
+  // complete ones kept, and kept ones had others before them.
   EXPECT_GT(undone, all / 4);
   EXPECT_GT(kept, 0u);
   EXPECT_GT(dependent, all / 4);

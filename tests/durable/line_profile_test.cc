@@ -118,7 +118,8 @@ std::vector<Line> pairs(uint64_t times, int rounds) {
 }
 
 TEST(LineProfile, lines_are_found_within_as_many_changes_as_the_scale_has) {
-  // 1000 pairs are too many to be found at a share of 1/2000 of the writes: it is left out, and stays below the stated limit.
+  // 1000 pairs are too many to be found at a share of 1/2000 of the
+  // writes: it is left out, and stays below the stated limit.
   EXPECT_GT(24 * 1000, LineProfile::kScaleMax);
   const std::vector<Line> beyond = pairs(1000, 20);
   EXPECT_EQ(size_for(beyond), 2u);

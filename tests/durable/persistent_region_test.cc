@@ -53,7 +53,8 @@ class RegionTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(regions_->region(0)->sections().persist());
     memory_.lose_power();
   }
-  // `other`'s section is complete, and has stored over what thread_'s has stored, which is in a section until it releases `outer`.
+  // `other`'s section is complete, and has stored over what thread_'s
+  // has stored, which is in a section until it releases `outer`.
   void see_what_is_unfinished(Thread& other, const int* outer) {
     const int inner = 0;
     ASSERT_TRUE(regions_->acquired(thread_, outer));

@@ -1,9 +1,10 @@
-// Persistent memory that can lose power: what a region's code stored, what of it is durable, and what a crash may leave.
+// Persistent memory that can lose power: what a region's code stored,
+// what of it is durable, and what a crash may leave.
 //
-// As memory (`leaks`): a line may become durable at any moment from when it is stored to, and its words one by one; it is durable when it was
-// written back and a fence has passed. As blocks: nothing is durable before a fence, and a crash in one leaves any of its sectors.
-// Every write-back, fence and announced store is a moment at which the power may go: then Crash is thrown, and
-// lose_power() says what is left.
+// As memory (`leaks`): a line may become durable at any moment from when it is stored to, and its words one by one; it
+// is durable when it was written back and a fence has passed. As blocks: nothing is durable before a fence, and a crash
+// in one leaves any of its sectors. Every write-back, fence and announced store is a moment at which the power may go:
+// then Crash is thrown, and lose_power() says what is left.
 #pragma once
 
 #include <sys/mman.h>
@@ -136,7 +137,8 @@ class SimulatedMemory final : public Persistence, public Grower {
   }
   // Begins its way.
   void take_off(uint64_t line) { in_flight_[line] = contents(line); }
-  // Has arrived: as it was when it took off or, where stores leak, as it is now. What has leaked since is newer than either.
+  // Has arrived: as it was when it took off or, where stores leak, as
+  // it is now. What has leaked since is newer than either.
   void settle(uint64_t line) {
     const auto found = in_flight_.find(line);
     if (found == in_flight_.end()) return;

@@ -100,7 +100,8 @@ TEST(WriteCombiner, eager_flushes_a_store_at_the_next_call) {
   EXPECT_EQ(log.lines.size(), 2u);
 }
 
-// What is flushed was stored: dirty lines are clean again at each section's end, and none is flushed by the call that precedes its store.
+// What is flushed was stored: dirty lines are clean again at each
+// section's end, and none is flushed by the call that precedes its store.
 class Memory final : public LineFlusher {
  public:
   void flush(Line line) override {
@@ -151,8 +152,8 @@ TEST(WriteCombiner, of_a_persistent_array) {
   EXPECT_EQ(flushes_of(adaptive(10'000), trace).size(), 625u + 17u);
 }
 
-// Five stores to three lines in each section, as the paper's queue and linked list have: nothing does better than three flushes, and
-// all but eager need no more.
+// Five stores to three lines in each section, as the paper's queue and linked list have: nothing does better than three
+// flushes, and all but eager need no more.
 TEST(WriteCombiner, of_short_sections) {
   std::vector<Line> trace;
   for (Line section = 0; section < 10'000; ++section) {

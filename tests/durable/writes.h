@@ -1,5 +1,5 @@
-// What tests of write combining share: traces of writes with section ends, a flusher that writes down what it is given, and models of
-// the techniques that are too simple to be wrong.
+// What tests of write combining share: traces of writes with section ends, a flusher that writes down what it is given,
+// and models of the techniques that are too simple to be wrong.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +62,8 @@ inline std::vector<Line> persistent_array() {
   return trace;
 }
 
-// Two loops, a line of each in turn: an LRU cache combines the shorter one's writes from twice its length on, the longer one's from
-// the sum of both on.
+// Two loops, a line of each in turn: an LRU cache combines the shorter one's writes from twice its length on, the
+// longer one's from the sum of both on.
 inline std::vector<Line> two_loops(uint64_t writes, uint64_t shorter, uint64_t longer) {
   std::vector<Line> trace;
   for (uint64_t i = 0; i < writes; ++i)

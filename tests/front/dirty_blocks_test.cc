@@ -1,5 +1,5 @@
-// The index of a file's dirty blocks under load: on a small cache, which writes behind all the time, a flush by the index misses nothing that was
-// noted before it.
+// The index of a file's dirty blocks under load: on a small cache, which writes behind all the time, a flush by the
+// index misses nothing that was noted before it.
 #include "front/file/dirty_blocks.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// Managed memory for tests of the interposed functions: 4 KiB blocks in frames in random order with an inaccessible page
-// behind most, so that whoever runs over a block's edge faults or reads another block's bytes.
+// Managed memory for tests of the interposed functions: 4 KiB blocks in frames in random order with an inaccessible
+// page behind most, so that whoever runs over a block's edge faults or reads another block's bytes.
 //
-// kOverwrite on a block that is wholly covered and not pinned fills it with 0xEE first, as a cache that does not read it
-// would leave anything there. Windows are counted: a thread holds at most kWindowsPerThread.
+// kOverwrite on a block that is wholly covered and not pinned fills it with 0xEE first, as a cache that does not read
+// it would leave anything there. Windows are counted: a thread holds at most kWindowsPerThread.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -168,7 +168,8 @@ TEST(Heap, says_when_there_is_no_room_and_recovers) {
   HeapOnFakes it(12, 16 * kMiB);
   std::vector<void*> objects;
   while (void* p = it.heap->allocate(kMiB).address) objects.push_back(p);
-  // 16 less the first 2, which are nobody's; each has a block left out behind it, and what is left has room for small ones.
+  // 16 less the first 2, which are nobody's; each has a block left
+  // out behind it, and what is left has room for small ones.
   EXPECT_EQ(objects.size(), 13u);
   while (void* p = it.heap->allocate(64 * kKiB).address) objects.push_back(p);
   EXPECT_EQ(it.heap->allocate(100 * kTiB).address, nullptr);

@@ -11,7 +11,8 @@
 namespace spw::locality {
 namespace {
 
-// An LRU cache of so many data that tells the ghosts what leaves and comes. How many accesses missed data that had been there.
+// An LRU cache of so many data that tells the ghosts what leaves and
+// comes. How many accesses missed data that had been there.
 uint64_t run_lru(Trace trace, size_t size, GhostDistances& ghosts) {
   std::list<Datum> cached;
   std::unordered_map<Datum, std::list<Datum>::iterator> place;

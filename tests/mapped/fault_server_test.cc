@@ -211,7 +211,8 @@ TEST_F(FaultServerTest, several_pollers_serve_hundreds_of_threads) {
   fault_together(300, 12);
 }
 
-// All pollers bring batches in while nobody ends serving; whether they come together is up to the kernel, so a few times.
+// All pollers bring batches in while nobody ends serving; whether
+// they come together is up to the kernel, so a few times.
 TEST_F(FaultServerTest, batches_of_dozens_of_pollers_find_room) {
   constexpr unsigned kRounds = 4, kWorkers = 256, kThreads = 1500;
   for (unsigned round = 0; round < kRounds; ++round) {

@@ -56,7 +56,8 @@ inline bool faults(uintptr_t address) {
   return faulted;
 }
 
-// What runtime/ does, with a store in memory. Every test has the whole engine to itself: managed space is one a process.
+// What runtime/ does, with a store in memory. Every test has the
+// whole engine to itself: managed space is one a process.
 class MappedEngineTest : public testing::Test {
  protected:
   class Ranges final : public region::CacheRanges {
@@ -116,8 +117,8 @@ class MappedEngineTest : public testing::Test {
   void TearDown() override {
     if (!engine_) return;
     regions_->attach(nullptr);
-    // Until no transfer is in flight: it would end in frames that are gone. Whoever served the last fault may begin one after
-    // he woke who faulted.
+    // Until no transfer is in flight: it would end in frames that are gone.
+    // Whoever served the last fault may begin one after he woke who faulted.
     engine_->stop();
     cache_->discard(engine_->client(), BlockId(0), kSpaceBytes >> block_shift());
     cache_->check_invariants();

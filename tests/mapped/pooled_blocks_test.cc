@@ -1,4 +1,5 @@
-// Blocks of the mapped engine that nobody reaches by their addresses: in the upper part of the space, by the cache alone and as buffered files.
+// Blocks of the mapped engine that nobody reaches by their addresses: in
+// the upper part of the space, by the cache alone and as buffered files.
 #include <fcntl.h>
 #include <unistd.h>
 

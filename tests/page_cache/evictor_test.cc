@@ -135,7 +135,8 @@ TEST_F(PageCacheTest, pages_in_use_are_not_read_again) {
     }
   }
   EXPECT_EQ(wrong_pages, 0u);
-  // One of eight pages fits. An evictor that got no processor for a while catches up by rounds in which nothing is touched.
+  // One of eight pages fits. An evictor that got no processor for a
+  // while catches up by rounds in which nothing is touched.
   EXPECT_LT(not_cached, looks / 4) << "of " << looks;
   EXPECT_GT(mappings_->evictor().use().dropped, kFilePages);
 }

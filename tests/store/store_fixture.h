@@ -1,4 +1,5 @@
-// What the store tests share: every way to reach every store, aligned buffers, requests in a line, counters since the start.
+// What the store tests share: every way to reach every store, aligned
+// buffers, requests in a line, counters since the start.
 #pragma once
 
 #include <fcntl.h>

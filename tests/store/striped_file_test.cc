@@ -1,4 +1,5 @@
-// Striped files that grow: sizes and what they ask of the members, against a string, with members that are opened again.
+// Striped files that grow: sizes and what they ask of the members,
+// against a string, with members that are opened again.
 #include "store/striped_file.h"
 
 #include <fstream>

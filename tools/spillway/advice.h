@@ -1,4 +1,5 @@
-// What `spillway advise` concludes from a report with a curve: how long a run would take with more memory, and how much is worth having.
+// What `spillway advise` concludes from a report with a curve: how long
+// a run would take with more memory, and how much is worth having.
 //
 // Threads: pure functions of their arguments.
 #pragma once
@@ -18,8 +19,8 @@ struct Advised {
 
   uint64_t reads_at(uint64_t memory_bytes) const { return reads_at(facts.curve, memory_bytes); }
   static uint64_t reads_at(const std::vector<telemetry::CurvePoint>& curve, uint64_t memory_bytes);
-  // Processor time stays, and so does time in which nothing happened; waiting shrinks with the number of blocks read; as many threads go on at once
-  // as did:
+  // Processor time stays, and so does time in which nothing happened; waiting shrinks with the number of blocks read;
+  // as many threads go on at once as did:
   //     wall * (1 - waited * (1 - reads(memory) / reads) / max(processor + waited, wall))
   double seconds_at(uint64_t memory_bytes) const;
   // Beyond this much memory nothing gets better.

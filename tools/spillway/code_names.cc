@@ -103,7 +103,8 @@ std::string name_of_place(const std::string& file, uint64_t offset, const std::s
   return function.empty() ? place : fmt::format("{} ({})", function, place);
 }
 
-// Files are loaded from their beginning on, so a path's first line says where; programs that are not position-independent are where they say.
+// Files are loaded from their beginning on, so a path's first line says where; programs that are not
+// position-independent are where they say.
 std::string name_of_code(uint64_t address, const std::string& maps) {
   std::istringstream lines(maps);
   Line first, line;

@@ -39,8 +39,8 @@ struct Arguments {
   bool options_markdown = false;
 };
 
-// How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word that is no
-// option and no option's value. The rest is the program's and is never parsed.
+// How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word
+// that is no option and no option's value. The rest is the program's and is never parsed.
 int run_words(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string_view word = argv[i];

@@ -1,4 +1,5 @@
-// How the tool speaks: one line on standard error, and exit code 2 for whatever the user can mend by calling it differently.
+// How the tool speaks: one line on standard error, and exit code 2
+// for whatever the user can mend by calling it differently.
 #pragma once
 
 #include <fmt/core.h>

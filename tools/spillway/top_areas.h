@@ -1,4 +1,5 @@
-// Which pieces of managed memory a running program misses most, for `spillway top`: allocations, by who made them, and mapped files.
+// Which pieces of managed memory a running program misses most, for
+// `spillway top`: allocations, by who made them, and mapped files.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace spw::tool {
 
-// A line for each of the hottest, and one for what lies in none: small objects, and what is gone meanwhile. Empty: nothing was missed. `before`: of
-// the last look; becomes this one's.
+// A line for each of the hottest, and one for what lies in none: small objects, and what is gone meanwhile. Empty:
+// nothing was missed. `before`: of the last look; becomes this one's.
 std::vector<std::string> hottest_areas(uint64_t process, const telemetry::LivePage& page,
                                        telemetry::LivePage::MissCounts& before);
 

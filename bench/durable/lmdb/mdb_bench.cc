@@ -1,17 +1,20 @@
-// The paper's mdb: LMDB's mtest, a million pairs of it, with the data in a persistent region (lmdb_region.h); prints one line of JSON, as durable_bench
-// does and with the same options. Made and run by bench/durable.py.
+// The paper's mdb: LMDB's mtest, a million pairs of it, with the data in a persistent region (lmdb_region.h); prints
+// one line of JSON, as durable_bench does and with the same options. Made and run by bench/durable.py.
 //
-//   mdb_bench --path DIRECTORY [--technique NAME] [--domain auto|pmem|block] [--burst STORES] [--size PAIRS] [--profile yes]
+//   mdb_bench --path DIRECTORY [--technique NAME] [--domain auto|pmem|block] [--burst STORES] [--size PAIRS]
+//             [--profile yes]
 //
 // --workload and --rounds mean nothing to it.
 //
-// As in mtest a value is a number in text, its key that text's beginning; a walk goes over all pairs with a cursor, and what is deleted was
-// inserted. The paper says that a million pairs took 100,516 sections of 652 stores, along with many walks and deletions.
+// As in mtest a value is a number in text, its key that text's beginning; a walk goes
+// over all pairs with a cursor, and what is deleted was inserted. The paper says that a
+// million pairs took 100,516 sections of 652 stores, along with many walks and deletions.
 //
-// Inferred: each of kPhases phases inserts its share, ten pairs a transaction, walks, and deletes the tens of some transactions, one for
-// kInsertingForOneDeleting that have inserted. A transaction's ten numbers are neighbours, amid those of others; which ten comes next is random.
-// This is what the paper's figures show: a cache of 20 lines keeps most of a section's stores, and lazily 34 lines are flushed for one. Of ten
-// numbers that are far apart each has a page of its own copied, which is ten times as many lines.
+// Inferred: each of kPhases phases inserts its share, ten pairs a transaction, walks, and deletes the tens of some
+// transactions, one for kInsertingForOneDeleting that have inserted. A transaction's ten numbers are neighbours, amid
+// those of others; which ten comes next is random. This is what the paper's figures show: a cache of 20 lines keeps
+// most of a section's stores, and lazily 34 lines are flushed for one. Of ten numbers that are far apart each has a
+// page of its own copied, which is ten times as many lines.
 #include <lmdb.h>
 #include <lmdb_region.h>
 #include <spillway/spillway.h>

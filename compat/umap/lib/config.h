@@ -9,8 +9,10 @@
 //     UMAP_READ_AHEAD                   pages     readahead
 //     UMAP_MAX_FAULT_EVENTS, UMAP_MONITOR_FREQ    no such thing here
 //
-// A value that cannot be is replaced by the default, with a warning of one line. Options that are set as SPILLWAY_ variables win.
-// Invariant: the numbers of a Config are those in force, wherever they come from; what no variable sets is Spillway's default.
+// A value that cannot be is replaced by the default, with a warning
+// of one line. Options that are set as SPILLWAY_ variables win.
+// Invariant: the numbers of a Config are those in force, wherever
+// they come from; what no variable sets is Spillway's default.
 // Threads: pure functions, where nothing else is said.
 #pragma once
 
@@ -41,8 +43,8 @@ Config read_config(const char* const* environment);
 
 // This process's, read at the first call.
 const Config& config();
-// An option of config().options that the runtime did not take: its value is the default again, and the line is told with the other
-// warnings, when the first mapping is made. Before that, by one thread.
+// An option of config().options that the runtime did not take: its value is the default again, and the line is told
+// with the other warnings, when the first mapping is made. Before that, by one thread.
 void option_not_used(const std::string& option, std::string line);
 
 }  // namespace Umap

@@ -1,7 +1,7 @@
 // The store of umap(): a part of a file.
 //
-// Writes end with the part, even inside a page, and may make a file longer that is shorter than it. A descriptor with O_DIRECT works
-// for any length: what it refuses goes through a second, buffered one.
+// Writes end with the part, even inside a page, and may make a file longer that is shorter than it. A descriptor with
+// O_DIRECT works for any length: what it refuses goes through a second, buffered one.
 // Threads: any. Lifetime: keeps a descriptor of its own.
 #pragma once
 
@@ -11,7 +11,8 @@ namespace Umap {
 
 class FileStore final : public Store {
  public:
-  // Bytes [offset_bytes, offset_bytes + bytes) of the file. is_open() is false, with errno, for a descriptor that is none.
+  // Bytes [offset_bytes, offset_bytes + bytes) of the file. is_open()
+  // is false, with errno, for a descriptor that is none.
   FileStore(int fd, off_t offset_bytes, std::size_t bytes);
   ~FileStore() override;
   FileStore(const FileStore&) = delete;

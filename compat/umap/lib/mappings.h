@@ -1,8 +1,8 @@
 // The mappings there are: which addresses, on which store, and whose the store is.
 //
 // Invariant: mappings do not overlap.
-// Threads: any. No lock is held while the backend maps, flushes or unmaps, so stores may call back and threads do not wait for
-// one another's I/O; a mapping being flushed is not unmapped before the flush is over.
+// Threads: any. No lock is held while the backend maps, flushes or unmaps, so stores may call back and threads do not
+// wait for one another's I/O; a mapping being flushed is not unmapped before the flush is over.
 #pragma once
 
 #include <condition_variable>

@@ -73,8 +73,8 @@ struct SparseStore::State {
     return store->transfer(request).error();
   }
 
-  // A request of any alignment: through a buffer, whose other bytes a write reads first. The caller keeps threads off the same
-  // bytes, but not off their neighbours in an aligned unit; so unaligned writes are one at a time.
+  // A request of any alignment: through a buffer, whose other bytes a write reads first. The caller keeps threads off
+  // the same bytes, but not off their neighbours in an aligned unit; so unaligned writes are one at a time.
   int transfer_unaligned(spw::store::Op op, char* buffer, std::size_t bytes, std::size_t offset) {
     const std::size_t unit = store->alignment_bytes();
     const std::size_t from = offset / unit * unit;

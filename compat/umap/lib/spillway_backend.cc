@@ -52,7 +52,8 @@ void set(const std::string& option, const std::string& value) {
     option_not_used(option, "the option " + option + "=" + value + " is not used: " + spw_error_message());
 }
 
-// What the program allocates is its own, as it is with UMap, up to as much as the buffer holds. Spillway's own variables win.
+// What the program allocates is its own, as it is with UMap, up to as
+// much as the buffer holds. Spillway's own variables win.
 void set_unless_set(const char* variable, const std::string& option, const std::string& value) {
   const char* own = ::secure_getenv(variable);
   if (!own || !*own) set(option, value);

@@ -6,15 +6,15 @@
  * What is different, so that it is right:
  *   - umap() and umap_ex() honour `offset`, a multiple of the system's page size.
  *   - Nothing throws. A call that fails returns UMAP_FAILED or -1 and sets errno to a positive number.
- *   - A store's short reads and writes are continued; what lies behind its end reads as zeros. An exception that leaves a
- *     store's function is an I/O error of the block.
+ *   - A store's short reads and writes are continued; what lies behind its end reads as zeros. An exception that leaves
+ *     a store's function is an I/O error of the block.
  *   - `length` need not be a multiple of the page: the last page reads zeros behind it, which are never written.
  *   - The descriptor may be closed after umap(); uunmap() of anything but a whole mapping fails with EINVAL.
- * As in UMap, UMAP_PRIVATE does not mean private: what is stored to the mapping reaches the file or store, at the latest with
- * umap_flush() or uunmap().
+ * As in UMap, UMAP_PRIVATE does not mean private: what is stored to the mapping reaches the file or store, at the
+ * latest with umap_flush() or uunmap().
  *
- * Threads: every function may be called by any thread at any time. Limits: UMAP_PAGESIZE is raised to a power of two, 2 MiB at
- * most; umapcfg_get_umap_page_size() says what it became. */
+ * Threads: every function may be called by any thread at any time. Limits: UMAP_PAGESIZE is raised to a power of two, 2
+ * MiB at most; umapcfg_get_umap_page_size() says what it became. */
 #ifndef UMAP_UMAP_H
 #define UMAP_UMAP_H
 
@@ -39,8 +39,8 @@
 
 #ifdef __cplusplus
 namespace Umap {
-/* As umap(), on bytes [offset, offset + length) of `store`, which stays the caller's and outlives the mapping. A null pointer
- * means the file `fd`. */
+/* As umap(), on bytes [offset, offset + length) of `store`, which stays the caller's and outlives the mapping. A null
+ * pointer means the file `fd`. */
 void* umap_ex(void* addr, std::size_t length, int prot, int flags, int fd, off_t offset, Store* store);
 }  // namespace Umap
 extern "C" {
@@ -50,8 +50,9 @@ struct umap_prefetch_item {
   void* page_base_addr;
 };
 
-/* Maps bytes [offset, offset + length) of the file. prot: PROT_READ, PROT_WRITE or both; flags: UMAP_PRIVATE, and UMAP_FIXED to
- * have it at `addr`. EINVAL, ENOMEM, ENOTSUP (UMAP_FIXED where it is not possible), or what the file said. */
+/* Maps bytes [offset, offset + length) of the file. prot: PROT_READ, PROT_WRITE
+ * or both; flags: UMAP_PRIVATE, and UMAP_FIXED to have it at `addr`. EINVAL,
+ * ENOMEM, ENOTSUP (UMAP_FIXED where it is not possible), or what the file said. */
 void* umap(void* addr, size_t length, int prot, int flags, int fd, off_t offset);
 int uunmap(void* addr, size_t length);
 /* Everything stored to mappings until now is in their files and stores when it returns 0. */

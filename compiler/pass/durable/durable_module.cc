@@ -105,8 +105,8 @@ class FunctionMarker {
     }
   }
 
-  // Operands that are written are pointers whose element type is given. Of several, all but the last have been announced
-  // before the last is, so they are announced again behind it.
+  // Operands that are written are pointers whose element type is given. Of several, all but the last have been
+  // announced before the last is, so they are announced again behind it.
   void collect_assembly(CallBase& call) {
     SmallVector<std::pair<Value*, uint64_t>, 2> results;
     const DataLayout& layout = function_.getParent()->getDataLayout();

@@ -1,8 +1,9 @@
-// Masked stores, scatters and compressing stores to persistent memory: only the lanes that are switched on are announced.
+// Masked stores, scatters and compressing stores to persistent
+// memory: only the lanes that are switched on are announced.
 //
-// A compressing store writes a run of bytes, whose length is counted. The others, where a lane may lie in the range, are done lane by
-// lane, each announced and then stored: one announcement never waits for a store while the next is made (abi/durable.h, "Order"). Where none
-// does, the whole store stays as it was.
+// A compressing store writes a run of bytes, whose length is counted. The others, where a lane may lie in the range,
+// are done lane by lane, each announced and then stored: one announcement never waits for a store while the next is
+// made (abi/durable.h, "Order"). Where none does, the whole store stays as it was.
 #pragma once
 
 #include "llvm/IR/IntrinsicInst.h"

@@ -1,9 +1,9 @@
-// Functions of the C library and of libatomic that store to memory they are given: which, where and how much. Called, not inlined, they
-// are code that nobody instruments.
+// Functions of the C library and of libatomic that store to memory they are given: which, where and how much. Called,
+// not inlined, they are code that nobody instruments.
 //
 // Limits: what is formatted (sprintf, scanf), and functions that are not in the table, are not announced. Nor is what a
-// compare-and-swap of libatomic's writes to its second argument when it fails. A comparison that qsort calls must not store to
-// persistent memory itself: its announcement would come between qsort's and what qsort stores.
+// compare-and-swap of libatomic's writes to its second argument when it fails. A comparison that qsort calls must not
+// store to persistent memory itself: its announcement would come between qsort's and what qsort stores.
 #pragma once
 
 #include "llvm/IR/InstrTypes.h"

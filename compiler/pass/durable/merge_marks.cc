@@ -21,7 +21,8 @@ struct Piece {
   int64_t high = 0;
 };
 
-// Nothing when its bytes are not known, or when it has to be announced right where it is stored: another thread may store to it, too.
+// Nothing when its bytes are not known, or when it has to be announced
+// right where it is stored: another thread may store to it, too.
 std::optional<Piece> piece_of(CallInst& mark, const DataLayout& layout) {
   const Instruction* store = mark.getNextNode();
   if (store->isAtomic() || store->isVolatile()) return std::nullopt;

@@ -73,8 +73,8 @@ void StoreMarks::write_store_test(CallInst& mark) {
   IRBuilder<> builder(&mark);
   Value* address = mark.getArgOperand(0);
   Value* bytes = mark.getArgOperand(1);
-  // Frozen, so that loop strength reduction does not give the test an induction variable of its own; and a copy of no bytes may
-  // have an address that is none.
+  // Frozen, so that loop strength reduction does not give the test an induction variable of its own; and a copy of no
+  // bytes may have an address that is none.
   Value* frozen = builder.CreateFreeze(address);
   if (!isa<ConstantInt>(bytes)) address = frozen;
   Value* hit = in_range(builder, frozen);

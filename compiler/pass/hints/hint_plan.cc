@@ -23,8 +23,8 @@ constexpr size_t kStreamsMax = 8;
 // How many hints on one base are compared with the next.
 constexpr size_t kCompareMax = 8;
 constexpr unsigned kComputeDepthMax = 8;
-// A loop that surely has as many iterations is cut even if it has no vectors, and one that surely has fewer than the other is not
-// even if it has: the chunks' own instructions would be more than the tests they save.
+// A loop that surely has as many iterations is cut even if it has no vectors, and one that surely has fewer than the
+// other is not even if it has: the chunks' own instructions would be more than the tests they save.
 constexpr unsigned kLongIterationsMin = 128;
 constexpr unsigned kShortIterationsMax = 8;
 

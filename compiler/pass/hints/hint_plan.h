@@ -5,12 +5,13 @@
 //   merge       Of two hints in a block, less than kNearBytes apart on one base, the first stands for both; a load's becomes a
 //               store's if it has to.
 //   dominated   The same where the first dominates the second, unless the second alone is a store's.
-//   block-wise  An address that moves through a loop by a small constant stride is a *stream*. It is tested where it
-//               enters a piece (hints.h) only. Vector loops that count to a bound are cut into chunks in which no stream leaves its
-//               piece, and keep their body; others ask "is this the first access to its piece?" at every iteration.
+//   block-wise  An address that moves through a loop by a small constant stride is a *stream*.
+//               It is tested where it enters a piece (hints.h) only. Vector loops that count to
+//               a bound are cut into chunks in which no stream leaves its piece, and keep their
+//               body; others ask "is this the first access to its piece?" at every iteration.
 //
-// All of this may test too little or the wrong piece now and then; a fault serves what was not tested. What it must not do is to
-// ask for the hint of an address that is none: see HintWriter::Address.
+// All of this may test too little or the wrong piece now and then; a fault serves what was not tested. What it must not
+// do is to ask for the hint of an address that is none: see HintWriter::Address.
 #pragma once
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -58,8 +59,8 @@ struct HintPlan {
 HintPlan plan_hints(llvm::ArrayRef<Access> accesses, llvm::LoopInfo& loops, llvm::DominatorTree& tree,
                     llvm::ScalarEvolution& evolution);
 
-// `address`, computed in a loop from the header's phis and from what does not change in it, for phis that have the values
-// `known` gives them; at the builder's place outside the loop. can_compute says whether that is possible.
+// `address`, computed in a loop from the header's phis and from what does not change in it, for phis that have the
+// values `known` gives them; at the builder's place outside the loop. can_compute says whether that is possible.
 bool can_compute(llvm::Value* address, const llvm::Loop& loop);
 llvm::Value* compute(llvm::Value* address, const llvm::Loop& loop, llvm::ValueToValueMapTy& known,
                      llvm::IRBuilder<>& builder);

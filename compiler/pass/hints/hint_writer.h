@@ -15,15 +15,15 @@ class HintWriter {
  public:
   explicit HintWriter(llvm::Module& module);
 
-  // kSure: the program touches the address, or one in the piece beside it, right after. kGuess: it may not; the address can be anything
-  // at all, and is cut to what has a hint byte.
+  // kSure: the program touches the address, or one in the piece beside it, right after. kGuess: it may not; the address
+  // can be anything at all, and is cut to what has a hint byte.
   enum class Address { kSure, kGuess };
 
   // In front of `before`: "the hint says no: call".
   void test(llvm::Instruction& before, llvm::Value* address, bool is_store, Address kind = Address::kSure);
 
-  // The same, if `lead` has just entered a piece: it moves by `stride_bytes`, less than a piece, from one execution of `before` to the
-  // next.
+  // The same, if `lead` has just entered a piece: it moves by `stride_bytes`,
+  // less than a piece, from one execution of `before` to the next.
   void test_at_piece_entry(llvm::Instruction& before, llvm::Value* lead, int64_t stride_bytes, bool is_store);
 
   // `bytes` is an i64.

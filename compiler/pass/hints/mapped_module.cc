@@ -23,7 +23,8 @@ using namespace llvm;
 
 namespace {
 
-// A function without loops and with no more hints than this has only the hinted version: testing the switch costs as much.
+// A function without loops and with no more hints than this has only
+// the hinted version: testing the switch costs as much.
 constexpr size_t kHintsWithoutVersionsMax = 2;
 // A memory intrinsic of more bytes has its last byte tested too.
 constexpr uint64_t kOneHintBytesMax = 64;

@@ -1,7 +1,8 @@
-// Writes what hint_plan.h found of a loop's streams: cuts the loop into chunks, or puts tests at the entry of a piece into it and one
-// before it; and announces long streams to the runtime before the loop.
+// Writes what hint_plan.h found of a loop's streams: cuts the loop into chunks, or puts tests at the entry of a piece
+// into it and one before it; and announces long streams to the runtime before the loop.
 //
-// Order: addresses of all loops first, then all cuts, then the rest. A Loop and a CountedLoop know the blocks as they were before any was split.
+// Order: addresses of all loops first, then all cuts, then the rest. A Loop
+// and a CountedLoop know the blocks as they were before any was split.
 #pragma once
 
 #include "pass/hints/hint_plan.h"

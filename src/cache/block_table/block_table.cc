@@ -70,7 +70,8 @@ void BlockTable::erase(BlockId block, FrameId frame) {
     SPW_CHECK(slots[hole].load_relaxed() != 0);
     hole = next(hole);
   }
-  // Entries behind the hole move into it unless that would put them before their home (Knuth, vol. 3, 6.4, algorithm R).
+  // Entries behind the hole move into it unless that would put them
+  // before their home (Knuth, vol. 3, 6.4, algorithm R).
   for (uint32_t i = next(hole);; i = next(i)) {
     uint32_t slot = slots[i].load_relaxed();
     if (slot == 0) break;

@@ -8,9 +8,9 @@
 //
 // Invariants:  a slot names frame f of partition p <=> f's pin word is not free and its block belongs to p
 //              from a block's home slot to its own slot no slot is empty (between the owner's operations)
-// Threads: insert and erase are the partition's owner's. Clients probe at any time without a lock: while the owner shifts
-//   entries a client may miss an entry that is there (it then asks the owner, whose own lookup is exact), but can never take
-//   a wrong one, since it pins by a compare-and-swap on the pin word, which names the block.
+// Threads: insert and erase are the partition's owner's. Clients probe at any time without a lock: while the owner
+//   shifts entries a client may miss an entry that is there (it then asks the owner, whose own lookup is exact), but
+//   can never take a wrong one, since it pins by a compare-and-swap on the pin word, which names the block.
 // Ordering: insert publishes a slot with release, so a client that sees the slot sees the pin word stored before it.
 // Lifetime: fixed arrays, made once.
 // Limits: frames a partition <= 2^28, so that tags have at least 3 bits.
@@ -83,7 +83,8 @@ class BlockTable {
     uint32_t home;
     uint32_t tag;
   };
-  // Odd, with well spread bits; another one than PartitionMap's, so that a partition's blocks spread over all its slots.
+  // Odd, with well spread bits; another one than PartitionMap's, so
+  // that a partition's blocks spread over all its slots.
   static constexpr uint64_t kBlockFactor = 0xD6E8FEB86659FD93u;
 
   Probe probe_of(BlockId block) const {
@@ -91,8 +92,8 @@ class BlockTable {
     auto home = static_cast<uint32_t>(((hash >> 32) * slots_per_partition_) >> 32);
     return {home, static_cast<uint32_t>(hash) & ~frame_mask_};
   }
-  // The first frame that a slot names with the block's tag and that `accept(frame)` takes, among `steps_max` slots from its
-  // home on and up to the first empty one; or kNoFrame.
+  // The first frame that a slot names with the block's tag and that `accept(frame)` takes, among `steps_max` slots from
+  // its home on and up to the first empty one; or kNoFrame.
   template <class Accept>
   FrameId first_candidate(BlockId block, uint32_t steps_max, Accept accept) const {
     PartitionId partition = partition_of(block);

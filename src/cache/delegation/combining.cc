@@ -13,7 +13,8 @@ namespace {
 // With several stores busy a waiter can wait in one queue only, and looks at the next one after this time.
 constexpr uint64_t kOneOfSeveralNs = 500'000;
 
-// Clients to wake once the baton is free again. Their requests may be reused as soon as they are answered; the words stay.
+// Clients to wake once the baton is free again. Their requests may be
+// reused as soon as they are answered; the words stay.
 class WakeList {
  public:
   ~WakeList() { wake(); }

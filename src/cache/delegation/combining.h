@@ -1,7 +1,8 @@
-// Combining: a client that needs the owner takes the partition's baton and is the owner for as long as requests are posted.
+// Combining: a client that needs the owner takes the partition's
+// baton and is the owner for as long as requests are posted.
 //
-// Threads: any. A holder does metadata work, and copies what was read to staging: it never sleeps for I/O, and has transfers started when it no
-// longer holds the baton (but those that are tried again). So the others' wait is short.
+// Threads: any. A holder does metadata work, and copies what was read to staging: it never sleeps for I/O, and has
+// transfers started when it no longer holds the baton (but those that are tried again). So the others' wait is short.
 // Limits: a holder serves what others post while it works; each has one request, so at most one a client and round.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Dedicated servers: threads that own partitions and do nothing else. For machines with cores to spare.
 //
-// Server s owns the partitions p with p mod servers = s. Clients post requests to it in one word and sleep on their request:
+// Server s owns the partitions p with p mod servers = s. Clients post
+// requests to it in one word and sleep on their request:
 //
 //      63                                 1      0
 //     +------------------------------------+--------+
@@ -14,9 +15,11 @@
 //   none            asleep             server  CAS acq_rel; fails if a request was posted, which is then served
 //   asleep          none               server  CAS: it woke by itself, a transfer has finished
 //
-// A demand read is the server's too: it goes into the partition's queue and the client is woken once, when the block is there.
-// A server without work spins for kIdleSpinsMax, then sleeps: in the I/O queue while transfers are in flight, else on a futex.
-// Threads: execute() by any; everything in Server but `posted` and `wakeups` is the server's own. Signals are blocked there.
+// A demand read is the server's too: it goes into the partition's queue and the client
+// is woken once, when the block is there. A server without work spins for kIdleSpinsMax,
+// then sleeps: in the I/O queue while transfers are in flight, else on a futex.
+// Threads: execute() by any; everything in Server but `posted` and
+// `wakeups` is the server's own. Signals are blocked there.
 // Lifetime: the threads run from start() to destruction; no client is inside execute() then.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Who does a partition's work: the door between clients and owners.
 //
-//   combining  (combining.h)  whichever client holds the partition's baton serves everybody's requests; no thread burns a core
+//   combining  (combining.h)  whichever client holds the partition's
+//       baton serves everybody's requests; no thread burns a core
 //   dedicated  (dedicated.h)  server threads own partitions; clients send requests and sleep
 //
 // Both sleep on Request::state after a bounded spin: kPosted -> kAsleep (client, CAS) -> kAnswered (owner, exchange).
@@ -18,8 +19,9 @@ class Delegate {
   virtual ~Delegate() = default;
   // Has the request served by the partition's owner; returns with the answer.
   virtual void execute(Partition& partition, Request& request) = 0;
-  // The same, if nobody has to be waited for, in a thread that others cannot do without meanwhile (front/mapped/fault_server.h): who
-  // owns the partition may wait for that very thread. False: nothing was asked; the request is the client's as before.
+  // The same, if nobody has to be waited for, in a thread that others cannot do without meanwhile
+  // (front/mapped/fault_server.h): who owns the partition may wait for that very thread. False: nothing was asked; the
+  // request is the client's as before.
   virtual bool try_execute(Partition& partition, Request& request) = 0;
   // Waits until the partition's transfers have moved on since `request` was answered with a snapshot, at most
   // timeout_ns. Its answer's queue is the one to wait in.

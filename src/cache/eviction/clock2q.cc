@@ -32,7 +32,8 @@ void Clock2qPolicy::on_remove(uint32_t frame) {
   lists_.take(frame);
 }
 
-// What is over the window's share leaves it for the next list, its uses so far forgotten. Not what is held: a use that lasts is the same use.
+// What is over the window's share leaves it for the next list, its uses
+// so far forgotten. Not what is held: a use that lasts is the same use.
 void Clock2qPolicy::age(FrameProbe& frames, List window, List next) {
   for (uint32_t i = 0; i < kAgedAtOnce && lists_.size(window) > window_; ++i) {
     const uint32_t frame = lists_.back(window);

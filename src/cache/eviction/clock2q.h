@@ -1,20 +1,22 @@
-// Clock2Q+: a new block has to show that it is needed before it may displace one that did. Scans, of which each block is used many
-// times within a moment and then never, leave the others alone.
+// Clock2Q+: a new block has to show that it is needed before it may displace one that did. Scans, of which each block
+// is used many times within a moment and then never, leave the others alone.
 //
 //     new --window--> old --used meanwhile----------> main ⟲ CLOCK, second chance
 //                         --not used--> evicted, a ghost --came back--> returned --window--^
 //
-// `new` is the correlation window: uses of a block soon after the first say nothing about the next (one walk along it), so they are
-// forgotten when it goes over to `old`, where it does not go while it is held. What comes back has a window of its own, as a part of main: a bit of
-// use in main is always a use that came later. A block that was read ahead may have no use when it becomes old; its
-// first one in `old` tells no more than a miss, and gives it another round there. Until the first candidate is wanted all go to
-// `main`: nothing needs to be displaced. Candidates come from `old` while new and old together are more than their share,
-// else from `main`. Where uses are not seen (page faults of unmodified programs), ghosts alone tell who is needed.
+// `new` is the correlation window: uses of a block soon after the first say nothing about the next (one walk along it),
+// so they are forgotten when it goes over to `old`, where it does not go while it is held. What comes back has a window
+// of its own, as a part of main: a bit of use in main is always a use that came later. A block that was read ahead may
+// have no use when it becomes old; its first one in `old` tells no more than a miss, and gives it another round there.
+// Until the first candidate is wanted all go to `main`: nothing needs to be displaced. Candidates come from `old` while
+// new and old together are more than their share, else from `main`. Where uses are not seen (page faults of unmodified
+// programs), ghosts alone tell who is needed.
 //
-// From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it: one bit of use and a CLOCK instead of LRU lists, the window.
+// From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it:
+// one bit of use and a CLOCK instead of LRU lists, the window.
 // Invariants: a frame is in one of the lists <=> it holds a block and is not on offer
-// Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which looks at
-// each frame twice at most, and gives a list up after kBusyLooksMax busy ones.
+// Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which
+// looks at each frame twice at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
 #include <vector>
@@ -49,7 +51,8 @@ class Clock2qPolicy final : public Policy {
   // With one, loops over more than 1.1 times the memory find no ghost of theirs once main is full of other blocks.
   static constexpr uint32_t kGhostsAFrame = 2;
   // Frames that leave the window each time a candidate is wanted: more than come where
-  // candidates go alone, so the window shrinks to its share; where neighbours go along with them it may stay above it for a while.
+  // candidates go alone, so the window shrinks to its share; where
+  // neighbours go along with them it may stay above it for a while.
   static constexpr uint32_t kAgedAtOnce = 4;
   // Busy frames passed over before the other list is tried: nearly all of main may be pinned.
   static constexpr uint32_t kBusyLooksMax = 128;

@@ -1,9 +1,9 @@
-// Ghosts: which blocks left memory last, without their contents. A block that comes back while it is remembered was needed all
-// the time.
+// Ghosts: which blocks left memory last, without their contents. A
+// block that comes back while it is remembered was needed all the time.
 //
-// A set-associative table of 32-bit fingerprints, each with the number of departures before it. One is remembered for `capacity`
-// departures, unless its set runs full of younger ones. Two blocks with one fingerprint are taken for each other, and after
-// 2^32 departures so are old ones for new ones: either costs a block's rank, no more.
+// A set-associative table of 32-bit fingerprints, each with the number of departures before it. One is remembered for
+// `capacity` departures, unless its set runs full of younger ones. Two blocks with one fingerprint are taken for each
+// other, and after 2^32 departures so are old ones for new ones: either costs a block's rank, no more.
 // Threads: none (policy.h). Memory: 8 bytes for each to be remembered, rounded up to a set. Constant time.
 #pragma once
 

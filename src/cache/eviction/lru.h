@@ -1,13 +1,13 @@
 // LRU: the block whose last use ended longest ago goes first.
 //
-// A list through the frames, the last used at the front; candidates come from the back. Ends of uses are learned
-// from touches (policy.h), so the order is right but for touches that were lost or are still under way. That costs accuracy,
-// never more: a frame stays in the list while it is pinned, so no lost touch can hide it from eviction, and one that turns
-// out to be busy when its turn comes goes to the front (it is in use now).
+// A list through the frames, the last used at the front; candidates come from the back. Ends of uses are learned from
+// touches (policy.h), so the order is right but for touches that were lost or are still under way. That costs accuracy,
+// never more: a frame stays in the list while it is pinned, so no lost touch can hide it from eviction, and one that
+// turns out to be busy when its turn comes goes to the front (it is in use now).
 //
 // Invariant: a frame is in the list <=> it holds a block and is not on offer
-// Threads: none (policy.h). Memory: 8 bytes a frame. Every operation but next_candidate() takes constant time; that one looks at
-// each frame once at most.
+// Threads: none (policy.h). Memory: 8 bytes a frame. Every operation but next_candidate() takes constant time; that one
+// looks at each frame once at most.
 #pragma once
 
 #include "cache/eviction/frame_lists.h"

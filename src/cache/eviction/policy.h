@@ -1,13 +1,13 @@
 // Eviction policies: in which order the blocks of one partition leave memory.
 //
-// A policy sees the frames of its partition by local index, 0 <= f < frame_count. The partition asks for candidates ahead
-// of need (to write dirty ones behind in time) and evicts each some time later, unless it was used meanwhile:
+// A policy sees the frames of its partition by local index, 0 <= f < frame_count. The partition asks for candidates
+// ahead of need (to write dirty ones behind in time) and evicts each some time later, unless it was used meanwhile:
 //
 //     on_insert(f) -> on_touch(f)* -> next_candidate() = f -> on_remove(f)      evicted
 //                                                          -> on_keep(f)        used again, pinned or not wanted yet
 //
-// Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again. A frame that is written together
-// with a candidate, as its neighbour, may go with it: goes_along(f) = true is next_candidate() = f.
+// Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again. A frame that is
+// written together with a candidate, as its neighbour, may go with it: goes_along(f) = true is next_candidate() = f.
 //
 // Threads: none; the partition's owner calls. A policy keeps no locks and may use plain memory.
 // Limits: next_candidate looks at a bounded number of frames and may give up (kNoCandidate) though some exist.
@@ -46,8 +46,8 @@ class Policy {
   virtual void on_insert(uint32_t frame, BlockId block) = 0;
   virtual void on_remove(uint32_t frame) = 0;
   virtual void on_keep(uint32_t frame) = 0;
-  // A use ended: a reference count went 1 -> 0. Comes late, in batches, and not always, so also for a frame that is on offer,
-  // is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
+  // A use ended: a reference count went 1 -> 0. Comes late, in batches, and not always, so also for a frame that is on
+  // offer, is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
   virtual void on_touch(uint32_t frame) = 0;
   virtual bool wants_touches() const = 0;
   // So many frames may be in use from now on.
@@ -58,8 +58,8 @@ class Policy {
   // is about to be cleared: where a group is swept, what was used goes as well (partition/ranked_frames.h).
   virtual bool goes_along(uint32_t frame) = 0;
   virtual uint64_t metadata_bytes() const = 0;
-  // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every frame that
-  // holds a block and is not on offer.
+  // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every
+  // frame that holds a block and is not on offer.
   virtual void check_invariants(const std::vector<uint8_t>& may_be_offered) const = 0;
 };
 

@@ -1,17 +1,17 @@
-// S3-FIFO: three queues, none of which is reordered by a use (Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache
-// eviction", SOSP 2023, algorithm 1). New blocks wait in a small one; those used more than once meanwhile go over to the main one, the others leave, to be
-// remembered as ghosts. What comes back as a ghost goes to the main queue at once. There a block gets as many more rounds as it had uses,
-// three at most.
+// S3-FIFO: three queues, none of which is reordered by a use (Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you
+// need for cache eviction", SOSP 2023, algorithm 1). New blocks wait in a small one; those used more than once
+// meanwhile go over to the main one, the others leave, to be remembered as ghosts. What comes back as a ghost goes to
+// the main queue at once. There a block gets as many more rounds as it had uses, three at most.
 //
 //     new --> small --more than one use--> main ⟲ while it has uses left
 //                   --else--> evicted, a ghost --came back--^
 //
-// Uses are learned from touches, so a use is a stay in some thread's translation cache, however many accesses it had. The first one is
-// why the block came (or was read ahead) and does not count.
+// Uses are learned from touches, so a use is a stay in some thread's translation cache, however many accesses it had.
+// The first one is why the block came (or was read ahead) and does not count.
 // Invariants: a frame is in one of the two lists <=> it holds a block and is not on offer
 //             kNotUsedYet <= uses_[f] <= kUsesMax
-// Threads: none (policy.h). Memory: 22 bytes a frame. All operations take constant time but next_candidate(), which looks at each frame of
-// main four times at most, and gives a list up after kBusyLooksMax busy ones.
+// Threads: none (policy.h). Memory: 22 bytes a frame. All operations take constant time but next_candidate(), which
+// looks at each frame of main four times at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
 #include <vector>

@@ -1,18 +1,19 @@
-// Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h). In the mapped
-// engine blocks of memory are *in place*, at their own addresses, where a fill is installed and a victim released; blocks that are
-// reached by calls alone are pooled (front/mapped/mapped_frames.h).
+// Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h). In
+// the mapped engine blocks of memory are *in place*, at their own addresses, where a fill is installed and a victim
+// released; blocks that are reached by calls alone are pooled (front/mapped/mapped_frames.h).
 //
 // Life of a frame: [fill_address -> (contents arrive there)] -> install -> pinned data at placement() ->
 //   [begin_writeback -> end_writeback]* -> release. fill_address only when contents are read from a store; a fill that
 //   fails ends in release without an install.
-// Staging: a source whose frames cannot be read into in place, or not as fast, hands out buffers; contents are read into one and
-//   installed from there. A client that fills owns one for a block, an asynchronous read one for a run of blocks.
-// Threads: fill_address and install are called by the one thread that fills the frames, take_staging and give_back by any;
-//   the others by the owner of the frame's partition. Different frames: at the same time.
-// Ordering: the caller orders install before every pin (pin word: end_filling release / try_pin acquire), the last unpin
-//   before release, and release before the frame's next fill.
-// Limits: memory handed out is block_bytes long and block_bytes aligned (staging: page aligned); never more than frame_count
-//   blocks in all.
+// Staging: a source whose frames cannot be read into in place, or not as fast, hands
+//   out buffers; contents are read into one and installed from there. A client that
+//   fills owns one for a block, an asynchronous read one for a run of blocks.
+// Threads: fill_address and install are called by the one thread that fills the frames, take_staging and give_back by
+//   any; the others by the owner of the frame's partition. Different frames: at the same time.
+// Ordering: the caller orders install before every pin (pin word: end_filling release / try_pin acquire), the last
+//   unpin before release, and release before the frame's next fill.
+// Limits: memory handed out is block_bytes long and block_bytes aligned
+//   (staging: page aligned); never more than frame_count blocks in all.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +40,8 @@ struct Resident {
 
 class FrameSource {
  public:
-  // Where pinned data is. Blocks before `in_place_end` are in place, at in_place + (block << block_shift). Others are in the pool, at
-  // pool + (frame << block_shift) or, where frames have places, pool + (places[frame] << block_shift).
+  // Where pinned data is. Blocks before `in_place_end` are in place, at in_place + (block << block_shift). Others are
+  // in the pool, at pool + (frame << block_shift) or, where frames have places, pool + (places[frame] << block_shift).
   struct Placement {
     std::byte* in_place = nullptr;
     uint64_t in_place_end = 0;
@@ -69,8 +70,8 @@ class FrameSource {
 
   // Where the contents of run[index] go; `staging`: what the filler holds for it, or nullptr.
   virtual std::byte* fill_address(Resident resident, std::byte* staging, size_t index) = 0;
-  // Neighbouring blocks, in order; `staging`: where the first one's contents are in it, or nullptr. `writable`: they count as
-  // dirty from now on; else a store to them has to be noticed.
+  // Neighbouring blocks, in order; `staging`: where the first one's contents are in it, or nullptr. `writable`: they
+  // count as dirty from now on; else a store to them has to be noticed.
   virtual void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                        bool writable) = 0;
   // Before the writeback reads them: neighbouring blocks, in order. Until end_writeback, clients' stores may go on, but

@@ -2,9 +2,9 @@
 //
 // The file can be mapped a second time elsewhere (file()), so that code which was not instrumented sees the same page.
 // Memory comes with the first use of a frame. Where huge pages are wanted and the kernel can, the 2 MiB piece around a
-// frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells. Where
-// huge pages come slowly (kSlowCollapseNs: a virtual machine whose host has to find the memory first), most pieces
-// stay small: after each slow one the pool waits for twice as many pieces before it tries again.
+// frame is made a huge page at the piece's first use; where it cannot, small pages serve, and huge_pieces() tells.
+// Where huge pages come slowly (kSlowCollapseNs: a virtual machine whose host has to find the memory first), most
+// pieces stay small: after each slow one the pool waits for twice as many pieces before it tries again.
 // Threads: see FrameSource. Limits: exactly frame_count << block_shift bytes, and staging_runs runs.
 #pragma once
 

@@ -1,7 +1,8 @@
-// Staging buffers: where the contents of blocks are read to before they are installed in their place. Those of runs lie in
-// huge pages where the kernel has them.
+// Staging buffers: where the contents of blocks are read to before they are installed in their place. Those of runs lie
+// in huge pages where the kernel has them.
 //
-// Invariant: run buffers in use, those that are cut into pieces included, <= runs_max. Threads: any. Lifetime: outlives every buffer it handed out.
+// Invariant: run buffers in use, those that are cut into pieces included,
+// <= runs_max. Threads: any. Lifetime: outlives every buffer it handed out.
 // Limits: runs_max buffers for runs; buffers for single blocks as many as are asked for (one a thread).
 #pragma once
 

@@ -1,9 +1,9 @@
 // A bounded queue of messages between threads: what goes in is copied, and is all that sender and receiver share.
 //
-// Each cell has a turn, which says whose it is next: turn = position: free for the sender that takes this position; turn = position + 1: full,
-// for the receiver (the bounded queue of D. Vyukov).
-// Threads: push() by any, pop() by one; the receiver may sleep until something comes. Ordering: a turn's release / acquire pairs order
-//   the message's bytes.
+// Each cell has a turn, which says whose it is next: turn = position: free for the sender that takes this position;
+// turn = position + 1: full, for the receiver (the bounded queue of D. Vyukov).
+// Threads: push() by any, pop() by one; the receiver may sleep until something comes. Ordering: a turn's release /
+//   acquire pairs order the message's bytes.
 // Limits: `capacity` messages, a power of two.
 #pragma once
 

@@ -1,14 +1,16 @@
-// NUMA partitions: each node of the machine has a share of the cache's partitions, and what another node needs of them is asked for by
-// message (Zheng, Burns, Szalay: "A parallel page cache: IOPS and caching for multicore systems", section 3.1).
+// NUMA partitions: each node of the machine has a share of the cache's partitions,
+// and what another node needs of them is asked for by message (Zheng, Burns, Szalay:
+// "A parallel page cache: IOPS and caching for multicore systems", section 3.1).
 //
 //     thread on node 0 --(its own node's blocks: by itself)
 //            Port   --up to kRequestsAMessage requests--> worker of node 1: pins, copies, unpins --as many replies--> Port
 //
-// A request names memory that bytes are copied to or from, so a remote block's lines are touched by its own node's processors only, and
-// a message costs the same for one request as for many. There is a worker for each processor of a node, bound to it; a block is always
-// served by the same one.
+// A request names memory that bytes are copied to or from, so a remote block's lines are touched by its own node's
+// processors only, and a message costs the same for one request as for many. There is a worker for each processor of a
+// node, bound to it; a block is always served by the same one.
 //
-// On a machine with one node, or told to, the nodes are simulated: so many groups of workers, bound to nothing. All else is the same.
+// On a machine with one node, or told to, the nodes are simulated: so
+// many groups of workers, bound to nothing. All else is the same.
 //
 // Threads: a Port is one thread's at a time; others are the exchange's own.
 // Lifetime: ports are closed, with nothing in flight, before the exchange; the exchange ends before the cache.
@@ -100,8 +102,8 @@ class NodeExchange {
 
 class NodeExchange::Port {
  public:
-  // Takes as many of the requests as may be in flight; those of the port's own node are done when this returns, and their replies wait to be
-  // received. The rest is on its way after send(), which receive() calls before it waits.
+  // Takes as many of the requests as may be in flight; those of the port's own node are done when this returns, and
+  // their replies wait to be received. The rest is on its way after send(), which receive() calls before it waits.
   size_t submit(std::span<const BlockRequest> requests);
   void send();
   // Up to replies.size() of what is done. Waits until there is one, if anything is in flight and `wait` says so.

@@ -102,8 +102,8 @@ Insertion PageIndex::insert_from_the_root(uint64_t index, uint64_t entry) {
   }
 }
 
-// From path->nodes[level] to a child that is LIVE, or was when it was looked at: makes one, revives one, or finds one. Of
-// those it made or revived it has a reservation then, and none of the node.
+// From path->nodes[level] to a child that is LIVE, or was when it was looked at: makes one, revives one, or finds one.
+// Of those it made or revived it has a reservation then, and none of the node.
 PageIndex::Step PageIndex::step_down(uint64_t index, Path* path, unsigned level, bool* is_reserved) {
   PageNode* node = path->nodes[level];
   Atomic<uint64_t>& slot = node->slots[node->slot_of(index)];
@@ -250,7 +250,8 @@ uint64_t PageIndex::dead_node_count() const {
   return static_cast<uint64_t>(std::max<int64_t>(0, dead_count_.load_relaxed()));
 }
 
-// It is alone in unlinking, so nothing it walks on is freed under it; it need not be inside, and must not be when it frees.
+// It is alone in unlinking, so nothing it walks on is freed under it;
+// it need not be inside, and must not be when it frees.
 void PageIndex::reclaim() {
   Swept swept;
   if (std::unique_lock lock(reclaim_mutex_, std::try_to_lock); lock) {

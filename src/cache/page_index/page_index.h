@@ -1,13 +1,14 @@
-// The page index: which entry (a frame's number + 1) a block of one file has, in the order of block numbers. A radix tree of
-// 64-slot nodes with dirty tags that all threads read, fill and empty at the same time (ccXArray of ScaleCache, EuroSys '24,
-// section 4). It serves what a hash table cannot: neighbours, ranges, and the dirty blocks of a file in order.
+// The page index: which entry (a frame's number + 1) a block of one file has, in the order of
+// block numbers. A radix tree of 64-slot nodes with dirty tags that all threads read, fill
+// and empty at the same time (ccXArray of ScaleCache, EuroSys '24, section 4). It serves what
+// a hash table cannot: neighbours, ranges, and the dirty blocks of a file in order.
 //
-// Benefits: find() writes nothing shared and never waits; insert() and erase() of different leaves share no cache line. Costs: a
-// node is 576 bytes, so an index of blocks far apart costs as much for each; adjacent blocks share lines.
+// Benefits: find() writes nothing shared and never waits; insert() and erase() of different leaves share no cache line.
+// Costs: a node is 576 bytes, so an index of blocks far apart costs as much for each; adjacent blocks share lines.
 //
-// The tree. A node with shift s chooses its slot by 6 bits of the index from bit s on; leaves have shift 0. The root is one word,
-// {address of the node, height}: block i is in the tree only if i < 64^height. It grows by a new root whose slot 0 holds the
-// old one; it never shrinks.
+// The tree. A node with shift s chooses its slot by 6 bits of the index from bit s on; leaves have shift 0. The root is
+// one word, {address of the node, height}: block i is in the tree only if i < 64^height. It grows by a new root whose
+// slot 0 holds the old one; it never shrinks.
 //
 // A slot of a leaf. Who puts or takes something does it by a compare-and-swap; the winner's is what happened.
 //
@@ -29,14 +30,16 @@
 //   child          0               any   CAS acq_rel; the child is UNLINKED
 //
 // The life of a node (page_node.h has the transitions of the state word).
-//   1 To fill a slot, reserve its node: count + 1, only while LIVE. Then CAS the slot. Who loses takes the reservation back.
+//   1 To fill a slot, reserve its node: count + 1, only while LIVE.
+//       Then CAS the slot. Who loses takes the reservation back.
 //   2 To empty a slot, CAS it to 0, then take one from the node's count.
-//   3 Whoever takes the last one, reservations included, tries {LIVE, 0} -> DEAD. The winner takes one from the parent's count, and
-//     so on up along the nodes he came by. A root never dies.
-//   4 Who inserts and meets a DEAD child reserves its parent, then revives the child with a reservation of his in it. If
-//     the reservation fails since the node itself is DEAD, he begins again at the root; on the way he meets it from above.
-//   5 reclaim(): DEAD -> UNLINKED, CAS the parent's slot to 0 (who meets an UNLINKED child before does it for him), take out what
-//     hangs below, and retire all of it. It is used again when no reader can be left (use_slots.h).
+//   3 Whoever takes the last one, reservations included, tries {LIVE, 0} -> DEAD. The winner takes one from the
+//     parent's count, and so on up along the nodes he came by. A root never dies.
+//   4 Who inserts and meets a DEAD child reserves its parent, then revives the child
+//     with a reservation of his in it. If the reservation fails since the node itself
+//     is DEAD, he begins again at the root; on the way he meets it from above.
+//   5 reclaim(): DEAD -> UNLINKED, CAS the parent's slot to 0 (who meets an UNLINKED child before does it for him),
+//     take out what hangs below, and retire all of it. It is used again when no reader can be left (use_slots.h).
 //
 // Invariants:  count = entries, or LIVE children, + reservations            (at rest: no reservations)
 //   hence      a LIVE node's parent is LIVE, up to the root
@@ -44,37 +47,41 @@
 //              DEAD, UNLINKED => all slots of a leaf are 0, and all children of an inner node are DEAD
 //
 // Why.
-//   - A LIVE child is counted before it is LIVE (1, 4) and until it is so no longer (3), so its parent's count is not 0, and
-//     the parent cannot die. A reservation is counted as well, so a slot of a DEAD node is never filled.
-//   - Nothing goes wrong with a compare-and-swap of 3 that comes late, after the node has been filled and emptied again: what it
-//     needs is that the word is {LIVE, 0} now. Each LIVE -> DEAD has one winner, who takes one from the parent.
-//   - The parent on his path is the node's parent: he won, so the node was LIVE, so it was linked, and links of LIVE nodes stay.
-//     Only a node that was the root when he came by may have become a child since. It has count 0 then and stays LIVE, which
-//     breaks nothing; reclaim() makes the end of such nodes.
+//   - A LIVE child is counted before it is LIVE (1, 4) and until it is so no longer (3), so its parent's count is not
+//     0, and the parent cannot die. A reservation is counted as well, so a slot of a DEAD node is never filled.
+//   - Nothing goes wrong with a compare-and-swap of 3 that comes late, after the node
+//     has been filled and emptied again: what it needs is that the word is {LIVE, 0}
+//     now. Each LIVE -> DEAD has one winner, who takes one from the parent.
+//   - The parent on his path is the node's parent: he won, so the node was LIVE, so it was linked, and links of LIVE
+//     nodes stay. Only a node that was the root when he came by may have become a child since. It has count 0 then and
+//     stays LIVE, which breaks nothing; reclaim() makes the end of such nodes.
 //   - What hangs below an UNLINKED node can be taken out without looking out for anybody: to revive a child one has to
 //     reserve its parent, and no UNLINKED node can be reserved, nor is there a LIVE one below.
-//   - A late helper of 5 cannot take a new child for the old one: he is inside, so the old one's memory is not used again.
-//   - find() looks at no state. If it came into a node that was then unlinked, it read the link at a time when the node was there or the
-//     place was empty; what it misses was inserted after that, during its call.
+//   - A late helper of 5 cannot take a new child for the old one: he
+//       is inside, so the old one's memory is not used again.
+//   - find() looks at no state. If it came into a node that was then unlinked, it read the link at a time when the node
+//     was there or the place was empty; what it misses was inserted after that, during its call.
 //
-// Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean or comes with it (insert_dirty()). Bit i of a node's tags
-// says that slot i may be dirty, or something below it. (Were the leaf's tag bit the exact one, then whoever erases or inserts
-// would have to clear it in a second step, and could in either order clear the tag of another thread's new entry.)
-//   6 set_dirty(), insert_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set yet; then it looks whether the root is
-//     the same, and if it has grown does it again for the new nodes.
-//   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it again if they
-//     have any. A new root starts with the bit of its child set.
-// 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the setter sees the bit
-// above cleared and sets it. So a scan finds every tag whose set_dirty(), or insert_dirty(), had returned when the scan began. Bits may be left over
-// for nodes and entries that went; scans take them away.
+// Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean or comes with it
+// (insert_dirty()). Bit i of a node's tags says that slot i may be dirty, or something below it. (Were the leaf's tag
+// bit the exact one, then whoever erases or inserts would have to clear it in a second step, and could in either order
+// clear the tag of another thread's new entry.)
+//   6 set_dirty(), insert_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set
+//     yet; then it looks whether the root is the same, and if it has grown does it again for the new nodes.
+//   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it
+//     again if they have any. A new root starts with the bit of its child set.
+// 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the
+// setter sees the bit above cleared and sets it. So a scan finds every tag whose set_dirty(), or insert_dirty(), had
+// returned when the scan began. Bits may be left over for nodes and entries that went; scans take them away.
 //
 // Threads: any, at any time, but for construction, destruction and check_invariants(), which want to be alone.
-// Ordering: find() acquires what insert() or replace() released. set_dirty(), insert_dirty() and `still_dirty` of clear_dirty() order an owner's
-//   dirty bits of his own, if he sets these by a seq_cst operation before that and reads them so.
+// Ordering: find() acquires what insert() or replace() released. set_dirty(),
+//   insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of
+//   his own, if he sets these by a seq_cst operation before that and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
-// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls it when more
-//   than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a constant number of nodes
-//   for each that is made or dies, on average.
+// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls
+//   it when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
+//   constant number of nodes for each that is made or dies, on average.
 //   insert() begins again only when another thread has killed a node meanwhile.
 #pragma once
 
@@ -118,7 +125,8 @@ class PageIndex {
   }
   // 0 < entry < kEntriesEnd. kOccupied: there is one already, and it stays. kNoMemory: nothing has changed.
   Insertion insert(uint64_t index, uint64_t entry);
-  // Where there is no entry inserts one, and makes what is there dirty, in one descent. *dirtied as of set_dirty(). False: no memory.
+  // Where there is no entry inserts one, and makes what is there dirty,
+  // in one descent. *dirtied as of set_dirty(). False: no memory.
   bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
   // Brings the place of an entry near, for who is about to do something there.
   void prefetch(uint64_t index) const;
@@ -130,12 +138,13 @@ class PageIndex {
   // Those of [first, first + count) that are clean, each as erase().
   void erase_clean(uint64_t first, uint64_t count);
 
-  // False: there is no entry. *dirtied: how often it became dirty by this, which is more than once if it was cleared meanwhile.
+  // False: there is no entry. *dirtied: how often it became dirty by
+  // this, which is more than once if it was cleared meanwhile.
   bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
   bool is_dirty(uint64_t index) const;
-  // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is there
-  // dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under the tag lock.
-  // How many became clean by this; whoever sets one again meanwhile sees that it was clean.
+  // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is
+  // there dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under
+  // the tag lock. How many became clean by this; whoever sets one again meanwhile sees that it was clean.
   template <class StillDirty>
   uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
   // The first dirty entries in [from, last] that follow each other, at most `blocks_max`.
@@ -143,8 +152,8 @@ class PageIndex {
 
   // The first entry at or after `from`.
   Found next_present(uint64_t from) const;
-  // visit(index, entry) for every entry in [first, last], in order. Of those that come or go meanwhile some are visited.
-  // Nodes that are erased in the time stay in memory: a short one.
+  // visit(index, entry) for every entry in [first, last], in order. Of those that come or go meanwhile some are
+  // visited. Nodes that are erased in the time stay in memory: a short one.
   template <class Visit>
   void for_each_present(uint64_t first, uint64_t last, Visit visit) const;
 
@@ -239,7 +248,8 @@ class PageIndex {
   alignas(64) Atomic<uint64_t> root_{0};
   UseSlots& uses_;
   PageNodes& pool_;
-  // Changed when nodes die and come back. (Nodes that are made count nothing here: with neighbours in a file all threads would do it.)
+  // Changed when nodes die and come back. (Nodes that are made count
+  // nothing here: with neighbours in a file all threads would do it.)
   alignas(64) Atomic<int64_t> dead_count_{
       0};                              // below 0 for a moment: a node is revived before its death was counted
   Atomic<uint64_t> left_by_sweep_{0};  // nodes

@@ -12,7 +12,8 @@
 //   state   LIVE: may be filled. DEAD: logically deleted; in its parent's slot still, and can be revived.
 //           UNLINKED: on its way out, for good
 //
-// Transitions. I: who inserts; E: who takes the last count away (of an entry, a child or a reservation); R: who reclaims.
+// Transitions. I: who inserts; E: who takes the last count away (of
+// an entry, a child or a reservation); R: who reclaims.
 //
 //   from             to                who  operation and order
 //   free             LIVE, count 1     I    store, before the CAS of the parent's slot publishes it

@@ -19,7 +19,8 @@ PageNodes::~PageNodes() {
 
 namespace {
 
-// Free nodes lie anywhere: of what is taken next the first lines come meanwhile. Whoever fills the rest of it goes through it in order.
+// Free nodes lie anywhere: of what is taken next the first lines come
+// meanwhile. Whoever fills the rest of it goes through it in order.
 void prefetch(const PageNode* node) {
   if (node == nullptr) return;
   __builtin_prefetch(node, 1);

@@ -1,19 +1,20 @@
-// Memory for the nodes of page indexes: taken and given back without a lock, and used again only when no reader can be left.
+// Memory for the nodes of page indexes: taken and given back without
+// a lock, and used again only when no reader can be left.
 //
-// Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, and, those that became free many at once,
-// in bundles of up to kBundleNodes on a stack of bundles. A thread whose own stack is empty takes a bundle, which costs one
-// operation on what all share for many nodes; then a few nodes of another thread's stack; then it maps a slab. The heads
-// of the stacks carry a tag against ABA.
+// Nodes come in slabs. Free ones stand in kStacks stacks, one for each so-manieth thread, and, those that became free
+// many at once, in bundles of up to kBundleNodes on a stack of bundles. A thread whose own stack is empty takes a
+// bundle, which costs one operation on what all share for many nodes; then a few nodes of another thread's stack; then
+// it maps a slab. The heads of the stacks carry a tag against ABA.
 //
 // Invariants:  a free node's slots and tags are 0
 //              nodes_mapped = nodes in indexes + retired nodes + free nodes
 // Threads: any. retire() has a lock of its own, which only reclaiming takes.
-// Ordering: a push releases the node, a pop acquires it. A pop may read `next` of nodes that another thread has popped just
-//   now: what it says, if any node, is a node in some slab, and is not used, since the tag has changed.
+// Ordering: a push releases the node, a pop acquires it. A pop may read `next` of nodes that another thread has popped
+//   just now: what it says, if any node, is a node in some slab, and is not used, since the tag has changed.
 // Lifetime: outlives the indexes; everything is unmapped at the end.
-// Limits: slabs stay mapped until the end, so memory is that of the most nodes there ever were. Beyond these it is at most an eighth,
-//   or kSlabBytesMin, for each thread that runs out of nodes at the same moment. Addresses below 2^48. A tag wraps around after
-//   2^22 pops: a thread that sleeps inside a pop for exactly a multiple of it would be misled.
+// Limits: slabs stay mapped until the end, so memory is that of the most nodes there ever were. Beyond these it is at
+//   most an eighth, or kSlabBytesMin, for each thread that runs out of nodes at the same moment. Addresses below 2^48.
+//   A tag wraps around after 2^22 pops: a thread that sleeps inside a pop for exactly a multiple of it would be misled.
 #pragma once
 
 #include <cstdint>

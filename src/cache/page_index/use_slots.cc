@@ -94,8 +94,8 @@ UseSlots::Slot* UseSlots::take_slot() {
   return nullptr;
 }
 
-// Whoever joins a word with a later epoch than it read itself got it by an acquire from one who had read that epoch: it has
-// seen everything unlinked that is stamped before. The seq_cst operation and the fence are its barrier.
+// Whoever joins a word with a later epoch than it read itself got it by an acquire from one who had read that epoch: it
+// has seen everything unlinked that is stamped before. The seq_cst operation and the fence are its barrier.
 Atomic<uint64_t>& UseSlots::enter_crowd() {
   const uint64_t epoch = epoch_.load_acquire();
   Atomic<uint64_t>& word = crowds_[epoch % kCrowds].word;

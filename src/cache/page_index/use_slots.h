@@ -1,6 +1,7 @@
-// Use slots: who might still hold what was taken out of a shared structure, so that it is freed only when nobody can. Readers
-// announce themselves in a cache line of their own and write nothing that is shared (ScaleCache, EuroSys '24, section 4:
-// per-thread tracking; here of epochs instead of single nodes, so that a lookup costs one store instead of one per level).
+// Use slots: who might still hold what was taken out of a shared structure, so that it is freed
+// only when nobody can. Readers announce themselves in a cache line of their own and write
+// nothing that is shared (ScaleCache, EuroSys '24, section 4: per-thread tracking; here of
+// epochs instead of single nodes, so that a lookup costs one store instead of one per level).
 //
 //   reader                                   who frees
 //   1 slot = epoch      (release)            a unlink the object: no new reader can come upon it
@@ -9,24 +10,26 @@
 //   4 slot = 0          (release)            d stamp < oldest: free it
 //
 // Why d is sound. Let a reader have found object X in step 3, so that it read the link before a was visible to it.
-//   - It announced an epoch <= stamp: had it read a later one in step 1, it would have read it (acquire) from an advance()
-//     (release) that came after a, and would have seen X unlinked.
-//   - c sees that announcement or the reader's leaving: steps 1 and 3 and steps a and c are a store-load race on both sides. The
-//     reader's barrier holds back only the compiler; the one of c reaches into all threads (platform/process_barrier.h). Where
-//     the kernel has none, both are full fences.
-//   - If c sees that it left, the acquire load pairs with the release of 4: what the reader did comes before the freeing. The
-//     same goes for a later announcement, which is a release, too.
-// oldest_in_use() reads the epoch before its barrier: what is stamped later may be held by readers it has not looked for.
+//   - It announced an epoch <= stamp: had it read a later one in step 1, it would have read it (acquire) from an
+//     advance() (release) that came after a, and would have seen X unlinked.
+//   - c sees that announcement or the reader's leaving: steps 1 and 3 and steps a and c are a store-load race on both
+//     sides. The reader's barrier holds back only the compiler; the one of c reaches into all threads
+//     (platform/process_barrier.h). Where the kernel has none, both are full fences.
+//   - If c sees that it left, the acquire load pairs with the release of 4: what the reader did comes before the
+//     freeing. The same goes for a later announcement, which is a release, too.
+// oldest_in_use() reads the epoch before its barrier: what is stamped
+// later may be held by readers it has not looked for.
 //
 // Invariants:  slot = 0 <=> its thread is outside; slot <= epoch
 //              a slot belongs to at most one running thread; of a thread that ended it is 0
-// Threads: any, at any time, also in signal handlers once the thread has entered before. Construction and destruction: nobody
-//   else is inside or enters.
+// Threads: any, at any time, also in signal handlers once the thread has entered before. Construction and destruction:
+//   nobody else is inside or enters.
 // Lifetime: outlives what is freed by it. A thread takes a slot when it first enters and gives it back when it ends.
-// Limits: kSlotsMax threads with slots of their own. Those beyond, and threads that enter while their thread_local objects are
-//   being destroyed, share kCrowds words of {epoch, count}: such a word keeps the epoch of the first of those inside until all
-//   have left, which is earlier than most entered in, so it frees late, never early. kInstancesMax objects of this class in a process.
-//   A reader that stays inside holds back all freeing. A forked child keeps the slots of the threads it has not got.
+// Limits: kSlotsMax threads with slots of their own. Those beyond, and threads that enter while their thread_local
+//   objects are being destroyed, share kCrowds words of {epoch, count}: such a word keeps the epoch of the first of
+//   those inside until all have left, which is earlier than most entered in, so it frees late, never early.
+//   kInstancesMax objects of this class in a process. A reader that stays inside holds back all freeing. A forked child
+//   keeps the slots of the threads it has not got.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +60,8 @@ class UseSlots {
   UseSlots& operator=(const UseSlots&) = delete;
   static Result<platform::Mapping> map_memory();
 
-  // Between its construction and destruction nothing that was reachable in it is freed. Nests; ends in the order of a scope.
+  // Between its construction and destruction nothing that was
+  // reachable in it is freed. Nests; ends in the order of a scope.
   class Guard;
 
   // The stamp of everything that was made unreachable before.

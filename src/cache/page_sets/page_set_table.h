@@ -1,11 +1,12 @@
 // The page sets of all partitions in one array, and lookups in them without a lock.
 //
-// Frame f is slot f % 8 of set f / 8. A block's *home* is one set of its partition. The blocks of a contiguous range have each set as
-// their home equally often: every run of as many blocks as there are sets has each once, in an order that a hash of the run turns
-// (as PartitionMap does with groups). So data that just fits does fit, which sets chosen by a hash alone would not give, and a
-// stride of any number of blocks spreads as well.
+// Frame f is slot f % 8 of set f / 8. A block's *home* is one set of its partition. The blocks of a contiguous range
+// have each set as their home equally often: every run of as many blocks as there are sets has each once, in an order
+// that a hash of the run turns (as PartitionMap does with groups). So data that just fits does fit, which sets chosen
+// by a hash alone would not give, and a stride of any number of blocks spreads as well.
 //
-// Invariants: a block is in one set at most; not at home only if the home's `strayed` counts it and `reach` covers the distance
+// Invariants: a block is in one set at most; not at home only if the
+// home's `strayed` counts it and `reach` covers the distance
 // Threads: any. Who has the home's lock finds exactly; others may miss a block that comes at this moment.
 // Memory: all zeros is an empty table. Limits: blocks < 2^34, sets of a partition < 2^29.
 #pragma once

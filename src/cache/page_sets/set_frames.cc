@@ -93,8 +93,8 @@ bool SetFrames::is_being_written(uint32_t set) const {
                      [](const AtomicPinWord& pin_word) { return pin_word.load_relaxed().writing(); });
 }
 
-// A slot that may be filled by the caller, who has the locks of `set` and `home`; evicts for it what has to go, which is more than one
-// block where the limit has fallen.
+// A slot that may be filled by the caller, who has the locks of `set` and `home`; evicts for it what has to go, which
+// is more than one block where the limit has fallen.
 unsigned SetFrames::slot_in(uint32_t set, uint32_t home) {
   const unsigned most = ways(set);
   unsigned used = used_in(set);
@@ -111,7 +111,8 @@ unsigned SetFrames::slot_in(uint32_t set, uint32_t home) {
   }
 }
 
-// The slot of the block that the rule names, which is out of the set then, its memory released. Under the locks of `set` and `home`.
+// The slot of the block that the rule names, which is out of the set
+// then, its memory released. Under the locks of `set` and `home`.
 unsigned SetFrames::evict_alone(uint32_t set, uint32_t home) {
   PinWord was;
   std::unique_lock<SetLock> of_stray;
@@ -126,8 +127,8 @@ unsigned SetFrames::evict_alone(uint32_t set, uint32_t home) {
   return slot;
 }
 
-// Frees the word of the block that the rule names. Under the set's lock; lock_home(set) gets that of a block whose home is elsewhere, or
-// says that it cannot be had.
+// Frees the word of the block that the rule names. Under the set's lock; lock_home(set) gets that of a block whose home
+// is elsewhere, or says that it cannot be had.
 template <class LockHome>
 unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
   if (commons_.frames.notes_uses()) learn_uses(set);
@@ -150,7 +151,8 @@ unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
   return kNoSlot;
 }
 
-// Where the program's uses are seen only when they are watched for, the referenced bit stands for those since the last look.
+// Where the program's uses are seen only when they are watched for,
+// the referenced bit stands for those since the last look.
 void SetFrames::learn_uses(uint32_t set) {
   for (unsigned i = 0; i < kBlocksASet; ++i) {
     AtomicPinWord& pin_word = sets_[set].words[i];
@@ -171,7 +173,8 @@ void SetFrames::forget(uint32_t set, unsigned slot, PinWord was) {
 
 // ---- What the owner takes out ----
 
-// The owner has the set's lock from now on, until release_dropped(). Clients never wait for one lock with another in hand.
+// The owner has the set's lock from now on, until release_dropped().
+// Clients never wait for one lock with another in hand.
 void SetFrames::hold(uint32_t set) {
   if (is_held(set)) return;
   sets_[set].lock.lock();
@@ -242,8 +245,8 @@ bool SetFrames::evict_with_others(uint32_t set) {
   return true;
 }
 
-// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it. Where a set has none that is clean,
-// its dirty ones are written.
+// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it. Where a set has
+// none that is clean, its dirty ones are written.
 uint32_t SetFrames::evict(uint32_t wanted, uint32_t /*starts_max*/) {
   uint32_t evicted = 0;
   const bool is_limited = limit() < frame_count_;

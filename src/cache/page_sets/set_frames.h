@@ -1,17 +1,19 @@
-// A partition organised as page sets: SA-cache (Zheng, Burns, Szalay: "A parallel page cache: IOPS and caching for multicore
-// systems", HotStorage 2012). A miss takes a frame of its block's home set, under that set's lock, and evicts the block that its
-// rule (set_frequencies.h) names. There is no list and no line that two sets share: misses of different sets do not meet.
+// A partition organised as page sets: SA-cache (Zheng, Burns, Szalay: "A parallel page cache:
+// IOPS and caching for multicore systems", HotStorage 2012). A miss takes a frame of its block's
+// home set, under that set's lock, and evicts the block that its rule (set_frequencies.h) names.
+// There is no list and no line that two sets share: misses of different sets do not meet.
 //
 // Beyond the paper:
 //   - a hit takes no lock (page_set_table.h)
-//   - a block whose home is full of pinned blocks strays into a set behind it. SATCs pin many blocks for long, and with eight frames a
-//     set some sets would have all of theirs pinned though most of the memory is not.
-//   - dirty blocks are written before they are needed: a set that runs out of clean ones is scheduled, and the partition's owner
-//     writes its least used dirty blocks together with their dirty neighbours in other sets.
+//   - a block whose home is full of pinned blocks strays into a set behind it. SATCs pin many blocks for long, and with
+//     eight frames a set some sets would have all of theirs pinned though most of the memory is not.
+//   - dirty blocks are written before they are needed: a set that runs out of clean ones is scheduled, and the
+//     partition's owner writes its least used dirty blocks together with their dirty neighbours in other sets.
 //
-// Locks: a block comes, and leaves, under the lock of its home; if it is in another set, under that one's as well. Its memory is released
-//   before they are let go, so whoever finds that a block is not there, under its home's lock, may bring it in again at once. A client
-//   that holds a lock only tries to take others, and the owner's waits for clients only; so none waits for another in a circle.
+// Locks: a block comes, and leaves, under the lock of its home; if it is in another set, under that one's as well. Its
+//   memory is released before they are let go, so whoever finds that a block is not there, under its home's lock, may
+//   bring it in again at once. A client that holds a lock only tries to take others, and the owner's waits for clients
+//   only; so none waits for another in a circle.
 // Invariants: a word becomes `filling` only under its set's lock, and under the lock of its block's home
 //             a frame is free <=> its word is; but for those the owner takes out, which are leaving() until release_dropped()
 // Threads: take_alone() and wants_owner() by any; the rest is the owner's.

@@ -1,15 +1,17 @@
-// Which block of a page set leaves memory: SA-cache's rule (Zheng, Burns, Szalay: "A parallel page cache: IOPS and caching for
-// multicore systems", HotStorage 2012, section 3). No lists: a byte for each of a set's blocks, and for some that were in it last.
+// Which block of a page set leaves memory: SA-cache's rule (Zheng, Burns, Szalay: "A
+// parallel page cache: IOPS and caching for multicore systems", HotStorage 2012, section
+// 3). No lists: a byte for each of a set's blocks, and for some that were in it last.
 //
 //   kLru     the byte is the block's place in the order of uses
 //   kLfu     the byte counts uses; when one would overflow all are halved. The least used block leaves.
 //   kNrLfu   as kLfu, and the counts of blocks that left are kept: one that comes back goes on counting where it was
 //
-// A new block counts one use. Of equally used ones the first after the last victim leaves, so that a set of new blocks is a queue.
+// A new block counts one use. Of equally used ones the first after
+// the last victim leaves, so that a set of new blocks is a queue.
 // Invariants: kLru: the bytes of the set's blocks are the numbers below kBlocksASet, each once
 //             the history holds a fingerprint at most once; [next_, next_ + 1, ...) are its entries, oldest first
-// Threads: the set's lock protects it. note_use() of kLfu and kNrLfu may be called without it: a use that is lost to another one at the same
-// moment costs accuracy, no more.
+// Threads: the set's lock protects it. note_use() of kLfu and kNrLfu may be called without it: a use that is lost to
+// another one at the same moment costs accuracy, no more.
 // Memory: sizeof below. Every operation looks at each entry once at most.
 #pragma once
 

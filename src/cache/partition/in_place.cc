@@ -1,9 +1,9 @@
-// Where each block lies at its own address: blocks that are dirty from the start, which are runs of zeros, and what was there
-// before the cache was (adopt). A miss costs a trip through the kernel, so a block that was never written is given to the
-// program together with its never-written neighbours, while frames are plentiful. They are writable at once, so they count as
-// dirty; what is still all zero when its turn to be written comes is left out.
-// A program that writes its way through faults less and less often: the groups behind a run that follows groups which are
-// cached come along (SharedCacheParts::zeros_ahead).
+// Where each block lies at its own address: blocks that are dirty from the start, which are runs of zeros, and what was
+// there before the cache was (adopt). A miss costs a trip through the kernel, so a block that was never written is
+// given to the program together with its never-written neighbours, while frames are plentiful. They are writable at
+// once, so they count as dirty; what is still all zero when its turn to be written comes is left out.
+// A program that writes its way through faults less and less often: the groups behind a run that follows groups which
+// are cached come along (SharedCacheParts::zeros_ahead).
 #include <algorithm>
 #include <optional>
 
@@ -48,8 +48,8 @@ Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
   return {begin, end};
 }
 
-// Takes frames for the run, whose blocks are dirty from the start; `demanded`, if it is one of them, gets a reference. How
-// many it got frames for.
+// Takes frames for the run, whose blocks are dirty from the start; `demanded`,
+// if it is one of them, gets a reference. How many it got frames for.
 uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optional<BlockId> demanded) {
   Resident run[kGroupBlocks];
   size_t length = 0;

@@ -3,8 +3,8 @@
 //   RankedFrames  (ranked_frames.h)            a policy ranks all of the partition's blocks; only the owner changes anything
 //   SetFrames     (../page_sets/set_frames.h)  sets of eight frames; clients take frames by themselves, under a set's lock
 //
-// Either way a block's dirty bit is cleared, and its writeback begun and ended, by the partition's owner only. So a dirty frame keeps its
-// block until the owner does something.
+// Either way a block's dirty bit is cleared, and its writeback begun and ended, by the partition's owner only. So a
+// dirty frame keeps its block until the owner does something.
 // Threads: the owner's, but for take_alone(), wants_owner(), ahead_used() and the counts.
 #pragma once
 
@@ -41,20 +41,22 @@ class Organisation {
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
   // Like take(), by any client, with one reference. Only where clients take frames by themselves.
   virtual Taken take_alone(BlockId) { return {Take::kNone}; }
-  // take() by the owner found none: starts the writes that will make room for the block. Whether it is worth waiting for them.
+  // take() by the owner found none: starts the writes that will make
+  // room for the block. Whether it is worth waiting for them.
   virtual bool start_writes_for(BlockId block) = 0;
   // Like take(), wherever a frame may be: when it is not worth waiting.
   virtual Taken take_from_afar(BlockId, uint64_t /*refs*/) { return {Take::kNone}; }
-  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then. Stops early when it has begun so many
-  // writes: has_begun_all().
+  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then. Stops early when it
+  // has begun so many writes: has_begun_all().
   virtual uint32_t evict(uint32_t wanted, uint32_t starts_max) = 0;
   virtual bool has_begun_all() const { return false; }
-  // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The frame is free once
-  // release_dropped() was called.
+  // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The
+  // frame is free once release_dropped() was called.
   virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;
   virtual bool drop_failed(FrameId frame) = 0;
   virtual void release_dropped() = 0;
-  // When these return, an eviction of the block, or from the frame, that another thread had begun is over: the memory is given back.
+  // When these return, an eviction of the block, or from the frame,
+  // that another thread had begun is over: the memory is given back.
   virtual void await_eviction(BlockId) {}
   virtual void await_evictions_from(FrameId) {}
   // The frame's block is being written; and that has ended.

@@ -1,10 +1,11 @@
-// Markers: where a thread's uses of blocks are not seen (it faults, and only on what is not there), one block of each window that
-// is read ahead for it is *parked*. Its contents are at hand but not in place, so that its first use is a fault, which
-// says how far the stream has come and is served without a transfer.
+// Markers: where a thread's uses of blocks are not seen (it faults, and only on what is not there), one block of each
+// window that is read ahead for it is *parked*. Its contents are at hand but not in place, so that its first use is a
+// fault, which says how far the stream has come and is served without a transfer.
 //
 // Invariants: a frame's word is parked <=> it is in parked_ (but between finish_fill's steps)
 //             parked_.size() <= parked_max_, and a share of the frames that may be in use
-// The one that waits longest makes room for the next, and for whoever finds nothing else to evict: nobody may ever ask for it.
+// The one that waits longest makes room for the next, and for whoever
+// finds nothing else to evict: nobody may ever ask for it.
 // Threads: the owner's.
 #include <algorithm>
 #include <cstring>
@@ -26,7 +27,8 @@ bool Partition::park(Resident resident, const std::byte* contents) {
   return true;
 }
 
-// Puts the contents in place. Whoever waits for them tells his stream of it; if nobody does, the first use goes unnoticed.
+// Puts the contents in place. Whoever waits for them tells his stream
+// of it; if nobody does, the first use goes unnoticed.
 void Partition::unpark(FrameId frame) {
   const auto found = std::find_if(parked_.begin(), parked_.end(),
                                   [&](const Parked& parked) { return parked.resident.frame == frame; });

@@ -186,7 +186,8 @@ uint32_t Partition::evict(uint32_t wanted, uint32_t starts_max) {
   return evicted;
 }
 
-// In steps, so that misses are served in between. kBlocked: not all that should go can go before something has finished.
+// In steps, so that misses are served in between. kBlocked: not all
+// that should go can go before something has finished.
 void Partition::serve_trim(Request& request) {
   const uint32_t used = organisation_->used_frames();
   const uint32_t batch = std::max<uint32_t>(organisation_->evict_batch(), kGroupBlocks);

@@ -1,8 +1,8 @@
 // A partition: the owner's side of a share of the blocks and frames. All metadata work that a hit does not do happens
 // here: lookups that must be exact, taking frames, eviction, read-ahead, write-behind, discard and flush.
 //
-// Which frames hold what, and who has to leave, is the business of its organisation (organisation.h); what is common to all ways
-// to organise a partition is here.
+// Which frames hold what, and who has to leave, is the business of its organisation (organisation.h); what is common to
+// all ways to organise a partition is here.
 //
 // Threads: everything but ahead_used() and the counts at the end is the owner's, one thread at a time; who that is
 //   delegation/ decides. BlockSource and FrameSource are called from here.
@@ -21,7 +21,8 @@
 
 namespace spw::cache {
 
-// Blocks that were read ahead for streams and not used yet are at most this share of a partition's frames; what comes along with one miss, too.
+// Blocks that were read ahead for streams and not used yet are at most
+// this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
 // Whoever makes room holds the baton meanwhile, and to choose a block and prepare its write takes a microsecond.
 inline constexpr uint32_t kTrimStartsMax = 16;
@@ -41,7 +42,8 @@ class Partition final {
   std::vector<Request*>& answered_late() { return answered_late_; }
   bool io_busy() const { return io_.busy(); }
   PartitionIo& io() { return io_; }
-  // Starts the transfers that serve() and reap() have left to be started, for an owner that stays it (PartitionIo::collect for others).
+  // Starts the transfers that serve() and reap() have left to be started, for an owner that stays it
+  // (PartitionIo::collect for others).
   void kick();
   // Waits for everything in flight. For the end of the cache.
   void drain();

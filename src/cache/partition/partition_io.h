@@ -1,11 +1,13 @@
 // The asynchronous transfers of one partition: a pool of operations, and a queue for each store they go to.
 //
-// An operation moves a run of neighbouring blocks, one request to the store. Life: take -> (filled in) -> start ->
-// [submit] -> reap, which hands it back to the pool. What was submitted is under way when its queue was kicked, which takes microseconds
-// and needs no owner: whoever has been the owner collects the kicks that are due, and does them when it is no longer.
+// An operation moves a run of neighbouring blocks, one request to the store. Life: take ->
+// (filled in) -> start -> [submit] -> reap, which hands it back to the pool. What was submitted
+// is under way when its queue was kicked, which takes microseconds and needs no owner: whoever
+// has been the owner collects the kicks that are due, and does them when it is no longer.
 //
 // Invariant: idle + taken + started + in flight = operations made <= depth, so no queue is ever over-full.
-// Threads: the owner's, except wait targets: queue_to_wait_on() may be waited on by another thread (store/store.h); and kick().
+// Threads: the owner's, except wait targets: queue_to_wait_on() may
+// be waited on by another thread (store/store.h); and kick().
 // Lifetime: queues are opened at the first operation on a store and closed by close_store() or with the partition, when
 //   nothing is in flight.
 // Limits: `depth` operations; a run is at most kGroupBlocks blocks and kRunBytesMax bytes.

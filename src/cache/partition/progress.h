@@ -1,8 +1,8 @@
 // How a thread that needs an asynchronous transfer to finish waits for it without being the partition's owner.
 //
-// The owner counts every round of completions. A waiter takes a snapshot of the count under the owner's protection, looks
-// whether what it needs has happened, and if not waits until the count has moved: one waiter of a partition in the I/O
-// queue itself (IoQueue::wait), the others on this word.
+// The owner counts every round of completions. A waiter takes a snapshot of the count under the owner's protection,
+// looks whether what it needs has happened, and if not waits until the count has moved: one waiter of a partition in
+// the I/O queue itself (IoQueue::wait), the others on this word.
 //
 //      31                 2      1          0
 //     +--------------------+-----------+----------+

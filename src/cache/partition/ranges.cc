@@ -1,5 +1,5 @@
-// Operations on ranges of blocks: discard and flush. Both work in bounded steps, so that the owner is never held for long;
-// request.cursor says where to go on.
+// Operations on ranges of blocks: discard and flush. Both work in bounded steps, so that the owner is never held for
+// long; request.cursor says where to go on.
 #include <algorithm>
 #include <cstring>
 
@@ -68,9 +68,9 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     if (was.dirty()) count(Counter::dirty_discards);
     return true;
   }
-  // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and reads
-  // as zeros from now on. When the range has no home any more, its writeback finds none and drops it.
-  // Where blocks are at their own address it is made dirty first, since a store to a clean one would wait for the owner.
+  // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and
+  // reads as zeros from now on. When the range has no home any more, its writeback finds none and drops it. Where
+  // blocks are at their own address it is made dirty first, since a store to a clean one would wait for the owner.
   const Resident resident{frame, seen.block()};
   AtomicPinWord& pin_word = word(frame);
   PinWord now = pin_word.load_acquire();
@@ -91,8 +91,8 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
 void Partition::serve_flush(Request& request) {
   if (request.sequence == 0) request.sequence = std::min(io_.oldest_sequence(), io_.next_sequence());
   bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
-    // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents were
-    // there, which is before the fill has ended and the frame counts as dirty.
+    // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents
+    // were there, which is before the fill has ended and the frame counts as dirty.
     if (seen.state() == FrameState::kFilling && commons_.placement.is_in_place(seen.block())) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards

@@ -147,8 +147,8 @@ uint32_t RankedFrames::evict_one() {
   return kNone;
 }
 
-// The victims' memory is released together. They are taken again in the order in which they went: frames of neighbours that came in together
-// lie side by side, and go on doing so, which makes requests of few segments.
+// The victims' memory is released together. They are taken again in the order in which they went: frames of neighbours
+// that came in together lie side by side, and go on doing so, which makes requests of few segments.
 uint32_t RankedFrames::evict(uint32_t wanted, uint32_t starts_max) {
   uint32_t evicted = 0;
   starts_left_ = starts_max;
@@ -214,7 +214,8 @@ Writeback::Started RankedFrames::start_victim(uint32_t victim) {
   return started;
 }
 
-// Of the group that is swept the rest. False: there was no operation, or no start left, for some of it, which is the next refill's.
+// Of the group that is swept the rest. False: there was no operation,
+// or no start left, for some of it, which is the next refill's.
 bool RankedFrames::finish_sweep() {
   const BlockId first(swept_group_ << kGroupShift);
   if (swept_places_ < kGroupBlocks && !commons_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;

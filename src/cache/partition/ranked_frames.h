@@ -1,14 +1,16 @@
 // A partition whose blocks an eviction policy ranks.
 //
-// Where frames come from, in this order: dropped frames, frames never used, the reserve. The *reserve* is a queue of
-// clean eviction candidates, still cached and still hit by clients; it is refilled from the policy before it is empty. A
-// candidate that is dirty is written behind first, together with its dirty neighbours (writeback/writeback.h), and enters the
-// reserve when the write is done. So a miss nearly always finds a clean victim at once. A neighbour of which nobody made use lately goes there with it:
-// if it stayed it would be written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides.
-// Of a buffered file the whole group is *swept*: all that is dirty in it is written and goes, used or not, where the policy lets go of
-// what is not its next candidate. A sweep that runs out of operations, or of starts, goes on with the next refill. A disk takes writes that lie near
-// each other faster than as many all over the file, they are the fewer the longer the group was left alone, and what
-// a write overwrites whole need not be read again. (Where few blocks get most of the writes some 4 % more are written so, in the same time.)
+// Where frames come from, in this order: dropped frames, frames never used, the reserve. The *reserve* is a
+// queue of clean eviction candidates, still cached and still hit by clients; it is refilled from the policy
+// before it is empty. A candidate that is dirty is written behind first, together with its dirty neighbours
+// (writeback/writeback.h), and enters the reserve when the write is done. So a miss nearly always finds a clean
+// victim at once. A neighbour of which nobody made use lately goes there with it: if it stayed it would be
+// written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides.
+// Of a buffered file the whole group is *swept*: all that is dirty in it is written and goes, used or not,
+// where the policy lets go of what is not its next candidate. A sweep that runs out of operations, or of
+// starts, goes on with the next refill. A disk takes writes that lie near each other faster than as many all
+// over the file, they are the fewer the longer the group was left alone, and what a write overwrites whole need
+// not be read again. (Where few blocks get most of the writes some 4 % more are written so, in the same time.)
 //
 //     policy --clean--> reserve --not used meanwhile--> evicted
 //            --dirty--> being written --still clean, unpinned--> reserve          (both: `on offer` to the policy)
@@ -57,8 +59,8 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void check_invariants() const override;
   bool wants_touches() const override { return wants_touches_; }
 
-  // Writes that one who needs a frame begins at most, beside those for what is above the limit: he holds the baton meanwhile, for which
-  // others wait, and then has them started. Whoever comes next begins more.
+  // Writes that one who needs a frame begins at most, beside those for what is above the limit: he holds the baton
+  // meanwhile, for which others wait, and then has them started. Whoever comes next begins more.
   static constexpr uint32_t kDemandStartsMax = 32;
 
  private:

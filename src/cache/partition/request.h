@@ -1,8 +1,8 @@
 // What a client asks of a partition's owner, and the owner's answer: one request a client, two halves.
 //
-// Threads: the client writes the wish and then gives the request to delegation/ (release); the owner reads it (acquire),
-// writes the answer and sets `state` to kAnswered (release), which the client reads (acquire). From then on the request
-// is the client's again.
+// Threads: the client writes the wish and then gives the request to delegation/ (release); the owner reads it
+// (acquire), writes the answer and sets `state` to kAnswered (release), which the client reads (acquire). From then on
+// the request is the client's again.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ int64_t StreamDetector::Stream::steps_to(int64_t block, int64_t steps_max) const
 
 namespace {
 
-// Windows of neighbours end where a group ends, as far as that costs them no more than half, so that each later request is a
-// whole group: one partition, one large transfer.
+// Windows of neighbours end where a group ends, as far as that costs them no more than half, so that each later request
+// is a whole group: one partition, one large transfer.
 int64_t end_at_group(int64_t frontier, int64_t stride, int64_t count) {
   constexpr auto kGroup = static_cast<int64_t>(kGroupBlocks);
   if (stride != 1 && stride != -1) return count;

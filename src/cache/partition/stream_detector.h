@@ -1,12 +1,13 @@
 // Finds sequential and strided streams in one client's misses and says what to read ahead.
 //
-// A stream is taken as such at its second neighbouring miss (stride +1 or -1) or at its third equally spaced one. From then
-// on a window is kept read ahead of it: kFirstWindow blocks, or as many as come with a miss, doubled each time up to window_max. The next window is asked
-// for when half of the last one has been used, which the first uses of blocks read ahead tell (on_ahead_use), so a stream
-// that keeps up never misses. A miss inside what should have been read ahead halves the window: memory is too short for it.
+// A stream is taken as such at its second neighbouring miss (stride +1 or -1) or at its third equally spaced one. From
+// then on a window is kept read ahead of it: kFirstWindow blocks, or as many as come with a miss, doubled each time up
+// to window_max. The next window is asked for when half of the last one has been used, which the first uses of blocks
+// read ahead tell (on_ahead_use), so a stream that keeps up never misses. A miss inside what should have been read
+// ahead halves the window: memory is too short for it.
 //
-// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came, which the next piece may
-// overlap; only misses that bring nothing along are told to be equally spaced.
+// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came, which
+// the next piece may overlap; only misses that bring nothing along are told to be equally spaced.
 //
 // Threads: one client's. Cost: a few compares a miss, nothing a hit.
 // Limits: kStreams streams at a time, the least recently used is forgotten; strides up to kStrideMax blocks.
@@ -35,8 +36,8 @@ class StreamDetector {
   ReadPlan on_miss(Brought brought, BlockId block);
   ReadPlan on_miss(BlockId block) { return on_miss({block, block}, block); }
   ReadPlan on_ahead_use(BlockId block);
-  // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes nearer, but not
-  // for each block by itself that its uses make room for.
+  // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes
+  // nearer, but not for each block by itself that its uses make room for.
   void fell_short(const ReadPlan& plan, uint32_t done);
 
  private:

@@ -1,21 +1,22 @@
-// How a policy that keeps an order learns of uses in which the owner has no part. A client that ends a use (it takes a
-// reference count from 1 to 0) notes the frame in a ring of its own for the partition; the owner empties the rings when one
-// is half full, and before it asks the policy for victims. (TriCache 3.2, the asynchronous messages of the hybrid lock-free delegation.
-// There the policy holds only what has no references, so that 0 -> 1 must be told too, and nothing may be lost; here the
-// pin word alone says what can be evicted, and a note only moves a frame in the policy's order.)
+// How a policy that keeps an order learns of uses in which the owner has no part. A client that ends a
+// use (it takes a reference count from 1 to 0) notes the frame in a ring of its own for the partition;
+// the owner empties the rings when one is half full, and before it asks the policy for victims.
+// (TriCache 3.2, the asynchronous messages of the hybrid lock-free delegation. There the policy holds
+// only what has no references, so that 0 -> 1 must be told too, and nothing may be lost; here the pin
+// word alone says what can be evicted, and a note only moves a frame in the policy's order.)
 //
 // A ring never makes its client wait: the newest note overwrites the oldest, which says least about what was used last.
-// A note is a hint. It may come when the frame is on offer, is empty or holds another block; it may be lost (counted), and one
-// that is overwritten while the owner reads may be seen twice. Policies that do without (CLOCK) have no rings, and their
-// clients pay one test for it.
+// A note is a hint. It may come when the frame is on offer, is empty or holds another block; it may be lost (counted),
+// and one that is overwritten while the owner reads may be seen twice. Policies that do without (CLOCK) have no rings,
+// and their clients pay one test for it.
 //
 // Invariants: at any time head_ <= tail_ (both count notes ever, modulo 2^32); a note is a frame of the partition
 // Threads: push() by the ring's client, drain() by the partition's owner, TouchRings::add() by any thread.
 // Ordering: tail_ is stored with release after the note, and the owner's acquire pairs with it: it reads every note it
-//   knows of, or a newer one. Notes are relaxed, as a newer one is as good. ring_bell() and its test are relaxed: a bell seen
-//   before its note is answered by the next.
-// Lifetime: a client and with it its rings last as long as the cache; rings are never taken off the list, and a client that
-//   is opened again goes on with them. Limits: kNotes a ring; kNotes * 4 + 128 bytes each.
+//   knows of, or a newer one. Notes are relaxed, as a newer one is as good. ring_bell() and its test are relaxed: a
+//   bell seen before its note is answered by the next.
+// Lifetime: a client and with it its rings last as long as the cache; rings are never taken off the list, and a client
+//   that is opened again goes on with them. Limits: kNotes a ring; kNotes * 4 + 128 bytes each.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ struct Writeback::Run {
 
 bool Writeback::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
 
-// Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
-// being written already, or has no home.
+// Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
+// pinned_too), is being written already, or has no home.
 Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
   IoOp* op = io_.take();
   if (!op) return Started::kNoOperation;
@@ -82,9 +82,10 @@ Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
   return Started::kYes;
 }
 
-// The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the range may
-// be handed out again, so that stores to it have to be noticed. If it has been meanwhile, one may have come before that: the
-// range is live before its owner stores to it, so whoever still finds no home after begin_writeback() has missed no store.
+// The block's range was freed while a pin still held it: nobody wants its contents. It is clean
+// from now on, and the range may be handed out again, so that stores to it have to be noticed.
+// If it has been meanwhile, one may have come before that: the range is live before its owner
+// stores to it, so whoever still finds no home after begin_writeback() has missed no store.
 void Writeback::leave_homeless(FrameId frame, BlockId block) {
   const Resident resident{frame, block};
   commons_.frames.begin_writeback({&resident, 1});
@@ -96,8 +97,9 @@ void Writeback::leave_homeless(FrameId frame, BlockId block) {
     word(frame).end_writing();
 }
 
-// Takes the neighbour behind (forward) or before the run in, if it is dirty, free to go and next to it on the store. Not a pinned
-// one: that stays dirty, and a flush that comes to it would write it again, and all of its neighbours with it.
+// Takes the neighbour behind (forward) or before the run in, if it is dirty, free
+// to go and next to it on the store. Not a pinned one: that stays dirty, and a
+// flush that comes to it would write it again, and all of its neighbours with it.
 bool Writeback::extend_run(Run& run, bool forward) {
   uint32_t place = forward ? run.end : run.begin - 1;
   BlockId block(run.group_first + place);
@@ -122,8 +124,8 @@ bool Writeback::extend_run(Run& run, bool forward) {
   return true;
 }
 
-// Blocks at the ends of the run that are new to the store and all zero need not be written: they are clean as they are. The
-// run is protected from unnoticed stores already, so one that comes now makes its block dirty again.
+// Blocks at the ends of the run that are new to the store and all zero need not be written: they are clean as they are.
+// The run is protected from unnoticed stores already, so one that comes now makes its block dirty again.
 void Writeback::leave_zeros_out(Run& run) {
   auto left_out = [&](uint32_t place) {
     const FrameId frame = run.frames[place];
@@ -160,8 +162,8 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   io_.start(&op);
 }
 
-// A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are meant
-// to happen (they make it dirty again, so it is written once more).
+// A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are
+// meant to happen (they make it dirty again, so it is written once more).
 [[gnu::noinline]] void Writeback::submit() { io_.submit(); }
 
 void Writeback::finish(IoOp& op, int error) {

@@ -1,7 +1,8 @@
-// Write-behind of one partition: a dirty frame is written together with the dirty neighbours of its group, as one request in address
-// order.
+// Write-behind of one partition: a dirty frame is written together with
+// the dirty neighbours of its group, as one request in address order.
 //
-// Invariant: only a frame that is dirty begins to be written, and it keeps its block until finish() (see organisation.h).
+// Invariant: only a frame that is dirty begins to be written, and it
+// keeps its block until finish() (see organisation.h).
 // Threads: the owner's. After a write failed, new ones wait for a while that doubles with each failure.
 #pragma once
 
@@ -21,8 +22,8 @@ class Writeback {
         run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
-  // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless pinned_too), is
-  // being written already, or has no home. On its way after submit().
+  // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
+  // pinned_too), is being written already, or has no home. On its way after submit().
   Started start(FrameId frame, bool pinned_too);
   void submit();
   // The operation, of kind kWriteback, has come back.

@@ -1,14 +1,18 @@
-// The software cache of the paper (sections II-B and III-C): the lines written last, fully associative, least recently written out first.
+// The software cache of the paper (sections II-B and III-C): the lines
+// written last, fully associative, least recently written out first.
 //
-// Nodes lie in an array and are linked into a ring by their numbers: what is newer than the newest line is the oldest one. So the oldest
-// becomes the newest by naming it so, which is all that a loop over the lines held costs, and no more than the links when a new line takes
-// its place. A hash table of node numbers with linear probing finds other lines' nodes; a line that leaves is taken out by moving up
-// those behind it, so there are no tombstones. For 50 lines both together take a kilobyte, which stays in the processor's first cache.
+// Nodes lie in an array and are linked into a ring by their numbers: what is newer than the newest line is the oldest
+// one. So the oldest becomes the newest by naming it so, which is all that a loop over the lines held costs, and no
+// more than the links when a new line takes its place. A hash table of node numbers with linear probing finds other
+// lines' nodes; a line that leaves is taken out by moving up those behind it, so there are no tombstones. For 50 lines
+// both together take a kilobyte, which stays in the processor's first cache.
 //
-// Invariants: held() <= size() <= capacity(); nodes 1 ... held() are in the ring and in the table, each once, and no others are
-//             newest_id_ is 0 while nothing is held; node 0 is of no line and stands for itself, so that it is nobody's oldest
-//             a node stands between its line's home place and the next empty one; at most half of the places are taken
-// Threads: one at a time. Memory: 16 bytes a line of the capacity and 4 to 8 of the table; no allocation after the first.
+// Invariants: held() <= size() <= capacity(); nodes 1 ... held() are in the ring and in the table,
+//             each once, and no others are newest_id_ is 0 while nothing is held; node 0 is of no
+//             line and stands for itself, so that it is nobody's oldest a node stands between its
+//             line's home place and the next empty one; at most half of the places are taken
+// Threads: one at a time. Memory: 16 bytes a line of the capacity and
+// 4 to 8 of the table; no allocation after the first.
 // Limits: capacity() <= kCombinerSizeMax
 #pragma once
 

@@ -1,21 +1,23 @@
-// How often a write-combining cache of each size would have flushed, from the writes that one thread made. (The paper on adaptive
-// software caching, section III-B.)
+// How often a write-combining cache of each size would have flushed, from the writes that one thread made. (The paper
+// on adaptive software caching, section III-B.)
 //
-// Writes go through the paper's timescale reuse (locality/timescale_reuse.h), sections kept apart. Only, a write to the line that was
-// written last is left out of the trace and counted by itself: a cache of any size combines it, and it moves nothing in the LRU order,
-// so the caches' flushes are those of the rest. A line is often filled by many stores in a row; without them the windows that hold 50
-// lines are that much shorter, and watching such a store costs nothing.
+// Writes go through the paper's timescale reuse (locality/timescale_reuse.h), sections kept apart. Only, a write to the
+// line that was written last is left out of the trace and counted by itself: a cache of any size combines it, and it
+// moves nothing in the LRU order, so the caches' flushes are those of the rest. A line is often filled by many stores
+// in a row; without them the windows that hold 50 lines are that much shorter, and watching such a store costs nothing.
 //
 //     flushes at a size / writes = miss ratio of the rest at that size * the rest / writes
 //
-// The formula holds where windows of any place in the trace look alike (the paper's reuse-window hypothesis). Programs have phases, and the
-// mean footprint of a phase that loops over 10 lines and one over 30 is that of a loop over 20, which no LRU cache has. So the trace is
-// cut into pieces of kPieceChanges, each has a curve of its own, and the curve of all is their mean: that needs windows to look alike
-// within a piece only, and makes neither time nor memory depend on how much is watched.
+// The formula holds where windows of any place in the trace look alike (the paper's reuse-window
+// hypothesis). Programs have phases, and the mean footprint of a phase that loops over 10 lines and
+// one over 30 is that of a loop over 20, which no LRU cache has. So the trace is cut into pieces of
+// kPieceChanges, each has a curve of its own, and the curve of all is their mean: that needs windows
+// to look alike within a piece only, and makes neither time nor memory depend on how much is watched.
 //
 // Threads: one at a time. Memory: at most 1.5 MiB, whatever is written.
-// Limits: windows of kScaleMax line changes. A program that changes the line kScaleMax times within fewer than size_max lines has its
-// larger sizes' flushes taken as those of the largest size seen. As the footprint rises ever slower, these are below size_max / kScaleMax
+// Limits: windows of kScaleMax line changes. A program that changes the line kScaleMax times
+// within fewer than size_max lines has its larger sizes' flushes taken as those of the
+// largest size seen. As the footprint rises ever slower, these are below size_max / kScaleMax
 // of the line changes, 0.3 % for 50 lines, and to ignore them costs no more than that.
 // Phases of fewer than kPieceChanges are seen as one that is their mean.
 #pragma once

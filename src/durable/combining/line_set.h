@@ -1,8 +1,10 @@
 // A set of lines that is emptied in constant time: an open-addressing hash table, and a list of what is in it.
 //
-// A place of the table is taken only if it carries the number of the present filling, so all are free as soon as the number changes.
+// A place of the table is taken only if it carries the number of the
+// present filling, so all are free as soon as the number changes.
 //
-// Invariants: each line of the list stands between its home place and the next free one; at most half of the places are taken
+// Invariants: each line of the list stands between its home place and
+// the next free one; at most half of the places are taken
 // Threads: one at a time. Memory: 8 bytes a line and 32 to 64 for its place, for the fullest it ever was.
 #pragma once
 

@@ -3,7 +3,8 @@
 
 namespace spw::durable {
 
-// A size is chosen after the line was taken in: a smaller one flushes older lines, not this one, whose store is still to come.
+// A size is chosen after the line was taken in: a smaller one flushes
+// older lines, not this one, whose store is still to come.
 void AdaptiveCombiner::written_other(Line line) {
   cache_.written(line);
   if (profile_ == nullptr) [[likely]] {

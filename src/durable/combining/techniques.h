@@ -16,7 +16,8 @@
 
 namespace spw::durable {
 
-// written() comes before the store, so a line is flushed by the call after: one flush for each store, also where lines repeat.
+// written() comes before the store, so a line is flushed by the call
+// after: one flush for each store, also where lines repeat.
 class EagerCombiner final : public WriteCombiner {
  public:
   explicit EagerCombiner(LineFlusher& flusher) : flusher_(flusher) {}
@@ -97,7 +98,8 @@ class FixedCombiner final : public WriteCombiner {
   LineCache cache_;
 };
 
-// One burst of writes is watched, then the size is set and what watched is gone: the paper found one enough and hibernates for ever.
+// One burst of writes is watched, then the size is set and what
+// watched is gone: the paper found one enough and hibernates for ever.
 class AdaptiveCombiner final : public WriteCombiner {
  public:
   AdaptiveCombiner(const CombinerOptions& options, LineFlusher& flusher)

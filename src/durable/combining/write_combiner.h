@@ -1,8 +1,9 @@
-// Write combining: which of the lines that a thread stores to inside a failure-atomic section are handed over to be written back, and when.
-// (Li, Chakrabarti, Ding, Yuan: "Adaptive Software Caching for Efficient NVRAM Data Persistence", sections II-B and III-C.)
+// Write combining: which of the lines that a thread stores to inside a failure-atomic section are handed over to be
+// written back, and when. (Li, Chakrabarti, Ding, Yuan: "Adaptive Software Caching for Efficient NVRAM Data
+// Persistence", sections II-B and III-C.)
 //
-// All stores of a section have to be durable when it ends. The sooner a line is flushed, the less is left to wait for at the end; the
-// later, the more stores to it share one flush. Each technique is an answer to that:
+// All stores of a section have to be durable when it ends. The sooner a line is flushed, the less is left to wait for
+// at the end; the later, the more stores to it share one flush. Each technique is an answer to that:
 //
 //   kEager    (ER) each store's line by itself, before the next store
 //   kLazy     (LA) each line once, all of them at the end
@@ -12,12 +13,15 @@
 //   kNone     (BEST) nothing is ever flushed: NOT durable; it bounds what any technique can reach
 //
 // Invariants, for all but kNone, between two calls:
-//     lines held = lines written in this section and not flushed since;  lines held <= size();  after end_section(): none
-//     a call flushes only lines whose stores have all happened: written(x) comes before the store to x and never flushes x for it
+//     lines held = lines written in this section and not flushed
+//         since;  lines held <= size();  after end_section(): none
+//     a call flushes only lines whose stores have all happened: written(x)
+//         comes before the store to x and never flushes x for it
 //     (kEager may flush x there, for the store before)
-// Threads: a combiner belongs to one thread and takes no lock; a LineFlusher is called by that thread, from within written() and
-// end_section(), and calls no combiner.
-// Memory: allocated when made; besides, only kLazy (with the lines of a section) and what watches writes (line_profile.h) grow.
+// Threads: a combiner belongs to one thread and takes no lock; a LineFlusher is called by that thread, from within
+// written() and end_section(), and calls no combiner.
+// Memory: allocated when made; besides, only kLazy (with the lines of
+// a section) and what watches writes (line_profile.h) grow.
 // Limits: sizes up to kCombinerSizeMax lines. A line is not UINT64_MAX, which no address shifted by a grain is.
 #pragma once
 
@@ -48,14 +52,16 @@ class LineFlusher {
 
 struct CombinerOptions {
   Technique technique = Technique::kAdaptive;
-  // kAdaptive: the size before it is chosen, at most size_max; and the largest that may be chosen (section III-C). In lines.
+  // kAdaptive: the size before it is chosen, at most size_max; and
+  // the largest that may be chosen (section III-C). In lines.
   uint32_t size_start = 8;
   uint32_t size_max = 50;
   // kAdaptive: the writes that are watched before the size is chosen, once and for good.
   uint64_t burst_writes = uint64_t{64} << 20;
   // kFixed: the size, in lines.
   uint32_t fixed_size = 8;
-  // Watches all writes, whatever the technique, for profiled_size(). Costs some tens of nanoseconds each time the line changes.
+  // Watches all writes, whatever the technique, for profiled_size().
+  // Costs some tens of nanoseconds each time the line changes.
   bool profiles = false;
 };
 
@@ -75,8 +81,9 @@ class WriteCombiner {
 // `flusher` outlives it.
 std::unique_ptr<WriteCombiner> make_combiner(const CombinerOptions& options, LineFlusher& flusher);
 
-// "eager", "lazy", "table", "adaptive", "fixed:SIZE", "none", or as the paper calls them: "er", "la", "at", "sc", "sc:SIZE", "best".
-// What the text says, all else from `defaults`. EINVAL: a sentence that says what is wrong and what is allowed.
+// "eager", "lazy", "table", "adaptive", "fixed:SIZE", "none", or as the paper calls
+// them: "er", "la", "at", "sc", "sc:SIZE", "best". What the text says, all else
+// from `defaults`. EINVAL: a sentence that says what is wrong and what is allowed.
 Result<CombinerOptions> parse_technique(std::string_view text, CombinerOptions defaults);
 
 }  // namespace spw::durable

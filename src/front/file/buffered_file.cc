@@ -205,7 +205,8 @@ Status BufferedFile::read_block(uint64_t offset, Pieces& to, uint64_t bytes) {
   const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
   Stripe& stripe = stripes_[block.value % kStripes];
   const Pieces::Mark begin = to.mark();
-  // A sequence lock: the version is read before the bytes and after them, and pairs with what Writing does in the other order.
+  // A sequence lock: the version is read before the bytes and after
+  // them, and pairs with what Writing does in the other order.
   const uint32_t version = stripe.version.load_acquire();
   if (version % 2 == 0) {
     to.put(from, bytes);

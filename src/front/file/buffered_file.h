@@ -1,25 +1,30 @@
-// One file on the shared cache: what read(2), write(2), ftruncate(2) and fsync(2) ask of it, without a system call where the blocks
-// are in memory. (ScaleCache, sections "Background: buffered I/O" and "Direct flush", in user space.)
+// One file on the shared cache: what read(2), write(2), ftruncate(2) and fsync(2) ask of it, without a system call
+// where the blocks are in memory. (ScaleCache, sections "Background: buffered I/O" and "Direct flush", in user space.)
 //
-// The file has a range of managed addresses, in which the block at offset o is the block of address() + o. So it is cached, evicted,
-// written behind and read ahead like any region, by either engine, and memory that is mapped from the range is the file's own. Where the engine
-// has a better place for blocks that nobody reaches by their addresses, the range is one of those until the file is mapped.
+// The file has a range of managed addresses, in which the block at offset o is the block of address() + o. So it is
+// cached, evicted, written behind and read ahead like any region, by either engine, and memory that is mapped from the
+// range is the file's own. Where the engine has a better place for blocks that nobody reaches by their addresses, the
+// range is one of those until the file is mapped.
 //
 // Invariants
-//   blocks of the range are live up to the one that holds the file's end, and no further; of an empty file there is no region
+//   blocks of the range are live up to the one that holds the file's
+//       end, and no further; of an empty file there is no region
 //   bytes behind the file's end are zeros in every block that is cached or read
 //   the store's size is at least size(), and equal to it but while a write makes the file longer
-// Sizes: a write behind the end makes the file longer at once for its users. The file on disk follows when blocks are written, and
-//   has exactly this size after sync(), flush() or resize().
-// Order: a write is seen by whoever reads after it returned. Writes to one block come one after the other; a read may see a part of
-//   a write to several blocks, as with the kernel's files. Writes that make the file longer come one after the other.
-// Errors: a block that cannot be read is EIO and was not touched; what cannot be written stays in memory, dirty, and is tried again:
-//   every sync() until then says so.
-//   Where the kernel says that a sync has failed, every sync of the file says so until it is opened anew: what was lost is not known.
-// Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a stripe. They are
-//   held while blocks are read and while the caller's memory is copied; nothing below takes them.
-// Limits: kFileBytesMax, and what managed space has left. A file that outgrows its addresses gets others, kReserveFactor times as
-//   many, where there are; addresses are not used again, which is enough for half a million files opened and closed.
+// Sizes: a write behind the end makes the file longer at once for its users. The file on disk follows when blocks are
+//   written, and has exactly this size after sync(), flush() or resize().
+// Order: a write is seen by whoever reads after it returned. Writes to one block come
+//   one after the other; a read may see a part of a write to several blocks, as with
+//   the kernel's files. Writes that make the file longer come one after the other.
+// Errors: a block that cannot be read is EIO and was not touched; what cannot be written stays in memory, dirty, and is
+//   tried again: every sync() until then says so.
+//   Where the kernel says that a sync has failed, every sync of the file
+//       says so until it is opened anew: what was lost is not known.
+// Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a
+//   stripe. They are held while blocks are read and while the caller's memory is copied; nothing below takes them.
+// Limits: kFileBytesMax, and what managed space has left. A file that outgrows its
+//   addresses gets others, kReserveFactor times as many, where there are; addresses
+//   are not used again, which is enough for half a million files opened and closed.
 #pragma once
 
 #include <sys/uio.h>
@@ -58,7 +63,8 @@ struct FileParts {
   FlushOptions flush;
   uint64_t index_bytes_max = 0;             // memory for the indexes of dirty blocks of all files
   heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
-  // Room is made ahead of need from the first file on. No evictors: whoever misses makes it, or a keeper of the engine's own.
+  // Room is made ahead of need from the first file on. No evictors:
+  // whoever misses makes it, or a keeper of the engine's own.
   cache::RoomKeeper::Options room{.evictors = 0};
 };
 
@@ -106,7 +112,8 @@ class Pieces {
 
 class BufferedFile {
  public:
-  // The regular file that `fd` has open, for reading and writing or, where that is refused, for reading. `fd` stays the caller's.
+  // The regular file that `fd` has open, for reading and writing or,
+  // where that is refused, for reading. `fd` stays the caller's.
   static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
                                                     const std::string& name, bool direct_works = false);
   // The file that a growing store is. `name`: for messages.
@@ -129,12 +136,14 @@ class BufferedFile {
   uint64_t size() const { return size_.load_acquire(); }
   bool is_writable() const { return is_writable_; }
 
-  // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody uses it, and nobody will until unpark(), for whose descriptors, one
-  // for each file that it is made of, it has the same stamp. Parked files take no descriptors.
+  // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody
+  // uses it, and nobody will until unpark(), for whose descriptors, one for each file
+  // that it is made of, it has the same stamp. Parked files take no descriptors.
   Result<platform::FileStamp> park();
   Status unpark(std::span<const int> fds);
 
-  // How many bytes were moved: fewer than asked for at the file's end, or before an error. An error only where none were.
+  // How many bytes were moved: fewer than asked for at the file's
+  // end, or before an error. An error only where none were.
   Result<uint64_t> read(uint64_t offset, std::span<const iovec> to);
   Result<uint64_t> write(uint64_t offset, std::span<const iovec> from);
   // A write at the file's end; *offset: where that was.
@@ -147,16 +156,19 @@ class BufferedFile {
   Status flush(uint64_t offset = 0, uint64_t bytes = kFileBytesMax);
   // flush() of all of it, so that other processes see it: to the kernel's memory, unless it is much.
   Status hand_over();
-  // flush() of all of it, and the file is durable: its data, size and what else it takes to read it or, if `whole`, all of its metadata.
+  // flush() of all of it, and the file is durable: its data, size and
+  // what else it takes to read it or, if `whole`, all of its metadata.
   Status sync(bool whole);
 
-  // Where [offset, offset + bytes), which ends on the file's last page or before, is in memory: the file's own, for reading and writing, until unmap()
-  // of that address. Meanwhile the file neither moves, so that it cannot grow without end (ENOSPC), nor gets shorter than that (EBUSY).
+  // Where [offset, offset + bytes), which ends on the file's last page or before, is in memory: the file's own, for
+  // reading and writing, until unmap() of that address. Meanwhile the file neither moves, so that it cannot grow
+  // without end (ENOSPC), nor gets shorter than that (EBUSY).
   Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
   void unmap(uintptr_t address);
 
-  // For the flusher. Begins to write the next dirty blocks, at most so many, once what was begun here before has been written, which it waits for where `waits`
-  // says so. False: it has not been, or there are none, or another thread is at it, or they could not be written a moment ago.
+  // For the flusher. Begins to write the next dirty blocks, at most so many, once what was begun here before has been
+  // written, which it waits for where `waits` says so. False: it has not been, or there are none, or another thread is
+  // at it, or they could not be written a moment ago.
   bool flush_some(uint64_t blocks_max, bool waits);
   // As far as its index says, which knows everything.
   bool is_clean() const {
@@ -175,8 +187,9 @@ class BufferedFile {
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
   static constexpr uint64_t kReserveFactor = 4;
   static constexpr size_t kStripes = 16;
-  // Writes to its blocks come one after the other. `version` is odd while one is under way: a read that ran beside it reads again, under the
-  // lock, so that it sees none of what a block held that was overwritten without having been read.
+  // Writes to its blocks come one after the other. `version` is odd while one is
+  // under way: a read that ran beside it reads again, under the lock, so that it
+  // sees none of what a block held that was overwritten without having been read.
   struct alignas(64) Stripe {
     std::mutex mutex;
     Atomic<uint32_t> version{0};

@@ -2,9 +2,12 @@
 //
 // Invariants
 //   a file that is open, or has blocks that could not be written, is in the table under its device and inode
-//   a striped file is there under those of its first member; none of its members is in the table beside it (striped_files.cc)
-// Threads: any. Limits: each open file takes two descriptors beside the program's; kParkedFilesMax files that nobody has open stay in memory.
-// Between processes: what one writes others see after its flush (close, sync), and it sees what they wrote before it opened the file.
+//   a striped file is there under those of its first member; none of
+//       its members is in the table beside it (striped_files.cc)
+// Threads: any. Limits: each open file takes two descriptors beside the
+// program's; kParkedFilesMax files that nobody has open stay in memory.
+// Between processes: what one writes others see after its flush (close,
+// sync), and it sees what they wrote before it opened the file.
 #pragma once
 
 #include <map>
@@ -27,11 +30,12 @@ class BufferedFiles {
 
   // The regular file that `fd` has open. Each open() has its close().
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
-  // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY where one of them is open in
-  // another way: by itself, or with other members, another order or another chunk.
+  // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
+  // where one of them is open in another way: by itself, or with other members, another order or another chunk.
   Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);
-  // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again unchanged. Where the writing fails, the error is returned, and the file is kept:
-  // sync_all() tries again, and who opens it meanwhile finds what was written to it.
+  // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again
+  // unchanged. Where the writing fails, the error is returned, and the file is kept: sync_all() tries again, and who
+  // opens it meanwhile finds what was written to it.
   Status close(const std::shared_ptr<BufferedFile>& file);
   // As those of a file that is open, which a mapping keeps so.
   Result<uintptr_t> map(const std::shared_ptr<BufferedFile>& file, uint64_t offset, uint64_t bytes);

@@ -1,12 +1,12 @@
 // Which descriptors of the process are of buffered files, and where each stands.
 //
-// An *open file* (POSIX: open file description) is what open() makes and dup() shares: a file, a place in it, and how it may be used.
-// Invariants
+// An *open file* (POSIX: open file description) is what open() makes and
+// dup() shares: a file, a place in it, and how it may be used. Invariants
 //   table[d] = f  =>  f.refs >= 1, and counts each such d, and each Ref
 //   refs = 0  =>  f is in no table entry, and belongs to whoever brought it to 0
-// Order: find() reads an entry (acquire; pairs with the release that put it there), counts itself in unless refs is 0, and looks
-//   whether the entry is still the same. Memory of an open file is used again for another one, never freed, so that counting in is
-//   harmless when the entry is not. Who finds it changed gives the reference back.
+// Order: find() reads an entry (acquire; pairs with the release that put it there), counts itself in unless refs is 0,
+//   and looks whether the entry is still the same. Memory of an open file is used again for another one, never freed,
+//   so that counting in is harmless when the entry is not. Who finds it changed gives the reference back.
 // Threads: any. As with the kernel's, a descriptor that is closed while another thread uses it stays usable there.
 // Limits: kDescriptorsMax; higher ones are not buffered.
 #pragma once
@@ -98,7 +98,8 @@ class Descriptors {
   }
   // `to` shares the open file of `from` (dup(2)); what `to` was before is detached. False: `from` is not buffered.
   bool share(int from, int to);
-  // It is not buffered any more; *was: it had been. With the last one of a file what is dirty is written, and an error says that it could not be.
+  // It is not buffered any more; *was: it had been. With the last one of a
+  // file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
   uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
@@ -106,7 +107,8 @@ class Descriptors {
   void detach_range(int first, int last);
   // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
   Status give_back(const BufferedFile& file);
-  // What is buffered reaches the kernel, whose descriptors stand where ours do: for a process that is about to have them, too.
+  // What is buffered reaches the kernel, whose descriptors stand
+  // where ours do: for a process that is about to have them, too.
   Status settle();
   // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
   Status finish() {

@@ -1,15 +1,18 @@
-// Which blocks of one file are dirty, in the order of the file: what a sync and the flusher go by, so that they look at nothing else.
+// Which blocks of one file are dirty, in the order of the file: what
+// a sync and the flusher go by, so that they look at nothing else.
 //
-// They are in a page index (cache/page_index), and in no other one: a block's frame is found by the cache's table in one probe, and what an
-// ordered index adds is ranges. An entry comes when a block is made dirty, and goes when it has been written.
+// They are in a page index (cache/page_index), and in no other one: a block's frame is
+// found by the cache's table in one probe, and what an ordered index adds is ranges.
+// An entry comes when a block is made dirty, and goes when it has been written.
 //
 // Invariants
 //   of a write that has returned, the block is in the index and dirty there, or is clean in the cache
 //   count() = dirty entries;  a block that is clean in the cache leaves soon: when its write has finished
-// Order: a writer makes the block dirty in the cache, holds it, and calls note(), which sets the tag unless it is set. The owner who has
-//   written the block calls cleaned(): it clears the tag, and then looks whether the block is dirty in the cache. Either sees
-//   what the other did: a store-load race on both sides, with full fences.
-// Where there is no memory for it the index has holes from then on (is_complete()), and everything has to be looked through.
+// Order: a writer makes the block dirty in the cache, holds it, and calls note(), which sets the tag unless it is set.
+//   The owner who has written the block calls cleaned(): it clears the tag, and then looks whether the block is dirty
+//   in the cache. Either sees what the other did: a store-load race on both sides, with full fences.
+// Where there is no memory for it the index has holes from then on
+// (is_complete()), and everything has to be looked through.
 // Threads: any; forget_from() while nobody writes to the file. Lifetime: of the file.
 #pragma once
 
@@ -43,8 +46,8 @@ class DirtyBlocks final : public region::DirtyWatcher {
   uint64_t count() const { return count_.load_relaxed(); }
   // When the first of those that are dirty became so, more or less; 0: none is.
   uint64_t since_ns() const { return since_ns_.load_relaxed(); }
-  // Everything that is dirty now is about to be written; and that is over. What is dirty then counts as dirty since now: it was made so meanwhile, or could
-  // not be written.
+  // Everything that is dirty now is about to be written; and that is over. What is dirty then counts as dirty since
+  // now: it was made so meanwhile, or could not be written.
   void begin_flush() { since_ns_.store_seq_cst(0); }
   void end_flush();
   // All blocks of the file are clean, and nobody writes: the index is complete again.

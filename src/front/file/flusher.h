@@ -1,13 +1,17 @@
-// Writing dirty blocks of files before anybody has to wait for them: when too many are dirty, or when some have been for too long.
+// Writing dirty blocks of files before anybody has to wait for them:
+// when too many are dirty, or when some have been for too long.
 //
 //   direct      the threads that make blocks dirty write them (ScaleCache, EuroSys '24, section 5: direct flush). A thread begins to write the
-//               next dirty blocks of a file that nobody flushes, its own if that has enough, in their order, and goes on. The next batch of
-//               that file is begun when this one has been written, by whoever writes to a file then: nobody waits. Who writes faster than
+//               next dirty blocks of a file that nobody flushes, its own if that
+//                   has enough, in their order, and goes on. The next batch of
+//               that file is begun when this one has been written, by whoever
+//                   writes to a file then: nobody waits. Who writes faster than
 //               the disk waits for frames, as all do
 //   background  one thread does all of it, as kernels do, and waits for each batch: for comparison
 //
-// Either way a block that has to leave the cache is written by whoever needs its frame, and a thread of the flusher's own writes
-// what has been dirty for longer than `after_ns`, so that a process that is killed has lost no more than what it wrote since.
+// Either way a block that has to leave the cache is written by whoever needs its frame,
+// and a thread of the flusher's own writes what has been dirty for longer than
+// `after_ns`, so that a process that is killed has lost no more than what it wrote since.
 //
 // Threads: any. after_write() takes locks of the file. Lifetime: files outlive neither the flusher nor its caller;
 //   stop() ends the thread, which start() began.

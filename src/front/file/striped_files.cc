@@ -17,7 +17,8 @@ BufferedFiles::Files::iterator BufferedFiles::striped_of(const Key& member) {
   return files_.end();
 }
 
-// Whether the entry, which nobody may use any more, has left the table: where it was parked. Its file lives on in `dropped`.
+// Whether the entry, which nobody may use any more, has left the
+// table: where it was parked. Its file lives on in `dropped`.
 bool BufferedFiles::make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped) {
   if (!entry->second.is_parked) return false;
   dropped->push_back(take_parked(entry));
@@ -69,7 +70,8 @@ Result<std::vector<platform::FileStamp>> BufferedFiles::stamps_of(const StripedM
   return stamps;
 }
 
-// The entry of this very file, if it is in the table; those that have its members in another way make way, or it is EBUSY.
+// The entry of this very file, if it is in the table; those that have
+// its members in another way make way, or it is EBUSY.
 Result<BufferedFiles::Files::iterator> BufferedFiles::find_striped(
     const StripedMembers& members, const std::vector<Key>& keys,
     std::vector<std::shared_ptr<BufferedFile>>* dropped) {

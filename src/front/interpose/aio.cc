@@ -70,8 +70,8 @@ bool has_bad_priority(const aiocb& given) {
 }
 bool is_too_long(const aiocb& given) { return given.aio_nbytes > SSIZE_MAX; }
 
-// More than all bounce buffers may have. Such a request becomes short, as any may, where its file has no positions; where it has, nobody
-// expects that, and it is done at once, in pieces, and what is handed over has no data.
+// More than all bounce buffers may have. Such a request becomes short, as any may, where its file has no positions;
+// where it has, nobody expects that, and it is done at once, in pieces, and what is handed over has no data.
 bool is_for_once(const aiocb& given, int operation) {
   return has_data(operation) && given.aio_nbytes > shadow_bytes_max() && !is_too_long(given) &&
          given.aio_offset >= 0 && !has_bad_priority(given) && has_positions(given.aio_fildes);
@@ -80,8 +80,8 @@ bool is_for_once(const aiocb& given, int operation) {
 // Libc's threads may all be busy for ever, with what only this thread would end.
 constexpr int kTurnWaitSeconds = 10;
 
-// Until libc has carried out what is queued before a request of this priority on this descriptor, which may be the program's own: until it
-// has come to one that reads nothing. False: libc does not take that, or does not come to it.
+// Until libc has carried out what is queued before a request of this priority on this descriptor, which may be the
+// program's own: until it has come to one that reads nothing. False: libc does not take that, or does not come to it.
 bool wait_for_turn(const aiocb& given) {
   InRuntime guard;  // no handler may jump out while libc knows `turn`
   aiocb turn{};
@@ -148,8 +148,8 @@ bool was_left_alone(const Shadow& shadow) {
   return __atomic_load_n(&shadow.posix.__return_value, __ATOMIC_RELAXED) == kNotTaken;
 }
 
-// After libc's function took a list: not this one of it. libc leaves such a block alone, or refuses its priority, or has no thread to give
-// it to; a request that failed later has a result of -1.
+// After libc's function took a list: not this one of it. libc leaves such a block alone, or refuses its priority, or
+// has no thread to give it to; a request that failed later has a result of -1.
 bool was_refused(const Shadow& shadow) {
   if (was_left_alone(shadow) || has_bad_priority(shadow.posix)) return true;
   const int error = real().aio_error(&shadow.posix);

@@ -92,9 +92,9 @@ struct Code {
 };
 Code g_libc, g_loader;
 
-// libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for), with system
-// calls of its own; and threads that it starts for itself block every signal, where the loader allocates what is local to
-// them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
+// libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for),
+// with system calls of its own; and threads that it starts for itself block every signal, where the loader allocates
+// what is local to them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
 bool is_for_the_kernel(const void* caller) {
   const auto address = reinterpret_cast<uintptr_t>(caller);
   return (g_libc.contains(address) || g_loader.contains(address)) && !kernel_reaches();

@@ -1,8 +1,8 @@
 // Allocation: what goes to managed space, and freeing whatever came from anywhere.
 //
 // An allocation of instrumented code is managed when it is at least the threshold or when the native bytes that are
-// live exceed the quota; all others are libc's. Foreign code's allocations (process_*, behind the exported names) are libc's
-// too, and counted, unless the whole process is managed. free and realloc take both kinds from anyone.
+// live exceed the quota; all others are libc's. Foreign code's allocations (process_*, behind the exported names) are
+// libc's too, and counted, unless the whole process is managed. free and realloc take both kinds from anyone.
 // Threads: any. Errors: as libc: nullptr and ENOMEM or EINVAL.
 #pragma once
 
@@ -19,8 +19,8 @@ void* reallocate(void* object, size_t bytes, bool managed_wanted);
 void release(void* object);
 size_t usable_bytes(void* object);
 
-// Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else libc's.
-// `caller`: the address the call returns to. What libc and the loader themselves ask for is native where the
+// Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else
+// libc's. `caller`: the address the call returns to. What libc and the loader themselves ask for is native where the
 // kernel cannot reach managed memory.
 void* process_allocate(size_t bytes, size_t alignment, const void* caller);
 void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller);

@@ -1,11 +1,11 @@
 // Native buffers between the kernel and managed memory.
 //
-// A transfer on a managed buffer goes through a bounce buffer, not through pinned windows: nothing is pinned while a call
-// blocks, how much arrived is known before a block is touched (so whole blocks are overwritten without being read first),
-// and a datagram or a record of up to a buffer's size takes one call, as it must.
+// A transfer on a managed buffer goes through a bounce buffer, not through pinned windows: nothing is pinned while a
+// call blocks, how much arrived is known before a block is touched (so whole blocks are overwritten without being read
+// first), and a datagram or a record of up to a buffer's size takes one call, as it must.
 //
-// Threads: any; a Bounce belongs to one thread. Limits: kBounceBuffers pooled buffers of kBounceBytes, mapped when first
-// needed; more threads at a time, and larger requests up to kBounceBytesMax, take memory of their own.
+// Threads: any; a Bounce belongs to one thread. Limits: kBounceBuffers pooled buffers of kBounceBytes, mapped when
+// first needed; more threads at a time, and larger requests up to kBounceBytesMax, take memory of their own.
 #pragma once
 
 #include <sys/uio.h>

@@ -100,7 +100,8 @@ ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags
       [&] { return libc().pwritev2(fd, pieces, count, offset, flags); });
 }
 
-// From one descriptor to another where the kernel cannot do it by itself. Offsets: nullptr is the open file's own place.
+// From one descriptor to another where the kernel cannot do it by
+// itself. Offsets: nullptr is the open file's own place.
 ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t bytes) {
   Bounce bounce(bytes);
   if (bounce.bytes() == 0 && bytes > 0) return fail(ENOMEM);

@@ -5,8 +5,9 @@
 
 namespace spw::interpose {
 
-// The address that the outermost call into this library returns to: in the program, or in a library of its. Where that is
-// libstdc++ (operator new calls malloc), what seems to have called it, by the words on the stack. nullptr: not known.
+// The address that the outermost call into this library returns to: in the program,
+// or in a library of its. Where that is libstdc++ (operator new calls malloc), what
+// seems to have called it, by the words on the stack. nullptr: not known.
 const void* caller_outside();
 
 }  // namespace spw::interpose

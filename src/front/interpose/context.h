@@ -1,7 +1,8 @@
 // What the interposed functions need, set once by runtime/ when everything stands.
 //
-// C entry points have no object to be called on, so there is one context a process, behind one atomic pointer. Until it is
-// set, in a forked child after it was taken away, and inside the runtime itself (InRuntime), every call goes to libc.
+// C entry points have no object to be called on, so there is one context a process,
+// behind one atomic pointer. Until it is set, in a forked child after it was taken
+// away, and inside the runtime itself (InRuntime), every call goes to libc.
 //
 // Threads: set_context() when no other thread uses managed memory yet, or none is left. Lifetime: a context and what it
 // points to outlive every thread, or are leaked at exit.
@@ -46,7 +47,8 @@ struct InterposeContext {
 void set_context(const InterposeContext* context);
 // Who has found memory in place meanwhile may go on: it is only slow there.
 void elsewhere_from_now_on();
-// System calls may be given managed memory: their faults are served. Who has brought it in, or copied it, may go on: it is only slow.
+// System calls may be given managed memory: their faults are served.
+// Who has brought it in, or copied it, may go on: it is only slow.
 void kernel_reaches_from_now_on();
 // In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
 void note_forked();

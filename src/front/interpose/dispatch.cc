@@ -37,8 +37,8 @@ bool shares_memory(long number, const CallArguments& given) {
   return (load_value(reinterpret_cast<const uint64_t*>(given[0])) & kShares) != 0;
 }
 
-// These change what the handler itself, or its return, is about: the child that shares this stack or has another one, the alternate
-// stack that the return puts back, the thread-local memory.
+// These change what the handler itself, or its return, is about: the child that shares this stack or has another one,
+// the alternate stack that the return puts back, the thread-local memory.
 bool is_of_the_place(long number, const CallArguments& given) {
   return shares_memory(number, given) || number == SYS_sigaltstack || number == SYS_arch_prctl;
 }

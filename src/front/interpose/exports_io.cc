@@ -1,5 +1,5 @@
-// The mmap family, input and output under their ordinary names: for code that was not recompiled and got a managed pointer.
-// Plain pointers cost one compare.
+// The mmap family, input and output under their ordinary names: for code that was not recompiled and got a managed
+// pointer. Plain pointers cost one compare.
 #include <errno.h>
 #include <stdarg.h>
 

@@ -1,7 +1,7 @@
 // ioctl, fcntl and prctl, under their ordinary names: what their last argument points to follows from the request.
 //
-// A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must be plain.
-// A request that is not known here is passed on as it is.
+// A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must
+// be plain. A request that is not known here is passed on as it is.
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>

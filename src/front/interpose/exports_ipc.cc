@@ -1,5 +1,5 @@
-// Queues, semaphores, memory of other processes, and calls that few programs make, under their ordinary names: what they are given may
-// be managed.
+// Queues, semaphores, memory of other processes, and calls that few programs make, under their ordinary names: what
+// they are given may be managed.
 #include <fcntl.h>
 #include <mqueue.h>
 #include <sched.h>

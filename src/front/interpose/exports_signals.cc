@@ -1,4 +1,5 @@
-// Calls about signals, under their ordinary names. What they block leaves out what faults of managed memory need (Mask).
+// Calls about signals, under their ordinary names. What they block
+// leaves out what faults of managed memory need (Mask).
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +19,8 @@ using namespace spw::interpose;
 //  - longjmp, setcontext and what returns from a handler put back a mask that came about here;
 //  - posix_spawnattr_setsigmask is for a program that has a runtime of its own, which unblocks what it needs;
 //  - raise, kill and the like send.
-// So are __sigaction and __sigsuspend, which no header names, and sigvec and __sigpause, which none has named for many years.
+// So are __sigaction and __sigsuspend, which no header names, and
+// sigvec and __sigpause, which none has named for many years.
 
 namespace {
 

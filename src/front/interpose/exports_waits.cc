@@ -44,7 +44,8 @@ SPW_ENTRY int pthread_mutex_setprioceiling(pthread_mutex_t* mutex, int ceiling, 
   return real().pthread_mutex_setprioceiling(in_frame(mutex), ceiling, Native(before));
 }
 
-// Condition variables. Who waits has released the mutex, and has it again when the wait is over, however it ends (a cancellation, too).
+// Condition variables. Who waits has released the mutex, and has it
+// again when the wait is over, however it ends (a cancellation, too).
 namespace {
 class WhileWaiting {
  public:

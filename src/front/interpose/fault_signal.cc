@@ -26,15 +26,15 @@ Shared& shared(int signal) { return signal == SIGSEGV ? g_segv : signal == SIGBU
 int install(int signal, const struct sigaction& program) {
   struct sigaction ours{};
   ours.sa_sigaction = shared(signal).handler;
-  // SA_NODEFER: serving a fault may itself be interrupted by another thread's; the program's mask is not ours to grow. An
-  // ignored signal interrupts no system call.
+  // SA_NODEFER: serving a fault may itself be interrupted by another thread's; the program's mask is not ours to grow.
+  // An ignored signal interrupts no system call.
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | (program.sa_flags & (SA_RESTART | SA_ONSTACK));
   if (program.sa_handler == SIG_IGN) ours.sa_flags |= SA_RESTART;
   return real().sigaction(signal, &ours, nullptr);
 }
 
-// The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction, and that of a
-// system call came behind it.
+// The default action: let the instruction fault again, without us. A signal that was sent belongs to no instruction,
+// and that of a system call came behind it.
 void end_by_default(int signal, const siginfo_t* info) {
   struct sigaction action{};
   action.sa_handler = SIG_DFL;
@@ -98,7 +98,8 @@ void pass_fault_on(int signal, siginfo_t* info, void* context) {
     program = ours.program;
     if (program.sa_handler != SIG_DFL && program.sa_handler != SIG_IGN) {
       if ((program.sa_flags & SA_RESETHAND) != 0) ours.program.sa_handler = SIG_DFL;
-      // Not this signal itself: the handler may use managed memory. The kernel puts the mask back when our handler returns.
+      // Not this signal itself: the handler may use managed memory.
+      // The kernel puts the mask back when our handler returns.
       program.sa_mask = *Mask(&program.sa_mask);
       sigdelset(&program.sa_mask, signal);
       lock.keep_blocked(program.sa_mask);

@@ -1,7 +1,7 @@
 // Buffered descriptors, as the interposed functions see them. runtime/ implements this over front/file.
 //
-// Once use_file_calls() has been called, real() has functions that ask here first (buffered.cc), so that every interposed function does,
-// whatever it does about managed memory. The runtime's own calls (InRuntime) go to libc.
+// Once use_file_calls() has been called, real() has functions that ask here first (buffered.cc), so that every
+// interposed function does, whatever it does about managed memory. The runtime's own calls (InRuntime) go to libc.
 // Results: as the function's, or a negative errno, or kNotBuffered: the descriptor is the kernel's.
 // Threads: any. Lifetime: the process.
 #pragma once
@@ -46,8 +46,8 @@ class FileCalls {
   virtual void give_back(int fd) = 0;
   // `to` has just become a duplicate of `from`.
   virtual void duplicated(int from, int to) = 0;
-  // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's, to have
-  // a child, or to end at once.
+  // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's,
+  // to have a child, or to end at once.
   virtual void settle() = 0;
 };
 
@@ -55,10 +55,11 @@ class FileCalls {
 void use_file_calls(FileCalls* calls);
 // nullptr: none, or this thread is in the runtime.
 FileCalls* file_calls();
-// The same for calls that change which descriptors there are: nullptr also in a child of vfork(), which has descriptors of its own but our memory.
+// The same for calls that change which descriptors there are: nullptr also
+// in a child of vfork(), which has descriptors of its own but our memory.
 FileCalls* descriptor_calls();
-// Before a mapping. What is mapped of a file and what is read and written are the same bytes, which the kernel sees to: true, and the mapping is to be
-// its own, for a file that is buffered or could be.
+// Before a mapping. What is mapped of a file and what is read and written are the same bytes, which the kernel sees to:
+// true, and the mapping is to be its own, for a file that is buffered or could be.
 inline bool is_the_kernels_to_map(int flags, int fd) {
   FileCalls* calls = (flags & MAP_ANONYMOUS) != 0 ? nullptr : descriptor_calls();
   if (calls == nullptr || !calls->is_wanted(fd)) return false;

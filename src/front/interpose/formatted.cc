@@ -24,7 +24,8 @@ bool may_print_managed(const char* format) {
   return strpbrk(format, "sS") != nullptr || is_managed(format);
 }
 
-// A text of printf's in native memory. length() is negative where libc could not make it, or there is no room for it (errno).
+// A text of printf's in native memory. length() is negative where
+// libc could not make it, or there is no room for it (errno).
 class Formatted {
  public:
   Formatted(int flag, const char* format, va_list arguments) {

@@ -1,5 +1,5 @@
-// What _FORTIFY_SOURCE makes of calls: the same with the room that the compiler knows of. What would not fit ends the program as libc
-// does, before anything is written.
+// What _FORTIFY_SOURCE makes of calls: the same with the room that the compiler knows of. What would not fit ends the
+// program as libc does, before anything is written.
 #pragma once
 
 #include <stddef.h>

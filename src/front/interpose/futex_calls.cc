@@ -37,8 +37,8 @@ bool is_gone(const Word* word, int command) {
          !context()->regions->is_live(reinterpret_cast<uintptr_t>(word), sizeof *word);
 }
 
-// Nobody is moved from one managed word to another, where his wait would name a frame that he has not pinned: all are woken instead,
-// and look for themselves.
+// Nobody is moved from one managed word to another, where his wait would name a frame that he has not pinned: all are
+// woken instead, and look for themselves.
 void wake_instead_of_moving(long (&arguments)[6]) {
   const int operation = static_cast<int>(arguments[1]), command = operation & FUTEX_CMD_MASK;
   if (command != FUTEX_REQUEUE && command != FUTEX_CMP_REQUEUE) return;
@@ -47,8 +47,8 @@ void wake_instead_of_moving(long (&arguments)[6]) {
   arguments[3] = 0;
 }
 
-// Whether the kernel wants to be able to store to a word that it only looks at: it finds a futex that is not private by its page, and refuses one
-// that it finds write-protected (as clean blocks are).
+// Whether the kernel wants to be able to store to a word that it only looks at: it finds a futex that is not private by
+// its page, and refuses one that it finds write-protected (as clean blocks are).
 bool wants_it_writable(const Word* word, int operation) {
   return (operation & FUTEX_PRIVATE_FLAG) == 0 &&
          context()->regions->kind_at(reinterpret_cast<uintptr_t>(word)) != region::Kind::kReadOnlyFile;
@@ -60,8 +60,8 @@ void store_what_is_there(Word* word) {
   (void)__atomic_compare_exchange_n(word, &value, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-// Where managed memory is at its own addresses and faults are the program's alone to serve, a word that was evicted meanwhile fails the call.
-// So it is brought back, and asked for again.
+// Where managed memory is at its own addresses and faults are the program's alone to serve, a word that was evicted
+// meanwhile fails the call. So it is brought back, and asked for again.
 template <class Call>
 long with_word_there(Word* word, int operation, Call call) {
   constexpr int kTriesMax = 100;

@@ -1,4 +1,5 @@
-// futex(2) on words of which any may be managed (waits.h): std::atomic::wait() and what is built on it, and runtimes of other languages.
+// futex(2) on words of which any may be managed (waits.h): std::atomic::wait()
+// and what is built on it, and runtimes of other languages.
 //
 // Threads: any. Async-signal-safe as the call is. Errors: the call's, -1 and errno.
 #pragma once

@@ -2,8 +2,10 @@
 //
 //     lock, then note_acquired(mutex)        note_releasing(mutex), then unlock
 //
-// so that of one lock the calls are ordered as its critical sections are. Locks that the runtime takes itself are not told of.
-// Threads: any. A watch is set once and stays, but in a forked child: whose release is not told of would be in a section for ever.
+// so that of one lock the calls are ordered as its critical sections
+// are. Locks that the runtime takes itself are not told of.
+// Threads: any. A watch is set once and stays, but in a forked child:
+// whose release is not told of would be in a section for ever.
 #pragma once
 
 #include <cerrno>

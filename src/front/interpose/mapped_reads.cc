@@ -9,8 +9,8 @@ namespace spw::interpose {
 
 namespace {
 
-// The mappings, if the range has a part of one. A forked child's are the kernel's alone: nobody evicts there, and the table may have
-// been locked as it was copied.
+// The mappings, if the range has a part of one. A forked child's are the kernel's alone: nobody evicts there, and the
+// table may have been locked as it was copied.
 page_cache::Mappings* reads_in(const void* address, size_t bytes) {
   const InterposeContext* c = InRuntime::here() || detail::forked.load_relaxed() ? nullptr : context();
   if (c == nullptr || c->mapped_reads == nullptr || !c->mapped_reads->has(address, bytes)) return nullptr;

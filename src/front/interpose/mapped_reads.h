@@ -1,5 +1,6 @@
-// The mmap family on file mappings that are only read, which the kernel serves (page_cache/mappings.h). They stand outside of managed
-// space; each function says whether the range is one of them, has a part of one, and has been dealt with.
+// The mmap family on file mappings that are only read, which the kernel serves
+// (page_cache/mappings.h). They stand outside of managed space; each function says
+// whether the range is one of them, has a part of one, and has been dealt with.
 //
 // A call of the program's that unmaps, replaces, moves or writes to such a range takes it out of what is evicted first.
 // Threads: any. Errors: libc's.

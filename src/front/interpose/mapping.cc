@@ -137,7 +137,8 @@ bool restore_from_file(const InterposeContext& c, uintptr_t begin, uintptr_t end
   return true;
 }
 
-// Calls part(begin, end, kind) for what is mapped of a range; false from it ends the walk. Nothing else of it is touched.
+// Calls part(begin, end, kind) for what is mapped of a range; false
+// from it ends the walk. Nothing else of it is touched.
 template <class Part>
 bool for_each_mapped(const InterposeContext& c, uintptr_t begin, uintptr_t end, Part part) {
   while (begin < end) {
@@ -189,7 +190,8 @@ void* move_mapping(const InterposeContext& c, const Mapping& from, uintptr_t beg
   } else {
     if (begin % c.regions->block_bytes() != 0 || c.regions->kind_at(begin) == Kind::kNone)
       return no_map(EINVAL);
-    // Not the blocks move but what they stand for: changes of a shared file go there, those of a private one are copied.
+    // Not the blocks move but what they stand for: changes of a
+    // shared file go there, those of a private one are copied.
     if (from.kind == Kind::kSharedFile)
       if (Status s = sync_range(c, begin, begin + old_bytes); !s) return no_map(EIO);
     auto mapped = c.heap->mappings().map_file(new_bytes, c.regions->mapping_at(begin));

@@ -2,10 +2,10 @@
 //
 //     return real().stat(Text(path), Native(out));
 //
-// A plain pointer is passed on as it is. A managed one is replaced by a native copy; where the callee may write (the type is
-// not const), what it left there is copied back when the full expression ends. errno is kept.
-// Threads: one. Limits: kInlineBytes of stack an argument, more from libc's heap; out of memory passes a null pointer, which
-// libc reports as EFAULT or EINVAL.
+// A plain pointer is passed on as it is. A managed one is replaced by a native copy; where the callee may write (the
+// type is not const), what it left there is copied back when the full expression ends. errno is kept.
+// Threads: one. Limits: kInlineBytes of stack an argument, more from libc's heap; out of memory passes a null pointer,
+// which libc reports as EFAULT or EINVAL.
 #pragma once
 
 #include <errno.h>

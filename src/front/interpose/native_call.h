@@ -1,12 +1,12 @@
-// System calls by number whose arguments are managed: what each argument points to follows from the call (native_call_rules.inc), and the
-// kernel gets a native copy, as libc's functions of the same names do (native_argument.h). So nothing that a call takes off a queue is
-// lost for want of a page to put it in.
+// System calls by number whose arguments are managed: what each argument points to follows from the call
+// (native_call_rules.inc), and the kernel gets a native copy, as libc's functions of the same names do
+// (native_argument.h). So nothing that a call takes off a queue is lost for want of a page to put it in.
 //
-// Where no rule tells, the blocks of the arguments are brought in and kept in memory for the call (KeptArguments), which only works where
-// managed memory is at its own addresses. Of arguments that go beyond the block behind their first, the rest may be missing, and the call
-// fails with EFAULT as it would natively for what is not there.
-// Threads: one; an object lives as long as the call. Async-signal-safe as far as native_argument.h is: from what interrupts libc's
-// allocator nothing of this comes (InRuntime).
+// Where no rule tells, the blocks of the arguments are brought in and kept in memory for the call (KeptArguments),
+// which only works where managed memory is at its own addresses. Of arguments that go beyond the block behind their
+// first, the rest may be missing, and the call fails with EFAULT as it would natively for what is not there.
+// Threads: one; an object lives as long as the call. Async-signal-safe as far as native_argument.h is: from what
+// interrupts libc's allocator nothing of this comes (InRuntime).
 // Errors: EFAULT for a managed address that is not in use, ENOMEM without memory for a copy.
 #pragma once
 

@@ -1,7 +1,7 @@
 // libc's own versions of the functions this library exports under their ordinary names, found once.
 //
-// Code of the runtime that must not come back to its own exports calls real().NAME. Where files are buffered, other functions stand in
-// for some of libc's there (buffered.cc), which pass on what the runtime itself calls.
+// Code of the runtime that must not come back to its own exports calls real().NAME. Where files are buffered, other
+// functions stand in for some of libc's there (buffered.cc), which pass on what the runtime itself calls.
 // Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global scope
 // before libc (linked before it, or preloaded). While the table is being filled, this thread's exported allocations are
 // served from a small static buffer (resolving(), exports_allocate.cc), because dlsym may allocate.
@@ -89,8 +89,8 @@ void stand_in_for_libc(const RealFunctions& table);
 // This thread is inside find_real_functions().
 bool resolving();
 
-// libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may make the first managed
-// access of its kind, which allocates.
+// libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may make
+// the first managed access of its kind, which allocates.
 inline void* libc_malloc(size_t bytes) {
   InRuntime guard;
   return real().malloc(bytes);

@@ -1,7 +1,7 @@
 // Finding a byte sequence in memory of which any part may be managed.
 //
-// Threads: any. Limits: the sequence is copied to native memory, with a table of four bytes for each of its bytes; one that
-// there is no memory for (or of 4 GiB and more) counts as not found.
+// Threads: any. Limits: the sequence is copied to native memory, with a table of four bytes for each of its bytes; one
+// that there is no memory for (or of 4 GiB and more) counts as not found.
 #pragma once
 
 #include <cstddef>

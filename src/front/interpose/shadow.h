@@ -1,22 +1,22 @@
-// Native memory that stands for a request of POSIX asynchronous I/O on managed memory while libc carries it out: a copy of its control
-// block, and a bounce buffer for its data. What was read is copied to where the program wants it once the request is over, by whoever
-// sees that first (aio.h).
+// Native memory that stands for a request of POSIX asynchronous I/O on managed memory while libc carries it out: a copy
+// of its control block, and a bounce buffer for its data. What was read is copied to where the program wants it once
+// the request is over, by whoever sees that first (aio.h).
 //
 //      made --add()--> under way --begin_end()--> ending --end()--> over
 //       |                                                            |
 //       +-- never added --------> unused <--- the last hold is gone -+
 //
-// Invariants: a shadow is in the table exactly while it is under way or ending, and the table holds it meanwhile. One thread gets true
-//   from begin_end(), which waits while another one is at it. The bounce buffer goes at the end, whoever still holds the shadow: the sum
-//   of data.bytes <= shadow_bytes_max().
-// Threads: any. Async-signal-safe but for make_shadow() and free_unused_shadows(): these allocate and free, everything else unmaps, or
-//   leaves what it is the last to use for them. The table's lock is held for a look through the table, and whoever holds it, or is
-//   between begin_end() and end(), is inside of the runtime: handlers of the same thread wait until it is out, so none waits for what it
-//   interrupted.
-// Ordering: end() makes what was written before it visible to whoever does not find the shadow any more (the lock), or finds that there is
-//   none at all (is_empty()).
-// Limits: below. Who jumps out of a handler that interrupted aio_suspend or lio_listio leaves the shadows there for good, without their
-//   buffers.
+// Invariants: a shadow is in the table exactly while it is under way or ending, and the table holds it meanwhile. One
+//   thread gets true from begin_end(), which waits while another one is at it. The bounce buffer goes at the end,
+//   whoever still holds the shadow: the sum of data.bytes <= shadow_bytes_max().
+// Threads: any. Async-signal-safe but for make_shadow() and free_unused_shadows(): these allocate and free, everything
+//   else unmaps, or leaves what it is the last to use for them. The table's lock is held for a look through the table,
+//   and whoever holds it, or is between begin_end() and end(), is inside of the runtime: handlers of the same thread
+//   wait until it is out, so none waits for what it interrupted.
+// Ordering: end() makes what was written before it visible to whoever does not find the shadow any more (the lock), or
+//   finds that there is none at all (is_empty()).
+// Limits: below. Who jumps out of a handler that interrupted aio_suspend or
+//   lio_listio leaves the shadows there for good, without their buffers.
 #pragma once
 
 #include <aio.h>
@@ -67,8 +67,8 @@ struct Shadow {
   Shadow* next_unused = nullptr;
 };
 
-// With a bounce buffer of `bytes` for `piece` (0: without), which holds what is there if it is to be written. nullptr: there is too much
-// under way, or no memory.
+// With a bounce buffer of `bytes` for `piece` (0: without), which holds what is there if it is to be written. nullptr:
+// there is too much under way, or no memory.
 Shadow* make_shadow(void* original, const iovec& piece, size_t bytes, bool is_read);
 
 class ShadowTable {
@@ -102,7 +102,8 @@ class ShadowTable {
   Held find(const void* original);
   // The first at `*place` or behind it that seems to be over, and where to go on; none: that was all.
   Held next_over(size_t* place);
-  // In the runtime. The request is over. True: this thread copies what it read, and calls end(). False: that has been done.
+  // In the runtime. The request is over. True: this thread copies
+  // what it read, and calls end(). False: that has been done.
   bool begin_end(Shadow& shadow);
   void end(Shadow& shadow);
   // The last one leaves it, and a buffer that no end() has taken, for free_unused_shadows().

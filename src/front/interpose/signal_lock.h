@@ -1,5 +1,5 @@
-// Guards what is kept of the program's signal actions. Signals are blocked while it is held, so no handler of the same thread can
-// wait for it. Threads: any; async-signal-safe. Held for a few system calls at most.
+// Guards what is kept of the program's signal actions. Signals are blocked while it is held, so no handler of the same
+// thread can wait for it. Threads: any; async-signal-safe. Held for a few system calls at most.
 #pragma once
 
 #include <signal.h>

@@ -1,10 +1,10 @@
 // qsort and bsearch on arrays that may be managed.
 //
 // A managed array is sorted as one sorts what does not fit in memory: runs of kSortRunBytes are sorted in native memory
-// by libc, then merged, up to kMergeRunsMax at a time, through native buffers into a managed array of the same size. Each
-// pass reads and writes the array once, in order. The comparator only ever sees native copies of elements, which do not
-// move while it runs. Stable where libc's qsort is. Where there is no room for the second array, or an element is larger
-// than a run, elements are sorted in place by heapsort through the comparator on native copies.
+// by libc, then merged, up to kMergeRunsMax at a time, through native buffers into a managed array of the same size.
+// Each pass reads and writes the array once, in order. The comparator only ever sees native copies of elements, which
+// do not move while it runs. Stable where libc's qsort is. Where there is no room for the second array, or an element
+// is larger than a run, elements are sorted in place by heapsort through the comparator on native copies.
 // Threads: any. Limits: kSortRunBytes + kMergeRunsMax * kMergeBufferBytes of native memory a call.
 #pragma once
 

@@ -128,7 +128,8 @@ FILE* stream_of_descriptor(int fd, const char* mode) {
 }
 
 namespace {
-// What libc's freopen() cannot do: one of ours goes on with its functions, and its descriptor stands for the other file.
+// What libc's freopen() cannot do: one of ours goes on with its
+// functions, and its descriptor stands for the other file.
 FILE* reopen_ours(const char* path, const char* mode, FILE* file) {
   constexpr int kNoReads = 0x4, kNoWrites = 0x8;  // of FILE::_flags
   const int flags = flags_of(mode), fd = ::fileno(file);

@@ -1,8 +1,9 @@
 // Streams: libc's, and those of buffered files.
 //
-// A FILE is native memory whatever is managed, since libc's fork() writes to each in the child, which has no managed memory. (What it
-// reads and writes through is allocated later, and may be managed where system calls can use it.)
-// libc's streams read and write by system calls of their own; one of a buffered file has functions of ours instead (fopencookie(3)).
+// A FILE is native memory whatever is managed, since libc's fork() writes to each in the
+// child, which has no managed memory. (What it reads and writes through is allocated later,
+// and may be managed where system calls can use it.) libc's streams read and write by system
+// calls of their own; one of a buffered file has functions of ours instead (fopencookie(3)).
 //
 // Threads: any. Errors: libc's.
 #pragma once

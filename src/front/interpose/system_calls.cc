@@ -263,7 +263,8 @@ long change_kernel_mask(const CallArguments& given) {
 
 bool is_ring(long number) { return number == SYS_io_uring_setup || number == SYS_io_setup; }
 
-// What the kernel transfers later on, it would transfer to pages that only the program's threads can bring in, and those are elsewhere.
+// What the kernel transfers later on, it would transfer to pages that
+// only the program's threads can bring in, and those are elsewhere.
 long refuse_ring(long number) {
   static Atomic<bool> told{false};
   const InterposeContext* c = context();

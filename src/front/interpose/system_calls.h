@@ -1,5 +1,5 @@
-// syscall(2): any system call by its number, with arguments that may be managed. It is what the library exports under that name, and what
-// calls come to that were made without libc (dispatch.h).
+// syscall(2): any system call by its number, with arguments that may be managed. It is what the library exports under
+// that name, and what calls come to that were made without libc (dispatch.h).
 //
 //   reads, writes, messages        the functions that libc's are interposed with (transfers.h, remote_memory.h)
 //   futex                          futex_calls.h
@@ -22,7 +22,8 @@ namespace spw::interpose {
 // `given` is changed on the way.
 long system_call(long number, CallArguments& given);
 
-// Whether prctl(option) would take from the runtime what it needs: it is refused with EINVAL, as by a kernel that has it not.
+// Whether prctl(option) would take from the runtime what it needs: it
+// is refused with EINVAL, as by a kernel that has it not.
 bool is_refused_control(int option);
 
 }  // namespace spw::interpose

@@ -100,7 +100,8 @@ bool any_needs(Needs needs, const iovec* list, size_t count) {
   return std::any_of(list, list + count, [&](const iovec& p) { return p.iov_len > 0 && needs(p.iov_base); });
 }
 
-// The common shape of the vectored calls; needs(buffer): whether a piece cannot be given to the kernel. The list may itself be managed.
+// The common shape of the vectored calls; needs(buffer): whether a
+// piece cannot be given to the kernel. The list may itself be managed.
 template <class Needs, class Plain, class Managed>
 [[gnu::noinline]] ssize_t vectored_slowly(Needs needs, const iovec* list, int count, Plain plain,
                                           Managed managed) {
@@ -240,7 +241,8 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
   if (!kernel_cannot_reach(buffer)) return real().getrandom(buffer, bytes, flags);
   iovec piece = piece_of(buffer, bytes);
-  // It comes short where something is to be done in this thread meanwhile, which may be of the runtime's own making (a transfer that ends).
+  // It comes short where something is to be done in this thread meanwhile,
+  // which may be of the runtime's own making (a transfer that ends).
   auto call = [&](std::byte* data, size_t n, size_t) {
     size_t got = 0;
     while (got < n) {

@@ -1,10 +1,10 @@
-// Objects of the program that threads wait at (mutexes, condition variables, semaphores, futexes), where managed memory is not at
-// its own addresses: libc and the kernel are given the object's place in its frame.
+// Objects of the program that threads wait at (mutexes, condition variables, semaphores, futexes), where managed memory
+// is not at its own addresses: libc and the kernel are given the object's place in its frame.
 //
 //     return real().pthread_mutex_lock(in_frame(mutex));
 //
-// The kernel tells sleepers apart by address and serves no fault of ours (a futex at an address without access fails with EFAULT, and
-// libc aborts the program). The frame's address is good for both:
+// The kernel tells sleepers apart by address and serves no fault of ours (a futex at an address without access fails
+// with EFAULT, and libc aborts the program). The frame's address is good for both:
 //   it is valid while the call lasts        its thread translates nothing meanwhile (abi.h, "Stable translations"), and a signal
 //                                           handler has a translator of its own
 //   all who meet at an object name one      while somebody waits, the block is pinned, so it stays in that frame; who comes or
@@ -12,13 +12,14 @@
 // So everything that waits at such an object or wakes others goes through here, or the two would miss each other.
 //
 // Threads: any. Lifetime: of what is returned, the call it is given to.
-// Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep that fails aborts the program: objects that
-// cross blocks, and robust mutexes, which libc keeps in a list. pthread_once and call_once, which run code of the program, are
-// left alone, too, and so are futexes that are called otherwise (futex_waitv; in the translated engine, system calls without libc).
+// Limits: left at their own addresses, where libc reaches them by foreign faults and a sleep that fails aborts the
+// program: objects that cross blocks, and robust mutexes, which libc keeps in a list. pthread_once and call_once, which
+// run code of the program, are left alone, too, and so are futexes that are called otherwise (futex_waitv; in the
+// translated engine, system calls without libc).
 //
-// In the mapped engine the objects' addresses are their own. Where its faults are the program's alone to serve (signals), their blocks are kept
-// in memory for the call: one that was evicted before the kernel reads it would fail the sleep, and libc aborts. Of objects beyond what
-// may be kept at a time (ManagedAccess::keep) it may still.
+// In the mapped engine the objects' addresses are their own. Where its faults are the program's alone to serve
+// (signals), their blocks are kept in memory for the call: one that was evicted before the kernel reads it would fail
+// the sleep, and libc aborts. Of objects beyond what may be kept at a time (ManagedAccess::keep) it may still.
 #pragma once
 
 #include <errno.h>
@@ -43,11 +44,13 @@ void* place_in_frame(void* object, size_t bytes, cache::Access access);
 bool keep_in_place(const void* object, region::Window* window, cache::Access access = cache::Access::kRead);
 void let_go(const region::Window& window);
 
-// An object for one call, where libc and the kernel may have it. It converts to a pointer; good until the end of the call's expression.
+// An object for one call, where libc and the kernel may have it. It
+// converts to a pointer; good until the end of the call's expression.
 template <class Object>
 class InFrame {
  public:
-  // kRead for what is only looked at: it may lie where the program may not store. `stays`: whether it is left alone, by what is in it.
+  // kRead for what is only looked at: it may lie where the program may
+  // not store. `stays`: whether it is left alone, by what is in it.
   template <class Stays>
   InFrame(Object* object, cache::Access access, Stays stays) : object_(object) {
     auto* plain = const_cast<std::remove_volatile_t<Object>*>(object);

@@ -1,12 +1,13 @@
 // Takes memory that the program filled before managed space was watched into the cache.
 //
 // When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. run() then goes
-// over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a block that
-// is there in part, the rest is filled with zeros first). Live ranges keep the access rights they have, which the program may
-// have chosen; what is dead is dropped and made accessible, so that it faults.
+// over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a
+// block that is there in part, the rest is filled with zeros first). Live ranges keep the access rights they have,
+// which the program may have chosen; what is dead is dropped and made accessible, so that it faults.
 //
-// Threads: one, while no other brings blocks in, evicts what is not adopted yet, or adds to the live range. Ranges may be removed
-// meanwhile (RegionMap::remove: not live first, discarded then): dead pages go here, and the discard finds nothing.
+// Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
+// adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not
+// live first, discarded then): dead pages go here, and the discard finds nothing.
 // Errors: of reading the page map, and of the kernel's memory calls.
 #pragma once
 

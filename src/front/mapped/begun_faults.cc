@@ -1,7 +1,8 @@
-// Faults whose blocks are being read: what a poller of the fault server has begun (fault_server.h) and ends when the read is done.
+// Faults whose blocks are being read: what a poller of the fault
+// server has begun (fault_server.h) and ends when the read is done.
 //
-// A missing fault on a block that this poller reads already needs nothing more: the page that is put in place wakes all who wait for it, and who
-// waits for another right to it faults again.
+// A missing fault on a block that this poller reads already needs nothing more: the page that is put in place wakes all
+// who wait for it, and who waits for another right to it faults again.
 // Threads: a poller's. Limits: as many as its cache::Fills has room for.
 #include "front/mapped/begun_faults.h"
 
@@ -19,7 +20,8 @@ MappedEngine::BegunFaults::BegunFaults(MappedEngine& engine, cache::Fills& fills
   for (size_t i = begun_.size(); i > 0; --i) idle_.push_back(i - 1);
 }
 
-// While who faulted sleeps, so that it finds its own fault counted. False: it is to be refused, or memory is not watched yet.
+// While who faulted sleeps, so that it finds its own fault counted.
+// False: it is to be refused, or memory is not watched yet.
 bool MappedEngine::BegunFaults::is_rightful(const platform::FaultEvent& event) {
   const bool is_watching = engine_.is_watching();
   if (is_watching && engine_.is_wrong(event)) return false;

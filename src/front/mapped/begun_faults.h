@@ -1,10 +1,12 @@
-// The faults that a poller of the fault server has begun to serve: for each the read of its block is in flight (cache/fills.h).
+// The faults that a poller of the fault server has begun to serve:
+// for each the read of its block is in flight (cache/fills.h).
 //
-// Nobody is waited for but, in serve(), one's own read: who holds a lock, an owner's baton, or the memory that is wanted may have faulted
-// itself, and be asleep until the poller goes on. What would have to wait is left to who may: engine.serve().
+// Nobody is waited for but, in serve(), one's own read: who holds a lock, an owner's
+// baton, or the memory that is wanted may have faulted itself, and be asleep until
+// the poller goes on. What would have to wait is left to who may: engine.serve().
 // Invariant: idle places + fills in flight = places.
-// Threads: its poller's. Lifetime: its server's. Limits: as many as the cache has room for; other events are left to fillers
-// where that is less than kFewPlaces, and wait in the kernel where it is more.
+// Threads: its poller's. Lifetime: its server's. Limits: as many as the cache has room for; other events are left to
+// fillers where that is less than kFewPlaces, and wait in the kernel where it is more.
 #pragma once
 
 #include <algorithm>

@@ -1,15 +1,16 @@
-// Memory of the mapped engine's blocks that have no address of their own: what is read and written by calls alone (front/file) needs no page
-// table of the program's to be changed when it comes or goes.
+// Memory of the mapped engine's blocks that have no address of their own: what is read and written by calls alone
+// (front/file) needs no page table of the program's to be changed when it comes or goes.
 //
-// A frame whose block is pooled has a *place*, and gives it back when the block leaves. The memory of places that were given back is kept
-// for the next blocks, the last one first, since the processor's caches still have it; but only while there is room: frames in
-// use and places that are kept are never more than frames may be in use. So frames that change from pooled blocks to blocks in place,
-// or fall to a lower limit, give memory back to the kernel.
+// A frame whose block is pooled has a *place*, and gives it back when the block leaves. The memory of places that were
+// given back is kept for the next blocks, the last one first, since the processor's caches still have it; but only
+// while there is room: frames in use and places that are kept are never more than frames may be in use. So frames that
+// change from pooled blocks to blocks in place, or fall to a lower limit, give memory back to the kernel.
 //
 // Invariants: a shard has as many places as frames, each of which one frame has or none
 //             blocks in place + places with memory <= limit, and a batch of what just comes
-// Threads: any, for different frames at the same time. A frame's place is read by who holds the frame: who took it publishes the frame
-//   afterwards (FrameSource: ordering). Counts are relaxed: each thread sees its own changes, which is enough for who exceeds the limit.
+// Threads: any, for different frames at the same time. A frame's place is read by who holds the frame: who took it
+//   publishes the frame afterwards (FrameSource: ordering). Counts are relaxed: each thread sees its own changes, which
+//   is enough for who exceeds the limit.
 // Limits: frame_count places.
 #pragma once
 

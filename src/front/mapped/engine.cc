@@ -116,7 +116,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   return {};
 }
 
-// Where it is still to be chosen both are open, if the kernel serves faults of system calls at all: else there is nothing to choose.
+// Where it is still to be chosen both are open, if the kernel serves
+// faults of system calls at all: else there is nothing to choose.
 Status MappedEngine::open_faults() {
   using platform::FaultDelivery, platform::FaultScope, platform::UserFault;
   if (options_.faults_by != FaultChoice::kSignals) {
@@ -194,8 +195,8 @@ void MappedEngine::watch() {
   while (!is_watching()) platform::futex_wait(watch_, kWatchWanted);
 }
 
-// In a thread of its own, since the caller's stack may be managed, and a signal handler of the program may run on it: either
-// may fault meanwhile and is served when all is adopted.
+// In a thread of its own, since the caller's stack may be managed, and a signal handler of the program may run on it:
+// either may fault meanwhile and is served when all is adopted.
 void MappedEngine::watch_when_wanted(cache::Client& client) {
   while (watch_.load_acquire() == kNotWatched) platform::futex_wait(watch_, kNotWatched);
   if (watch_.load_acquire() == kWatchWanted) start_watching(&client);

@@ -1,23 +1,27 @@
-// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not resident
-// comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
+// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not
+// resident comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
 //
-// Watching: as long as all managed memory fits (region::surely_fits) and nothing of it comes from a store, the kernel has it
-//   alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch() ends that for good:
-//   it registers the range, makes all of it accessible (what is missing faults from then on) and takes what is there into the
-//   cache (adoption.h). Why nothing is missed: from the registration on a page comes to be there only through the runtime; who
-//   would do so waits in serve() or returns from hint() until all is adopted.
-// Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects cache and
-//   regions and starts the threads. Faults before start() wait for it.
-// Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it.
-// A fault is served by the pollers of FaultServer and, where it has to wait, by the fillers; or in a signal handler of the faulting thread (FaultDelivery), a hint in the
-//   thread that asks. All pin the block for the moment (so that it cannot go while its pages and hints are set) and unpin
-//   it: nothing holds blocks in memory but windows. The handler has a client of its own, since its thread may have been in the
+// Watching: as long as all managed memory fits (region::surely_fits) and nothing of it comes from a store, the kernel
+//   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch()
+//   ends that for good: it registers the range, makes all of it accessible (what is missing faults from then on) and
+//   takes what is there into the cache (adoption.h). Why nothing is missed: from the registration on a page comes to be
+//   there only through the runtime; who would do so waits in serve() or returns from hint() until all is adopted.
+// Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects
+//   cache and regions and starts the threads. Faults before start() wait for it.
+// Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it. A fault
+// is served by the pollers of FaultServer and, where it has to wait, by the fillers; or in a signal handler of the
+// faulting thread (FaultDelivery), a hint in the
+//   thread that asks. All pin the block for the moment (so that it
+//       cannot go while its pages and hints are set) and unpin
+//   it: nothing holds blocks in memory but windows. The handler has a
+//       client of its own, since its thread may have been in the
 //   runtime, which touches the program's memory at times (never with a lock of its own).
-// Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its access rights and
-//   the program gets the SIGSEGV that it would get from the kernel. When the address is handed out later, grown() gives the
-//   rights back: the runtime's own reads of it, and the kernel's for a writeback, must find them. refuse() looks again under the
-//   lock that grown() takes once the range is live, so one of them sees the other. A range may be freed while others fault on it:
-//   until it is discarded, the runtime's own accesses to what is there of it get the rights back in admit_fault().
+// Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its
+//   access rights and the program gets the SIGSEGV that it would get from the kernel. When the address is
+//   handed out later, grown() gives the rights back: the runtime's own reads of it, and the kernel's for
+//   a writeback, must find them. refuse() looks again under the lock that grown() takes once the range is
+//   live, so one of them sees the other. A range may be freed while others fault on it: until it is
+//   discarded, the runtime's own accesses to what is there of it get the rights back in admit_fault().
 // Lifetime: a process's; ends before its cache, when no transfer is in flight.
 // Fork: managed space is not inherited; a child that touches it stops with a message.
 #pragma once
@@ -45,9 +49,9 @@
 
 namespace spw::front {
 
-// Who serves the faults of the program's threads. kAuto: they themselves, unless the program has made rings for asynchronous I/O by
-// the time its memory is watched, on account of which the kernel touches memory when no thread of the program does: their faults only
-// another thread can serve.
+// Who serves the faults of the program's threads. kAuto: they themselves, unless the program has made rings for
+// asynchronous I/O by the time its memory is watched, on account of which the kernel touches memory when no thread of
+// the program does: their faults only another thread can serve.
 enum class FaultChoice : uint8_t { kAuto, kEvents, kSignals };
 
 struct MappedOptions {
@@ -77,8 +81,8 @@ class MappedEngine final : public region::Engine {
 
   Result<std::unique_ptr<cache::FrameSource>> make_frames(uint32_t frame_count);
   Status start(cache::SharedCache& cache, region::RegionMap& regions);
-  // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served. Again:
-  // nothing more. The destructor does it otherwise.
+  // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served.
+  // Again: nothing more. The destructor does it otherwise.
   void stop();
 
   // Brings the block at `address` in, if it is managed.
@@ -130,8 +134,8 @@ class MappedEngine final : public region::Engine {
   // What watch_ says; threads sleep on it.
   static constexpr uint32_t kNotWatched = 0, kWatchWanted = 1, kWatched = 2, kNeverWatched = 3;
   static constexpr uint64_t kStoresAheadBytesMax = 2 * kMiB;
-  // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a process
-  // has 65530 of them (vm.max_map_count).
+  // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a
+  // process has 65530 of them (vm.max_map_count).
   static constexpr int64_t kPiecesMax = 16384;
 
   BlockId block_of(uintptr_t address) const;
@@ -183,7 +187,8 @@ class MappedEngine final : public region::Engine {
   MappedFrames* frames_ = nullptr;
   cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;
-  // One for each thread of the server. A thread's faults are served with the same one where that is idle, so that its streams are found.
+  // One for each thread of the server. A thread's faults are served with
+  // the same one where that is idle, so that its streams are found.
   std::vector<FaultClient> fault_clients_;
   std::unique_ptr<FaultServer> server_;
   std::unique_ptr<cache::RoomKeeper> room_;
@@ -192,8 +197,8 @@ class MappedEngine final : public region::Engine {
   Atomic<uint32_t> kept_{0};
   Atomic<uint32_t> watch_{kNotWatched};
   platform::Thread watcher_;
-  // Shared: by who gives memory to, or takes it from, a space that is not watched. Alone: by start_watching(). Taken after the
-  // region map's.
+  // Shared: by who gives memory to, or takes it from, a space that is not
+  // watched. Alone: by start_watching(). Taken after the region map's.
   std::shared_mutex watch_mutex_;
   Atomic<int64_t> pieces_{0};
   platform::ResidentPages resident_pages_;  // where it cannot be read the space is watched from the start

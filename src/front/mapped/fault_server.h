@@ -1,28 +1,32 @@
 // Serves the page faults of managed space: takes events from userfaultfd and brings the blocks in.
 //
-// Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to the kernel together,
-// and each fault is served by the same thread when its read is done: no event is handed over, and as many reads are in flight as FaultReads
-// has room for. What would have to wait for something else (a block that somebody else reads, a frame) goes into a queue to the *fillers*,
-// who may sleep, and take one event at a time: nothing waits behind what its filler sleeps for. A thread that faults alone, time after time,
-// is asleep until it is served, so its poller may sleep for its read, too.
+// Two kinds of threads. *Pollers* take events in batches. All that a batch misses is begun first, then the reads go to
+// the kernel together, and each fault is served by the same thread when its read is done: no event is handed over, and
+// as many reads are in flight as FaultReads has room for. What would have to wait for something else (a block that
+// somebody else reads, a frame) goes into a queue to the *fillers*, who may sleep, and take one event at a time:
+// nothing waits behind what its filler sleeps for. A thread that faults alone, time after time, is asleep until it is
+// served, so its poller may sleep for its read, too.
 //
-// One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another is called when a
-// batch was full or its poller has no room left, since events may wait in the kernel then. Who finds none, and may not lead, sleeps at its
-// own reads or, without any, until it is called.
+// One poller at a time *leads*: it alone sleeps at the descriptor of userfaultfd, so an event wakes one thread. Another
+// is called when a batch was full or its poller has no room left, since events may wait in the kernel then. Who finds
+// none, and may not lead, sleeps at its own reads or, without any, until it is called.
 //
-// While the leader is awake nobody sleeps at the descriptor. Should it be held up then (a lock, a long read, no processor), the *deputy* takes
-// events: one of the pollers that sleep without reads, which looks every kDeputyNs, and leads if there is no leader and no poller has taken a
-// turn since its last look. So an event waits for two looks at most while one poller is not held up. When a leader has slept for kQuietLooks
-// of them the deputy rests, until the leader wakes: a program that does not fault wakes nobody.
+// While the leader is awake nobody sleeps at the descriptor. Should it be held up then (a lock, a long read, no
+// processor), the *deputy* takes events: one of the pollers that sleep without reads, which looks every kDeputyNs, and
+// leads if there is no leader and no poller has taken a turn since its last look. So an event waits for two looks at
+// most while one poller is not held up. When a leader has slept for kQuietLooks of them the deputy rests, until the
+// leader wakes: a program that does not fault wakes nobody.
 // All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
 // ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
 // Eviction is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
 //
-// Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime: stopped before what it uses goes; stop()
-// waits until all that was taken is served: reads that are in flight, and what is queued. Fillers end after the pollers, therefore.
-// Invariants: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to keep what it cannot
-//               begin; other events wait in the kernel
-//             a poller sleeps at the descriptor, at its reads or as the deputy, or it is awake and will: of those that are not held up
+// Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime:
+// stopped before what it uses goes; stop() waits until all that was taken is served:
+// reads that are in flight, and what is queued. Fillers end after the pollers, therefore.
+// Invariants: events queued + kPollBatch for each poller with a batch in hand <= kQueueMax, so a poller never has to
+//               keep what it cannot begin; other events wait in the kernel
+//             a poller sleeps at the descriptor, at its reads or as the deputy,
+//                 or it is awake and will: of those that are not held up
 // Limits: a poller has no more in flight than its FaultReads has room for, and takes kPollBatch events at a time.
 // (UMap, section 3.1: decoupled queues, pooled work of all regions, batches when workers starve.)
 #pragma once
@@ -41,8 +45,8 @@
 
 namespace spw::front {
 
-// The faults that one poller has begun to serve. Its thread's alone. Nothing here waits for other threads, which may have faulted and wait
-// for the poller; what would have to is left to a filler.
+// The faults that one poller has begun to serve. Its thread's alone. Nothing here waits for other threads, which may
+// have faulted and wait for the poller; what would have to is left to a filler.
 class FaultReads {
  public:
   virtual ~FaultReads() = default;
@@ -55,9 +59,11 @@ class FaultReads {
   virtual void start() = 0;
   // Serves those whose reads are done; how many.
   virtual size_t end_some() = 0;
-  // How to sleep until there are some: adds descriptors to `fds`, of which there are fewer than platform::kWaitedMax; for so long at most.
+  // How to sleep until there are some: adds descriptors to `fds`, of
+  // which there are fewer than platform::kWaitedMax; for so long at most.
   virtual uint64_t sleep(std::vector<int>* fds) = 0;
-  // Serves the event to its end, while nothing else is in flight. Sleeps for a read of its own, at most. False: as begin().
+  // Serves the event to its end, while nothing else is in flight.
+  // Sleeps for a read of its own, at most. False: as begin().
   virtual bool serve(const platform::FaultEvent& event) = 0;
 };
 

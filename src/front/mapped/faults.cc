@@ -1,4 +1,5 @@
-// Page faults of managed space, however they were delivered: who may access what, how a block comes in, and what is refused.
+// Page faults of managed space, however they were delivered: who may
+// access what, how a block comes in, and what is refused.
 #include <algorithm>
 
 #include "abi/managed.h"
@@ -148,8 +149,9 @@ void MappedEngine::learn_access(BlockId block, bool is_store, cache::Access acce
   }
 }
 
-// A program that stores its way through clean blocks, upwards or downwards, is stopped at each: as many of those in front of it
-// that are there take stores as right behind it are dirty. It costs a write of what is not stored to after all.
+// A program that stores its way through clean blocks, upwards or downwards, is
+// stopped at each: as many of those in front of it that are there take stores as
+// right behind it are dirty. It costs a write of what is not stored to after all.
 void MappedEngine::allow_stores_ahead(BlockId block) {
   const uint64_t most = kStoresAheadBytesMax >> options_.block_shift;
   const uint64_t below_max = std::min(block.value, most);
@@ -228,7 +230,8 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;
   std::lock_guard lock(refused_mutex_);
   const bool found = admit_pages(page, page + kMmuPageBytes);
-  // Another thread may have let the page in since this one faulted: it tries once more, and then it is no fault of ours.
+  // Another thread may have let the page in since this one faulted:
+  // it tries once more, and then it is no fault of ours.
   const bool may_try_again = found || t_tried_again != page;
   t_tried_again = found || !may_try_again ? 0 : page;
   return may_try_again;

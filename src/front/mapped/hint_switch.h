@@ -1,12 +1,13 @@
 // Whether code compiled with hints runs its hinted version (abi/hints.h: the switch).
 //
-// A hint costs each access to what is resident; it saves a fault where a block has to be fetched on demand or a clean one is
-// stored to. Such *trips* are told by note_trip(), whichever way they came. A fault saved is some ten microseconds, hints are a
-// tenth to a half of the processor's time in loops that do little else: they are worth it while there are thousands of trips a
+// A hint costs each access to what is resident; it saves a fault where a block has to be fetched
+// on demand or a clean one is stored to. Such *trips* are told by note_trip(), whichever way they
+// came. A fault saved is some ten microseconds, hints are a tenth to a half of the processor's
+// time in loops that do little else: they are worth it while there are thousands of trips a
 // second. Where blocks are read ahead, or stay, plain code with a fault now and then is faster.
 //
-// On: at the first trip of all, and later as soon as trips came at kOnRate from one look to the next. Off: when over kCalmNs they
-// came at less than kOffRate.
+// On: at the first trip of all, and later as soon as trips came at kOnRate from one look to the next. Off: when over
+// kCalmNs they came at less than kOffRate.
 // Threads: note_trip() any; look() one, every few milliseconds. Lifetime: the engine's.
 #pragma once
 

@@ -3,8 +3,8 @@
 //
 // Blocks of managed space are kUnseen until they come in. The kernel gives zeros, which mean "go on", so each extent of
 // 2 MiB is set to kUnseen when the first block of it comes in; before that its accesses fault.
-// Threads: any. Ordering: none; a hint that is late or lost costs a call or a fault (abi/hints.h). Lifetime: the table is
-// mapped by first/first.cc, for the life of the process.
+// Threads: any. Ordering: none; a hint that is late or lost costs a call or a fault (abi/hints.h). Lifetime: the table
+// is mapped by first/first.cc, for the life of the process.
 // Limits: one byte for each 4 KiB of managed space that was touched, beside one for each 2 MiB.
 #pragma once
 

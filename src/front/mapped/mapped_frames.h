@@ -1,18 +1,20 @@
-// Frames of the mapped engine: each block of memory lies at its own address. A fill is copied there from staging, which also puts the
-// page in place; a victim's pages are given back to the kernel. Blocks behind them are pooled (block_pool.h): they are read into
+// Frames of the mapped engine: each block of memory lies at its own address. A fill is
+// copied there from staging, which also puts the page in place; a victim's pages are given
+// back to the kernel. Blocks behind them are pooled (block_pool.h): they are read into
 // where they stay, nobody has their addresses, and what is said below is not of them.
 //
 // Invariants
 //   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
 //   pin word clean, not being written => its pages are write-protected, so that no store goes unnoticed
 //   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
-// Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and they are protected before they
-//   are read for the writeback. A store before the protection is in what is written; one after it faults, and whoever serves
-//   the fault makes the block dirty again before the store goes on. Eviction takes clean blocks alone; a store that comes
-//   between the eviction's CAS and the release faults too, and waits until the block has been read anew.
+// Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
+//   they are protected before they are read for the writeback. A store before the protection is
+//   in what is written; one after it faults, and whoever serves the fault makes the block dirty
+//   again before the store goes on. Eviction takes clean blocks alone; a store that comes between
+//   the eviction's CAS and the release faults too, and waits until the block has been read anew.
 // Threads, ordering: see FrameSource; the kernel orders page-table changes.
-// Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program through
-//   `fatal`: without memory there is nothing to go on with.
+// Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program
+//   through `fatal`: without memory there is nothing to go on with.
 #pragma once
 
 #include "cache/frame_pool/frame_source.h"

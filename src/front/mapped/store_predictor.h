@@ -1,12 +1,13 @@
-// Whether a block that a load has missed will be stored to soon. If so it is installed writable, as dirty: the store then costs no second
-// fault, which is half of what a miss costs beside its transfer. If it is not stored to after all it is written
-// once for nothing; so it takes a clear majority.
+// Whether a block that a load has missed will be stored to soon. If so it is installed writable, as dirty: the store
+// then costs no second fault, which is half of what a miss costs beside its transfer. If it is not stored to after all
+// it is written once for nothing; so it takes a clear majority.
 //
 // Areas of kAreaBytes each have counts of their own; areas that are kAreas apart share them.
 //
 //     came     load misses whose block came protected, so that its first store is noticed
 //     stored   of these, how many were stored to
-//     predicts: set when stored / came is above kAbove percent, cleared when it is below kBelow; the counts are halved at each look.
+//     predicts: set when stored / came is above kAbove percent, cleared
+//         when it is below kBelow; the counts are halved at each look.
 //     While it is set one block in kSampleEvery still comes protected, to see.
 //
 // Threads: any, without a lock. All of it is hints: an update that is lost costs a sample. Limits: kAreas.

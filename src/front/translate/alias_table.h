@@ -1,5 +1,5 @@
-// Foreign code: a managed address that code which was not instrumented dereferences faults, because managed space is mapped
-// without access. The block's frame is then mapped a second time, at its own address: the same physical page, so
+// Foreign code: a managed address that code which was not instrumented dereferences faults, because managed space is
+// mapped without access. The block's frame is then mapped a second time, at its own address: the same physical page, so
 // instrumented and foreign code see one truth.
 //
 // Invariants

@@ -1,14 +1,15 @@
 // The translated engine: gives every thread a Translator at its first managed access and takes it back at its
 // end.
 //
-// Signal handlers of the program. The code that a handler interrupts may be about to use a raw address, which is good until that code
-// translates again: so nothing that is translated meanwhile may take a block from the thread's SATC. A handler therefore has a
-// translator of its own, with a ring of pins and no SATC: every access of it comes here, as instrumented code sees no direct table
-// while the handler runs. Handlers that interrupt each other have one each, up to kHandlersDeepMax, and further ones wait until one of
-// them ends (region/managed_access.h); they are made at a handler's first managed access and kept until the thread ends. A handler
-// that is left by a jump (siglongjmp) is noticed by the stack pointer of who enters next, at the latest when code above its frame misses,
-// which it does since it sees no direct table. Code that goes on on another stack (swapcontext) counts as having left it; the rest of
-// such a handler uses the thread's translator, and what it interrupted is as safe as SPW_STABLE_TRANSLATIONS make it.
+// Signal handlers of the program. The code that a handler interrupts may be about to use a raw address, which is good
+// until that code translates again: so nothing that is translated meanwhile may take a block from the thread's SATC. A
+// handler therefore has a translator of its own, with a ring of pins and no SATC: every access of it comes here, as
+// instrumented code sees no direct table while the handler runs. Handlers that interrupt each other have one each, up
+// to kHandlersDeepMax, and further ones wait until one of them ends (region/managed_access.h); they are made at a
+// handler's first managed access and kept until the thread ends. A handler that is left by a jump (siglongjmp) is
+// noticed by the stack pointer of who enters next, at the latest when code above its frame misses, which it does since
+// it sees no direct table. Code that goes on on another stack (swapcontext) counts as having left it; the rest of such
+// a handler uses the thread's translator, and what it interrupted is as safe as SPW_STABLE_TRANSLATIONS make it.
 //
 // Threads: any. A thread's first managed access, from inlined code or through ManagedAccess, registers it;
 // its thread-specific destructor flushes the SATC and returns its share of the pin budget. A managed access
@@ -92,7 +93,8 @@ class TranslatedEngine final : public region::Engine {
   void note_thread();
   void forget_thread();
 
-  // A thread's direct hits, which instrumented code counts where only that thread writes, and how many the counters have.
+  // A thread's direct hits, which instrumented code counts where only
+  // that thread writes, and how many the counters have.
   struct LiveThread {
     const __spw_thread* block;
     uint64_t counted;

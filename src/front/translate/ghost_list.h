@@ -1,9 +1,10 @@
 // How large a thread's SATC should be while the cache must evict: as small as it can be without regret.
 //
-// A pinned block can be neither evicted nor written behind, so an idle pin costs the cache; but a block that left the SATC
-// and is asked for again soon costs a trip to the shared cache. The list remembers the blocks that left last (one
-// slot each by the block's number, later ones overwrite); a miss on one of them is a regret. Every kPeriodMisses misses the number
-// of ways goes up by one when at least kRegretsMany of them were regrets, down by one when at most kRegretsFew were.
+// A pinned block can be neither evicted nor written behind, so an idle pin costs the cache; but a
+// block that left the SATC and is asked for again soon costs a trip to the shared cache. The list
+// remembers the blocks that left last (one slot each by the block's number, later ones overwrite);
+// a miss on one of them is a regret. Every kPeriodMisses misses the number of ways goes up by one
+// when at least kRegretsMany of them were regrets, down by one when at most kRegretsFew were.
 //
 // Invariant: kPressedWaysMin <= ways() <= kSatcWays.
 // Threads: one. Lifetime: the SATC's. Limits: as many slots as the SATC has entries.

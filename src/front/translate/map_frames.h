@@ -1,6 +1,7 @@
 // Maps frames of the memory file at the addresses of their blocks, for code that does not translate.
 //
-// Threads: any; who maps an address knows that nobody else does. The mapping is left out of forked children, which have no managed memory.
+// Threads: any; who maps an address knows that nobody else does. The
+// mapping is left out of forked children, which have no managed memory.
 #pragma once
 
 #include "base/ids.h"

@@ -13,8 +13,9 @@ namespace {
 
 constexpr uint32_t kSmallestCharge = kMinEntries + kRingPins;
 
-// Kept back for threads beyond the expected ones, up to half of the capacity. (PageRank with a hot array of a quarter of memory, 1100 frames
-// of 64 KiB, takes 16 s when three quarters are kept back, 2.8 s with a half and 2.5 s with a quarter.)
+// Kept back for threads beyond the expected ones, up to half of the capacity.
+// (PageRank with a hot array of a quarter of memory, 1100 frames of 64 KiB, takes 16
+// s when three quarters are kept back, 2.8 s with a half and 2.5 s with a quarter.)
 constexpr uint32_t kLateThreads = 256;
 constexpr uint32_t kLateShare = 64;
 

@@ -11,11 +11,12 @@
 // Room for kLateThreads small SATCs is kept back, up to half of the capacity. Of the rest the first thread, which is
 // often the only one, gets half, and the other `expected_threads` share the other half evenly; each later thread gets
 // 1/kLateShare of what is left, and all get at least kMinEntries. When not even that is left, acquire() waits for
-// threads to end, up to kThreadWaitNsMax; then the cap is too small for the thread count, and it says so (EINVAL).
-// A thread that finds its SATC full may ask for more by grow(): it gets what is neither charged nor kept back, where half a
-// fair share is kept back for each expected thread that has not come yet.
+// threads to end, up to kThreadWaitNsMax; then the cap is too small for the thread count, and it says so (EINVAL). A
+// thread that finds its SATC full may ask for more by grow(): it gets what is neither charged nor kept back, where half
+// a fair share is kept back for each expected thread that has not come yet.
 //
-// A translator for a thread's signal handlers (engine.h) is charged its ring, like a thread that came late, but is none.
+// A translator for a thread's signal handlers (engine.h) is charged
+// its ring, like a thread that came late, but is none.
 //
 // Threads: any. Lifetime: outlives every grant. Limits: named below.
 #pragma once

@@ -5,10 +5,11 @@
 // `writable`, the frame was marked dirty after that reference was taken, so this thread may store to it.
 // Inclusion: a granule in the direct SATC belongs to a block that has an entry here.
 // Placement: a block's group follows from its partition, so the entries of one partition never exceed sets * ways,
-// whatever the program touches (see pin_budget.h); its set within the group from its number in the partition, modulo the
-// sets, whose number is odd unless it is very small: a contiguous range fills all sets evenly, neighbours lie side by side in memory, and
-// a stride that is a power of two uses all sets. Replacement: second chance within a set. Direct hits do not pass here; so the caller's `spare` callback answers whether
-// the direct SATC still held the block, withdraws it there, and the entry gets another round.
+// whatever the program touches (see pin_budget.h); its set within the group from its number in the partition, modulo
+// the sets, whose number is odd unless it is very small: a contiguous range fills all sets evenly, neighbours lie side
+// by side in memory, and a stride that is a power of two uses all sets. Replacement: second chance within a set. Direct
+// hits do not pass here; so the caller's `spare` callback answers whether the direct SATC still held the block,
+// withdraws it there, and the entry gets another round.
 //
 // Threads: one. Lifetime: empty before destruction (clear()). Limits: SatcShape.
 #pragma once
@@ -51,9 +52,9 @@ class PrivateSatc {
     return nullptr;
   }
 
-  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. For each entry that had to go,
-  // kEvictedAtOnce at most, `evicted` is called with its block and contents first; so a set comes down to `ways_limit` entries by and
-  // by. `spare(block)`: see the header.
+  // Makes room for `block`, which is not here: returns an empty entry that is now the block's. For each entry that had
+  // to go, kEvictedAtOnce at most, `evicted` is called with its block and contents first; so a set comes down to
+  // `ways_limit` entries by and by. `spare(block)`: see the header.
   template <class Spare, class Evicted>
   SatcEntry* insert(BlockId block, uint32_t ways_limit, Spare spare, Evicted evicted) {
     Set set = set_of(block);
@@ -82,8 +83,8 @@ class PrivateSatc {
     __builtin_prefetch(set.entries + shape_.ways / 2, 1);
   }
 
-  // Removes the entries of [first, first + count), `evicted(block, entry)` called for each: by looking each block up, or
-  // by a walk over the table when the range is longer than that.
+  // Removes the entries of [first, first + count), `evicted(block, entry)` called for each: by looking each block up,
+  // or by a walk over the table when the range is longer than that.
   template <class Evicted>
   void remove_range(BlockId first, uint64_t count, Evicted evicted) {
     if (count > shape_.entries()) {

@@ -117,7 +117,8 @@ uint64_t ResidentView::mappings_of(const Window& window) const {
   return count;
 }
 
-// One call for each run of frames side by side with the same rights. Where the kernel refuses, what is not mapped faults again.
+// One call for each run of frames side by side with the same rights.
+// Where the kernel refuses, what is not mapped faults again.
 ResidentView::Admission ResidentView::map(uint64_t first_block, const Window& window, uint64_t bits,
                                           uint64_t mappings_before) {
   bool is_mapped = true;
@@ -193,7 +194,8 @@ Status ResidentView::end(cache::Client& client) {
   }
   windows_.store_relaxed(0);
   mappings_.store_relaxed(0);
-  // Last: who sees it asks nobody here any more. An alias may be mapped where the view was, a range that was in it is discarded.
+  // Last: who sees it asks nobody here any more. An alias may be
+  // mapped where the view was, a range that was in it is discarded.
   active_.store_release(false);
   return {};
 }

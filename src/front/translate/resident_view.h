@@ -1,25 +1,27 @@
-// The resident view: while all managed memory fits, blocks that are in use are mapped at their own addresses, too, and code runs
-// in its plain version, without translations (abi/abi.h, "Versions").
+// The resident view: while all managed memory fits, blocks that are in use are mapped at their own addresses, too, and
+// code runs in its plain version, without translations (abi/abi.h, "Versions").
 //
-// A fault on a block of a *window* (aligned, a group of the cache or less) maps the block, and with it what costs nothing. What was
-// never written comes in writable, the window at once, whose pages get memory as they are touched: the kernel serves that without
-// a lock that all threads share, where pages made ahead would make those wait that map other windows. What comes from a store is mapped
+// A fault on a block of a *window* (aligned, a group of the cache or less) maps the block, and with
+// it what costs nothing. What was never written comes in writable, the window at once, whose pages
+// get memory as they are touched: the kernel serves that without a lock that all threads share, where
+// pages made ahead would make those wait that map other windows. What comes from a store is mapped
 // read-only until the first store to it, first with few neighbours, then with all that are there.
 //
 //     active ──end(): memory no longer surely fits──▶ ended, for good
 //
-// When it ends, everything is unmapped and unpinned at once; plain code that still runs meets faults, which the alias table
-// serves as it does those of foreign code.
+// When it ends, everything is unmapped and unpinned at once; plain code that still runs meets faults, which the alias
+// table serves as it does those of foreign code.
 // Invariants
 //   block b is in the view  <=>  b's bit in its window is set; then the view holds one reference on its frame, and b's address is
 //     mapped to that frame
 //   b is mapped writable  =>  its frame was marked dirty after that reference was taken
 //   a frame is unpinned only after its mapping was replaced by one without access
 //   ended  =>  no bit is set, nor ever will be
-// All of them under the lock of the window's shard, and active_ is cleared under every shard's lock, when all is unmapped: who sees
-//   that it ended without a lock may map these addresses himself.
-// Threads: any, in a SIGSEGV handler as well; one lock a partition of the cache, so that frames of a window are taken side by side
-//   and the kernel can join their mappings. Locks are taken in the order of partitions. No code that holds one touches managed addresses.
+// All of them under the lock of the window's shard, and active_ is cleared under every shard's lock, when all is
+//   unmapped: who sees that it ended without a lock may map these addresses himself.
+// Threads: any, in a SIGSEGV handler as well; one lock a partition of the cache, so that frames of a window are taken
+//   side by side and the kernel can join their mappings. Locks are taken in the order of partitions. No code that holds
+//   one touches managed addresses.
 // Lifetime: the engine's. Limits: kViewMappingsShare.
 #pragma once
 
@@ -35,9 +37,9 @@
 
 namespace spw::front {
 
-// Mappings that the kernel does not join with their neighbours, and gaps between them, which count alike: so much of what a process
-// may have (vm.max_map_count). A window takes one as a rule, so with the default of 65530 a view of some 12 GiB is possible; windows
-// of which a part was touched take two or more.
+// Mappings that the kernel does not join with their neighbours, and gaps between them, which count alike: so much of
+// what a process may have (vm.max_map_count). A window takes one as a rule, so with the default of 65530 a view of some
+// 12 GiB is possible; windows of which a part was touched take two or more.
 inline constexpr uint64_t kViewMappingsParts = 3, kViewMappingsShare = 4;
 inline constexpr uint64_t kViewWindowBytesMax = uint64_t{256} << 10;
 // What comes with the first touch of a window that has contents.
@@ -56,10 +58,12 @@ class ResidentView {
     kEnded,  // or the block belongs to no region: not served
     kFull,   // no more mappings: end the view
   };
-  // Makes `address` accessible. An error is one of reading the block. Waits for a frame where there is none, which whoever gets
+  // Makes `address` accessible. An error is one of reading the block.
+  // Waits for a frame where there is none, which whoever gets
   // Options::no_frame (cache/cache.h) has to answer with end().
   Result<Admission> admit(cache::Client& client, uintptr_t address, bool store);
-  // Takes [first, first + count) out of the view: before the range is given back, when it has no home any more, or flushed.
+  // Takes [first, first + count) out of the view: before the range is
+  // given back, when it has no home any more, or flushed.
   Status withdraw(cache::Client& client, BlockId first, uint64_t count);
   Status end(cache::Client& client);
 

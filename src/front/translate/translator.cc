@@ -78,7 +78,8 @@ uint64_t Translator::footprint_bytes() const {
   return tables_.bytes() + (direct_mask_ + 1) * sizeof(__spw_satc_entry);
 }
 
-// The direct SATC as large as the private one makes useful, or, where it holds the pins, as they may be many. It has to be empty.
+// The direct SATC as large as the private one makes useful, or, where
+// it holds the pins, as they may be many. It has to be empty.
 void Translator::size_direct() {
   direct_mask_ = direct_entries(shape_.entries(), config_.block_shift) - 1;
   if (config_.levels == SatcLevels::kDirect) {
@@ -157,8 +158,8 @@ void Translator::approach(BlockId block) {
   private_.prefetch(after);
 }
 
-// All ways while the partition has frames to spare, and more sets if they are full and the budget has pins left; when it must
-// evict, as few ways as do without regret.
+// All ways while the partition has frames to spare, and more sets if they are full and the budget has pins left; when
+// it must evict, as few ways as do without regret.
 uint32_t Translator::ways_limit(BlockId block) {
   if (!config_.cache->has_free_frames(config_.partitions.of(block))) {
     ghosts_.missed(block);
@@ -180,7 +181,8 @@ void Translator::grow() {
     return;
   }
   if (config_.satc_bytes) config_.satc_bytes->fetch_sub_relaxed(footprint_bytes());
-  // A reader of the old mask, a loop that a signal interrupted, finds nothing in what it may look at but what holds now.
+  // A reader of the old mask, a loop that a signal interrupted, finds
+  // nothing in what it may look at but what holds now.
   std::memset(direct_, 0, (direct_mask_ + 1) * sizeof(__spw_satc_entry));
   platform::Mapping tables = map_tables(larger);
   PrivateSatc into(larger, config_.partitions, tables.data());

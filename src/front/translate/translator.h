@@ -7,9 +7,11 @@
 //   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge() + windows held
 // Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
 // it
-//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h). Where more leave at once
+//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS
+//       further translations (abi.h). Where more leave at once
 //   than the ring takes, when the SATC grows, they stay pinned beside it for as long.
-// Threads: one. A signal handler has a translator of its own (engine.h), and does not run while a miss is served (InRuntime).
+// Threads: one. A signal handler has a translator of its own
+// (engine.h), and does not run while a miss is served (InRuntime).
 // Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
 // Limits: SatcShape; kDirectEntriesMax.
 #pragma once
@@ -34,8 +36,8 @@ namespace spw::front {
 
 inline constexpr uint64_t kDirectEntriesMax = uint64_t{1} << 20;
 
-// For measuring what a level is worth. kDirect: no private SATC; direct entries hold the pins, as many as there may be in one
-// partition. kNone: each translation pins its block anew, and what keeps it valid for a while is left.
+// For measuring what a level is worth. kDirect: no private SATC; direct entries hold the pins, as many as there may be
+// in one partition. kNone: each translation pins its block anew, and what keeps it valid for a while is left.
 enum class SatcLevels : uint8_t { kAll, kPrivate, kDirect, kNone };
 
 // What all translators of an engine share.

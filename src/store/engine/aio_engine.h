@@ -1,9 +1,10 @@
-// The libaio engine, for kernels and containers without io_uring. Transfers are asynchronous when they are direct; discards
-// and syncs are done in the submitting thread.
+// The libaio engine, for kernels and containers without io_uring. Transfers are asynchronous when they are direct;
+// discards and syncs are done in the submitting thread.
 //
 // Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion;
 //   harvest() clears it *before* it takes results, and signals it again when it may have left some.
-// Threads: issue() and harvest() by one thread at a time; wait() kicks and polls, beside them. Kickers take turns (issued_steps.h).
+// Threads: issue() and harvest() by one thread at a time; wait()
+// kicks and polls, beside them. Kickers take turns (issued_steps.h).
 // Limits: the kernel's fs.aio-max-nr, over all processes.
 #pragma once
 

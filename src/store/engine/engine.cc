@@ -31,7 +31,8 @@ Result<EngineKind> parse_engine(std::string_view name) {
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
-// To ask is dear, and what has worked once is not asked again: should it not work any more, create_engine() takes another one.
+// To ask is dear, and what has worked once is not asked again: should
+// it not work any more, create_engine() takes another one.
 EngineKind choose_engine() {
   constexpr size_t kProbeDepth = 2;
   static Atomic<bool> uring_works{false};

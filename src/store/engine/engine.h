@@ -1,7 +1,8 @@
-// Engines: how the steps of a queue's requests reach the kernel, asynchronously. A TransferQueue owns one engine each, turns
-// requests into steps, and never has more steps at an engine than its depth.
+// Engines: how the steps of a queue's requests reach the kernel, asynchronously. A TransferQueue owns one engine each,
+// turns requests into steps, and never has more steps at an engine than its depth.
 //
-// Threads: issue() and harvest() by one thread at a time; wait() in one more thread at the same time; kick() and wake() from any.
+// Threads: issue() and harvest() by one thread at a time; wait() in
+// one more thread at the same time; kick() and wake() from any.
 // Lifetime: what a step points to stays until its result has been harvested.
 // An engine yields exactly one result for each step, in any order.
 #pragma once
@@ -38,8 +39,8 @@ struct RawResult {
 class Engine {
  public:
   virtual ~Engine() = default;
-  // Takes the steps, which are under way after the next kick(), or wait() that sleeps, at the latest. Never refuses: one that cannot be started yields
-  // its errno as a result.
+  // Takes the steps, which are under way after the next kick(), or wait() that sleeps, at the latest. Never refuses:
+  // one that cannot be started yields its errno as a result.
   virtual void issue(std::span<const RawIo> ios) = 0;
   virtual void kick() {}
   // Takes results that are there; never blocks.

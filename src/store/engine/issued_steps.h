@@ -1,5 +1,5 @@
-// Steps on their way from issue() to the kernel. Whoever kicks starts them: one thread at a time, and none waits for another. A thread that comes
-// while another is at it leaves them to that one, which looks again.
+// Steps on their way from issue() to the kernel. Whoever kicks starts them: one thread at a time, and none waits for
+// another. A thread that comes while another is at it leaves them to that one, which looks again.
 //
 //   kicks_: 0 -> 1    it is this thread's turn (fetch_add acquire: the last turn's work is seen)
 //           n -> n+1  another thread's turn, which will see n+1

@@ -5,9 +5,10 @@
 //     while (progress.next(&io)) progress.finish_step(<result of doing io>);
 //     progress.error()
 //
-// Steps of a request: reads and writes go from offset to end, each step where the one before stopped. A write to a file
-// whose size is not a multiple of the alignment is cut at the last aligned offset; its last bytes go through the buffered
-// descriptor, because a direct write could not stop at the file's end. A discard that the filesystem cannot do becomes writes of zeros.
+// Steps of a request: reads and writes go from offset to end, each step where the one before
+// stopped. A write to a file whose size is not a multiple of the alignment is cut at the last
+// aligned offset; its last bytes go through the buffered descriptor, because a direct write could
+// not stop at the file's end. A discard that the filesystem cannot do becomes writes of zeros.
 // Invariant: done_bytes_ is a multiple of the alignment unless the request is over or in the unaligned tail of a write.
 // Threads: one at a time. Lifetime: the request and the target outlive it.
 #pragma once
@@ -50,8 +51,8 @@ struct Target {
   uint64_t alignment_bytes = 0;
   // No step of a read or write crosses a multiple of this (0: they may).
   uint64_t piece_bytes = 0;
-  // Nobody else sees the contents and they die with the process: writes may make the file longer, its end reads as zeros
-  // wherever that is, and a sync is nothing.
+  // Nobody else sees the contents and they die with the process: writes may make the file longer, its end reads as
+  // zeros wherever that is, and a sync is nothing.
   bool spill = false;
   // Requests and their bytes are counted; not so where the stores that they go on to count them.
   bool counts_requests = true;
@@ -107,7 +108,8 @@ class Progress {
   iovec cut_[kSegmentsMax];  // a step that does not move all segments; written by next()
 };
 
-// Does the whole request in the calling thread, its steps with `run` (RawIo -> result or RawResult). 0, or a positive errno.
+// Does the whole request in the calling thread, its steps with `run`
+// (RawIo -> result or RawResult). 0, or a positive errno.
 template <class Run>
 int transfer_now(Progress& progress, const Request& request, const Target& target, Run run) {
   progress.begin(request, target);

@@ -1,9 +1,10 @@
-// Whether starting steps takes the time of whoever starts them: devices without a queue (memory as a disk, compressed or not) and file systems
-// that have to find room first do all or much of the work in the system call that submits. Then one thread is held up by what others asked
-// for, and what somebody waits for lies behind it; such steps are better handed to threads of the kernel.
+// Whether starting steps takes the time of whoever starts them: devices without a queue (memory as a disk, compressed
+// or not) and file systems that have to find room first do all or much of the work in the system call that submits.
+// Then one thread is held up by what others asked for, and what somebody waits for lies behind it; such steps are
+// better handed to threads of the kernel.
 //
-// A score rises with each submission that took longer than a device with a queue needs, and falls with each that did not. While steps are
-// handed on one submission in kSampleEvery is made as before, to see.
+// A score rises with each submission that took longer than a device with a queue needs, and falls with each that did
+// not. While steps are handed on one submission in kSampleEvery is made as before, to see.
 // Threads: one at a time. Limits: none.
 #pragma once
 

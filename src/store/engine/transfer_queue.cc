@@ -66,8 +66,8 @@ void TransferQueue::complete(uint32_t index) {
   free_slots_.push_back(index);
 }
 
-// Takes up to `limit` results and issues the steps that follow them. No more than the caller can pass on: what stays at the
-// engine keeps its wait() awake.
+// Takes up to `limit` results and issues the steps that follow them. No more than the caller can pass on: what stays at
+// the engine keeps its wait() awake.
 void TransferQueue::advance_harvested(size_t limit) {
   constexpr size_t kResultsAtOnce = 64;
   std::array<RawResult, kResultsAtOnce> results;

@@ -1,8 +1,9 @@
 // The IoQueue of every store whose requests are steps for an engine: slots, each with the Progress of one request.
 //
-// Invariants: in_flight = requests at the engine + ready + parked completions; each is in one slot until it is reaped or, for
-//   ready and parked ones, in a list.
-// Threads: as IoQueue; wait() reads ready_count_ and next_due_ns_ and touches the engine's wait() only, kick() the engine's only.
+// Invariants: in_flight = requests at the engine + ready + parked completions; each is in one slot until it is reaped
+//   or, for ready and parked ones, in a list.
+// Threads: as IoQueue; wait() reads ready_count_ and next_due_ns_ and
+// touches the engine's wait() only, kick() the engine's only.
 // Limits: `depth` requests in flight; nothing is allocated after the queue is made.
 #pragma once
 

@@ -95,7 +95,8 @@ void UringEngine::submit() {
       refusals_ = 0;
       continue;
     }
-    // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in the ring. Who waits has not known that it must not for long.
+    // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in
+    // the ring. Who waits has not known that it must not for long.
     SPW_CHECK(++refusals_ < kRefusalsMax);
     if (!unsubmitted_.exchange_relaxed(true)) wake_.wake();
     return;

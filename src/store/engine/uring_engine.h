@@ -1,7 +1,8 @@
 // The io_uring engine: one ring a queue, many steps with one system call, no kernel thread.
 //
-// Threads: issue() puts steps on a list, which whoever kicks moves to the submission ring: that is the kicker's, one at a time
-// (issued_steps.h). harvest() touches the completion ring, in one thread at a time. wait() kicks, and touches neither ring: it polls the ring's
+// Threads: issue() puts steps on a list, which whoever kicks moves to the submission ring:
+// that is the kicker's, one at a time (issued_steps.h). harvest() touches the completion
+// ring, in one thread at a time. wait() kicks, and touches neither ring: it polls the ring's
 // descriptor, which is readable while completions are waiting, so it may run beside them.
 // Limits: the submission ring has room for `depth` steps, the completion ring for twice as many, so neither overflows.
 #pragma once
@@ -44,7 +45,8 @@ class UringEngine final : public Engine {
   IssuedSteps<RawIo> issued_;
   StartTimes start_times_;  // the kicker's
   unsigned refusals_ = 0;   // of submissions, in a row; the kicker's
-  // Steps are in the submission ring that the kernel had no memory to take: wait() must not sleep long, harvest() tries again.
+  // Steps are in the submission ring that the kernel had no memory to
+  // take: wait() must not sleep long, harvest() tries again.
   Atomic<bool> unsubmitted_{false};
 };
 

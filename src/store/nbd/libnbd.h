@@ -1,4 +1,5 @@
-// libnbd, loaded when the first NBD store is opened: a program that uses none does not carry it and what it needs (TLS, XML).
+// libnbd, loaded when the first NBD store is opened: a program that
+// uses none does not carry it and what it needs (TLS, XML).
 //
 // Threads: as libnbd's functions: any, one handle in one thread at a time here. Lifetime: once loaded, never unloaded.
 #pragma once

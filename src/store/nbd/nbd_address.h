@@ -3,8 +3,8 @@
 //     nbd://HOST[:PORT][/EXPORT]            over TCP; an IPv6 address in brackets
 //     nbd+unix:///[EXPORT]?socket=PATH      over a Unix socket
 //
-// with the parameters timeout=SECONDS (how long a silent server is waited for) and connections=N (at most, where the server allows
-// several). HOST, EXPORT and PATH may be percent-encoded. TLS (nbds:) is not supported.
+// with the parameters timeout=SECONDS (how long a silent server is waited for) and connections=N (at most, where the
+// server allows several). HOST, EXPORT and PATH may be percent-encoded. TLS (nbds:) is not supported.
 // Threads: a value.
 #pragma once
 

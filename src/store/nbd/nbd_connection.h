@@ -1,16 +1,17 @@
-// One connection of an NBD store and the thread that drives it: takes steps from any number of queues, sends them as NBD commands
-// without waiting for one before the next, and puts results into the queues' mailboxes.
+// One connection of an NBD store and the thread that drives it: takes steps from any number of queues, sends them as
+// NBD commands without waiting for one before the next, and puts results into the queues' mailboxes.
 //
-// A step is one command where its bytes lie in one piece or are few (then gathered in a buffer), else one for each segment; none
-// moves more than the server takes. A step's result counts when all its commands are over.
+// A step is one command where its bytes lie in one piece or are few (then gathered in a buffer), else one for each
+// segment; none moves more than the server takes. A step's result counts when all its commands are over.
 //
-// When the connection breaks, or nothing is heard for the timeout while commands are under way, unfinished steps are sent again
-// over a new connection if that cannot hide a loss (NbdLink), at most kNbdConnectAttemptsMax attempts within the timeout; else
-// the store is lost and every step fails at once.
+// When the connection breaks, or nothing is heard for the timeout while commands are under way, unfinished steps are
+// sent again over a new connection if that cannot hide a loss (NbdLink), at most kNbdConnectAttemptsMax attempts within
+// the timeout; else the store is lost and every step fails at once.
 //
 // Threads: submit() any; everything else is the connection's own thread. Lifetime: destroyed with nothing submitted and
 // unfinished; the destructor joins the thread, which says goodbye to the server for kNbdGoodbyeNs at most.
-// Limits: kNbdStepsMax steps are sent at a time, the others wait; their buffers take kNbdStepsMax * kNbdGatherBytesMax at most.
+// Limits: kNbdStepsMax steps are sent at a time, the others wait;
+// their buffers take kNbdStepsMax * kNbdGatherBytesMax at most.
 #pragma once
 
 #include <deque>

@@ -71,8 +71,8 @@ int NbdHandle::poll(int wake_fd, uint64_t deadline_ns) {
   return error == 0 ? ENOTCONN : error;
 }
 
-// A server that is busy with the end of another connection may reset a new one in the middle of its negotiation (nbdkit does
-// so once in a hundred times).
+// A server that is busy with the end of another connection may reset a new one in the middle of its negotiation (nbdkit
+// does so once in a hundred times).
 Result<NbdHandle> NbdHandle::connect(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns) {
   for (unsigned attempt = 1;; ++attempt) {
     Result<NbdHandle> made = connect_once(lib, address, deadline_ns);

@@ -25,8 +25,8 @@ struct NbdExport {
 
 class NbdHandle {
  public:
-  // Connects and negotiates until `deadline_ns`; a connection that is reset meanwhile is tried again. Errors: a sentence with the
-  // address, what libnbd said and what to do.
+  // Connects and negotiates until `deadline_ns`; a connection that is reset meanwhile is tried again. Errors: a
+  // sentence with the address, what libnbd said and what to do.
   static Result<NbdHandle> connect(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns);
   NbdHandle() = default;
   NbdHandle(NbdHandle&& other) noexcept
@@ -47,8 +47,8 @@ class NbdHandle {
   const NbdExport& facts() const { return export_; }
   // The connection is gone: the server closed it, or it broke.
   bool is_gone() const;
-  // Lets libnbd send and receive what it can. Sleeps until it can, `wake_fd` (-1: none) is readable or deadline_ns. 0 or a
-  // positive errno.
+  // Lets libnbd send and receive what it can. Sleeps until it can,
+  // `wake_fd` (-1: none) is readable or deadline_ns. 0 or a positive errno.
   int poll(int wake_fd, uint64_t deadline_ns);
 
  private:

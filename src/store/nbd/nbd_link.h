@@ -1,8 +1,9 @@
-// What the connections of one NBD store share: the server's address, what its export is like, and whether the store is lost.
+// What the connections of one NBD store share: the server's address,
+// what its export is like, and whether the store is lost.
 //
-// A connection that breaks may be made again only while nothing can have been lost with the server: the export is read-only, or
-// every write that it acknowledged has been flushed since. Else the store is lost for good: a server that comes back without
-// some of the writes would be silent about it.
+// A connection that breaks may be made again only while nothing can have been lost with the server: the export is
+// read-only, or every write that it acknowledged has been flushed since. Else the store is lost for good: a server that
+// comes back without some of the writes would be silent about it.
 //
 // Invariants: flushed <= acknowledged;  is_lost() never becomes false again.
 // Threads: any. Lifetime: outlives the connections.

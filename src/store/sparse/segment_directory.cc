@@ -93,8 +93,8 @@ Status SegmentDirectory::prepare(Shape wanted) {
   return open_metadata(wanted);
 }
 
-// Whole or not at all: written under another name first. Of two who create at the same time, one gets EEXIST and opens the
-// other's, which it then compares with what it wanted.
+// Whole or not at all: written under another name first. Of two who create at the same time, one gets EEXIST and opens
+// the other's, which it then compares with what it wanted.
 Status SegmentDirectory::create_metadata(Shape wanted) const {
   if (wanted.size_bytes == 0) return refused(EINVAL, "there is none, and to create it size=SIZE is needed");
   if (std::string fault = fault_of(wanted); !fault.empty()) return refused(EINVAL, fault);
@@ -165,8 +165,8 @@ Status SegmentDirectory::lock() const {
   return status;
 }
 
-// A segment of another length than it should have was cut or replaced. Length 0 is a segment whose maker was killed before it
-// was given its size: nothing was written to it.
+// A segment of another length than it should have was cut or replaced. Length 0 is a segment whose maker was killed
+// before it was given its size: nothing was written to it.
 Status SegmentDirectory::check_segment_files() const {
   std::error_code error;
   using Entries = std::filesystem::directory_iterator;

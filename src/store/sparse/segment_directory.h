@@ -3,8 +3,8 @@
 //     DIR/spillway-sparse    three lines: "spillway-sparse VERSION", "segment_bytes N", "size_bytes N"
 //     DIR/segment-NNNNNN     bytes [N * segment_bytes, (N + 1) * segment_bytes) of the store; no file: zeros
 //
-// The first file is written once, whole and durable before anything else; it is locked (flock) while the directory is in use:
-// exclusively, or shared by those who only read.
+// The first file is written once, whole and durable before anything else; it is locked (flock) while the directory is
+// in use: exclusively, or shared by those who only read.
 // With Access::kSpill the directory has no such files: segments have no names there and are gone with the process.
 //
 // Invariants: segment_bytes is a multiple of kSegmentGrainBytes, size_bytes of kMmuPageBytes;
@@ -45,8 +45,9 @@ struct Shape {
 
 class SegmentDirectory {
  public:
-  // Errors, each a sentence with what to do: EINVAL for a shape that cannot be or is not that of the store there; ENOENT, EEXIST;
-  // EBUSY while another has it; EUCLEAN for a metadata file or a segment that is damaged; else what the system said.
+  // Errors, each a sentence with what to do: EINVAL for a shape that cannot be or is
+  // not that of the store there; ENOENT, EEXIST; EBUSY while another has it; EUCLEAN
+  // for a metadata file or a segment that is damaged; else what the system said.
   static Result<SegmentDirectory> open(const std::string& path, Access access, Shape wanted);
   // What the store in `path` was made with; nothing is locked, so it may be in use. Errors as open()'s.
   static Result<Shape> shape_of(const std::string& path);

@@ -34,16 +34,16 @@ class Segments {
   Segments(SegmentDirectory directory, platform::Direct direct);
 
   enum class Missing : uint8_t { kLeave, kCreate };
-  // The segment's descriptor, kept open until release(); -1, with nothing to release, when it does not exist and is not to be
-  // made.
+  // The segment's descriptor, kept open until release(); -1, with
+  // nothing to release, when it does not exist and is not to be made.
   Result<int> use(uint64_t segment, Missing missing);
   // `written`: it may have been; the next sync() reaches it.
   void release(uint64_t segment, bool written);
 
   // Allocates space in a segment, which it creates.
   Status reserve(uint64_t segment, uint64_t offset_bytes, uint64_t bytes);
-  // Gives the space of [offset, offset + bytes) of a segment back: the whole segment's file if it can, else a hole. 0 or a
-  // negative errno.
+  // Gives the space of [offset, offset + bytes) of a segment back: the
+  // whole segment's file if it can, else a hole. 0 or a negative errno.
   int64_t discard(uint64_t segment, uint64_t offset_bytes, uint64_t bytes);
   // What has been written to segments, and their names, survives the machine from here on. 0 or a negative errno.
   int64_t sync();

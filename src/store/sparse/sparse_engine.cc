@@ -28,7 +28,8 @@ int64_t discard(Segments& segments, const RawIo& io) {
   return 0;
 }
 
-// Finds the segment of a read or write and makes the step one of its file. `*fd` == -1: there is none, and none is needed.
+// Finds the segment of a read or write and makes the step one of its
+// file. `*fd` == -1: there is none, and none is needed.
 int use_segment(Segments& segments, RawIo& io, uint64_t* segment) {
   uint64_t bytes = segments.directory().shape().segment_bytes;
   bool write = io.op == Op::kWrite;

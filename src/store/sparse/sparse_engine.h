@@ -1,6 +1,7 @@
-// The engine of a sparse store's queues: gives each step the descriptor of its segment and hands it to an engine for files. What
-// needs no file is done at once (reads of segments that do not exist); what may concern many files (discards, syncs) is done by
-// the store's worker threads. Creating a segment happens in issue(): a few system calls on metadata, once a segment.
+// The engine of a sparse store's queues: gives each step the descriptor of its segment and hands
+// it to an engine for files. What needs no file is done at once (reads of segments that do not
+// exist); what may concern many files (discards, syncs) is done by the store's worker threads.
+// Creating a segment happens in issue(): a few system calls on metadata, once a segment.
 //
 // Invariant: a segment is in use from issue() until its step's result is harvested.
 // Threads, lifetime: as every engine; segments and workers outlive it. Limits: as the inner engine.

@@ -1,7 +1,8 @@
-// One member of a striped store with a queue and a thread that serves it, for all queues of the striped store: it submits what they
-// hand over and tells each part's owner when the part is done.
+// One member of a striped store with a queue and a thread that serves it, for all queues of the striped store: it
+// submits what they hand over and tells each part's owner when the part is done.
 //
-// Threads: submit() any; the store's own functions any. Lifetime: it is destroyed, and rests, with no part under way; that joins its thread.
+// Threads: submit() any; the store's own functions any. Lifetime: it is
+// destroyed, and rests, with no part under way; that joins its thread.
 // Limits: kMemberDepth parts at the member's queue at a time; the others wait.
 #pragma once
 

@@ -1,4 +1,5 @@
-// What stands behind "striped:": "[chunk=SIZE,]NAME,NAME,...". A comma inside of a name is written %2C; other escapes belong to the name.
+// What stands behind "striped:": "[chunk=SIZE,]NAME,NAME,...". A comma
+// inside of a name is written %2C; other escapes belong to the name.
 //
 // Threads: pure functions.
 #pragma once

@@ -14,8 +14,8 @@ struct Stripes {
   uint64_t members = 0;
 
   uint64_t member_of(uint64_t offset_bytes) const { return offset_bytes / chunk_bytes % members; }
-  // The first byte of `member` that belongs to a byte of the store at or behind `offset_bytes`: where [0, offset_bytes) of the store
-  // ends there.
+  // The first byte of `member` that belongs to a byte of the store at or
+  // behind `offset_bytes`: where [0, offset_bytes) of the store ends there.
   uint64_t offset_in_member(uint64_t member, uint64_t offset_bytes) const {
     uint64_t row_bytes = chunk_bytes * members;
     uint64_t in_row = offset_bytes % row_bytes;

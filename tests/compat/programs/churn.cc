@@ -1,6 +1,6 @@
-// Threads that keep to a few hot pages while others churn through all of them, so that hot pages are evicted and come back under
-// their hands: umap_churn FILE MEBIBYTES. Hot pages are written by one thread each; the churned ones never change. A sparse store
-// beside the file is churned the same way.
+// Threads that keep to a few hot pages while others churn through all of them, so that hot pages are evicted and come
+// back under their hands: umap_churn FILE MEBIBYTES. Hot pages are written by one thread each; the churned ones never
+// change. A sparse store beside the file is churned the same way.
 #include <fcntl.h>
 
 #include <atomic>

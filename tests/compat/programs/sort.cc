@@ -1,5 +1,5 @@
-// Sorts a file of 64-bit numbers in place, by threads, through umap.h: umap_sort FILE MEBIBYTES. Makes the file first, checks it
-// afterwards with plain reads, and removes it.
+// Sorts a file of 64-bit numbers in place, by threads, through umap.h: umap_sort FILE MEBIBYTES. Makes the file first,
+// checks it afterwards with plain reads, and removes it.
 #include <fcntl.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Stores to persistent memory of every kind that programs write. Compiled without announcements it uses plain memory and only prints what it
-// computed; compiled with them, the fake runtime checks after each step that what changed had been announced, and where the
-// number of bytes is known, that no others were.
+// Stores to persistent memory of every kind that programs write. Compiled without announcements it uses plain memory
+// and only prints what it computed; compiled with them, the fake runtime checks after each step that what changed had
+// been announced, and where the number of bytes is known, that no others were.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

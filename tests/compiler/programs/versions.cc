@@ -1,6 +1,6 @@
-// Control flow that leaves a function by other ways than its end, out of loops that run long enough to change between the
-// versions of their function: exceptions with clean-ups and handlers in loops, setjmp and longjmp, computed gotos, and
-// many values that live through nested loops.
+// Control flow that leaves a function by other ways than its end, out of loops that run long enough to change between
+// the versions of their function: exceptions with clean-ups and handlers in loops, setjmp and longjmp, computed gotos,
+// and many values that live through nested loops.
 #include <csetjmp>
 #include <memory>
 #include <stdexcept>
@@ -141,7 +141,8 @@ void nests() {
   REPORT("nests", h);
 }
 
-// Loops that count to a bound by every step and kind of counter, with vectors in them, long enough for chunks of both versions.
+// Loops that count to a bound by every step and kind of counter, with
+// vectors in them, long enough for chunks of both versions.
 NOINLINE uint64_t long_loops(uint32_t* w, uint16_t* u, double* d, size_t n) {
   uint64_t s = 0;
   for (size_t i = 0; i < n; ++i) w[i] = w[i] * 3 + static_cast<uint32_t>(i);

@@ -1,6 +1,6 @@
-// Accounts in a persistent region, and threads that transfer between them under locks: bank FILE run THREADS SEED [DOMAIN] until it is killed, printing
-// "THREAD COUNT" when a transfer is durable; bank FILE check prints how many transfers of each thread are there, or what is wrong.
-// All stores are plain ones.
+// Accounts in a persistent region, and threads that transfer between them under locks: bank FILE run THREADS SEED
+// [DOMAIN] until it is killed, printing "THREAD COUNT" when a transfer is durable; bank FILE check prints how many
+// transfers of each thread are there, or what is wrong. All stores are plain ones.
 #include <spillway/durable.h>
 #include <spillway/spillway.h>
 #include <unistd.h>

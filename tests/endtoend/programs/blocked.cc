@@ -1,4 +1,5 @@
-// Signals of the program's own beside faults of managed memory: blocked ones, and handlers of the signals that faults arrive as.
+// Signals of the program's own beside faults of managed memory:
+// blocked ones, and handlers of the signals that faults arrive as.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +20,8 @@
 #include "parts.h"
 #include "print.h"
 
-// Declared in headers under other circumstances only: what ppoll() is with _FORTIFY_SOURCE, and sigpause() with BSD's argument.
+// Declared in headers under other circumstances only: what ppoll() is
+// with _FORTIFY_SOURCE, and sigpause() with BSD's argument.
 extern "C" int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t bytes);
 extern "C" int old_sigpause(int mask) __asm__("sigpause");
 

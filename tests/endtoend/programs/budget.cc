@@ -1,5 +1,5 @@
-// Random reads of a mapped file, one thread: how many system calls it made meanwhile, and how often it went to sleep. Not of Spillway:
-// the kernel counts.
+// Random reads of a mapped file, one thread: how many system calls it made meanwhile, and how often it went to sleep.
+// Not of Spillway: the kernel counts.
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>

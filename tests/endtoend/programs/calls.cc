@@ -1,5 +1,6 @@
-// Calls that hand structures to the kernel. What they read and write lies in managed memory that nobody has touched since it was
-// evicted, or ever, so that a call which is not seen to by the library fails with EFAULT (see tests/endtoend/cases_calls.py).
+// Calls that hand structures to the kernel. What they read and write lies in managed memory that nobody has touched
+// since it was evicted, or ever, so that a call which is not seen to by the library fails with EFAULT (see
+// tests/endtoend/cases_calls.py).
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -299,8 +300,8 @@ int ways_of_exec(long) {
   return 0;
 }
 
-// Strings that are longer than a file's buffer: libc writes what it can of them from where they are. Those longer than the
-// cap are never all there.
+// Strings that are longer than a file's buffer: libc writes what it can of
+// them from where they are. Those longer than the cap are never all there.
 void write_strings(const char* text) {
   FILE* file = std::fopen("text", "w");
   std::printf("fputs %d\n", std::fputs(text, file) >= 0);
@@ -332,7 +333,8 @@ int long_strings(long) {
   return 0;
 }
 
-// What libc allocates itself and hands to the kernel: its files' buffers, its directories', results that it makes room for.
+// What libc allocates itself and hands to the kernel: its files'
+// buffers, its directories', results that it makes room for.
 int buffers_of_libc(long) {
   evict();
   FILE* file = std::fopen("lines", "w");

@@ -1,4 +1,5 @@
-// Direct reads into managed memory, of more than the cap, while another thread needs memory: what was read is there afterwards.
+// Direct reads into managed memory, of more than the cap, while
+// another thread needs memory: what was read is there afterwards.
 //   direct_reads pread|read|readv|aio
 #include <aio.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Calls that _FORTIFY_SOURCE has checked (compile with -O2 -D_FORTIFY_SOURCE=2), on arrays of known size in managed memory. Those
-// that clang leaves alone and gcc does not are called by name.
+// Calls that _FORTIFY_SOURCE has checked (compile with -O2 -D_FORTIFY_SOURCE=2), on arrays of known size in managed
+// memory. Those that clang leaves alone and gcc does not are called by name.
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

@@ -30,7 +30,8 @@ std::atomic<uint64_t> g_calls{0}, g_touched{0};
 std::atomic<long> g_wrong{0};
 // Handlers that interrupt each other in one thread: of different signals.
 constexpr size_t kDeepMax = 3;
-// A word is changed by handlers of one thread and one depth only, so none is interrupted by another that changes it, too.
+// A word is changed by handlers of one thread and one depth only, so
+// none is interrupted by another that changes it, too.
 thread_local uint64_t t_seed = 1;
 thread_local size_t t_first = 0, t_step = 1;
 thread_local volatile size_t t_depth = 0;
@@ -301,7 +302,8 @@ int told(long) {
   return 0;
 }
 
-// A thread's first handler comes while it allocates natively, and reaches managed memory for the first time in that thread.
+// A thread's first handler comes while it allocates natively, and
+// reaches managed memory for the first time in that thread.
 int in_allocator(long threads) {
   std::vector<uint64_t> theirs(kWords);
   g_theirs = &theirs;

@@ -1,5 +1,5 @@
-// What else the kernel is given of managed memory: pages for a pipe, memory of a process for another, ranges to change, and what a program
-// does with SIGSYS itself (see tests/endtoend/cases_raw_calls.py).
+// What else the kernel is given of managed memory: pages for a pipe, memory of a process for another, ranges to change,
+// and what a program does with SIGSYS itself (see tests/endtoend/cases_raw_calls.py).
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -247,7 +247,8 @@ int own_handler(long) {
   return 0;
 }
 
-// Handlers that the kernel is told of without libc get their signals, and the runtime keeps its own. They return without libc, too.
+// Handlers that the kernel is told of without libc get their signals,
+// and the runtime keeps its own. They return without libc, too.
 volatile sig_atomic_t handled = 0;
 void on_any_signal(int) { handled = handled + 1; }
 extern "C" void return_from_handler();

@@ -1,11 +1,11 @@
-// Writes to a buffered file and syncs it until it is killed; what it says on standard output is the journal of what must be found then.
-// A striped file ("striped:...") by Spillway's own functions, which are looked up, since a program that was not recompiled has them
-// from a library that is loaded into it; any other one by POSIX's.
+// Writes to a buffered file and syncs it until it is killed; what it says on standard output is the journal of what
+// must be found then. A striped file ("striped:...") by Spillway's own functions, which are looked up, since a program
+// that was not recompiled has them from a library that is loaded into it; any other one by POSIX's.
 //
 //     killed FILE SEED RECORDS
 //
-// A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written, "done V" after fsync. Some
-// transactions make the file longer, some write with O_DSYNC instead.
+// A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written,
+// "done V" after fsync. Some transactions make the file longer, some write with O_DSYNC instead.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spillway/spillway.h>

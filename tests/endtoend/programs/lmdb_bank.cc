@@ -1,9 +1,10 @@
-// A bank in an LMDB database whose data is in a persistent region (bench/durable/lmdb): threads transfer between accounts, each transfer a write
-// transaction. lmdb_bank DIRECTORY run THREADS SEED [DOMAIN] until it is killed, printing "THREAD COUNT" when mdb_txn_commit() has returned;
-// lmdb_bank DIRECTORY check prints how many transfers of each thread are there, or what is wrong.
+// A bank in an LMDB database whose data is in a persistent region (bench/durable/lmdb): threads transfer between
+// accounts, each transfer a write transaction. lmdb_bank DIRECTORY run THREADS SEED [DOMAIN] until it is killed,
+// printing "THREAD COUNT" when mdb_txn_commit() has returned; lmdb_bank DIRECTORY check prints how many transfers of
+// each thread are there, or what is wrong.
 //
-// Of each thread there are a count, a receipt of its last transfer, which may take several pages, and a note of each of the last kNotes
-// transfers. So a transaction changes seven keys or more; some of them are aborted.
+// Of each thread there are a count, a receipt of its last transfer, which may take several pages, and a note of each of
+// the last kNotes transfers. So a transaction changes seven keys or more; some of them are aborted.
 #include <lmdb.h>
 #include <lmdb_region.h>
 #include <spillway/spillway.h>

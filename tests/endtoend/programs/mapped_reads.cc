@@ -1,4 +1,5 @@
-// Mappings of the file "data" in the working directory that are only read, while there is less memory than the file has bytes.
+// Mappings of the file "data" in the working directory that are only
+// read, while there is less memory than the file has bytes.
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

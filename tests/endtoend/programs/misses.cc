@@ -1,4 +1,5 @@
-// For those who look at a running program: misses blocks of one array of 32 MiB in no order until it is told to end, and uses a small one besides.
+// For those who look at a running program: misses blocks of one array of 32
+// MiB in no order until it is told to end, and uses a small one besides.
 #include <poll.h>
 
 #include <cstdint>

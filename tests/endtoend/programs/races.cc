@@ -55,8 +55,8 @@ int one_block(long rounds) {
   return 0;
 }
 
-// Each thread adds to words of its own in pages that all of them share, in an order of its own, while pages are evicted all
-// the time; a store that is lost leaves its word behind what the thread remembers.
+// Each thread adds to words of its own in pages that all of them share, in an order of its own, while pages are evicted
+// all the time; a store that is lost leaves its word behind what the thread remembers.
 int stores(long operations) {
   constexpr size_t kPages = 5'000;
   auto* words = static_cast<uint64_t*>(std::calloc(kPages * kPageWords, sizeof(uint64_t)));
@@ -79,7 +79,8 @@ int stores(long operations) {
   return 0;
 }
 
-// Mappings are given back the moment the last access has returned, while what it made the runtime read ahead is under way.
+// Mappings are given back the moment the last access has returned,
+// while what it made the runtime read ahead is under way.
 int unmap(long rounds) {
   constexpr size_t kBytes = 16 << 20;
   uint64_t wrong = 0;

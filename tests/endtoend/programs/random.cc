@@ -1,5 +1,6 @@
-// Thousands of random operations on arrays that together are several times the cap: `random PART SEED`. What a seed does is the
-// same natively and recompiled, so the hashes have to be; one is printed now and then, to tell about where a difference began.
+// Thousands of random operations on arrays that together are several times the cap:
+// `random PART SEED`. What a seed does is the same natively and recompiled, so the hashes
+// have to be; one is printed now and then, to tell about where a difference began.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// All registers that a program can fill hold patterns when it faults: general, flags, x87, MXCSR, SSE and AVX, and the red zone.
+// All registers that a program can fill hold patterns when it faults:
+// general, flags, x87, MXCSR, SSE and AVX, and the red zone.
 #include <signal.h>
 #include <sys/time.h>
 

@@ -1,4 +1,5 @@
-// io_uring and libaio: rings that are made before the runtime watches memory, and after it (see tests/endtoend/cases_raw_calls.py).
+// io_uring and libaio: rings that are made before the runtime watches memory, and after it (see
+// tests/endtoend/cases_raw_calls.py).
 //   rings uring_before|uring_after|aio_before|aio_after
 #include <fcntl.h>
 #include <libaio.h>
@@ -17,8 +18,9 @@ constexpr size_t kPieceBytes = 256 << 10;
 
 uint64_t word(size_t i) { return i * 0x9E3779B97F4A7C15u + 1; }
 
-// transfer(is_write, fd, buffer, bytes, offset) -> bytes or an error. Written from evicted memory, and read into evicted memory. What a device
-// reads straight into memory that is evicted meanwhile may be lost (spillway-regions(7)), so of that only the results are looked at.
+// transfer(is_write, fd, buffer, bytes, offset) -> bytes or an error. Written from evicted memory, and read into
+// evicted memory. What a device reads straight into memory that is evicted meanwhile may be lost (spillway-regions(7)),
+// so of that only the results are looked at.
 template <class Transfer>
 void there_and_back(int flags, Transfer transfer) {
   const int fd = open("file", O_CREAT | O_RDWR | O_TRUNC | flags, 0600);

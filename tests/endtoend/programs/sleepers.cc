@@ -1,5 +1,5 @@
-// Threads that sleep at objects in managed memory, and are woken, while libc touches other blocks all the time: what foreign code
-// touches is soon no longer at its own address.
+// Threads that sleep at objects in managed memory, and are woken, while libc touches other blocks all the time: what
+// foreign code touches is soon no longer at its own address.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>

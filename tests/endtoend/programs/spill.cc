@@ -95,8 +95,8 @@ int scatter(long mebibytes) {
   return report(wrong);
 }
 
-// Rounds of arrays larger than the cap, filled, checked and freed; a small one stays alive from each round to the next, so
-// that the arrays do not simply take the place of the one before. After each tenth it waits to be looked at.
+// Rounds of arrays larger than the cap, filled, checked and freed; a small one stays alive from each round to the next,
+// so that the arrays do not simply take the place of the one before. After each tenth it waits to be looked at.
 int come_back(long rounds) {
   uint64_t wrong = 0;
   uintptr_t least = UINTPTR_MAX, most = 0;

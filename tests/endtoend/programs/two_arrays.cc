@@ -1,4 +1,5 @@
-// Two arrays that want memory in different ways: one of 16 MiB walked through in a loop, one of 16 MiB used in a random order.
+// Two arrays that want memory in different ways: one of 16 MiB walked
+// through in a loop, one of 16 MiB used in a random order.
 #include <cstdint>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// Threads that read memory which another thread unmaps and maps again meanwhile. What they read is of the mapping that is
-// there, or they get SIGSEGV; the mappings beside it notice nothing.
+// Threads that read memory which another thread unmaps and maps again meanwhile. What they read is of the mapping that
+// is there, or they get SIGSEGV; the mappings beside it notice nothing.
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -76,7 +76,8 @@ struct Shared {
   std::atomic<uint64_t> reads{0}, wrong{0};
 };
 
-// Of a file: always what is in it. Of memory: zero, or what was stored in this round or a later one; nothing of an earlier.
+// Of a file: always what is in it. Of memory: zero, or what was
+// stored in this round or a later one; nothing of an earlier.
 void read_on(Shared& shared, int reader, bool is_file) {
   uint64_t random = 88172645463325252u + static_cast<uint64_t>(reader);
   size_t place = 0, value_errors = 0;

@@ -1,5 +1,5 @@
-// Memory that fits at first: threads work on theirs while it stops fitting, ranges come and go, files are mapped and stored to.
-// What is printed does not depend on when that happens.
+// Memory that fits at first: threads work on theirs while it stops fitting, ranges come and go, files are mapped and
+// stored to. What is printed does not depend on when that happens.
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-// A program whose every allocation is managed (SPILLWAY_QUOTA=0 SPILLWAY_THRESHOLD=1) and that uses the C and C++ libraries
-// and the kernel as programs do: names, structures, buffers, locks and texts are all in managed memory.
+// A program whose every allocation is managed (SPILLWAY_QUOTA=0 SPILLWAY_THRESHOLD=1) and that uses the C and C++
+// libraries and the kernel as programs do: names, structures, buffers, locks and texts are all in managed memory.
 // Run: all_managed DIRECTORY. Ends with 0 when everything agreed.
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// The smallest test harness there is, for programs that are recompiled: nothing of it is instrumented away or allocated.
+// The smallest test harness there is, for programs that are
+// recompiled: nothing of it is instrumented away or allocated.
 #pragma once
 
 #include <cerrno>

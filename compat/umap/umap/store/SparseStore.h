@@ -1,12 +1,13 @@
-// A store in a directory of equal files, each made by the first write to it (UMap, section 4.1; Spillway's sparse: store).
+// A store in a directory of equal files, each made by the first write
+// to it (UMap, section 4.1; Spillway's sparse: store).
 //
 //     auto* store = new Umap::SparseStore(bytes, page, "/data/graph", 128 << 20);   // create: the directory must not hold one
 //     auto* store = new Umap::SparseStore("/data/graph", read_only);                // open
 //     ... umap_ex(..., -1, 0, store); uunmap(...); store->close_files(); delete store;
 //
 // Errors: the constructors throw std::runtime_error with one line; the other functions return -1 with errno.
-// Threads: any, but for the constructors, close_files() and the destructor. One process has it open for writing, or several for
-// reading. Directories made by LLNL's UMap have another layout and are refused.
+// Threads: any, but for the constructors, close_files() and the destructor. One process has it open for writing, or
+// several for reading. Directories made by LLNL's UMap have another layout and are refused.
 // Limits: file sizes are rounded up to a multiple of 64 KiB and of `aligned_size`; 65536 files.
 #ifndef UMAP_STORE_SPARSE_STORE_H
 #define UMAP_STORE_SPARSE_STORE_H

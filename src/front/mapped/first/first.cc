@@ -1,11 +1,13 @@
-// libspillway_first.so: gives the hint table (abi/hints.h) its addresses before any code of the process can test a hint.
+// libspillway_first.so: gives the hint table (abi/hints.h) its
+// addresses before any code of the process can test a hint.
 //
 // Templates of libstdc++ that a program instantiates take the place of the library's own copies in every library of the
-// process. So code compiled with hints runs in constructors of libraries that know nothing of it, before the program's own
-// and before libspillway's. This library is linked to be initialised first of all, before libc, and therefore uses nothing
-// of libc; its syscall() is libspillway's, which looks for libc's own.
+// process. So code compiled with hints runs in constructors of libraries that know nothing of it, before the program's
+// own and before libspillway's. This library is linked to be initialised first of all, before libc, and therefore uses
+// nothing of libc; its syscall() is libspillway's, which looks for libc's own.
 //
-// The table reads as zeros, so every hint and the switch say "go on". HintTable makes the parts writable that it writes.
+// The table reads as zeros, so every hint and the switch say "go on".
+// HintTable makes the parts writable that it writes.
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
