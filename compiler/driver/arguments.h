@@ -1,8 +1,7 @@
 // What the wrappers have to know of a clang command line: which options are ours, which clang could not
 // honour together with instrumentation, and whether this call links.
 //
-// Arguments are kept as they are and in their order, but for our own, which are dropped. The contents of
-// response files
+// Arguments are kept as they are and in their order, but for our own, which are dropped. The contents of response files
 // (@file) are looked at and the argument itself is kept. Limits: response files nest kResponseDepthMax deep.
 #pragma once
 

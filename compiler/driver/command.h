@@ -1,5 +1,4 @@
-// The clang command that a wrapper runs: the user's arguments with what instrumentation needs put around
-// them.
+// The clang command that a wrapper runs: the user's arguments with what instrumentation needs put around them.
 #pragma once
 
 #include <string>

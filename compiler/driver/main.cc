@@ -1,5 +1,4 @@
-// spillway-clang, spillway-clang++: clang with the instrumentation pass at compile steps and the runtime at
-// link steps.
+// spillway-clang, spillway-clang++: clang with the instrumentation pass at compile steps and the runtime at link steps.
 #include <unistd.h>
 
 #include <cerrno>

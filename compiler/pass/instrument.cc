@@ -164,8 +164,7 @@ class FunctionInstrumenter {
     }
   }
 
-  // Code generation copies a byval argument from its address, where no translation can be put: pass a copy
-  // instead.
+  // Code generation copies a byval argument from its address, where no translation can be put: pass a copy instead.
   void copy_managed_byval_arguments() {
     SmallVector<CallBase*, 4> calls;
     for (Instruction& instruction : instructions(function_))

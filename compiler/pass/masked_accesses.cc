@@ -84,8 +84,7 @@ bool describe(IntrinsicInst& call, Masked& m) {
 //   from:  slots <- vectors;  loop: i = phi;  active(i)? lane: one access;  next: i+1 < lanes? loop;  leave:
 //   to
 //
-// Returns the vector that the lanes loaded (nullptr for stores), valid in `leave`, which is returned through
-// `last`.
+// Returns the vector that the lanes loaded (nullptr for stores), valid in `leave`, which is returned through `last`.
 Value* write_lane_loop(const Masked& m, BasicBlock* from, BasicBlock* to, Translator& translator,
                        SmallVectorImpl<Instruction*>& lanes, BasicBlock** last) {
   LLVMContext& context = from->getContext();

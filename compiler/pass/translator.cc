@@ -175,8 +175,7 @@ void Translator::fill_load_miss(const Access& access, const Probe& probe) {
   probe.raw->addIncoming(raw, probe.miss);
 }
 
-// A store that can cross goes through memory and skips the plain store; any other gets an address to store
-// to.
+// A store that can cross goes through memory and skips the plain store; any other gets an address to store to.
 void Translator::fill_store_miss(const Access& access, const Probe& probe) {
   IRBuilder<> builder(probe.miss);
   builder.SetCurrentDebugLocation(access.instruction->getDebugLoc());

@@ -101,8 +101,7 @@ bool arguments_of_use(const Function& function, const Use& use,
   const Function* callee = call->getCalledFunction();
   if (!callee || !callee->isDeclaration()) return false;
   const unsigned operand = call->getArgOperandNo(&use);
-  // __kmpc_fork_call(where, count, outlined, shared...): the library calls outlined(&thread, &team thread,
-  // shared...).
+  // __kmpc_fork_call(where, count, outlined, shared...): the library calls outlined(&thread, &team thread, shared...).
   if ((callee->getName() == "__kmpc_fork_call" || callee->getName() == "__kmpc_fork_teams") && operand == 2) {
     for (unsigned i = 2; i < function.arg_size(); ++i) {
       if (i + 1 >= call->arg_size()) return false;

@@ -1,8 +1,6 @@
-// Command lines of the example programs: a list of positional words, and `--name value` pairs with sizes such
-// as 4G.
+// Command lines of the example programs: a list of positional words, and `--name value` pairs with sizes such as 4G.
 //
-// A name that a program never asks for is an error, told by finish(), so that a mistyped option does not pass
-// silently.
+// A name that a program never asks for is an error, told by finish(), so that a mistyped option does not pass silently.
 #pragma once
 
 #include <cstdint>

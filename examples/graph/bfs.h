@@ -1,5 +1,4 @@
-// Breadth-first search, one level after the other: every vertex of the present level claims its unclaimed
-// neighbours.
+// Breadth-first search, one level after the other: every vertex of the present level claims its unclaimed neighbours.
 #pragma once
 
 #include <atomic>

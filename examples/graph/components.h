@@ -15,8 +15,7 @@
 
 namespace examples {
 
-// Labels form trees whose roots label themselves, and a label never exceeds its vertex: so no cycle can
-// arise.
+// Labels form trees whose roots label themselves, and a label never exceeds its vertex: so no cycle can arise.
 class Components {
  public:
   explicit Components(uint64_t vertices) : vertices_(vertices), label_(new std::atomic<Vertex>[vertices]) {

@@ -1,5 +1,4 @@
-// graph: builds an R-MAT graph in memory and runs PageRank, breadth-first search and connected components on
-// it.
+// graph: builds an R-MAT graph in memory and runs PageRank, breadth-first search and connected components on it.
 //
 //   graph [--scale S] [--edge-factor F] [--save FILE] [--seed N] [--sweeps N] [--verify yes|no] [--threads T]
 //         [--progress on|off]

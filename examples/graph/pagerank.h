@@ -1,6 +1,5 @@
 // PageRank by pulling: a fixed number of sweeps of r(v) = (1 - d) / n + d (sum over neighbours u of r(u) /
-// degree(u) + lost / n), where `lost` is the rank of vertices without neighbours. The ranks sum to 1 at any
-// time.
+// degree(u) + lost / n), where `lost` is the rank of vertices without neighbours. The ranks sum to 1 at any time.
 #pragma once
 
 #include <cmath>

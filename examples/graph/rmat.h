@@ -1,5 +1,4 @@
-// Edges of an R-MAT graph with the parameters of Graph500 (a = .57, b = c = .19), each a function of its
-// number alone.
+// Edges of an R-MAT graph with the parameters of Graph500 (a = .57, b = c = .19), each a function of its number alone.
 #pragma once
 
 #include <cstdint>

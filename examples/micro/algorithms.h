@@ -1,5 +1,4 @@
-// Micro benchmarks on what programs do most with memory: sorting, probing the hash table of a join, finding
-// in a map.
+// Micro benchmarks on what programs do most with memory: sorting, probing the hash table of a join, finding in a map.
 #pragma once
 
 #include <algorithm>

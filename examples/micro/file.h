@@ -36,8 +36,7 @@ inline void make_word_file(const std::string& path, uint64_t bytes) {
     fail("cannot write " + path);
 }
 
-// Checks every word read against what the file was made of: a wrong block is found at once, and ends the
-// program.
+// Checks every word read against what the file was made of: a wrong block is found at once, and ends the program.
 inline uint64_t sum_checked_at_random(const uint64_t* data, uint64_t count, uint64_t ops, uint64_t seed) {
   FastRandom random(seed);
   uint64_t sum = 0;

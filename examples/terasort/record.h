@@ -1,5 +1,4 @@
-// The sort benchmark's 100-byte record (sortbenchmark.org), its order, a checksum, and a generator of our
-// own.
+// The sort benchmark's 100-byte record (sortbenchmark.org), its order, a checksum, and a generator of our own.
 //
 //   bytes  0..9    key: random
 //          10..11  00 11

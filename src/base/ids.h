@@ -1,5 +1,4 @@
-// Identifiers and counts as distinct types, so that a block number is never taken for a frame number or a
-// byte count.
+// Identifiers and counts as distinct types, so that a block number is never taken for a frame number or a byte count.
 //
 // Threads: values. Lifetime: none. Limits: BlockId holds kBlockIdBits bits (it is packed into the pin word).
 #pragma once

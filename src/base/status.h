@@ -1,8 +1,6 @@
-// The outcome of an operation that the outside world can make fail: fine, or an errno with a sentence of
-// context.
+// The outcome of an operation that the outside world can make fail: fine, or an errno with a sentence of context.
 //
-// A Status that is fine allocates nothing and is one pointer wide. It is [[nodiscard]]; bugs are SPW_CHECK's
-// instead.
+// A Status that is fine allocates nothing. It is [[nodiscard]]; bugs are SPW_CHECK's instead.
 #pragma once
 
 #include <cerrno>

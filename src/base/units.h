@@ -27,8 +27,7 @@ constexpr uint64_t round_down(uint64_t value, uint64_t power_of_two) { return va
 constexpr bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 // Reads "4096", "512M", "4GiB", "1.5g", "64kb": a number, then an optional unit of K, M, G or T with an
-// optional "B" or "iB". Units are powers of 1024, in either case. Nothing for anything else, and for a value
-// over 2^63.
+// optional "B" or "iB". Units are powers of 1024, in either case. Nothing for anything else, and for a value over 2^63.
 std::optional<uint64_t> parse_size_bytes(std::string_view text);
 
 // "4.0 GiB", "512 B": for people to read.

@@ -8,9 +8,8 @@
 //   resident blocks + free frames + frames in transit = frame count
 //   a block is resident in at most one frame; a frame holds at most one block
 //   refs(frame) = pins not yet unpinned; refs > 0 => the frame is neither evicted nor reused
-//   a frame is dirty => a client pinned it for write since its last writeback began; and its dirty bit is
-//   cleared
-//     only by the owner, only while refs = 0
+//   a frame is dirty => a client pinned it for write since its last writeback began
+//   a dirty bit is cleared by the owner alone, and only while refs = 0
 // Threads: a Client belongs to one thread at a time; everything else may be called from any thread.
 // Lifetime: clients are closed before the cache is destroyed.
 #pragma once
@@ -256,13 +255,13 @@ class SharedCache {
   // Writes the dirty blocks of the range to their stores (pinned ones too, which stay dirty); they stay cached.
   virtual Status flush(Client& client, BlockId first, uint64_t count) = 0;
   // flush() of the runs that next() gives until one is empty, in two steps: all writes are begun, and then waited for.
-  virtual void begin_flush(Client&, const std::function<BlockRun()>& /*next*/, Flushing*) {}
-  virtual Status end_flush(Client&, Flushing*) { return {}; }
+  virtual void begin_flush(Client& client, const std::function<BlockRun()>& next, Flushing* flushing) = 0;
+  virtual Status end_flush(Client& client, Flushing* flushing) = 0;
   // end_flush(), if it need not wait. False: some of it is not over; what is has left `flushing`, its error in *status.
-  virtual bool try_end_flush(Client&, Flushing* /*flushing*/, Status* /*status*/) { return true; }
+  virtual bool try_end_flush(Client& client, Flushing* flushing, Status* status) = 0;
   // Whether the block is there and has not been written since somebody
   // made it dirty: as of now, for whoever is told that it was cleaned.
-  virtual bool is_dirty(BlockId) const { return false; }
+  virtual bool is_dirty(BlockId block) const = 0;
   // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 

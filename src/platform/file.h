@@ -1,5 +1,4 @@
-// An open file, and what stores ask of one: opening (spill files too), size, space, holes, vectored
-// transfers.
+// An open file, and what stores ask of one: opening (spill files too), size, space, holes, vectored transfers.
 //
 // Invariant: a File owns its descriptor, or is empty (fd() == -1).
 // Threads: const members may be called by any number of threads at once.
@@ -62,8 +61,7 @@ Result<uint64_t> file_size(const File& file);
 Status set_file_size(const File& file, uint64_t bytes);
 // Bytes an unprivileged writer can still use on the file's filesystem.
 Result<uint64_t> filesystem_free(const File& file);
-// The multiple that offsets and lengths of direct transfers must have, as the kernel reports it; 512 where it
-// does not.
+// The multiple that offsets and lengths of direct transfers must have, as the kernel reports it; 512 where it does not.
 uint64_t direct_alignment(const File& file);
 
 // What says whether somebody has changed a file. Two of one file are equal when nobody has, within what the
@@ -87,8 +85,7 @@ Result<bool> is_in_memory(const File& file);
 // Allocates space without changing the file's size. EOPNOTSUPP where the filesystem cannot.
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes);
 
-// The raw operations of a transfer, for the stores' own retry: a byte count, or a negative errno. EINTR comes
-// back too.
+// The raw operations of a transfer, for the stores' own retry: a byte count, or a negative errno. EINTR comes back too.
 int64_t read_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes);
 int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_bytes);
 int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes);

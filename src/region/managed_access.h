@@ -38,8 +38,7 @@ class ManagedAccess {
  public:
   virtual ~ManagedAccess() = default;
   // `address` is managed; 0 < result.bytes <= max_bytes. kOverwrite only when the caller overwrites all of
-  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O
-  // errors itself.
+  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O errors itself.
   virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   virtual void unpin(const Window& window) = 0;
   // Keeps the block of `address` in memory until let_go(*window), for a thread that is

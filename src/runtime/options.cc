@@ -208,8 +208,7 @@ void warn_of_unknown_variables(const char* const* environment, std::vector<std::
   }
 }
 
-// Works out the fallbacks that depend on the machine or on other options, then checks what concerns several
-// options.
+// Works out the fallbacks that depend on the machine or on other options, then checks what concerns several options.
 Status finish_options(Options& options, const char* const* environment, uint64_t memory_available_bytes) {
   const auto was_set = [&](std::string_view name) {
     return !find_variable(environment, environment_variable(name)).empty();

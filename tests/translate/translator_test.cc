@@ -72,6 +72,10 @@ class EvictAtOnce final : public cache::SharedCache {
   void adopt(cache::Client&, BlockId, uint64_t) override {}
   void discard(cache::Client&, BlockId, uint64_t) override {}
   Status flush(cache::Client&, BlockId, uint64_t) override { return {}; }
+  void begin_flush(cache::Client&, const std::function<cache::BlockRun()>&, cache::Flushing*) override {}
+  Status end_flush(cache::Client&, cache::Flushing*) override { return {}; }
+  bool try_end_flush(cache::Client&, cache::Flushing*, Status*) override { return true; }
+  bool is_dirty(BlockId block) const override { return frames_[where_.at(block.value)].dirty; }
   Status sync(cache::Client&, BlockId, uint64_t) override { return {}; }
   cache::PartitionMap partition_map() const override { return map_; }
   uint32_t frames_per_partition() const override {

@@ -8,8 +8,7 @@
 //                                             the handler with the mask, the stack and the
 //                                         queue that it always has
 //   inside, raised by an instruction      at once (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, and abort()): it cannot wait
-//   in the last of so many handlers that  put off until one of them ends (region/managed_access.h)
-//   interrupt each other
+//   in the last of so many handlers that  put off until one of them ends (region/managed_access.h) interrupt each other
 //
 // So a handler runs before the call returns that its signal met in the runtime. System calls that may wait are made
 // outside of it on behalf of the program: these are interrupted, or go on, as the program's SA_RESTART says. What

@@ -289,8 +289,7 @@ bool TranslatedEngine::release(const region::Window& window) {
 
 }  // namespace spw::front
 
-// The out-of-line entry points of abi.h. trampolines.S keeps the registers that preserve_most promises and
-// comes here.
+// The out-of-line entry points of abi.h. trampolines.S keeps the registers that preserve_most promises and comes here.
 namespace {
 
 spw::front::Translator& entered(spw::telemetry::Counter counter) {

@@ -1,5 +1,4 @@
-// The translated engine: gives every thread a Translator at its first managed access and takes it back at its
-// end.
+// The translated engine: gives every thread a Translator at its first managed access and takes it back at its end.
 //
 // Signal handlers of the program. The code that a handler interrupts may be about to use a raw address, which is good
 // until that code translates again: so nothing that is translated meanwhile may take a block from the thread's SATC. A

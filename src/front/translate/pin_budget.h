@@ -43,8 +43,7 @@ inline constexpr uint32_t kHeldWindowsMax = 16;
 // How long a thread waits for others to end when no pins are left for it.
 inline constexpr uint64_t kThreadWaitNsMax = 10'000'000'000;
 
-// The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one
-// group.
+// The shape of one thread's private SATC: groups * sets * ways entries. Blocks of one partition fall into one group.
 struct SatcShape {
   uint32_t groups = 0;  // a power of two, at most the number of partitions
   uint32_t sets = 0;    // in each group; odd, unless they are very few

@@ -2,16 +2,15 @@
 // and the thread's door to the shared cache (TriCache, section 3.3).
 //
 // Invariants
-//   a direct entry with read_tag = g  =>  the block of granule g has a private entry, and delta is that
-//   frame's a direct entry with write_tag = g =>  that private entry is writable (the frame is dirty) pins of
-//   this thread = private entries + ring entries + windows that outlived their entry, <= shape.charge() + windows held
-// Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when
-// it
-//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS
-//       further translations (abi.h). Where more leave at once
-//   than the ring takes, when the SATC grows, they stay pinned beside it for as long.
-// Threads: one. A signal handler has a translator of its own
-// (engine.h), and does not run while a miss is served (InRuntime).
+//   a direct entry with read_tag = g   =>  the block of granule g has a private entry, and delta is that frame's
+//   a direct entry with write_tag = g  =>  that private entry is writable (the frame is dirty)
+//   pins of this thread = private entries + ring entries + windows that outlived their entry
+//                      <= shape.charge() + windows held
+// Validity: a block that leaves the private SATC goes to a ring of kRingPins frames and is unpinned only when it
+//   leaves that, so a raw address survives at least SPW_STABLE_TRANSLATIONS further translations (abi.h). Where more
+//   leave at once than the ring takes, when the SATC grows, they stay pinned beside it for as long.
+// Threads: one. A signal handler has a translator of its own (engine.h), and does not run while a miss is served
+//   (InRuntime).
 // Lifetime: made at the thread's first managed access, ended by the thread's end (or the process's).
 // Limits: SatcShape; kDirectEntriesMax.
 #pragma once
@@ -59,8 +58,7 @@ class Translator {
              __spw_thread& thread);
   ~Translator();
 
-  // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be
-  // stored to.
+  // The raw address for `address`, which is managed; the block is brought in and pinned. `store`: it may be stored to.
   std::byte* translate(uintptr_t address, bool store) {
     const __spw_satc_entry& direct = direct_entry(address);
     if ((store ? direct.write_tag : direct.read_tag) == static_cast<uint32_t>(address >> SPW_GRANULE_SHIFT))
@@ -73,8 +71,7 @@ class Translator {
     return offset_of(address) + size > block_bytes();
   }
 
-  // A copy of `size` <= SPW_ACCESS_BYTES_MAX bytes at `address`, which may cross blocks; good until the next
-  // call.
+  // A copy of `size` <= SPW_ACCESS_BYTES_MAX bytes at `address`, which may cross blocks; good until the next call.
   const std::byte* read_across(uintptr_t address, size_t size);
   void write_across(uintptr_t address, const std::byte* bytes, size_t size);
   // See __spw_span_v1.

@@ -1,5 +1,4 @@
-// The standard library as programs use it: containers, algorithms, strings, exceptions, virtual calls,
-// threads.
+// The standard library as programs use it: containers, algorithms, strings, exceptions, virtual calls, threads.
 #include <algorithm>
 #include <atomic>
 #include <deque>

@@ -1,5 +1,4 @@
-// memcpy, memmove and memset of constant and variable sizes, overlapping and across blocks; strings; qsort
-// and bsearch.
+// memcpy, memmove and memset of constant and variable sizes, overlapping and across blocks; strings; qsort and bsearch.
 #include <string.h>
 
 #include "check.h"

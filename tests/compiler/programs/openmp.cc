@@ -1,5 +1,4 @@
-// OpenMP: outlined regions, reductions, atomics, critical sections, tasks, scans over shared and private
-// data.
+// OpenMP: outlined regions, reductions, atomics, critical sections, tasks, scans over shared and private data.
 #include <omp.h>
 
 #include <vector>
