@@ -29,7 +29,12 @@ extern "C" {
 
 #define SPW_PINS_PER_THREAD 4
 
-/* "0.1.0". */
+/* Semantic versions: within one MAJOR what compiles and links goes on to do so (within 0, within one MINOR). */
+#define SPW_VERSION_MAJOR 0
+#define SPW_VERSION_MINOR 1
+#define SPW_VERSION_PATCH 0
+
+/* The library's, which may be newer than the header that the program was compiled with: "0.1.0". */
 const char* spw_version(void);
 
 /* 1 when `address` lies in managed space, else 0. */

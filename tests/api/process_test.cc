@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "region_kit.h"
 
@@ -20,6 +21,12 @@ class ProcessTest : public RegionTest {
                                                       [](unsigned char page) { return (page & 1) != 0; }));
   }
 };
+
+TEST_F(ProcessTest, the_library_has_the_version_of_its_header) {
+  EXPECT_EQ(std::to_string(SPW_VERSION_MAJOR) + "." + std::to_string(SPW_VERSION_MINOR) + "." +
+                std::to_string(SPW_VERSION_PATCH),
+            spw_version());
+}
 
 TEST_F(ProcessTest, options_are_set_until_managed_memory_is_used) {
   EXPECT_EQ(spw_set_option("memory", "32M"), 0) << spw_error_message();
