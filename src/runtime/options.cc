@@ -58,8 +58,8 @@ struct FlagName {
 #undef SPW_OPTION
 
 constexpr auto kInfos = std::to_array<OptionInfo>({
-#define SPW_OPTION(name, member, accepts, fallback, example, help, doc) \
-  {OptionId::name, kFlag_##name.text, accepts, fallback, example, help, doc},
+#define SPW_OPTION(name, member, page, accepts, fallback, example, help, doc) \
+  {OptionId::name, kFlag_##name.text, OptionPage::page, accepts, fallback, example, help, doc},
 #include "runtime/options.inc"
 #undef SPW_OPTION
 });

@@ -97,6 +97,9 @@ enum class OptionId : unsigned {
 #undef SPW_OPTION
 };
 
+// Who has to know of an option. In the order in which they are shown.
+enum class OptionPage : uint8_t { essential, tuning, measuring };
+
 enum class ValueKind : uint8_t {
   kSize,
   kPowerOfTwoSize,
@@ -120,6 +123,7 @@ struct Accepts {
 struct OptionInfo {
   OptionId id;
   std::string_view name;
+  OptionPage page;
   Accepts accepts;
   std::string_view fallback;
   std::string_view example;

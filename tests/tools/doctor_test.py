@@ -70,12 +70,24 @@ class Help(tool_case.ToolCase):
         for part in ("run", "doctor", "stats", "options", "spillway-clang++ -O3", "spillway run --memory 4G"):
             self.assertIn(part, text)
 
-    def test_help_of_run_shows_every_option(self):
+    def options_of(self, *page):
+        return [line.split()[0] for line in self.expect_done("options", *page).stdout.splitlines() if line.startswith("--")]
+
+    def test_help_of_run_fits_a_screen_and_shows_what_one_has_to_know(self):
         text = self.expect_done("run", "--help").stdout
-        listed = [line.split()[0] for line in self.expect_done("options").stdout.splitlines() if line.startswith("--")]
-        self.assertGreater(len(listed), 10)
-        for option in listed:
-            self.assertIn(option, text)
+        self.assertLessEqual(len(text.splitlines()), 24)
+        essential = self.options_of("essential")
+        self.assertLessEqual({"--memory", "--store", "--map-files", "--buffer", "--stats"}, set(essential))
+        for option in self.options_of():
+            self.assertEqual(f"  {option} " in text, option in essential, option)
+        for page in ("tuning", "measuring"):
+            self.assertIn(f"spillway options {page}", text)
+
+    def test_every_option_is_on_one_page(self):
+        pages = [self.options_of(page) for page in ("essential", "tuning", "measuring")]
+        self.assertTrue(all(len(page) > 3 for page in pages), pages)
+        self.assertEqual(sum(pages, []), self.options_of())
+        self.expect_refused("others", "options", "others")
 
     def test_version_names_the_abi(self):
         self.assertRegex(self.expect_done("--version").stdout, r"^spillway \d+\.\d+\.\d+ \(ABI \d+\)\n$")

@@ -40,6 +40,7 @@ struct TopArguments {
 };
 int show_top(const TopArguments& arguments);
 
-int list_options(bool as_markdown);
+// `page`: "essential", "tuning" or "measuring"; "": all of them.
+int list_options(std::string_view page, bool as_markdown);
 
 }  // namespace spw::tool

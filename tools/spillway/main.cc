@@ -22,8 +22,12 @@ constexpr const char* kHelpEnd =
 constexpr const char* kRunHelpEnd =
     "\nSizes take the units K, M, G and T. Each option is also an environment variable (SPILLWAY_MEMORY for "
     "--memory),\n"
-    "which recompiled programs read without this command too. `spillway options` says what each accepts.\n"
+    "which recompiled programs read without this command too. `spillway options` says what each accepts, and "
+    "lists\n"
+    "those that are not shown here: `spillway options tuning`, and `spillway options measuring`.\n"
     "Signals, Ctrl-C and the exit code are the program's own. Exit code 2: a bad option, store or program.\n";
+
+constexpr const char* kNotShown = "";  // CLI11: a group of options that --help leaves out
 
 // Everything the command line can hold, in one place for the parser.
 struct Arguments {
@@ -37,6 +41,7 @@ struct Arguments {
   std::string region_file;
   TopArguments top;
   bool options_markdown = false;
+  std::string options_page;
 };
 
 // How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word
@@ -84,6 +89,7 @@ void add_run_options(CLI::App* run, Arguments& arguments) {
   for (const runtime::OptionInfo& info : runtime::option_infos()) {
     const std::string name(info.name);
     run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
+        ->group(info.page == runtime::OptionPage::essential ? "Options" : kNotShown)
         ->type_name(value_word(info.accepts.kind))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -122,6 +128,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
   top->add_option("--count", arguments.top.count, "end after so many looks [when the program ends]");
   CLI::App* options =
       app.add_subcommand("options", "list every option: values, default, environment variable");
+  options->add_option("PAGE", arguments.options_page, "only these: essential, tuning or measuring")
+      ->check(CLI::IsMember({"essential", "tuning", "measuring"}));
   options->add_flag("--markdown", arguments.options_markdown, "print docs/OPTIONS.md");
 }
 
@@ -162,7 +170,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
   if (app.got_subcommand("top")) return show_top(arguments.top);
   if (app.got_subcommand("check")) return check_region_file(arguments.region_file);
   if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
-  return list_options(arguments.options_markdown);
+  return list_options(arguments.options_page, arguments.options_markdown);
 }
 
 int tool_main(int argc, char** argv) {

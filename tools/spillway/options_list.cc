@@ -31,20 +31,43 @@ constexpr const char* kMarkdownTail =
     "faults of system calls;\n"
     "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden.\n";
 
+struct Page {
+  runtime::OptionPage page;
+  std::string_view name, title, about;
+};
+constexpr Page kPages[] = {
+    {runtime::OptionPage::essential, "essential", "What you have to know",
+     "`spillway run --help` shows these."},
+    {runtime::OptionPage::tuning, "tuning", "What may make a program faster",
+     "`spillway options tuning` lists these. None of them is needed."},
+    {runtime::OptionPage::measuring, "measuring", "What exists to measure",
+     "For comparisons, and to look into a program; `spillway options measuring` lists these."},
+};
+
+void print_option(const runtime::OptionInfo& info, bool as_markdown) {
+  const std::string variable = runtime::environment_variable(info.name);
+  const std::string accepted = runtime::accepted_values(info.accepts);
+  if (as_markdown)
+    fmt::print(
+        "\n### --{}\n\n{}. {}\n\n- Environment: `{}`\n- Accepted: {}\n- Default: {}\n- Example: `--{}={}`\n",
+        info.name, info.help, info.doc, variable, accepted, info.fallback, info.name, info.example);
+  else
+    fmt::print("--{} ({})\n    {}\n    accepted: {}\n    default:  {}\n", info.name, variable, info.help,
+               accepted, info.fallback);
+}
+
 }  // namespace
 
-int list_options(bool as_markdown) {
+int list_options(std::string_view wanted, bool as_markdown) {
   if (as_markdown) fmt::print("{}", kMarkdownHead);
-  for (const runtime::OptionInfo& info : runtime::option_infos()) {
-    const std::string variable = runtime::environment_variable(info.name);
-    const std::string accepted = runtime::accepted_values(info.accepts);
+  for (const Page& page : kPages) {
+    if (!wanted.empty() && page.name != wanted) continue;
     if (as_markdown)
-      fmt::print(
-          "\n## --{}\n\n{}. {}\n\n- Environment: `{}`\n- Accepted: {}\n- Default: {}\n- Example: `--{}={}`\n",
-          info.name, info.help, info.doc, variable, accepted, info.fallback, info.name, info.example);
+      fmt::print("\n## {}\n\n{}\n", page.title, page.about);
     else
-      fmt::print("--{} ({})\n    {}\n    accepted: {}\n    default:  {}\n", info.name, variable, info.help,
-                 accepted, info.fallback);
+      fmt::print("{}{}\n\n", page.page == kPages[0].page || !wanted.empty() ? "" : "\n", page.title);
+    for (const runtime::OptionInfo& info : runtime::option_infos())
+      if (info.page == page.page) print_option(info, as_markdown);
   }
   if (as_markdown) fmt::print("{}", kMarkdownTail);
   return kExitOk;
