@@ -31,9 +31,11 @@ extern llvm::cl::opt<bool> opt_count_hits;
 extern llvm::cl::opt<bool> opt_trust_alignment;
 extern llvm::cl::opt<unsigned> opt_inline_copy_bytes_max;
 
-// The mapped engine.
+// Both engines.
 extern llvm::cl::opt<bool> opt_versions;
 extern llvm::cl::opt<bool> opt_polls;
+
+// The mapped engine.
 extern llvm::cl::opt<bool> opt_hint_hoist;
 extern llvm::cl::opt<bool> opt_hint_merge;
 extern llvm::cl::opt<bool> opt_hint_dominated;

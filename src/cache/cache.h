@@ -1,8 +1,6 @@
 // The shared cache: blocks of the managed space in frames, shared by all threads of the process.
 //
-// This header is what the layers above see. The parts behind it: frame_pool/ (memory), block_table/
-// (concurrent lookup and the pin word), partition/ (the owner's single-threaded work), delegation/ (who is
-// the owner: combining or dedicated), eviction/ (the policy), writeback/ (dirty runs).
+// This header is what the layers above see. README.md says what stands behind it, and where.
 //
 // Invariants (between operations of a quiet cache):
 //   resident blocks + free frames + frames in transit = frame count
@@ -181,10 +179,10 @@ class SharedCache {
   virtual Result<Client*> open_client(Uses uses = Uses::kSeen) = 0;
   virtual void close_client(Client* client) = 0;
 
-  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks
-  // while it is read and, when all frames are pinned or dirty, until one is free. EIO after
-  // retries, ENOSPC when dirty blocks have nowhere to go. EFAULT when it belongs to no region,
-  // which is no error where blocks lie at their own addresses: the error handler is not told.
+  // Brings `block` into a frame, counts one reference to it and returns where it is. Blocks while it is read and, when
+  // all frames are pinned or dirty, until one is free. EIO after retries; EBUSY when all frames stay pinned for
+  // frame_wait_ns_max; the error of the last write (ENOSPC, …) when dirty blocks have nowhere to go. EFAULT when it
+  // belongs to no region, which is no error where blocks lie at their own addresses: the error handler is not told.
   virtual Status pin(Client& client, BlockId block, Access access, Pin* out) = 0;
   // pin() in two steps, so that a thread can have many reads in flight: begin_pin() of each block, start_fills() once
   // for all of them, and end_pins() of those that are done. None of them waits: for no read, no frame, and no owner,
@@ -239,8 +237,8 @@ class SharedCache {
   // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands
   // for next has to begin with zeros: never a file (heap/range_allocator.h).
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
-  // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least kFramesMin of
-  // them and one partition's share each.
+  // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least
+  // kPartitionLimitMin of each partition.
   virtual void set_frame_limit(uint32_t frames) = 0;
   virtual uint32_t frame_limit() const = 0;
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit

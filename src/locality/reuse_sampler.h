@@ -7,7 +7,7 @@
 //
 // Invariants: sampled data <= data_max; accesses() = accesses of the whole stream
 // Threads: one at a time. Memory: 32 to 64 bytes for each of data_max, and the histogram.
-// Limits: with few data in the sample the estimate is poor: data_min is what an error of some two points needs.
+// Limits: with few data in the sample the estimate is poor.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // The kernel brings pages in by itself, without a word to anybody, and at a price that nobody
 // in user space can match: the page that it reads into is the one that is mapped. What it
-// does badly is to choose what goes, and to keep a limit. So this thread looks at how many
+// does badly is to choose what goes, and to keep a limit. So a thread looks at how many
 // pages are present, as often as the limit asks for, and evicts by a clock with two hands:
 //   the front hand goes over the mappings in order of addresses and unmaps what is present, a part at a time;
 //   the back hand follows it, at a distance of a share (kLagShare) of

@@ -1,5 +1,5 @@
 // How the runtime ends a program that cannot go on: one line on standard error, then the exit code. The only place
-// below the command line that prints or exits.
+// below the command line that ends one for what the outside world did (for a bug: check.h).
 #pragma once
 
 #include <string_view>

@@ -3,7 +3,7 @@
 //   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
 //
 // kTablesPerFrameBytes covers the cache's words and tables and the SATC entries of as many threads as there are
-// processors; runtime_test checks it against what these parts say they use. Pure.
+// processors. Pure.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ class IoQueue {
 class Store {
  public:
   virtual ~Store() = default;
-  virtual std::string describe() const = 0;  // "file:/mnt/nvme (spill, io_uring, O_DIRECT)"
+  virtual std::string describe() const = 0;  // "spill:/mnt/nvme (io_uring, O_DIRECT)"
   // For messages about one place: a store of several parts names the one that the byte is in.
   virtual std::string describe_at(uint64_t offset_bytes) const;
   virtual uint64_t size_bytes() const = 0;

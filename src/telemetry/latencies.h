@@ -1,6 +1,6 @@
 // How long misses took: a histogram a thread, summed when read. It costs two additions and, at a new worst, a store.
 //
-// Classes: kPerOctave to each doubling of time, so a quantile is at most an eighth above the true one.
+// Classes: 2^kPerOctaveShift to each doubling of time, so a quantile is at most an eighth above the true one.
 //
 //     ns      below 256   256 ..  288 ..   ...   480 ..  512 ..  576 ..   ...   2^kOctavesEnd and more
 //     class   0           1       2        ...   8       9       10       ...   kClasses - 1

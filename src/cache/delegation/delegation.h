@@ -30,7 +30,7 @@ class Delegate {
   virtual bool owners_run_by_themselves() const = 0;
 };
 
-// Client: waits for the answer of a posted request. False if not answered after the spin (sleep = false).
+// Client: waits for the answer of a posted request.
 void await_answer(Request& request);
 // Owner: hands the request back. True when its client sleeps and has to be woken through request.state.
 bool hand_back(Request& request);

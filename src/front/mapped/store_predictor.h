@@ -6,8 +6,8 @@
 //
 //     came     load misses whose block came protected, so that its first store is noticed
 //     stored   of these, how many were stored to
-//     predicts: set when stored / came is above kAbove percent, cleared
-//         when it is below kBelow; the counts are halved at each look.
+//     predicts set when stored / came is above kAbovePercent, cleared when it is below kBelowPercent; the counts are
+//              halved at each look.
 //     While it is set one block in kSampleEvery still comes protected, to see.
 //
 // Threads: any, without a lock. All of it is hints: an update that is lost costs a sample. Limits: kAreas.

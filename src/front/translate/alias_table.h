@@ -7,7 +7,7 @@
 //   a slot is writable => its frame was marked dirty after that reference was taken
 //   a frame is unpinned only after its mapping was replaced by one without access
 // A mapping that is withdrawn under a running foreign access only makes that access fault again. An instruction touches
-// at most kBlocksPerInstruction blocks, so with that many slots per thread everyone gets on.
+// few blocks, so with as many slots for each thread everyone gets on (alias_slots() in engine.cc).
 // Threads: any; one mutex. Taken inside a SIGSEGV handler, which is sound because the fault is synchronous and no code
 // that holds the mutex touches managed addresses. Lifetime: outlives every thread that may fault.
 // Limits: `slots`. System calls do not fault into the handler (they return EFAULT): front/interpose covers those.

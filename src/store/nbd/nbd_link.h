@@ -5,7 +5,7 @@
 // read-only, or every write that it acknowledged has been flushed since. Else the store is lost for good: a server that
 // comes back without some of the writes would be silent about it.
 //
-// Invariants: flushed <= acknowledged;  is_lost() never becomes false again.
+// Invariants: flushed <= acknowledged;  loss() never becomes 0 again.
 // Threads: any. Lifetime: outlives the connections.
 #pragma once
 
