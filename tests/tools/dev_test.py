@@ -121,6 +121,8 @@ class Dev(tool_case.ToolCase):
         self.has_unit_tests()
         done = self.dev("test", "^one_", "other")  # everything is built, which these two are not part of
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 2 failed, 0 skipped"), done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^failed: release one_test: .*one_test_built.*No such file")
+        self.assertRegex(done.stdout, r"(?m)^slowest: \d+ s release o\w+_test$")
         done = self.dev("test", "nothing_like_it")
         self.assertEqual(done.returncode, 1)
         self.assertTrue(done.stdout.endswith("dev: no test of release has such a name: nothing_like_it\n"), done.stdout)
