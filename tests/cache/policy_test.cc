@@ -157,8 +157,7 @@ TEST_F(S3Fifo, gives_up_when_every_frame_is_busy) {
   EXPECT_LE(frames.looks, 10 * kFrames);
 }
 
-// What a policy should do, written without regard to cost: all frames
-// in one queue, in the order they will be looked at.
+// What a policy should do, whatever that costs: all frames in one queue, in the order they will be looked at.
 class Reference {
  public:
   virtual ~Reference() = default;
