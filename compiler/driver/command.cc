@@ -36,7 +36,7 @@ void append_compile_options(Words& words, const Arguments& arguments, const std:
   append_pass_option(words, engine_option(arguments.engine));
   // The linker's plugin has no options: the modules tell it the engine.
   if (arguments.lto != Lto::kNone) append_pass_option(words, "-spw-mark-engine");
-  if (arguments.count_hits) append_pass_option(words, "-spw-count");
+  if (arguments.count_hits) append_pass_option(words, "-spw-count-hits");
   if (arguments.durable) append_pass_option(words, "-spw-durable");
 }
 

@@ -14,7 +14,7 @@ opt<Engine> opt_engine("spw-engine", init(Engine::kTranslated), desc("The engine
 opt<bool> opt_mark_engine("spw-mark-engine", init(false),
                           desc("Only note the engine in the module, for the linker to instrument"));
 
-opt<bool> opt_skip_unmanaged("spw-skip-stack", init(true),
+opt<bool> opt_skip_unmanaged("spw-skip-unmanaged", init(true),
                              desc("Leave accesses alone that provably go to the stack, globals or code"));
 opt<bool> opt_verify("spw-verify", init(false), desc("Stop if the code written is not valid"));
 opt<bool> opt_library("spw-library", init(true),
@@ -25,19 +25,20 @@ opt<bool> opt_durable_merge("spw-durable-merge", init(true),
                             desc("Announce stores side by side in a block at once"));
 
 opt<bool> opt_merge("spw-merge", init(true), desc("Translate accesses near each other in a block together"));
-opt<bool> opt_block_loops("spw-chunk", init(true), desc("Run loops of constant strides granule by granule"));
+opt<bool> opt_block_loops("spw-block-loops", init(true),
+                          desc("Run loops of constant strides granule by granule"));
 opt<bool> opt_windows("spw-windows", init(true),
                       desc("Keep the granule that a loop's stream of accesses is in, in registers"));
 opt<unsigned> opt_window_blocks_max(
-    "spw-window-blocks", init(2048),
+    "spw-window-blocks-max", init(2048),
     desc("Most windows times blocks of a function for windows to be of use outside their loop nests, too"));
 opt<bool> opt_trust_alignment(
     "spw-trust-alignment", init(false),
     desc("Believe that numbers lie where their types say, so that none crosses a granule"));
-opt<bool> opt_count_hits("spw-count", init(false),
+opt<bool> opt_count_hits("spw-count-hits", init(false),
                          desc("Count direct SATC hits in the thread's direct_hits"));
 opt<unsigned> opt_inline_copy_bytes_max(
-    "spw-inline-copy", init(128),
+    "spw-inline-copy-bytes-max", init(128),
     desc("Largest memcpy, memmove or memset that is translated inline, in bytes"));
 
 opt<bool> opt_versions("spw-versions", init(true),

@@ -1,5 +1,5 @@
 ; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -spw-versions=0 -spw-chunk=0 -S %s | %filecheck %s --check-prefix=OFF
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-block-loops=0 -S %s | %filecheck %s --check-prefix=OFF
 target triple = "x86_64-pc-linux-gnu"
 ; OFF-NOT: spw.dispatch
 

@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway -spw-versions=0 -spw-count -S %s | %filecheck %s
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-count-hits -S %s | %filecheck %s
 target triple = "x86_64-pc-linux-gnu"
 define i64 @f(ptr %p) {
 ; CHECK: spw.hit:

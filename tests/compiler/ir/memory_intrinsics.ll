@@ -1,5 +1,5 @@
 ; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -spw-versions=0 -spw-inline-copy=0 -S %s | %filecheck %s --check-prefix=CALLS
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-inline-copy-bytes-max=0 -S %s | %filecheck %s --check-prefix=CALLS
 target triple = "x86_64-pc-linux-gnu"
 
 define void @small(ptr %to, ptr %from) {

@@ -1,5 +1,5 @@
 ; RUN: %opt -passes=spillway -spw-versions=0 -spw-trust-alignment -S %s | %filecheck %s
-; RUN: %opt -passes=spillway -spw-versions=0 -spw-skip-stack=0 -spw-trust-alignment -S %s | %filecheck %s --check-prefix=ALL
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-skip-unmanaged=0 -spw-trust-alignment -S %s | %filecheck %s --check-prefix=ALL
 ; Pointers that never point into managed space.
 target triple = "x86_64-pc-linux-gnu"
 @g = external global [10 x i64]

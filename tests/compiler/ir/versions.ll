@@ -1,7 +1,7 @@
 ; RUN: %opt -passes=spillway,verify -S %s | %filecheck %s
 ; RUN: %opt -passes=spillway,verify -spw-polls=0 -S %s | %filecheck %s --check-prefix=NOPOLL
 ; RUN: %opt -passes=spillway,verify -spw-versions=0 -S %s | %filecheck %s --check-prefix=ONE
-; RUN: %opt -passes=spillway,verify -spw-count -S %s | %filecheck %s --check-prefix=ONE
+; RUN: %opt -passes=spillway,verify -spw-count-hits -S %s | %filecheck %s --check-prefix=ONE
 ; Two versions of a function for the translated engine, and where the plain one goes over to the translated one.
 target triple = "x86_64-pc-linux-gnu"
 

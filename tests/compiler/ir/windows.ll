@@ -1,6 +1,6 @@
 ; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
 ; RUN: %opt -passes=spillway -spw-versions=0 -spw-windows=0 -S %s | %filecheck %s --check-prefix=OFF
-; RUN: %opt -passes=spillway -spw-versions=0 -spw-window-blocks=0 -S %s | %filecheck %s --check-prefix=NEST
+; RUN: %opt -passes=spillway -spw-versions=0 -spw-window-blocks-max=0 -S %s | %filecheck %s --check-prefix=NEST
 ; A stream of a loop whose length nobody knows keeps its granule in registers.
 target triple = "x86_64-pc-linux-gnu"
 
