@@ -81,6 +81,7 @@ void UringEngine::start(std::span<const RawIo> ios) {
     bytes += its_bytes;
     if (hands_on && (io.op != Op::kRead || its_bytes > kOwnReadBytesMax)) sqe->flags |= IOSQE_ASYNC;
   }
+  starts_.store_release(starts_.load_relaxed() + 1);
   if (hands_on) return submit();
   const uint64_t begin_ns = platform::monotonic_ns();
   submit();
@@ -113,6 +114,7 @@ size_t UringEngine::harvest(std::span<RawResult> out) {
     if (taken == out.size()) break;
     out[taken++] = {static_cast<uint32_t>(cqe->user_data), cqe->res};
   }
+  (void)starts_.load_acquire();
   io_uring_cq_advance(&ring_, static_cast<unsigned>(taken));
   return taken;
 }
