@@ -45,8 +45,8 @@ class UringEngine final : public Engine {
   IssuedSteps<RawIo> issued_;
   StartTimes start_times_;  // the kicker's
   unsigned refusals_ = 0;   // of submissions, in a row; the kicker's
-  // A kicker reads what a step points to before the kernel has it, and whoever harvests the step may then reuse that: the
-  // kernel orders the two. Released by the one and acquired by the other, so that it can be seen here, too.
+  // A kicker reads what a step points to before the kernel has it, and whoever harvests the step may then reuse that:
+  // the kernel orders the two. Released by the one and acquired by the other, so that it can be seen here, too.
   Atomic<uint64_t> starts_{0};
   // Steps are in the submission ring that the kernel had no memory to
   // take: wait() must not sleep long, harvest() tries again.
