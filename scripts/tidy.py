@@ -13,7 +13,7 @@ import sys
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 COMMENT_COLUMNS_MAX = 120
-TABLE_ROW = re.compile(r"//.*(?:\S {3,}\S|=>|<=>|[^\x00-\x7f])|^ \*   ")
+TABLE_ROW = re.compile(r"//.*(?:\S {3,}\S|=>|[^\x00-\x7f])|^ \*   ")
 
 CXX = {".h", ".cc", ".cpp", ".c", ".inc"}
 SOURCES = CXX | {".py", ".sh", ".cmake", ".ll"}

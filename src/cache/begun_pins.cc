@@ -16,6 +16,13 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
+namespace {
+// Whether its store is read for it; else it is zeros, overwritten, or in no region.
+bool is_read(const Backing& backing, Access access) {
+  return access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
+}
+}  // namespace
+
 Fills* SharedCacheParts::open_fills() {
   std::lock_guard lock(clients_mutex_);
   fills_.push_back(
@@ -31,19 +38,18 @@ uint64_t SharedCacheParts::sleep_of_fills(Fills& fills, std::vector<int>* fds) {
 
 Begun SharedCacheParts::begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
                                   Pin* out, Status* status) {
-  *out = Pin();
-  return fills.room() == 0 ? Begun::kWouldWait
-                           : pin_or_begin(client, &fills, block, access, tag, out, status);
+  return pin_or_begin(client, &fills, block, access, tag, out, status);
 }
 
 Begun SharedCacheParts::try_pin(Client& client, BlockId block, Access access, Pin* out, Status* status) {
-  *out = Pin();
   return pin_or_begin(client, nullptr, block, access, 0, out, status);
 }
 
 // `fills`: where a read goes; nullptr: it is done here and now. Where owners fill, who asks waits for them.
 Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
                                      Pin* out, Status* status) {
+  *out = Pin();
+  if (fills && fills->room() == 0) return Begun::kWouldWait;
   if (!commons_.options.clients_pin || commons_.owner_fills) return Begun::kWouldWait;
   const WaitsForNobody guard(client);
   client.asked_ns = platform::monotonic_ns();
@@ -103,8 +109,7 @@ bool SharedCacheParts::begin_unit(Client& client, BlockId block, Access access, 
 Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
                                    Pin* out, Status* status) {
   const Backing backing = blocks_.locate_for_fill(block);
-  const bool is_read = access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
-  if (fills && is_read && !fills->may_begin(backing.store)) return Begun::kWouldWait;
+  if (fills && is_read(backing, access) && !fills->may_begin(backing.store)) return Begun::kWouldWait;
   if (access != Access::kOverwrite && begin_unit(client, block, access, out)) return Begun::kWouldWait;
   Partition& partition = partition_of(block);
   Request& request = client.request;
@@ -137,8 +142,7 @@ Begun SharedCacheParts::begin_fill(Client& client, Fills* fills, BlockId block, 
                                    Pin* out, Status* status) {
   const Resident resident{out->frame, block};
   const Backing backing = blocks_.locate_for_fill(block);
-  const bool is_queued =
-      fills && access != Access::kOverwrite && backing.store != nullptr && backing.has_contents;
+  const bool is_queued = fills && is_read(backing, access);
   if (is_queued && !fills->begin(resident, backing, access, client.asked_ns, tag)) {
     give_up_fill(client, resident);
     return Begun::kWouldWait;

@@ -155,6 +155,12 @@ class FaultServerTest : public testing::Test {
     SPW_CHECK(server->start().is_ok());
     return server;
   }
+  // Pollers with room for so many reads each, which are done when the test says so; one filler.
+  std::unique_ptr<FaultServer> serve_held(unsigned pollers, HeldReads::Watched& watched, size_t room) {
+    const auto serve = [this](const FaultEvent& event) { fill(event); };
+    return serve_with(pollers, 1, serve,
+                      [&watched, room, serve] { return std::make_unique<HeldReads>(watched, room, serve); });
+  }
   std::byte read_page(uint64_t page) const {
     return *static_cast<const volatile std::byte*>(memory_.data() + page * kMmuPageBytes);
   }
@@ -282,8 +288,7 @@ TEST_F(FaultServerTest, a_batch_is_begun_as_a_whole_before_it_is_started) {
   auto threads = fault_on(0, kThreads);
   wait_until_others_sleep();
   HeldReads::Watched watched;
-  const auto serve = [this](const FaultEvent& event) { fill(event); };
-  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 64, serve); });
+  auto server = serve_held(1, watched, 64);
   while (watched.begun < kThreads) std::this_thread::yield();
   EXPECT_EQ(served_, 0u);
   watched.are_done = true;
@@ -298,8 +303,7 @@ TEST_F(FaultServerTest, a_poller_has_no_more_in_flight_than_it_has_room_for) {
   auto threads = fault_on(0, kThreads);
   wait_until_others_sleep();
   HeldReads::Watched watched;
-  const auto serve = [this](const FaultEvent& event) { fill(event); };
-  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, kRoom, serve); });
+  auto server = serve_held(1, watched, kRoom);
   while (watched.begun < kRoom) std::this_thread::yield();
   watched.are_done = true;
   for (std::thread& thread : threads) thread.join();
@@ -310,8 +314,7 @@ TEST_F(FaultServerTest, a_poller_has_no_more_in_flight_than_it_has_room_for) {
 TEST_F(FaultServerTest, another_poller_takes_what_one_has_no_room_for) {
   constexpr unsigned kThreads = 20;
   HeldReads::Watched watched;
-  const auto serve = [this](const FaultEvent& event) { fill(event); };
-  auto server = serve_with(2, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 10, serve); });
+  auto server = serve_held(2, watched, 10);
   auto threads = fault_on(0, kThreads);
   while (watched.begun < kThreads) std::this_thread::yield();  // all at once, in two pollers
   watched.are_done = true;
@@ -322,8 +325,7 @@ TEST_F(FaultServerTest, another_poller_takes_what_one_has_no_room_for) {
 TEST_F(FaultServerTest, stop_serves_what_is_being_read) {
   constexpr unsigned kThreads = 8;
   HeldReads::Watched watched;
-  const auto serve = [this](const FaultEvent& event) { fill(event); };
-  auto server = serve_with(1, 1, serve, [&] { return std::make_unique<HeldReads>(watched, 64, serve); });
+  auto server = serve_held(1, watched, 64);
   auto threads = fault_on(0, kThreads);
   while (watched.begun < kThreads) std::this_thread::yield();
   std::thread stopper([&] { server->stop(); });

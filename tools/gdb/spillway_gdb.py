@@ -6,7 +6,6 @@
 import gdb
 import gdb.printing
 
-STATES = ("free", "filling", "resident", "failed")  # FrameState, pin_word.h
 FLAGS = ("Waiters", "Ahead", "Referenced", "Writing", "Dirty", "Parked")
 
 
@@ -39,7 +38,9 @@ class PinWordPrinter:
         return int(gdb.parse_and_eval(f"spw::cache::PinWord::{name}"))
 
     def to_string(self):
-        state = STATES[(self.bits & self.constant("kStateMask")) >> self.constant("kStateShift")]
+        states = {field.enumval: field.name for field in gdb.lookup_type("spw::cache::FrameState").fields()}
+        state = states[(self.bits & self.constant("kStateMask")) >> self.constant("kStateShift")]
+        state = state.rsplit("::k", 1)[-1].lower()
         refs = self.bits & self.constant("kRefsMax")
         flags = [flag.lower() for flag in FLAGS if self.bits & self.constant(f"k{flag}")]
         if state == "free":

@@ -40,7 +40,8 @@ struct TopArguments {
 };
 int show_top(const TopArguments& arguments);
 
-// `page`: "essential", "tuning" or "measuring"; "": all of them.
+std::vector<std::string> option_page_names();
+// `page`: one of these; "": all of them.
 int list_options(std::string_view page, bool as_markdown);
 
 }  // namespace spw::tool

@@ -129,7 +129,7 @@ void add_others(CLI::App& app, Arguments& arguments) {
   CLI::App* options =
       app.add_subcommand("options", "list every option: values, default, environment variable");
   options->add_option("PAGE", arguments.options_page, "only these: essential, tuning or measuring")
-      ->check(CLI::IsMember({"essential", "tuning", "measuring"}));
+      ->check(CLI::IsMember(option_page_names()));
   options->add_flag("--markdown", arguments.options_markdown, "print docs/OPTIONS.md");
 }
 

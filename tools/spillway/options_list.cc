@@ -58,6 +58,12 @@ void print_option(const runtime::OptionInfo& info, bool as_markdown) {
 
 }  // namespace
 
+std::vector<std::string> option_page_names() {
+  std::vector<std::string> names;
+  for (const Page& page : kPages) names.emplace_back(page.name);
+  return names;
+}
+
 int list_options(std::string_view wanted, bool as_markdown) {
   if (as_markdown) fmt::print("{}", kMarkdownHead);
   for (const Page& page : kPages) {

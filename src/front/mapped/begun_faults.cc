@@ -24,7 +24,7 @@ MappedEngine::BegunFaults::BegunFaults(MappedEngine& engine, cache::Fills& fills
 // False: it is to be refused, or memory is not watched yet.
 bool MappedEngine::BegunFaults::is_rightful(const platform::FaultEvent& event) {
   const bool is_watching = engine_.is_watching();
-  if (is_watching && engine_.is_wrong(event)) return false;
+  if (is_watching && !engine_.may_access(event.address, event.is_store)) return false;
   count(event.is_protected ? Counter::protect_faults : Counter::missing_faults);
   return is_watching;
 }

@@ -153,7 +153,6 @@ class MappedEngine final : public region::Engine {
   Thread& register_thread();
   static void thread_ended(void* thread);
   void serve(const platform::FaultEvent& event);
-  bool is_wrong(const platform::FaultEvent& event) const;
   bool refuse_wrong(const platform::FaultEvent& event);
   Wanted wanted_by(const platform::FaultEvent& event);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);

@@ -41,10 +41,6 @@ MappedEngine::FaultClient& MappedEngine::take_fault_client(uint32_t thread) {
     if (!fault_clients_[i].busy.exchange_acquire(true)) return fault_clients_[i];
 }
 
-bool MappedEngine::is_wrong(const platform::FaultEvent& event) const {
-  return !is_live(block_of(event.address)) || (event.is_store && !may_store(event.address));
-}
-
 // Whether it was: the program gets the SIGSEGV that the kernel would give it.
 bool MappedEngine::refuse_wrong(const platform::FaultEvent& event) {
   if (!is_live(block_of(event.address)))
