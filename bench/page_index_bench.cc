@@ -18,9 +18,9 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "cache/page_index/page_index.h"
+#include "files/page_index/page_index.h"
 
-namespace spw::cache {
+namespace spw::files {
 namespace {
 
 constexpr uint64_t kEntries = 1'000'000;
@@ -204,6 +204,6 @@ void erase_and_insert(benchmark::State& state) {
 BENCHMARK(erase_and_insert)->Apply(one_and_two_threads);
 
 }  // namespace
-}  // namespace spw::cache
+}  // namespace spw::files
 
 BENCHMARK_MAIN();

@@ -5,7 +5,7 @@
 # checks the order of the layers themselves on every build.
 
 set(SPW_LAYERS abi base platform telemetry locality page_cache store cache region heap durable
-    front/translate front/mapped front/file front/interpose runtime api)
+    access access/translate access/mapped files libc process api)
 
 function(spw_layer_include_path layer out)
   string(REPLACE "/" "_" flat ${layer})

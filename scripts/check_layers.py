@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails when a file includes a layer above its own, or when sibling fronts include each other.
+"""Fails when a file includes a layer above its own, or when sibling parts of a layer do.
 
 The order is SPW_LAYERS of cmake/layers.cmake, lowest first. A layer may include itself and the layers before it;
-the folders below front/ are siblings and never include each other.
+the folders of a layer that are layers themselves (access/mapped) are siblings and never include each other.
 """
 import pathlib
 import re
@@ -17,7 +17,7 @@ def read_layers(root: pathlib.Path) -> list[str]:
 
 
 def layer_of(path: str, layers: list[str]) -> str | None:
-    return next((layer for layer in layers if path == layer or path.startswith(layer + "/")), None)
+    return max((layer for layer in layers if path == layer or path.startswith(layer + "/")), key=len, default=None)
 
 
 def violations(root: pathlib.Path, layers: list[str]) -> list[str]:
@@ -35,7 +35,7 @@ def violations(root: pathlib.Path, layers: list[str]) -> list[str]:
             other = match and layer_of(match.group(1), layers)
             if not other or other == own:
                 continue
-            siblings = own.startswith("front/") and other.startswith("front/")
+            siblings = "/" in own and pathlib.PurePath(own).parent == pathlib.PurePath(other).parent
             if siblings or layers.index(other) > layers.index(own):
                 found.append(f"{relative}:{number}: layer {own} includes {other}, which is {'its sibling' if siblings else 'above it'}")
     return found

@@ -10,8 +10,7 @@ namespace {
 
 constexpr const char* kRedirected[] = {
 #define SPW_REDIRECT(name) #name,
-#include "abi/redirects.inc"
-#undef SPW_REDIRECT
+#include "abi/calls.def"
 };
 
 void redirect(Function& from) {

@@ -1,4 +1,4 @@
-// Points calls and references to the external functions of abi/redirects.inc at the runtime's versions of them.
+// Points calls and references to the external functions of abi/calls.def at the runtime's versions of them.
 #pragma once
 
 #include "llvm/IR/Module.h"

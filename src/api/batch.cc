@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "abi/managed.h"
+#include "access/copy.h"
 #include "api/call.h"
 #include "base/atomic.h"
-#include "front/interpose/memory.h"
-#include "runtime/fatal.h"
+#include "process/fatal.h"
 
 using namespace spw;
 using namespace spw::api;
@@ -47,7 +47,7 @@ constexpr size_t kBundleMax = 64;
 constexpr size_t kLooksMax = 64;
 
 // What is wrong with a request; nullptr: nothing.
-const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
+const char* fault_of(process::Runtime& runtime, const spw_request& request) {
   if (request.bytes == 0 || request.bytes > SPW_REQUEST_BYTES_MAX)
     return "its size is not from 1 to SPW_REQUEST_BYTES_MAX";
   if (!request.buffer || !request.done) return "it has no buffer, or no function to call";
@@ -60,7 +60,7 @@ const char* fault_of(runtime::Runtime& runtime, const spw_request& request) {
   return nullptr;
 }
 
-bool is_there(const runtime::Runtime& runtime, const Span& span) {
+bool is_there(const process::Runtime& runtime, const Span& span) {
   for (uint64_t i = 0; i < span.count; ++i)
     if (!runtime.cache().is_resident(span.first + i)) return false;
   return true;
@@ -70,19 +70,19 @@ bool is_there(const runtime::Runtime& runtime, const Span& span) {
 void copy(const spw_request& request) {
   Call call;
   if (!call->engine().is_watching()) {
-    request.access == SPW_READ ? interpose::copy_bytes(request.buffer, request.address, request.bytes)
-                               : interpose::copy_bytes(request.address, request.buffer, request.bytes);
+    request.access == SPW_READ ? access::copy_bytes(request.buffer, request.address, request.bytes)
+                               : access::copy_bytes(request.address, request.buffer, request.bytes);
     return;
   }
   const cache::Access access = access_of(request.access);
   auto* const buffer = static_cast<std::byte*>(request.buffer);
   const auto begin = reinterpret_cast<uintptr_t>(request.address);
   for (size_t at = 0; at < request.bytes;) {
-    const region::Window window = call->engine().pin(begin + at, request.bytes - at, access);
+    const access::Window window = call->engine().pin(begin + at, request.bytes - at, access);
     if (request.access == SPW_READ)
-      interpose::copy_bytes(buffer + at, window.data, window.bytes);
+      access::copy_bytes(buffer + at, window.data, window.bytes);
     else
-      interpose::copy_bytes(window.data, buffer + at, window.bytes);
+      access::copy_bytes(window.data, buffer + at, window.bytes);
     call->engine().unpin(window);
     at += window.bytes;
   }
@@ -148,7 +148,7 @@ void take_replies(spw_batch& batch, bool wait) {
   for (size_t i = 0; i < got; ++i) {
     auto* const request = static_cast<spw_request*>(replies[i].user);
     if (replies[i].error != 0)  // others have ended the program already
-      runtime::fatal(runtime::kExitUsage,
+      process::fatal(process::kExitUsage,
                      "a request of a batch is for memory that was unmapped before it was done");
     --batch.received;
     ++batch.done;
@@ -184,7 +184,7 @@ void add_to_bundle(spw_batch& batch, spw_request* request) {
 // A forked child has none of the threads that answer.
 bool is_inherited(const spw_batch& batch) { return batch.port && batch.process != ::getpid(); }
 void stop_in_child(const spw_batch& batch) {
-  if (is_inherited(batch)) runtime::fatal(runtime::kExitFailure, region::touched_in_child().message());
+  if (is_inherited(batch)) process::fatal(process::kExitFailure, access::touched_in_child().message());
 }
 
 // ---- Running ----

@@ -23,7 +23,7 @@ int result_of(const Status& status) {
   return -status.error();
 }
 
-Span blocks_around(const runtime::Runtime& runtime, const void* address, size_t bytes) {
+Span blocks_around(const process::Runtime& runtime, const void* address, size_t bytes) {
   const uint64_t block = runtime.block_bytes();
   const auto at = reinterpret_cast<uintptr_t>(address);
   Span span;
@@ -34,7 +34,7 @@ Span blocks_around(const runtime::Runtime& runtime, const void* address, size_t 
   return span;
 }
 
-bool is_read_only(const runtime::Runtime& runtime, const void* address, size_t bytes) {
+bool is_read_only(const process::Runtime& runtime, const void* address, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto is_at = [&](uintptr_t byte) {
     return is_managed(reinterpret_cast<const void*>(byte)) &&

@@ -5,7 +5,7 @@
 
 #include "base/in_runtime.h"
 #include "base/status.h"
-#include "runtime/startup.h"
+#include "process/startup.h"
 #include "spillway/spillway.h"
 
 #define SPW_PUBLIC extern "C" __attribute__((visibility("default")))
@@ -19,13 +19,13 @@ inline int bad_argument(const char* sentence) { return result_of(Status::sentenc
 // A call that needs the runtime: makes it at the first use, and what is allocated meanwhile is native.
 class Call {
  public:
-  Call() : runtime_(*runtime::ensure_runtime()) {}
-  runtime::Runtime* operator->() { return &runtime_; }
-  runtime::Runtime& operator*() { return runtime_; }
+  Call() : runtime_(*process::ensure_runtime()) {}
+  process::Runtime* operator->() { return &runtime_; }
+  process::Runtime& operator*() { return runtime_; }
 
  private:
   InRuntime guard_;
-  runtime::Runtime& runtime_;
+  process::Runtime& runtime_;
 };
 
 inline cache::Access access_of(enum spw_access access) {
@@ -41,8 +41,8 @@ struct Span {
   BlockId first;
   uint64_t count = 0;
 };
-Span blocks_around(const runtime::Runtime& runtime, const void* address, size_t bytes);
+Span blocks_around(const process::Runtime& runtime, const void* address, size_t bytes);
 // Whether its first or its last byte is of a file that is mapped for reading only.
-bool is_read_only(const runtime::Runtime& runtime, const void* address, size_t bytes);
+bool is_read_only(const process::Runtime& runtime, const void* address, size_t bytes);
 
 }  // namespace spw::api

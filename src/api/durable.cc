@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "api/call.h"
-#include "runtime/durable_process.h"
+#include "process/durable_process.h"
 
 using namespace spw;
 using namespace spw::api;
-using runtime::DurableProcess;
+using process::DurableProcess;
 
 // Handed out for a region: its place among them is the region's number.
 struct spw_durable {

@@ -13,7 +13,7 @@ namespace spw::api {
 
 namespace {
 
-using front::Descriptors;
+using files::Descriptors;
 
 int64_t moved(const Result<uint64_t>& result) {
   return result ? static_cast<int64_t>(*result) : result_of(result.status());
@@ -46,7 +46,7 @@ bool are_pieces(const iovec* pieces, int count) {
 
 int open_striped(const char* name, int flags, unsigned mode) {
   Call call;
-  auto members = front::StripedMembers::open(name, flags, mode);
+  auto members = files::StripedMembers::open(name, flags, mode);
   if (!members) return result_of(members.status());
   if (Status status = call->descriptors().attach_striped(members->files[0].fd(), flags, name, *members);
       !status)
@@ -57,10 +57,10 @@ int open_striped(const char* name, int flags, unsigned mode) {
 int open_buffered(const char* path, int flags, unsigned mode) {
   if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0)
     return bad_argument("spw_open() opens regular files");
-  if (front::StripedMembers::is_name(path)) return open_striped(path, flags, mode);
+  if (files::StripedMembers::is_name(path)) return open_striped(path, flags, mode);
   Call call;
   // Emptied once it is sure that it may be: attach() does it.
-  const int fd = ::open(path, front::may_write(flags) ? flags & ~O_TRUNC : flags, mode);
+  const int fd = ::open(path, files::may_write(flags) ? flags & ~O_TRUNC : flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
   if (Status status = call->descriptors().attach(fd, flags, path); !status) {
     ::close(fd);

@@ -16,8 +16,8 @@ namespace spw::api {
 
 namespace {
 
+using process::Runtime;
 using region::Kind;
-using runtime::Runtime;
 
 constexpr unsigned kAllFlags = SPW_MAP_SHARED | SPW_MAP_PRIVATE | SPW_MAP_READ_ONLY | SPW_MAP_CREATE;
 constexpr std::string_view kFilePrefix = "file:";

@@ -11,7 +11,7 @@ using namespace spw::api;
 SPW_PUBLIC int spw_set_option(const char* name, const char* value) {
   if (!name || !value) return bad_argument("an option has a name and a value");
   InRuntime guard;
-  return result_of(runtime::override_option(name, value));
+  return result_of(process::override_option(name, value));
 }
 
 SPW_PUBLIC uint64_t spw_memory_limit(void) {

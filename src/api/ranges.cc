@@ -7,9 +7,9 @@ namespace spw::api {
 
 namespace {
 
+using process::Runtime;
 using region::Kind;
 using region::RegionMap;
-using runtime::Runtime;
 
 // Calls act(span) for the blocks of a range that is managed to its last byte.
 template <class Act>
@@ -91,13 +91,13 @@ SPW_PUBLIC int spw_sync(const void* address, size_t bytes) {
 }
 
 SPW_PUBLIC int spw_flush_all(void) {
-  if (!runtime::current_runtime()) return 0;
+  if (!process::current_runtime()) return 0;
   Call call;
   return result_of(call->regions().flush_shared_files());
 }
 
 SPW_PUBLIC int spw_prefetch(const void* address, size_t bytes) {
-  if (!is_managed(address) || !runtime::current_runtime()) return 0;
+  if (!is_managed(address) || !process::current_runtime()) return 0;
   Call call;
   prefetch(*call, address, bytes);
   return 0;
@@ -105,7 +105,7 @@ SPW_PUBLIC int spw_prefetch(const void* address, size_t bytes) {
 
 SPW_PUBLIC int spw_prefetch_ranges(const struct spw_range* ranges, size_t count) {
   if (!ranges && count > 0) return bad_argument("no ranges to prefetch");
-  if (!runtime::current_runtime()) return 0;
+  if (!process::current_runtime()) return 0;
   Call call;
   for (size_t i = 0; i < count; ++i)
     if (is_managed(ranges[i].address)) prefetch(*call, ranges[i].address, ranges[i].bytes);

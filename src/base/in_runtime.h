@@ -1,6 +1,6 @@
 // While one lives, its thread is in the runtime: what it allocates is the runtime's
 // own (interposed allocation functions hand out native memory), and handlers of the
-// program's signals wait until it is out again (front/interpose/handlers.h).
+// program's signals wait until it is out again (libc/signals/handlers.h).
 //
 // Whoever enters the runtime from the program's code, and every thread of the runtime, holds one: memory that the
 // runtime works with must never be memory that the runtime has to bring in, and whoever holds what only one can have (a
@@ -11,7 +11,7 @@
 // nothing; a wish that it leaves at a depth above 0 is seen by the exit that ends it. The fences
 // keep what the runtime does between the two changes of the depth, for a handler of the same thread.
 //
-// The kernel reads the selector of a thread that has its system calls dispatched (front/interpose/dispatch.h) at each
+// The kernel reads the selector of a thread that has its system calls dispatched (libc/system_calls/dispatch.h) at each
 // of them: those made inside of the runtime it lets pass, those of the program's code it sends back. It is stored by
 // every thread, dispatched or not: a store is less than a look.
 // Invariant: depth > 0  =>  selector == kPasses. (Not the other way round: a call that is run once more has it set

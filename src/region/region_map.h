@@ -47,7 +47,7 @@ inline constexpr uint64_t kFillBytesMax = 8 * kMiB;
 
 enum class Order : uint8_t { kUnknown, kRandom, kSequential };
 
-// kBufferedFile: as a shared one, but whoever made it writes it back (front/file).
+// kBufferedFile: as a shared one, but whoever made it writes it back (files).
 enum class Kind : uint8_t { kNone, kAnonymous, kSharedFile, kPrivateFile, kReadOnlyFile, kBufferedFile };
 
 // Who keeps an index of a region's dirty blocks is told of those that nobody asked for, and which are clean again:

@@ -1,4 +1,4 @@
-// The functions of abi/redirects.inc for the fake runtime: bounced through plain memory, slow and simple.
+// The functions of abi/calls.def for the fake runtime: bounced through plain memory, slow and simple.
 // Also `free` and `operator delete`, which the real runtime interposes.
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 """System calls that are not made through libc's functions, where threads serve their own faults: the kernel cannot have a page brought in, so
-calls with managed arguments are sent back to the thread (src/front/interpose/dispatch.h)."""
+calls with managed arguments are sent back to the thread (src/libc/system_calls/dispatch.h)."""
 import json
 import pathlib
 

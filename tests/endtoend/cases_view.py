@@ -124,7 +124,7 @@ def signals_beside_memory_that_fits_work(kit: Kit) -> None:
 
 
 def handlers_touch_memory_that_fits_while_faults_are_served(kit: Kit) -> None:
-    # Code without a plain version may not be interrupted in the runtime (front/translate/translator.h).
+    # Code without a plain version may not be interrupted in the runtime (access/translate/translator.h).
     _same(kit, "alarms", 12, (FITS, FITS_LARGE))
 
 

@@ -18,7 +18,7 @@ TIME_LIMIT_S = 90
 ENGINES = ("translated", "mapped", "unmodified")
 THREADS = "threads"
 PRELOADED = ("unmodified", THREADS)
-# How the runtime ends a program that cannot go on (src/runtime/fatal.h).
+# How the runtime ends a program that cannot go on (src/process/fatal.h).
 EXIT_USAGE, EXIT_FAILURE = 2, 74
 
 

@@ -1,4 +1,4 @@
-/* Deletion in the page index, checked in every interleaving: the life of nodes of src/cache/page_index/page_index.h (rules 1 to
+/* Deletion in the page index, checked in every interleaving: the life of nodes of src/files/page_index/page_index.h (rules 1 to
  * 5), as page_index.cc makes it.
  *
  * The world: a root that never dies, one slot in it for an inner node, one slot in that for a leaf, and two slots in the leaf, one

@@ -6,7 +6,7 @@
 #include "commands.h"
 #include "doctor_probes.h"
 #include "messages.h"
-#include "runtime/options.h"
+#include "process/options.h"
 
 namespace spw::tool {
 
@@ -52,7 +52,7 @@ int run_doctor(const std::string& store, bool as_json) {
   std::string directory = store;
   if (directory.empty()) {
     std::vector<std::string> warnings;
-    auto options = runtime::options_of_process(&warnings);
+    auto options = process::options_of_process(&warnings);
     if (!options) return refuse(options.status().message());
     directory = (*options).store;
   }

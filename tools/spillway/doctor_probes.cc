@@ -19,8 +19,8 @@
 #include "platform/proc_text.h"
 #include "platform/resident_pages.h"
 #include "platform/userfault.h"
-#include "runtime/store_check.h"
-#include "runtime/userfault_check.h"
+#include "process/store_check.h"
+#include "process/userfault_check.h"
 
 namespace spw::tool {
 
@@ -102,7 +102,7 @@ Finding libaio() {
 }
 
 std::vector<Finding> store_findings(const std::string& directory) {
-  const runtime::StoreFacts facts = runtime::check_store(directory);
+  const process::StoreFacts facts = process::check_store(directory);
   if (facts.named) return {fine("store", "store " + directory, "opened when a program starts")};
   const std::string free = format_size(facts.free_bytes) + " free";
   Finding usable = essential(fine("store", "store " + directory, free));
@@ -147,7 +147,7 @@ Finding huge_pages() {
 
 Finding userfaultfd() {
   Finding f = fine("userfaultfd", "userfaultfd", "available");
-  auto opened = runtime::open_userfault();
+  auto opened = process::open_userfault();
   if (opened && opened->scope() == platform::FaultScope::kAll) return f;
   if (opened)
     return with_note(f, "user mode only",

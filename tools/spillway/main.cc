@@ -7,7 +7,7 @@
 #include "abi/abi.h"
 #include "commands.h"
 #include "messages.h"
-#include "runtime/options.h"
+#include "process/options.h"
 
 namespace spw::tool {
 
@@ -51,9 +51,9 @@ int run_words(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--") return i + 1;
     if (!word.starts_with('-')) return i;
-    const auto infos = runtime::option_infos();
+    const auto infos = process::option_infos();
     const bool takes_next = word == "--json" || word == "--svg" ||
-                            std::any_of(infos.begin(), infos.end(), [&](const runtime::OptionInfo& info) {
+                            std::any_of(infos.begin(), infos.end(), [&](const process::OptionInfo& info) {
                               return word.starts_with("--") && word.substr(2) == info.name;
                             });
     if (takes_next) ++i;
@@ -61,24 +61,24 @@ int run_words(int argc, char** argv) {
   return argc;
 }
 
-const char* value_word(runtime::ValueKind kind) {
+const char* value_word(process::ValueKind kind) {
   switch (kind) {
-    case runtime::ValueKind::kSize:
-    case runtime::ValueKind::kPowerOfTwoSize:
+    case process::ValueKind::kSize:
+    case process::ValueKind::kPowerOfTwoSize:
       return "SIZE";
-    case runtime::ValueKind::kCount:
+    case process::ValueKind::kCount:
       return "COUNT";
-    case runtime::ValueKind::kChoice:
+    case process::ValueKind::kChoice:
       return "NAME";
-    case runtime::ValueKind::kChoiceOrFile:
+    case process::ValueKind::kChoiceOrFile:
       return "NAME|FILE";
-    case runtime::ValueKind::kStore:
+    case process::ValueKind::kStore:
       return "DIRECTORY|STORE";
-    case runtime::ValueKind::kPatterns:
+    case process::ValueKind::kPatterns:
       return "PATTERNS";
-    case runtime::ValueKind::kFile:
+    case process::ValueKind::kFile:
       return "FILE";
-    case runtime::ValueKind::kReportTarget:
+    case process::ValueKind::kReportTarget:
       return "off|text|FILE";
   }
   return "";
@@ -86,10 +86,10 @@ const char* value_word(runtime::ValueKind kind) {
 
 void add_run_options(CLI::App* run, Arguments& arguments) {
   run->footer(kRunHelpEnd);
-  for (const runtime::OptionInfo& info : runtime::option_infos()) {
+  for (const process::OptionInfo& info : process::option_infos()) {
     const std::string name(info.name);
     run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
-        ->group(info.page == runtime::OptionPage::essential ? "Options" : kNotShown)
+        ->group(info.page == process::OptionPage::essential ? "Options" : kNotShown)
         ->type_name(value_word(info.accepts.kind))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -142,7 +142,7 @@ int refuse_unknown(const CLI::App& app, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const size_t dashes = std::min(name.find_first_not_of('-'), name.size());
   const std::string_view near =
-      dashes == 0 ? "" : runtime::nearest_word(std::string_view(name).substr(dashes), names);
+      dashes == 0 ? "" : process::nearest_word(std::string_view(name).substr(dashes), names);
   const std::string help =
       command == &app ? "spillway --help" : "spillway " + command->get_name() + " --help";
   if (!near.empty()) return refuse(fmt::format("{}: unknown option; did you mean --{}?", name, near));

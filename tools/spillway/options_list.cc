@@ -2,7 +2,7 @@
 
 #include "commands.h"
 #include "messages.h"
-#include "runtime/options.h"
+#include "process/options.h"
 
 namespace spw::tool {
 
@@ -17,7 +17,7 @@ constexpr const char* kMarkdownHead =
     "program before it starts, with one line that says what is. A program with rights of its own "
     "(set-user-ID, set-group-ID, file\n"
     "capabilities) takes no option from the environment, and says so.\n\n"
-    "This page is written by `scripts/update_options_doc.sh` from `src/runtime/options.inc`; a test compares "
+    "This page is written by `scripts/update_options_doc.sh` from `src/process/options.inc`; a test compares "
     "the two.\n";
 
 constexpr const char* kMarkdownTail =
@@ -32,21 +32,21 @@ constexpr const char* kMarkdownTail =
     "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden.\n";
 
 struct Page {
-  runtime::OptionPage page;
+  process::OptionPage page;
   std::string_view name, title, about;
 };
 constexpr Page kPages[] = {
-    {runtime::OptionPage::essential, "essential", "What you have to know",
+    {process::OptionPage::essential, "essential", "What you have to know",
      "`spillway run --help` shows these."},
-    {runtime::OptionPage::tuning, "tuning", "What may make a program faster",
+    {process::OptionPage::tuning, "tuning", "What may make a program faster",
      "`spillway options tuning` lists these. None of them is needed."},
-    {runtime::OptionPage::measuring, "measuring", "What exists to measure",
+    {process::OptionPage::measuring, "measuring", "What exists to measure",
      "For comparisons, and to look into a program; `spillway options measuring` lists these."},
 };
 
-void print_option(const runtime::OptionInfo& info, bool as_markdown) {
-  const std::string variable = runtime::environment_variable(info.name);
-  const std::string accepted = runtime::accepted_values(info.accepts);
+void print_option(const process::OptionInfo& info, bool as_markdown) {
+  const std::string variable = process::environment_variable(info.name);
+  const std::string accepted = process::accepted_values(info.accepts);
   if (as_markdown)
     fmt::print(
         "\n### --{}\n\n{}. {}\n\n- Environment: `{}`\n- Accepted: {}\n- Default: {}\n- Example: `--{}={}`\n",
@@ -72,7 +72,7 @@ int list_options(std::string_view wanted, bool as_markdown) {
       fmt::print("\n## {}\n\n{}\n", page.title, page.about);
     else
       fmt::print("{}{}\n\n", page.page == kPages[0].page || !wanted.empty() ? "" : "\n", page.title);
-    for (const runtime::OptionInfo& info : runtime::option_infos())
+    for (const process::OptionInfo& info : process::option_infos())
       if (info.page == page.page) print_option(info, as_markdown);
   }
   if (as_markdown) fmt::print("{}", kMarkdownTail);

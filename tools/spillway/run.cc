@@ -11,10 +11,10 @@
 #include "base/units.h"
 #include "commands.h"
 #include "messages.h"
+#include "process/options.h"
+#include "process/store_check.h"
+#include "process/userfault_check.h"
 #include "program.h"
-#include "runtime/options.h"
-#include "runtime/store_check.h"
-#include "runtime/userfault_check.h"
 
 namespace spw::tool {
 
@@ -43,17 +43,17 @@ std::string preloaded_library() {
 }
 
 // An unmodified program, or the interpreter of a script, needs the mapped engine for its memory.
-std::string unmodified_refusal(const std::string& name, const runtime::Options& options) {
-  if (!options.buffer.empty() && options.engine != runtime::Engine::kMapped)
+std::string unmodified_refusal(const std::string& name, const process::Options& options) {
+  if (!options.buffer.empty() && options.engine != process::Engine::kMapped)
     return "";  // its files, if nothing else
-  if (options.engine == runtime::Engine::kTranslated)
+  if (options.engine == process::Engine::kTranslated)
     return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}",
                        name, kRecompile);
   if (preloaded_library().empty())
     return fmt::format(
         "{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole",
         name);
-  if (Status status = runtime::open_userfault().status(); !status)
+  if (Status status = process::open_userfault().status(); !status)
     return fmt::format(
         "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a "
         "seccomp profile "
@@ -72,7 +72,7 @@ ProgramFacts look_through_scripts(const std::string& path) {
 }
 
 // One line that says why the program cannot run; "" if it can.
-std::string program_refusal(const RunArguments& arguments, const runtime::Options& options, Found* found) {
+std::string program_refusal(const RunArguments& arguments, const process::Options& options, Found* found) {
   std::string* path = &found->path;
   if (arguments.program.empty()) return "no program is named; such as: spillway run --memory 4G -- ./prog";
   const std::string& name = arguments.program.front();
@@ -114,9 +114,9 @@ std::string program_refusal(const RunArguments& arguments, const runtime::Option
   return "";
 }
 
-std::string store_refusal(const runtime::Options& options) {
-  const runtime::StoreFacts facts = runtime::check_store(options.store);
-  if (!facts.refusal.empty()) return runtime::refusal_line(options.store, facts);
+std::string store_refusal(const process::Options& options) {
+  const process::StoreFacts facts = process::check_store(options.store);
+  if (!facts.refusal.empty()) return process::refusal_line(options.store, facts);
   if (facts.is_memory)
     warn(fmt::format(
         "the store directory {} is a tmpfs, which is memory itself; name one on a disk with --store",
@@ -124,8 +124,8 @@ std::string store_refusal(const runtime::Options& options) {
   return "";
 }
 
-std::string stats_refusal(const runtime::Options& options) {
-  if (options.stats.kind != runtime::StatsKind::kJson) return "";
+std::string stats_refusal(const process::Options& options) {
+  if (options.stats.kind != process::StatsKind::kJson) return "";
   const std::filesystem::path file(options.stats.file);
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
@@ -138,13 +138,13 @@ std::string stats_refusal(const runtime::Options& options) {
 // Values given on the command line: checked under the name the user wrote, then handed on as environment, so that the
 // runtime and every child of the program read the same.
 std::string take_values(const RunArguments& arguments) {
-  runtime::Options options;
-  for (const runtime::OptionInfo& info : runtime::option_infos()) {
+  process::Options options;
+  for (const process::OptionInfo& info : process::option_infos()) {
     auto given = arguments.values.find(std::string(info.name));
     if (given == arguments.values.end()) continue;
-    Status status = runtime::set_option(options, info, fmt::format("--{}", info.name), given->second);
+    Status status = process::set_option(options, info, fmt::format("--{}", info.name), given->second);
     if (!status) return status.message();
-    ::setenv(runtime::environment_variable(info.name).c_str(), given->second.c_str(), 1);
+    ::setenv(process::environment_variable(info.name).c_str(), given->second.c_str(), 1);
   }
   return "";
 }
@@ -161,7 +161,7 @@ void preload() {
 int run_program(const RunArguments& arguments) {
   if (std::string line = take_values(arguments); !line.empty()) return refuse(line);
   std::vector<std::string> warnings;  // the program's runtime prints them
-  auto options = runtime::options_of_process(&warnings);
+  auto options = process::options_of_process(&warnings);
   if (!options) return refuse(options.status().message());
   Found found;
   for (const std::string& line :

@@ -20,7 +20,7 @@ class Delegate {
   // Has the request served by the partition's owner; returns with the answer.
   virtual void execute(Partition& partition, Request& request) = 0;
   // The same, if nobody has to be waited for, in a thread that others cannot do without meanwhile
-  // (front/mapped/fault_server.h): who owns the partition may wait for that very thread. False: nothing was asked; the
+  // (access/mapped/fault_server.h): who owns the partition may wait for that very thread. False: nothing was asked; the
   // request is the client's as before.
   virtual bool try_execute(Partition& partition, Request& request) = 0;
   // Waits until the partition's transfers have moved on since `request` was answered with a snapshot, at most

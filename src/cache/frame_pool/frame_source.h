@@ -1,6 +1,6 @@
 // Where a partition's memory comes from. The translated engine reads and writes frames of a pool (pool_frames.h). In
 // the mapped engine blocks of memory are *in place*, at their own addresses, where a fill is installed and a victim
-// released; blocks that are reached by calls alone are pooled (front/mapped/mapped_frames.h).
+// released; blocks that are reached by calls alone are pooled (access/mapped/mapped_frames.h).
 //
 // Life of a frame: [fill_address -> (contents arrive there)] -> install -> pinned data at placement() ->
 //   [begin_writeback -> end_writeback]* -> release. fill_address only when contents are read from a store; a fill that

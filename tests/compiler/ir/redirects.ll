@@ -1,5 +1,5 @@
 ; RUN: %opt -passes=spillway -spw-versions=0 -S %s | %filecheck %s
-; External functions of redirects.inc, in calls and as values; a function of the same name that the module defines stays.
+; External functions of calls.def, in calls and as values; a function of the same name that the module defines stays.
 target triple = "x86_64-pc-linux-gnu"
 @table = global ptr @calloc
 ; CHECK: @table = global ptr @__spw_calloc_v1

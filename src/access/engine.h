@@ -1,0 +1,71 @@
+// What the runtime needs of either engine: access to managed memory for those who do not go through it by themselves,
+// and the calling thread's door to the cache. access/translate and access/mapped implement it.
+//
+// Threads: any. Lifetime: one engine a process, until its end.
+#pragma once
+
+#include <cerrno>
+#include <string_view>
+
+#include "access/managed_access.h"
+#include "base/status.h"
+
+namespace spw::access {
+
+// What either engine ends a forked child with. No other error of theirs is ECHILD.
+inline Status touched_in_child() {
+  return Status::sentence(
+      ECHILD, "a forked child touched managed memory, which only its parent has; call exec first");
+}
+
+// Whether so much live memory surely stays in so many frames of a cache: all but an eighth of them.
+inline bool surely_fits(uint64_t live_bytes, uint32_t frames, unsigned block_shift) {
+  return live_bytes <= (uint64_t{frames} << block_shift) / 8 * 7;
+}
+
+class Engine : public ManagedAccess {
+ public:
+  virtual const char* name() const = 0;
+  // Who serves page faults, and why, for people; "" where nobody has to.
+  virtual std::string_view faults_by() const { return {}; }
+  // The calling thread's, opened at its first use.
+  virtual cache::Client& client() = 0;
+  // A window that stays until release(); data is nullptr when this
+  // thread holds kWindowsPerThread, or all threads too many.
+  virtual Window hold(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
+  // False: no such window is held.
+  virtual bool release(const Window& window) = 0;
+  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
+  // True: the cache has none of it, and it is discarded already.
+  virtual bool withdraw(BlockId first, uint64_t count) = 0;
+  // The range is about to be flushed: of what the engine itself keeps
+  // pinned, which would stay dirty, it lets go what it can do without.
+  virtual void before_flush(BlockId /*first*/, uint64_t /*count*/) {}
+  // While all managed memory fits an engine may leave it to the kernel, without the
+  // cache. watch() ends that for good: before anybody uses the cache by himself, or
+  // lowers its limit. Others have nothing to do as long as it is not watching.
+  virtual void watch() {}
+  virtual bool is_watching() const { return true; }
+  // Whether managed memory that fits can be touched at its own addresses without translation, though data is elsewhere.
+  virtual bool has_view() const { return false; }
+  // SIGSEGV at `address`, which is managed: true if it can be touched
+  // there now. Comes before admit_fault(), which serves others.
+  virtual bool admit_to_view(uintptr_t /*address*/, bool /*is_store*/) { return false; }
+  // CacheRanges::grow
+  virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
+  // CacheRanges::grown
+  virtual void grown(BlockId, uint64_t /*count*/) {}
+  // SIGSEGV at `address`, which is managed. True: the access may be
+  // tried again. `is_own`: the runtime's own code made it.
+  virtual bool admit_fault(uintptr_t address, bool is_store, bool is_own) = 0;
+  // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
+  virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/, bool /*is_own*/) { return false; }
+  // Called in a forked child, by the only thread there is: from now on every access reports and stops.
+  virtual void forked() = 0;
+  // Adds to the counters what threads that have not ended have counted for themselves.
+  virtual void settle_counters() {}
+  // What it uses beside the frames: translation caches, staging, hints.
+  virtual uint64_t metadata_bytes() const = 0;
+};
+
+}  // namespace spw::access

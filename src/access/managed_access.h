@@ -1,0 +1,59 @@
+// How layers that do not translate by themselves (interposed libc functions, the public API) touch managed
+// memory: block by block, through pinned windows. access/translate implements it, runtime/ hands it out.
+//
+// Threads: any; a window belongs to the thread that pinned it and is unpinned by that thread.
+// Limits: a thread holds at most kWindowsPerThread windows at a time, and between the pin and the unpin of one it opens
+// fewer than SPW_STABLE_TRANSLATIONS others and runs no code of the program. (So the translated engine needs no hold
+// for it: abi.h's validity rule is enough.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/cache.h"
+
+namespace spw::access {
+
+inline constexpr unsigned kWindowsPerThread = 4;
+
+// [data, data + bytes) are the bytes at a managed address, up to the end of its block at most.
+struct Window {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  FrameId frame = kNoFrame;
+};
+
+// Where a signal handler runs: below `frame`, on the alternate stack [begin, end) or, without one, on that of the code
+// it interrupted, whose stack pointer was `interrupted`.
+struct HandlerStack {
+  uintptr_t frame = 0;
+  uintptr_t begin = 0, end = 0;
+  uintptr_t interrupted = 0;
+
+  // Code whose stack pointer is `now` runs after the handler was left, by a jump that nobody told of.
+  bool is_left(uintptr_t now) const { return now > frame || now < begin || (end != 0 && now >= end); }
+};
+
+class ManagedAccess {
+ public:
+  virtual ~ManagedAccess() = default;
+  // `address` is managed; 0 < result.bytes <= max_bytes. kOverwrite only when the caller overwrites all of
+  // [address, address + max_bytes): blocks that range covers wholly are then not read first. Reports I/O errors itself.
+  virtual Window pin(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
+  virtual void unpin(const Window& window) = 0;
+  // Keeps the block of `address` in memory until let_go(*window), for a thread that is
+  // about to sleep in the kernel at an object in it. False: not needed, or as many are
+  // kept as may be, or it cannot be accessed so. kWrite: the kernel may store to it.
+  virtual bool keep(uintptr_t /*address*/, Window* /*window*/, cache::Access) { return false; }
+  virtual void let_go(const Window&) {}
+  // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
+  virtual bool copy_few(void*, const void*, size_t) { return false; }
+  // A signal handler of the program begins in this thread, which is outside of the runtime:
+  // what the interrupted code translated stays valid whatever the handler does. Returns what
+  // handler_ends() takes, which is not called if the handler is left by a jump; less than 0:
+  // too many handlers interrupt each other, and this one has to wait. Async-signal-safe.
+  virtual int handler_begins(const HandlerStack&) { return 0; }
+  virtual void handler_ends(int) {}
+};
+
+}  // namespace spw::access

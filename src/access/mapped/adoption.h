@@ -1,0 +1,36 @@
+// Takes memory that the program filled before managed space was watched into the cache.
+//
+// When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. run() then goes
+// over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a
+// block that is there in part, the rest is filled with zeros first). Live ranges keep the access rights they have,
+// which the program may have chosen; what is dead is dropped and made accessible, so that it faults.
+//
+// Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
+// adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not
+// live first, discarded then): dead pages go here, and the discard finds nothing.
+// Errors: of reading the page map, and of the kernel's memory calls.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/cache.h"
+#include "platform/resident_pages.h"
+#include "platform/userfault.h"
+#include "region/region_map.h"
+
+namespace spw::access {
+
+struct Adoption {
+  std::byte* base;      // of block 0
+  uint64_t used_bytes;  // nothing behind was ever live
+  unsigned block_shift;
+  const platform::ResidentPages& pages;
+  const platform::UserFault& faults;
+  const region::RegionMap& regions;
+  cache::SharedCache& cache;
+  cache::Client& client;
+
+  Status run() const;
+};
+
+}  // namespace spw::access

@@ -1,0 +1,89 @@
+// Memory of the mapped engine's blocks that have no address of their own: what is read and written by calls alone
+// (files) needs no page table of the program's to be changed when it comes or goes.
+//
+// A frame whose block is pooled has a *place*, and gives it back when the block leaves. The memory of places that were
+// given back is kept for the next blocks, the last one first, since the processor's caches still have it; but only
+// while there is room: frames in use and places that are kept are never more than frames may be in use. So frames that
+// change from pooled blocks to blocks in place, or fall to a lower limit, give memory back to the kernel.
+//
+// Invariants: a shard has as many places as frames, each of which one frame has or none
+//             blocks in place + places with memory <= limit, and a batch of what just comes
+// Threads: any, for different frames at the same time. A frame's place is read by who holds the frame: who took it
+//   publishes the frame afterwards (FrameSource: ordering). Counts are relaxed: each thread sees its own changes, which
+//   is enough for who exceeds the limit.
+// Limits: frame_count places.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/atomic.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "cache/frame_pool/frame_source.h"
+#include "platform/memory.h"
+#include "platform/userfault.h"
+
+namespace spw::access {
+
+class BlockPool {
+ public:
+  static constexpr uint32_t kNoPlace = UINT32_MAX;
+  static constexpr uint32_t kInPlace = UINT32_MAX - 1;
+
+  static Result<std::unique_ptr<BlockPool>> create(uint32_t frame_count, unsigned block_shift);
+
+  struct Place {
+    std::byte* data;
+    bool is_zero;  // there was no memory behind it
+  };
+  // The frame's; it gets one if it has none.
+  Place take(FrameId frame);
+  // The frames' blocks are in place; again: nothing more.
+  void note_in_place(std::span<const cache::Resident> residents);
+  // The frames' blocks have left, wherever they were.
+  void give_back(std::span<const cache::Resident> residents);
+  // Of frames in use.
+  void set_limit(uint32_t frames);
+
+  std::byte* base() const { return memory_.data(); }
+  // By frame: the number of its place, kInPlace or kNoPlace.
+  const Atomic<uint32_t>* places() const { return places_.get(); }
+
+ private:
+  static constexpr uint32_t kShards = 16;
+  static constexpr uint32_t kEmptiedTogether = 64;
+  static constexpr uint64_t kEmptiedBytes = 512 * kKiB;
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::vector<uint32_t> unused;  // places; there is no memory behind the first `empty` of them
+    size_t empty = 0;
+  };
+
+  BlockPool(platform::Mapping memory, uint32_t frame_count, unsigned block_shift);
+  std::byte* address_of(uint32_t place) const { return memory_.data() + (uint64_t{place} << block_shift_); }
+  Shard& shard_of(FrameId frame) const { return shards_[frame.value % kShards]; }
+  // What is kept beyond the limit goes.
+  void keep_to_limit() {
+    if (in_place_.load_relaxed() + backed_.load_relaxed() > limit_.load_relaxed()) [[unlikely]]
+      empty_some();
+  }
+  void empty_some();
+  uint32_t empty_oldest(Shard& shard, uint32_t most);
+
+  platform::Mapping memory_;
+  const unsigned block_shift_;
+  const uint32_t emptied_min_;  // together, so that it is not done for each
+  std::unique_ptr<Atomic<uint32_t>[]> places_;
+  std::unique_ptr<Shard[]> shards_;
+  Atomic<uint32_t> limit_;
+  Atomic<uint32_t> turn_{0};  // the shard that is asked next for what it keeps
+  alignas(64) Atomic<uint32_t> in_place_{0};
+  alignas(64) Atomic<uint32_t> backed_{0};  // places with memory, whether frames have them or not
+  platform::RangeReleaser releaser_;
+};
+
+}  // namespace spw::access

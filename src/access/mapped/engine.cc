@@ -1,0 +1,442 @@
+#include "access/mapped/engine.h"
+
+#include <algorithm>
+
+#include "abi/managed.h"
+#include "access/mapped/begun_faults.h"
+#include "base/check.h"
+#include "base/in_runtime.h"
+#include "base/units.h"
+#include "cache/client_thread.h"
+#include "platform/async_contexts.h"
+#include "platform/futex.h"
+#include "telemetry/counters.h"
+
+namespace spw::access {
+
+using cache::Access;
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+
+// The entry points are C functions without a context: they find the engine here. Written once at start.
+Atomic<MappedEngine*> g_engine{nullptr};
+
+// All threads together; each is a block that cannot be evicted.
+constexpr uint32_t kHeldWindowsMax = 16;
+constexpr uint32_t kKeptMax = 64;  // blocks that threads sleep at, and of the frames a share
+constexpr uint32_t kKeptShare = 16;
+
+}  // namespace
+
+struct MappedEngine::Thread {
+  cache::Client* client = nullptr;
+  cache::Client* fault_client = nullptr;  // opened by the first signal
+  unsigned held_windows = 0;
+};
+
+namespace {
+thread_local void* t_thread = nullptr;
+}  // namespace
+
+Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
+  std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
+  if (Status status = engine->open_faults(); !status) return status;
+  auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
+  if (!space) return space.status();
+  engine->space_ = std::move(*space);
+  if (Status status = engine->try_registration(); !status)
+    return Status(status.error(), std::string(status.context()) +
+                                      " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
+  // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
+  (void)platform::advise(engine->space_.data(), options.space_bytes, platform::Advice::kNoHugePage);
+  auto hints = HintTable::create(options.block_shift, options.space_bytes);
+  if (!hints) return hints.status();
+  engine->hints_ = std::move(*hints);
+  return engine;
+}
+
+void MappedEngine::stop() {
+  uint32_t was = kNotWatched;
+  if (watch_.cas_strong_acq_rel(was, kNeverWatched)) platform::futex_wake_all(watch_);
+  watcher_.join();
+  if (room_) room_->stop();
+  if (server_) server_->stop();
+}
+
+MappedEngine::~MappedEngine() {
+  stop();
+  if (!cache_) return;
+  if (t_thread) thread_ended(t_thread);
+  g_engine.store_release(nullptr);
+  for (FaultClient& fault_client : fault_clients_) cache_->close_client(fault_client.client);
+  pthread_key_delete(key_);
+}
+
+Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames(uint32_t frame_count) {
+  auto frames = MappedFrames::create(
+      space_.data(), faults_, hints_,
+      {options_.block_shift, space_blocks(), frame_count, options_.staging_runs_max, options_.fatal});
+  if (!frames) return frames.status();
+  frames_ = frames->get();
+  return std::unique_ptr<cache::FrameSource>(std::move(*frames));
+}
+
+Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions) {
+  cache_ = &cache;
+  regions_ = &regions;
+  SPW_CHECK(frames_ && pthread_key_create(&key_, &MappedEngine::thread_ended) == 0);
+  SPW_CHECK(g_engine.load_relaxed() == nullptr);
+  g_engine.store_release(this);  // pairs with the acquire in the entry points: they see a whole engine
+  if (event_faults_.is_open())
+    if (Status status = start_server(); !status) return status;
+  // Where that is settled, calls need not copy before memory is watched, either.
+  if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll &&
+      options_.kernel_reaches)
+    options_.kernel_reaches();
+  room_ = std::make_unique<cache::RoomKeeper>(cache, options_.room,
+                                              [this] { hint_switch_.look(platform::monotonic_ns()); });
+  if (Status status = room_->start(); !status) return status;
+  bool at_once = options_.watches_at_once;
+  if (!at_once) {
+    if (auto pages = platform::ResidentPages::open())
+      resident_pages_ = std::move(*pages);
+    else
+      at_once = true;
+  }
+  if (at_once) {
+    start_watching(nullptr);
+    return {};
+  }
+  auto watcher =
+      cache::start_client_thread(cache, [this](cache::Client& client) { watch_when_wanted(client); });
+  if (!watcher) return watcher.status();
+  watcher_ = std::move(*watcher);
+  return {};
+}
+
+// Where it is still to be chosen both are open, if the kernel serves
+// faults of system calls at all: else there is nothing to choose.
+Status MappedEngine::open_faults() {
+  using platform::FaultDelivery, platform::FaultScope, platform::UserFault;
+  if (options_.faults_by != FaultChoice::kSignals) {
+    auto events = UserFault::open(options_.scope, FaultDelivery::kEvents);
+    if (!events) return events.status();
+    if (options_.faults_by == FaultChoice::kEvents || events->scope() == FaultScope::kAll)
+      event_faults_ = std::move(*events);
+  }
+  auto faults = options_.faults_by == FaultChoice::kEvents
+                    ? event_faults_.duplicate()
+                    : UserFault::open(options_.scope, FaultDelivery::kSignal);
+  if (!faults) return faults.status();
+  faults_ = std::move(*faults);
+  return {};
+}
+
+// Before memory is registered, for good.
+void MappedEngine::choose_faults() {
+  if (options_.faults_by != FaultChoice::kAuto || !event_faults_.is_open()) return;
+  if (!platform::has_async_contexts_of_program()) return;
+  auto events = event_faults_.duplicate();
+  if (!events) options_.fatal(events.status());
+  faults_ = std::move(*events);
+  if (options_.kernel_reaches) options_.kernel_reaches();
+}
+
+std::string_view MappedEngine::faults_by() const {
+  if (is_signalled())
+    return options_.faults_by == FaultChoice::kAuto ? "the thread that faults"
+                                                    : "the thread that faults (--faults=signals)";
+  return options_.faults_by == FaultChoice::kAuto
+             ? "threads of the runtime: the program has rings for asynchronous I/O"
+             : "threads of the runtime (--faults=threads)";
+}
+
+Status MappedEngine::start_server() {
+  fault_clients_ = std::vector<FaultClient>(options_.faults.pollers + options_.faults.fillers);
+  for (FaultClient& fault_client : fault_clients_) {
+    auto client = cache_->open_client(cache::Uses::kUnseen);
+    if (!client) return client.status();
+    fault_client.client = *client;
+  }
+  server_ = std::make_unique<FaultServer>(
+      event_faults_, options_.faults, [this](const platform::FaultEvent& event) { serve(event); },
+      [this]() -> std::unique_ptr<FaultReads> {
+        return std::make_unique<BegunFaults>(*this, *cache_->open_fills());
+      });
+  return server_->start();
+}
+
+uint64_t MappedEngine::metadata_bytes() const {
+  // One hint byte a piece, one fault-table entry a page: as much as the live range can make the kernel hold.
+  constexpr uint64_t kBytesPerPage = 1 + 8;
+  return regions_->live_bytes() / kMmuPageBytes * kBytesPerPage;
+}
+
+// ---- Watching ----
+
+// What watch() will do later is tried now, when an error can still be told.
+Status MappedEngine::try_registration() {
+  std::byte* base = space_.data();
+  const uint64_t bytes = options_.space_bytes;
+  if (Status s = platform::protect(base, bytes, platform::Protection::kReadWrite); !s) return s;
+  if (Status s = platform::advise(base, bytes, platform::Advice::kDontFork); !s) return s;
+  if (Status s = faults_.register_range(base, bytes); !s) return s;
+  if (Status s = faults_.unregister_range(base, bytes); !s) return s;
+  return platform::protect(base, bytes, platform::Protection::kNone);
+}
+
+void MappedEngine::watch() {
+  if (is_watching()) return;
+  check_not_forked();
+  uint32_t was = kNotWatched;
+  if (watch_.cas_strong_acq_rel(was, kWatchWanted)) platform::futex_wake_all(watch_);
+  while (!is_watching()) platform::futex_wait(watch_, kWatchWanted);
+}
+
+// In a thread of its own, since the caller's stack may be managed, and a signal handler of the program may run on it:
+// either may fault meanwhile and is served when all is adopted.
+void MappedEngine::watch_when_wanted(cache::Client& client) {
+  while (watch_.load_acquire() == kNotWatched) platform::futex_wait(watch_, kNotWatched);
+  if (watch_.load_acquire() == kWatchWanted) start_watching(&client);
+}
+
+void MappedEngine::start_watching(cache::Client* client) {
+  std::unique_lock lock(watch_mutex_);
+  std::byte* base = space_.data();
+  const uint64_t used = used_bytes_.load_relaxed();
+  choose_faults();
+  if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
+  Status status = faults_.register_range(base, options_.space_bytes);
+  if (status)
+    status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
+  if (status && used > 0)
+    status = Adoption{base, used, options_.block_shift, resident_pages_, faults_, *regions_, *cache_, *client}
+                 .run();
+  if (!status) options_.fatal(status);
+  watch_.store_release(kWatched);  // pairs with the acquire before every use of the cache
+  platform::futex_wake_all(watch_);
+}
+
+void MappedEngine::grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  if (is_watching() || grow_unwatched(first, count, live_bytes, has_contents)) return;
+  watch();
+}
+
+bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  check_not_forked();
+  std::shared_lock lock(watch_mutex_);
+  if (is_watching()) return true;
+  const bool fits = access::surely_fits(live_bytes, cache_->frame_limit(), options_.block_shift);
+  if (has_contents || !fits || pieces_.load_relaxed() >= kPiecesMax) return false;
+  const uint64_t bytes = count << options_.block_shift;
+  if (!platform::protect(frames_->address_of(first), bytes, platform::Protection::kReadWrite)) return false;
+  const uint64_t end = (first.value << options_.block_shift) + bytes;
+  used_bytes_.store_relaxed(std::max(used_bytes_.load_relaxed(), end));  // under the region map's lock
+  pieces_.fetch_add_relaxed(1);
+  return true;
+}
+
+bool MappedEngine::withdraw(BlockId first, uint64_t count) {
+  if (is_watching()) return false;
+  check_not_forked();
+  std::shared_lock lock(watch_mutex_);
+  if (is_watching()) return false;
+  std::byte* address = frames_->address_of(first);
+  const uint64_t bytes = count << options_.block_shift;
+  if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
+  if (is_live(first)) return true;
+  // Where that fails (vm.max_map_count) it stays accessible, like memory on libc's free lists.
+  (void)platform::protect(address, bytes, platform::Protection::kNone);
+  pieces_.fetch_sub_relaxed(1);
+  return true;
+}
+
+// ---- Threads ----
+
+MappedEngine::Thread& MappedEngine::this_thread() {
+  if (t_thread) [[likely]]
+    return *static_cast<Thread*>(t_thread);
+  return register_thread();
+}
+
+MappedEngine::Thread& MappedEngine::register_thread() {
+  InRuntime guard;
+  check_not_forked();
+  auto* thread = new Thread{&open_client(cache::Uses::kSeen)};
+  t_thread = thread;
+  pthread_setspecific(key_, thread);
+  return *thread;
+}
+
+cache::Client& MappedEngine::open_client(cache::Uses uses) {
+  auto client = cache_->open_client(uses);
+  if (!client) options_.fatal(client.status());
+  return **client;
+}
+
+void MappedEngine::thread_ended(void* ended) {
+  InRuntime guard;
+  auto* thread = static_cast<Thread*>(ended);
+  t_thread = nullptr;
+  if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_) {
+    engine->cache_->close_client(thread->client);
+    if (thread->fault_client) engine->cache_->close_client(thread->fault_client);
+  }
+  delete thread;
+}
+
+void MappedEngine::check_not_forked() const {
+  if (forked_) options_.fatal(access::touched_in_child());
+}
+
+// The descriptor is one for the parent's address space: nothing that the child does may reach it.
+void MappedEngine::forked() {
+  forked_ = true;
+  t_thread = nullptr;
+  faults_ = platform::UserFault();
+  event_faults_ = platform::UserFault();
+}
+
+cache::Client& MappedEngine::client() { return *this_thread().client; }
+
+cache::Client& MappedEngine::fault_client() {
+  Thread& thread = this_thread();
+  if (!thread.fault_client) thread.fault_client = &open_client(cache::Uses::kUnseen);
+  return *thread.fault_client;
+}
+
+// ---- Hints ----
+
+void MappedEngine::hint(uintptr_t address, bool is_store) {
+  if (!is_managed(address) || InRuntime::here() || !is_watching()) return;
+  InRuntime guard;
+  check_not_forked();
+  count(Counter::hint_calls);
+  const BlockId block = block_of(address);
+  // What is nobody's, or not to be stored to, faults, and the fault says so.
+  if (!may_access(address, is_store)) return;
+  cache::Client& client = *this_thread().client;
+  const cache::Access access = access_of(block, is_store);
+  const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
+  cache::Pin pin;
+  if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
+  learn_access(block, is_store, access, was_loaded, pin);
+  if (!pin.was_filled)
+    hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  cache_->unpin(client, pin.frame);
+  if (pin.was_miss) {
+    count(Counter::hint_misses);
+    after_miss(client, block, Waits::kMay);
+  } else if (pin.was_clean) {
+    hint_switch_.note_trip();
+    allow_stores_ahead(block);
+  }
+}
+
+void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {
+  // More than this is left to faults and read-ahead: what is brought in first might be evicted before it is used.
+  constexpr uint64_t kHintedBytesMax = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0) return;
+  const uintptr_t end = address + std::min(bytes, kHintedBytesMax);
+  for (uintptr_t at = address; at < end; at = round_down(at, kMmuPageBytes) + kMmuPageBytes)
+    if (HintTable::wants_call(at, is_store)) hint(at, is_store);
+}
+
+void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
+  // A stream's first blocks; its misses keep it going.
+  constexpr uint64_t kAheadBytes = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0 || InRuntime::here() || !is_watching()) return;
+  InRuntime guard;
+  const uint64_t length = std::min(bytes, kAheadBytes);
+  const BlockId first = block_of(address);
+  cache_->prefetch(*this_thread().client, first, block_of(address + length - 1).value - first.value + 1);
+}
+
+// ---- Windows ----
+
+access::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access access) {
+  InRuntime guard;
+  watch();
+  const uint64_t block_bytes = uint64_t{1} << options_.block_shift;
+  const size_t bytes = std::min<size_t>(max_bytes, block_bytes - address % block_bytes);
+  if (access == Access::kOverwrite && bytes < block_bytes) access = Access::kWrite;
+  cache::Pin pin;
+  if (Status status = cache_->pin(*this_thread().client, block_of(address), access, &pin); !status)
+    options_.fatal(status);
+  return {pin.data + address % block_bytes, bytes, pin.frame};
+}
+
+void MappedEngine::unpin(const access::Window& window) {
+  InRuntime guard;
+  cache_->unpin(*this_thread().client, window.frame);
+}
+
+// Elsewhere the kernel has its faults served.
+bool MappedEngine::keep(uintptr_t address, access::Window* window, Access access) {
+  if (!is_signalled() || !is_watching() || InRuntime::here()) return false;
+  InRuntime guard;
+  if (!may_access(address, access != Access::kRead)) return false;
+  if (kept_.fetch_add_relaxed(1) < std::min(kKeptMax, cache_->frame_limit() / kKeptShare)) {
+    cache::Pin pin;
+    if (cache_->pin(*this_thread().client, block_of(address), access, &pin)) {
+      *window = {reinterpret_cast<std::byte*>(address), 1, pin.frame};
+      return true;
+    }
+  }
+  kept_.fetch_sub_relaxed(1);
+  return false;
+}
+
+void MappedEngine::let_go(const access::Window& window) {
+  unpin(window);
+  kept_.fetch_sub_relaxed(1);
+}
+
+access::Window MappedEngine::hold(uintptr_t address, size_t max_bytes, Access access) {
+  Thread& thread = this_thread();
+  if (thread.held_windows == access::kWindowsPerThread) return {};
+  if (held_windows_.fetch_add_relaxed(1) >= kHeldWindowsMax) {
+    held_windows_.fetch_sub_relaxed(1);
+    return {};
+  }
+  ++thread.held_windows;
+  return pin(address, max_bytes, access);
+}
+
+bool MappedEngine::release(const access::Window& window) {
+  Thread& thread = this_thread();
+  if (thread.held_windows == 0) return false;
+  unpin(window);
+  --thread.held_windows;
+  held_windows_.fetch_sub_relaxed(1);
+  return true;
+}
+
+}  // namespace spw::access
+
+// The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
+extern "C" {
+
+__attribute__((visibility("hidden"))) void spw_hint_load(uintptr_t address) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, false);
+}
+
+__attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, true);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes,
+                                                                uint64_t is_store) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_range(address, bytes, is_store != 0);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes,
+                                                                 uint64_t) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_stream(address, bytes);
+}
+
+__attribute__((visibility("default"))) extern const char SPW_HINTS_VERSION_SYMBOL;
+const char SPW_HINTS_VERSION_SYMBOL = 1;
+}

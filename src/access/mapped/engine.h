@@ -1,0 +1,210 @@
+// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not
+// resident comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
+//
+// Watching: as long as all managed memory fits (access::surely_fits) and nothing of it comes from a store, the kernel
+//   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch()
+//   ends that for good: it registers the range, makes all of it accessible (what is missing faults from then on) and
+//   takes what is there into the cache (adoption.h). Why nothing is missed: from the registration on a page comes to be
+//   there only through the runtime; who would do so waits in serve() or returns from hint() until all is adopted.
+// Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects
+//   cache and regions and starts the threads. Faults before start() wait for it.
+// Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it. A fault
+// is served by the pollers of FaultServer and, where it has to wait, by the fillers; or in a signal handler of the
+// faulting thread (FaultDelivery), a hint in the
+//   thread that asks. All pin the block for the moment (so that it
+//       cannot go while its pages and hints are set) and unpin
+//   it: nothing holds blocks in memory but windows. The handler has a
+//       client of its own, since its thread may have been in the
+//   runtime, which touches the program's memory at times (never with a lock of its own).
+// Refused accesses: at addresses that belong to nobody, and stores to read-only files, the page loses its
+//   access rights and the program gets the SIGSEGV that it would get from the kernel. When the address is
+//   handed out later, grown() gives the rights back: the runtime's own reads of it, and the kernel's for
+//   a writeback, must find them. refuse() looks again under the lock that grown() takes once the range is
+//   live, so one of them sees the other. A range may be freed while others fault on it: until it is
+//   discarded, the runtime's own accesses to what is there of it get the rights back in admit_fault().
+// Lifetime: a process's; ends before its cache, when no transfer is in flight.
+// Fork: managed space is not inherited; a child that touches it stops with a message.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <vector>
+
+#include "access/engine.h"
+#include "access/mapped/adoption.h"
+#include "access/mapped/fault_server.h"
+#include "access/mapped/hint_switch.h"
+#include "access/mapped/hint_table.h"
+#include "access/mapped/mapped_frames.h"
+#include "access/mapped/store_predictor.h"
+#include "base/atomic.h"
+#include "cache/room_keeper.h"
+#include "platform/memory.h"
+#include "platform/userfault.h"
+#include "region/region_map.h"
+
+namespace spw::access {
+
+// Who serves the faults of the program's threads. kAuto: they themselves, unless the program has made rings for
+// asynchronous I/O by the time its memory is watched, on account of which the kernel touches memory when no thread of
+// the program does: their faults only another thread can serve.
+enum class FaultChoice : uint8_t { kAuto, kEvents, kSignals };
+
+struct MappedOptions {
+  unsigned block_shift = 12;
+  uint64_t space_bytes =
+      0;  // blocks behind it are pooled (block_pool.h): nobody accesses them by their addresses
+  platform::FaultScope scope = platform::FaultScope::kAll;
+  FaultChoice faults_by = FaultChoice::kAuto;
+  uint32_t staging_runs_max = 16;
+  bool watches_at_once = false;
+  FaultServer::Options faults;
+  cache::RoomKeeper::Options room;
+  void (*fatal)(const Status&) = nullptr;
+  // Called at most once: system calls may be given managed memory from now on, since their faults are served.
+  void (*kernel_reaches)() = nullptr;
+  // Called at most once: memory is about to be watched, and its faults are served by the threads that have them.
+  void (*threads_serve_faults)() = nullptr;
+  // By a thread that serves a fault of its own, in a signal handler, in the runtime. Async-signal-safe.
+  void (*serves_a_fault)() = nullptr;
+};
+
+class MappedEngine final : public access::Engine {
+ public:
+  // EPERM and ENOSYS where userfaultfd is not allowed. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
+  static Result<std::unique_ptr<MappedEngine>> create(const MappedOptions& options);
+  ~MappedEngine() override;
+
+  Result<std::unique_ptr<cache::FrameSource>> make_frames(uint32_t frame_count);
+  Status start(cache::SharedCache& cache, region::RegionMap& regions);
+  // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served.
+  // Again: nothing more. The destructor does it otherwise.
+  void stop();
+
+  // Brings the block at `address` in, if it is managed.
+  void hint(uintptr_t address, bool is_store);
+  void hint_range(uintptr_t address, uint64_t bytes, bool is_store);
+  void hint_stream(uintptr_t address, uint64_t bytes);
+
+  // How faults are served, and why so: for people. May change when memory is first watched.
+  std::string_view faults_by() const override;
+
+  access::Window pin(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  void unpin(const access::Window& window) override;
+  bool keep(uintptr_t address, access::Window* window, cache::Access access) override;
+  void let_go(const access::Window& window) override;
+
+  const char* name() const override { return "mapped"; }
+  cache::Client& client() override;
+  access::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
+  bool release(const access::Window& window) override;
+  bool withdraw(BlockId first, uint64_t count) override;
+  void watch() override;
+  bool is_watching() const override { return watch_.load_acquire() == kWatched; }
+  void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
+  void grown(BlockId first, uint64_t count) override;
+  bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
+  bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
+  void forked() override;
+  uint64_t metadata_bytes() const override;
+
+ private:
+  struct Thread;
+  struct FaultClient {
+    cache::Client* client = nullptr;
+    Atomic<bool> busy{false};
+  };
+  // What a fault asks of the cache.
+  struct Wanted {
+    platform::FaultEvent event;
+    BlockId block;
+    cache::Access access = cache::Access::kRead;
+    bool was_loaded = false;
+    bool is_begun = false;  // its block is being read
+  };
+  // Whether who serves a fault may wait for others, who may wait for that fault or another (BegunFaults).
+  enum class Waits : uint8_t { kMay, kNever };
+  class BegunFaults;
+  explicit MappedEngine(const MappedOptions& options) : options_(options), stores_(options.block_shift) {}
+
+  // What watch_ says; threads sleep on it.
+  static constexpr uint32_t kNotWatched = 0, kWatchWanted = 1, kWatched = 2, kNeverWatched = 3;
+  static constexpr uint64_t kStoresAheadBytesMax = 2 * kMiB;
+  // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a
+  // process has 65530 of them (vm.max_map_count).
+  static constexpr int64_t kPiecesMax = 16384;
+
+  BlockId block_of(uintptr_t address) const;
+  uint64_t space_blocks() const { return options_.space_bytes >> options_.block_shift; }
+  Status try_registration();
+  // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
+  bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }
+  Status open_faults();
+  Status start_server();
+  void choose_faults();
+  void watch_when_wanted(cache::Client& client);
+  void start_watching(cache::Client* client);
+  bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
+  Thread& this_thread();
+  Thread& register_thread();
+  static void thread_ended(void* thread);
+  void serve(const platform::FaultEvent& event);
+  bool refuse_wrong(const platform::FaultEvent& event);
+  Wanted wanted_by(const platform::FaultEvent& event);
+  void bring_in(cache::Client& client, const platform::FaultEvent& event);
+  void end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
+                 const cache::Pin& pin, Waits waits);
+  cache::Client& open_client(cache::Uses uses);
+  cache::Client& fault_client();
+  FaultClient& take_fault_client(uint32_t thread);
+  void refuse_freed(const platform::FaultEvent& event);
+  void refuse(uintptr_t page, platform::Protection left);
+  bool admit_pages(uintptr_t begin, uintptr_t end);
+  bool is_live(BlockId block) const;
+  bool may_store(uintptr_t address) const;
+  bool may_access(uintptr_t address, bool is_store) const;
+  uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
+  bool may_write_unstored(BlockId block) const;
+  cache::Access access_of(BlockId block, bool is_store);
+  void learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
+                    const cache::Pin& pin);
+  void allow_stores_ahead(BlockId block);
+  void after_miss(cache::Client& client, BlockId block, Waits waits);
+  void check_not_forked() const;
+
+  const MappedOptions options_;
+  platform::UserFault faults_;        // what managed space is registered with
+  platform::UserFault event_faults_;  // what the server polls; open: they may still be chosen, or have been
+  platform::Mapping space_;
+  HintTable hints_;
+  HintSwitch hint_switch_;
+  StorePredictor stores_;
+  MappedFrames* frames_ = nullptr;
+  cache::SharedCache* cache_ = nullptr;
+  region::RegionMap* regions_ = nullptr;
+  // One for each thread of the server. A thread's faults are served with
+  // the same one where that is idle, so that its streams are found.
+  std::vector<FaultClient> fault_clients_;
+  std::unique_ptr<FaultServer> server_;
+  std::unique_ptr<cache::RoomKeeper> room_;
+  pthread_key_t key_{};
+  Atomic<uint32_t> held_windows_{0};
+  Atomic<uint32_t> kept_{0};
+  Atomic<uint32_t> watch_{kNotWatched};
+  platform::Thread watcher_;
+  // Shared: by who gives memory to, or takes it from, a space that is not
+  // watched. Alone: by start_watching(). Taken after the region map's.
+  std::shared_mutex watch_mutex_;
+  Atomic<int64_t> pieces_{0};
+  platform::ResidentPages resident_pages_;  // where it cannot be read the space is watched from the start
+  Atomic<uint64_t> used_bytes_{0};          // from the start of the space; nothing behind was ever live
+  std::mutex refused_mutex_;
+  std::vector<uintptr_t> refused_pages_;
+  bool forked_ = false;
+};
+
+}  // namespace spw::access

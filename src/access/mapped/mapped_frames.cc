@@ -1,0 +1,115 @@
+#include "access/mapped/mapped_frames.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/units.h"
+
+namespace spw::access {
+
+using cache::Contents;
+using cache::Resident;
+
+namespace {
+
+// Blocks released in one call: a few microseconds, and less than half a microsecond each.
+constexpr uint64_t kReleaseBatchBytes = 512 * kKiB;
+constexpr uint64_t kReleaseBatchMax = 128;
+
+uint64_t run_bytes(unsigned block_shift) {
+  return uint64_t{cache::run_blocks_max(block_shift)} << block_shift;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, const platform::UserFault& faults,
+                                                           HintTable& hints,
+                                                           const MappedFramesOptions& options) {
+  auto zeros = platform::map_anonymous(run_bytes(options.block_shift));
+  if (!zeros) return zeros.status();
+  // Never written: every page of it is the kernel's one page of zeros, which stays in the processor's cache.
+  (void)platform::advise(zeros->data(), zeros->bytes(), platform::Advice::kNoHugePage);
+  auto pool = BlockPool::create(options.frame_count, options.block_shift);
+  if (!pool) return pool.status();
+  return std::unique_ptr<MappedFrames>(
+      new MappedFrames(base, faults, hints, options, std::move(*zeros), std::move(*pool)));
+}
+
+MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
+                           const MappedFramesOptions& options, platform::Mapping zeros,
+                           std::unique_ptr<BlockPool> pool)
+    : base_(base),
+      faults_(faults),
+      hints_(hints),
+      options_(options),
+      staging_(block_bytes(), run_bytes(options.block_shift), options.runs_max),
+      zeros_(std::move(zeros)),
+      pool_(std::move(pool)) {}
+
+void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
+                           bool writable) {
+  if (!is_in_place(run.front().block)) return install_in_pool(run, contents, staging);
+  const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
+  pool_->note_in_place(run);
+  // Before the pages, so that who waits for them does not ask again.
+  // A block that comes by itself was asked for, most likely by a load.
+  const HintTable::Hint clean =
+      run.size() == 1 && contents == Contents::kFilled ? HintTable::Hint::kLoaded : HintTable::Hint::kClean;
+  for (const Resident& resident : run) hints_.set(resident.block, writable ? HintTable::Hint::kGo : clean);
+  if (contents == Contents::kInPlace) return;
+  must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
+}
+
+void MappedFrames::install_in_pool(std::span<const Resident> run, Contents contents,
+                                   const std::byte* staging) {
+  if (contents == Contents::kFilled && !staging) return;
+  for (const Resident& resident : run) {
+    const BlockPool::Place place = pool_->take(resident.frame);
+    if (contents == Contents::kFilled) {
+      std::memcpy(place.data, staging, block_bytes());
+      staging += block_bytes();
+    } else if (contents == Contents::kZeros && !place.is_zero) {
+      std::memset(place.data, 0, block_bytes());
+    }
+  }
+}
+
+// Pooled blocks are stored to by calls that hold them.
+void MappedFrames::begin_writeback(std::span<const Resident> run) {
+  if (!is_in_place(run.front().block)) return;
+  must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, true));
+  for (const Resident& resident : run) hints_.clear_dirty(resident.block);
+}
+
+void MappedFrames::release(std::span<const Resident> victims) {
+  iovec ranges[kReleaseBatchMax];
+  while (!victims.empty()) {
+    const size_t count = std::min<size_t>(victims.size(), kReleaseBatchMax);
+    size_t in_place = 0;
+    for (const Resident& victim : victims.first(count)) {
+      if (!is_in_place(victim.block)) continue;
+      ranges[in_place++] = {address_of(victim.block), block_bytes()};
+      hints_.set(victim.block, HintTable::Hint::kUnseen);
+    }
+    if (in_place > 0) releaser_.release({ranges, in_place});
+    pool_->give_back(victims.first(count));
+    victims = victims.subspan(count);
+  }
+}
+
+size_t MappedFrames::release_batch_max() const {
+  return std::clamp<uint64_t>(kReleaseBatchBytes >> options_.block_shift, 1, kReleaseBatchMax);
+}
+
+// Where the next use has to be noticed, it still is.
+void MappedFrames::allow_stores(std::span<const Resident> run) {
+  for (const Resident& resident : run)
+    if (HintTable::is_clean(hints_.get(resident.block))) hints_.set(resident.block, HintTable::Hint::kGo);
+  must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
+}
+
+void MappedFrames::watch_for_use(Resident resident) {
+  if (is_in_place(resident.block)) hints_.set(resident.block, HintTable::Hint::kUnseen);
+}
+
+}  // namespace spw::access

@@ -1,0 +1,95 @@
+// Frames of the mapped engine: each block of memory lies at its own address. A fill is
+// copied there from staging, which also puts the page in place; a victim's pages are given
+// back to the kernel. Blocks behind them are pooled (block_pool.h): they are read into
+// where they stay, nobody has their addresses, and what is said below is not of them.
+//
+// Invariants
+//   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
+//   pin word clean, not being written => its pages are write-protected, so that no store goes unnoticed
+//   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
+// Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
+//   they are protected before they are read for the writeback. A store before the protection is
+//   in what is written; one after it faults, and whoever serves the fault makes the block dirty
+//   again before the store goes on. Eviction takes clean blocks alone; a store that comes between
+//   the eviction's CAS and the release faults too, and waits until the block has been read anew.
+// Threads, ordering: see FrameSource; the kernel orders page-table changes.
+// Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program
+//   through `fatal`: without memory there is nothing to go on with.
+#pragma once
+
+#include "access/mapped/block_pool.h"
+#include "access/mapped/hint_table.h"
+#include "cache/frame_pool/frame_source.h"
+#include "cache/frame_pool/staging.h"
+#include "cache/partition_map.h"
+#include "platform/userfault.h"
+
+namespace spw::access {
+
+struct MappedFramesOptions {
+  unsigned block_shift = 12;
+  uint64_t in_place_end = 0;  // blocks from here on are pooled
+  uint32_t frame_count = 0;
+  uint32_t runs_max = 16;
+  void (*fatal)(const Status&) = nullptr;
+};
+
+class MappedFrames final : public cache::FrameSource {
+ public:
+  // `base`: the address of block 0, whose range is registered with `faults`. Both outlive this, and so do the hints.
+  static Result<std::unique_ptr<MappedFrames>> create(std::byte* base, const platform::UserFault& faults,
+                                                      HintTable& hints, const MappedFramesOptions& options);
+
+  Placement placement() const override {
+    return {base_, options_.in_place_end, pool_->base(), pool_->places()};
+  }
+  // A request of one piece, from a huge page, and a copy take less than one of many small pieces.
+  StagingUse staging_use(BlockId block, uint64_t count) const override {
+    if (is_in_place(block)) return StagingUse::kNeeded;
+    return count > 1 ? StagingUse::kWanted : StagingUse::kNone;
+  }
+  std::byte* take_staging(cache::FrameSource::Staging kind) override { return staging_.take(kind); }
+  void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override {
+    staging_.give_back(kind, buffer);
+  }
+  std::byte* fill_address(cache::Resident resident, std::byte* staging, size_t index) override {
+    if (!staging) return pool_->take(resident.frame).data;
+    return staging + (index << options_.block_shift);
+  }
+  void install(std::span<const cache::Resident> run, cache::Contents contents, const std::byte* staging,
+               bool writable) override;
+  void begin_writeback(std::span<const cache::Resident> run) override;
+  void end_writeback(cache::Resident) override {}
+  void release(std::span<const cache::Resident> victims) override;
+  size_t release_batch_max() const override;
+  void set_limit(uint32_t frames) override { pool_->set_limit(frames); }
+  void allow_stores(std::span<const cache::Resident> run) override;
+  void watch_for_use(cache::Resident resident) override;
+  bool notes_uses() const override { return true; }
+
+  std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
+
+ private:
+  MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
+               const MappedFramesOptions& options, platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
+
+  uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
+  // A run is of one region, which is so as a whole.
+  bool is_in_place(BlockId block) const { return placement().is_in_place(block); }
+  void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
+                       const std::byte* staging);
+  void must(const Status& status) const {
+    if (!status) options_.fatal(status);
+  }
+
+  std::byte* const base_;
+  const platform::UserFault& faults_;
+  HintTable& hints_;
+  const MappedFramesOptions options_;
+  cache::StagingBuffers staging_;
+  platform::Mapping zeros_;  // a run's length
+  std::unique_ptr<BlockPool> pool_;
+  platform::RangeReleaser releaser_;
+};
+
+}  // namespace spw::access

@@ -1,0 +1,174 @@
+#include "files/buffered_files.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spw::files {
+
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return stamp.status();
+  if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is no regular file");
+  std::shared_ptr<BufferedFile> outdated;  // outlives the lock
+  std::vector<std::shared_ptr<BufferedFile>> dropped;
+  std::lock_guard lock(mutex_);
+  const Key key{stamp->device, stamp->inode};
+  if (kernels_.contains(key)) return Status::sentence(EBUSY, name + " is left to the kernel");
+  if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
+    return Status::sentence(EBUSY, name + " is a member of a striped file that is open");
+  Entry& entry = files_[key];
+  if (entry.is_parked) {
+    unpark(entry);
+    if (entry.stamp != *stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
+  }
+  if (entry.file == nullptr) {
+    Status made = make_shared_parts();
+    auto opened = made ? BufferedFile::open(parts_, {shared_->nodes, shared_->flusher}, fd, name,
+                                            direct_devices_.contains(key.device))
+                       : made;
+    if (!opened) {
+      files_.erase(key);
+      return opened.status();
+    }
+    entry.file = std::move(*opened);
+    entry.file->know_as(key);
+    if (entry.file->is_direct()) direct_devices_.insert(key.device);
+  }
+  ++entry.opens;
+  return entry.file;
+}
+
+Status BufferedFiles::make_shared_parts() {
+  if (shared_) return {};
+  auto slots = files::UseSlots::map_memory();
+  if (!slots) return slots.status();
+  auto made = std::make_unique<Shared>(std::move(*slots), parts_, [this] { return list(); });
+  if (Status status = parts_.room.evictors > 0 ? made->room.start() : Status::ok(); !status) return status;
+  if (Status status = made->flusher.start(); !status)
+    return status;  // the last: it may want the lock that is held here
+  shared_ = std::move(made);
+  return {};
+}
+
+std::vector<std::shared_ptr<BufferedFile>> BufferedFiles::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<BufferedFile>> files;
+  for (const auto& [key, entry] : files_)
+    if (!entry.is_parked) files.push_back(entry.file);
+  return files;
+}
+
+uint64_t BufferedFiles::metadata_bytes() const {
+  std::lock_guard lock(mutex_);
+  return shared_ ? shared_->nodes.mapped_bytes() : 0;
+}
+
+std::map<BufferedFiles::Key, BufferedFiles::Entry>::iterator BufferedFiles::entry_of(
+    const BufferedFile* file) {
+  const auto entry = files_.find(file->key());
+  return entry != files_.end() && entry->second.file.get() == file ? entry : files_.end();
+}
+
+void BufferedFiles::unpark(Entry& entry) {
+  parked_.erase(entry.parked_at);
+  entry.is_parked = false;
+}
+
+Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = entry_of(file.get());
+    SPW_CHECK(entry != files_.end() && entry->second.opens > 0);
+    if (--entry->second.opens > 0) return {};
+    ++entry->second.closers;
+  }
+  const Status status = file->hand_over();
+  std::shared_ptr<BufferedFile> dropped;  // outlives the lock
+  std::lock_guard lock(mutex_);
+  const auto entry = entry_of(file.get());
+  // Somebody has it open again, or writes what was dirty then; or it is dirty still.
+  if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
+  // What was written while somebody held it counts as dirty still, and nobody would write it again.
+  const bool stays = file->is_clean() && !kernels_.contains(entry->first);
+  auto stamp = stays ? file->park() : Status(ENOTSUP, "it is not kept");
+  if (!stamp || stamp->links == 0) {
+    dropped = std::move(entry->second.file);
+    files_.erase(entry);
+    return {};
+  }
+  entry->second.is_parked = true;
+  entry->second.stamp = *stamp;
+  entry->second.parked_at = ++parkings_;
+  parked_.emplace(entry->second.parked_at, entry->first);
+  if (parked_.size() > kParkedFilesMax)  // the one that was parked longest ago goes
+    dropped = take_parked(files_.find(parked_.begin()->second));
+  return {};
+}
+
+Result<uintptr_t> BufferedFiles::map(const std::shared_ptr<BufferedFile>& file, uint64_t offset,
+                                     uint64_t bytes) {
+  auto address = file->map(offset, bytes);
+  if (!address) return address;
+  std::lock_guard lock(mutex_);
+  ++entry_of(file.get())->second.opens;
+  mapped_.emplace(*address, file);
+  return address;
+}
+
+Status BufferedFiles::unmap(uintptr_t address, bool save) {
+  std::shared_ptr<BufferedFile> file;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = mapped_.find(address);
+    if (found == mapped_.end()) return Status(ENOENT, "no mapped file begins there");
+    file = std::move(found->second);
+    mapped_.erase(found);
+  }
+  file->unmap(address);
+  const Status saved = save ? file->sync(false) : Status::ok();
+  const Status closed = close(file);
+  return saved ? closed : saved;
+}
+
+// A parked file leaves the table; its blocks go with the last pointer to it.
+std::shared_ptr<BufferedFile> BufferedFiles::take_parked(Files::iterator entry) {
+  unpark(entry->second);
+  std::shared_ptr<BufferedFile> file = std::move(entry->second.file);
+  files_.erase(entry);
+  return file;
+}
+
+Status BufferedFiles::for_all(Status (*what)(BufferedFile&)) {
+  Status first_failure;
+  for (const auto& file : list())
+    if (Status status = what(*file); !status && first_failure) first_failure = status;
+  return first_failure;
+}
+
+std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inode) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = files_.find(Key{device, inode});
+  // Of a parked one the kernel knows better.
+  const bool is_it = entry != files_.end() && !entry->second.is_parked && entry->second.members.empty();
+  return is_it ? entry->second.file : nullptr;
+}
+
+bool BufferedFiles::knows(int fd) const {
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return false;
+  std::lock_guard lock(mutex_);
+  return files_.contains(Key{stamp->device, stamp->inode});
+}
+
+void BufferedFiles::leave_to_kernel(const BufferedFile& file) {
+  std::lock_guard lock(mutex_);
+  if (const auto entry = entry_of(&file); entry != files_.end()) kernels_.insert(entry->first);
+}
+
+size_t BufferedFiles::count() const {
+  std::lock_guard lock(mutex_);
+  return files_.size();
+}
+
+}  // namespace spw::files

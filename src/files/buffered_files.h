@@ -1,0 +1,113 @@
+// The buffered files of the process, one object for all descriptors of a file.
+//
+// Invariants
+//   a file that is open, or has blocks that could not be written, is in the table under its device and inode
+//   a striped file is there under those of its first member; none of
+//       its members is in the table beside it (striped_files.cc)
+// Threads: any. Limits: each open file takes two descriptors beside the
+// program's; kParkedFilesMax files that nobody has open stay in memory.
+// Between processes: what one writes others see after its flush (close,
+// sync), and it sees what they wrote before it opened the file.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "files/buffered_file.h"
+#include "files/striped_members.h"
+
+namespace spw::files {
+
+class BufferedFiles {
+ public:
+  explicit BufferedFiles(const FileParts& parts) : parts_(parts) {}
+  ~BufferedFiles() {
+    if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
+  }
+
+  // The regular file that `fd` has open. Each open() has its close().
+  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
+  // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
+  // where one of them is open in another way: by itself, or with other members, another order or another chunk.
+  Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);
+  // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again
+  // unchanged. Where the writing fails, the error is returned, and the file is kept: sync_all() tries again, and who
+  // opens it meanwhile finds what was written to it.
+  Status close(const std::shared_ptr<BufferedFile>& file);
+  // As those of a file that is open, which a mapping keeps so.
+  Result<uintptr_t> map(const std::shared_ptr<BufferedFile>& file, uint64_t offset, uint64_t bytes);
+  // ENOENT: no mapping of a file begins there. Else what close() says, and `save` before that.
+  Status unmap(uintptr_t address, bool save);
+  // The file with this number, if it is in the table; no striped one, of which the numbers are not.
+  std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
+  bool knows(int fd) const;  // that the file that `fd` has open is in the table
+  // open() of it is EBUSY from now on.
+  void leave_to_kernel(const BufferedFile& file);
+  // All are tried; the first error. flush_all(): they reach the kernel.
+  Status sync_all() {
+    return for_all([](BufferedFile& file) { return file.sync(false); });
+  }
+  Status flush_all() {
+    return for_all([](BufferedFile& file) { return file.flush(); });
+  }
+  size_t count() const;
+  uint64_t metadata_bytes() const;
+
+ private:
+  // Made with the first file.
+  struct Shared {
+    Shared(platform::Mapping slots, const FileParts& parts, Flusher::List list)
+        : uses(std::move(slots)),
+          nodes(uses, parts.index_bytes_max),
+          flusher(parts.flush, parts.cache.frame_count(), std::move(list)),
+          room(parts.cache, parts.room) {}
+    files::UseSlots uses;
+    PageNodes nodes;
+    Flusher flusher;
+    cache::RoomKeeper room;
+  };
+  using Key = FileKey;
+  struct Entry {
+    std::shared_ptr<BufferedFile> file;
+    uint64_t opens = 0;
+    uint64_t closers = 0;  // that are writing what is dirty
+    bool is_parked = false;
+    platform::FileStamp stamp;  // when it was parked
+    uint64_t parked_at = 0;     // grows
+    std::vector<Key> members;   // of a striped file, in order
+    uint64_t chunk_bytes = 0;
+  };
+  static constexpr size_t kParkedFilesMax = 16384;
+  void unpark(Entry& entry);
+  Status make_shared_parts();
+  std::vector<std::shared_ptr<BufferedFile>> list() const;
+
+  using Files = std::map<Key, Entry>;
+  Files::iterator striped_of(const Key& member);
+  std::shared_ptr<BufferedFile> take_parked(Files::iterator entry);
+  bool make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped);
+  static Result<std::vector<platform::FileStamp>> stamps_of(const StripedMembers& members);
+  Result<Files::iterator> find_striped(const StripedMembers& members, const std::vector<Key>& keys,
+                                       std::vector<std::shared_ptr<BufferedFile>>* dropped);
+  Result<std::unique_ptr<BufferedFile>> make_striped(const StripedMembers& members,
+                                                     const std::vector<Key>& keys, bool truncates);
+
+  std::map<Key, Entry>::iterator entry_of(const BufferedFile* file);
+  Status for_all(Status (*what)(BufferedFile&));
+
+  const FileParts parts_;
+  mutable std::mutex mutex_;        // guards what follows
+  std::unique_ptr<Shared> shared_;  // outlives the files
+  std::map<Key, Entry> files_;
+  std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
+  std::set<uint64_t> direct_devices_;  // on which direct transfers work
+  std::set<Key> kernels_;              // left to it
+  std::map<uint64_t, Key> parked_;     // by parked_at
+  std::multimap<uintptr_t, std::shared_ptr<BufferedFile>> mapped_;
+  uint64_t parkings_ = 0;
+};
+
+}  // namespace spw::files

@@ -1,0 +1,236 @@
+#include "files/descriptors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+namespace spw::files {
+
+// ---- Open files ----
+
+Status OpenFile::check(bool is_write) const {
+  const int mode = flags() & O_ACCMODE;
+  if (mode == (is_write ? O_RDONLY : O_WRONLY))
+    return Status::sentence(EBADF, is_write ? "the descriptor is open for reading only"
+                                            : "the descriptor is open for writing only");
+  return {};
+}
+
+Result<uint64_t> OpenFile::read(std::span<const iovec> to) {
+  if (Status status = check(false); !status) return status;
+  std::lock_guard lock(mutex_);
+  auto moved = file_->read(offset_, to);
+  if (moved) offset_ += *moved;
+  return moved;
+}
+
+Result<uint64_t> OpenFile::read_at(uint64_t offset, std::span<const iovec> to) {
+  if (Status status = check(false); !status) return status;
+  return file_->read(offset, to);
+}
+
+// O_SYNC and O_DSYNC.
+Result<uint64_t> OpenFile::write_through(uint64_t offset, const Result<uint64_t>& written) {
+  const bool is_durable = (flags() & (O_SYNC | O_DSYNC)) != 0;
+  if ((!is_durable && !owner_->writes_through()) || !written || *written == 0) return written;
+  const Status status =
+      is_durable ? file_->sync((flags() & O_SYNC) == O_SYNC) : file_->flush(offset, *written);
+  return status ? written : Result<uint64_t>(status);
+}
+
+Result<uint64_t> OpenFile::write(std::span<const iovec> from) {
+  if (Status status = check(true); !status) return status;
+  std::lock_guard lock(mutex_);
+  const bool appends = (flags() & O_APPEND) != 0;
+  uint64_t at = offset_;
+  auto moved = appends ? file_->append(from, &at) : file_->write(at, from);
+  if (moved && *moved > 0) offset_ = at + *moved;
+  return write_through(at, moved);
+}
+
+// As in Linux, one that appends writes to the end wherever it is asked to.
+Result<uint64_t> OpenFile::write_at(uint64_t offset, std::span<const iovec> from) {
+  if (Status status = check(true); !status) return status;
+  auto moved = (flags() & O_APPEND) != 0 ? file_->append(from, &offset) : file_->write(offset, from);
+  return write_through(offset, moved);
+}
+
+Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
+  std::lock_guard lock(mutex_);
+  const uint64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? offset_ : file_->size();
+  int64_t to;
+  if ((whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) ||
+      __builtin_add_overflow(static_cast<int64_t>(from), offset, &to) || to < 0)
+    return Status::sentence(EINVAL, "there is no such place in a file");
+  offset_ = static_cast<uint64_t>(to);
+  return offset_;
+}
+
+Result<uintptr_t> OpenFile::map(uint64_t offset, uint64_t bytes) {
+  if ((flags() & O_ACCMODE) != O_RDWR)
+    return Status::sentence(EACCES, "a file that is mapped has to be open for reading and writing");
+  return owner_->files().map(file_, offset, bytes);
+}
+
+Status OpenFile::resize(uint64_t bytes) {
+  if (!may_write(flags())) return Status::sentence(EINVAL, "the descriptor is open for reading only");
+  return file_->resize(bytes);
+}
+
+void OpenFile::change_flags(int flags) {
+  constexpr int kChangeable = O_APPEND | O_SYNC | O_DSYNC;
+  flags_.store_relaxed((flags_.load_relaxed() & ~kChangeable) | (flags & kChangeable));
+}
+
+uint64_t OpenFile::place() {
+  std::lock_guard lock(mutex_);
+  return offset_;
+}
+
+// ---- Descriptors ----
+
+Descriptors::Ref Descriptors::find_in(Chunk& chunk, int fd) {
+  Atomic<OpenFile*>& entry = chunk.entries[entry_of(fd)];
+  while (OpenFile* file = entry.load_acquire()) {
+    uint32_t refs = file->refs_.load_relaxed();
+    while (refs > 0 && !file->refs_.cas_weak_acquire(refs, refs + 1)) {
+    }
+    if (refs == 0) continue;  // on its way out of the table
+    if (entry.load_acquire() == file) return Ref(*this, file);
+    (void)leave(file);
+  }
+  return {};
+}
+
+Descriptors::Chunk& Descriptors::chunk_for(int fd) {
+  Atomic<Chunk*>& slot = chunks_[chunk_of(fd)];
+  if (slot.load_acquire() == nullptr) slot.store_release(new Chunk);
+  return *slot.load_acquire();
+}
+
+template <class Visit>
+void Descriptors::for_each(Visit visit) {
+  for (int chunk = 0; chunk < kDescriptorsMax >> kChunkShift; ++chunk) {
+    if (chunks_[chunk].load_acquire() == nullptr) continue;
+    for (int entry = 0; entry < 1 << kChunkShift; ++entry) {
+      const int fd = (chunk << kChunkShift) + entry;
+      if (const Ref file = find(fd)) visit(fd, file);
+    }
+  }
+}
+
+Status Descriptors::settle() {
+  for_each([](int fd, const Ref& file) { (void)::lseek(fd, static_cast<off_t>(file->place()), SEEK_SET); });
+  return files_.flush_all();
+}
+
+Status Descriptors::give_back(const BufferedFile& file) {
+  std::vector<int> fds;
+  for_each([&](int fd, const Ref& open) {
+    if (&open->file() != &file) return;
+    (void)::lseek(fd, static_cast<off_t>(open->place()), SEEK_SET);
+    fds.push_back(fd);
+  });
+  files_.leave_to_kernel(file);
+  Status first_failure;
+  for (const int fd : fds) {
+    bool was;
+    if (Status status = detach(fd, &was); !status && first_failure) first_failure = status;
+  }
+  return first_failure;
+}
+
+OpenFile* Descriptors::take() {
+  if (free_ == nullptr) return new OpenFile;
+  return std::exchange(free_, free_->next_free_);
+}
+
+Status Descriptors::leave(OpenFile* file) {
+  if (file->refs_.fetch_sub_acq_rel(1) != 1) return {};
+  const std::shared_ptr<BufferedFile> closed = std::move(file->file_);
+  {
+    std::lock_guard lock(mutex_);
+    file->next_free_ = std::exchange(free_, file);
+  }
+  return files_.close(closed);
+}
+
+namespace {}  // namespace
+
+Status Descriptors::attach(int fd, int flags, const std::string& name) {
+  if (static_cast<unsigned>(fd) >= kDescriptorsMax)
+    return Status::sentence(EMFILE, "the descriptor is too high");
+  return seat(fd, flags, name, files_.open(fd, name));
+}
+
+Status Descriptors::attach_striped(int fd, int flags, const std::string& name,
+                                   const StripedMembers& members) {
+  if (static_cast<unsigned>(fd) >= kDescriptorsMax)
+    return Status::sentence(EMFILE, "the descriptor is too high");
+  const bool truncates = (flags & O_TRUNC) != 0 && may_write(flags);
+  return seat(fd, flags, name, files_.open_striped(members, truncates));
+}
+
+Status Descriptors::seat(int fd, int flags, const std::string& name,
+                         Result<std::shared_ptr<BufferedFile>> file) {
+  if (!file) return file.status();
+  if (may_write(flags) && !(*file)->is_writable()) {
+    (void)files_.close(*file);
+    return Status::sentence(EACCES, name + " cannot be read and written, which buffering it takes");
+  }
+  if ((flags & O_TRUNC) != 0 && may_write(flags) &&
+      !(*file)->has_fixed_size())  // others may have it open, with what the kernel's file no longer has
+    if (Status status = (*file)->resize(0); !status) {
+      (void)files_.close(*file);
+      return status;
+    }
+  bool was;
+  (void)detach(fd, &was);  // it was closed without our knowing
+  std::lock_guard lock(mutex_);
+  OpenFile* open = take();
+  open->file_ = std::move(*file);
+  open->flags_.store_relaxed(flags);
+  open->owner_ = this;
+  open->offset_ = 0;
+  open->refs_.store_release(1);
+  chunk_for(fd).entries[entry_of(fd)].store_release(open);
+  return {};
+}
+
+bool Descriptors::share(int from, int to) {
+  bool was;
+  if (from == to) return static_cast<bool>(find(from));
+  (void)detach(to, &was);
+  const Ref shared = find(from);
+  if (!shared || static_cast<unsigned>(to) >= kDescriptorsMax) return false;
+  shared->refs_.fetch_add_relaxed(1);
+  std::lock_guard lock(mutex_);
+  chunk_for(to).entries[entry_of(to)].store_release(shared.operator->());
+  return true;
+}
+
+void Descriptors::detach_range(int first, int last) {
+  for (int fd = first; fd <= last && fd < kDescriptorsMax; ++fd) {
+    if (chunks_[chunk_of(fd)].load_acquire() == nullptr) {
+      fd |= (1 << kChunkShift) - 1;
+      continue;
+    }
+    bool was;
+    (void)detach(fd, &was);
+  }
+}
+
+Status Descriptors::detach(int fd, bool* was) {
+  *was = false;
+  if (static_cast<unsigned>(fd) >= kDescriptorsMax) return {};
+  Chunk* chunk = chunks_[chunk_of(fd)].load_acquire();
+  if (chunk == nullptr) return {};
+  OpenFile* file = chunk->entries[entry_of(fd)].exchange_acq_rel(nullptr);
+  if (file == nullptr) return {};
+  *was = true;
+  return leave(file);
+}
+
+}  // namespace spw::files

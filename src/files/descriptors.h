@@ -1,0 +1,142 @@
+// Which descriptors of the process are of buffered files, and where each stands.
+//
+// An *open file* (POSIX: open file description) is what open() makes and
+// dup() shares: a file, a place in it, and how it may be used. Invariants
+//   table[d] = f  =>  f.refs >= 1, and counts each such d, and each Ref
+//   refs = 0  =>  f is in no table entry, and belongs to whoever brought it to 0
+// Order: find() reads an entry (acquire; pairs with the release that put it there), counts itself in unless refs is 0,
+//   and looks whether the entry is still the same. Memory of an open file is used again for another one, never freed,
+//   so that counting in is harmless when the entry is not. Who finds it changed gives the reference back.
+// Threads: any. As with the kernel's, a descriptor that is closed while another thread uses it stays usable there.
+// Limits: kDescriptorsMax; higher ones are not buffered.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/atomic.h"
+#include "files/buffered_files.h"
+
+namespace spw::files {
+
+// By the flags of open(2).
+inline bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+class Descriptors;
+
+class OpenFile {
+ public:
+  // At the file's own place, which it moves on. EBADF where it is open for the other way only.
+  Result<uint64_t> read(std::span<const iovec> to);
+  Result<uint64_t> write(std::span<const iovec> from);
+  Result<uint64_t> read_at(uint64_t offset, std::span<const iovec> to);
+  Result<uint64_t> write_at(uint64_t offset, std::span<const iovec> from);
+  // lseek(2), but SEEK_DATA and SEEK_HOLE (EINVAL).
+  Result<uint64_t> seek(int64_t offset, int whence);
+  Status resize(uint64_t bytes);
+  Status sync(bool whole) { return file_->sync(whole); }
+  // Of a file that is open for reading and writing (EACCES): BufferedFiles::map().
+  Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
+  // The place where the next read or write of its own will be.
+  uint64_t place();
+  BufferedFile& file() { return *file_; }
+  int flags() const { return flags_.load_relaxed(); }
+  // fcntl(F_SETFL).
+  void change_flags(int flags);
+
+ private:
+  friend class Descriptors;
+  Result<uint64_t> write_through(uint64_t offset, const Result<uint64_t>& written);
+  Status check(bool is_write) const;
+
+  Descriptors* owner_ = nullptr;
+  Atomic<uint32_t> refs_{0};
+  OpenFile* next_free_ = nullptr;
+  std::shared_ptr<BufferedFile> file_;
+  Atomic<int> flags_{0};  // of open(2)
+  std::mutex mutex_;      // guards offset_, and orders those who use it
+  uint64_t offset_ = 0;
+};
+
+class Descriptors {
+ public:
+  static constexpr int kDescriptorsMax = 1 << 20;
+
+  explicit Descriptors(const FileParts& parts) : files_(parts) {}
+
+  // Keeps an open file while it is used; empty where the descriptor is not of a buffered file.
+  class Ref {
+   public:
+    Ref() = default;
+    Ref(Descriptors& owner, OpenFile* file) : owner_(&owner), file_(file) {}
+    Ref(Ref&& other) noexcept : owner_(other.owner_), file_(std::exchange(other.file_, nullptr)) {}
+    Ref& operator=(Ref&&) = delete;
+    ~Ref() {
+      if (file_ != nullptr) (void)owner_->leave(file_);
+    }
+    explicit operator bool() const { return file_ != nullptr; }
+    OpenFile* operator->() const { return file_; }
+
+   private:
+    Descriptors* owner_ = nullptr;
+    OpenFile* file_ = nullptr;
+  };
+
+  // `fd`, open with `flags`, of a regular file, is buffered from now on.
+  Status attach(int fd, int flags, const std::string& name);
+  // The same for a striped file, of whose first member `fd` is.
+  Status attach_striped(int fd, int flags, const std::string& name, const StripedMembers& members);
+  Ref find(int fd) {
+    if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr)
+      return {};
+    return find_in(*chunks_[chunk_of(fd)].load_acquire(), fd);
+  }
+  // `to` shares the open file of `from` (dup(2)); what `to` was before is detached. False: `from` is not buffered.
+  bool share(int from, int to);
+  // It is not buffered any more; *was: it had been. With the last one of a
+  // file what is dirty is written, and an error says that it could not be.
+  Status detach(int fd, bool* was);
+  BufferedFiles& files() { return files_; }
+  uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
+  // [first, last], all of which are about to be closed.
+  void detach_range(int first, int last);
+  // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
+  Status give_back(const BufferedFile& file);
+  // What is buffered reaches the kernel, whose descriptors stand
+  // where ours do: for a process that is about to have them, too.
+  Status settle();
+  // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
+  Status finish() {
+    writes_through_.store_release(true);
+    return files_.flush_all();
+  }
+  bool writes_through() const { return writes_through_.load_acquire(); }
+
+ private:
+  static constexpr int kChunkShift = 10;
+  struct Chunk {
+    Atomic<OpenFile*> entries[1 << kChunkShift];
+  };
+  static int chunk_of(int fd) { return fd >> kChunkShift; }
+  template <class Visit>
+  void for_each(Visit visit);
+  static int entry_of(int fd) { return fd & ((1 << kChunkShift) - 1); }
+  Ref find_in(Chunk& chunk, int fd);
+  Chunk& chunk_for(int fd);
+  OpenFile* take();
+  Status leave(OpenFile* file);
+  Status seat(int fd, int flags, const std::string& name, Result<std::shared_ptr<BufferedFile>> file);
+
+  BufferedFiles files_;
+  Atomic<bool> writes_through_{false};
+  Atomic<Chunk*> chunks_[kDescriptorsMax >> kChunkShift];
+  std::mutex mutex_;  // guards what follows, and the making of chunks
+  OpenFile* free_ = nullptr;
+};
+
+}  // namespace spw::files

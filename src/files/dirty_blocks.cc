@@ -1,0 +1,50 @@
+#include "files/dirty_blocks.h"
+
+#include "platform/time.h"
+
+namespace spw::files {
+
+namespace {
+constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that it is there
+}
+
+void DirtyBlocks::note(uint64_t number) {
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
+  uint32_t dirtied = 0;
+  if (!index_.insert_dirty(number, kEntry, &dirtied)) is_complete_.store_release(false);
+  if (dirtied == 0 && is_complete()) return;
+  add(dirtied);
+  if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
+}
+
+void DirtyBlocks::end_flush() {
+  const bool is_any_dirty = count() > 0 || !is_complete();
+  if (is_any_dirty && since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
+}
+
+void DirtyBlocks::start_over() {
+  forget_from(0);
+  since_ns_.store_relaxed(0);
+  is_complete_.store_release(true);
+}
+
+void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) note((offset_bytes >> block_shift_) + i);
+}
+
+void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) {
+  const uint64_t number = offset_bytes >> block_shift_;
+  take(index_.clear_dirty(number, count, [&](uint64_t index, uint64_t) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return cache_.is_dirty(first + (index - number));
+  }));
+  index_.erase_clean(number, count);
+}
+
+void DirtyBlocks::forget_from(uint64_t number) {
+  take(index_.clear_dirty(number, UINT64_MAX, [](uint64_t, uint64_t) { return false; }));
+  index_.erase_clean(number, UINT64_MAX);
+}
+
+}  // namespace spw::files

@@ -1,0 +1,165 @@
+#include "files/file_calls.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/in_runtime.h"
+#include "files/path_patterns.h"
+
+namespace spw::files {
+
+namespace {
+int64_t moved(const Result<uint64_t>& result) {
+  return result ? static_cast<int64_t>(*result) : -int64_t{result.status().error()};
+}
+int64_t outcome(const Status& status) { return -int64_t{status.error()}; }
+}  // namespace
+
+template <class With>
+int64_t FileCalls::with(int fd, With with_file) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return kNotBuffered;
+  InRuntime guard;
+  const Descriptors::Ref file = descriptors->find(fd);
+  return file ? with_file(file) : kNotBuffered;
+}
+
+// What the standard streams stand on is the kernel's: libc reads and writes them by
+// system calls of its own. So is a file that somebody wants direct transfers of, which
+// may be other calls than these. A file that is buffered under another name stays so.
+bool FileCalls::opened(int fd, int flags) {
+  InRuntime guard;
+  Descriptors* descriptors = descriptors_.load_acquire();
+  bool was;
+  if (descriptors != nullptr) (void)descriptors->detach(fd, &was);  // closed by a call that we do not know
+  if ((flags & O_PATH) != 0) return false;
+  const std::string path = path_of(fd);
+  const bool is_known = descriptors != nullptr && descriptors->files().knows(fd);
+  if (!is_known && (path.empty() || !matches_any(patterns_, path))) return false;
+  if (fd <= STDERR_FILENO || (flags & O_DIRECT) != 0) {
+    if (is_known) give_back(fd);
+    return false;
+  }
+  if (descriptors == nullptr) descriptors_.store_release(descriptors = make_());
+  return descriptors != nullptr && descriptors->attach(fd, flags, path).is_ok();
+}
+
+void FileCalls::give_back(int fd) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp) return;
+  const auto file = descriptors->files().find(stamp->device, stamp->inode);
+  if (!file) return;
+  if (Status status = descriptors->give_back(*file); !status)
+    warn_("a buffered file was not written whole: " + status.message());
+}
+
+void FileCalls::close_range(int first, int last) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  descriptors->detach_range(first, last);
+}
+
+void FileCalls::flags_changed(int fd, int flags) {
+  (void)with(fd, [&](const Descriptors::Ref& file) {
+    file->change_flags(flags);
+    return int64_t{0};
+  });
+}
+
+int64_t FileCalls::extend(int fd, int64_t bytes) {
+  return with(fd, [&](const Descriptors::Ref& file) {
+    return bytes < 0 ? -int64_t{EINVAL} : outcome(file->file().extend(static_cast<uint64_t>(bytes)));
+  });
+}
+
+bool FileCalls::is_wanted(int fd) {
+  InRuntime guard;
+  const std::string path = path_of(fd);
+  return (!path.empty() && matches_any(patterns_, path)) || is_buffered(fd);
+}
+
+bool FileCalls::is_buffered(int fd) {
+  return with(fd, [](const Descriptors::Ref&) { return int64_t{0}; }) == 0;
+}
+
+int64_t FileCalls::read(int fd, std::span<const iovec> to, int64_t offset) {
+  return with(fd, [&](const Descriptors::Ref& file) {
+    return moved(offset == kOwnPlace ? file->read(to) : file->read_at(static_cast<uint64_t>(offset), to));
+  });
+}
+
+int64_t FileCalls::write(int fd, std::span<const iovec> from, int64_t offset) {
+  return with(fd, [&](const Descriptors::Ref& file) {
+    return moved(offset == kOwnPlace ? file->write(from)
+                                     : file->write_at(static_cast<uint64_t>(offset), from));
+  });
+}
+
+int64_t FileCalls::seek(int fd, int64_t offset, int whence) {
+  return with(fd, [&](const Descriptors::Ref& file) { return moved(file->seek(offset, whence)); });
+}
+
+int64_t FileCalls::resize(int fd, int64_t bytes) {
+  return with(fd, [&](const Descriptors::Ref& file) {
+    return bytes < 0 ? -int64_t{EINVAL} : outcome(file->resize(static_cast<uint64_t>(bytes)));
+  });
+}
+
+int64_t FileCalls::sync(int fd, bool whole) {
+  return with(fd, [&](const Descriptors::Ref& file) { return outcome(file->sync(whole)); });
+}
+
+int64_t FileCalls::flush(int fd) {
+  return with(fd, [](const Descriptors::Ref& file) { return outcome(file->file().flush()); });
+}
+
+int64_t FileCalls::size(int fd) {
+  return with(fd, [](const Descriptors::Ref& file) { return static_cast<int64_t>(file->file().size()); });
+}
+
+int64_t FileCalls::size_of(uint64_t device, uint64_t inode) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return kNotBuffered;
+  InRuntime guard;
+  const auto file = descriptors->files().find(device, inode);
+  return file ? static_cast<int64_t>(file->size()) : kNotBuffered;
+}
+
+int64_t FileCalls::resize_file(uint64_t device, uint64_t inode, int64_t bytes) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return kNotBuffered;
+  InRuntime guard;
+  const auto file = descriptors->files().find(device, inode);
+  if (!file) return kNotBuffered;
+  return bytes < 0 ? -int64_t{EINVAL} : outcome(file->resize(static_cast<uint64_t>(bytes)));
+}
+
+int64_t FileCalls::close(int fd) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return kNotBuffered;
+  InRuntime guard;
+  bool was;
+  const Status status = descriptors->detach(fd, &was);
+  return was ? outcome(status) : kNotBuffered;
+}
+
+void FileCalls::duplicated(int from, int to) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  (void)descriptors->share(from, to);
+}
+
+void FileCalls::settle() {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  if (Status status = descriptors->settle(); !status)
+    warn_("a buffered file was not written whole: " + status.message());
+}
+
+}  // namespace spw::files

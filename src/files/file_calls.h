@@ -1,0 +1,68 @@
+// Buffered descriptors, by the calls of libc: what a call on `fd` does where its file is buffered.
+//
+// Results: as the function's, or a negative errno, or kNotBuffered: the descriptor is the kernel's.
+// Threads: any. Lifetime: the process's.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "files/descriptors.h"
+
+namespace spw::files {
+
+inline constexpr int64_t kNotBuffered = INT64_MIN;
+inline constexpr int64_t kOwnPlace = -1;
+
+class FileCalls {
+ public:
+  // `make`: is called once, for the first file; nullptr: not now. `patterns`: of the paths of the files that are
+  // buffered (path_patterns.h). `warn`: is told of what is lost if nobody acts on it.
+  FileCalls(Descriptors* (*make)(), std::string patterns, void (*warn)(std::string_view))
+      : make_(make), patterns_(std::move(patterns)), warn_(warn) {}
+
+  // `fd` has just been opened: it is buffered from now on if it is one of the files to be. True: it is.
+  bool opened(int fd, int flags);
+  bool is_buffered(int fd);
+  // It is one of the files to be buffered, or is buffered.
+  bool is_wanted(int fd);
+  // `offset`: kOwnPlace is that of the open file.
+  int64_t read(int fd, std::span<const iovec> to, int64_t offset);
+  int64_t write(int fd, std::span<const iovec> from, int64_t offset);
+  int64_t seek(int fd, int64_t offset, int whence);
+  int64_t resize(int fd, int64_t bytes);
+  int64_t extend(int fd, int64_t bytes);  // resize(), if that makes it longer
+  int64_t sync(int fd, bool whole);
+  // What was written has reached the kernel's file, for a call that asks the kernel about it.
+  int64_t flush(int fd);
+  int64_t size(int fd);
+  // Of the file with this number, if it is buffered.
+  int64_t size_of(uint64_t device, uint64_t inode);
+  int64_t resize_file(uint64_t device, uint64_t inode, int64_t bytes);
+  // The descriptor is about to be closed; all of [first, last] are.
+  int64_t close(int fd);
+  void close_range(int first, int last);
+  void flags_changed(int fd, int flags);
+  // The file of this descriptor is the kernel's from now on, with all its descriptors: for what only the kernel can do.
+  void give_back(int fd);
+  // `to` has just become a duplicate of `from`.
+  void duplicated(int from, int to);
+  // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's,
+  // to have a child, or to end at once.
+  void settle();
+
+ private:
+  template <class With>
+  int64_t with(int fd, With with_file);
+
+  Descriptors* (*const make_)();
+  Atomic<Descriptors*> descriptors_{nullptr};
+  const std::string patterns_;
+  void (*const warn_)(std::string_view);
+};
+
+}  // namespace spw::files

@@ -1,0 +1,301 @@
+// The page index: which entry (a frame's number + 1) a block of one file has, in the order of
+// block numbers. A radix tree of 64-slot nodes with dirty tags that all threads read, fill
+// and empty at the same time (ccXArray of ScaleCache, EuroSys '24, section 4). It serves what
+// a hash table cannot: neighbours, ranges, and the dirty blocks of a file in order.
+//
+// Benefits: find() writes nothing shared and never waits; insert() and erase() of different leaves share no cache line.
+// Costs: a node is 576 bytes, so an index of blocks far apart costs as much for each; adjacent blocks share lines.
+//
+// The tree. A node with shift s chooses its slot by 6 bits of the index from bit s on; leaves have shift 0. The root is
+// one word, {address of the node, height}: block i is in the tree only if i < 64^height. It grows by a new root whose
+// slot 0 holds the old one; it never shrinks.
+//
+// A slot of a leaf. Who puts or takes something does it by a compare-and-swap; the winner's is what happened.
+//
+//      63       62          0
+//     +-------+--------------+
+//     | dirty |    entry     |   0: nothing
+//     +-------+--------------+
+//
+//   from           to              who   operation and order
+//   0              entry           I     CAS acq_rel (dirty: seq_cst), with a reservation in the leaf, which becomes the entry's count
+//   entry          0               E     CAS acq_rel; then the leaf's count goes down by one
+//   entry          other entry     any   CAS acq_rel: replace(); keeps the dirty bit, which is the block's
+//   entry, clean   dirty           any   CAS seq_cst: set_dirty(), insert_dirty()
+//   entry, dirty   clean           S     CAS seq_cst: clear_dirty(), under the tag lock
+//
+// A slot of an inner node:
+//
+//   0              child           I     CAS seq_cst, with a reservation in the node, which becomes the child's count
+//   child          0               any   CAS acq_rel; the child is UNLINKED
+//
+// The life of a node (page_node.h has the transitions of the state word).
+//   1 To fill a slot, reserve its node: count + 1, only while LIVE.
+//       Then CAS the slot. Who loses takes the reservation back.
+//   2 To empty a slot, CAS it to 0, then take one from the node's count.
+//   3 Whoever takes the last one, reservations included, tries {LIVE, 0} -> DEAD. The winner takes one from the
+//     parent's count, and so on up along the nodes he came by. A root never dies.
+//   4 Who inserts and meets a DEAD child reserves its parent, then revives the child
+//     with a reservation of his in it. If the reservation fails since the node itself
+//     is DEAD, he begins again at the root; on the way he meets it from above.
+//   5 reclaim(): DEAD -> UNLINKED, CAS the parent's slot to 0 (who meets an UNLINKED child before does it for him),
+//     take out what hangs below, and retire all of it. It is used again when no reader can be left (use_slots.h).
+//
+// Invariants:  count = entries, or LIVE children, + reservations            (at rest: no reservations)
+//   hence      a LIVE node's parent is LIVE, up to the root
+//              LIVE or DEAD => in the slot of its parent that its place asks for; a node has one parent in its life
+//              DEAD, UNLINKED => all slots of a leaf are 0, and all children of an inner node are DEAD
+//
+// Why.
+//   - A LIVE child is counted before it is LIVE (1, 4) and until it is so no longer (3), so its parent's count is not
+//     0, and the parent cannot die. A reservation is counted as well, so a slot of a DEAD node is never filled.
+//   - Nothing goes wrong with a compare-and-swap of 3 that comes late, after the node
+//     has been filled and emptied again: what it needs is that the word is {LIVE, 0}
+//     now. Each LIVE -> DEAD has one winner, who takes one from the parent.
+//   - The parent on his path is the node's parent: he won, so the node was LIVE, so it was linked, and links of LIVE
+//     nodes stay. Only a node that was the root when he came by may have become a child since. It has count 0 then and
+//     stays LIVE, which breaks nothing; reclaim() makes the end of such nodes.
+//   - What hangs below an UNLINKED node can be taken out without looking out for anybody: to revive a child one has to
+//     reserve its parent, and no UNLINKED node can be reserved, nor is there a LIVE one below.
+//   - A late helper of 5 cannot take a new child for the old one: he
+//       is inside, so the old one's memory is not used again.
+//   - find() looks at no state. If it came into a node that was then unlinked, it read the link at a time when the node
+//     was there or the place was empty; what it misses was inserted after that, during its call.
+//
+// Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean or comes with it
+// (insert_dirty()). Bit i of a node's tags says that slot i may be dirty, or something below it. (Were the leaf's tag
+// bit the exact one, then whoever erases or inserts would have to clear it in a second step, and could in either order
+// clear the tag of another thread's new entry.)
+//   6 set_dirty(), insert_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set
+//     yet; then it looks whether the root is the same, and if it has grown does it again for the new nodes.
+//   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it
+//     again if they have any. A new root starts with the bit of its child set.
+// 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the
+// setter sees the bit above cleared and sets it. So a scan finds every tag whose set_dirty(), or insert_dirty(), had
+// returned when the scan began. Bits may be left over for nodes and entries that went; scans take them away.
+//
+// Threads: any, at any time, but for construction, destruction and check_invariants(), which want to be alone.
+// Ordering: find() acquires what insert() or replace() released. set_dirty(),
+//   insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of
+//   his own, if he sets these by a seq_cst operation before that and reads them so.
+// Lifetime: the pool of nodes and the use slots outlive it.
+// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls
+//   it when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
+//   constant number of nodes for each that is made or dies, on average.
+//   insert() begins again only when another thread has killed a node meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "base/atomic.h"
+#include "files/page_index/page_node.h"
+#include "files/page_index/page_nodes.h"
+#include "files/page_index/use_slots.h"
+
+namespace spw::files {
+
+enum class Insertion : uint8_t { kInserted, kOccupied, kNoMemory };
+
+class PageIndex {
+ public:
+  static constexpr uint64_t kEntriesEnd = uint64_t{1} << 63;
+  static constexpr unsigned kHeightMax = 11;  // 11 * 6 >= 64
+  static constexpr uint64_t kDeadNodesMin = 64;
+
+  struct Found {
+    uint64_t index = 0;
+    uint64_t entry = 0;  // 0: there is none
+  };
+  struct Run {
+    uint64_t first = 0;
+    uint64_t count = 0;  // 0: there is none
+  };
+
+  explicit PageIndex(PageNodes& pool) : uses_(pool.uses()), pool_(pool) {}
+  ~PageIndex();
+  PageIndex(const PageIndex&) = delete;
+  PageIndex& operator=(const PageIndex&) = delete;
+
+  // The entry of `index`, or 0.
+  uint64_t find(uint64_t index) const {
+    UseSlots::Guard inside(uses_);
+    const PageNode* leaf = leaf_of(index);
+    return leaf ? entry_of(leaf->slots[leaf->slot_of(index)].load_acquire()) : 0;
+  }
+  // 0 < entry < kEntriesEnd. kOccupied: there is one already, and it stays. kNoMemory: nothing has changed.
+  Insertion insert(uint64_t index, uint64_t entry);
+  // Where there is no entry inserts one, and makes what is there dirty,
+  // in one descent. *dirtied as of set_dirty(). False: no memory.
+  bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
+  // Brings the place of an entry near, for who is about to do something there.
+  void prefetch(uint64_t index) const;
+  // False: its entry is not `expected`. It stays as dirty as it is.
+  bool replace(uint64_t index, uint64_t expected, uint64_t entry);
+  // What was there, or 0.
+  uint64_t erase(uint64_t index) { return erase_matching(index, 0); }
+  bool erase_if(uint64_t index, uint64_t expected) { return erase_matching(index, expected) != 0; }
+  // Those of [first, first + count) that are clean, each as erase().
+  void erase_clean(uint64_t first, uint64_t count);
+
+  // False: there is no entry. *dirtied: how often it became dirty by
+  // this, which is more than once if it was cleared meanwhile.
+  bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
+  bool is_dirty(uint64_t index) const;
+  // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is
+  // there dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under
+  // the tag lock. How many became clean by this; whoever sets one again meanwhile sees that it was clean.
+  template <class StillDirty>
+  uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
+  // The first dirty entries in [from, last] that follow each other, at most `blocks_max`.
+  Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max);
+
+  // The first entry at or after `from`.
+  Found next_present(uint64_t from) const;
+  // visit(index, entry) for every entry in [first, last], in order. Of those that come or go meanwhile some are
+  // visited. Nodes that are erased in the time stay in memory: a short one.
+  template <class Visit>
+  void for_each_present(uint64_t first, uint64_t last, Visit visit) const;
+
+  // Takes dead nodes out and gives those back that no reader can hold. Does nothing where it runs already.
+  void reclaim();
+
+  // Nodes in the tree, counted in a walk through all that are no leaves; of these, dead ones.
+  uint64_t node_count() const;
+  uint64_t dead_node_count() const;
+  uint64_t memory_bytes() const { return sizeof(*this) + node_count() * sizeof(PageNode); }
+
+  // SPW_CHECKs the invariants above.
+  void check_invariants() const;
+
+ private:
+  static constexpr uint64_t kDirty = uint64_t{1} << 63;
+  static constexpr uint64_t kHeightMask = 63;
+  static_assert(alignof(PageNode) > kHeightMask);
+
+  // The nodes from a root, nodes[0], down to a leaf.
+  struct Path {
+    uint64_t root;
+    unsigned height;
+    PageNode* nodes[kHeightMax];
+
+    explicit Path(uint64_t root_word)
+        : root(root_word), height(height_of(root_word)), nodes{node_of(root_word)} {}
+    PageNode* leaf() const { return nodes[height - 1]; }
+  };
+  enum class Step : uint8_t { kDown, kFromTheRoot, kNoMemory };
+  using VisitEntry = bool (*)(void* context, uint64_t index, uint64_t entry);
+  using VisitDirty = bool (*)(void* context, uint64_t index, Atomic<uint64_t>& slot);
+
+  static uint64_t entry_of(uint64_t word) { return word & ~kDirty; }
+  static PageNode* node_of(uint64_t root) { return reinterpret_cast<PageNode*>(root & ~kHeightMask); }
+  static unsigned height_of(uint64_t root) { return static_cast<unsigned>(root & kHeightMask); }
+  static uint64_t last_index_of(uint64_t root) {
+    const unsigned height = height_of(root);
+    return height == kHeightMax ? ~uint64_t{0} : (uint64_t{1} << (height * PageNode::kBits)) - 1;
+  }
+  static bool covers(uint64_t root, uint64_t index) { return root != 0 && index <= last_index_of(root); }
+
+  // What is at the place of a leaf; nullptr: nothing. Of the state of nodes it sees nothing. Only inside.
+  PageNode* leaf_of(uint64_t index) const {
+    const uint64_t root = root_.load_acquire();
+    if (!covers(root, index)) return nullptr;
+    PageNode* node = node_of(root);
+    for (unsigned shift = (height_of(root) - 1) * PageNode::kBits; shift != 0 && node != nullptr;
+         shift -= PageNode::kBits)
+      node = PageNode::child_in(node->slots[(index >> shift) % PageNode::kSlots].load_acquire());
+    return node;
+  }
+  // The same with all nodes passed by. `path`: of the root as it is now.
+  static bool descend(uint64_t index, Path* path);
+
+  static uint64_t last_of(uint64_t first, uint64_t count) {
+    return count - 1 > ~first ? ~uint64_t{0} : first + (count - 1);
+  }
+  enum class Which : uint8_t { kAny, kClean };
+  uint64_t erase_matching(uint64_t index, uint64_t expected, Which which = Which::kAny);
+  Insertion insert_from_the_root(uint64_t index, uint64_t entry);
+  bool grow(uint64_t root, uint64_t index);
+  Step step_down(uint64_t index, Path* path, unsigned level, bool* is_reserved);
+  bool release(const Path& path, unsigned level);
+
+  struct Swept {
+    PageNode* batch = nullptr;  // linked by `next`
+    uint64_t left = 0;
+  };
+  void sweep(Path* path, unsigned level, Swept* swept);
+  void take_out(PageNode* node, Swept* swept);
+  static uint64_t count_nodes(const PageNode* node);
+  static void give_back(PageNode* node, PageNodes::Bundler* bundler);
+
+  static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
+                            VisitEntry visit, void* context);
+  void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
+  bool put_dirty(const Path& path, uint64_t index, uint64_t entry, uint64_t* was);
+  static void tag_above(const Path& path, uint64_t index);
+  static bool may_be_dirty(const PageNode* node, unsigned slot);
+  static bool visit_dirty(PageNode* node, uint64_t base, uint64_t first, uint64_t last, VisitDirty visit,
+                          void* context);
+  void visit_dirty(uint64_t first, uint64_t last, VisitDirty visit, void* context);
+
+  struct Counted {
+    uint64_t dead = 0;
+    bool has_dirty = false;
+  };
+  void check_node(const PageNode* node, unsigned shift, bool was_root, Counted* counted) const;
+
+  // Read by every operation, changed when the tree grows.
+  alignas(64) Atomic<uint64_t> root_{0};
+  UseSlots& uses_;
+  PageNodes& pool_;
+  // Changed when nodes die and come back. (Nodes that are made count
+  // nothing here: with neighbours in a file all threads would do it.)
+  alignas(64) Atomic<int64_t> dead_count_{
+      0};                              // below 0 for a moment: a node is revived before its death was counted
+  Atomic<uint64_t> left_by_sweep_{0};  // nodes
+  std::mutex reclaim_mutex_;
+  std::mutex tag_mutex_;
+};
+
+template <class StillDirty>
+uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty) {
+  if (count == 0) return 0;
+  struct Clearing {
+    StillDirty& still_dirty;
+    uint64_t cleared;
+  } clearing{still_dirty, 0};
+  visit_dirty(
+      first, last_of(first, count),
+      [](void* context, uint64_t index, Atomic<uint64_t>& slot) {
+        auto* c = static_cast<Clearing*>(context);
+        uint64_t word = slot.load_seq_cst();
+        do {
+          if ((word & kDirty) == 0) return true;
+        } while (!slot.cas_weak_seq_cst(word, entry_of(word)));
+        ++c->cleared;
+        if (!c->still_dirty(index, entry_of(word))) return true;
+        // Whatever is there now: replace() may have given the block another entry.
+        word = slot.load_seq_cst();
+        while (word != 0 && (word & kDirty) == 0)
+          if (slot.cas_weak_seq_cst(word, word | kDirty)) {
+            --c->cleared;
+            break;
+          }
+        return true;
+      },
+      &clearing);
+  return clearing.cleared;
+}
+
+template <class Visit>
+void PageIndex::for_each_present(uint64_t first, uint64_t last, Visit visit) const {
+  visit_present(
+      first, last,
+      [](void* context, uint64_t index, uint64_t entry) {
+        (*static_cast<Visit*>(context))(index, entry);
+        return true;
+      },
+      &visit);
+}
+
+}  // namespace spw::files

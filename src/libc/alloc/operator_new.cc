@@ -1,0 +1,76 @@
+// The forms of operator new. Compiled with exceptions: a failed `new` throws through instrumented
+// frames, not through the runtime's.
+#include <dlfcn.h>
+
+#include <new>
+
+#include "libc/alloc/allocate.h"
+#include "libc/entry.h"
+#include "libc/managed.h"
+
+namespace spw::libc {
+namespace {
+
+// A program may replace operator new in a module the pass does not see together with this one. Then its operator
+// delete gets what this one returns, so this one must be the program's too.
+bool replaced_by_program(const char* name) { return dlsym(RTLD_DEFAULT, name) != dlsym(RTLD_NEXT, name); }
+bool new_replaced() {
+  static const bool replaced = replaced_by_program("_Znwm");
+  return replaced;
+}
+
+// As the standard says: try, call the new handler, try again.
+void* allocate_or_handle(size_t bytes, size_t alignment) {
+  for (;;) {
+    if (void* object = allocate(bytes, alignment)) return object;
+    std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
+}
+
+void* allocate_or_null(size_t bytes, size_t alignment) noexcept {
+  try {
+    return allocate_or_handle(bytes, alignment);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace spw::libc
+
+using namespace spw::libc;
+
+namespace {
+constexpr size_t kDefaultAlignment = spw::heap::kAlignmentMin;
+size_t number(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
+}  // namespace
+
+SPW_ENTRY void* __spw__Znwm_v1(size_t bytes) {
+  return new_replaced() ? ::operator new(bytes) : allocate_or_handle(bytes, kDefaultAlignment);
+}
+SPW_ENTRY void* __spw__Znam_v1(size_t bytes) {
+  return new_replaced() ? ::operator new[](bytes) : allocate_or_handle(bytes, kDefaultAlignment);
+}
+SPW_ENTRY void* __spw__ZnwmRKSt9nothrow_t_v1(size_t bytes, const std::nothrow_t& tag) noexcept {
+  return new_replaced() ? ::operator new(bytes, tag) : allocate_or_null(bytes, kDefaultAlignment);
+}
+SPW_ENTRY void* __spw__ZnamRKSt9nothrow_t_v1(size_t bytes, const std::nothrow_t& tag) noexcept {
+  return new_replaced() ? ::operator new[](bytes, tag) : allocate_or_null(bytes, kDefaultAlignment);
+}
+SPW_ENTRY void* __spw__ZnwmSt11align_val_t_v1(size_t bytes, std::align_val_t alignment) {
+  return new_replaced() ? ::operator new(bytes, alignment) : allocate_or_handle(bytes, number(alignment));
+}
+SPW_ENTRY void* __spw__ZnamSt11align_val_t_v1(size_t bytes, std::align_val_t alignment) {
+  return new_replaced() ? ::operator new[](bytes, alignment) : allocate_or_handle(bytes, number(alignment));
+}
+SPW_ENTRY void* __spw__ZnwmSt11align_val_tRKSt9nothrow_t_v1(size_t bytes, std::align_val_t alignment,
+                                                            const std::nothrow_t& tag) noexcept {
+  return new_replaced() ? ::operator new(bytes, alignment, tag) : allocate_or_null(bytes, number(alignment));
+}
+SPW_ENTRY void* __spw__ZnamSt11align_val_tRKSt9nothrow_t_v1(size_t bytes, std::align_val_t alignment,
+                                                            const std::nothrow_t& tag) noexcept {
+  return new_replaced() ? ::operator new[](bytes, alignment, tag)
+                        : allocate_or_null(bytes, number(alignment));
+}

@@ -1,0 +1,410 @@
+// The functions of files_or_real() while files are buffered: each asks file_calls() first.
+#include "libc/io/buffered.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "libc/io/bounce.h"
+#include "libc/io/descriptors.h"
+#include "libc/real.h"
+
+namespace spw::libc {
+
+namespace {
+
+Atomic<FileCalls*> g_calls{nullptr};
+Atomic<pid_t> g_process{0};
+
+int64_t answer(int64_t result) { return result < 0 ? fail(static_cast<int>(-result)) : result; }
+
+// What the calls say of a descriptor, or what libc does.
+template <class Ask, class Libc>
+auto either(Ask ask, Libc libc_call) -> decltype(libc_call()) {
+  if (FileCalls* calls = file_calls())
+    if (const int64_t result = ask(*calls); result != kNotBuffered)
+      return static_cast<decltype(libc_call())>(answer(result));
+  return libc_call();
+}
+
+std::span<const iovec> span_of(const iovec* pieces, int count) {
+  return {pieces, static_cast<size_t>(std::max(count, 0))};
+}
+iovec one(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
+
+// ---- Transfers ----
+
+ssize_t read(int fd, void* buffer, size_t bytes) {
+  const iovec to = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, kOwnPlace); },
+                [&] { return real().read(fd, buffer, bytes); });
+}
+ssize_t write(int fd, const void* buffer, size_t bytes) {
+  const iovec from = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, kOwnPlace); },
+                [&] { return real().write(fd, buffer, bytes); });
+}
+ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  const iovec to = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, offset); },
+                [&] { return real().pread(fd, buffer, bytes, offset); });
+}
+ssize_t pwrite(int fd, const void* buffer, size_t bytes, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  const iovec from = one(buffer, bytes);
+  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, offset); },
+                [&] { return real().pwrite(fd, buffer, bytes, offset); });
+}
+ssize_t readv(int fd, const iovec* pieces, int count) {
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), kOwnPlace); },
+                [&] { return real().readv(fd, pieces, count); });
+}
+ssize_t writev(int fd, const iovec* pieces, int count) {
+  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), kOwnPlace); },
+                [&] { return real().writev(fd, pieces, count); });
+}
+ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+                [&] { return real().preadv(fd, pieces, count, offset); });
+}
+ssize_t pwritev(int fd, const iovec* pieces, int count, off_t offset) {
+  if (offset < 0) return fail(EINVAL);
+  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), offset); },
+                [&] { return real().pwritev(fd, pieces, count, offset); });
+}
+ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+                [&] { return real().preadv2(fd, pieces, count, offset, flags); });
+}
+// RWF_SYNC and RWF_DSYNC are heeded, by a sync of all of the file; RWF_APPEND is not known here.
+ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if ((flags & RWF_APPEND) != 0 && c.is_buffered(fd)) return -EOPNOTSUPP;
+        const int64_t wrote = c.write(fd, span_of(pieces, count), offset);
+        if (wrote <= 0 || (flags & (RWF_SYNC | RWF_DSYNC)) == 0) return wrote;
+        const int64_t synced = c.sync(fd, (flags & RWF_SYNC) != 0);
+        return synced == 0 ? wrote : synced;
+      },
+      [&] { return real().pwritev2(fd, pieces, count, offset, flags); });
+}
+
+// From one descriptor to another where the kernel cannot do it by
+// itself. Offsets: nullptr is the open file's own place.
+ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t bytes) {
+  Bounce bounce(bytes);
+  if (bounce.bytes() == 0 && bytes > 0) return fail(ENOMEM);
+  size_t done = 0;
+  while (done < bytes) {
+    const size_t wanted = std::min(bytes - done, bounce.bytes());
+    const ssize_t got =
+        from_offset ? pread(from, bounce.data(), wanted, *from_offset) : read(from, bounce.data(), wanted);
+    if (got <= 0) return done > 0 ? static_cast<ssize_t>(done) : got;
+    const auto have = static_cast<size_t>(got);
+    const ssize_t put =
+        to_offset ? pwrite(to, bounce.data(), have, *to_offset) : write(to, bounce.data(), have);
+    const size_t moved = put > 0 ? static_cast<size_t>(put) : 0;
+    if (from_offset) *from_offset += static_cast<off_t>(moved);
+    if (to_offset) *to_offset += static_cast<off_t>(moved);
+    if (!from_offset && moved < have)
+      real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
+    done += moved;
+    if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    if (moved < wanted) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+bool any_buffered(int one_fd, int other_fd) {
+  FileCalls* calls = file_calls();
+  return calls != nullptr && (calls->is_buffered(one_fd) || calls->is_buffered(other_fd));
+}
+ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
+  if (!any_buffered(from, to)) return real().sendfile(to, from, offset, bytes);
+  return carry(from, offset, to, nullptr, bytes);
+}
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
+                        unsigned flags) {
+  if (!any_buffered(from, to)) return real().copy_file_range(from, from_offset, to, to_offset, bytes, flags);
+  return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes);
+}
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
+  if (!any_buffered(from, to)) return real().splice(from, from_offset, to, to_offset, bytes, flags);
+  return fail(EINVAL);  // as of files that cannot be spliced
+}
+
+// ---- Opening ----
+
+int noted(int fd, int flags) {
+  if (fd >= 0)
+    if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags);
+  return fd;
+}
+int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = va_arg(more, mode_t);  // our callers always give one
+  va_end(more);
+  return noted(real().open(path, flags, mode), flags);
+}
+int openat(int directory, const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = va_arg(more, mode_t);
+  va_end(more);
+  return noted(real().openat(directory, path, flags, mode), flags);
+}
+int creat(const char* path, mode_t mode) {
+  return noted(real().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+}
+int mkstemp(char* pattern) { return noted(real().mkstemp(pattern), O_RDWR | O_CREAT); }
+int mkstemps(char* pattern, int suffix) { return noted(real().mkstemps(pattern, suffix), O_RDWR | O_CREAT); }
+int mkostemps(char* pattern, int suffix, int flags) {
+  return noted(real().mkostemps(pattern, suffix, flags), O_RDWR | O_CREAT | flags);
+}
+int mkostemp(char* pattern, int flags) {
+  return noted(real().mkostemp(pattern, flags), O_RDWR | O_CREAT | flags);
+}
+
+// ---- Closing and duplicating ----
+
+int close(int fd) {
+  FileCalls* calls = descriptor_calls();
+  const int64_t written = calls != nullptr ? calls->close(fd) : kNotBuffered;
+  const int closed = real().close(fd);
+  return written == kNotBuffered || written == 0 || closed != 0 ? closed : static_cast<int>(answer(written));
+}
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0 && first <= last)
+    if (FileCalls* calls = descriptor_calls())
+      calls->close_range(static_cast<int>(std::min<unsigned>(first, INT_MAX)),
+                         static_cast<int>(std::min<unsigned>(last, INT_MAX)));
+  return real().close_range(first, last, flags);
+}
+void closefrom(int first) noexcept {
+  if (FileCalls* calls = descriptor_calls()) calls->close_range(std::max(first, 0), INT_MAX);
+  real().closefrom(first);
+}
+// libc's standard streams do not ask us.
+int duplicated(int from, int to) {
+  FileCalls* calls = descriptor_calls();
+  if (to < 0 || from == to || calls == nullptr) return to;
+  if (to > STDERR_FILENO || !calls->is_buffered(from))
+    calls->duplicated(from, to);
+  else
+    calls->give_back(from);
+  return to;
+}
+int dup(int fd) noexcept { return duplicated(fd, real().dup(fd)); }
+int dup2(int fd, int to) noexcept { return duplicated(fd, real().dup2(fd, to)); }
+int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, real().dup3(fd, to, flags)); }
+
+// A lock relative to the file's place or end, by our knowledge of them.
+void make_absolute(FileCalls& calls, int fd, struct flock* lock) {
+  if (lock->l_whence != SEEK_CUR && lock->l_whence != SEEK_END) return;
+  const int64_t base = lock->l_whence == SEEK_CUR ? calls.seek(fd, 0, SEEK_CUR) : calls.size(fd);
+  if (base < 0) return;
+  lock->l_start += base;
+  lock->l_whence = SEEK_SET;
+}
+int fcntl(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  FileCalls* calls = file_calls();
+  if (calls == nullptr) return real().fcntl(fd, command, argument);
+  if (takes_a_lock(command)) {
+    struct flock lock = *static_cast<struct flock*>(argument);
+    make_absolute(*calls, fd, &lock);
+    const int result = real().fcntl(fd, command, &lock);
+    if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
+    return result;
+  }
+  const int result = real().fcntl(fd, command, argument);
+  if (command == F_SETFL && result == 0)
+    calls->flags_changed(fd, static_cast<int>(reinterpret_cast<intptr_t>(argument)));
+  return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, result) : result;
+}
+
+constexpr auto& fcntl64 = fcntl;
+
+// ---- Places and sizes ----
+
+off_t lseek(int fd, off_t offset, int whence) noexcept {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if (whence != SEEK_DATA && whence != SEEK_HOLE) return c.seek(fd, offset, whence);
+        if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
+        const off_t found = real().lseek(fd, offset, whence);
+        return found < 0 ? -errno : c.seek(fd, found, SEEK_SET);
+      },
+      [&] { return real().lseek(fd, offset, whence); });
+}
+int ftruncate(int fd, off_t bytes) noexcept {
+  return either([&](FileCalls& c) { return c.resize(fd, bytes); },
+                [&] { return real().ftruncate(fd, bytes); });
+}
+int truncate(const char* path, off_t bytes) noexcept {
+  struct stat info;
+  FileCalls* calls = file_calls();
+  if (calls == nullptr || real().stat(path, &info) != 0) return real().truncate(path, bytes);
+  const int64_t result = calls->resize_file(info.st_dev, info.st_ino, bytes);
+  return result == kNotBuffered ? real().truncate(path, bytes) : static_cast<int>(answer(result));
+}
+int fsync(int fd) {
+  return either([&](FileCalls& c) { return c.sync(fd, true); }, [&] { return real().fsync(fd); });
+}
+int fdatasync(int fd) {
+  return either([&](FileCalls& c) { return c.sync(fd, false); }, [&] { return real().fdatasync(fd); });
+}
+int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
+  return either([&](FileCalls& c) { return c.flush(fd); },
+                [&] { return real().sync_file_range(fd, offset, bytes, flags); });
+}
+// The kernel takes the space, of the file as it is; then the file is as long as the kernel says.
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  return either(
+      [&](FileCalls& c) -> int64_t {
+        if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
+        if ((mode & ~FALLOC_FL_KEEP_SIZE) != 0) return -EOPNOTSUPP;
+        if (real().fallocate(fd, mode, offset, bytes) != 0) return -errno;
+        struct stat info;
+        return real().fstat(fd, &info) == 0 ? c.extend(fd, info.st_size) : -errno;
+      },
+      [&] { return real().fallocate(fd, mode, offset, bytes); });
+}
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  if (FileCalls* calls = file_calls(); calls != nullptr && calls->is_buffered(fd)) {
+    const int saved_errno = errno;
+    const int error = fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
+    errno = saved_errno;
+    return error;
+  }
+  return real().posix_fallocate(fd, offset, bytes);
+}
+
+template <class Stat>
+int with_size(int result, Stat* out) {
+  FileCalls* calls = file_calls();
+  if (result != 0 || calls == nullptr || !S_ISREG(out->st_mode)) return result;
+  if (const int64_t size = calls->size_of(out->st_dev, out->st_ino); size != kNotBuffered)
+    out->st_size = size;
+  return result;
+}
+int stat(const char* path, struct stat* out) noexcept { return with_size(real().stat(path, out), out); }
+int lstat(const char* path, struct stat* out) noexcept { return with_size(real().lstat(path, out), out); }
+int fstat(int fd, struct stat* out) noexcept { return with_size(real().fstat(fd, out), out); }
+int fstatat(int directory, const char* path, struct stat* out, int flags) noexcept {
+  return with_size(real().fstatat(directory, path, out, flags), out);
+}
+int stat64(const char* path, struct stat64* out) noexcept { return with_size(real().stat64(path, out), out); }
+int lstat64(const char* path, struct stat64* out) noexcept {
+  return with_size(real().lstat64(path, out), out);
+}
+int fstat64(int fd, struct stat64* out) noexcept { return with_size(real().fstat64(fd, out), out); }
+int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept {
+  return with_size(real().fstatat64(directory, path, out, flags), out);
+}
+int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) noexcept {
+  const int result = real().statx(directory, path, flags, mask, out);
+  FileCalls* calls = file_calls();
+  if (result != 0 || calls == nullptr || !S_ISREG(out->stx_mode)) return result;
+  const int64_t size = calls->size_of(makedev(out->stx_dev_major, out->stx_dev_minor), out->stx_ino);
+  if (size != kNotBuffered) out->stx_size = static_cast<uint64_t>(size);
+  return result;
+}
+
+// ---- All files ----
+
+void sync() noexcept {
+  if (FileCalls* calls = file_calls()) calls->settle();
+  real().sync();
+}
+int syncfs(int fd) noexcept {
+  if (FileCalls* calls = file_calls()) calls->settle();
+  return real().syncfs(fd);
+}
+
+// ---- Ends ----
+
+void settle() {
+  if (FileCalls* calls = descriptor_calls()) calls->settle();
+}
+int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
+  settle();
+  return real().execve(path, arguments, environment);
+}
+int execvpe(const char* path, char* const* arguments, char* const* environment) noexcept {
+  settle();
+  return real().execvpe(path, arguments, environment);
+}
+int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
+  settle();
+  return real().fexecve(fd, arguments, environment);
+}
+int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const* arguments,
+                char* const* environment) noexcept {
+  settle();
+  return real().posix_spawn(child, path, actions, attributes, arguments, environment);
+}
+int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const* arguments,
+                 char* const* environment) noexcept {
+  settle();
+  return real().posix_spawnp(child, name, actions, attributes, arguments, environment);
+}
+int execvp(const char* name, char* const* arguments) noexcept {
+  settle();
+  return real().execvp(name, arguments);
+}
+int system(const char* command) {
+  settle();
+  return real().system(command);
+}
+__attribute__((noreturn)) void _exit(int code) {
+  settle();
+  real()._exit(code);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+FileCalls* descriptor_calls() {
+  FileCalls* calls = file_calls();
+  return calls != nullptr && ::getpid() == g_process.load_relaxed() ? calls : nullptr;
+}
+
+FileCalls* file_calls() { return InRuntime::here() ? nullptr : g_calls.load_acquire(); }
+
+void use_file_calls(FileCalls* calls) {
+  g_process.store_relaxed(::getpid());
+  g_calls.store_release(calls);
+  if (calls == nullptr) return;
+  ::at_quick_exit(&settle);
+  static constexpr FileFunctions kTakenOver{
+#define SPW_FILE(name) .name = name,
+#include "abi/calls.def"
+  };
+  take_over_files(kTakenOver);
+}
+
+}  // namespace spw::libc
+
+// For vfork.S: what is done before, and where to go on.
+extern "C" __attribute__((visibility("hidden"))) void* spw_before_vfork() {
+  if (spw::files::FileCalls* calls = spw::libc::file_calls()) calls->settle();
+  return reinterpret_cast<void*>(spw::libc::real().vfork);
+}

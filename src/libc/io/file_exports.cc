@@ -1,0 +1,84 @@
+// Calls on descriptors that only buffered files are interposed for, under their ordinary names.
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libc/entry.h"
+#include "libc/io/buffered.h"
+#include "libc/io/native_argument.h"
+
+using namespace spw::libc;
+
+SPW_ENTRY int close(int fd) { return files_or_real().close(fd); }
+SPW_ENTRY int dup(int fd) noexcept { return files_or_real().dup(fd); }
+SPW_ENTRY int dup2(int fd, int to) noexcept { return files_or_real().dup2(fd, to); }
+SPW_ENTRY int dup3(int fd, int to, int flags) noexcept { return files_or_real().dup3(fd, to, flags); }
+SPW_ENTRY off_t lseek(int fd, off_t offset, int whence) noexcept {
+  return files_or_real().lseek(fd, offset, whence);
+}
+SPW_ENTRY off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
+  return files_or_real().lseek(fd, offset, whence);
+}
+SPW_ENTRY int ftruncate(int fd, off_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
+SPW_ENTRY int ftruncate64(int fd, off64_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
+SPW_ENTRY int fsync(int fd) { return files_or_real().fsync(fd); }
+SPW_ENTRY int fdatasync(int fd) { return files_or_real().fdatasync(fd); }
+SPW_ENTRY int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
+  return files_or_real().sync_file_range(fd, offset, bytes, flags);
+}
+SPW_ENTRY int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  return files_or_real().fallocate(fd, mode, offset, bytes);
+}
+SPW_ENTRY int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
+  return files_or_real().fallocate(fd, mode, offset, bytes);
+}
+SPW_ENTRY int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  return files_or_real().posix_fallocate(fd, offset, bytes);
+}
+SPW_ENTRY int posix_fallocate64(int fd, off64_t offset, off64_t bytes) {
+  return files_or_real().posix_fallocate(fd, offset, bytes);
+}
+// What _FORTIFY_SOURCE makes of open() without a mode.
+SPW_ENTRY int __open_2(const char* path, int flags) {
+  return files_or_real().open(Text(path), flags, mode_t{0});
+}
+SPW_ENTRY int __open64_2(const char* path, int flags) {
+  return files_or_real().open(Text(path), flags, mode_t{0});
+}
+SPW_ENTRY int __openat_2(int directory, const char* path, int flags) {
+  return files_or_real().openat(directory, Text(path), flags, mode_t{0});
+}
+SPW_ENTRY int __openat64_2(int directory, const char* path, int flags) {
+  return files_or_real().openat(directory, Text(path), flags, mode_t{0});
+}
+// exit(3) writes what is buffered by itself; these end the process without it.
+SPW_ENTRY void _exit(int code) {
+  files_or_real()._exit(code);
+  __builtin_unreachable();
+}
+SPW_ENTRY void _Exit(int code) noexcept {
+  files_or_real()._exit(code);
+  __builtin_unreachable();
+}
+SPW_ENTRY int close_range(unsigned first, unsigned last, int flags) noexcept {
+  return files_or_real().close_range(first, last, flags);
+}
+SPW_ENTRY void closefrom(int first) noexcept { files_or_real().closefrom(first); }
+SPW_ENTRY void sync() noexcept { files_or_real().sync(); }
+SPW_ENTRY int syncfs(int fd) noexcept { return files_or_real().syncfs(fd); }
+// What programs that were linked with a libc before 2.33 call.
+SPW_ENTRY int __xstat(int, const char* path, struct stat* out) noexcept { return stat(path, out); }
+SPW_ENTRY int __xstat64(int, const char* path, struct stat64* out) noexcept { return stat64(path, out); }
+SPW_ENTRY int __lxstat(int, const char* path, struct stat* out) noexcept { return lstat(path, out); }
+SPW_ENTRY int __lxstat64(int, const char* path, struct stat64* out) noexcept { return lstat64(path, out); }
+SPW_ENTRY int __fxstat(int, int fd, struct stat* out) noexcept { return fstat(fd, out); }
+SPW_ENTRY int __fxstat64(int, int fd, struct stat64* out) noexcept { return fstat64(fd, out); }
+SPW_ENTRY int __fxstatat(int, int directory, const char* path, struct stat* out, int flags) noexcept {
+  return fstatat(directory, path, out, flags);
+}
+SPW_ENTRY int __fxstatat64(int, int directory, const char* path, struct stat64* out, int flags) noexcept {
+  return fstatat64(directory, path, out, flags);
+}

@@ -1,0 +1,63 @@
+// ioctl, fcntl and prctl, under their ordinary names: what their last argument points to follows from the request.
+//
+// A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must
+// be plain. A request that is not known here is passed on as it is.
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+
+#include "libc/entry.h"
+#include "libc/io/descriptors.h"
+#include "libc/io/native_argument.h"
+#include "libc/io/requests.h"
+#include "libc/system_calls/system_calls.h"
+
+using namespace spw::libc;
+
+namespace {
+
+constexpr size_t kThreadNameBytes = 16;
+
+// `call`: fcntl or fcntl64, which take the same structure here.
+template <class Call>
+int control(Call* call, int fd, int command, void* argument) {
+  if (!takes_a_lock(command)) return call(fd, command, argument);
+  return call(fd, command, static_cast<struct flock*>(Native(static_cast<struct flock*>(argument))));
+}
+
+}  // namespace
+
+#define SPW_LAST_ARGUMENT(before)       \
+  va_list more;                         \
+  va_start(more, before);               \
+  void* argument = va_arg(more, void*); \
+  va_end(more);
+
+SPW_ENTRY int ioctl(int fd, unsigned long request, ...) noexcept {
+  SPW_LAST_ARGUMENT(request)
+  const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request) : 0;
+  if (bytes == 0) return real().ioctl(fd, request, argument);
+  return real().ioctl(fd, request, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));
+}
+SPW_ENTRY int fcntl(int fd, int command, ...) {
+  SPW_LAST_ARGUMENT(command)
+  return control(files_or_real().fcntl, fd, command, argument);
+}
+SPW_ENTRY int fcntl64(int fd, int command, ...) {
+  SPW_LAST_ARGUMENT(command)
+  return control(files_or_real().fcntl64, fd, command, argument);
+}
+SPW_ENTRY int prctl(int option, ...) noexcept {
+  unsigned long words[4];
+  va_list more;
+  va_start(more, option);
+  for (unsigned long& word : words) word = va_arg(more, unsigned long);
+  va_end(more);
+  if (is_refused_control(option)) return static_cast<int>(fail(EINVAL));
+  auto* name = reinterpret_cast<char*>(words[0]);
+  if (option == PR_SET_NAME) return real().prctl(option, static_cast<const char*>(Text(name)), 0ul, 0ul, 0ul);
+  if (option == PR_GET_NAME)
+    return real().prctl(option, static_cast<char*>(Native(name, kThreadNameBytes)), 0ul, 0ul, 0ul);
+  return real().prctl(option, words[0], words[1], words[2], words[3]);
+}

@@ -1,0 +1,54 @@
+// The mmap family under its ordinary names: for code that was not recompiled and got a managed pointer. Plain pointers
+// cost one compare.
+#include <errno.h>
+#include <stdarg.h>
+
+#include "libc/alloc/allocate.h"
+#include "libc/entry.h"
+#include "libc/io/buffered.h"
+#include "libc/managed.h"
+#include "libc/map/mapping.h"
+#include "libc/real.h"
+
+using namespace spw::libc;
+
+SPW_ENTRY void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  if (!whole_process_maps(bytes)) {
+    (void)is_the_kernels_to_map(flags, fd);
+    return real().mmap(address, bytes, protection, flags, fd, offset);
+  }
+  return map(address, bytes, protection, flags, fd, offset);
+}
+SPW_ENTRY void* mmap64(void* address, size_t bytes, int protection, int flags, int fd,
+                       off_t offset) noexcept {
+  return mmap(address, bytes, protection, flags, fd, offset);
+}
+SPW_ENTRY int munmap(void* address, size_t bytes) noexcept { return unmap(address, bytes); }
+SPW_ENTRY void* mremap(void* address, size_t old_bytes, size_t new_bytes, int flags, ...) noexcept {
+  va_list more;
+  va_start(more, flags);
+  void* new_address = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void*) : nullptr;
+  va_end(more);
+  return remap(address, old_bytes, new_bytes, flags, new_address);
+}
+SPW_ENTRY int msync(void* address, size_t bytes, int flags) { return sync_mapping(address, bytes, flags); }
+SPW_ENTRY int madvise(void* address, size_t bytes, int advice) noexcept {
+  return advise_mapping(address, bytes, advice);
+}
+SPW_ENTRY int posix_madvise(void* address, size_t bytes, int advice) noexcept {
+  // POSIX_MADV_DONTNEED must not lose anything, so it is no advice worth taking; the others have madvise's numbers.
+  if (advice == POSIX_MADV_DONTNEED) return 0;
+  int saved_errno = errno, error = advise_mapping(address, bytes, advice) == 0 ? 0 : errno;
+  errno = saved_errno;
+  return error;
+}
+SPW_ENTRY int mprotect(void* address, size_t bytes, int protection) noexcept {
+  return protect_mapping(address, bytes, protection);
+}
+// Managed memory is not the kernel's to lock: what is hot stays cached, and that is all there is to promise.
+SPW_ENTRY int mlock(const void* address, size_t bytes) noexcept {
+  return is_managed(address) ? 0 : real().mlock(address, bytes);
+}
+SPW_ENTRY int munlock(const void* address, size_t bytes) noexcept {
+  return is_managed(address) ? 0 : real().munlock(address, bytes);
+}

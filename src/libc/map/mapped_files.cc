@@ -1,0 +1,52 @@
+#include "libc/map/mapped_files.h"
+
+#include <algorithm>
+
+namespace spw::libc {
+
+bool MappedFiles::add(const Part& part) {
+  std::lock_guard lock(mutex_);
+  for (const Part& other : parts_) {
+    bool overlap = other.device == part.device && other.inode == part.inode && other.begin < part.end &&
+                   part.begin < other.end;
+    if (overlap && (other.writable || part.writable)) return false;
+  }
+  parts_.push_back(part);
+  return true;
+}
+
+void MappedFiles::remove(uintptr_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  uintptr_t end = address + bytes;
+  for (size_t i = 0; i < parts_.size();) {
+    Part part = parts_[i];
+    uintptr_t part_end = part.address + (part.end - part.begin);
+    if (part_end <= address || end <= part.address) {
+      ++i;
+      continue;
+    }
+    parts_.erase(parts_.begin() + static_cast<ptrdiff_t>(i));
+    if (part.address < address) {
+      Part front = part;
+      front.end = part.begin + (address - part.address);
+      parts_.push_back(front);
+    }
+    if (end < part_end) {
+      Part back = part;
+      back.begin = part.begin + (end - part.address);
+      back.address = end;
+      parts_.push_back(back);
+    }
+  }
+}
+
+void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  for (Part& part : parts_) {
+    if (part.address != from) continue;
+    part.address = to;
+    part.end = part.begin + bytes;
+  }
+}
+
+}  // namespace spw::libc

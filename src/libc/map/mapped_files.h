@@ -1,0 +1,37 @@
+// Which parts of which files are mapped shared and managed, so that a second mapping that could differ is refused.
+//
+// Threads: any (one mutex). Limits: none; one entry a shared file mapping.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace spw::libc {
+
+class MappedFiles {
+ public:
+  struct Part {
+    dev_t device;
+    ino_t inode;
+    uint64_t begin;
+    uint64_t end;
+    bool writable;
+    uintptr_t address;
+  };
+
+  // False when a writable mapping would overlap another, or this writable one would.
+  bool add(const Part& part);
+  // [address, address + bytes) is no longer mapped.
+  void remove(uintptr_t address, uint64_t bytes);
+  // The part that is mapped at `from` stands at `to` from now on, with `bytes` bytes.
+  void move(uintptr_t from, uintptr_t to, uint64_t bytes);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace spw::libc

@@ -1,0 +1,71 @@
+// New threads, and system calls by number, under their ordinary names.
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "libc/entry.h"
+#include "libc/real.h"
+#include "libc/system_calls/dispatch.h"
+#include "libc/system_calls/system_calls.h"
+
+using namespace spw::libc;
+
+namespace {
+
+// What a thread begins with: its system calls are dispatched from then on, if the process's are.
+template <class Result>
+struct Start {
+  Result (*body)(void*);
+  void* argument;
+
+  // Left by exceptions and cancellation, too, and needs nothing of them.
+  static Result run(void* start) {
+    const Start its = *static_cast<Start*>(start);
+    libc_free(start);
+    dispatch_if_wanted();
+    return its.body(its.argument);
+  }
+};
+
+template <class Result>
+Start<Result>* start_of(Result (*body)(void*), void* argument) {
+  void* room = libc_malloc(sizeof(Start<Result>));
+  return room == nullptr ? nullptr : new (room) Start<Result>{body, argument};
+}
+
+// Threads of the runtime are none of the program's.
+bool may_have_to_do_with_managed_memory() { return may_dispatch() && !spw::InRuntime::here(); }
+
+}  // namespace
+
+SPW_ENTRY int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                             void* argument) noexcept {
+  if (!may_have_to_do_with_managed_memory()) return real().pthread_create(thread, attributes, body, argument);
+  auto* start = start_of(body, argument);
+  if (start == nullptr) return EAGAIN;
+  const int error = real().pthread_create(thread, attributes, &Start<void*>::run, start);
+  if (error != 0) libc_free(start);
+  return error;
+}
+SPW_ENTRY int thrd_create(thrd_t* thread, thrd_start_t body, void* argument) {
+  if (!may_have_to_do_with_managed_memory()) return real().thrd_create(thread, body, argument);
+  auto* start = start_of(body, argument);
+  if (start == nullptr) return thrd_nomem;
+  const int result = real().thrd_create(thread, &Start<int>::run, start);
+  if (result != thrd_success) libc_free(start);
+  return result;
+}
+
+SPW_ENTRY long syscall(long number, ...) noexcept {
+  CallArguments given;
+  va_list list;
+  va_start(list, number);
+  for (long& argument : given) argument = va_arg(list, long);
+  va_end(list);
+  // The runtime's own, which may have little stack (fault_stack.h) and less time.
+  if (spw::InRuntime::here()) [[likely]]
+    return real().syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+  return system_call(number, given);
+}

@@ -1,0 +1,71 @@
+#include "libc/real.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include "base/check.h"
+
+namespace spw::libc {
+
+namespace {
+
+// Sanitizers interpose malloc from the executable itself; there the next definition would be the wrong one.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void* const kScope = RTLD_DEFAULT;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+void* const kScope = RTLD_DEFAULT;
+#else
+void* const kScope = RTLD_NEXT;
+#endif
+#else
+void* const kScope = RTLD_NEXT;
+#endif
+
+RealFunctions table;
+FileFunctions file_table;
+Atomic<bool> finding{false};
+constinit thread_local bool finding_here __attribute__((tls_model("initial-exec"))) = false;
+
+template <class Function>
+void find(Function& function, const char* name) {
+  void* found = dlsym(kScope, name);
+  // Libc stands before this library where only another library needs it; then nothing is interposed for the program.
+  if (!found) found = dlsym(RTLD_DEFAULT, name);
+  function = reinterpret_cast<Function>(found);
+  SPW_CHECK(function != nullptr);
+}
+
+}  // namespace
+
+namespace detail {
+
+Atomic<const RealFunctions*> real_functions{nullptr};
+Atomic<const FileFunctions*> file_functions{nullptr};
+
+const RealFunctions& find_real_functions() {
+  while (finding.exchange_acquire(true)) sched_yield();
+  if (real_functions.load_acquire() == nullptr) {
+    finding_here = true;
+#define SPW_TABLE(name) find(table.name, #name);
+#include "abi/calls.def"
+#define SPW_FILE(name) file_table.name = table.name;
+#include "abi/calls.def"
+    finding_here = false;
+    file_functions.store_release(&file_table);
+    real_functions.store_release(&table);
+  }
+  finding.store_release(false);
+  return table;
+}
+
+}  // namespace detail
+
+void take_over_files(const FileFunctions& other) {
+  (void)real();
+  detail::file_functions.store_release(&other);
+}
+
+bool resolving() { return finding_here; }
+
+}  // namespace spw::libc

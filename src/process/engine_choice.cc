@@ -1,0 +1,92 @@
+#include "process/engine_choice.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <string>
+#include <string_view>
+
+extern "C" int __spw_hint_table_error;  // of libspillway_first.so
+
+namespace spw::process {
+
+namespace {
+
+constexpr std::string_view kHintsSymbol = "__spw_hints_v";
+constexpr std::string_view kTranslationsSymbol = "__spw_abi_v";
+
+// What of a module's dynamic section names its undefined symbols.
+struct Symbols {
+  const ElfW(Sym) * table = nullptr;
+  const char* names = nullptr;
+  size_t count = 0;
+};
+
+// Undefined symbols come before the hashed ones; where there is only the old hash table, it counts them all.
+Symbols symbols_of(const dl_phdr_info& module) {
+  Symbols symbols;
+  for (size_t i = 0; i < module.dlpi_phnum; ++i) {
+    if (module.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(module.dlpi_addr + module.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      const auto* at = reinterpret_cast<const void*>(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_SYMTAB) symbols.table = static_cast<const ElfW(Sym)*>(at);
+      if (entry->d_tag == DT_STRTAB) symbols.names = static_cast<const char*>(at);
+      if (entry->d_tag == DT_GNU_HASH && symbols.count == 0)
+        symbols.count = static_cast<const uint32_t*>(at)[1];
+      if (entry->d_tag == DT_HASH) symbols.count = static_cast<const uint32_t*>(at)[1];
+    }
+  }
+  return symbols;
+}
+
+int look_at_module(dl_phdr_info* module, size_t, void* result) {
+  auto* code = static_cast<LoadedCode*>(result);
+  // The kernel's own module has addresses that were not relocated.
+  if (std::string_view(module->dlpi_name).find("linux-vdso") != std::string_view::npos) return 0;
+  const Symbols symbols = symbols_of(*module);
+  if (!symbols.table || !symbols.names) return 0;
+  for (size_t i = 1; i < symbols.count; ++i) {
+    if (symbols.table[i].st_shndx != SHN_UNDEF) continue;
+    const std::string_view name = symbols.names + symbols.table[i].st_name;
+    if (name.starts_with(kHintsSymbol)) code->has_hints = true;
+    if (name.starts_with(kTranslationsSymbol)) code->has_translations = true;
+  }
+  return 0;
+}
+
+Status try_userfault() {
+  // The address sanitizer's shadow, for one, lies there.
+  if (__spw_hint_table_error != 0)
+    return Status(__spw_hint_table_error, "something else has the addresses of its hint table");
+  return open_userfault().status();
+}
+
+}  // namespace
+
+LoadedCode loaded_code() {
+  LoadedCode code;
+  ::dl_iterate_phdr(&look_at_module, &code);
+  return code;
+}
+
+Result<Engine> choose_engine(Engine wanted, const LoadedCode& code, bool buffers_files) {
+  const bool can_translate = code.has_translations || buffers_files;
+  if (wanted == Engine::kTranslated && !can_translate)
+    return Status::sentence(
+        EINVAL,
+        "--engine=translated runs programs that were compiled for it; leave it out, or recompile "
+        "with spillway-clang -fspillway-engine=translated");
+  if (wanted == Engine::kTranslated) return wanted;
+  if (wanted == Engine::kAuto && code.has_translations && !code.has_hints) return Engine::kTranslated;
+  Status status = try_userfault();
+  if (status) return Engine::kMapped;
+  if (wanted == Engine::kAuto && can_translate) return Engine::kTranslated;
+  return Status::sentence(
+      EPERM, "the mapped engine is needed, but " + status.message() +
+                 "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
+                 "with userfaultfd), or recompile the program with spillway-clang "
+                 "-fspillway-engine=translated");
+}
+
+}  // namespace spw::process

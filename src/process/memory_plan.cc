@@ -1,0 +1,49 @@
+#include "process/memory_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/units.h"
+#include "cache/frame_pool/pool_frames.h"
+#include "cache/partition_map.h"
+
+namespace spw::process {
+
+Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
+  MemoryPlan plan;
+  uint64_t fixed_bytes = kFixedBytes;
+  const uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
+  const auto shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
+  const uint64_t run_bytes = uint64_t{cache::run_blocks_max(shift)} << shift;
+  if (engine == Engine::kTranslated && !options.buffer.empty() && shift < cache::kStagedShiftEnd) {
+    plan.staging_runs = static_cast<uint32_t>(
+        std::min(options.memory_bytes / kFileStagingShare / run_bytes, kStagingRunsMax));
+    fixed_bytes += plan.staging_runs * run_bytes;
+  }
+  if (engine == Engine::kMapped) {
+    // What read-ahead gets must not make a cap too small.
+    const uint64_t least_bytes = kFixedBytes + kFramesMin * per_frame;
+    const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;
+    plan.staging_runs = static_cast<uint32_t>(std::min(
+        {options.memory_bytes / kStagingShare / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
+    fixed_bytes += plan.staging_runs * run_bytes;
+    if (options.block_bytes <= cache::kParkedBytesMax) fixed_bytes += options.memory_bytes / kParkedPlanShare;
+  }
+  if (!options.buffer.empty()) {
+    plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);
+    fixed_bytes += plan.index_bytes - kIndexFixedBytes;
+  }
+  uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
+  uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
+  if (frames < kFramesMin) {
+    return Status::sentence(
+        EINVAL, "a cap of " + format_size(options.memory_bytes) + " is too small for blocks of " +
+                    format_size(options.block_bytes) + ": raise --memory to at least " +
+                    format_size(round_up(fixed_bytes + kFramesMin * per_frame, kMiB)) + " or lower --block");
+  }
+  plan.frames = static_cast<uint32_t>(frames);
+  return plan;
+}
+
+}  // namespace spw::process

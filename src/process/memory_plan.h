@@ -1,0 +1,41 @@
+// How the cap is divided: frames, what comes with each of them, and staging buffers.
+//
+//   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
+//
+// kTablesPerFrameBytes covers the cache's words and tables and the SATC entries of as many threads as there are
+// processors. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "process/options.h"
+
+namespace spw::process {
+
+inline constexpr uint64_t kFixedBytes = uint64_t{4} << 20;
+inline constexpr uint64_t kTablesPerFrameBytes = 96;
+// Staging takes this share of the cap, within bounds; none of a very
+// small one, and the mapped engine reads nothing ahead then.
+inline constexpr uint64_t kStagingShare = 16;
+inline constexpr uint64_t kStagingRunsMax = 64;
+// Staging of the translated engine, where the options name files to buffer.
+inline constexpr uint64_t kFileStagingShare = 64;
+// The contents of parked blocks (cache/partition/parking.cc):
+// kParkedBytesMax for each partition of 4096 frames or more.
+inline constexpr uint64_t kParkedPlanShare = 256;
+
+// The indexes of dirty blocks of buffered files, where the options name any; else what kFixedBytes has room for.
+inline constexpr uint64_t kIndexPlanShare = 64;
+inline constexpr uint64_t kIndexFixedBytes = uint64_t{1} << 20;
+
+struct MemoryPlan {
+  uint32_t frames = 0;
+  uint64_t index_bytes = kIndexFixedBytes;
+  uint32_t staging_runs = 0;
+};
+
+// EINVAL, with one line for the user, when the cap does not hold kFramesMin frames.
+Result<MemoryPlan> plan_memory(const Options& options, Engine engine);
+
+}  // namespace spw::process

@@ -1,0 +1,447 @@
+#include "process/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "abi/abi.h"
+#include "access/context.h"
+#include "access/mapped/engine.h"
+#include "access/translate/engine.h"
+#include "access/version_switch.h"
+#include "base/check.h"
+#include "base/in_runtime.h"
+#include "cache/page_sets/page_set_table.h"
+#include "libc/system_calls/dispatch.h"
+#include "platform/machine.h"
+#include "platform/numa.h"
+#include "platform/time.h"
+#include "process/engine_choice.h"
+#include "process/fatal.h"
+#include "process/foreign_code.h"
+#include "process/policy_library.h"
+#include "process/refused_child.h"
+#include "process/store_check.h"
+#include "store/open_store.h"
+
+namespace spw::process {
+
+namespace {
+
+// Test hooks, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h), and for
+// how long a full store is waited for.
+constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
+constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
+// From this many processors on, dedicated servers pay for themselves.
+constexpr unsigned kDedicatedCpusMin = 16;
+// Of managed space, for files that are not mapped, where the mapped engine has them.
+constexpr uint64_t kCallBytes = SPW_MANAGED_BYTES / 2;
+
+// EINVAL is the user's to mend: a cap too small for the threads. ECHILD is access::touched_in_child().
+[[noreturn]] void end_on_error(const Status& status) {
+  if (status.error() == ECHILD) refuse_child(status);
+  fatal(status.error() == EINVAL ? kExitUsage : kExitFailure, status.message());
+}
+void end_on_io_error(void*, const Status& status) {
+  if (status.error() == ENOSPC || status.error() == EDQUOT)
+    fatal(kExitFailure, status.message() +
+                            ", and nobody made room in time; make some, or name a larger place with --store");
+  fatal(kExitFailure, status.message());
+}
+
+store::EngineKind engine_kind(IoChoice choice) {
+  switch (choice) {
+    case IoChoice::kIoUring:
+      return store::EngineKind::kUring;
+    case IoChoice::kLibaio:
+      return store::EngineKind::kAio;
+    case IoChoice::kThreads:
+      return store::EngineKind::kThreads;
+    case IoChoice::kAuto:
+      break;
+  }
+  return store::EngineKind::kAuto;
+}
+
+// Partitions large enough that many threads' pins fit into each (access/translate/pin_budget.h).
+unsigned partition_count(uint32_t frames, unsigned cpus) {
+  constexpr uint32_t kFramesPerPartitionMin = 4096;
+  constexpr unsigned kPartitionsPerCpu = 4;
+  return std::bit_floor(std::clamp(frames / kFramesPerPartitionMin, 1u, kPartitionsPerCpu * cpus));
+}
+
+// As of the first call: a thread that was bound since sees less.
+unsigned machine_nodes() {
+  static const auto nodes = static_cast<unsigned>(platform::nodes_with_processors().size());
+  return nodes;
+}
+
+files::FlushOptions flush_options(const Options& options) {
+  using By = files::FlushOptions::By;
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return {options.flush == Flush::kDirect ? By::kDirect : By::kBackground,
+          static_cast<unsigned>(options.dirty_percent), options.flush_after_s * kSecondNs};
+}
+
+cache::RoomKeeper::Options room_options(const Options& options) {
+  return {static_cast<unsigned>(options.evictors), static_cast<unsigned>(options.low_percent),
+          static_cast<unsigned>(options.high_percent)};
+}
+
+cache::Options cache_options(const Options& options, uint32_t frames) {
+  unsigned cpus = platform::cpu_count();
+  bool dedicated = options.delegation == DelegationChoice::kDedicated ||
+                   (options.delegation == DelegationChoice::kAuto && cpus >= kDedicatedCpusMin &&
+                    !cache::set_rule_named(options.policy));  // page sets have no servers
+  cache::Options result;
+  result.frame_count = frames;
+  result.partitions = partition_count(frames, cpus);
+  result.block_shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
+  result.delegation = dedicated ? cache::Delegation::kDedicated : cache::Delegation::kCombining;
+  result.servers = options.servers != 0 ? static_cast<unsigned>(options.servers) : std::max(cpus / 8, 1u);
+  result.nodes = machine_nodes();
+  if (options.nodes != 0 && options.nodes != result.nodes) result.nodes = 1;  // simulated
+  result.policy = options.policy;
+  result.clients_pin = options.levels != Levels::kOwner;
+  result.tunes_fills = options.block_is_auto;
+  result.readahead_blocks_max = static_cast<unsigned>(options.readahead_blocks);
+  if (const char* wait_ms = ::secure_getenv(kFrameWaitVariable))
+    result.frame_wait_ns_max = std::strtoull(wait_ms, nullptr, 10) * 1'000'000;
+  return result;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine engine, bool is_recompiled) {
+  std::unique_ptr<Runtime> runtime(new Runtime(options, engine, is_recompiled));
+  Status status = runtime->build();
+  if (!status) return status;
+  return runtime;
+}
+
+Status Runtime::open_spill_store() {
+  if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
+    return Status::sentence(EINVAL, refusal_line(options_.store, place));
+  store::OpenOptions for_store;
+  for_store.engine = engine_kind(options_.io);
+  for_store.spill = true;
+  if (const char* spec = ::secure_getenv(kFaultsVariable)) {
+    Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
+    if (!plan) return plan.status();
+    faults_ = std::move(*plan);
+    for_store.faults = faults_.get();
+  }
+  const bool named = is_store_name(options_.store);
+  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
+  if (!spill)
+    return named ? Status::sentence(EINVAL, spill.status().message() + "; --store can name another one")
+                 : spill.status();
+  spill_ = std::move(*spill);
+  auto refused = [&](const std::string& why) {
+    return Status::sentence(EINVAL, "the store " + spill_->describe() + ": " + why);
+  };
+  if (spill_->alignment_bytes() > options_.block_bytes)
+    return refused("it takes only blocks of at least " + format_size(spill_->alignment_bytes()) +
+                   "; set --block");
+  if (spill_->size_bytes() < kStoreFreeBytesMin)
+    return refused("it has " + format_size(spill_->size_bytes()) + ", and at least " +
+                   format_size(kStoreFreeBytesMin) + " are needed; name another one with --store");
+  return {};
+}
+
+Status Runtime::build() {
+  if (options_.stats.kind == StatsKind::kText) report_to_ = platform::File(::fcntl(2, F_DUPFD_CLOEXEC, 3));
+  started_ns_ = platform::monotonic_ns();
+  cpu_started_ns_ = platform::process_cpu_ns();
+  Options planned = options_;
+  if (options_.memory_is_auto && kind_ == Engine::kTranslated)
+    planned.memory_bytes = options_.memory_bytes / 4 * 3;
+  Result<MemoryPlan> plan = plan_memory(planned, kind_);
+  if (!plan) return plan.status();
+  if (Status status = open_spill_store(); !status) return status;
+
+  cache::Options for_cache = cache_options(options_, plan->frames);
+  if (is_file_name(options_.policy)) {
+    auto factory = load_policy(options_.policy);
+    if (!factory) return factory.status();
+    for_cache.make_policy = std::move(*factory);
+  }
+  if (!options_.trace_file.empty()) {
+    auto recorder = UseRecorder::create(options_.trace_file);
+    if (!recorder) return recorder.status();
+    recorder_ = std::move(*recorder);
+    for_cache.observer = recorder_.get();
+  } else if (options_.curve == Curve::kOn) {
+    curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
+    for_cache.observer = curve_.get();
+  }
+  const uint64_t call_bytes = kind_ == Engine::kMapped ? kCallBytes : 0;
+  const uint64_t space_bytes = round_down(
+      std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes, spill_->size_bytes()), region::kChunkBytes);
+  auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes + call_bytes, *spill_);
+  if (!regions) return regions.status();
+  regions_ = std::move(*regions);
+
+  Status status = kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan)
+                                           : build_translated(for_cache, *plan);
+  if (!status) return status;
+  adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
+  regions_->attach(adapter_.get());
+  const uint32_t limit_min =
+      options_.memory_is_auto ? cache_->frame_count() / AdaptiveLimit::kLimitShareMin : UINT32_MAX;
+  pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);
+  memory_limit_bytes_.store_relaxed(options_.memory_bytes);
+  open_mapped_reads();
+
+  auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
+  if (!heap) return heap.status();
+  heap_ = std::move(*heap);
+  descriptors_ = std::make_unique<files::Descriptors>(files::FileParts{
+      *cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_), plan->index_bytes,
+      heap_->call_mappings(),
+      // The mapped engine has a keeper of its own.
+      kind_ == Engine::kTranslated ? room_options(options_) : cache::RoomKeeper::Options{.evictors = 0}});
+  // Without it the program runs as well; only `spillway top` does not find it.
+  if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
+  return {};
+}
+
+Status Runtime::build_translated(const cache::Options& for_cache, const MemoryPlan& plan) {
+  Result<platform::Mapping> space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
+  if (!space) return space.status();
+  managed_space_ = std::move(*space);
+  cache::Options with_view = for_cache;
+  with_view.no_frame = &access::TranslatedEngine::give_up_view;
+  with_view.staging_runs = plan.staging_runs;
+  auto cache = cache::SharedCache::create(with_view, *regions_, &end_on_io_error, nullptr);
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
+  if (Status status = access::VersionSwitch::make_writable(); !status) return status;
+  access::VersionSwitch::set(options_.levels != Levels::kView);
+  access::EngineOptions for_engine;
+  if (options_.levels == Levels::kView) for_engine.blocks = regions_.get();
+  for_engine.view_ends = &access::elsewhere_from_now_on;
+  for_engine.block_shift = for_cache.block_shift;
+  // A thread that only starts and joins the others counts too.
+  for_engine.expected_threads = platform::cpu_count() + 1;
+  for_engine.frames = cache_->frames_file();
+  for_engine.satc = options_.levels <= Levels::kAll       ? access::SatcLevels::kAll
+                    : options_.levels == Levels::kPrivate ? access::SatcLevels::kPrivate
+                    : options_.levels == Levels::kDirect  ? access::SatcLevels::kDirect
+                                                          : access::SatcLevels::kNone;
+  engine_ = std::make_unique<access::TranslatedEngine>(*cache_, for_engine, &end_on_error);
+  return {};
+}
+
+Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan) {
+  access::MappedOptions for_engine;
+  for_engine.block_shift = for_cache.block_shift;
+  for_engine.space_bytes = space_bytes;
+  for_engine.scope = wanted_fault_scope();
+  for_engine.faults_by = options_.faults == Faults::kAuto      ? access::FaultChoice::kAuto
+                         : options_.faults == Faults::kSignals ? access::FaultChoice::kSignals
+                                                               : access::FaultChoice::kEvents;
+  for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
+  for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
+  for_engine.serves_a_fault = [] { libc::dispatch_if_wanted(true); };
+  for_engine.staging_runs_max = plan.staging_runs;
+  for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
+  for_engine.room = room_options(options_);
+  for_engine.fatal = &end_on_error;
+  auto engine = access::MappedEngine::create(for_engine);
+  if (!engine) return engine.status();
+  auto frames = (*engine)->make_frames(for_cache.frame_count);
+  if (!frames) return frames.status();
+  auto cache =
+      cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
+  access::MappedEngine& mapped = **engine;
+  engine_ = std::move(*engine);
+  if (Status status = mapped.start(*cache_, *regions_); !status) return status;
+  if (!options_.memory_is_auto) return {};
+  // It begins with what a fixed cap would be.
+  cache_->set_frame_limit(plan.frames / 4 * 3);
+  memory_adapter_ = std::make_unique<MemoryAdapter>(*cache_, *engine_, options_.block_bytes);
+  return memory_adapter_->start();
+}
+
+// Nobody is worse off where it cannot be: the cache serves those mappings, too.
+void Runtime::open_mapped_reads() {
+  if (kind_ != Engine::kMapped) return;
+  if (options_.mapped_reads == MappedReads::kCache ||
+      (options_.mapped_reads == MappedReads::kAuto && is_recompiled_)) {
+    mapped_reads_by_ = "cache";
+    return;
+  }
+  if (options_.memory_is_auto) {
+    mapped_reads_by_ = "cache (the cap follows the machine)";
+    return;
+  }
+  page_cache_share_ =
+      std::make_unique<PageCacheShare>(*cache_, *engine_, *regions_, options_.block_bytes,
+                                       [this](uint32_t frames) { return pinned_->change_limit(frames); });
+  const auto lost = [](std::string_view why) {
+    warn("a mapped file is not kept within the cap any more: " + std::string(why));
+  };
+  auto mappings = page_cache::Mappings::create(
+      [this](const page_cache::Use& use) { return page_cache_share_->limit_pages(use); }, lost);
+  mapped_reads_by_ = mappings ? "kernel" : "cache (" + mappings.status().message() + ")";
+  if (mappings) mapped_reads_ = std::move(*mappings);
+}
+
+cache::NodeExchange* Runtime::nodes() {
+  const unsigned there = machine_nodes();
+  const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
+  if (wanted < 2 || forked_) return nullptr;
+  std::lock_guard lock(nodes_mutex_);
+  if (nodes_tried_) return nodes_.get();
+  nodes_tried_ = true;
+  cache::NodeExchange::Layout layout;
+  layout.nodes = wanted;
+  layout.is_simulated = wanted != there;
+  layout.workers_a_node = layout.is_simulated ? 1 : std::max(platform::cpu_count() / there, 1u);
+  const auto shift = static_cast<unsigned>(std::countr_zero(options_.block_bytes));
+  if (auto started = cache::NodeExchange::start(*cache_, shift, layout)) nodes_ = std::move(*started);
+  return nodes_.get();
+}
+
+uint64_t Runtime::memory_limit_bytes() const {
+  if (!options_.memory_is_auto) return memory_limit_bytes_.load_relaxed();
+  return options_.memory_bytes -
+         uint64_t{cache_->frame_count() - cache_->frame_limit()} * options_.block_bytes;
+}
+
+Status Runtime::set_memory_limit(uint64_t bytes) {
+  if (kind_ != Engine::kMapped)
+    return Status::sentence(ENOTSUP, "the translated engine keeps the cap that it started with");
+  if (options_.memory_is_auto)
+    return Status::sentence(ENOTSUP, "with the option memory=auto the cap follows the machine");
+  if (bytes > options_.memory_bytes)
+    return Status::sentence(
+        EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
+  InRuntime guard;
+  engine_->watch();
+  if (Status status = change_memory_limit(bytes); !status) return status;
+  return cache_->evict_to_limit(engine_->client());
+}
+
+Status Runtime::change_memory_limit(uint64_t bytes) {
+  std::lock_guard lock(limit_mutex_);
+  // Tables and staging stay, so all that goes is frames.
+  const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
+  if (gone + kFramesMin > cache_->frame_count())
+    return Status::sentence(
+        EINVAL,
+        "the cap cannot be below " +
+            format_size(options_.memory_bytes - (cache_->frame_count() - kFramesMin) * options_.block_bytes));
+  const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
+  if (Status status = pinned_->change_limit(frames); !status) return status;
+  if (page_cache_share_) page_cache_share_->set_ceiling(frames);
+  memory_limit_bytes_.store_relaxed(bytes);
+  return {};
+}
+
+bool Runtime::admit_fault(const Fault& fault) {
+  if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
+  if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
+  if (!engine_->admit_fault(fault.address, fault.is_store, fault.is_own)) return false;
+  if (kind_ == Engine::kTranslated) foreign_sites_.note(fault.instruction);
+  return true;
+}
+
+telemetry::Facts Runtime::facts() const {
+  telemetry::Facts facts;
+  facts.program = program_invocation_name;
+  facts.process = static_cast<uint64_t>(::getpid());
+  facts.engine = engine_->name();
+  facts.store = spill_->describe();
+  facts.block_bytes = options_.block_bytes;
+  facts.memory_cap_bytes = options_.memory_bytes;
+  facts.frames = cache_->frame_count();
+  facts.frames_peak = cache_->peak_frames();
+  facts.watched = engine_->is_watching();
+  facts.faults_by = engine_->faults_by();
+  facts.system_call_faults = access::kernel_reaches() ? "served" : "brought in first";
+  facts.mapped_reads = mapped_reads_by_;
+  facts.misses = telemetry::summary_of(telemetry::read_miss_latencies());
+  facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
+                         heap_->metadata_bytes() + descriptors_->metadata_bytes();
+  if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
+  facts.foreign = foreign_code(foreign_sites_);
+  facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
+  return facts;
+}
+
+telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
+  telemetry::Facts facts = this->facts();
+  facts.processor_seconds = static_cast<double>(platform::process_cpu_ns() - cpu_started_ns_) / 1e9;
+  if (!curve_) return facts;
+  uint64_t reads = 0;
+  for (const auto counter :
+       {telemetry::Counter::fills, telemetry::Counter::unit_fills, telemetry::Counter::readahead_fills})
+    reads += telemetry::total(totals, counter);
+  const auto memory = [this](uint64_t frames) { return memory_for(frames); };
+  facts.curve = curve_->curve(options_.memory_bytes, reads, memory);
+  facts.areas = curve_->areas(options_.memory_bytes, reads, memory);
+  return facts;
+}
+
+// With their tables, staging and all: the least that the plan needs.
+uint64_t Runtime::memory_for(uint64_t more_frames) const {
+  const uint64_t wanted = cache_->frame_count() + more_frames;
+  uint64_t enough = more_frames * options_.block_bytes * 2 + kMiB, too_little = 0;
+  while (enough - too_little > options_.block_bytes) {
+    const uint64_t middle = too_little + (enough - too_little) / 2;
+    Options planned = options_;
+    planned.memory_bytes += middle;
+    auto plan = plan_memory(planned, kind_);
+    (plan && plan->frames >= wanted ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
+void Runtime::finish() {
+  if (forked_) return;
+  InRuntime guard;
+  if (Status status = descriptors_->finish(); !status)
+    warn("a buffered file was not written whole: " + status.message());
+  if (Status status = regions_->sync_shared_files(); !status)
+    warn("a file mapping was not written whole: " + status.message());
+  if (recorder_)
+    if (Status status = recorder_->finish(); !status) warn(status.message());
+  if (options_.stats.kind == StatsKind::kOff) return;
+  engine_->settle_counters();
+  telemetry::Totals totals = telemetry::read_totals();
+  if (options_.stats.kind == StatsKind::kText) {
+    std::string text = telemetry::report_text(final_facts(totals), totals);
+    ::dprintf(report_to_.is_open() ? report_to_.fd() : 2, "%s", text.c_str());
+    return;
+  }
+  std::string name = telemetry::report_file_name(options_.stats.file, static_cast<uint64_t>(::getpid()));
+  std::ofstream file(name);
+  file << telemetry::report_json(final_facts(totals), totals);
+  if (!file.flush()) warn("cannot write the report to " + name);
+}
+
+void Runtime::lock_for_fork() {
+  if (!forked_ && options_.on_refused_child == OnRefusedChild::kEnd) let_children_end_the_run();
+  heap_->lock_for_fork();
+}
+void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
+
+void Runtime::forked() {
+  forked_ = true;
+  telemetry::forget_placed_counters();
+  telemetry::place_areas(nullptr);
+  heap_->unlock_after_fork();
+  engine_->forked();
+}
+
+}  // namespace spw::process

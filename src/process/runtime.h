@@ -1,0 +1,125 @@
+// The runtime: builds the concrete parts in order, connects them, and
+// takes them down. The only place that knows them all.
+//
+// Construction order: spill store -> regions -> managed space, cache
+// and engine, of either kind -> heap -> C entry points.
+// Threads: create() once; the accessors any. Lifetime: never destroyed
+// (threads may still run at exit); finish() is called as the process ends.
+// Fork: forked() in the child; from then on managed memory is out of reach there.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "access/engine.h"
+#include "base/atomic.h"
+#include "base/status.h"
+#include "cache/cache.h"
+#include "cache/nodes/node_exchange.h"
+#include "files/descriptors.h"
+#include "heap/heap.h"
+#include "page_cache/mappings.h"
+#include "platform/memory.h"
+#include "process/cache_adapter.h"
+#include "process/curve_observer.h"
+#include "process/fault_handler.h"
+#include "process/memory_adapter.h"
+#include "process/memory_plan.h"
+#include "process/options.h"
+#include "process/page_cache_share.h"
+#include "process/pinned_ranges.h"
+#include "process/use_recorder.h"
+#include "region/region_map.h"
+#include "store/fault_plan.h"
+#include "store/store.h"
+#include "telemetry/call_sites.h"
+#include "telemetry/live_page.h"
+#include "telemetry/report.h"
+
+namespace spw::process {
+
+class Runtime {
+ public:
+  // `engine`: kTranslated or kMapped. Errors: EINVAL and friends with one line for the user.
+  // `is_recompiled`: the program has code with hints or translations.
+  static Result<std::unique_ptr<Runtime>> create(const Options& options, Engine engine, bool is_recompiled);
+
+  // Shared file mappings reach their files; the report is written if one was asked for.
+  void finish();
+  void lock_for_fork();
+  void unlock_after_fork();
+  void forked();
+
+  access::Engine& engine() { return *engine_; }
+  // Whether managed memory is at its own addresses, and whether system calls may use it there.
+  bool is_in_place() const { return kind_ == Engine::kMapped; }
+  region::RegionMap& regions() { return *regions_; }
+  const region::RegionMap& regions() const { return *regions_; }
+  heap::Heap& heap() { return *heap_; }
+  PinnedRanges& pinned() { return *pinned_; }
+  const cache::SharedCache& cache() const { return *cache_; }
+  files::Descriptors& descriptors() { return *descriptors_; }
+  // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or
+  // the threads that it needs cannot be had, or this is a forked child, which has none of them.
+  cache::NodeExchange* nodes();
+  // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
+  page_cache::Mappings* mapped_reads() { return forked_ ? nullptr : mapped_reads_.get(); }
+  uint64_t block_bytes() const { return options_.block_bytes; }
+
+  // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP);
+  // EINVAL outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less. ETIMEDOUT when
+  // the new one holds but not all above it could be evicted in time (SharedCache::evict_to_limit).
+  uint64_t memory_limit_bytes() const;
+  Status set_memory_limit(uint64_t bytes);
+  telemetry::Facts facts() const;
+  // Of the whole run, at its end.
+  telemetry::Facts final_facts(const telemetry::Totals& totals) const;
+  uint64_t memory_for(uint64_t more_frames) const;
+  // See install_fault_handler.
+  bool admit_fault(const Fault& fault);
+
+ private:
+  Runtime(const Options& options, Engine engine, bool is_recompiled)
+      : options_(options), kind_(engine), is_recompiled_(is_recompiled) {}
+  Status build();
+  Status open_spill_store();
+  Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
+  Status change_memory_limit(uint64_t bytes);
+  void open_mapped_reads();
+  Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
+
+  const Options options_;
+  const Engine kind_;
+  const bool is_recompiled_;
+  uint64_t started_ns_ = 0;
+  uint64_t cpu_started_ns_ = 0;
+  platform::Mapping managed_space_;
+  std::unique_ptr<store::FaultPlan> faults_;
+  std::unique_ptr<UseRecorder> recorder_;
+  std::unique_ptr<CurveObserver> curve_;
+  std::unique_ptr<store::Store> spill_;
+  std::unique_ptr<region::RegionMap> regions_;
+  std::unique_ptr<cache::SharedCache> cache_;
+  std::mutex nodes_mutex_;
+  bool nodes_tried_ = false;
+  std::unique_ptr<cache::NodeExchange> nodes_;
+  std::unique_ptr<access::Engine> engine_;
+  std::unique_ptr<CacheAdapter> adapter_;
+  std::unique_ptr<PinnedRanges> pinned_;
+  std::unique_ptr<heap::Heap> heap_;
+  std::unique_ptr<MemoryAdapter> memory_adapter_;
+  std::unique_ptr<PageCacheShare> page_cache_share_;
+  std::unique_ptr<page_cache::Mappings> mapped_reads_;
+  std::string mapped_reads_by_;  // for people
+  std::unique_ptr<files::Descriptors> descriptors_;
+  telemetry::CallSites foreign_sites_;
+  std::optional<telemetry::LivePage> live_page_;
+  std::mutex limit_mutex_;
+  Atomic<uint64_t> memory_limit_bytes_{0};
+  platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
+  bool forked_ = false;
+};
+
+}  // namespace spw::process

@@ -1,0 +1,227 @@
+#include "process/startup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "access/context.h"
+#include "base/atomic.h"
+#include "base/check.h"
+#include "files/path_patterns.h"
+#include "libc/aio/shadow.h"
+#include "libc/alloc/allocate.h"
+#include "libc/io/buffered.h"
+#include "libc/signals/fault_signal.h"
+#include "libc/signals/signal_lock.h"
+#include "libc/system_calls/dispatch.h"
+#include "process/durable_process.h"
+#include "process/engine_choice.h"
+#include "process/fatal.h"
+#include "process/fault_handler.h"
+#include "store/file_store.h"
+
+extern "C" int __spw_hint_table_error;  // of libspillway_first.so
+
+namespace spw::process {
+
+namespace {
+
+Atomic<Runtime*> g_runtime{nullptr};
+pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
+thread_local bool t_making = false;
+Options* g_options = nullptr;
+const LoadedCode* g_code = nullptr;
+const Result<Engine>* g_choice = nullptr;  // of the engine, for g_options as they are
+
+void read_options() {
+  std::vector<std::string> warnings;
+  Result<Options> options = options_of_process(&warnings);
+  if (!options) fatal(kExitUsage, options.status().message());
+  for (const std::string& line : warnings) warn(line);
+  g_options = new Options(std::move(*options));
+}
+
+bool admit_fault(const Fault& fault) {
+  Runtime* runtime = g_runtime.load_acquire();
+  return runtime && runtime->admit_fault(fault);
+}
+
+// A mapped file that the kernel serves ends with a line of ours, as
+// one does that the cache serves, unless the program wants the signal.
+void explain_bus_error(uintptr_t address) {
+  Runtime* runtime = g_runtime.load_acquire();
+  if (runtime == nullptr || runtime->mapped_reads() == nullptr || !libc::is_left_to_kernel(SIGBUS)) return;
+  InRuntime guard;
+  const auto mapping = runtime->mapped_reads()->table().find(address);
+  if (!mapping) return;
+  const uint64_t offset = mapping->offset_bytes + (address - mapping->begin);
+  fatal(kExitFailure, "cannot read " + files::path_of(mapping->file->fd()) + " at " + std::to_string(offset) +
+                          ", which the program has mapped: the device failed, or the file is shorter now");
+}
+
+void before_fork() {
+  if (files::FileCalls* calls = libc::file_calls()) calls->settle();
+  if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
+}
+void after_fork_in_parent() {
+  if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
+}
+void after_fork_in_child() {
+  libc::signals_forked();
+  libc::shadows_forked();
+  libc::manage_whole_process(UINT64_MAX, UINT64_MAX);
+  access::note_forked();
+  libc::dispatch_forked();
+  libc::use_file_calls(nullptr);
+  DurableProcess::forked();
+  if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
+}
+
+Runtime* make_runtime() {
+  SPW_CHECK(g_options);
+  if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
+  auto made = Runtime::create(*g_options, **g_choice, g_code->is_recompiled());
+  if (!made) fatal(kExitUsage, made.status().message());
+  Runtime* runtime = made->release();  // lives as long as the process
+  Status status = install_fault_handler(SIGSEGV, &admit_fault, &explain_bus_error);
+  if (status && (g_options->faults != Faults::kThreads || runtime->mapped_reads() != nullptr))
+    status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error);
+  if (status && g_options->faults != Faults::kThreads && runtime->is_in_place())
+    status = libc::prepare_dispatch();
+  if (!status) fatal(kExitUsage, status.message());
+  return runtime;
+}
+
+Result<std::unique_ptr<store::Store>> open_file_store(int fd, bool) {
+  Result<std::unique_ptr<store::FileStore>> opened = store::FileStore::open_descriptor(fd, "a mapped file");
+  if (!opened) return opened.status();
+  return std::unique_ptr<store::Store>(std::move(*opened));
+}
+
+bool maps_file(int fd) {
+  if (g_options->map_files == kMapFilesByProgram) return g_code->is_recompiled();
+  const std::string path = files::path_of(fd);
+  return !path.empty() && files::matches_any(g_options->map_files, path);
+}
+
+void connect(Runtime& runtime) {
+  static access::Context context;
+  context.heap = &runtime.heap();
+  context.regions = &runtime.regions();
+  context.access = &runtime.engine();
+  context.threshold_bytes = g_options->threshold_bytes;
+  context.quota_bytes = g_options->quota_bytes;
+  context.memory_bytes = g_options->memory_bytes;
+  context.open_file_store = &open_file_store;
+  context.in_place = runtime.is_in_place();
+  context.in_place_at_first = runtime.engine().has_view();
+  if (runtime.is_in_place()) context.maps_file = &maps_file;
+  context.mapped_reads = runtime.mapped_reads();
+  context.warn = &warn;
+  access::set_context(&context);
+}
+
+// With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
+// that is.
+void manage_process() {
+  g_choice = new Result<Engine>(choose_engine(g_options->engine, *g_code, !g_options->buffer.empty()));
+  if (!*g_choice || **g_choice == Engine::kMapped)
+    libc::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
+}
+
+// The first file that is to be buffered makes the runtime.
+files::Descriptors* make_descriptors() {
+  Runtime* runtime = ensure_runtime();
+  return runtime == nullptr ? nullptr : &runtime->descriptors();
+}
+
+const OptionInfo* find_option(std::string_view name) {
+  for (const OptionInfo& info : option_infos())
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+__attribute__((constructor)) void library_loaded() {
+  read_options();
+  g_code = new LoadedCode(loaded_code());
+  // Something else may have the addresses (the address sanitizer has): only code with hints cannot do without.
+  if (__spw_hint_table_error != 0 && g_code->has_hints)
+    fatal(kExitUsage,
+          Status(__spw_hint_table_error, "cannot map the table of residency hints at its fixed address")
+              .message());
+  libc::actions_become_ours();
+  libc::keep_unblocked(SIGSEGV);
+  if (g_options->faults != Faults::kThreads)
+    for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
+  manage_process();
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  access::set_initialiser([] { ensure_runtime(); });
+  if (!g_options->buffer.empty())
+    libc::use_file_calls(new files::FileCalls(&make_descriptors, g_options->buffer, &warn));
+}
+
+__attribute__((destructor)) void process_ends() {
+  if (Runtime* runtime = g_runtime.load_acquire()) runtime->finish();
+}
+
+}  // namespace
+
+const Options& process_options() {
+  if (g_options == nullptr) read_options();
+  return *g_options;
+}
+Runtime* current_runtime() { return g_runtime.load_acquire(); }
+
+Status override_option(std::string_view name, std::string_view value) {
+  static std::vector<std::string>* set =
+      new std::vector<std::string>;  // "SPILLWAY_BLOCK=64K", the latest first
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  const OptionInfo* info = find_option(plain);
+  if (!info) {
+    std::string known;
+    for (const OptionInfo& each : option_infos())
+      known += (known.empty() ? "" : ", ") + std::string(each.name);
+    return Status::sentence(EINVAL, "\"" + plain + "\" is no option; there are " + known);
+  }
+  Options scratch;
+  if (Status status = set_option(scratch, *info, plain, value); !status) return status;
+  pthread_mutex_lock(&g_making);
+  Status status = Status::sentence(EBUSY, "options are set before managed memory is used");
+  if (!g_runtime.load_relaxed() && g_options) {
+    set->insert(set->begin(), environment_variable(plain) + "=" + std::string(value));
+    std::vector<std::string> told_already;
+    Result<Options> options = options_of_process(&told_already, *set);
+    status = options.status();
+    if (options) {
+      *g_options = std::move(*options);
+      manage_process();
+    } else {
+      set->erase(set->begin());
+    }
+  }
+  pthread_mutex_unlock(&g_making);
+  return status;
+}
+
+Runtime* ensure_runtime() {
+  if (Runtime* runtime = g_runtime.load_acquire()) return runtime;  // pairs with the release below
+  if (t_making) return nullptr;
+  pthread_mutex_lock(&g_making);
+  Runtime* runtime = g_runtime.load_relaxed();
+  if (!runtime) {
+    t_making = true;
+    runtime = make_runtime();
+    connect(*runtime);
+    g_runtime.store_release(runtime);
+    t_making = false;
+  }
+  pthread_mutex_unlock(&g_making);
+  return runtime;
+}
+
+}  // namespace spw::process

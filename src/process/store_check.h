@@ -1,0 +1,28 @@
+// What can be said of a store's directory before anything is stored there: by `spillway run` and `doctor`, and by the
+// runtime of a program that was started without them.
+//
+// Threads: any. Limits: the free space is that of the moment; what fills up later is the cache's to report.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace spw::process {
+
+// Less free space than this is no place to put data.
+inline constexpr uint64_t kStoreFreeBytesMin = uint64_t{64} << 20;
+
+struct StoreFacts {
+  std::string refusal;  // one clause that says why the directory cannot be used; "" if it can
+  uint64_t free_bytes = 0;
+  bool named = false;      // no directory but the name of a store, which is not looked at here
+  bool is_memory = false;  // a tmpfs or ramfs
+  bool direct = false;     // transfers can go around the page cache
+};
+
+// Makes a nameless file in `directory` to find out.
+StoreFacts check_store(const std::string& directory);
+// What a user is told of a refusal; "" if there is none.
+std::string refusal_line(const std::string& directory, const StoreFacts& facts);
+
+}  // namespace spw::process

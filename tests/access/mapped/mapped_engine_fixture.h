@@ -1,0 +1,156 @@
+// The mapped engine with a store in memory, for the tests of its parts.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "abi/abi.h"
+#include "access/mapped/engine.h"
+#include "access/version_switch.h"
+#include "base/check.h"
+#include "base/units.h"
+#include "heap/heap.h"
+#include "region/cache_ranges.h"
+#include "store/fault_plan.h"
+#include "store/memory_store.h"
+#include "telemetry/counters.h"
+
+namespace spw::access {
+
+using telemetry::Counter;
+
+inline constexpr unsigned kShift = 12;
+inline constexpr uint64_t kSpaceBytes = kGiB;
+inline constexpr uint32_t kFrames = 1024;
+inline constexpr uintptr_t kFirst = SPW_MANAGED_BASE + region::kFirstBytes;
+
+inline void fail(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::abort();
+}
+inline void fail_io(void*, const Status& status) { fail(status); }
+
+inline uint64_t counted(Counter counter) { return telemetry::total(telemetry::read_totals(), counter); }
+
+inline sigjmp_buf g_faulted;
+inline void note_fault(int) { siglongjmp(g_faulted, 1); }
+
+// Whether a store to `address` ends in SIGSEGV.
+inline bool faults(uintptr_t address) {
+  struct sigaction action{}, before;
+  action.sa_handler = &note_fault;
+  sigaction(SIGSEGV, &action, &before);
+  volatile bool faulted = false;
+  if (sigsetjmp(g_faulted, 1) == 0)
+    *reinterpret_cast<volatile char*>(address) = 1;
+  else
+    faulted = true;
+  sigaction(SIGSEGV, &before, nullptr);
+  return faulted;
+}
+
+// What runtime/ does, with a store in memory. Every test has the
+// whole engine to itself: managed space is one a process.
+class MappedEngineTest : public testing::Test {
+ protected:
+  class Ranges final : public region::CacheRanges {
+   public:
+    Ranges(cache::SharedCache& cache, MappedEngine& engine) : cache_(cache), engine_(engine) {}
+    void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
+      engine_.grow(first, count, live_bytes, has_contents);
+    }
+    void grown(BlockId first, uint64_t count) override { engine_.grown(first, count); }
+    void discard(BlockId first, uint64_t count) override {
+      if (!engine_.withdraw(first, count)) cache_.discard(engine_.client(), first, count);
+    }
+    Status flush(BlockId first, uint64_t count) override {
+      return cache_.flush(engine_.client(), first, count);
+    }
+    Status sync(BlockId first, uint64_t count) override {
+      return cache_.sync(engine_.client(), first, count);
+    }
+    void prefetch(BlockId first, uint64_t count) override { cache_.prefetch(engine_.client(), first, count); }
+    void forget(store::Store& store) override { cache_.close_store(engine_.client(), store); }
+
+   private:
+    cache::SharedCache& cache_;
+    MappedEngine& engine_;
+  };
+
+  virtual bool watches_at_once() const { return true; }
+  virtual bool tunes_fills() const { return false; }
+  virtual unsigned block_shift() const { return kShift; }
+  virtual uint64_t in_place_bytes() const { return kSpaceBytes; }
+  virtual uint32_t frames() const { return kFrames; }
+
+  void SetUp() override {
+    if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
+    store_ = std::move(*store::MemoryStore::create(kSpaceBytes, &plan_));
+    regions_ = std::move(*region::RegionMap::create(block_shift(), kSpaceBytes, *store_));
+    MappedOptions options;
+    options.block_shift = block_shift();
+    options.space_bytes = in_place_bytes();
+    options.faults_by = FaultChoice::kEvents;  // nobody here handles SIGBUS
+    options.faults.fillers = 4;
+    options.room.evictors = 0;
+    options.watches_at_once = watches_at_once();
+    options.fatal = &fail;
+    engine_ = std::move(*MappedEngine::create(options));
+    cache::Options for_cache;
+    for_cache.frame_count = frames();
+    for_cache.block_shift = block_shift();
+    for_cache.partitions = frames() >= 1024 ? 4 : 1;
+    for_cache.tunes_fills = tunes_fills();
+    cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
+                                                   std::move(*engine_->make_frames(frames()))));
+    SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
+    ranges_ = std::make_unique<Ranges>(*cache_, *engine_);
+    regions_->attach(ranges_.get());
+  }
+  void TearDown() override {
+    if (!engine_) return;
+    regions_->attach(nullptr);
+    // Until no transfer is in flight: it would end in frames that are gone.
+    // Whoever served the last fault may begin one after he woke who faulted.
+    engine_->stop();
+    cache_->discard(engine_->client(), BlockId(0), kSpaceBytes >> block_shift());
+    cache_->check_invariants();
+    engine_.reset();
+    cache_.reset();
+    access::VersionSwitch::set(false);  // the process's: after the last of the engine's threads
+  }
+
+  std::byte* add(uint64_t bytes) {
+    regions_->add_anonymous(kFirst, bytes);
+    return reinterpret_cast<std::byte*>(kFirst);
+  }
+  static int hint(const void* p) {
+    return *reinterpret_cast<const volatile int8_t*>((reinterpret_cast<uintptr_t>(p) >> SPW_HINT_SHIFT) +
+                                                     SPW_HINT_OFFSET);
+  }
+  static bool is_resident(std::byte* p) {
+    unsigned char there = 0;
+    SPW_CHECK(mincore(p, 4096, &there) == 0);
+    return (there & 1) != 0;
+  }
+  // Goes through so much memory that what was there before is evicted.
+  static void push_out(std::byte* base, uint64_t from_block) {
+    for (uint64_t i = 0; i < 2 * kFrames; ++i) base[(from_block + i) << kShift] = std::byte{1};
+  }
+
+  store::FaultPlan plan_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<region::RegionMap> regions_;
+  std::unique_ptr<MappedEngine> engine_;
+  std::unique_ptr<cache::SharedCache> cache_;
+  std::unique_ptr<Ranges> ranges_;
+};
+
+}  // namespace spw::access
