@@ -1,5 +1,5 @@
-// What everything here asks about memory that may be managed: the names of access/ as this folder uses them, and whether
-// the kernel can be given it.
+// What everything here asks about memory that may be managed: the names of access/ as this folder uses them, and
+// whether the kernel can be given it.
 //
 // Threads: any.
 #pragma once
