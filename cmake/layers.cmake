@@ -1,17 +1,18 @@
-# A folder of src/ is one target, and a target sees only the headers of the layers it names.
+# A folder of src/ is one target, and a target sees only the headers of the layers it names. abi/ and lab/ are such folders
+# outside of src/: the first layer and the last.
 #
 # Every layer NAME gets an include path of its own that holds a single link NAME -> src/NAME, so that
 # `#include "store/store.h"` is found only by targets that depend on spw_store. scripts/check_layers.py
 # checks the order of the layers themselves on every build.
 
 set(SPW_LAYERS abi base platform telemetry locality page_cache store cache region heap durable
-    access access/translate access/mapped files libc process api)
+    access access/translate access/mapped files libc process api lab)
 
 function(spw_layer_include_path layer out)
   string(REPLACE "/" "_" flat ${layer})
   set(root ${CMAKE_BINARY_DIR}/layers/${flat})
-  if(layer STREQUAL abi)
-    set(source ${CMAKE_SOURCE_DIR}/abi)
+  if(layer MATCHES "^(abi|lab)$")
+    set(source ${CMAKE_SOURCE_DIR}/${layer})
   else()
     set(source ${CMAKE_SOURCE_DIR}/src/${layer})
   endif()

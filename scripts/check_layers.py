@@ -2,12 +2,15 @@
 """Fails when a file includes a layer above its own, or when sibling parts of a layer do.
 
 The order is SPW_LAYERS of cmake/layers.cmake, lowest first. A layer may include itself and the layers before it;
-the folders of a layer that are layers themselves (access/mapped) are siblings and never include each other.
+the folders of a layer that are layers themselves (access/mapped) are siblings and never include each other. The last
+layer is lab/, which nothing that is shipped may include: neither src/ nor the tools, the compiler and the headers for programs.
 """
 import pathlib
 import re
 import sys
 
+SUFFIXES = {".h", ".cc", ".cpp", ".c", ".inc"}
+SHIPPED = ("tools", "compiler", "compat", "include")  # in no layer, and without the lab
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
 
@@ -20,11 +23,13 @@ def layer_of(path: str, layers: list[str]) -> str | None:
     return max((layer for layer in layers if path == layer or path.startswith(layer + "/")), key=len, default=None)
 
 
+def sources(root: pathlib.Path, folders: tuple[str, ...]) -> list[pathlib.Path]:
+    return sorted(path for folder in folders for path in root.glob(f"{folder}/**/*") if path.suffix in SUFFIXES)
+
+
 def violations(root: pathlib.Path, layers: list[str]) -> list[str]:
     found = []
-    for source in sorted([*root.glob("src/**/*"), *root.glob("abi/**/*")]):
-        if source.suffix not in {".h", ".cc", ".cpp", ".c", ".inc"}:
-            continue
+    for source in sources(root, ("src", "abi", "lab")):
         relative = source.relative_to(root).as_posix()
         own = layer_of(relative.removeprefix("src/"), layers)
         if own is None:
@@ -38,6 +43,11 @@ def violations(root: pathlib.Path, layers: list[str]) -> list[str]:
             siblings = "/" in own and pathlib.PurePath(own).parent == pathlib.PurePath(other).parent
             if siblings or layers.index(other) > layers.index(own):
                 found.append(f"{relative}:{number}: layer {own} includes {other}, which is {'its sibling' if siblings else 'above it'}")
+    for source in sources(root, SHIPPED):
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(1).startswith("lab/"):
+                found.append(f"{source.relative_to(root).as_posix()}:{number}: includes the lab, which nothing shipped may")
     return found
 
 

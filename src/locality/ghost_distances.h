@@ -4,7 +4,7 @@
 // What left is a *ghost*, the newer the later it left. If the cache is LRU, a cache with room for x more data holds its
 // x newest ghosts besides: so one that comes back with d newer ghosts is a hit from x = d + 1 on (Mattson et al.,
 // 1970). For other policies this is what they would do if the rest of the memory were LRU.
-// A datum is in the sample when its hash is below a threshold, as in reuse_sampler.h: each stands for 1 / rate like it,
+// A datum is in the sample when its hash is below a threshold, (sample.h): each stands for 1 / rate like it,
 // and its distance counts 1 / rate times. When more than data_max ghosts are in the sample the rate is halved.
 //
 // Invariants: sampled ghosts <= data_max; of each, the tree counts 1 at the time it left
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/atomic.h"
-#include "locality/footprint.h"
+#include "locality/gap_histogram.h"
 #include "locality/last_access.h"
 #include "locality/order_tree.h"
 #include "locality/sample.h"

@@ -4,29 +4,6 @@
 
 namespace spw::locality {
 
-namespace {
-
-// Points of a curve: not closer than this, and hardly more than so many for each e-fold of the size.
-constexpr double kPointsApart = 0.25;
-constexpr double kPoints = 4096;
-
-}  // namespace
-
-MissRatioCurve TimescaleReuse::curve(bool has_beginning) const {
-  MissRatioCurve curve;
-  if (accesses_ == 0) return curve;
-  const double first_accesses =
-      has_beginning ? static_cast<double>(data_) / static_cast<double>(accesses_) : 0;
-  for (uint64_t k = 1; k < scale_max(); ++k) {
-    const double size = footprint(k);
-    if (size < curve.largest_size() + std::max(kPointsApart, curve.largest_size() / kPoints)) continue;
-    const double hit_ratio = reuse(k + 1) - reuse(k);
-    curve.add(size, std::max(1 - hit_ratio, first_accesses));
-  }
-  if (has_beginning && scale_max() == accesses_) curve.add(static_cast<double>(data_), first_accesses);
-  return curve;
-}
-
 MissRatioCurve TimescaleReuse::curve_of_small_sizes(uint32_t size_max) const {
   // Far below 1 / (accesses a window), far above what rounding does to a footprint.
   constexpr double kRounding = 1e-6;
@@ -78,12 +55,6 @@ TimescaleReuse ReuseCollector::finish() const {
     place = (place == 0 ? begins_.size() : place) - 1;
   }
   return TimescaleReuse(accesses_, data_, std::move(counts));
-}
-
-TimescaleReuse timescale_reuse(Trace trace, uint64_t scale_max) {
-  ReuseCollector collector(scale_max);
-  for (const Datum datum : trace) collector.access(datum);
-  return collector.finish();
 }
 
 }  // namespace spw::locality

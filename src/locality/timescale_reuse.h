@@ -49,12 +49,10 @@ class TimescaleReuse {
   }
   // The average number of distinct data in k accesses (equation 5).
   double footprint(uint64_t k) const { return static_cast<double>(k) - reuse(k); }
-  // Equation 3: the miss ratio at size k - reuse(k) is 1 - (reuse(k + 1) - reuse(k)). Not below the share of first
-  // accesses where the trace is a whole run (`has_beginning`) rather than a piece out of the middle of one.
-  MissRatioCurve curve(bool has_beginning = true) const;
-  // The same at the sizes 1, 2, ... size_max, for caches of so few data that each counts: the miss ratio of a size is
-  // that after the longest windows whose footprint fits, so a loop's drop stands at the loop's size and not spread
-  // around it. Windows longer than half of the trace are too few to tell anything. Of a piece of a trace.
+  // Equation 3: the miss ratio at size k - reuse(k) is 1 - (reuse(k + 1) - reuse(k)). At the sizes 1, 2, ... size_max,
+  // for caches of so few data that each counts: that after the longest windows whose footprint fits, so a loop's drop
+  // stands at the loop's size and not spread around it. Windows longer than half of the trace are too few to tell
+  // anything. Of a piece of a trace.
   MissRatioCurve curve_of_small_sizes(uint32_t size_max) const;
 
  private:
@@ -91,7 +89,5 @@ class ReuseCollector {
   std::vector<uint8_t> begins_;
   size_t newest_ = 0;
 };
-
-TimescaleReuse timescale_reuse(Trace trace, uint64_t scale_max = UINT64_MAX);
 
 }  // namespace spw::locality

@@ -5,8 +5,8 @@
 #include <list>
 #include <unordered_map>
 
-#include "locality/stack_distances.h"
-#include "policies/traces.h"
+#include "lab/locality/stack_distances.h"
+#include "lab/policies/traces.h"
 
 namespace spw::locality {
 namespace {
@@ -49,9 +49,9 @@ MissRatioCurve curve_of(Trace trace, size_t size, GhostDistances& ghosts) {
 }
 
 TEST(GhostDistances, of_an_lru_cache_give_the_exact_curve_from_its_size_on) {
-  for (const bench::Trace& trace : bench::all_traces(100'000, 3000)) {
+  for (const lab::NamedTrace& trace : lab::all_traces(100'000, 3000)) {
     GhostDistances ghosts(1, 200'000);  // all of them
-    const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = exact_curve(trace.blocks);
+    const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = lab::exact_curve(trace.blocks);
     for (size_t size = 100; size <= 100 + GapHistogram::kExactMax; ++size)
       ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 1e-9)
           << trace.name << size;
@@ -64,9 +64,9 @@ TEST(GhostDistances, of_an_lru_cache_give_the_exact_curve_from_its_size_on) {
 TEST(GhostDistances, a_sample_in_bounded_memory_is_within_two_points_on_average) {
   double sum = 0;
   int traces = 0;
-  for (const bench::Trace& trace : bench::all_traces(1'000'000, 40'000)) {
+  for (const lab::NamedTrace& trace : lab::all_traces(1'000'000, 40'000)) {
     GhostDistances ghosts(1, 2000);
-    const MissRatioCurve curve = curve_of(trace.blocks, 2000, ghosts), exact = exact_curve(trace.blocks);
+    const MissRatioCurve curve = curve_of(trace.blocks, 2000, ghosts), exact = lab::exact_curve(trace.blocks);
     EXPECT_LT(ghosts.rate(), 1) << trace.name;
     double error = 0;
     for (size_t size = 2000; size < 40'000; size += 1000)
@@ -79,9 +79,9 @@ TEST(GhostDistances, a_sample_in_bounded_memory_is_within_two_points_on_average)
 }
 
 TEST(GhostDistances, go_on_being_exact_when_times_are_counted_anew) {
-  const bench::Trace trace = bench::zipf(300'000, 3000, 0.8, 1);
+  const lab::NamedTrace trace = lab::zipf(300'000, 3000, 0.8, 1);
   GhostDistances ghosts(1, 3001);
-  const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = exact_curve(trace.blocks);
+  const MissRatioCurve curve = curve_of(trace.blocks, 100, ghosts), exact = lab::exact_curve(trace.blocks);
   for (size_t size = 100; size <= 100 + GapHistogram::kExactMax; ++size)
     ASSERT_NEAR(curve.at(static_cast<double>(size)), exact.at(static_cast<double>(size)), 1e-9) << size;
 }

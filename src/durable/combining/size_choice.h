@@ -17,6 +17,7 @@
 // Threads: a pure function.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "locality/miss_ratio_curve.h"

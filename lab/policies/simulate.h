@@ -16,7 +16,7 @@
 #include "cache/eviction/policy.h"
 #include "cache/page_sets/set_frequencies.h"
 
-namespace spw::bench {
+namespace spw::lab {
 
 class SimulatedCache final : private cache::FrameProbe {
  public:
@@ -71,4 +71,4 @@ std::span<const std::string_view> policy_names();
 
 double miss_ratio(std::string_view policy, uint32_t frames, std::span<const uint64_t> blocks);
 
-}  // namespace spw::bench
+}  // namespace spw::lab

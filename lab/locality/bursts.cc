@@ -1,6 +1,6 @@
-#include "locality/bursts.h"
+#include "lab/locality/bursts.h"
 
-namespace spw::locality {
+namespace spw::lab {
 
 void BurstSampler::end_burst() {
   const Footprint burst = current_->footprint();
@@ -19,4 +19,4 @@ MissRatioCurve BurstSampler::curve() const {
   return Footprint(static_cast<double>(burst_), data_ * share, std::move(mean)).curve(false);
 }
 
-}  // namespace spw::locality
+}  // namespace spw::lab

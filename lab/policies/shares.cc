@@ -1,10 +1,10 @@
-#include "policies/shares.h"
+#include "lab/policies/shares.h"
 
 #include <algorithm>
 
-#include "policies/simulate.h"
+#include "lab/policies/simulate.h"
 
-namespace spw::bench {
+namespace spw::lab {
 
 namespace {
 
@@ -58,4 +58,4 @@ uint64_t misses_with_best_shares(std::string_view policy, uint32_t frames, std::
   return least_cost(costs);
 }
 
-}  // namespace spw::bench
+}  // namespace spw::lab

@@ -1,13 +1,13 @@
-#include "locality/stack_distances.h"
+#include "lab/locality/stack_distances.h"
 
 #include "locality/last_access.h"
 #include "locality/order_tree.h"
 
-namespace spw::locality {
+namespace spw::lab {
 
 std::vector<uint64_t> stack_distances(Trace trace) {
-  LastAccess last;
-  OrderTree latest(trace.size());  // the data's latest accesses
+  locality::LastAccess last;
+  locality::OrderTree latest(trace.size());  // the data's latest accesses
   std::vector<uint64_t> distances(1);
   uint64_t time = 0;
   for (const Datum datum : trace) {
@@ -36,4 +36,4 @@ MissRatioCurve exact_curve(Trace trace) {
   return curve;
 }
 
-}  // namespace spw::locality
+}  // namespace spw::lab

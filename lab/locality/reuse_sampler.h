@@ -1,9 +1,9 @@
 // The miss-ratio curve of an access stream of any length, from a sample of its data in bounded memory.
 //
-// A datum is in the sample when its hash is below a threshold (sample.h). Each stands for 1 / rate like it. Times are
-// those of the whole stream, so a reuse time needs no scaling, only its weight does; when more than data_max are in the
-// sample the rate is halved and the data that no longer belong are forgotten: what was counted before keeps the weight
-// it had. The curve is that of the footprint (footprint.h).
+// A datum is in the sample when its hash is below a threshold (locality/sample.h). Each stands for 1 / rate like it.
+// Times are those of the whole stream, so a reuse time needs no scaling, only its weight does; when more than data_max
+// are in the sample the rate is halved and the data that no longer belong are forgotten: what was counted before keeps
+// the weight it had. The curve is that of the footprint (footprint.h).
 //
 // Invariants: sampled data <= data_max; accesses() = accesses of the whole stream
 // Threads: one at a time. Memory: 32 to 64 bytes for each of data_max, and the histogram.
@@ -12,12 +12,16 @@
 
 #include <cstdint>
 
-#include "locality/footprint.h"
+#include "lab/locality/footprint.h"
 #include "locality/last_access.h"
 #include "locality/sample.h"
 #include "locality/trace.h"
 
-namespace spw::locality {
+namespace spw::lab {
+
+using locality::Datum;
+using locality::LastAccess;
+using locality::Sample;
 
 class ReuseSampler {
  public:
@@ -57,4 +61,4 @@ class ReuseSampler {
   GapHistogram gaps_;
 };
 
-}  // namespace spw::locality
+}  // namespace spw::lab

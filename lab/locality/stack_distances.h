@@ -8,7 +8,11 @@
 #include "locality/miss_ratio_curve.h"
 #include "locality/trace.h"
 
-namespace spw::locality {
+namespace spw::lab {
+
+using locality::Datum;
+using locality::MissRatioCurve;
+using locality::Trace;
 
 // [d]: accesses with stack distance d; [0]: first accesses.
 std::vector<uint64_t> stack_distances(Trace trace);
@@ -16,4 +20,4 @@ std::vector<uint64_t> stack_distances(Trace trace);
 // First accesses miss at every size.
 MissRatioCurve exact_curve(Trace trace);
 
-}  // namespace spw::locality
+}  // namespace spw::lab

@@ -1,11 +1,11 @@
-#include "policies/simulate.h"
+#include "lab/policies/simulate.h"
 
 #include <algorithm>
 #include <string>
 
 #include "base/check.h"
 
-namespace spw::bench {
+namespace spw::lab {
 
 namespace {
 
@@ -106,4 +106,4 @@ double miss_ratio(std::string_view policy, uint32_t frames, std::span<const uint
   return cache.miss_ratio();
 }
 
-}  // namespace spw::bench
+}  // namespace spw::lab

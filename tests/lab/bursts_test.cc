@@ -1,11 +1,12 @@
-#include "locality/bursts.h"
+#include "lab/locality/bursts.h"
 
 #include <gtest/gtest.h>
 
-#include "locality/stack_distances.h"
-#include "policies/traces.h"
+#include "lab/locality/stack_distances.h"
+#include "lab/locality/whole_trace.h"
+#include "lab/policies/traces.h"
 
-namespace spw::locality {
+namespace spw::lab {
 namespace {
 
 TEST(BurstSampler, watches_bursts_and_sleeps_between_them) {
@@ -27,12 +28,12 @@ TEST(BurstSampler, one_burst_may_be_all) {
 }
 
 TEST(BurstSampler, a_tenth_of_a_steady_stream_tells_its_curve) {
-  const bench::Trace trace = bench::zipf(2'000'000, 20'000, 0.9, 1);
+  const NamedTrace trace = zipf(2'000'000, 20'000, 0.9, 1);
   BurstSampler sampler(50'000, 450'000);
   for (const Datum datum : trace.blocks) sampler.access(datum);
   EXPECT_EQ(sampler.bursts(), 4u);
   const MissRatioCurve curve = sampler.curve();
-  EXPECT_LE(curve.mean_error(exact_curve(trace.blocks), curve.largest_size()), 0.02);
+  EXPECT_LE(mean_error(curve, exact_curve(trace.blocks), curve.largest_size()), 0.02);
 }
 
 TEST(BurstSampler, before_its_first_burst_ends_it_tells_what_it_has_seen) {
@@ -43,4 +44,4 @@ TEST(BurstSampler, before_its_first_burst_ends_it_tells_what_it_has_seen) {
 }
 
 }  // namespace
-}  // namespace spw::locality
+}  // namespace spw::lab

@@ -3,12 +3,12 @@
 
 #include <cstdio>
 
-#include "locality/reuse_sampler.h"
-#include "locality/stack_distances.h"
-#include "locality/timescale_reuse.h"
-#include "policies/traces.h"
+#include "lab/locality/reuse_sampler.h"
+#include "lab/locality/stack_distances.h"
+#include "lab/locality/whole_trace.h"
+#include "lab/policies/traces.h"
 
-namespace spw::locality {
+namespace spw::lab {
 namespace {
 
 constexpr double kErrorMax = 0.02;
@@ -22,10 +22,10 @@ class Accuracy : public testing::Test {
   static void expect_accurate(Estimate estimate) {
     double sum = 0;
     int traces = 0;
-    for (const bench::Trace& plain : bench::all_traces(kAccesses, kData)) {
-      for (const bench::Trace& trace : {plain, bench::correlated(plain, 3, 1)}) {
+    for (const NamedTrace& plain : all_traces(kAccesses, kData)) {
+      for (const NamedTrace& trace : {plain, correlated(plain, 3, 1)}) {
         const MissRatioCurve exact = exact_curve(trace.blocks);
-        const double error = estimate(trace.blocks).mean_error(exact, exact.largest_size());
+        const double error = mean_error(estimate(trace.blocks), exact, exact.largest_size());
         std::printf("  %-30s %.4f\n", trace.name.c_str(), error);
         EXPECT_LE(error, 2 * kErrorMax) << trace.name;
         sum += error;
@@ -37,7 +37,7 @@ class Accuracy : public testing::Test {
 };
 
 TEST_F(Accuracy, of_timescale_reuse) {
-  expect_accurate([](Trace trace) { return timescale_reuse(trace).curve(); });
+  expect_accurate([](Trace trace) { return curve_of(timescale_reuse(trace)); });
 }
 
 TEST_F(Accuracy, of_a_sample_in_bounded_memory) {
@@ -49,4 +49,4 @@ TEST_F(Accuracy, of_a_sample_in_bounded_memory) {
 }
 
 }  // namespace
-}  // namespace spw::locality
+}  // namespace spw::lab

@@ -1,12 +1,13 @@
-#include "locality/reuse_sampler.h"
+#include "lab/locality/reuse_sampler.h"
 
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "locality/stack_distances.h"
-#include "policies/traces.h"
+#include "lab/locality/stack_distances.h"
+#include "lab/locality/whole_trace.h"
+#include "lab/policies/traces.h"
 
-namespace spw::locality {
+namespace spw::lab {
 namespace {
 
 TEST(ReuseSampler, takes_its_share_of_the_data) {
@@ -18,7 +19,7 @@ TEST(ReuseSampler, takes_its_share_of_the_data) {
 }
 
 TEST(ReuseSampler, keeps_to_its_memory_and_to_the_curve_however_many_data_come) {
-  const bench::Trace trace = bench::zipf(2'000'000, 200'000, 0.9, 1);
+  const NamedTrace trace = zipf(2'000'000, 200'000, 0.9, 1);
   ReuseSampler sampler(1, 4000);
   for (const Datum datum : trace.blocks) sampler.access(datum);
   EXPECT_LE(sampler.sampled_data(), 4000u);
@@ -28,7 +29,7 @@ TEST(ReuseSampler, keeps_to_its_memory_and_to_the_curve_however_many_data_come) 
   const Footprint footprint = sampler.footprint();
   const MissRatioCurve exact = exact_curve(trace.blocks);
   EXPECT_NEAR(footprint.data(), exact.largest_size(), 0.1 * exact.largest_size());
-  EXPECT_LE(footprint.curve().mean_error(exact, exact.largest_size()), 0.02);
+  EXPECT_LE(mean_error(footprint.curve(), exact, exact.largest_size()), 0.02);
 }
 
 TEST(ReuseSampler, accesses_that_were_skipped_count) {
@@ -44,4 +45,4 @@ TEST(ReuseSampler, accesses_that_were_skipped_count) {
 }
 
 }  // namespace
-}  // namespace spw::locality
+}  // namespace spw::lab

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "locality/reuse_sampler.h"
+#include "lab/locality/reuse_sampler.h"
 
-namespace spw::locality {
+namespace spw::lab {
 
 class BurstSampler {
  public:
@@ -50,4 +50,4 @@ class BurstSampler {
   GapHistogram gaps_;
 };
 
-}  // namespace spw::locality
+}  // namespace spw::lab

@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "base/rng.h"
-#include "policies/shares.h"
-#include "policies/simulate.h"
-#include "policies/traces.h"
+#include "lab/policies/shares.h"
+#include "lab/policies/simulate.h"
+#include "lab/policies/traces.h"
 
-namespace spw::bench {
+namespace spw::lab {
 namespace {
 
 constexpr uint64_t kAccesses = 200'000;
@@ -117,7 +117,7 @@ class Simulated : public testing::Test {
   // `points_max`: of the miss ratio, for what the two may differ in.
   template <class Misses>
   static void expect_same(const char* policy, Misses misses, double points_max) {
-    for (const Trace& trace : all_traces(kAccesses, kData)) {
+    for (const NamedTrace& trace : all_traces(kAccesses, kData)) {
       for (const uint32_t frames : {kData / 40, kData / 10, kData / 4, kData * 3 / 4}) {
         const double expected =
             static_cast<double>(misses(frames, trace.blocks)) / static_cast<double>(trace.blocks.size());
@@ -149,17 +149,17 @@ TEST(Shares, the_cheapest_division_is_found) {
 }
 
 TEST(Shares, of_a_loop_some_parts_stay_and_the_others_miss) {
-  const Trace trace = loop(200'000, 8000);
+  const NamedTrace trace = loop(200'000, 8000);
   const uint64_t missed = misses_with_best_shares("lru", 4096, trace.blocks);
   // Half of the loop fits, and is missed once.
   EXPECT_NEAR(static_cast<double>(missed), 200'000 / 2 + 4000, 2000);
 }
 
 TEST(Shares, where_all_places_are_alike_they_change_nothing) {
-  const Trace trace = uniform(200'000, 8000, 1);
+  const NamedTrace trace = uniform(200'000, 8000, 1);
   const double missed = static_cast<double>(misses_with_best_shares("lru", 4096, trace.blocks)) / 200'000;
   EXPECT_NEAR(missed, miss_ratio("lru", 4096, trace.blocks), 0.02);
 }
 
 }  // namespace
-}  // namespace spw::bench
+}  // namespace spw::lab

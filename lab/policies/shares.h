@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spw::bench {
+namespace spw::lab {
 
 inline constexpr uint32_t kShareParts = 8;   // of the data, equal and contiguous
 inline constexpr uint32_t kShareUnits = 16;  // that the memory is dealt out in
@@ -20,4 +20,4 @@ uint64_t misses_with_best_shares(std::string_view policy, uint32_t frames, std::
 // The least sum of costs[part][units of that part], where units are at most as many as the rows have, less one, in all.
 uint64_t least_cost(std::span<const std::vector<uint64_t>> costs);
 
-}  // namespace spw::bench
+}  // namespace spw::lab

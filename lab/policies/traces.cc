@@ -1,11 +1,11 @@
-#include "policies/traces.h"
+#include "lab/policies/traces.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
 
-namespace spw::bench {
+namespace spw::lab {
 
 namespace {
 
@@ -41,8 +41,8 @@ class Scrambled {
 };
 
 template <class Next>
-Trace made(std::string name, uint64_t accesses, Next next) {
-  Trace trace{std::move(name), {}};
+NamedTrace made(std::string name, uint64_t accesses, Next next) {
+  NamedTrace trace{std::move(name), {}};
   trace.blocks.reserve(accesses);
   while (trace.blocks.size() < accesses) trace.blocks.push_back(next(trace.blocks.size()));
   return trace;
@@ -52,23 +52,23 @@ constexpr double kYcsbSkew = 0.99;
 
 }  // namespace
 
-Trace zipf(uint64_t accesses, uint32_t data, double skew, uint64_t seed) {
+NamedTrace zipf(uint64_t accesses, uint32_t data, double skew, uint64_t seed) {
   Rng rng(seed);
   const Zipf ranks(data, skew);
   const Scrambled places(data, seed);
   return made("zipf", accesses, [&](uint64_t) { return places[ranks.next(rng)]; });
 }
 
-Trace uniform(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace uniform(uint64_t accesses, uint32_t data, uint64_t seed) {
   Rng rng(seed);
   return made("uniform", accesses, [&](uint64_t) { return rng.below(data); });
 }
 
-Trace loop(uint64_t accesses, uint32_t data) {
+NamedTrace loop(uint64_t accesses, uint32_t data) {
   return made("loop", accesses, [&](uint64_t i) { return i % data; });
 }
 
-Trace zipf_and_scans(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace zipf_and_scans(uint64_t accesses, uint32_t data, uint64_t seed) {
   Rng rng(seed);
   const Zipf ranks(data, 0.9);
   const Scrambled places(data, seed);
@@ -79,7 +79,7 @@ Trace zipf_and_scans(uint64_t accesses, uint32_t data, uint64_t seed) {
   });
 }
 
-Trace mixed(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace mixed(uint64_t accesses, uint32_t data, uint64_t seed) {
   Rng rng(seed);
   const uint32_t small = std::max(data / 20, 1u), large = std::max(data / 2, 1u);
   const Zipf ranks(data, 0.8);
@@ -97,7 +97,7 @@ Trace mixed(uint64_t accesses, uint32_t data, uint64_t seed) {
   });
 }
 
-Trace ycsb(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace ycsb(uint64_t accesses, uint32_t data, uint64_t seed) {
   constexpr uint32_t kItemsALeaf = 16, kLeavesAnInner = 128;
   Rng rng(seed);
   const uint32_t items = data * kItemsALeaf;
@@ -111,7 +111,7 @@ Trace ycsb(uint64_t accesses, uint32_t data, uint64_t seed) {
   });
 }
 
-Trace shifting(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace shifting(uint64_t accesses, uint32_t data, uint64_t seed) {
   Rng rng(seed);
   const Zipf ranks(data, 0.9);
   const Scrambled places(data, seed);
@@ -121,7 +121,7 @@ Trace shifting(uint64_t accesses, uint32_t data, uint64_t seed) {
   });
 }
 
-Trace scan_and_scatter(uint64_t accesses, uint32_t data, uint64_t seed) {
+NamedTrace scan_and_scatter(uint64_t accesses, uint32_t data, uint64_t seed) {
   constexpr uint64_t kEdgesABlock = 4;
   Rng rng(seed);
   const uint32_t vertices = std::max(data / 4, 1u);
@@ -134,15 +134,15 @@ Trace scan_and_scatter(uint64_t accesses, uint32_t data, uint64_t seed) {
   });
 }
 
-std::vector<Trace> all_traces(uint64_t accesses, uint32_t data) {
+std::vector<NamedTrace> all_traces(uint64_t accesses, uint32_t data) {
   return {zipf(accesses, data, 0.99, 1),     uniform(accesses, data, 2),         loop(accesses, data / 2),
           zipf_and_scans(accesses, data, 3), mixed(accesses, data, 4),           ycsb(accesses, data, 5),
           shifting(accesses, data, 6),       scan_and_scatter(accesses, data, 7)};
 }
 
-Trace correlated(const Trace& trace, unsigned repeats_max, uint64_t seed) {
+NamedTrace correlated(const NamedTrace& trace, unsigned repeats_max, uint64_t seed) {
   Rng rng(seed);
-  Trace repeated{trace.name + ", correlated", {}};
+  NamedTrace repeated{trace.name + ", correlated", {}};
   uint64_t before = trace.blocks.empty() ? 0 : trace.blocks[0];
   for (const uint64_t block : trace.blocks) {
     for (uint64_t left = 1 + rng.below(repeats_max); left > 0; --left) {
@@ -155,4 +155,4 @@ Trace correlated(const Trace& trace, unsigned repeats_max, uint64_t seed) {
   return repeated;
 }
 
-}  // namespace spw::bench
+}  // namespace spw::lab

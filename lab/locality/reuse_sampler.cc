@@ -1,8 +1,8 @@
-#include "locality/reuse_sampler.h"
+#include "lab/locality/reuse_sampler.h"
 
 #include <algorithm>
 
-namespace spw::locality {
+namespace spw::lab {
 
 ReuseSampler::ReuseSampler(double rate, uint64_t data_max) : data_max_(data_max), sample_(rate) {}
 
@@ -28,4 +28,4 @@ Footprint ReuseSampler::footprint() const {
   return Footprint(static_cast<double>(accesses_), data_, std::move(gaps));
 }
 
-}  // namespace spw::locality
+}  // namespace spw::lab
