@@ -196,17 +196,17 @@ uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected, Which whic
 
 void PageIndex::erase_clean(uint64_t first, uint64_t count) {
   if (count == 0) return;
-  struct Found {
+  struct Chosen {
     size_t count = 0;
     uint64_t indexes[PageNode::kSlots];
   };
   const uint64_t last = last_of(first, count);
   for (;;) {
-    Found found;  // erased outside of the scan, since that may reclaim
+    Chosen found;  // erased outside of the scan, since that may reclaim
     visit_present(
         first, last,
         [](void* context, uint64_t index, uint64_t) {
-          auto* f = static_cast<Found*>(context);
+          auto* f = static_cast<Chosen*>(context);
           f->indexes[f->count++] = index;
           return f->count < std::size(f->indexes);
         },
