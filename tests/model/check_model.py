@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a Spin model: the right one has no errors, and each of its switched-on bugs is found.
 
-    check_model.py MODEL.pml WORK_DIRECTORY {safety|progress|bugs}
+    check_model.py MODEL.pml WORK_DIRECTORY {safety|progress|bugs|large}
 
 Exit status: 0 checked; 1 an error, with the shortest words on where; 77 spin or a C compiler is missing.
 """
@@ -12,8 +12,9 @@ import subprocess
 import sys
 
 # Of each model the defines of each run. Small worlds, so that each is searched to its end in seconds; together they have
-# everything. `progress` is of models with an ltl formula; `bugs`: the world that switched-on bugs are looked for in; `progress_bugs`:
-# bugs that break no assertion and stop nobody, but keep somebody from ever getting on, looked for in the last world of `progress`.
+# everything. `progress` is of models with an ltl formula; `bugs`: the world that switched-on bugs are looked for in; `large`: worlds
+# for `./dev nightly`, which take minutes and up to LARGE_MIB_MAX of memory; `progress_bugs`: bugs that break no assertion and
+# stop nobody, but keep somebody from ever getting on, looked for in the last world of `progress`.
 MODELS = {
     "pin_evict_writeback": {
         "safety": [
@@ -26,6 +27,10 @@ MODELS = {
             {"OPS_0": 2, "OPS_1": 1, "SYNCS": 0},
         ],
         "bugs": {"OPS_0": 2, "OPS_1": 2, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
+        "large": [
+            {"OPS_0": 2, "OPS_1": 2, "SYNCS": 1},
+            {"OPS_0": 2, "OPS_1": 1, "SYNCS": 1, "FILL_FAILURES": 1, "WRITE_FAILURES": 1},
+        ],
         "progress_bugs": {"BUG_VICTIMS_NOT_WRITTEN"},
     },
     "page_index_deletion": {
@@ -36,16 +41,21 @@ MODELS = {
         ],
         "progress": [],
         "bugs": {"OPS_0": 2, "OPS_1": 1, "RECLAIMS": 1},
+        "large": [
+            {"OPS_0": 2, "OPS_1": 1, "RECLAIMS": 2},
+            {"OPS_0": 2, "OPS_1": 1, "RECLAIMS": 1, "READS": 1},
+        ],
         "progress_bugs": set(),
     },
 }
 # How pan is built and called: for assertions and deadlocks; for the ltl formula under weak fairness.
 SAFETY_SEARCH = (["-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE"], [])
 PROGRESS_SEARCH = (["-DNFAIR=3", "-DCOLLAPSE"], ["-a", "-f"])
-SECONDS_MAX = 240
+SECONDS_MAX, LARGE_SECONDS_MAX = 240, 3600
+LARGE_MIB_MAX = 4096
 
 
-def check(model: pathlib.Path, work: pathlib.Path, defines: dict, search: tuple) -> tuple[int, str]:
+def check(model: pathlib.Path, work: pathlib.Path, defines: dict, search: tuple, seconds_max: int = SECONDS_MAX) -> tuple[int, str]:
     """How many errors the checker found (it stops at the first), and its words."""
     build, options = search
     shutil.rmtree(work, ignore_errors=True)
@@ -53,10 +63,10 @@ def check(model: pathlib.Path, work: pathlib.Path, defines: dict, search: tuple)
     flags = [f"-D{name}={value}" for name, value in defines.items()]
     subprocess.run(["spin", *flags, "-a", str(model)], cwd=work, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["gcc", "-O2", "-w", *build, "-o", "pan", "pan.c"], cwd=work, check=True)
-    run = subprocess.run(["./pan", "-m200000", *options], cwd=work, capture_output=True, text=True, timeout=SECONDS_MAX,
+    run = subprocess.run(["./pan", "-m200000", *options], cwd=work, capture_output=True, text=True, timeout=seconds_max,
                          check=False)
     # A search that was cut short proves nothing.
-    if "error: max search depth too small" in run.stdout or "out of memory" in run.stdout:
+    if "error: max search depth too small" in run.stdout or "out of memory" in run.stdout or "-DMEMLIM bound" in run.stdout:
         raise RuntimeError(f"{defines}: the search was cut short\n{run.stdout}")
     errors = int(re.search(r"errors: (\d+)", run.stdout).group(1))
     states = re.search(r"([\d.e+]+) states, stored", run.stdout).group(1)
@@ -80,9 +90,12 @@ def main() -> int:
             bad += errors == 0
             print(f"{bug}: {'found' if errors else 'NOT FOUND'} ({words})")
         return 1 if bad else 0
-    search = SAFETY_SEARCH if what == "safety" else PROGRESS_SEARCH
+    search = PROGRESS_SEARCH if what == "progress" else SAFETY_SEARCH
+    seconds_max = SECONDS_MAX
+    if what == "large":
+        search, seconds_max = ([*search[0], f"-DMEMLIM={LARGE_MIB_MAX}"], search[1]), LARGE_SECONDS_MAX
     for number, world in enumerate(worlds_of[what]):
-        errors, words = check(model, work / f"{what}{number}", world, search)
+        errors, words = check(model, work / f"{what}{number}", world, search, seconds_max)
         bad += errors
         print(f"{world}: {errors} errors ({words})")
     return 1 if bad else 0

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""What takes too long for every commit: nightly.py [--quick] [PART...], on a release build. `./dev nightly` builds it and calls this.
+
+Runs one part after the other, each to its end however the others went, and says a line for each. What they print goes to
+build/nightly/PART.log; of one that failed the last lines are shown. Then a row of all of them is written at the top of the table of
+docs/NIGHTLY.md. Exit status 1 when a part failed. --quick: a small slice of each, to try this, and the row says so.
+"""
+import argparse
+import dataclasses
+import datetime
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy")
+PART_LIMIT_S = 4 * 3600
+LOG_LINES_SHOWN = 30
+CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
+CRASHES, CRASHES_QUICK = 400_000, 2000
+NOT_USED = 77
+# Other parts have them.
+NOT_AMONG_THE_SLOW = "^model_|killed_"
+RULE = re.compile(r"^\|(?: *:?-+:? *\|)+$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    part: str
+    result: str  # "passed", "failed", "skipped" or "not run"
+    words: str = ""
+    seconds: float = 0
+
+    def cell(self) -> str:
+        """Of the table."""
+        if self.result == "not run":
+            return self.result
+        result = f"**{self.result}**" if self.result == "failed" else self.result
+        # What a log says may hold anything; a cell ends at a bar.
+        words = self.words.replace("|", "/").replace("\n", " ")
+        return f"{result}{': ' + words if words else ''}; {duration(self.seconds)}"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def row(when: datetime.datetime, commit: str, quick: bool, outcomes: list[Outcome]) -> str:
+    by_part = {outcome.part: outcome for outcome in outcomes}
+    cells = [by_part.get(part, Outcome(part, "not run")).cell() for part in PARTS]
+    return f"| {' | '.join([f'{when:%Y-%m-%d %H:%M}' + (', quick' if quick else ''), commit, *cells])} |"
+
+
+def with_row(document: str, line: str) -> str:
+    """The document with the row as the first of the table that has as many columns."""
+    rule = next((rule for rule in RULE.finditer(document) if rule[0].count("|") == line.count("|")), None)
+    if rule is None:
+        raise ValueError(f"no table with {line.count('|') - 1} columns")
+    return f"{document[:rule.end()]}\n{line}{document[rule.end():]}"
+
+
+def ctest_words(report: pathlib.Path) -> str:
+    """How many tests passed, failed and were skipped."""
+    suite = xml.parse(report).getroot()
+    failed, skipped = int(suite.get("failures", 0)), int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
+    passed = int(suite.get("tests", 0)) - failed - skipped
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def last_line(log: pathlib.Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -> list[list]:
+    """What the part runs, in order."""
+    def ctest(*arguments: str) -> list:
+        return ["ctest", "--test-dir", BUILD, "--output-on-failure", "--no-tests=error", "-j", os.cpu_count(),
+                "--output-junit", logs / f"{part}.xml", *arguments]
+
+    day = today.toordinal()  # seeds follow from it, so that no two nights try the same
+    models = [[sys.executable, "-B", ROOT / "tests/model/check_model.py", model, BUILD / "tests/model" / f"{model.stem}_large",
+               "safety" if quick else "large"] for model in sorted(ROOT.glob("tests/model/*.pml"))]
+    programs, crashes = (CSMITH_PROGRAMS_QUICK, CRASHES_QUICK) if quick else (CSMITH_PROGRAMS, CRASHES)
+    crash_tests = "^crash_test$" if quick else "^crash_test$|killed_"
+    found = {
+        "slow": [ctest("-L", "slow", *(["-R", r"^endtoend\.long_random_operations_end"] if quick else ["-E", NOT_AMONG_THE_SLOW]))],
+        "llvm22": [[ROOT / "dev", "test", *([] if quick else ["--slow"]), "llvm22"]],
+        "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", day * CSMITH_PROGRAMS]],
+        "models": models,
+        "crashes": [["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={day * 1_000_000}", *ctest("-R", crash_tests, "--timeout", "3600")]],
+        "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
+    }
+    return found[part]
+
+
+def run(command: list, log, limit_s: float) -> int:
+    """Its exit code; -1: it took too long, and all that it had started is gone."""
+    log.write(f"$ {' '.join(map(str, command))}\n")
+    log.flush()
+    process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True)
+    try:
+        return process.wait(limit_s)
+    except BaseException as stopped:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(stopped, subprocess.TimeoutExpired):
+            return -1
+        raise
+
+
+def run_part(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -> Outcome:
+    report, log = logs / f"{part}.xml", logs / f"{part}.log"
+    report.unlink(missing_ok=True)
+    began_s = time.monotonic()
+    with log.open("w") as opened:
+        codes = [run(command, opened, PART_LIMIT_S) for command in commands(part, quick, today, logs)]
+    words = ctest_words(report) if report.exists() else last_line(log)
+    if -1 in codes:
+        words = f"took longer than {duration(PART_LIMIT_S)}"
+    result = "failed" if any(code not in (0, NOT_USED) for code in codes) else "skipped" if NOT_USED in codes else "passed"
+    return Outcome(part, result, words.removeprefix("skipped: "), time.monotonic() - began_s)
+
+
+def commit_name() -> str:
+    """Of what is run, with a plus if more than is committed."""
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", ROOT, *words], check=True, capture_output=True, text=True).stdout.strip()
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{DOCUMENT.relative_to(ROOT)}")
+    return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a small slice of each part; the row says so")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        if part not in PARTS:
+            parser.error(f"no such part: {part} ({', '.join(PARTS)})")
+    when, commit = datetime.datetime.now(), commit_name()
+    logs = ROOT / "build" / "nightly"
+    logs.mkdir(parents=True, exist_ok=True)
+    outcomes = []
+    for part in arguments.parts or PARTS:
+        print(f"{part}: running", flush=True)
+        outcomes.append(run_part(part, arguments.quick, when.date(), logs))
+        print(f"{part}: {outcomes[-1].cell()}", flush=True)
+        if outcomes[-1].result == "failed":
+            lines = (logs / f"{part}.log").read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+            print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
+    DOCUMENT.write_text(with_row(DOCUMENT.read_text(), row(when, commit, arguments.quick, outcomes)))
+    failed = [outcome.part for outcome in outcomes if outcome.result == "failed"]
+    print(f"nightly: {'failed: ' + ', '.join(failed) if failed else 'no part failed'}; the row is in {DOCUMENT.relative_to(ROOT)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""scripts/nightly.py: the row and the table it writes, and that a part that fails keeps no other from running."""
+import datetime
+import importlib.util
+import sys
+from unittest import mock
+
+import tool_case
+
+PAGE = """# Nightly runs
+
+| part | what runs |
+|---|---|
+| slow | the slow ones |
+
+| date | commit | slow | llvm22 | csmith | models | crashes | tidy |
+|---|---|---|---|---|---|---|---|
+| 2026-01-01 02:00 | abc | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s |
+"""
+WHEN = datetime.datetime(2026, 1, 2, 3, 4)
+
+
+class Nightly(tool_case.ToolCase):
+    def setUp(self):
+        super().setUp()
+        spec = importlib.util.spec_from_file_location("nightly", self.source / "scripts" / "nightly.py")
+        self.nightly = importlib.util.module_from_spec(spec)
+        sys.modules["nightly"] = self.nightly
+        spec.loader.exec_module(self.nightly)
+
+    def test_the_newest_row_is_the_first_of_its_table(self):
+        row = self.nightly.row(WHEN, "def", False, [])
+        lines = self.nightly.with_row(PAGE, row).splitlines()
+        self.assertEqual(lines, [*PAGE.splitlines()[:8], row, *PAGE.splitlines()[8:]])
+
+    def test_a_table_without_rows_gets_its_first(self):
+        page = "".join(PAGE.splitlines(keepends=True)[:8])
+        self.assertEqual(self.nightly.with_row(page, self.nightly.row(WHEN, "def", False, [])).count("2026-01-02"), 1)
+
+    def test_a_page_without_such_a_table_is_refused(self):
+        with self.assertRaises(ValueError):
+            self.nightly.with_row("# Nightly runs\n", self.nightly.row(WHEN, "def", False, []))
+
+    def test_a_row_has_date_commit_and_each_parts_result_and_time(self):
+        outcome = self.nightly.Outcome
+        row = self.nightly.row(WHEN, "def+", False, [outcome("csmith", "failed", "1 wrong | seed 3", 1900),
+                                                     outcome("slow", "passed", "27 passed", 42.4)])
+        self.assertEqual(row, "| 2026-01-02 03:04 | def+ | passed: 27 passed; 42 s | not run | **failed**: 1 wrong / seed 3; 32 min |"
+                              " not run | not run | not run |")
+
+    def test_a_quick_row_says_so(self):
+        self.assertIn("| 2026-01-02 03:04, quick |", self.nightly.row(WHEN, "def", True, []))
+
+    def test_the_page_of_the_repository_takes_a_row(self):
+        page = (self.source / "docs" / "NIGHTLY.md").read_text()
+        self.assertIn("| 2026-01-02 03:04 |", self.nightly.with_row(page, self.nightly.row(WHEN, "def", False, [])))
+
+    def test_a_part_that_fails_or_hangs_keeps_no_other_from_running(self):
+        page = self.folder / "NIGHTLY.md"
+        page.write_text(PAGE)
+        asked = {"slow": [["sh", "-c", "echo all broken; exit 3"]], "llvm22": [["sh", "-c", "echo skipped: no llvm; exit 77"]],
+                 "csmith": [["sleep", "60"]]}
+        patches = {"ROOT": self.folder, "DOCUMENT": page, "PART_LIMIT_S": 0.2, "commit_name": lambda: "def",
+                   "commands": lambda part, *_: asked.get(part, [["sh", "-c", "echo all right"], ["sh", "-c", "echo and this"]])}
+        with mock.patch.multiple(self.nightly, **patches), mock.patch.object(sys, "argv", ["nightly.py"]), \
+                mock.patch.object(sys, "stdout"), mock.patch.object(sys, "stderr"):
+            self.assertEqual(self.nightly.main(), 1)
+        cells = page.read_text().splitlines()[8].split(" | ")
+        self.assertEqual([cell.split(";")[0] for cell in cells[2:]],
+                         ["**failed**: all broken", "skipped: no llvm", "**failed**: took longer than 0 s", "passed: and this",
+                          "passed: and this", "passed: and this"])
+
+
+if __name__ == "__main__":
+    tool_case.main()
