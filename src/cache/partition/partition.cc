@@ -5,12 +5,8 @@
 
 #include "base/check.h"
 #include "platform/time.h"
-#include "telemetry/counters.h"
 
 namespace spw::cache {
-
-using telemetry::count;
-using telemetry::Counter;
 
 namespace {
 
