@@ -15,6 +15,7 @@
 #define kSpaceBytes ((size_t)1 << 32)
 #define kGranules (kSpaceBytes / SPW_GRANULE_BYTES)
 #define kFrames (kGranules / 2)
+#define kFreeFramesMin 4096 /* so many others are used before a frame is again */
 #define kTableEntries 2
 #define kDeferred (SPW_STABLE_TRANSLATIONS - 1)
 #define kPoison 0xDB
@@ -47,6 +48,7 @@ static char* frames;
 static int frames_file;
 static uint32_t free_frames[kFrames];
 static uint64_t free_first, free_end;
+static uint32_t frames_ever; /* in use or free; the kernel has not had to find memory for the rest */
 static size_t allocated = SPW_GRANULE_BYTES; /* granule 0 is never handed out */
 
 static void fail(const char* why) {
@@ -68,6 +70,8 @@ static void turn_over_sometimes(unsigned one_in) {
 
 /* Frames are handed out in an order in which neighbours never follow each other. */
 static uint32_t take_frame(void) {
+  if (free_end - free_first < kFreeFramesMin && frames_ever < kFrames)
+    free_frames[free_end++ % kFrames] = frames_ever++ ^ 1;
   if (free_first == free_end) fail("out of frames");
   return free_frames[free_first++ % kFrames];
 }
@@ -260,9 +264,9 @@ __attribute__((constructor(101))) static void start(void) {
   frames = mmap(NULL, kFrames * SPW_GRANULE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                 frames_file, 0);
   if (frames == MAP_FAILED) fail("mapping frames");
-  for (uint32_t i = 0; i < 4096; ++i) free_frames[i] = i * 1021 % 4096; /* 1021 is odd: a permutation */
-  for (uint32_t i = 4096; i < kFrames; ++i) free_frames[i] = i ^ 1;
-  free_end = kFrames;
+  for (uint32_t i = 0; i < kFreeFramesMin; ++i)
+    free_frames[i] = i * 1021 % kFreeFramesMin; /* 1021 is odd: a permutation */
+  free_end = frames_ever = kFreeFramesMin;
   __spw_fake_vectors = fake_vectors();
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
   sigaction(SIGSEGV, &action, NULL);

@@ -3,9 +3,9 @@
 
 #include "check.h"
 
-#define SIZES(do_)                                                                                           \
-  do_(1) do_(2) do_(3) do_(4) do_(7) do_(8) do_(15) do_(16) do_(24) do_(31) do_(32) do_(48) do_(64) do_(100) \
-      do_(128) do_(200) do_(1000) do_(5000)
+// Each size costs a compiler seconds: one of each kind is enough.
+#define SIZES(do_) \
+  do_(1) do_(2) do_(3) do_(4) do_(8) do_(15) do_(16) do_(31) do_(32) do_(64) do_(128) do_(1000) do_(5000)
 
 static unsigned char* fresh(size_t n) {
   unsigned char* p = malloc(n);

@@ -30,7 +30,7 @@ void exceptions() {
   std::unique_ptr<long[]> p(new long[512]());
   std::unique_ptr<long> count(new long(0));
   uint64_t h = 1;
-  for (long i = 0; i < 60000; ++i) {
+  for (long i = 0; i < 4010; ++i) {
     try {
       Counted counted(count.get());
       h = mix(h, static_cast<uint64_t>(risky(p.get(), i)));
@@ -55,7 +55,7 @@ NOINLINE void jumps() {
   volatile uint64_t h = 2;
   const int from = setjmp(place);
   if (from) h = mix(h, static_cast<uint64_t>(from));
-  while (i < 40000) {
+  while (i < 10000) {
     i = i + 1;
     leave_when(p, i);
     h = mix(h, static_cast<uint64_t>(p[i & 255]));
@@ -129,7 +129,7 @@ NOINLINE uint64_t many_values(const int* a, const double* d, long* out, int n) {
 }
 
 void nests() {
-  const int n = 300;
+  const int n = 150;
   std::vector<int> a(n * n);
   std::vector<double> d(n);
   std::vector<long> out(n);
@@ -162,12 +162,12 @@ NOINLINE uint64_t long_loops(uint32_t* w, uint16_t* u, double* d, size_t n) {
 }
 
 void counted_loops() {
-  for (const size_t n : {size_t{1}, size_t{15}, size_t{4097}, size_t{70001}, size_t{300000}}) {
+  for (const size_t n : {size_t{1}, size_t{15}, size_t{4097}, size_t{70001}}) {
     std::unique_ptr<uint32_t[]> w(new uint32_t[n]());
     std::unique_ptr<uint16_t[]> u(new uint16_t[n]());
     std::unique_ptr<double[]> d(new double[n]());
     uint64_t h = n;
-    for (int round = 0; round < 8; ++round) h = mix(h, long_loops(w.get(), u.get(), d.get(), n));
+    for (int round = 0; round < 4; ++round) h = mix(h, long_loops(w.get(), u.get(), d.get(), n));
     HASH_BYTES(h, w.get(), n * sizeof w[0]);
     HASH_BYTES(h, u.get(), n * sizeof u[0]);
     HASH_BYTES(h, d.get(), n * sizeof d[0]);
