@@ -5,15 +5,44 @@ For each part, build/PART/test-results holds `finished` (the part was built and 
 report; absent for a part that only builds), `skipped` (why the part could not be run) and gtest/*.xml (one GoogleTest
 report a test program). A GoogleTest program counts by its cases, any other test as one. Prints which took longest, and what
 failed and what was skipped, each with its reason; the last line is exactly "N passed, N failed, N skipped". Exit status 1 when anything failed.
+
+SPW_EXPECT in the environment names, with commas, what this machine must have (the names are those of EXPECTABLE): a test that was
+skipped because it is missing counts as failed. Exit status 2: no such name.
 """
 import collections
+import os
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as xml
 
 Outcome = collections.namedtuple("Outcome", "part name result reason")
 SLOWEST_SHOWN = 10
 REASON_CHARACTERS_MAX = 300
+# What a machine can be expected to have, and what the reasons of tests that are skipped without it say.
+EXPECTABLE = {
+    "userfaultfd": r"userfault|are served by the ",
+    "io_uring": r"io_uring",
+    "libaio": r"io_setup",
+    "o_direct": r"O_DIRECT",
+    "root": r"needs root|mount a small|can be mounted",
+    "syscall_dispatch": r"syscall user dispatch",
+    "seccomp": r"seccomp",
+    "spin": r"\bspin is missing",
+    "csmith": r"\bcsmith\b",
+    "nbd": r"nbdkit|qemu-nbd",
+    "llvm22": r"^not installed: .*llvm-22",
+}
+
+
+class Part:
+    """What one part left behind; its report of ctest is read once."""
+
+    def __init__(self, root: pathlib.Path, name: str):
+        self.name = name
+        self.results = root / "build" / name / "test-results"
+        report = self.results / "ctest.xml"
+        self.cases = list(xml.parse(report).iter("testcase")) if report.exists() else None
 
 
 def last_line(text: str | None) -> str:
@@ -52,44 +81,53 @@ def ctest_outcome(part: str, case: xml.Element) -> Outcome:
     return Outcome(part, name, "failed", f"{why}: {said}"[:REASON_CHARACTERS_MAX])
 
 
-def part_outcomes(root: pathlib.Path, part: str) -> list[Outcome]:
-    results = root / "build" / part / "test-results"
+def part_outcomes(part: Part) -> list[Outcome]:
+    results = part.results
     if not (results / "finished").exists():
-        return [Outcome(part, "build", "failed", "does not build")]
+        return [Outcome(part.name, "build", "failed", "does not build")]
     if (results / "skipped").exists():
-        return [Outcome(part, "all", "skipped", last_line((results / "skipped").read_text()))]
-    if not (results / "ctest.xml").exists():
-        return [Outcome(part, "build", "passed", "")]
+        return [Outcome(part.name, "all", "skipped", last_line((results / "skipped").read_text()))]
+    if part.cases is None:
+        return [Outcome(part.name, "build", "passed", "")]
     found = []
-    for case in xml.parse(results / "ctest.xml").iter("testcase"):
-        whole = ctest_outcome(part, case)
+    for case in part.cases:
+        whole = ctest_outcome(part.name, case)
         report = results / "gtest" / f"{whole.name}.xml"
-        cases = gtest_outcomes(part, report) if report.exists() else []
+        cases = gtest_outcomes(part.name, report) if report.exists() else []
         found += cases or [whole]
         if cases and whole.result == "failed" and all(c.result != "failed" for c in cases):
             found.append(whole)  # the cases were fine but the program was not: it crashed late, leaked or hung
     return found
 
 
-def show_slowest(root: pathlib.Path, parts: list[str]) -> None:
-    times = []
-    for part in parts:
-        report = root / "build" / part / "test-results" / "ctest.xml"
-        if report.exists():
-            times += [(float(case.get("time", 0)), part, case.get("name")) for case in xml.parse(report).iter("testcase")]
+def as_expected(outcome: Outcome, expected: list[str]) -> Outcome:
+    """A test that was skipped because something is missing that is expected here has failed."""
+    missing = next((name for name in expected if re.search(EXPECTABLE[name], outcome.reason)), None)
+    if outcome.result != "skipped" or not missing:
+        return outcome
+    return outcome._replace(result="failed", reason=f"skipped, though {missing} is expected here (SPW_EXPECT): {outcome.reason}")
+
+
+def show_slowest(parts: list[Part]) -> None:
+    times = [(float(case.get("time", 0)), part.name, case.get("name")) for part in parts for case in part.cases or []]
     for seconds, part, name in sorted(times, reverse=True)[:SLOWEST_SHOWN]:
         print(f"slowest: {seconds:.0f} s {part} {name}")
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
-    parts = sys.argv[1:]
-    outcomes = [outcome for part in parts for outcome in part_outcomes(root, part)]
+    expected = [name for name in os.environ.get("SPW_EXPECT", "").split(",") if name]
+    unknown = [name for name in expected if name not in EXPECTABLE]
+    if unknown:
+        print(f"SPW_EXPECT: there is no {', '.join(unknown)} (there are {', '.join(EXPECTABLE)})", file=sys.stderr)
+        return 2
+    parts = [Part(root, name) for name in sys.argv[1:]]
+    outcomes = [as_expected(outcome, expected) for part in parts for outcome in part_outcomes(part)]
     print("\n== summary")
     for part in parts:
-        count = collections.Counter(o.result for o in outcomes if o.part == part)
-        print(f"{part:8} {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
-    show_slowest(root, parts)
+        count = collections.Counter(o.result for o in outcomes if o.part == part.name)
+        print(f"{part.name:8} {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    show_slowest(parts)
     for result in ("skipped", "failed"):
         for o in outcomes:
             if o.result == result:

@@ -1,0 +1,67 @@
+"""scripts/test_summary.py: how it counts what tests left behind, and SPW_EXPECT."""
+import os
+import shutil
+import subprocess
+import sys
+
+import tool_case
+
+CTEST = """<?xml version="1.0"?>
+<testsuite name="ctest">
+  <testcase name="some_test" status="run" time="2.6"><system-out>fine</system-out></testcase>
+  <testcase name="ring_test" status="run" time="1"><system-out/></testcase>
+  <testcase name="fault_test" status="notrun" time="0"><skipped message=""/><system-out>skipped: io_uring_setup: Operation not permitted
+</system-out></testcase>
+  <testcase name="vectors" status="notrun" time="0"><skipped message=""/><system-out>skipped: this machine has not what -mavx512f asks for
+</system-out></testcase>
+</testsuite>
+"""
+RING = """<?xml version="1.0"?>
+<testsuites><testsuite>
+  <testcase classname="Ring" name="turns" status="run"/>
+  <testcase classname="Ring" name="serves" status="run"><skipped message="userfaultfd: Operation not permitted"/></testcase>
+</testsuite></testsuites>
+"""
+
+
+class Summary(tool_case.ToolCase):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "scripts").mkdir()
+        shutil.copy(self.source / "scripts" / "test_summary.py", self.folder / "scripts")
+        results = self.folder / "build" / "release" / "test-results"
+        (results / "gtest").mkdir(parents=True)
+        (results / "ctest.xml").write_text(CTEST)
+        (results / "gtest" / "ring_test.xml").write_text(RING)
+        (results / "finished").touch()
+
+    def summary(self, expect):
+        return subprocess.run([sys.executable, self.folder / "scripts" / "test_summary.py", "release"], capture_output=True, text=True,
+                              timeout=30, env={**os.environ, "SPW_EXPECT": expect})
+
+    def test_cases_are_counted_and_what_is_skipped_has_its_reason(self):
+        done = self.summary("")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 3 skipped")
+        self.assertIn("skipped: release Ring.serves: userfaultfd: Operation not permitted\n", done.stdout)
+        self.assertIn("slowest: 3 s release some_test\n", done.stdout)
+
+    def test_what_is_expected_and_missing_is_a_failure(self):
+        done = self.summary("io_uring,userfaultfd")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 2 failed, 1 skipped")
+        self.assertIn("failed: release fault_test: skipped, though io_uring is expected here", done.stdout)
+        self.assertIn("failed: release Ring.serves: skipped, though userfaultfd is expected here", done.stdout)
+
+    def test_what_is_expected_and_there_changes_nothing(self):
+        done = self.summary("spin,root")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_name_that_is_not_known_is_refused(self):
+        done = self.summary("telepathy")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no telepathy", done.stderr)
+
+
+if __name__ == "__main__":
+    tool_case.main()
