@@ -201,7 +201,7 @@ void check_at_rest(World& world, const std::vector<std::unique_ptr<Owner>>& owne
 
 TEST(PageIndexStress, every_thread_finds_what_it_left_and_no_reader_a_wrong_entry) {
   constexpr int kRounds = 12;
-  constexpr int kSteps = 25'000;
+  constexpr int kSteps = 25'000 / SPW_SLOWED;
   uint64_t wins = 0;
   for (int round = 0; round < kRounds; ++round) {
     World world;

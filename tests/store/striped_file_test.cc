@@ -242,7 +242,7 @@ TEST_F(StripedFileModel, random_operations_end_as_on_a_string) {
       SCOPED_TRACE(std::to_string(count) + " members, chunks of " + format_size(chunk));
       for (size_t i = 0; i < count; ++i) std::filesystem::remove(path(i));
       open(count, chunk);
-      run(++seed, chunk == 4 * kKiB ? 200'000 : 4'000'000, chunk == 4 * kKiB ? 600 : 200);
+      run(++seed, chunk == 4 * kKiB ? 200'000 : 4'000'000, (chunk == 4 * kKiB ? 600 : 200) / SPW_SLOWED);
       if (HasFatalFailure()) return;
     }
 }

@@ -166,7 +166,7 @@ TEST_P(LevelsTest, random_accesses_agree_with_a_reference_model) {
   Rng rng(7);
   constexpr uint64_t kBlocks = 300;
   std::vector<uint8_t> model(kBlocks * kBlock);
-  for (int i = 0; i < 300000; ++i) {
+  for (int i = 0; i < 300000 / SPW_SLOWED; ++i) {
     uint64_t at = rng.below(model.size() - SPW_ACCESS_BYTES_MAX);
     uintptr_t p = address_of(1) + at;
     size_t size = size_t{1} << rng.below(7);
