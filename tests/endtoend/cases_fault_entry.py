@@ -1,10 +1,12 @@
 """What a fault finds, and must leave as it was: stacks, registers, handlers and jumps."""
 import dataclasses
 
-from kit import Kit, PRELOADED, SMALL, expect
+from kit import Kit, PRELOADED, SMALL, THREADS, expect
 
 # A recompiled program's hints are calls on its stack, so it faults seldom, and needs room.
 ENGINES = PRELOADED
+# With threads no handler interrupts the program: there is no entry whose registers could be lost, only the kernel's.
+SLOW_WITH = {THREADS: ("registers_are_what_they_were_before_each_of_many_faults",)}
 # Small objects are native: what is on the programs' stacks and in their handlers is tested, not that.
 CAPPED = dataclasses.replace(SMALL, everything=False)
 

@@ -4,9 +4,12 @@ import pathlib
 import random
 import shutil
 
-from kit import HERE, Kit, MIB, PRELOADED, Skipped, expect
+from kit import HERE, Kit, MIB, PRELOADED, THREADS, Skipped, expect
 
 ENGINES = PRELOADED
+# Who serves the faults changes nothing of what these programs do: with threads sort and Java stand for them.
+SLOW_WITH = {THREADS: ("sqlite_in_memory_works_on_more_than_the_cap", "sort_works_where_system_calls_may_not_fault",
+                       "node_works_on_buffers_beyond_the_cap")}
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 # A few times the cap, which is large enough for what the programs keep natively.
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}

@@ -17,12 +17,14 @@ MODULES = [importlib.import_module(file.stem) for file in sorted(kit.HERE.glob("
 CASES = {name: case for module in MODULES for name, case in vars(module).items()
          if callable(case) and case.__module__ == module.__name__ and not name.startswith("_")}
 SLOW_CASES = {name for module in MODULES for name in getattr(module, "SLOW", ())}
+# A module's SLOW_WITH: by engine, the cases that are slow with it only, as others stand for them in continuous integration.
+SLOW_WITH = {(engine, name) for module in MODULES for engine, names in getattr(module, "SLOW_WITH", {}).items() for name in names}
 
 
 def main() -> int:
     if sys.argv[1] in ("--list-program", "--list-slow"):
         engine = sys.argv[2]
-        print(";".join(name for name in CASES if (name in SLOW_CASES) == (sys.argv[1] == "--list-slow")
+        print(";".join(name for name in CASES if (name in SLOW_CASES or (engine, name) in SLOW_WITH) == (sys.argv[1] == "--list-slow")
                        and engine in getattr(sys.modules[CASES[name].__module__], "ENGINES", kit.ENGINES)))
         return 0
     build, engine, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]

@@ -101,13 +101,15 @@ class Kit:
                 suffix: str = "") -> pathlib.Path:
         """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later cases while it is fresh."""
         path = HERE / "programs" / source
+        # What is linked with several others is compiled once.
+        compiled = self.compile(source, *flags, spillway=spillway, suffix=".o") if inputs and not suffix else path
         if self.engine in PRELOADED:
             spillway = False
         if spillway:
             flags = (*flags, f"-fspillway-engine={self.engine}")
         words = ["spillway" if spillway else "native", *flags, *(file.name for file in inputs)]
         target = self.made / ("_".join([path.stem, *words]).replace("/", "_").replace("=", "_") + suffix)
-        depends = [path, *inputs, *(HERE / "programs").glob("*.h")]
+        depends = [path, compiled, *inputs, *(HERE / "programs").glob("*.h")]
         if spillway:
             depends += [self.build / "lib" / "spillway_pass.so", self.build / "bin" / "spillway-clang"]
         with open(self.made / (target.name + ".lock"), "w") as lock:
@@ -116,7 +118,7 @@ class Kit:
                 return target
             kind = {".o": ["-c"], ".so": ["-shared", "-fPIC"]}.get(suffix, ["-pthread"])
             standard = ["-std=c++20"] if source.endswith(".cc") else ["-std=gnu17"]
-            command = [self.compiler(source, spillway), *standard, "-Wall", "-Wno-unused-result", *flags, *kind, str(path),
+            command = [self.compiler(source, spillway), *standard, "-Wall", "-Wno-unused-result", *flags, *kind, str(compiled),
                        *map(str, inputs), "-o", str(target)]
             if "-fopenmp" in flags and suffix != ".o":
                 command.append("-Wl,-rpath,/usr/lib/llvm-19/lib")
