@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <ostream>
 #include <random>
 #include <string>
@@ -62,8 +61,10 @@ class FileKit {
   }
 
   static std::string text_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    std::string text(static_cast<size_t>(std::max<std::streamoff>(file.tellg(), 0)), '\0');
+    file.seekg(0).read(text.data(), static_cast<std::streamsize>(text.size()));
+    return text;
   }
   std::string on_disk() const {
     std::vector<std::string> members;
@@ -109,7 +110,11 @@ class FileKit {
 
 inline std::string random_text(std::mt19937_64& random, size_t bytes) {
   std::string text(bytes, '\0');
-  for (char& c : text) c = static_cast<char>('a' + random() % 26);
+  uint64_t bits = 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    bits = i % 8 == 0 ? random() : bits >> 8;
+    text[i] = static_cast<char>('a' + bits % 26);
+  }
   return text;
 }
 

@@ -115,7 +115,7 @@ TEST_P(Files, random_operations_end_as_on_a_string) {
     const size_t size_max = seed == 3 ? 24 * kMega : seed == 2 ? 3 * kMega : 100'000;
     std::string model;
     int fd = open(O_RDWR | O_CREAT | O_TRUNC);
-    for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+    for (int i = 0; i < 700 && !HasFailure(); ++i) {
       const size_t offset = random() % size_max, bytes = random() % (random() % 8 == 0 ? 300'000 : 9'000);
       switch (random() % 16) {
         case 0: {
