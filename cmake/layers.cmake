@@ -5,7 +5,7 @@
 # `#include "store/store.h"` is found only by targets that depend on spw_store. scripts/check_layers.py
 # checks the order of the layers themselves on every build.
 
-set(SPW_LAYERS abi base platform telemetry locality page_cache store cache region heap durable
+set(SPW_LAYERS abi base platform telemetry locality page_cache store cache nodes region heap durable
     access access/translate access/mapped files libc process api lab)
 
 function(spw_layer_include_path layer out)

@@ -1,5 +1,5 @@
 // Batches of requests: many blocks on their way for one thread. On a machine of several
-// memory nodes, those of other nodes are asked for by message (cache/nodes/node_exchange.h);
+// memory nodes, those of other nodes are asked for by message (nodes/node_exchange.h);
 // the rest, and everything on other machines, is asked for ahead and then copied.
 #include <unistd.h>
 
@@ -32,9 +32,9 @@ struct spw_batch {
   size_t done = 0;
   bool is_running = false;
   const pid_t process = ::getpid();
-  cache::NodeExchange* nodes = nullptr;
-  cache::NodeExchange::Port* port = nullptr;
-  std::vector<cache::BlockRequest> bundle;  // for other nodes, not submitted yet
+  nodes::NodeExchange* nodes = nullptr;
+  nodes::NodeExchange::Port* port = nullptr;
+  std::vector<nodes::BlockRequest> bundle;  // for other nodes, not submitted yet
   size_t received = 0;                      // answered, their functions not called yet
 };
 
@@ -138,7 +138,7 @@ bool is_for_another_node(const spw_batch& batch, const spw_request& request) {
 
 // Calls the functions of what has come back.
 void take_replies(spw_batch& batch, bool wait) {
-  cache::BlockReply replies[cache::NodeExchange::kRequestsAMessage];
+  nodes::BlockReply replies[nodes::NodeExchange::kRequestsAMessage];
   size_t got;
   {
     InRuntime guard;

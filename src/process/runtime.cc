@@ -296,19 +296,19 @@ void Runtime::open_mapped_reads() {
   if (mappings) mapped_reads_ = std::move(*mappings);
 }
 
-cache::NodeExchange* Runtime::nodes() {
+nodes::NodeExchange* Runtime::nodes() {
   const unsigned there = machine_nodes();
   const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
   if (wanted < 2 || forked_) return nullptr;
   std::lock_guard lock(nodes_mutex_);
   if (nodes_tried_) return nodes_.get();
   nodes_tried_ = true;
-  cache::NodeExchange::Layout layout;
+  nodes::NodeExchange::Layout layout;
   layout.nodes = wanted;
   layout.is_simulated = wanted != there;
   layout.workers_a_node = layout.is_simulated ? 1 : std::max(platform::cpu_count() / there, 1u);
   const auto shift = static_cast<unsigned>(std::countr_zero(options_.block_bytes));
-  if (auto started = cache::NodeExchange::start(*cache_, shift, layout)) nodes_ = std::move(*started);
+  if (auto started = nodes::NodeExchange::start(*cache_, shift, layout)) nodes_ = std::move(*started);
   return nodes_.get();
 }
 

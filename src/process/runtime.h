@@ -17,9 +17,9 @@
 #include "base/atomic.h"
 #include "base/status.h"
 #include "cache/cache.h"
-#include "cache/nodes/node_exchange.h"
 #include "files/descriptors.h"
 #include "heap/heap.h"
+#include "nodes/node_exchange.h"
 #include "page_cache/mappings.h"
 #include "platform/memory.h"
 #include "process/cache_adapter.h"
@@ -63,7 +63,7 @@ class Runtime {
   files::Descriptors& descriptors() { return *descriptors_; }
   // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or
   // the threads that it needs cannot be had, or this is a forked child, which has none of them.
-  cache::NodeExchange* nodes();
+  nodes::NodeExchange* nodes();
   // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
   page_cache::Mappings* mapped_reads() { return forked_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
@@ -104,7 +104,7 @@ class Runtime {
   std::unique_ptr<cache::SharedCache> cache_;
   std::mutex nodes_mutex_;
   bool nodes_tried_ = false;
-  std::unique_ptr<cache::NodeExchange> nodes_;
+  std::unique_ptr<nodes::NodeExchange> nodes_;
   std::unique_ptr<access::Engine> engine_;
   std::unique_ptr<CacheAdapter> adapter_;
   std::unique_ptr<PinnedRanges> pinned_;

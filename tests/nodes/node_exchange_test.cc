@@ -1,15 +1,20 @@
 // Requests between nodes, which are simulated: as many groups of workers as a test wants.
-#include "cache/nodes/node_exchange.h"
+#include "nodes/node_exchange.h"
 
 #include <numeric>
 #include <thread>
 
-#include "cache_fixture.h"
+#include "../cache/cache_fixture.h"
 #include "platform/numa.h"
 
-namespace spw::cache {
+namespace spw::nodes {
 namespace {
 
+using cache::Access;
+using cache::CacheFixture;
+using cache::Kind;
+using cache::Options;
+using cache::small_cache;
 using platform::numbers_in;
 
 Options four_partitions(Kind kind) {
@@ -145,7 +150,7 @@ TEST(Numa, a_thread_can_stay_where_it_is) {
   EXPECT_FALSE(platform::run_on_node(5000).is_ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Nodes, testing::Values(kCombining, kPageSets), kind_name);
+INSTANTIATE_TEST_SUITE_P(All, Nodes, testing::Values(cache::kCombining, cache::kPageSets), cache::kind_name);
 
 }  // namespace
-}  // namespace spw::cache
+}  // namespace spw::nodes

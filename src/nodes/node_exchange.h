@@ -23,16 +23,16 @@
 #include <vector>
 
 #include "cache/cache.h"
-#include "cache/nodes/message_queue.h"
+#include "nodes/message_queue.h"
 #include "platform/thread.h"
 
-namespace spw::cache {
+namespace spw::nodes {
 
 struct BlockRequest {
   BlockId block;
   uint32_t offset_bytes = 0;  // within the block
   uint32_t bytes = 0;
-  Access access = Access::kRead;  // kOverwrite: the whole block
+  cache::Access access = cache::Access::kRead;  // kOverwrite: the whole block
   std::byte* buffer = nullptr;
   void* user = nullptr;
 };
@@ -52,7 +52,7 @@ class NodeExchange {
     unsigned workers_a_node = 1;
     bool is_simulated = true;  // else workers are bound to the processors of their nodes
   };
-  static Result<std::unique_ptr<NodeExchange>> start(SharedCache& cache, unsigned block_shift,
+  static Result<std::unique_ptr<NodeExchange>> start(cache::SharedCache& cache, unsigned block_shift,
                                                      const Layout& layout);
   ~NodeExchange();
 
@@ -84,14 +84,14 @@ class NodeExchange {
     platform::Thread thread;
   };
 
-  NodeExchange(SharedCache& cache, unsigned block_shift, const Layout& layout)
+  NodeExchange(cache::SharedCache& cache, unsigned block_shift, const Layout& layout)
       : cache_(cache), block_shift_(block_shift), layout_(layout) {}
   unsigned worker_of(BlockId block) const;
-  void run(Worker& worker, Client& client);
-  void ask_ahead(Client& client, const RequestMessage& message);
-  int serve(Client& client, const BlockRequest& request);
+  void run(Worker& worker, cache::Client& client);
+  void ask_ahead(cache::Client& client, const RequestMessage& message);
+  int serve(cache::Client& client, const BlockRequest& request);
 
-  SharedCache& cache_;
+  cache::SharedCache& cache_;
   const unsigned block_shift_;
   const Layout layout_;
   std::vector<unsigned> machine_nodes_;           // by number, if nodes are not simulated
@@ -115,11 +115,11 @@ class NodeExchange::Port {
 
  private:
   friend class NodeExchange;
-  Port(NodeExchange& exchange, Client& client, unsigned node);
+  Port(NodeExchange& exchange, cache::Client& client, unsigned node);
   void send_to(unsigned worker);
 
   NodeExchange& exchange_;
-  Client* client_;
+  cache::Client* client_;
   unsigned node_;
   bool open_ = true;
   size_t in_flight_ = 0;
@@ -129,4 +129,4 @@ class NodeExchange::Port {
   std::vector<BlockReply> done_;  // here, and not received yet; the last first
 };
 
-}  // namespace spw::cache
+}  // namespace spw::nodes

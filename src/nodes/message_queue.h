@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "platform/futex.h"
 
-namespace spw::cache {
+namespace spw::nodes {
 
 template <class Message>
 class MessageQueue {
@@ -83,4 +83,4 @@ class MessageQueue {
   Atomic<uint32_t> asleep_;
 };
 
-}  // namespace spw::cache
+}  // namespace spw::nodes

@@ -1,4 +1,4 @@
-#include "cache/nodes/node_exchange.h"
+#include "nodes/node_exchange.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "platform/numa.h"
 #include "platform/spin.h"
 
-namespace spw::cache {
+namespace spw::nodes {
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr uint64_t kSleepNs = 100'000'000;  // a safeguard: senders wake who sle
 
 }  // namespace
 
-Result<std::unique_ptr<NodeExchange>> NodeExchange::start(SharedCache& cache, unsigned block_shift,
+Result<std::unique_ptr<NodeExchange>> NodeExchange::start(cache::SharedCache& cache, unsigned block_shift,
                                                           const Layout& layout) {
   if (layout.nodes == 0 || layout.workers_a_node == 0)
     return Status::sentence(EINVAL, "an exchange of no nodes, or of nodes without workers");
@@ -33,15 +33,15 @@ Result<std::unique_ptr<NodeExchange>> NodeExchange::start(SharedCache& cache, un
     exchange->workers_.push_back(std::make_unique<Worker>(kInboxMessages));
   for (unsigned w = 0; w < exchange->workers_.size(); ++w) {
     Worker& worker = *exchange->workers_[w];
-    auto thread = start_client_thread(
+    auto thread = cache::start_client_thread(
         cache,
-        [&exchange = *exchange, &worker, w](Client& client) {
+        [&exchange = *exchange, &worker, w](cache::Client& client) {
           // Not bound where that is forbidden: slower, and right.
           if (!exchange.layout_.is_simulated)
             (void)platform::run_on_node(exchange.machine_nodes_[w / exchange.layout_.workers_a_node]).is_ok();
           exchange.run(worker, client);
         },
-        Uses::kSeen);
+        cache::Uses::kSeen);
     if (!thread) return thread.status();
     worker.thread = std::move(*thread);
   }
@@ -93,7 +93,7 @@ unsigned NodeExchange::worker_of(BlockId block) const {
 
 // ---- A worker ----
 
-void NodeExchange::run(Worker& worker, Client& client) {
+void NodeExchange::run(Worker& worker, cache::Client& client) {
   RequestMessage message;
   int idle_spins = 0;
   while (!worker.stop.load_acquire()) {
@@ -116,21 +116,21 @@ void NodeExchange::run(Worker& worker, Client& client) {
 }
 
 // All that a message is for is read at a time, not one after the other.
-void NodeExchange::ask_ahead(Client& client, const RequestMessage& message) {
+void NodeExchange::ask_ahead(cache::Client& client, const RequestMessage& message) {
   if (message.count < 2) return;
   for (uint32_t i = 0; i < message.count; ++i) {
     const BlockRequest& request = message.requests[i];
-    if (request.access != Access::kOverwrite && !cache_.is_resident(request.block))
+    if (request.access != cache::Access::kOverwrite && !cache_.is_resident(request.block))
       cache_.prefetch(client, request.block, 1);
   }
 }
 
-int NodeExchange::serve(Client& client, const BlockRequest& request) {
-  Pin pin;
+int NodeExchange::serve(cache::Client& client, const BlockRequest& request) {
+  cache::Pin pin;
   const Status status = cache_.pin(client, request.block, request.access, &pin);
   if (!status) return status.error();
   std::byte* const there = pin.data + request.offset_bytes;
-  if (request.access == Access::kRead)
+  if (request.access == cache::Access::kRead)
     std::memcpy(request.buffer, there, request.bytes);
   else
     std::memcpy(there, request.buffer, request.bytes);
@@ -140,7 +140,7 @@ int NodeExchange::serve(Client& client, const BlockRequest& request) {
 
 // ---- A port ----
 
-NodeExchange::Port::Port(NodeExchange& exchange, Client& client, unsigned node)
+NodeExchange::Port::Port(NodeExchange& exchange, cache::Client& client, unsigned node)
     : exchange_(exchange),
       client_(&client),
       node_(node),
@@ -207,4 +207,4 @@ size_t NodeExchange::Port::receive(std::span<BlockReply> replies, bool wait) {
   return count;
 }
 
-}  // namespace spw::cache
+}  // namespace spw::nodes
