@@ -25,8 +25,8 @@ bool is_read(const Backing& backing, Access access) {
 
 Fills* SharedCacheParts::open_fills() {
   std::lock_guard lock(clients_mutex_);
-  fills_.push_back(
-      std::make_unique<Fills>(*frames_, commons_.block_bytes(), directory_.frame_count(), fills_bytes_));
+  fills_.push_back(std::make_unique<Fills>(*frames_, commons_.block_bytes(),
+                                           directory_.shares().frame_count(), fills_bytes_));
   return fills_.back().get();
 }
 
@@ -113,7 +113,8 @@ Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, 
   if (access != Access::kOverwrite && begin_unit(client, block, access, out)) return Begun::kWouldWait;
   Partition& partition = partition_of(block);
   Request& request = client.request;
-  const bool may_take = directory_.sets() && (!commons_.placement.is_in_place(block) || backing.has_contents);
+  const bool may_take =
+      commons_.clients_take && (!commons_.placement.is_in_place(block) || backing.has_contents);
   if (may_take) {
     const Organisation::Taken taken = partition.organisation().take_alone(block);
     if (taken.how == Organisation::Take::kTaken) {

@@ -1,10 +1,13 @@
-// Makes a cache from options: checks them, chooses what they leave open.
+// Makes a cache from options: checks them, chooses what they leave open. Whether a policy ranks its frames or they are
+// page sets is decided here, by rule_for(), and nowhere else.
 #include <algorithm>
 #include <bit>
 #include <string>
 
 #include "base/units.h"
 #include "cache/frame_pool/pool_frames.h"
+#include "cache/page_sets/set_frames.h"
+#include "cache/partition/ranked_frames.h"
 #include "cache/shared_cache.h"
 #include "platform/machine.h"
 
@@ -19,6 +22,11 @@ constexpr unsigned kPartitionsMax = 1024;
 constexpr size_t kQueueDepthMax = 4096;
 
 Status bad(const std::string& what) { return Status::sentence(EINVAL, "cannot make a cache: " + what); }
+
+// The rule of the page sets; nullopt: a policy ranks.
+std::optional<SetRule> rule_for(const Options& options) {
+  return options.make_policy ? std::nullopt : set_rule_named(options.policy);
+}
 
 Status check(const Options& options) {
   if (options.block_shift < kMinBlockShift || options.block_shift > kMaxBlockShift)
@@ -40,21 +48,14 @@ Status check(const Options& options) {
                std::to_string(kQueueDepthMax) + " are possible");
   if (options.delegation == Delegation::kDedicated && options.servers == 0)
     return bad("dedicated delegation without servers");
-  if (options.delegation == Delegation::kDedicated && !options.make_policy && set_rule_named(options.policy))
+  if (options.delegation == Delegation::kDedicated && rule_for(options))
     return bad("page sets (" + options.policy + ") have no servers: misses take frames by themselves");
   if (options.reserve_blocks_max == 0) return bad("a reserve of no blocks");
   return Status::ok();
 }
 
-// The last partition gets what is left; that has to be about what the others have, since blocks are spread evenly.
-bool is_even(uint32_t frames, uint32_t partitions) {
-  uint64_t each = (uint64_t{frames} + partitions - 1) / partitions;
-  uint64_t before_last = each * (partitions - 1);
-  return before_last < frames && frames - before_last >= each - each / 8;
-}
-
 // `unit`: so many frames stay together.
-uint32_t choose_partitions(const Options& options, uint32_t unit) {
+FrameShares choose_shares(const Options& options, uint32_t unit) {
   uint32_t wanted = options.partitions;
   if (wanted == 0) {
     // A server sleeps in one queue, so one partition each is best.
@@ -63,14 +64,29 @@ uint32_t choose_partitions(const Options& options, uint32_t unit) {
     wanted = std::min(std::bit_ceil(wanted), kPartitionsMax);
     while (wanted > 1 && options.frame_count / wanted < kPartitionFramesMin) wanted /= 2;
   }
-  while (wanted > 1 && !is_even(options.frame_count / unit, wanted)) wanted /= 2;
-  return wanted;
+  while (wanted > 1 && !FrameShares(options.frame_count, wanted, unit).is_even()) wanted /= 2;
+  return FrameShares(options.frame_count, wanted, unit);
 }
 
-Directory make_directory(const Options& options, std::optional<SetRule> rule, uint32_t partitions,
+Directory make_directory(std::optional<SetRule> rule, const FrameShares& shares, bool counts_pins,
                          platform::Mapping memory) {
-  if (rule) return Directory(PageSetTable(*rule, options.frame_count, partitions, std::move(memory)));
-  return Directory(BlockTable(options.frame_count, partitions, std::move(memory)));
+  if (rule) return Directory(PageSetTable(*rule, counts_pins, shares, std::move(memory)));
+  return Directory(BlockTable(shares, std::move(memory)));
+}
+
+Result<std::unique_ptr<Policy>> policy_for(const Options& options, uint32_t frames) {
+  if (!options.make_policy) return make_policy(options.policy, frames);
+  auto policy = options.make_policy(frames);
+  if (!policy) return Status(ENOMEM, "making the eviction policy " + options.policy);
+  return policy;
+}
+
+Result<std::unique_ptr<Organisation>> make_organisation(std::optional<SetRule> rule, Commons& commons,
+                                                        PartitionId id) {
+  if (rule) return std::unique_ptr<Organisation>(new SetFrames(commons, id));
+  auto policy = policy_for(commons.options, commons.directory.shares().of(id));
+  if (!policy) return policy.status();
+  return std::unique_ptr<Organisation>(new RankedFrames(commons, id, std::move(*policy)));
 }
 
 }  // namespace
@@ -85,15 +101,15 @@ Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options,
     if (!pool) return pool.status();
     frames = std::move(*pool);
   }
-  const std::optional<SetRule> rule = options.make_policy ? std::nullopt : set_rule_named(options.policy);
-  const uint32_t partitions = choose_partitions(options, rule ? kBlocksASet : 1);
-  auto memory = rule ? PageSetTable::map_memory(options.frame_count)
-                     : BlockTable::map_memory(options.frame_count, partitions);
+  const std::optional<SetRule> rule = rule_for(options);
+  const FrameShares shares = choose_shares(options, rule ? kBlocksASet : 1);
+  auto memory = rule ? PageSetTable::map_memory(shares) : BlockTable::map_memory(shares);
   if (!memory) return memory.status();
   auto cache = std::make_unique<SharedCacheParts>(
-      options, make_directory(options, rule, partitions, std::move(*memory)), std::move(frames), source,
-      on_error, error_context);
-  if (Status status = cache->open_partitions(); !status) return status;
+      options, make_directory(rule, shares, !frames->notes_uses(), std::move(*memory)), std::move(frames),
+      source, on_error, error_context);
+  const auto make = [rule](Commons& commons, PartitionId id) { return make_organisation(rule, commons, id); };
+  if (Status status = cache->open_partitions(make); !status) return status;
   return std::unique_ptr<SharedCache>(std::move(cache));
 }
 

@@ -18,15 +18,13 @@ class Directory {
   explicit Directory(BlockTable table)
       : ranked_(std::move(table)),
         map_(ranked_->map()),
-        frame_count_(ranked_->frame_count()),
-        frames_per_partition_(ranked_->frames_per_partition()),
+        shares_(ranked_->shares()),
         words_(ranked_->words_memory()),
         words_shift_(kWordsShift) {}
   explicit Directory(PageSetTable table)
       : sets_(std::move(table)),
         map_(sets_->map()),
-        frame_count_(sets_->frame_count()),
-        frames_per_partition_(sets_->frames_per_partition()),
+        shares_(sets_->shares()),
         words_(sets_->words_memory()),
         words_shift_(kPageSetShift) {}
   Directory(Directory&&) = default;
@@ -36,16 +34,7 @@ class Directory {
   PageSetTable* sets() { return sets_ ? &*sets_ : nullptr; }
 
   const PartitionMap& map() const { return map_; }
-  uint32_t partitions() const { return map_.count(); }
-  uint32_t frame_count() const { return frame_count_; }
-  // Partition p has frames [p * frames_per_partition(), ...), the last one what is left.
-  uint32_t frames_per_partition() const { return frames_per_partition_; }
-  FrameId first_frame(PartitionId partition) const {
-    return FrameId(partition.value * frames_per_partition_);
-  }
-  uint32_t frames_of(PartitionId partition) const {
-    return std::min(frames_per_partition_, frame_count_ - first_frame(partition).value);
-  }
+  const FrameShares& shares() const { return shares_; }
   PartitionId partition_of(BlockId block) const { return map_.of(block); }
 
   // The words of eight frames lie in a row, so far from the next eight as the organisation has them.
@@ -83,8 +72,7 @@ class Directory {
   std::optional<BlockTable> ranked_;
   std::optional<PageSetTable> sets_;
   const PartitionMap map_;
-  const uint32_t frame_count_;
-  const uint32_t frames_per_partition_;
+  const FrameShares shares_;
   std::byte* const words_;
   const unsigned words_shift_;
 };

@@ -1,4 +1,5 @@
-// Which partition owns a block: a pure function of the block number, shared by the cache and the SATCs above it.
+// Which partition owns a block, and which frames it has for them: pure functions of numbers, shared by the cache and the
+// SATCs above it.
 //
 // Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in one request
 // by one owner. Each aligned run of as many groups as there are partitions has one group for each, in an order that a
@@ -48,6 +49,37 @@ class PartitionMap {
  private:
   uint32_t mask_;
   unsigned shift_;
+};
+
+// Partition p has frames [first(p), first(p) + of(p)): each() of them, and the last one what is left.
+class FrameShares {
+ public:
+  // `unit`: so many frames stay together; those beyond a multiple of it are left out.
+  explicit FrameShares(uint32_t frames, uint32_t partitions = 1, uint32_t unit = 1)
+      : partitions_(partitions),
+        unit_(unit),
+        frame_count_(frames / unit * unit),
+        each_((frames / unit + partitions - 1) / partitions * unit) {}
+
+  uint32_t partitions() const { return partitions_; }
+  uint32_t frame_count() const { return frame_count_; }
+  uint32_t each() const { return each_; }
+  FrameId first(PartitionId partition) const { return FrameId(partition.value * each_); }
+  uint32_t of(PartitionId partition) const { return std::min(each_, frame_count_ - first(partition).value); }
+  uint32_t of_smallest() const { return of(PartitionId(partitions_ - 1)); }
+  PartitionId partition_of(FrameId frame) const { return PartitionId(frame.value / each_); }
+  bool is_for_all() const { return uint64_t{each_} * (partitions_ - 1) < frame_count_; }
+  // The last one has about what the others have, as it should, since blocks are spread evenly.
+  bool is_even() const {
+    return is_for_all() && of_smallest() >= each_ - each_ / unit_ / kMayLackShare * unit_;
+  }
+
+ private:
+  static constexpr uint32_t kMayLackShare = 8;
+  uint32_t partitions_;
+  uint32_t unit_;
+  uint32_t frame_count_;
+  uint32_t each_;
 };
 
 }  // namespace spw::cache

@@ -30,7 +30,7 @@ constexpr uint32_t kPartitionLimitMin = 16;
 // whole of it for every partition. Stops when visit returns false.
 template <class Visit>
 void SharedCacheParts::for_each_piece(BlockId first, uint64_t count, Visit visit) {
-  if (count > kGroupBlocks && count > directory_.frame_count() / kScanShare) {
+  if (count > kGroupBlocks && count > directory_.shares().frame_count() / kScanShare) {
     for (const auto& partition : partitions_)
       if (!visit(*partition, first, count)) return;
     return;
@@ -98,10 +98,11 @@ void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::set_frame_limit(uint32_t frames) {
-  frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin, directory_.frame_count());
+  frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin,
+                                directory_.shares().frame_count());
   for (const auto& partition : partitions_)
     partition->organisation().set_limit(static_cast<uint32_t>(
-        uint64_t{directory_.frames_of(partition->id())} * frames / directory_.frame_count()));
+        uint64_t{directory_.shares().of(partition->id())} * frames / directory_.shares().frame_count()));
   frames_->set_limit(frame_limit());
 }
 
@@ -283,7 +284,7 @@ void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
-  count = std::min<uint64_t>(count, directory_.frame_count() / kAheadShare);
+  count = std::min<uint64_t>(count, directory_.shares().frame_count() / kAheadShare);
   while (count > 0) {
     auto piece = static_cast<uint32_t>(std::min(count, kGroupBlocks));
     read_ahead_whole(client, {first, 1, piece});

@@ -8,8 +8,6 @@
 #include "base/check.h"
 #include "cache/delegation/combining.h"
 #include "cache/delegation/dedicated.h"
-#include "cache/page_sets/set_frames.h"
-#include "cache/partition/ranked_frames.h"
 #include "platform/futex.h"
 #include "platform/numa.h"
 #include "platform/spin.h"
@@ -36,25 +34,6 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
                                          frames_per_partition() / kAheadShare);
 }
 
-Result<std::unique_ptr<Organisation>> SharedCacheParts::organisation_for(PartitionId partition) {
-  if (directory_.sets()) {
-    directory_.sets()->count_pins(!frames_->notes_uses());
-    return std::unique_ptr<Organisation>(new SetFrames(commons_, partition));
-  }
-  const Options& options = commons_.options;
-  const uint32_t frames = directory_.frames_of(partition);
-  std::unique_ptr<Policy> policy;
-  if (options.make_policy) {
-    policy = options.make_policy(frames);
-    if (!policy) return Status(ENOMEM, "making the eviction policy " + options.policy);
-  } else {
-    auto made = make_policy(options.policy, frames);
-    if (!made) return made.status();
-    policy = std::move(*made);
-  }
-  return std::unique_ptr<Organisation>(new RankedFrames(commons_, partition, std::move(policy)));
-}
-
 // Best effort: memory of another node is slower, and right. Blocks at
 // their own addresses come from where they are first touched.
 void SharedCacheParts::place_on_nodes() {
@@ -62,24 +41,25 @@ void SharedCacheParts::place_on_nodes() {
   if (options.nodes < 2 || commons_.has_blocks_in_place()) return;
   const std::vector<unsigned> nodes = platform::nodes_with_processors();
   if (options.nodes != nodes.size()) return;
-  for (uint32_t p = 0; p < directory_.partitions(); ++p) {
+  for (uint32_t p = 0; p < directory_.map().count(); ++p) {
     const PartitionId partition(p);
-    const uint64_t first_byte = uint64_t{directory_.first_frame(partition).value} << options.block_shift;
-    const uint64_t bytes = uint64_t{directory_.frames_of(partition)} << options.block_shift;
+    const uint64_t first_byte = uint64_t{directory_.shares().first(partition).value} << options.block_shift;
+    const uint64_t bytes = uint64_t{directory_.shares().of(partition)} << options.block_shift;
     (void)platform::prefer_node(commons_.placement.pool + first_byte, bytes, nodes[p % nodes.size()]).is_ok();
   }
 }
 
-Status SharedCacheParts::open_partitions() {
+Status SharedCacheParts::open_partitions(const MakeOrganisation& make) {
   place_on_nodes();
-  for (uint32_t p = 0; p < directory_.partitions(); ++p) {
-    auto organisation = organisation_for(PartitionId(p));
+  for (uint32_t p = 0; p < directory_.map().count(); ++p) {
+    auto organisation = make(commons_, PartitionId(p));
     if (!organisation) return organisation.status();
     partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*organisation)));
   }
   wants_touches_ = partitions_.front()->organisation().wants_touches();
+  commons_.clients_take = partitions_.front()->organisation().clients_take();
   if (commons_.options.delegation == Delegation::kCombining) {
-    delegate_ = std::make_unique<Combining>(directory_.partitions());
+    delegate_ = std::make_unique<Combining>(partitions_.size());
     return Status::ok();
   }
   auto dedicated = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
@@ -141,8 +121,8 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
   PinWord before = directory_.word(frame).unpin();
   SPW_DCHECK(before.refs() > 0);
   if (before.refs() != 1) return;
-  PartitionId partition(frame.value / directory_.frames_per_partition());
-  uint32_t local = frame.value - directory_.first_frame(partition).value;
+  const PartitionId partition = directory_.shares().partition_of(frame);
+  const uint32_t local = frame.value - directory_.shares().first(partition).value;
   if (client.touches[partition.value].push(local))
     partitions_[partition.value]->organisation().touches().ring_bell();
 }
@@ -209,7 +189,8 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
         commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
     if (step == Step::kAgain && std::exchange(wants_unit, false))
       step = fill_unit(client, block, access, out, &status);
-    if (step == Step::kAgain && directory_.sets()) step = take_in_set(client, block, access, out, &status);
+    if (step == Step::kAgain && commons_.clients_take)
+      step = take_in_set(client, block, access, out, &status);
     if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &wait);
     if (step == Step::kError) return status;
     if (step == Step::kPinned) {

@@ -44,8 +44,10 @@ class SharedCacheParts final : public SharedCache {
   SharedCacheParts(const Options& options, Directory directory, std::unique_ptr<FrameSource> frames,
                    BlockSource& blocks, IoErrorHandler on_error, void* error_context);
   ~SharedCacheParts() override;
-  // Second step of construction: the policies, by name.
-  Status open_partitions();
+  // Second step of construction. `make`: what keeps a partition's frames.
+  using MakeOrganisation =
+      std::function<Result<std::unique_ptr<Organisation>>(Commons& commons, PartitionId id)>;
+  Status open_partitions(const MakeOrganisation& make);
 
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;
@@ -85,10 +87,8 @@ class SharedCacheParts final : public SharedCache {
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return directory_.map(); }
   const platform::File* frames_file() const override { return frames_->file(); }
-  uint32_t frames_per_partition() const override {
-    return directory_.frames_of(PartitionId(directory_.partitions() - 1));
-  }
-  uint32_t frame_count() const override { return directory_.frame_count(); }
+  uint32_t frames_per_partition() const override { return directory_.shares().of_smallest(); }
+  uint32_t frame_count() const override { return directory_.shares().frame_count(); }
   uint32_t free_frames() const override;
   bool has_free_frames(PartitionId partition) const override {
     return partitions_[partition.value]->organisation().free_frames() > 0;
@@ -109,7 +109,6 @@ class SharedCacheParts final : public SharedCache {
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
   Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  Result<std::unique_ptr<Organisation>> organisation_for(PartitionId partition);
   bool hold_clean(BlockId block, FrameId* frame);
   FillUnits::Unit unit_of(Client& client, BlockId block);
   FillUnits::Unit unit_to_bring(Client& client, BlockId block, Access access);

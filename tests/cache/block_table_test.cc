@@ -13,15 +13,16 @@ namespace spw::cache {
 namespace {
 
 BlockTable make_table(uint32_t frames, uint32_t partitions) {
-  return BlockTable(frames, partitions, std::move(*BlockTable::map_memory(frames, partitions)));
+  const FrameShares shares(frames, partitions);
+  return BlockTable(shares, std::move(*BlockTable::map_memory(shares)));
 }
 
 // The owner's work for one partition, against an unordered map.
 class Model {
  public:
   explicit Model(BlockTable& table, PartitionId partition) : table_(table) {
-    uint32_t first = table.first_frame(partition).value;
-    for (uint32_t f = 0; f < table.frames_of(partition); ++f) free_.push_back(FrameId(first + f));
+    uint32_t first = table.shares().first(partition).value;
+    for (uint32_t f = 0; f < table.shares().of(partition); ++f) free_.push_back(FrameId(first + f));
   }
   bool full() const { return free_.empty(); }
   bool contains(BlockId block) const { return frames_.contains(block.value); }
@@ -55,14 +56,14 @@ class Model {
 std::vector<BlockId> blocks_of(const BlockTable& table, PartitionId partition, size_t count) {
   std::vector<BlockId> blocks;
   for (uint64_t b = 1; blocks.size() < count; ++b)
-    if (table.partition_of(BlockId(b)) == partition) blocks.push_back(BlockId(b));
+    if (table.map().of(BlockId(b)) == partition) blocks.push_back(BlockId(b));
   return blocks;
 }
 
 TEST(BlockTable, agrees_with_a_model_under_random_inserts_and_erases) {
   for (uint32_t frames : {16u, 100u, 300u, 1000u}) {
     BlockTable table = make_table(frames, frames >= 300 ? 4 : 1);
-    PartitionId partition(table.partitions() - 1);
+    PartitionId partition(table.map().count() - 1);
     Model model(table, partition);
     std::vector<BlockId> blocks = blocks_of(table, partition, 3 * frames);
     Rng rng(frames);
@@ -116,8 +117,8 @@ TEST(BlockTable, partitions_share_the_frames_without_gaps) {
       BlockTable table = make_table(frames, partitions);
       uint32_t next = 0;
       for (uint32_t p = 0; p < partitions; ++p) {
-        EXPECT_EQ(table.first_frame(PartitionId(p)).value, next);
-        next += table.frames_of(PartitionId(p));
+        EXPECT_EQ(table.shares().first(PartitionId(p)).value, next);
+        next += table.shares().of(PartitionId(p));
       }
       EXPECT_EQ(next, frames);
     }

@@ -10,7 +10,8 @@ namespace {
 using telemetry::Counter;
 
 PageSetTable table_of(uint32_t frames, uint32_t partitions) {
-  return {SetRule::kNrLfu, frames, partitions, std::move(*PageSetTable::map_memory(frames))};
+  const FrameShares shares(frames, partitions, kBlocksASet);
+  return {SetRule::kNrLfu, true, shares, std::move(*PageSetTable::map_memory(shares))};
 }
 
 TEST(PageSetTable, blocks_of_a_range_are_spread_evenly) {
@@ -19,12 +20,11 @@ TEST(PageSetTable, blocks_of_a_range_are_spread_evenly) {
       if (frames / partitions < 64) continue;
       const PageSetTable table = table_of(frames, partitions);
       for (uint64_t first : {uint64_t{0}, uint64_t{12345} << 6, (uint64_t{1} << 34) - 4096}) {
-        std::vector<unsigned> homes(table.frame_count() / kBlocksASet);
-        for (uint64_t b = first; b < first + table.frame_count(); ++b) {
+        std::vector<unsigned> homes(table.shares().frame_count() / kBlocksASet);
+        for (uint64_t b = first; b < first + table.shares().frame_count(); ++b) {
           const BlockId block(b);
           const PartitionId partition = table.map().of(block);
-          const uint32_t set =
-              partition.value * (table.frames_per_partition() / kBlocksASet) + table.home_of(block);
+          const uint32_t set = partition.value * (table.shares().each() / kBlocksASet) + table.home_of(block);
           ASSERT_LT(set, homes.size());
           ++homes[set];
         }
@@ -32,7 +32,7 @@ TEST(PageSetTable, blocks_of_a_range_are_spread_evenly) {
         EXPECT_LE(*most - *least, 2 * kBlocksASet)
             << frames << " frames, " << partitions << " partitions, from " << first;
         // Whole runs of the partition map are spread without any difference.
-        if (partitions == 1 && first % table.frame_count() == 0) EXPECT_EQ(*most, *least);
+        if (partitions == 1 && first % table.shares().frame_count() == 0) EXPECT_EQ(*most, *least);
       }
     }
 }

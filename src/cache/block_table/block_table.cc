@@ -12,40 +12,31 @@ namespace {
 constexpr uint32_t kSlotsPerFrame = 2;
 constexpr uint32_t kFrameBitsMax = 29;
 
-uint32_t slots_of_partition(uint32_t frame_count, uint32_t partitions) {
-  return (frame_count + partitions - 1) / partitions * kSlotsPerFrame;
-}
-
-uint64_t bytes_for(uint32_t frame_count, uint32_t partitions) {
-  return frame_count * sizeof(AtomicPinWord) +
-         uint64_t{slots_of_partition(frame_count, partitions)} * partitions * sizeof(Atomic<uint32_t>);
+uint64_t bytes_for(const FrameShares& shares) {
+  const uint64_t slots = uint64_t{shares.each()} * kSlotsPerFrame * shares.partitions();
+  return shares.frame_count() * sizeof(AtomicPinWord) + slots * sizeof(Atomic<uint32_t>);
 }
 
 }  // namespace
 
-Result<platform::Mapping> BlockTable::map_memory(uint32_t frame_count, uint32_t partitions) {
-  return platform::map_table(bytes_for(frame_count, partitions));
+Result<platform::Mapping> BlockTable::map_memory(const FrameShares& shares) {
+  return platform::map_table(bytes_for(shares));
 }
 
-BlockTable::BlockTable(uint32_t frame_count, uint32_t partitions, platform::Mapping memory)
-    : frame_count_(frame_count),
-      map_(partitions),
-      frames_per_partition_((frame_count + partitions - 1) / partitions),
-      slots_per_partition_(slots_of_partition(frame_count, partitions)),
-      frame_mask_(static_cast<uint32_t>(std::bit_ceil(uint64_t{frames_per_partition_} + 1) - 1)),
+BlockTable::BlockTable(const FrameShares& shares, platform::Mapping memory)
+    : shares_(shares),
+      map_(shares.partitions()),
+      slots_per_partition_(shares.each() * kSlotsPerFrame),
+      frame_mask_(static_cast<uint32_t>(std::bit_ceil(uint64_t{shares.each()} + 1) - 1)),
       memory_(std::move(memory)),
       // All-zero memory is what both arrays begin as: free words, empty slots.
       words_(reinterpret_cast<AtomicPinWord*>(memory_.data())),
-      slots_(reinterpret_cast<Atomic<uint32_t>*>(memory_.data() + frame_count * sizeof(AtomicPinWord))) {
+      slots_(reinterpret_cast<Atomic<uint32_t>*>(words_ + shares.frame_count())) {
   SPW_CHECK(std::bit_width(frame_mask_) <= static_cast<int>(kFrameBitsMax));
-  SPW_CHECK(uint64_t{frames_per_partition_} * (partitions - 1) < frame_count);
+  SPW_CHECK(shares.is_for_all());
 }
 
-uint32_t BlockTable::frames_of(PartitionId partition) const {
-  return std::min(frames_per_partition_, frame_count_ - first_frame(partition).value);
-}
-
-uint64_t BlockTable::metadata_bytes() const { return bytes_for(frame_count_, partitions()); }
+uint64_t BlockTable::metadata_bytes() const { return bytes_for(shares_); }
 
 FrameId BlockTable::find(BlockId block) const {
   return first_candidate(block, slots_per_partition_,
@@ -53,18 +44,18 @@ FrameId BlockTable::find(BlockId block) const {
 }
 
 void BlockTable::insert(BlockId block, FrameId frame) {
-  PartitionId partition = partition_of(block);
+  PartitionId partition = map_.of(block);
   Probe probe = probe_of(block);
   Atomic<uint32_t>* slots = slots_of(partition);
   uint32_t i = probe.home;
   while (slots[i].load_relaxed() != 0) i = next(i);
-  slots[i].store_release(probe.tag | (frame.value - first_frame(partition).value + 1));
+  slots[i].store_release(probe.tag | (frame.value - shares_.first(partition).value + 1));
 }
 
 void BlockTable::erase(BlockId block, FrameId frame) {
-  PartitionId partition = partition_of(block);
+  PartitionId partition = map_.of(block);
   Atomic<uint32_t>* slots = slots_of(partition);
-  uint32_t wanted = frame.value - first_frame(partition).value + 1;
+  uint32_t wanted = frame.value - shares_.first(partition).value + 1;
   uint32_t hole = probe_of(block).home;
   while ((slots[hole].load_relaxed() & frame_mask_) != wanted) {
     SPW_CHECK(slots[hole].load_relaxed() != 0);
@@ -88,20 +79,20 @@ void BlockTable::erase(BlockId block, FrameId frame) {
 }
 
 void BlockTable::check_invariants() const {
-  for (uint32_t p = 0; p < partitions(); ++p) check_partition(PartitionId(p));
+  for (uint32_t p = 0; p < map_.count(); ++p) check_partition(PartitionId(p));
 }
 
 void BlockTable::check_partition(PartitionId partition) const {
-  uint32_t first = first_frame(partition).value;
+  uint32_t first = shares_.first(partition).value;
   uint32_t held = 0;
-  for (uint32_t f = 0; f < frames_of(partition); ++f) {
+  for (uint32_t f = 0; f < shares_.of(partition); ++f) {
     PinWord word = words_[first + f].load_acquire();
     if (word.state() == FrameState::kFree) {
       SPW_CHECK(word.bits() == 0);
       continue;
     }
     ++held;
-    SPW_CHECK(partition_of(word.block()) == partition);
+    SPW_CHECK(map_.of(word.block()) == partition);
     SPW_CHECK(find(word.block()) == FrameId(first + f));
   }
   uint32_t used = 0;

@@ -30,22 +30,14 @@ constexpr uint64_t group_of(BlockId block) { return block.value >> kGroupShift; 
 
 class BlockTable {
  public:
-  // `partitions`: a power of two. Partition p has frames [p * frames_per_partition(), ...), the last one what is left.
-  // `memory`: of map_memory() for the same numbers.
-  BlockTable(uint32_t frame_count, uint32_t partitions, platform::Mapping memory);
-  static Result<platform::Mapping> map_memory(uint32_t frame_count, uint32_t partitions);
+  // `memory`: of map_memory() for the same shares.
+  BlockTable(const FrameShares& shares, platform::Mapping memory);
+  static Result<platform::Mapping> map_memory(const FrameShares& shares);
 
-  uint32_t frame_count() const { return frame_count_; }
   const PartitionMap& map() const { return map_; }
-  uint32_t partitions() const { return map_.count(); }
-  uint32_t frames_per_partition() const { return frames_per_partition_; }
-  FrameId first_frame(PartitionId partition) const {
-    return FrameId(partition.value * frames_per_partition_);
-  }
-  uint32_t frames_of(PartitionId partition) const;
+  const FrameShares& shares() const { return shares_; }
   uint64_t metadata_bytes() const;
 
-  PartitionId partition_of(BlockId block) const { return map_.of(block); }
   AtomicPinWord& word(FrameId frame) const { return words_[frame.value]; }
   std::byte* words_memory() const { return reinterpret_cast<std::byte*>(words_); }
 
@@ -59,7 +51,7 @@ class BlockTable {
 
   // Anyone: what try_pin() of `block` reads first; what it changes then.
   void prefetch_slot(BlockId block) const {
-    __builtin_prefetch(&slots_of(partition_of(block))[probe_of(block).home]);
+    __builtin_prefetch(&slots_of(map_.of(block))[probe_of(block).home]);
   }
   void prefetch_word(BlockId block) const {
     constexpr uint32_t kLookedAt = 8;
@@ -96,7 +88,7 @@ class BlockTable {
   // its home on and up to the first empty one; or kNoFrame.
   template <class Accept>
   FrameId first_candidate(BlockId block, uint32_t steps_max, Accept accept) const {
-    PartitionId partition = partition_of(block);
+    PartitionId partition = map_.of(block);
     Probe probe = probe_of(block);
     const Atomic<uint32_t>* slots = slots_of(partition);
     for (uint32_t i = probe.home, steps = 0; steps < steps_max; ++steps, i = next(i)) {
@@ -109,7 +101,7 @@ class BlockTable {
     return kNoFrame;
   }
   FrameId frame_in(PartitionId partition, uint32_t slot) const {
-    return FrameId(first_frame(partition).value + (slot & frame_mask_) - 1);
+    return FrameId(shares_.first(partition).value + (slot & frame_mask_) - 1);
   }
   uint32_t next(uint32_t i) const { return i + 1 == slots_per_partition_ ? 0 : i + 1; }
   Atomic<uint32_t>* slots_of(PartitionId partition) const {
@@ -117,9 +109,8 @@ class BlockTable {
   }
   void check_partition(PartitionId partition) const;
 
-  uint32_t frame_count_;
+  FrameShares shares_;
   PartitionMap map_;
-  uint32_t frames_per_partition_;
   uint32_t slots_per_partition_;
   uint32_t frame_mask_;       // of a slot
   platform::Mapping memory_;  // of both arrays: zeroed, in huge pages where there are any

@@ -24,24 +24,27 @@ std::optional<SetRule> set_rule_named(std::string_view policy) {
   return std::nullopt;
 }
 
-Result<platform::Mapping> PageSetTable::map_memory(uint32_t frame_count) {
-  return platform::map_table(uint64_t{frame_count} / kBlocksASet * sizeof(PageSet));
+Result<platform::Mapping> PageSetTable::map_memory(const FrameShares& shares) {
+  return platform::map_table(shares.frame_count() / kBlocksASet * sizeof(PageSet));
 }
 
-PageSetTable::PageSetTable(SetRule rule, uint32_t frame_count, uint32_t partitions, platform::Mapping memory)
+PageSetTable::PageSetTable(SetRule rule, bool counts_pins, const FrameShares& shares,
+                           platform::Mapping memory)
     : rule_(rule),
-      map_(partitions),
-      set_count_(frame_count / kBlocksASet),
-      sets_per_partition_((set_count_ + partitions - 1) / partitions),
+      counts_pins_(counts_pins),
+      shares_(shares),
+      map_(shares.partitions()),
       memory_(std::move(memory)) {
-  SPW_CHECK(uint64_t{sets_per_partition_} * (partitions - 1) < set_count_);
+  SPW_CHECK(shares.is_for_all());
   auto* sets = reinterpret_cast<PageSet*>(memory_.data());
   // Counts of uses begin as zeros, an order of slots does not.
   if (rule == SetRule::kLru)
-    for (uint32_t i = 0; i < set_count_; ++i) new (&sets[i].frequencies) SetFrequencies;
-  for (uint32_t first = 0; first < set_count_; first += sets_per_partition_)
-    partitions_.emplace_back(sets + first, std::min(sets_per_partition_, set_count_ - first),
-                             first * kBlocksASet);
+    for (uint32_t i = 0; i < shares.frame_count() / kBlocksASet; ++i)
+      new (&sets[i].frequencies) SetFrequencies;
+  for (uint32_t p = 0; p < shares.partitions(); ++p) {
+    const uint32_t first = shares.first(PartitionId(p)).value;
+    partitions_.emplace_back(sets + first / kBlocksASet, shares.of(PartitionId(p)) / kBlocksASet, first);
+  }
 }
 
 }  // namespace spw::cache

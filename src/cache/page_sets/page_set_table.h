@@ -75,19 +75,17 @@ class PageSets {
 
 class PageSetTable {
  public:
-  // Frames beyond a multiple of eight are left out.
-  PageSetTable(SetRule rule, uint32_t frame_count, uint32_t partitions, platform::Mapping memory);
-  static Result<platform::Mapping> map_memory(uint32_t frame_count);
+  // `shares`: in units of a set. `memory`: of map_memory() for the same ones. `counts_pins`: whether pins tell of all
+  // uses; otherwise they count none (SetFrames::learn_uses).
+  PageSetTable(SetRule rule, bool counts_pins, const FrameShares& shares, platform::Mapping memory);
+  static Result<platform::Mapping> map_memory(const FrameShares& shares);
 
   SetRule rule() const { return rule_; }
-  // Whether pins tell of all uses; otherwise they count none (SetFrames::learn_uses). Before the first pin.
-  void count_pins(bool do_they) { counts_pins_ = do_they; }
   const PartitionMap& map() const { return map_; }
-  uint32_t frame_count() const { return set_count_ * kBlocksASet; }
-  uint32_t frames_per_partition() const { return sets_per_partition_ * kBlocksASet; }
+  const FrameShares& shares() const { return shares_; }
   const PageSets& sets_of(PartitionId partition) const { return partitions_[partition.value]; }
   std::byte* words_memory() const { return memory_.data(); }
-  uint64_t metadata_bytes() const { return uint64_t{set_count_} * sizeof(PageSet); }
+  uint64_t metadata_bytes() const { return shares_.frame_count() / kBlocksASet * sizeof(PageSet); }
 
   uint32_t home_of(BlockId block) const { return home_in(sets_of(map_.of(block)), block); }
 
@@ -125,10 +123,9 @@ class PageSetTable {
   }
 
   SetRule rule_;
-  bool counts_pins_ = true;
+  bool counts_pins_;
+  FrameShares shares_;
   PartitionMap map_;
-  uint32_t set_count_;
-  uint32_t sets_per_partition_;
   platform::Mapping memory_;
   std::vector<PageSets> partitions_;
 };

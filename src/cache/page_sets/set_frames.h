@@ -30,6 +30,7 @@ class SetFrames final : public Organisation {
   SetFrames(Commons& commons, PartitionId id);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
+  bool clients_take() const override { return true; }
   Taken take_alone(BlockId block) override;
   Taken take_from_afar(BlockId block, uint64_t refs) override;
   bool start_writes_for(BlockId block) override;

@@ -19,6 +19,8 @@ struct Commons {
   FrameSource::Placement placement;
   bool owner_fills =
       false;  // demand fills go through the owner's queue (dedicated) or are the client's (combining)
+  bool clients_take =
+      false;  // a client takes a frame for its miss by itself, where it can (Organisation::take_alone)
 
   uint64_t block_bytes() const { return uint64_t{1} << options.block_shift; }
   std::byte* data(Resident resident) const { return placement.data(resident, options.block_shift); }

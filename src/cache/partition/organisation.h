@@ -22,7 +22,7 @@ class Organisation {
   Organisation(Commons& commons, PartitionId id)
       : commons_(commons),
         id_(id),
-        frame_count_(commons.directory.frames_of(id)),
+        frame_count_(commons.directory.shares().of(id)),
         limit_(frame_count_),
         free_count_(frame_count_) {}
   virtual ~Organisation() = default;
@@ -39,7 +39,8 @@ class Organisation {
     FrameId frame = kNoFrame;
   };
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
-  // Like take(), by any client, with one reference. Only where clients take frames by themselves.
+  // Like take(), by any client, with one reference. Only where clients_take() frames by themselves.
+  virtual bool clients_take() const { return false; }
   virtual Taken take_alone(BlockId) { return {Take::kNone}; }
   // take() by the owner found none: starts the writes that will make
   // room for the block. Whether it is worth waiting for them.
@@ -94,7 +95,7 @@ class Organisation {
   void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
 
  protected:
-  FrameId first_frame() const { return commons_.directory.first_frame(id_); }
+  FrameId first_frame() const { return commons_.directory.shares().first(id_); }
   AtomicPinWord& word(FrameId frame) const { return commons_.directory.word(frame); }
   void note_taken() {
     const uint32_t free = free_count_.fetch_sub_relaxed(1) - 1;

@@ -254,7 +254,7 @@ uint64_t Partition::metadata_bytes() const {
 void Partition::check_invariants() {
   uint32_t ahead = 0, parked = 0;
   for (uint32_t i = 0; i < organisation_->frame_count(); ++i) {
-    const PinWord seen = word(commons_.directory.first_frame(id_) + i).load_acquire();
+    const PinWord seen = word(commons_.directory.shares().first(id_) + i).load_acquire();
     SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
     SPW_CHECK(!seen.parked() || seen.state() == FrameState::kFilling);
     parked += seen.parked();

@@ -26,9 +26,9 @@ bool Partition::visit_range(Request& request, Visit visit) {
   uint64_t end = by_block ? request.count : organisation_->frames_ever_used();
   uint64_t stop = std::min(end, request.cursor + kStepFrames);
   for (; request.cursor < stop; ++request.cursor) {
-    const FrameId frame = by_block
-                              ? commons_.directory.find(request.block + request.cursor)
-                              : commons_.directory.first_frame(id_) + static_cast<uint32_t>(request.cursor);
+    const FrameId frame =
+        by_block ? commons_.directory.find(request.block + request.cursor)
+                 : commons_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
     if (frame != kNoFrame && word(frame).load_relaxed().parked()) unpark(frame);
     const PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count) {
