@@ -52,109 +52,102 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
   if (fills && fills->room() == 0) return Begun::kWouldWait;
   if (!commons_.options.clients_pin || commons_.owner_fills) return Begun::kWouldWait;
   const WaitsForNobody guard(client);
-  client.asked_ns = platform::monotonic_ns();
-  client.has_waited = false;
-  const Step step = begin_present(client, block, access, out, status);
-  Begun begun = step == Step::kPinned  ? Begun::kPinned
-                : step == Step::kError ? Begun::kWouldWait
-                                       : begin_miss(client, fills, block, access, tag, out, status);
-  if (begun == Begun::kPinned) out->data = commons_.data({out->frame, block});
+  Miss miss(client, block, access, partition_of(block), out);
+  miss.asked_ns = platform::monotonic_ns();
+  const Step step = begin_present(miss);
+  const Begun begun = step == Step::kPinned  ? Begun::kPinned
+                      : step == Step::kError ? Begun::kWouldWait
+                                             : begin_miss(miss, fills, tag);
+  *status = std::move(miss.status);
+  if (begun == Begun::kPinned) out->data = commons_.data(miss.resident());
   if (begun != Begun::kWouldWait && commons_.options.observer) commons_.options.observer->used(block);
   return begun;
 }
 
 // kAgain: the block is not there. kError: it is on its way.
-SharedCacheParts::Step SharedCacheParts::begin_present(Client& client, BlockId block, Access access, Pin* out,
-                                                       Status* status) {
-  out->frame = directory_.find(block);
-  if (out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = directory_.word(out->frame);
+SharedCacheParts::Step SharedCacheParts::begin_present(Miss& miss) {
+  miss.out->frame = directory_.find(miss.block);
+  if (miss.out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
   PinWord word = pin_word.load_acquire();
-  while (word.holds(block)) {
-    if (pin_resident(client, block, access, out, &word)) return Step::kPinned;
-    if (!word.holds(block)) break;
+  while (word.holds(miss.block)) {
+    if (pin_resident(miss, &word)) return Step::kPinned;
+    if (!word.holds(miss.block)) break;
     if (!word.parked()) return Step::kError;
-    if (pin_word.cas_acquire(word, word.joined())) return begin_parked(client, block, access, out, status);
+    if (pin_word.cas_acquire(word, word.joined())) return begin_parked(miss);
   }
+  miss.out->frame = kNoFrame;
   return Step::kAgain;
 }
 
 // This client has a reference to a frame whose contents are at hand: the owner only has to be asked for them.
-SharedCacheParts::Step SharedCacheParts::begin_parked(Client& client, BlockId block, Access access, Pin* out,
-                                                      Status* status) {
-  Partition& partition = partition_of(block);
-  client.request.wish = Wish::kUnpark;
-  client.request.frame = out->frame;
-  const bool is_asked = ask(client, partition);
-  const PinWord word = directory_.word(out->frame).load_acquire();
-  if (is_asked && word.state() == FrameState::kResident)
-    return await_filled(client, block, access, out, status);  // which does not wait
-  leave_filling(client, out->frame, partition);
+SharedCacheParts::Step SharedCacheParts::begin_parked(Miss& miss) {
+  const FrameId frame = miss.out->frame;
+  miss.client.request.wish = Wish::kUnpark;
+  miss.client.request.frame = frame;
+  const bool is_asked = ask(miss.client, miss.partition);
+  if (is_asked && directory_.word(frame).load_acquire().state() == FrameState::kResident)
+    return await_filled(miss);  // which does not wait
+  leave_filling(miss.client, frame, miss.partition);
   return Step::kError;
 }
 
 // What is to come along with the block is asked for, and it with
 // that: who needs it waits for it as for what is read ahead.
-bool SharedCacheParts::begin_unit(Client& client, BlockId block, Access access, Pin* out) {
-  const FillUnits::Unit unit = unit_to_bring(client, block, access);
+bool SharedCacheParts::begin_unit(Miss& miss) {
+  const FillUnits::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return false;
-  bring_unit(client, unit);
-  if (directory_.find(block) == kNoFrame) return false;
-  note_unit_missed(client, unit, block);
-  out->was_miss = true;
-  telemetry::count_miss(block.value);
+  bring_unit(miss.client, unit);
+  if (directory_.find(miss.block) == kNoFrame) return false;
+  note_unit_missed(miss, unit);
+  miss.out->was_miss = true;
+  telemetry::count_miss(miss.block.value);
   return true;
 }
 
-Begun SharedCacheParts::begin_miss(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
-                                   Pin* out, Status* status) {
-  const Backing backing = blocks_.locate_for_fill(block);
-  if (fills && is_read(backing, access) && !fills->may_begin(backing.store)) return Begun::kWouldWait;
-  if (access != Access::kOverwrite && begin_unit(client, block, access, out)) return Begun::kWouldWait;
-  Partition& partition = partition_of(block);
+// Whether a read can begin has to be known before a frame is taken for it.
+Begun SharedCacheParts::begin_miss(Miss& miss, Fills* fills, uint64_t tag) {
+  Client& client = miss.client;
+  if (fills && is_read(hint(miss), miss.access) && !fills->may_begin(hint(miss).store))
+    return Begun::kWouldWait;
+  if (miss.access != Access::kOverwrite && begin_unit(miss)) return Begun::kWouldWait;
   Request& request = client.request;
-  const bool may_take =
-      commons_.clients_take && (!commons_.placement.is_in_place(block) || backing.has_contents);
-  if (may_take) {
-    const Organisation::Taken taken = partition.organisation().take_alone(block);
+  if (commons_.clients_take && (!commons_.placement.is_in_place(miss.block) || hint(miss).has_contents)) {
+    const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
     if (taken.how == Organisation::Take::kTaken) {
-      commons_.tell_of_fill(block, access);
-      out->frame = taken.frame;
-      const Begun begun = begin_fill(client, fills, block, access, tag, out, status);
+      miss.out->frame = taken.frame;
+      const Begun begun = begin_fill(miss, fills, tag, blocks_.locate_for_fill(miss.block));
       request.wish = Wish::kReap;
-      if (partition.organisation().wants_owner()) (void)ask(client, partition);
+      if (miss.partition.organisation().wants_owner()) (void)ask(client, miss.partition);
       return begun;
     }
   }
   request.wish = Wish::kPin;
-  request.block = block;
-  request.access = access;
-  if (!ask(client, partition)) return Begun::kWouldWait;
-  out->frame = request.frame;
-  if (note_answered(client, block, access, out)) return Begun::kPinned;
-  if (request.answer == Answer::kFill) return begin_fill(client, fills, block, access, tag, out, status);
-  if (request.answer == Answer::kJoined) leave_filling(client, out->frame, partition);
+  request.block = miss.block;
+  request.access = miss.access;
+  if (!ask(client, miss.partition)) return Begun::kWouldWait;
+  miss.out->frame = request.frame;
+  if (note_answered(miss)) return Begun::kPinned;
+  if (request.answer == Answer::kFill) return begin_fill(miss, fills, tag, backing_of(request));
+  if (request.answer == Answer::kJoined) leave_filling(client, miss.out->frame, miss.partition);
   return Begun::kWouldWait;
 }
 
 // Into the frame that was taken for it. What is read ahead on its
 // account is asked for once its own read is in the queue.
-Begun SharedCacheParts::begin_fill(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag,
-                                   Pin* out, Status* status) {
-  const Resident resident{out->frame, block};
-  const Backing backing = blocks_.locate_for_fill(block);
-  const bool is_queued = fills && is_read(backing, access);
-  if (is_queued && !fills->begin(resident, backing, access, client.asked_ns, tag)) {
-    give_up_fill(client, resident);
+Begun SharedCacheParts::begin_fill(Miss& miss, Fills* fills, uint64_t tag, const Backing& backing) {
+  if (!fills || !is_read(backing, miss.access)) {
+    if (fill(miss, backing) != Step::kPinned) return Begun::kFailed;
+    telemetry::note_miss_latency(platform::monotonic_ns() - miss.asked_ns);
+    return Begun::kPinned;
+  }
+  if (!fills->begin(miss.resident(), backing, miss.access, miss.asked_ns, tag)) {
+    give_up_fill(miss.client, miss.resident());
     return Begun::kWouldWait;
   }
-  out->was_miss = out->was_filled = true;
-  note_miss(client, block, access);
-  if (is_queued) return Begun::kStarted;
-  *status = transfer_in(client, resident, backing, access);
-  if (end_fill(client, resident, access, backing.store, *status) != Step::kPinned) return Begun::kFailed;
-  telemetry::note_miss_latency(platform::monotonic_ns() - client.asked_ns);
-  return Begun::kPinned;
+  commons_.tell_of_fill(miss.block, true);
+  note_miss(miss);
+  return Begun::kStarted;
 }
 
 // Of a frame that was taken for it. Who has joined, and who comes,

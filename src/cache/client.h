@@ -21,11 +21,8 @@ class Client {
   std::unique_ptr<TouchRing[]> touches;  // one a partition, if the policy wants touches
   std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
-  uint64_t asked_ns = 0;       // of the pin that is no plain hit: when it began
-  bool has_waited = false;     // it met a block that somebody else was bringing in
-  bool is_other_half = false;  // its miss is no news of a stream (FillUnits::Unit)
-  bool may_wait = true;        // for owners; else what they would do is left undone
-  bool takes_errors = false;   // the error handler need not be told
+  bool may_wait = true;       // for owners; else what they would do is left undone
+  bool takes_errors = false;  // the error handler need not be told
   bool open = false;
 };
 

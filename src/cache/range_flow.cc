@@ -72,7 +72,8 @@ Status SharedCacheParts::serve_to_end(Client& client, Partition& partition, Bloc
 
 // Waits for frames no longer than a pin would.
 void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
-  FrameWait wait;
+  uint64_t deadline_ns = 0;
+  Status write_error;
   for_each_group_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     Request& request = client.request;
     request.wish = Wish::kAdopt;
@@ -82,7 +83,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
     for (;;) {
       delegate_->execute(partition, request);
       if (request.answer == Answer::kDone) return true;
-      if (!wait_for_frame(client, partition, &wait)) return false;
+      if (!wait_for_frame(client, partition, &deadline_ns, &write_error)) return false;
     }
   });
 }
@@ -298,46 +299,40 @@ void SharedCacheParts::prefetch_at_once(Client& client, BlockId first, uint64_t 
   prefetch(client, first, count);
 }
 
-// What is to come along with a block: what its region says, else what misses have shown.
-FillUnits::Unit SharedCacheParts::unit_of(Client& client, BlockId block) {
-  FillUnits::Unit unit{block, 1};
-  if (const uint64_t blocks = blocks_.fill_unit_blocks(block); blocks > 0)
-    unit.count = static_cast<uint32_t>(std::min(blocks, kGroupBlocks));
-  else if (units_)
-    unit = units_->on_miss(block);
-  client.is_other_half = unit.is_other_half;
-  unit.first = BlockId(block.value & ~uint64_t{unit.count - 1});
-  return unit;
-}
-
 // As much of it on both sides of the block as one request can bring:
 // what is not there, and lies side by side on the store.
-FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing) {
+FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, const Miss& miss) {
   const auto joins = [&](uint64_t other) {
-    const uint64_t distance = (other - block.value) << commons_.options.block_shift;  // modulo 2^64
+    const uint64_t distance = (other - miss.block.value) << commons_.options.block_shift;  // modulo 2^64
     const Backing there = blocks_.locate_for_fill(BlockId(other));
-    return there.has_contents && there.store == backing.store &&
-           there.offset_bytes == backing.offset_bytes + distance &&
+    return there.has_contents && there.store == miss.hint->store &&
+           there.offset_bytes == miss.hint->offset_bytes + distance &&
            directory_.find(BlockId(other)) == kNoFrame;
   };
-  uint64_t first = block.value, last = block.value;
+  uint64_t first = miss.block.value, last = first;
   while (first > unit.first.value && joins(first - 1)) --first;
   while (last + 1 < unit.first.value + unit.count && joins(last + 1)) ++last;
   return {BlockId(first), static_cast<uint32_t>(last - first + 1)};
 }
 
-// A missing block with what is to come along with it; by itself where nothing is.
-// Nor is there for a fault at a store where blocks lie at their own
-// addresses: who waits there would go on before it may, and fault again.
-FillUnits::Unit SharedCacheParts::unit_to_bring(Client& client, BlockId block, Access access) {
-  const FillUnits::Unit alone{block, 1};
-  const Backing backing = blocks_.locate_for_fill(block);
-  if (!backing.has_contents || directory_.find(block) != kNoFrame) return alone;
-  const FillUnits::Unit unit = unit_of(client, block);
-  const bool is_store_fault =
-      access == Access::kWrite && commons_.placement.is_in_place(block) && client.uses == Uses::kUnseen;
-  if (unit.count == 1 || is_store_fault) return alone;
-  return absent_part(unit, block, backing);
+// A missing block with what is to come along with it: what its region says, else what misses have shown. By itself
+// where nothing is. Nor is there for a fault at a store where blocks lie at their own addresses: who waits there would
+// go on before it may, and fault again.
+FillUnits::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
+  const BlockId block = miss.block;
+  FillUnits::Unit unit{block, 1};
+  const uint64_t chosen = blocks_.fill_unit_blocks(block);
+  if ((chosen == 0 && !units_) || miss.out->frame != kNoFrame || !hint(miss).has_contents) return unit;
+  if (chosen > 0)
+    unit.count = static_cast<uint32_t>(std::min(chosen, kGroupBlocks));
+  else
+    unit = units_->on_miss(block);
+  miss.is_other_half = unit.is_other_half;
+  const bool is_store_fault = miss.access == Access::kWrite && commons_.placement.is_in_place(block) &&
+                              miss.client.uses == Uses::kUnseen;
+  if (unit.count == 1 || is_store_fault) return {block, 1};
+  unit.first = BlockId(block.value & ~uint64_t{unit.count - 1});
+  return absent_part(unit, miss);
 }
 
 // By one request, without waiting.
@@ -347,29 +342,29 @@ void SharedCacheParts::bring_unit(Client& client, FillUnits::Unit unit) {
   client.request.is_unit = false;
 }
 
-void SharedCacheParts::note_unit_missed(Client& client, FillUnits::Unit unit, BlockId block) {
-  if (!std::exchange(client.is_other_half, false))
-    read_ahead(client, client.streams.on_miss({unit.first, unit.first + (unit.count - 1)}, block));
+void SharedCacheParts::note_unit_missed(Miss& miss, FillUnits::Unit unit) {
+  if (std::exchange(miss.is_other_half, false)) return;
+  const BlockId last = unit.first + (unit.count - 1);
+  read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block));
 }
 
 // Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
-SharedCacheParts::Step SharedCacheParts::fill_unit(Client& client, BlockId block, Access access, Pin* out,
-                                                   Status* status) {
-  const FillUnits::Unit unit = unit_to_bring(client, block, access);
+SharedCacheParts::Step SharedCacheParts::fill_unit(Miss& miss) {
+  const FillUnits::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return Step::kAgain;
-  bring_unit(client, unit);
-  out->frame = directory_.find(block);
-  if (out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = directory_.word(out->frame);
+  bring_unit(miss.client, unit);
+  miss.out->frame = directory_.find(miss.block);
+  if (miss.out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
   PinWord word = pin_word.load_acquire();
   do {
     const bool is_coming = word.state() == FrameState::kFilling || word.state() == FrameState::kResident;
-    if (!word.holds(block) || !is_coming) return Step::kAgain;
+    if (!word.holds(miss.block) || !is_coming) return Step::kAgain;
   } while (!pin_word.cas_acquire(word, word.joined()));
-  note_unit_missed(client, unit, block);
-  const Step step = await_filled(client, block, access, out, status);
-  out->was_miss = step == Step::kPinned;
-  if (out->was_miss) telemetry::count_miss(block.value);
+  note_unit_missed(miss, unit);
+  const Step step = await_filled(miss);
+  miss.out->was_miss = step == Step::kPinned;
+  if (miss.out->was_miss) telemetry::count_miss(miss.block.value);
   return step;
 }
 

@@ -160,8 +160,9 @@ bool SharedCacheParts::is_resident(BlockId block) const {
 
 bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access, Pin* out) {
   out->was_clean = out->was_miss = out->was_filled = false;
-  Status unread;
-  if (join_present(client, block, access, out, &unread) != Step::kPinned) return false;
+  Miss miss(client, block, access, partition_of(block), out);
+  out->frame = directory_.find(block);
+  if (join_present(miss) != Step::kPinned) return false;
   out->data = commons_.data({out->frame, block});
   return true;
 }
@@ -178,47 +179,48 @@ void SharedCacheParts::note_dirtied(Resident resident) {
   if (commons_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
 }
 
+// The table has just been probed: out->frame.
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
-  FrameWait wait;
-  Status status;
-  client.asked_ns = platform::monotonic_ns();
-  client.has_waited = false;
-  bool wants_unit = commons_.options.clients_pin && access != Access::kOverwrite;
-  for (;;) {
-    Step step =
-        commons_.options.clients_pin ? join_present(client, block, access, out, &status) : Step::kAgain;
-    if (step == Step::kAgain && std::exchange(wants_unit, false))
-      step = fill_unit(client, block, access, out, &status);
-    if (step == Step::kAgain && commons_.clients_take)
-      step = take_in_set(client, block, access, out, &status);
-    if (step == Step::kAgain) step = ask_owner(client, block, access, out, &status, &wait);
-    if (step == Step::kError) return status;
+  Miss miss(client, block, access, partition_of(block), out);
+  miss.asked_ns = platform::monotonic_ns();
+  const bool looks = commons_.options.clients_pin;
+  bool wants_unit = looks && access != Access::kOverwrite;
+  for (;; out->frame = directory_.find(block)) {
+    Step step = looks ? join_present(miss) : Step::kAgain;
+    if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fill_unit(miss);
+    if (step == Step::kAgain && commons_.clients_take) step = take_in_set(miss);
+    if (step == Step::kAgain) step = ask_owner(miss);
+    if (step == Step::kError) return miss.status;
     if (step == Step::kPinned) {
-      out->data = commons_.data({out->frame, block});
-      if (out->was_miss || client.has_waited)
-        telemetry::note_miss_latency(platform::monotonic_ns() - client.asked_ns);
+      out->data = commons_.data(miss.resident());
+      if (out->was_miss || miss.has_waited)
+        telemetry::note_miss_latency(platform::monotonic_ns() - miss.asked_ns);
       return Status::ok();
     }
   }
 }
 
+const Backing& SharedCacheParts::hint(Miss& miss) {
+  if (!miss.hint) miss.hint = blocks_.locate_for_fill(miss.block);
+  return *miss.hint;
+}
+
+// Of a block that has been given a frame.
+Backing SharedCacheParts::backing_of(const Request& answered) const {
+  return answered.backing ? *answered.backing : blocks_.locate_for_fill(answered.block);
+}
+
 // kAgain: not without the owner, who also serves never-written blocks
 // in groups where that is worth it, and those who wait.
-SharedCacheParts::Step SharedCacheParts::take_in_set(Client& client, BlockId block, Access access, Pin* out,
-                                                     Status* status) {
-  if (commons_.placement.is_in_place(block) && !blocks_.locate_for_fill(block).has_contents)
-    return Step::kAgain;
-  Partition& partition = partition_of(block);
-  const Organisation::Taken taken = partition.organisation().take_alone(block);
+SharedCacheParts::Step SharedCacheParts::take_in_set(Miss& miss) {
+  if (commons_.placement.is_in_place(miss.block) && !hint(miss).has_contents) return Step::kAgain;
+  const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
-  out->frame = taken.frame;
-  out->was_miss = out->was_filled = true;
-  commons_.tell_of_fill(block, access);
-  note_miss(client, block, access);
-  const Step step = fill(client, block, taken.frame, access, status);
-  if (partition.organisation().wants_owner()) {
-    client.request.wish = Wish::kReap;
-    delegate_->execute(partition, client.request);
+  miss.out->frame = taken.frame;
+  const Step step = fill(miss, blocks_.locate_for_fill(miss.block));
+  if (miss.partition.organisation().wants_owner()) {
+    miss.client.request.wish = Wish::kReap;
+    delegate_->execute(miss.partition, miss.client.request);
   }
   return step;
 }
@@ -230,102 +232,101 @@ bool SharedCacheParts::ask(Client& client, Partition& partition) {
   return true;
 }
 
-SharedCacheParts::Step SharedCacheParts::ask_owner(Client& client, BlockId block, Access access, Pin* out,
-                                                   Status* status, FrameWait* wait) {
-  Partition& partition = partition_of(block);
-  Request& request = client.request;
+SharedCacheParts::Step SharedCacheParts::ask_owner(Miss& miss) {
+  Request& request = miss.client.request;
   request.wish = Wish::kPin;
-  request.block = block;
-  request.access = access;
+  request.block = miss.block;
+  request.access = miss.access;
   // Where owners fill, a client waits for its block right here.
   const uint64_t begin_ns = commons_.owner_fills ? platform::monotonic_ns() : 0;
-  delegate_->execute(partition, request);
+  delegate_->execute(miss.partition, request);
   if (commons_.owner_fills && request.answer == Answer::kFilled)
     count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
-  out->frame = request.frame;
-  if (note_answered(client, block, access, out)) return Step::kPinned;
+  miss.out->frame = request.frame;
+  if (note_answered(miss)) return Step::kPinned;
   switch (request.answer) {
     case Answer::kFill:
-      out->was_miss = out->was_filled = true;
-      note_miss(client, block, access);
-      return fill(client, block, out->frame, access, status);
+      return fill(miss, backing_of(request));
     case Answer::kFilled: {
-      out->was_miss = out->was_filled = true;
-      note_miss(client, block, access);
-      Step step = await_filled(client, block, access, out, status);
-      if (step == Step::kError) tell(client, *status);
+      note_miss(miss);
+      const Step step = await_filled(miss);
+      if (step == Step::kError) tell(miss.client, miss.status);
       return step;
     }
     case Answer::kJoined:
       count(Counter::shared_waits);
-      return await_filled(client, block, access, out, status);
+      return await_filled(miss);
     case Answer::kFailed:
-      *status = errors_.get(out->frame);
-      return *status ? Step::kAgain : Step::kError;
+      miss.status = errors_.get(miss.out->frame);
+      break;
     default:
-      *status = wait_for_frame(client, partition, wait);
-      return *status ? Step::kAgain : Step::kError;
+      miss.status = wait_for_frame(miss.client, miss.partition, &miss.deadline_ns, &miss.write_error);
   }
+  return miss.status ? Step::kAgain : Step::kError;
 }
 
 // Whether the owner has pinned the block, whose contents are there.
-bool SharedCacheParts::note_answered(Client& client, BlockId block, Access access, Pin* out) {
-  const Request& request = client.request;
+bool SharedCacheParts::note_answered(Miss& miss) {
+  const Request& request = miss.client.request;
   if (request.answer == Answer::kReady) {
-    out->was_miss = out->was_filled = true;
-    telemetry::count_miss(block.value);
-    zeros_ahead(client, block);
+    miss.out->was_miss = miss.out->was_filled = true;
+    telemetry::count_miss(miss.block.value);
+    zeros_ahead(miss.client, miss.block);
     return true;
   }
   if (request.answer != Answer::kPinned) return false;
   count(Counter::shared_hits);
   if (request.was_clean) {
-    out->was_clean = true;
-    note_dirtied({out->frame, block});
+    miss.out->was_clean = true;
+    note_dirtied(miss.resident());
   }
-  if (request.was_ahead) note_ahead_used(client, block, access);
+  if (request.was_ahead) note_ahead_used(miss);
   return true;
 }
 
-void SharedCacheParts::note_miss(Client& client, BlockId block, Access access) {
-  telemetry::count_miss(block.value);
-  if (access == Access::kOverwrite || std::exchange(client.is_other_half, false)) return;
-  read_ahead(client, client.streams.on_miss(block));
+// The block has a frame, and is filled for this client.
+void SharedCacheParts::note_miss(Miss& miss) {
+  miss.out->was_miss = miss.out->was_filled = true;
+  telemetry::count_miss(miss.block.value);
+  if (miss.access == Access::kOverwrite || std::exchange(miss.is_other_half, false)) return;
+  read_ahead(miss.client, miss.client.streams.on_miss(miss.block));
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
-void SharedCacheParts::note_ahead_used(Client& client, BlockId block, Access access) {
+void SharedCacheParts::note_ahead_used(const Miss& miss) {
   count(Counter::readahead_hits);
-  if (access != Access::kOverwrite) read_ahead(client, client.streams.on_ahead_use(block));
+  if (miss.access != Access::kOverwrite)
+    read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block));
 }
 
-// The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: ask the owner.
-SharedCacheParts::Step SharedCacheParts::join_present(Client& client, BlockId block, Access access, Pin* out,
-                                                      Status* status) {
-  out->frame = directory_.find(block);
-  if (out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = directory_.word(out->frame);
+// The block is in the table, in out->frame, though it was no plain hit: what the owner would do, done here. kAgain: it
+// is not (out->frame: kNoFrame), or the owner has to see to it.
+SharedCacheParts::Step SharedCacheParts::join_present(Miss& miss) {
+  if (miss.out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
   PinWord word = pin_word.load_acquire();
-  while (word.holds(block)) {
-    if (pin_resident(client, block, access, out, &word)) return Step::kPinned;
-    if (!word.holds(block) || word.state() != FrameState::kFilling) return Step::kAgain;
+  while (word.holds(miss.block)) {
+    if (pin_resident(miss, &word)) return Step::kPinned;
+    if (!word.holds(miss.block)) break;
+    if (word.state() != FrameState::kFilling) return Step::kAgain;
     if (!pin_word.cas_acquire(word, word.joined())) continue;
     count(Counter::shared_waits);
-    return await_filled(client, block, access, out, status);
+    return await_filled(miss);
   }
+  miss.out->frame = kNoFrame;
   return Step::kAgain;
 }
 
 // In out->frame, whose word was *word. False: it is not resident there, by what *word is now.
-bool SharedCacheParts::pin_resident(Client& client, BlockId block, Access access, Pin* out, PinWord* word) {
-  AtomicPinWord& pin_word = directory_.word(out->frame);
-  while (word->holds(block) && word->state() == FrameState::kResident) {
-    if (!pin_word.cas_acquire(*word, word->pinned(access != Access::kRead))) continue;
-    note_pinned(*word, block, access, out);
+bool SharedCacheParts::pin_resident(Miss& miss, PinWord* word) {
+  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
+  while (word->holds(miss.block) && word->state() == FrameState::kResident) {
+    if (!pin_word.cas_acquire(*word, word->pinned(miss.is_for_write()))) continue;
+    note_pinned(*word, miss.block, miss.access, miss.out);
     count(Counter::shared_hits);
     if (word->ahead()) {
-      partition_of(block).organisation().ahead_used();
-      note_ahead_used(client, block, access);
+      miss.partition.organisation().ahead_used();
+      note_ahead_used(miss);
     }
     return true;
   }
@@ -333,26 +334,24 @@ bool SharedCacheParts::pin_resident(Client& client, BlockId block, Access access
 }
 
 // This client has a reference to a frame that someone else fills.
-SharedCacheParts::Step SharedCacheParts::await_filled(Client& client, BlockId block, Access access, Pin* out,
-                                                      Status* status) {
-  Partition& partition = partition_of(block);
-  const FrameId frame = out->frame;
+SharedCacheParts::Step SharedCacheParts::await_filled(Miss& miss) {
+  const FrameId frame = miss.out->frame;
   AtomicPinWord& pin_word = directory_.word(frame);
-  client.has_waited = true;
-  wait_while_filling(client, frame, partition);
+  miss.has_waited = true;
+  wait_while_filling(miss.client, frame, miss.partition);
   PinWord word = pin_word.load_acquire();
   if (word.state() == FrameState::kFailed) {
-    *status = errors_.get(frame);
-    leave_failed(client, frame, partition);
-    return *status ? Step::kAgain : Step::kError;
+    miss.status = errors_.get(frame);
+    leave_failed(miss.client, frame, miss.partition);
+    return miss.status ? Step::kAgain : Step::kError;
   }
-  uint64_t flags = PinWord::kReferenced | (access != Access::kRead ? PinWord::kDirty : 0);
+  const uint64_t flags = PinWord::kReferenced | (miss.is_for_write() ? PinWord::kDirty : 0);
   while (!pin_word.cas_acquire(word, word.with(flags).without(PinWord::kAhead))) {
   }
-  note_pinned(word, block, access, out);
+  note_pinned(word, miss.block, miss.access, miss.out);
   if (word.ahead()) {
-    partition.organisation().ahead_used();
-    note_ahead_used(client, block, access);
+    miss.partition.organisation().ahead_used();
+    note_ahead_used(miss);
   }
   return Step::kPinned;
 }
@@ -366,42 +365,41 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 
 // ---- Fills ----
 
-Status SharedCacheParts::transfer_in(const Client& client, Resident resident, const Backing& backing,
-                                     Access access) {
+// Into the frame that this client has for the block.
+SharedCacheParts::Step SharedCacheParts::fill(Miss& miss, const Backing& backing) {
+  commons_.tell_of_fill(miss.block, miss.access != Access::kOverwrite && backing.has_contents);
+  note_miss(miss);
+  miss.status = transfer_in(miss, backing);
+  return end_fill(miss.client, miss.resident(), miss.access, backing.store, miss.status);
+}
+
+Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
+  const Resident resident = miss.resident();
   if (backing.store == nullptr)
-    return Status::sentence(EFAULT,
-                            "block " + std::to_string(resident.block.value) + " belongs to no region");
-  const bool writable = access != Access::kRead;
-  if (access == Access::kOverwrite) {
-    frames_->install({&resident, 1}, Contents::kArbitrary, nullptr, writable);
+    return Status::sentence(EFAULT, "block " + std::to_string(miss.block.value) + " belongs to no region");
+  if (miss.access == Access::kOverwrite) {
+    frames_->install({&resident, 1}, Contents::kArbitrary, nullptr, true);
     count(Counter::overwrites);
     return Status::ok();
   }
   if (!backing.has_contents) {
-    frames_->install({&resident, 1}, Contents::kZeros, nullptr, writable);
+    frames_->install({&resident, 1}, Contents::kZeros, nullptr, miss.is_for_write());
     count(Counter::zero_fills);
     return Status::ok();
   }
-  const bool is_staged = frames_->staging_use(resident.block, 1) == FrameSource::StagingUse::kNeeded;
-  std::byte* const staging = is_staged ? client.staging : nullptr;
+  const bool is_staged = frames_->staging_use(miss.block, 1) == FrameSource::StagingUse::kNeeded;
+  std::byte* const staging = is_staged ? miss.client.staging : nullptr;
   store::Request request;
   request.op = store::Op::kRead;
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
   request.segments[0] = {frames_->fill_address(resident, staging, 0), commons_.block_bytes()};
   const Status moved = backing.store->transfer(request);
-  count(Counter::fill_wait_ns, platform::monotonic_ns() - client.asked_ns);
-  if (!moved) return fill_error(resident.block, *backing.store, backing.offset_bytes, moved.error());
-  frames_->install({&resident, 1}, Contents::kFilled, staging, writable);
+  count(Counter::fill_wait_ns, platform::monotonic_ns() - miss.asked_ns);
+  if (!moved) return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
+  frames_->install({&resident, 1}, Contents::kFilled, staging, miss.is_for_write());
   count(Counter::fills);
   return Status::ok();
-}
-
-SharedCacheParts::Step SharedCacheParts::fill(Client& client, BlockId block, FrameId frame, Access access,
-                                              Status* status) {
-  const Backing backing = blocks_.locate_for_fill(block);
-  *status = transfer_in(client, {frame, block}, backing, access);
-  return end_fill(client, {frame, block}, access, backing.store, *status);
 }
 
 // The contents are in place, or `status` says why not.

@@ -27,6 +27,36 @@
 
 namespace spw::cache {
 
+// A pin that is no plain hit, on its way: what was asked for, and what is known of the block by now.
+//
+// The table is probed for it once by the client (SharedCache::pin) and once by the owner, whose lookup is exact: a
+// client's may miss what is there, and others may bring the block in between the two. Again only when something has
+// changed: after a wait, and after the block was asked for together with its neighbours.
+// Where its contents are is looked up once it has a frame (fill), from when on nobody else writes or frees it. What was
+// known before would not do: it may have been brought in, changed, written and evicted since, or its range been freed.
+// So who has to know earlier, what to bring along or whether a read can begin, has a hint (hint()). An owner that has
+// looked hands on what it saw (Request::backing): nothing comes between that and the frame it took.
+struct Miss {
+  Miss(Client& asking, BlockId of, Access wanted, Partition& owned_by, Pin* to)
+      : client(asking), block(of), access(wanted), partition(owned_by), out(to) {}
+
+  Client& client;
+  const BlockId block;
+  const Access access;
+  Partition& partition;
+  Pin* const out;               // out->frame: where the block seems to be, then the frame it has
+  Status status;                // of Step::kError
+  std::optional<Backing> hint;  // where the contents were before it had a frame
+  uint64_t asked_ns = 0;        // when it began
+  bool has_waited = false;      // somebody else was bringing the block in
+  bool is_other_half = false;   // it is no news of a stream (FillUnits::Unit)
+  uint64_t deadline_ns = 0;     // of the wait for a frame; 0: it has not begun
+  Status write_error;  // the latest meanwhile: on a full store writes of blocks that have their place succeed
+
+  Resident resident() const { return {out->frame, block}; }
+  bool is_for_write() const { return access != Access::kRead; }
+};
+
 // While it lives, the client's requests are made only where no owner has to be waited for.
 class WaitsForNobody {
  public:
@@ -100,54 +130,51 @@ class SharedCacheParts final : public SharedCache {
  private:
   // How a step of a pin came out; kAgain: from the start.
   enum class Step : uint8_t { kPinned, kError, kAgain };
-  struct FrameWait {
-    uint64_t deadline_ns = 0;  // 0: it has not begun
-    // The latest meanwhile: on a full store some writes still succeed, of blocks that have their place.
-    Status write_error;
-  };
-
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
-  Step join_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  bool hold_clean(BlockId block, FrameId* frame);
-  FillUnits::Unit unit_of(Client& client, BlockId block);
-  FillUnits::Unit unit_to_bring(Client& client, BlockId block, Access access);
-  void bring_unit(Client& client, FillUnits::Unit unit);
-  void note_unit_missed(Client& client, FillUnits::Unit unit, BlockId block);
-  FillUnits::Unit absent_part(FillUnits::Unit unit, BlockId block, const Backing& backing);
-  Step fill_unit(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  void place_on_nodes();
-  Step take_in_set(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  Step ask_owner(Client& client, BlockId block, Access access, Pin* out, Status* status, FrameWait* wait);
-  void note_ahead_used(Client& client, BlockId block, Access access);
-  Step await_filled(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  Step fill(Client& client, BlockId block, FrameId frame, Access access, Status* status);
+  // shared_cache.cc
+  Step join_present(Miss& miss);
+  Step take_in_set(Miss& miss);
+  Step ask_owner(Miss& miss);
+  Step await_filled(Miss& miss);
+  Step fill(Miss& miss, const Backing& backing);
+  Status transfer_in(const Miss& miss, const Backing& backing);
   Step end_fill(Client& client, Resident resident, Access access, const store::Store* store,
                 const Status& status);
-  bool pin_resident(Client& client, BlockId block, Access access, Pin* out, PinWord* word);
-  bool note_answered(Client& client, BlockId block, Access access, Pin* out);
-  bool ask(Client& client, Partition& partition);
-  Begun pin_or_begin(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
-                     Status* status);
-  Step begin_present(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  Step begin_parked(Client& client, BlockId block, Access access, Pin* out, Status* status);
-  bool begin_unit(Client& client, BlockId block, Access access, Pin* out);
-  Begun begin_miss(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
-                   Status* status);
-  Begun begin_fill(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
-                   Status* status);
-  void give_up_fill(Client& client, Resident resident);
-  void leave_filling(Client& client, FrameId frame, Partition& partition);
-  Status transfer_in(const Client& client, Resident resident, const Backing& backing, Access access);
-  void wait_while_filling(Client& client, FrameId frame, Partition& partition);
-  void leave_failed(Client& client, FrameId frame, Partition& partition);
+  bool pin_resident(Miss& miss, PinWord* word);
+  bool note_answered(Miss& miss);
   void note_pinned(PinWord before, BlockId block, Access access, Pin* out);
   void note_dirtied(Resident resident);
-  void note_miss(Client& client, BlockId block, Access access);
+  void note_miss(Miss& miss);
+  void note_ahead_used(const Miss& miss);
+  void leave_failed(Client& client, FrameId frame, Partition& partition);
+  const Backing& hint(Miss& miss);
+  Backing backing_of(const Request& answered) const;
+  bool ask(Client& client, Partition& partition);
   void unpin_and_tell(Client& client, FrameId frame);
+  void place_on_nodes();
+  // begun_pins.cc
+  Begun pin_or_begin(Client& client, Fills* fills, BlockId block, Access access, uint64_t tag, Pin* out,
+                     Status* status);
+  Step begin_present(Miss& miss);
+  Step begin_parked(Miss& miss);
+  bool begin_unit(Miss& miss);
+  Begun begin_miss(Miss& miss, Fills* fills, uint64_t tag);
+  Begun begin_fill(Miss& miss, Fills* fills, uint64_t tag, const Backing& backing);
+  void give_up_fill(Client& client, Resident resident);
+  void leave_filling(Client& client, FrameId frame, Partition& partition);
+  // waits.cc
+  void wait_while_filling(Client& client, FrameId frame, Partition& partition);
   bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);
-  Status wait_for_frame(Client& client, Partition& partition, FrameWait* wait);
+  Status wait_for_frame(Client& client, Partition& partition, uint64_t* deadline_ns, Status* write_error);
   void tell(const Client& client, const Status& status);
+  // range_flow.cc
+  bool hold_clean(BlockId block, FrameId* frame);
+  FillUnits::Unit unit_to_bring(Miss& miss);
+  void bring_unit(Client& client, FillUnits::Unit unit);
+  void note_unit_missed(Miss& miss, FillUnits::Unit unit);
+  FillUnits::Unit absent_part(FillUnits::Unit unit, const Miss& miss);
+  Step fill_unit(Miss& miss);
   void read_ahead(Client& client, ReadPlan plan);
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);

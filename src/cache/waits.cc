@@ -66,20 +66,21 @@ bool SharedCacheParts::await_progress(Partition& partition, const Request& reque
 }
 
 // No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
-Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, FrameWait* wait) {
+// `write_error`: the latest meanwhile.
+Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, uint64_t* deadline_ns,
+                                        Status* write_error) {
   const Request& request = client.request;
-  if (!request.status) wait->write_error = request.status;
-  if (wait->deadline_ns == 0) {
-    wait->deadline_ns =
-        platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+  if (!request.status) *write_error = request.status;
+  if (*deadline_ns == 0) {
+    *deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
   if (commons_.options.no_frame) commons_.options.no_frame();
-  if (await_progress(partition, request, wait->deadline_ns)) return Status::ok();
-  Status status = wait->write_error
+  if (await_progress(partition, request, *deadline_ns)) return Status::ok();
+  Status status = *write_error
                       ? Status::sentence(EBUSY, "no frame can be evicted for block " +
                                                     std::to_string(request.block.value) + ": all are pinned")
-                      : wait->write_error;
+                      : *write_error;
   tell(client, status);
   return status;
 }

@@ -151,7 +151,7 @@ TEST_F(BegunPinsTest, a_store_whose_fills_have_ended_can_be_closed_and_used_agai
   f.cache().unpin(f.client(), end(1)[0].pin.frame);
 }
 
-// Whoever takes a frame for a block is kept meanwhile: with the baton.
+// Whoever reads a block ahead is kept while it takes the frame: with the baton.
 class HoldsTheBaton final : public Observer {
  public:
   void came(BlockId block) override {
@@ -180,9 +180,7 @@ TEST_F(BegunPinsTest, an_owner_is_not_waited_for) {
   ASSERT_EQ(begin(1), Begun::kStarted);
   std::thread other([&] {
     Client* client = *f.cache().open_client();
-    Pin pin;
-    EXPECT_TRUE(f.cache().pin(*client, HoldsTheBaton::kHeld, Access::kRead, &pin).is_ok());
-    f.cache().unpin(*client, pin.frame);
+    f.cache().prefetch(*client, HoldsTheBaton::kHeld, 1);
     f.cache().close_client(client);
   });
   holder.await_held();

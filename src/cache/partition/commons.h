@@ -26,12 +26,10 @@ struct Commons {
   std::byte* data(Resident resident) const { return placement.data(resident, options.block_shift); }
   // Some block may be at its own address.
   bool has_blocks_in_place() const { return placement.in_place_end > 0; }
-  // A frame was taken for the block, which is about to be filled.
-  void tell_of_fill(BlockId block, Access access) const {
-    if (!options.observer) [[likely]]
-      return;
-    const bool is_read = access != Access::kOverwrite && blocks.locate_for_fill(block).has_contents;
-    is_read ? options.observer->came(block) : options.observer->ended(block, 1);
+  // A frame was taken for the block, which is about to be filled: from its store, or anew.
+  void tell_of_fill(BlockId block, bool is_read) const {
+    if (options.observer) [[unlikely]]
+      is_read ? options.observer->came(block) : options.observer->ended(block, 1);
   }
   void tell_left(BlockId block) const {
     if (options.observer) [[unlikely]]

@@ -25,8 +25,7 @@ constexpr uint32_t kPlentifulShare = 8;
 
 // Not cached, live, and nothing was ever written to it.
 bool Partition::is_zero_and_new(BlockId block) const {
-  Backing backing = commons_.blocks.locate_for_fill(block);
-  return backing.store != nullptr && !backing.has_contents && commons_.directory.find(block) == kNoFrame;
+  return is_new(commons_.blocks.locate_for_fill(block)) && commons_.directory.find(block) == kNoFrame;
 }
 
 bool Partition::has_plenty() const {
@@ -56,7 +55,7 @@ uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optio
   for (uint64_t block = wanted.begin; block < wanted.end; ++block) {
     const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
     if (taken.how != Organisation::Take::kTaken) break;
-    commons_.tell_of_fill(BlockId(block), Access::kOverwrite);
+    commons_.tell_of_fill(BlockId(block), false);
     run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;
@@ -72,8 +71,10 @@ uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optio
   return length;
 }
 
+// The block is not cached.
 bool Partition::serve_zero_run(Request& request) {
-  if (!is_zero_and_new(request.block)) return false;
+  request.backing = commons_.blocks.locate_for_fill(request.block);
+  if (!is_new(*request.backing)) return false;
   const BlockRun zeros = plan_zero_run(request.block);
   if (zeros.end - zeros.begin == 1) return false;
   const uint64_t length = install_dirty(zeros, Contents::kZeros, request.block);

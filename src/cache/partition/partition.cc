@@ -103,6 +103,7 @@ void Partition::describe_wait(Request& request) {
 
 bool Partition::serve_pin(Request& request) {
   request.was_ahead = request.was_clean = false;
+  request.backing.reset();
   for (;;) {
     const FrameId present = commons_.directory.find(request.block);
     if (present != kNoFrame && pin_present(request, present)) return true;
@@ -116,7 +117,6 @@ bool Partition::serve_pin(Request& request) {
       describe_wait(request);
       return true;
     }
-    commons_.tell_of_fill(request.block, request.access);
     request.frame = taken.frame;
     request.answer = Answer::kFill;
     return !(commons_.owner_fills && start_owner_fill(request));

@@ -81,6 +81,7 @@ class Partition final {
   void serve_zeros_ahead(Request& request);
   void serve_adopt(Request& request);
   bool has_plenty() const;
+  bool is_new(const Backing& backing) const { return backing.store != nullptr && !backing.has_contents; }
   bool is_zero_and_new(BlockId block) const;
 
   // readahead.cc

@@ -83,7 +83,7 @@ void Partition::serve_prefetch(Request& request) {
       end_run();
       continue;
     }
-    commons_.tell_of_fill(block, Access::kRead);
+    commons_.tell_of_fill(block, true);
     run->append_segment(commons_.frames.fill_address({taken.frame, block}, run->staging, run->count),
                         commons_.block_bytes());
     if (block == request.marker) run->marker = run->count;
@@ -98,7 +98,8 @@ void Partition::serve_prefetch(Request& request) {
 // done. False: nothing to read, or no operation left; then the client fills the frame.
 bool Partition::start_owner_fill(Request& request) {
   if (request.access == Access::kOverwrite) return false;
-  Backing backing = commons_.blocks.locate_for_fill(request.block);
+  if (!request.backing) request.backing = commons_.blocks.locate_for_fill(request.block);
+  const Backing& backing = *request.backing;
   if (backing.store == nullptr || !backing.has_contents) return false;
   IoOp* op = io_.take();
   if (!op) return false;
@@ -106,6 +107,7 @@ bool Partition::start_owner_fill(Request& request) {
     io_.put_back(op);
     return false;
   }
+  commons_.tell_of_fill(request.block, true);
   op->kind = IoOp::Kind::kFill;
   op->store = backing.store;
   op->first = request.block;

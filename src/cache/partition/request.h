@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/atomic.h"
 #include "base/ids.h"
@@ -74,8 +75,9 @@ struct alignas(64) Request {
   bool has_progressed = false;      // nothing to wait for
   uint32_t progress = 0;            // snapshot, for kNoFrame, kBlocked and kReap
   store::IoQueue* queue = nullptr;  // to wait in, if any
-  uint64_t sequence = 0;   // kFlush: failures of transfers from here on are its own; 0: not known yet
-  uint64_t flush_end = 0;  // kFlush: transfers below it have to finish; 0: not all are started
+  uint64_t sequence = 0;           // kFlush: failures of transfers from here on are its own; 0: not known yet
+  uint64_t flush_end = 0;          // kFlush: transfers below it have to finish; 0: not all are started
+  std::optional<Backing> backing;  // kFill: where its contents are, if the owner had to look
   Status status;
 };
 
