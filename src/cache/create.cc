@@ -81,15 +81,13 @@ Result<std::unique_ptr<Policy>> policy_for(const Options& options, uint32_t fram
   return policy;
 }
 
-Result<std::unique_ptr<Organisation>> make_organisation(std::optional<SetRule> rule, Commons& commons,
-                                                        PartitionId id) {
-  if (rule) return std::unique_ptr<Organisation>(new SetFrames(commons, id));
-  auto policy = policy_for(commons.options, commons.directory.shares().of(id));
-  if (!policy) return policy.status();
-  return std::unique_ptr<Organisation>(new RankedFrames(commons, id, std::move(*policy)));
-}
-
 }  // namespace
+
+std::unique_ptr<Organisation> make_organisation(Commons& commons, PartitionId id, Writeback& writeback,
+                                                std::unique_ptr<Policy> policy) {
+  if (!policy) return std::make_unique<SetFrames>(commons, id, writeback);
+  return std::make_unique<RankedFrames>(commons, id, writeback, std::move(policy));
+}
 
 Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options, BlockSource& source,
                                                          IoErrorHandler on_error, void* error_context,
@@ -105,11 +103,16 @@ Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options,
   const FrameShares shares = choose_shares(options, rule ? kBlocksASet : 1);
   auto memory = rule ? PageSetTable::map_memory(shares) : BlockTable::map_memory(shares);
   if (!memory) return memory.status();
+  std::vector<std::unique_ptr<Policy>> policies(shares.partitions());
+  for (uint32_t p = 0; p < policies.size() && !rule; ++p) {
+    auto policy = policy_for(options, shares.of(PartitionId(p)));
+    if (!policy) return policy.status();
+    policies[p] = std::move(*policy);
+  }
   auto cache = std::make_unique<SharedCacheParts>(
       options, make_directory(rule, shares, !frames->notes_uses(), std::move(*memory)), std::move(frames),
       source, on_error, error_context);
-  const auto make = [rule](Commons& commons, PartitionId id) { return make_organisation(rule, commons, id); };
-  if (Status status = cache->open_partitions(make); !status) return status;
+  if (Status status = cache->open_partitions(std::move(policies)); !status) return status;
   return std::unique_ptr<SharedCache>(std::move(cache));
 }
 

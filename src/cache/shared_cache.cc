@@ -49,13 +49,10 @@ void SharedCacheParts::place_on_nodes() {
   }
 }
 
-Status SharedCacheParts::open_partitions(const MakeOrganisation& make) {
+Status SharedCacheParts::open_partitions(std::vector<std::unique_ptr<Policy>> policies) {
   place_on_nodes();
-  for (uint32_t p = 0; p < directory_.map().count(); ++p) {
-    auto organisation = make(commons_, PartitionId(p));
-    if (!organisation) return organisation.status();
-    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(*organisation)));
-  }
+  for (uint32_t p = 0; p < policies.size(); ++p)
+    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(policies[p])));
   wants_touches_ = partitions_.front()->organisation().wants_touches();
   commons_.clients_take = partitions_.front()->organisation().clients_take();
   if (commons_.options.delegation == Delegation::kCombining) {
@@ -161,7 +158,6 @@ bool SharedCacheParts::is_resident(BlockId block) const {
 bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access, Pin* out) {
   out->was_clean = out->was_miss = out->was_filled = false;
   Miss miss(client, block, access, partition_of(block), out);
-  out->frame = directory_.find(block);
   if (join_present(miss) != Step::kPinned) return false;
   out->data = commons_.data({out->frame, block});
   return true;
@@ -179,13 +175,12 @@ void SharedCacheParts::note_dirtied(Resident resident) {
   if (commons_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
 }
 
-// The table has just been probed: out->frame.
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   Miss miss(client, block, access, partition_of(block), out);
   miss.asked_ns = platform::monotonic_ns();
   const bool looks = commons_.options.clients_pin;
   bool wants_unit = looks && access != Access::kOverwrite;
-  for (;; out->frame = directory_.find(block)) {
+  for (;;) {
     Step step = looks ? join_present(miss) : Step::kAgain;
     if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fill_unit(miss);
     if (step == Step::kAgain && commons_.clients_take) step = take_in_set(miss);
@@ -299,9 +294,10 @@ void SharedCacheParts::note_ahead_used(const Miss& miss) {
     read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block));
 }
 
-// The block is in the table, in out->frame, though it was no plain hit: what the owner would do, done here. kAgain: it
+// The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: it
 // is not (out->frame: kNoFrame), or the owner has to see to it.
 SharedCacheParts::Step SharedCacheParts::join_present(Miss& miss) {
+  miss.out->frame = directory_.find(miss.block);
   if (miss.out->frame == kNoFrame) return Step::kAgain;
   AtomicPinWord& pin_word = directory_.word(miss.out->frame);
   PinWord word = pin_word.load_acquire();

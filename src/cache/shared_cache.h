@@ -29,9 +29,10 @@ namespace spw::cache {
 
 // A pin that is no plain hit, on its way: what was asked for, and what is known of the block by now.
 //
-// The table is probed for it once by the client (SharedCache::pin) and once by the owner, whose lookup is exact: a
-// client's may miss what is there, and others may bring the block in between the two. Again only when something has
-// changed: after a wait, and after the block was asked for together with its neighbours.
+// The table is probed for it once by the client (join_present; pin()'s own probe is for plain hits, and remembering in
+// it what else it saw would cost each of those) and once by the owner, whose lookup is exact: a client's may miss what is
+// there, and others may bring the block in between the two. Again only when something has changed: after a wait, and
+// after the block was asked for together with its neighbours.
 // Where its contents are is looked up once it has a frame (fill), from when on nobody else writes or frees it. What was
 // known before would not do: it may have been brought in, changed, written and evicted since, or its range been freed.
 // So who has to know earlier, what to bring along or whether a read can begin, has a hint (hint()). An owner that has
@@ -74,10 +75,8 @@ class SharedCacheParts final : public SharedCache {
   SharedCacheParts(const Options& options, Directory directory, std::unique_ptr<FrameSource> frames,
                    BlockSource& blocks, IoErrorHandler on_error, void* error_context);
   ~SharedCacheParts() override;
-  // Second step of construction. `make`: what keeps a partition's frames.
-  using MakeOrganisation =
-      std::function<Result<std::unique_ptr<Organisation>>(Commons& commons, PartitionId id)>;
-  Status open_partitions(const MakeOrganisation& make);
+  // Second step of construction. A policy for each partition; nullptr: its frames are page sets.
+  Status open_partitions(std::vector<std::unique_ptr<Policy>> policies);
 
   Result<Client*> open_client(Uses uses) override;
   void close_client(Client* client) override;

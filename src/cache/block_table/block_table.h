@@ -41,15 +41,12 @@ class BlockTable {
   AtomicPinWord& word(FrameId frame) const { return words_[frame.value]; }
   std::byte* words_memory() const { return reinterpret_cast<std::byte*>(words_); }
 
-  // Client: pins `block` if the table shows it resident and used before. May fail though it is there; then *frame is
-  // what find() would give.
+  // Client: pins `block` if the table shows it resident and used before. May fail though it is there.
   bool try_pin(BlockId block, bool for_write, FrameId* frame, PinWord* before) const {
-    bool is_pinned = false;
     *frame = first_candidate(block, slots_per_partition_, [&](FrameId candidate) {
-      is_pinned = words_[candidate.value].try_pin(block, for_write, before);
-      return is_pinned || before->holds(block);
+      return words_[candidate.value].try_pin(block, for_write, before);
     });
-    return is_pinned;
+    return *frame != kNoFrame;
   }
 
   // Anyone: what try_pin() of `block` reads first; what it changes then.

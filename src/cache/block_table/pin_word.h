@@ -152,11 +152,15 @@ class AtomicPinWord {
     return false;
   }
 
-  // Counts a reference if the word is a hit for `block`. `before` is the word as it was, or as it is.
+  // Counts a reference if the word is a hit for `block`. `before` is then the word as it was.
   bool try_pin(BlockId block, bool for_write, PinWord* before) {
-    *before = load_relaxed();
-    while (before->is_hit(block))
-      if (cas_acquire(*before, before->pinned(for_write))) return true;
+    PinWord word = load_relaxed();
+    while (word.is_hit(block)) {
+      if (cas_acquire(word, word.pinned(for_write))) {
+        *before = word;
+        return true;
+      }
+    }
     return false;
   }
   // The word as it was.

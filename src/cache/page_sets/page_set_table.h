@@ -89,16 +89,12 @@ class PageSetTable {
 
   uint32_t home_of(BlockId block) const { return home_in(sets_of(map_.of(block)), block); }
 
-  // Counts a reference and a use if `block` is there, resident and used before. May fail though it is there; then *frame
-  // is what find() would give.
+  // Counts a reference and a use if `block` is there, resident and used before. May fail though it is there.
   bool try_pin(BlockId block, bool for_write, FrameId* frame, PinWord* before) const {
     const PageSets& sets = sets_of(map_.of(block));
-    bool is_pinned = false;
-    *frame = sets.first_from_home(home_in(sets, block), [&](AtomicPinWord& word) {
-      is_pinned = word.try_pin(block, for_write, before);
-      return is_pinned || before->holds(block);
-    });
-    if (!is_pinned) return false;
+    *frame = sets.first_from_home(
+        home_in(sets, block), [&](AtomicPinWord& word) { return word.try_pin(block, for_write, before); });
+    if (*frame == kNoFrame) return false;
     if (counts_pins_) note_use(sets[sets.set_of(*frame)], PageSets::slot_of(*frame));
     return true;
   }

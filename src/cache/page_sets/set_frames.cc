@@ -11,8 +11,8 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
-SetFrames::SetFrames(Commons& commons, PartitionId id)
-    : Organisation(commons, id),
+SetFrames::SetFrames(Commons& commons, PartitionId id, Writeback& writeback)
+    : Organisation(commons, id, writeback),
       sets_(commons.directory.sets()->sets_of(id)),
       rule_(commons.directory.sets()->rule()),
       evict_batch_(
@@ -245,34 +245,35 @@ bool SetFrames::evict_with_others(uint32_t set) {
   return true;
 }
 
-// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it. Where a set has
-// none that is clean, its dirty ones are written.
-uint32_t SetFrames::evict(uint32_t wanted, uint32_t /*starts_max*/) {
-  uint32_t evicted = 0;
+// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it.
+void SetFrames::evict(EvictionBatch& batch) {
   const bool is_limited = limit() < frame_count_;
   for (const bool only_above : {true, false}) {
     if (only_above && !is_limited) continue;
-    for (uint32_t idle = 0; evicted < wanted && idle < sets_.count();) {
+    for (uint32_t idle = 0; batch.evicted < batch.wanted && idle < sets_.count();) {
+      // 1. Choose a set.
       const uint32_t set = hand_;
       hand_ = sets_.behind(hand_, 1);
       const unsigned used = used_in(set);
       ++idle;
       if (used == 0 || (only_above && used <= ways(set))) continue;
+      // 2, 3. Lock the clean block that its rule names, and take it out of the set. 4. Where there is none: see below.
       if (evict_with_others(set)) {
-        ++evicted;
+        ++batch.evicted;
         idle = 0;
       } else {
         without_clean_.push_back(set);
       }
+      // 5. Free what has left, many at a time.
       if (held_.size() >= kDroppedMax) release_dropped();
     }
   }
   release_dropped();
-  if (writeback_->may_write_now())
+  // 4. Write dirty blocks of the sets that had no clean one. No lock is held by now.
+  if (writeback_.may_write_now())
     for (const uint32_t set : without_clean_) write_dirty_in(set, kCleanWanted);
   without_clean_.clear();
-  writeback_->submit();
-  return evicted;
+  writeback_.submit();
 }
 
 // ---- Write-behind ----
@@ -295,7 +296,7 @@ void SetFrames::schedule_if_dirty(uint32_t set) {
 }
 
 void SetFrames::catch_up() {
-  if (scheduled_count_.load_relaxed() == 0 || !writeback_->may_write_now()) return;
+  if (scheduled_count_.load_relaxed() == 0 || !writeback_.may_write_now()) return;
   {
     std::lock_guard lock(schedule_lock_);
     std::swap(scheduled_, taken_over_);
@@ -306,7 +307,7 @@ void SetFrames::catch_up() {
     write_dirty_in(set, kCleanWanted);
   }
   taken_over_.clear();
-  writeback_->submit();
+  writeback_.submit();
 }
 
 // The least used first, until so many are clean, or will be. How many are on their way.
@@ -326,7 +327,7 @@ unsigned SetFrames::write_dirty_in(uint32_t set, unsigned clean_wanted) {
       slot = sets_[set].frequencies.victim(rule_, dirty);
     }
     dirty &= static_cast<uint8_t>(~(1u << slot));
-    const Writeback::Started started = writeback_->start(sets_.frame(set, slot), false);
+    const Writeback::Started started = writeback_.start(*this, sets_.frame(set, slot), false);
     if (started == Writeback::Started::kNoOperation) return under_way + 1;  // all are in flight
     under_way += started == Writeback::Started::kYes;
   }
@@ -334,12 +335,12 @@ unsigned SetFrames::write_dirty_in(uint32_t set, unsigned clean_wanted) {
 }
 
 bool SetFrames::start_writes_for(BlockId block) {
-  const bool may_write = writeback_->may_write_now();
+  const bool may_write = writeback_.may_write_now();
   const uint32_t home = home_of(block);
   unsigned under_way = 0;
   for (uint32_t distance = 0; distance <= std::min(kNear, sets_.count() - 1); ++distance)
     under_way += write_dirty_in(sets_.behind(home, distance), may_write ? kBlocksASet : 0);
-  writeback_->submit();
+  writeback_.submit();
   return under_way > 0;
 }
 

@@ -27,14 +27,14 @@ namespace spw::cache {
 
 class SetFrames final : public Organisation {
  public:
-  SetFrames(Commons& commons, PartitionId id);
+  SetFrames(Commons& commons, PartitionId id, Writeback& writeback);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool clients_take() const override { return true; }
   Taken take_alone(BlockId block) override;
   Taken take_from_afar(BlockId block, uint64_t refs) override;
   bool start_writes_for(BlockId block) override;
-  uint32_t evict(uint32_t wanted, uint32_t starts_max) override;
+  void evict(EvictionBatch& batch) override;
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;

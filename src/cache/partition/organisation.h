@@ -9,7 +9,9 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 
+#include "cache/eviction/policy.h"
 #include "cache/partition/commons.h"
 #include "cache/partition/touch_ring.h"
 
@@ -17,17 +19,27 @@ namespace spw::cache {
 
 class Writeback;
 
+// One eviction: what it wants, how far it may go, and how far it has come. Each of its steps is handed it.
+struct EvictionBatch {
+  uint32_t wanted = 0;       // frames
+  uint32_t starts_left = 0;  // writes that it may still begin
+  uint32_t evicted = 0;
+  bool sweeps = false;  // what is written now belongs to a group that is swept: what was used goes, too
+
+  bool has_begun_all() const { return starts_left == 0; }
+};
+
 class Organisation {
  public:
-  Organisation(Commons& commons, PartitionId id)
+  // `writeback`: who writes what has to be written before it can leave.
+  Organisation(Commons& commons, PartitionId id, Writeback& writeback)
       : commons_(commons),
         id_(id),
+        writeback_(writeback),
         frame_count_(commons.directory.shares().of(id)),
         limit_(frame_count_),
         free_count_(frame_count_) {}
   virtual ~Organisation() = default;
-  // Second step of construction: who writes what has to be written before it can leave.
-  void use(Writeback& writeback) { writeback_ = &writeback; }
 
   enum class Take : uint8_t {
     kTaken,    // `frame` holds the block now, which is to be filled: its word says so, with `refs` references
@@ -47,10 +59,9 @@ class Organisation {
   virtual bool start_writes_for(BlockId block) = 0;
   // Like take(), wherever a frame may be: when it is not worth waiting.
   virtual Taken take_from_afar(BlockId, uint64_t /*refs*/) { return {Take::kNone}; }
-  // Evicts up to `wanted` blocks, and says how many; what stands in the way is being written then. Stops early when it
-  // has begun so many writes: has_begun_all().
-  virtual uint32_t evict(uint32_t wanted, uint32_t starts_max) = 0;
-  virtual bool has_begun_all() const { return false; }
+  // Evicts up to `wanted` blocks more; what stands in the way is being written then. Stops early when it has begun all
+  // the writes that it may.
+  virtual void evict(EvictionBatch& batch) = 0;
   // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The
   // frame is free once release_dropped() was called.
   virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;
@@ -60,8 +71,8 @@ class Organisation {
   // that another thread had begun is over: the memory is given back.
   virtual void await_eviction(BlockId) {}
   virtual void await_evictions_from(FrameId) {}
-  // The frame's block is being written; and that has ended.
-  virtual void note_writing(FrameId) {}
+  // The frame's block is being written (for `batch`, if for any); and that has ended.
+  virtual void note_writing(FrameId, const EvictionBatch* /*batch*/) {}
   virtual void note_settled(FrameId) {}
   // What clients noted for the owner to do.
   virtual void catch_up() {}
@@ -107,8 +118,8 @@ class Organisation {
 
   Commons& commons_;
   const PartitionId id_;
+  Writeback& writeback_;
   const uint32_t frame_count_;
-  Writeback* writeback_ = nullptr;
   TouchRings touches_;
   Atomic<uint32_t> ahead_unused_;
 
@@ -117,5 +128,9 @@ class Organisation {
   Atomic<uint32_t> free_count_;
   Atomic<uint32_t> peak_;
 };
+
+// RankedFrames by this policy, or SetFrames if there is none. In create.cc, where that is decided.
+std::unique_ptr<Organisation> make_organisation(Commons& commons, PartitionId id, Writeback& writeback,
+                                                std::unique_ptr<Policy> policy);
 
 }  // namespace spw::cache

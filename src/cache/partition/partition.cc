@@ -19,17 +19,15 @@ uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
 
 }  // namespace
 
-Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Organisation> organisation)
+Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy)
     : commons_(commons),
       id_(id),
-      run_blocks_max_(run_blocks_max(commons.options.block_shift)),
-      ahead_max_(organisation->frame_count() / kAheadShare),
-      parked_max_(parked_max_of(organisation->frame_count(), commons)),
       io_(commons.options.queue_depth),
-      organisation_(std::move(organisation)),
-      writeback_(commons_, io_, *organisation_) {
-  organisation_->use(writeback_);
-}
+      writeback_(commons_, io_),
+      organisation_(make_organisation(commons, id, writeback_, std::move(policy))),
+      run_blocks_max_(run_blocks_max(commons.options.block_shift)),
+      ahead_max_(organisation_->frame_count() / kAheadShare),
+      parked_max_(parked_max_of(organisation_->frame_count(), commons)) {}
 
 bool Partition::serve(Request& request) {
   if (io_.busy()) reap();
@@ -173,25 +171,29 @@ Organisation::Taken Partition::take(BlockId block, uint64_t refs, bool ahead) {
   return taken;
 }
 
-uint32_t Partition::evict(uint32_t wanted, uint32_t starts_max) {
-  uint32_t evicted = organisation_->evict(wanted, starts_max);
-  while (evicted < wanted && !organisation_->has_begun_all() && !parked_.empty()) {
+void Partition::evict(EvictionBatch& batch) {
+  const uint32_t starts_max = batch.starts_left;
+  organisation_->evict(batch);
+  while (batch.evicted < batch.wanted && !batch.has_begun_all() && !parked_.empty()) {
     unpark(parked_.front().resident.frame);
-    evicted += organisation_->evict(wanted - evicted, starts_max);
+    batch.starts_left = starts_max;
+    organisation_->evict(batch);
   }
-  return evicted;
 }
 
 // In steps, so that misses are served in between. kBlocked: not all
 // that should go can go before something has finished.
 void Partition::serve_trim(Request& request) {
   const uint32_t used = organisation_->used_frames();
-  const uint32_t batch = std::max<uint32_t>(organisation_->evict_batch(), kGroupBlocks);
+  const uint32_t most = std::max<uint32_t>(organisation_->evict_batch(), kGroupBlocks);
   const auto target = static_cast<uint32_t>(request.count);
-  const uint32_t wanted = used > target ? std::min(used - target, batch) : 0;
-  const uint32_t evicted = wanted > 0 ? evict(wanted, kTrimStartsMax) : 0;
-  const bool is_blocked = evicted < wanted && !organisation_->has_begun_all();
-  request.answer = is_blocked ? Answer::kBlocked : used - evicted > target ? Answer::kMore : Answer::kDone;
+  EvictionBatch batch{.wanted = used > target ? std::min(used - target, most) : 0,
+                      .starts_left = kTrimStartsMax};
+  if (batch.wanted > 0) evict(batch);
+  const bool is_blocked = batch.evicted < batch.wanted && !batch.has_begun_all();
+  request.answer = is_blocked                      ? Answer::kBlocked
+                   : used - batch.evicted > target ? Answer::kMore
+                                                   : Answer::kDone;
   if (is_blocked) describe_wait(request);
 }
 
@@ -206,7 +208,7 @@ bool Partition::reap() {
       IoOp* op = done[i].op;
       if (i + 1 < got) prefetch(*done[i + 1].op);
       if (op->kind == IoOp::Kind::kWriteback)
-        writeback_.finish(*op, done[i].error);
+        writeback_.finish(*organisation_, *op, done[i].error);
       else
         finish_fill(*op, done[i].error);
       io_.put_back(op);

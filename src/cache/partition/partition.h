@@ -31,7 +31,8 @@ inline constexpr uint32_t kParkedShare = 64;
 
 class Partition final {
  public:
-  Partition(PartitionId id, Commons& commons, std::unique_ptr<Organisation> organisation);
+  // `policy`: ranks its frames; nullptr: they are page sets.
+  Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy);
 
   // Does what the request wishes and writes the answer, not yet `state`. False: the answer comes later, out of
   // answered_late().
@@ -66,7 +67,7 @@ class Partition final {
   bool start_owner_fill(Request& request);
   void drop_failed(FrameId frame);
   Organisation::Taken take(BlockId block, uint64_t refs, bool ahead);
-  uint32_t evict(uint32_t wanted, uint32_t starts_max);
+  void evict(EvictionBatch& batch);
   void describe_wait(Request& request);
   void serve_close_store(Request& request);
 
@@ -110,12 +111,12 @@ class Partition final {
 
   Commons& commons_;
   const PartitionId id_;
+  PartitionIo io_;
+  Writeback writeback_;
+  const std::unique_ptr<Organisation> organisation_;
   const uint32_t run_blocks_max_;
   const uint32_t ahead_max_;
   const uint32_t parked_max_;
-  PartitionIo io_;
-  std::unique_ptr<Organisation> organisation_;
-  Writeback writeback_;
   std::vector<Parked> parked_;
   std::vector<Request*> answered_late_;
   Progress progress_;

@@ -96,7 +96,7 @@ void Partition::serve_flush(Request& request) {
     if (seen.state() == FrameState::kFilling && commons_.placement.is_in_place(seen.block())) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
-    return writeback_.start(frame, true) != Writeback::Started::kNoOperation;
+    return writeback_.start(*organisation_, frame, true) != Writeback::Started::kNoOperation;
   });
   writeback_.submit();
   if (done && request.answer == Answer::kMore) return;

@@ -26,8 +26,9 @@ bool can_sweep_groups(uint32_t reserve_high, unsigned block_shift) {
 
 }  // namespace
 
-RankedFrames::RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Policy> policy)
-    : Organisation(commons, id),
+RankedFrames::RankedFrames(Commons& commons, PartitionId id, Writeback& writeback,
+                           std::unique_ptr<Policy> policy)
+    : Organisation(commons, id, writeback),
       reserve_high_(reserve_high_of(frame_count_, commons.options)),
       evict_batch_(
           static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
@@ -55,9 +56,12 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
 }
 
 uint32_t RankedFrames::take_frame() {
-  const uint32_t used = used_frames(), most = limit();
-  if (used >= most && evict(used - most + evict_batch_, used - most + kDemandStartsMax) <= used - most)
-    return kNone;
+  if (const uint32_t used = used_frames(), most = limit(); used >= most) {
+    const uint32_t above = used - most;
+    EvictionBatch batch{.wanted = above + evict_batch_, .starts_left = above + kDemandStartsMax};
+    evict(batch);
+    if (batch.evicted <= above) return kNone;
+  }
   uint32_t frame;
   if (!free_.empty()) {
     frame = free_.back();
@@ -121,25 +125,45 @@ void RankedFrames::prefetch_victims() {
   if (reserve_.size() > 1) prefetch(reserve_.at(1));
 }
 
-uint32_t RankedFrames::evict_one() {
-  if (reserve_.size() + in_writing_ <= reserve_high_ / 2) refill_reserve();
-  // A candidate that was used since it was chosen is spared, but not for ever: under pins that come and go all the
-  // time every candidate has been used.
+// The steps of an eviction. Victims are taken again in the order in which they went: frames of neighbours that came in
+// together lie side by side, and go on doing so, which makes requests of few segments.
+void RankedFrames::evict(EvictionBatch& batch) {
+  const uint32_t evicted_before = batch.evicted;
+  while (batch.evicted < batch.wanted && (batch.starts_left > 0 || batch.evicted == evicted_before)) {
+    // 1. Choose candidates, ahead of need: half of the reserve is gone, with what is being written for it.
+    // 2. Write the dirty ones; they enter the reserve when they are written (note_settled).
+    if (reserve_.size() + in_writing_ <= reserve_high_ / 2) choose_candidates(batch);
+    // 3. Lock the first clean one that is not wanted after all: its pin word says that the frame is free.
+    PinWord was;
+    const uint32_t frame = lock_clean(batch, &was);
+    if (frame == kNone) break;
+    // 4. Remove it from the table and from the policy.
+    remove(frame, was);
+    count(Counter::evictions);
+    commons_.tell_left(was.block());
+    free_.push_back(frame);
+    ++batch.evicted;
+  }
+  // 5. Free the memory of all of them together, and then the frames.
+  const uint32_t evicted = batch.evicted - evicted_before;
+  std::reverse(free_.end() - evicted, free_.end());
+  release_dropped();
+  note_freed(evicted);
+}
+
+// Out of the reserve. A candidate that was used since it was chosen is spared, but not for ever: under pins that come
+// and go all the time every candidate has been used.
+uint32_t RankedFrames::lock_clean(EvictionBatch& batch, PinWord* was) {
   uint32_t pardons = reserve_high_;
   for (uint32_t tries = 0; tries < kReserveSlack * reserve_high_; ++tries) {
-    if (reserve_.size() == 0) refill_reserve();
+    if (reserve_.size() == 0) choose_candidates(batch);
     if (reserve_.size() == 0) return kNone;
-    uint32_t frame = reserve_.pop();
+    const uint32_t frame = reserve_.pop();
     prefetch_victims();
-    PinWord was = word(frame).load_relaxed();
-    if (!on_offer_[frame] || was.writing()) continue;  // gone; or dirtied again, and back when it is written
-    bool spared = was.referenced() && pardons > 0;
-    if (!spared && word(frame).try_free(false, &was)) {
-      remove(frame, was);
-      count(Counter::evictions);
-      commons_.tell_left(was.block());
-      return frame;
-    }
+    *was = word(frame).load_relaxed();
+    if (!on_offer_[frame] || was->writing()) continue;  // gone; or dirtied again, and back when it is written
+    const bool spared = was->referenced() && pardons > 0;
+    if (!spared && word(frame).try_free(false, was)) return frame;
     if (spared) --pardons;
     on_offer_[frame] = 0;
     policy_->on_keep(frame);
@@ -147,45 +171,28 @@ uint32_t RankedFrames::evict_one() {
   return kNone;
 }
 
-// The victims' memory is released together. They are taken again in the order in which they went: frames of neighbours
-// that came in together lie side by side, and go on doing so, which makes requests of few segments.
-uint32_t RankedFrames::evict(uint32_t wanted, uint32_t starts_max) {
-  uint32_t evicted = 0;
-  starts_left_ = starts_max;
-  while (evicted < wanted && (starts_left_ > 0 || evicted == 0)) {
-    const uint32_t frame = evict_one();
-    if (frame == kNone) break;
-    free_.push_back(frame);
-    ++evicted;
-  }
-  std::reverse(free_.end() - evicted, free_.end());
-  release_dropped();
-  note_freed(evicted);
-  return evicted;
-}
-
 void RankedFrames::learn_touches() {
   uint32_t lost = touches_.drain([this](uint32_t frame) { policy_->on_touch(frame); });
   if (lost > 0) count(Counter::touch_events_dropped, lost);
 }
 
-void RankedFrames::refill_reserve() {
+// Until the reserve is full again, with what is being written for it.
+void RankedFrames::choose_candidates(EvictionBatch& batch) {
   if (wants_touches_) learn_touches();
   policy_->on_limit(limit());
-  const bool may_write = writeback_->may_write_now();
-  is_refilling_ = true;
-  const bool may_start = may_write && finish_sweep();
+  const bool may_write = writeback_.may_write_now();
+  const bool may_start = may_write && finish_sweep(batch);
   uint32_t looks_left = frame_count_ + reserve_high_;
   while (reserve_.size() + in_writing_ < reserve_high_ && looks_left-- > 0 && !reserve_.full() &&
-         starts_left_ > 0) {
-    uint32_t frame = policy_->next_candidate(*this);
+         batch.starts_left > 0) {
+    const uint32_t frame = policy_->next_candidate(*this);
     if (frame == kNoCandidate) break;
     on_offer_[frame] = 1;
     if (!word(frame).load_relaxed().dirty()) {
       reserve_.push(frame);
       continue;
     }
-    const Writeback::Started started = may_start   ? start_victim(frame)
+    const Writeback::Started started = may_start   ? write_candidate(batch, frame)
                                        : may_write ? Writeback::Started::kNoOperation
                                                    : Writeback::Started::kNo;
     if (started == Writeback::Started::kYes) continue;
@@ -193,51 +200,52 @@ void RankedFrames::refill_reserve() {
     policy_->on_keep(frame);
     if (started == Writeback::Started::kNoOperation) break;  // all are in flight, so some will be free soon
   }
-  is_refilling_ = false;
-  writeback_->submit();
+  writeback_.submit();
 }
 
-Writeback::Started RankedFrames::start_victim(uint32_t victim) {
-  const BlockId block = word(victim).load_relaxed().block();
-  is_sweeping_ =
+// And the neighbours that go along; of a buffered file, the group.
+Writeback::Started RankedFrames::write_candidate(EvictionBatch& batch, uint32_t frame) {
+  const BlockId block = word(frame).load_relaxed().block();
+  batch.sweeps =
       sweeps_groups_ && !commons_.placement.is_in_place(block) && commons_.blocks.is_buffered_file(block);
-  const Writeback::Started started = writeback_->start(global(victim), false);
+  const Writeback::Started started = writeback_.start(*this, global(frame), false, &batch);
   if (started == Writeback::Started::kYes) {
-    --starts_left_;
-    if (is_sweeping_) {
+    --batch.starts_left;
+    if (batch.sweeps) {
       swept_group_ = group_of(block);
       swept_places_ = 0;
-      (void)finish_sweep();
+      (void)finish_sweep(batch);
     }
   }
-  is_sweeping_ = false;
+  batch.sweeps = false;
   return started;
 }
 
 // Of the group that is swept the rest. False: there was no operation,
-// or no start left, for some of it, which is the next refill's.
-bool RankedFrames::finish_sweep() {
+// or no start left, for some of it, which is the next eviction's.
+bool RankedFrames::finish_sweep(EvictionBatch& batch) {
   const BlockId first(swept_group_ << kGroupShift);
   if (swept_places_ < kGroupBlocks && !commons_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;
-  is_sweeping_ = true;
-  while (swept_places_ < kGroupBlocks && starts_left_ > 0 && sweep(first + swept_places_)) ++swept_places_;
-  is_sweeping_ = false;
+  batch.sweeps = true;
+  while (swept_places_ < kGroupBlocks && batch.starts_left > 0 && sweep(batch, first + swept_places_))
+    ++swept_places_;
+  batch.sweeps = false;
   return swept_places_ == kGroupBlocks;
 }
 
 // False: there is no operation for it.
-bool RankedFrames::sweep(BlockId block) {
+bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
   const FrameId found = commons_.directory.find(block);
   if (found == kNoFrame) return true;
   const uint32_t frame = local(found);
   const PinWord seen = word(frame).load_relaxed();
-  if (on_offer_[frame] || !seen.dirty() || seen.writing() || seen.refs() > 0 || !goes_along(frame))
+  if (on_offer_[frame] || !seen.dirty() || seen.writing() || seen.refs() > 0 || !goes_along(frame, batch))
     return true;
   on_offer_[frame] = 1;
-  const Writeback::Started started = writeback_->start(found, false);
+  const Writeback::Started started = writeback_.start(*this, found, false, &batch);
   if (started == Writeback::Started::kYes) {
     word(frame).clear_referenced();
-    --starts_left_;
+    --batch.starts_left;
     return true;
   }
   on_offer_[frame] = 0;
@@ -246,17 +254,18 @@ bool RankedFrames::sweep(BlockId block) {
 }
 
 // Of a block at its own address not every use is seen.
-bool RankedFrames::goes_along(uint32_t frame) {
+bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   const PinWord seen = word(frame).load_relaxed();
-  if (commons_.placement.is_in_place(seen.block()) || (seen.referenced() && !is_sweeping_)) return false;
+  if (commons_.placement.is_in_place(seen.block()) || (seen.referenced() && !batch.sweeps)) return false;
   return policy_->goes_along(frame);
 }
 
-void RankedFrames::note_writing(FrameId frame) {
+// What is written for an eviction is written to go.
+void RankedFrames::note_writing(FrameId frame, const EvictionBatch* batch) {
   uint8_t& is_on_offer = on_offer_[local(frame)];
-  if (!is_on_offer && is_refilling_) {
-    is_on_offer = goes_along(local(frame));
-    if (is_on_offer && is_sweeping_) word(local(frame)).clear_referenced();
+  if (!is_on_offer && batch) {
+    is_on_offer = goes_along(local(frame), *batch);
+    if (is_on_offer && batch->sweeps) word(local(frame)).clear_referenced();
   }
   if (is_on_offer) ++in_writing_;
 }

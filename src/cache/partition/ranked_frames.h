@@ -41,16 +41,15 @@ inline constexpr uint64_t kSweptBytesMax = 1 << 20;
 
 class RankedFrames final : public Organisation, private FrameProbe {
  public:
-  RankedFrames(Commons& commons, PartitionId id, std::unique_ptr<Policy> policy);
+  RankedFrames(Commons& commons, PartitionId id, Writeback& writeback, std::unique_ptr<Policy> policy);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
-  uint32_t evict(uint32_t wanted, uint32_t starts_max) override;
-  bool has_begun_all() const override { return starts_left_ == 0; }
+  void evict(EvictionBatch& batch) override;
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
-  void note_writing(FrameId frame) override;
+  void note_writing(FrameId frame, const EvictionBatch* batch) override;
   void note_settled(FrameId frame) override;
   void catch_up() override;
   uint32_t frames_ever_used() const override { return fresh_; }
@@ -74,13 +73,13 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void prefetch(uint32_t frame) override { commons_.directory.prefetch_word(global(frame)); }
 
   uint32_t take_frame();
-  uint32_t evict_one();
+  void choose_candidates(EvictionBatch& batch);
+  Writeback::Started write_candidate(EvictionBatch& batch, uint32_t frame);
+  uint32_t lock_clean(EvictionBatch& batch, PinWord* was);
   void prefetch_victims();
-  void refill_reserve();
-  Writeback::Started start_victim(uint32_t victim);
-  bool finish_sweep();
-  bool sweep(BlockId block);
-  bool goes_along(uint32_t frame);
+  bool finish_sweep(EvictionBatch& batch);
+  bool sweep(EvictionBatch& batch, BlockId block);
+  bool goes_along(uint32_t frame, const EvictionBatch& batch);
   void learn_touches();
   void remove(uint32_t frame, PinWord was);
   void free_later(uint32_t frame);
@@ -88,7 +87,6 @@ class RankedFrames final : public Organisation, private FrameProbe {
   const uint32_t reserve_high_;
   const uint32_t evict_batch_;
   const bool sweeps_groups_;
-  uint32_t starts_left_ = 0;  // writes that the eviction may begin
   std::unique_ptr<Policy> policy_;
   const bool wants_touches_;
   std::vector<uint32_t> free_;     // dropped frames
@@ -99,8 +97,6 @@ class RankedFrames final : public Organisation, private FrameProbe {
   uint32_t in_writing_ = 0;
   uint64_t swept_group_ = 0;  // of which the places before swept_places_ have been looked at
   uint64_t swept_places_ = kGroupBlocks;
-  bool is_sweeping_ = false;   // all that is dirty in the candidate's group goes with it
-  bool is_refilling_ = false;  // what is written now is written to go
 };
 
 }  // namespace spw::cache

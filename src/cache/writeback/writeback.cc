@@ -29,6 +29,8 @@ bool is_all_zero(const std::byte* data, uint64_t bytes) {
 
 // A run under construction: places [begin, end) of one group, whose frames are all `writing`.
 struct Writeback::Run {
+  Organisation& told;
+  const EvictionBatch* batch;
   uint64_t group_first;
   uint32_t begin;
   uint32_t end;
@@ -40,9 +42,8 @@ struct Writeback::Run {
 
 bool Writeback::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
 
-// Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
-// pinned_too), is being written already, or has no home.
-Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
+Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinned_too,
+                                    const EvictionBatch* batch) {
   IoOp* op = io_.take();
   if (!op) return Started::kNoOperation;
   if (!word(frame).try_begin_writing(pinned_too)) {
@@ -58,12 +59,10 @@ Writeback::Started Writeback::start(FrameId frame, bool pinned_too) {
     leave_homeless(frame, block);
     return Started::kNo;
   }
-  organisation_.note_writing(frame);
-  Run run;
-  run.group_first = group_of(block) << kGroupShift;
-  run.begin = static_cast<uint32_t>(block.value - run.group_first);
-  run.end = run.begin + 1;
-  run.first = backing;
+  told.note_writing(frame, batch);
+  const uint64_t group_first = group_of(block) << kGroupShift;
+  const auto place = static_cast<uint32_t>(block.value - group_first);
+  Run run{told, batch, group_first, place, place + 1, backing, {}};
   run.frames[run.begin] = frame;
   while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true)) {
   }
@@ -120,7 +119,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
     --run.begin;
     run.first = backing;
   }
-  organisation_.note_writing(frame);
+  run.told.note_writing(frame, run.batch);
   return true;
 }
 
@@ -135,7 +134,7 @@ void Writeback::leave_zeros_out(Run& run) {
       return false;
     commons_.frames.end_writeback({frame, block});
     commons_.directory.word(frame).end_writing();
-    organisation_.note_settled(frame);
+    run.told.note_settled(frame);
     commons_.blocks.cleaned(block, 1);
     count(Counter::zeros_left_out);
     return true;
@@ -166,7 +165,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 // meant to happen (they make it dirty again, so it is written once more).
 [[gnu::noinline]] void Writeback::submit() { io_.submit(); }
 
-void Writeback::finish(IoOp& op, int error) {
+void Writeback::finish(Organisation& told, IoOp& op, int error) {
   if (error != 0) note_write_error(op, error);
   if (error == 0 && !write_error_) {
     write_error_ = Status::ok();
@@ -182,7 +181,7 @@ void Writeback::finish(IoOp& op, int error) {
     } else {
       word(frame).end_writing_dirty();
     }
-    organisation_.note_settled(frame);
+    told.note_settled(frame);
   }
   if (error == 0) commons_.blocks.cleaned(op.first, op.count);
 }

@@ -12,22 +12,21 @@
 namespace spw::cache {
 
 class Organisation;
+struct EvictionBatch;
 
 class Writeback {
  public:
-  Writeback(Commons& commons, PartitionIo& io, Organisation& organisation)
-      : commons_(commons),
-        io_(io),
-        organisation_(organisation),
-        run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
+  Writeback(Commons& commons, PartitionIo& io)
+      : commons_(commons), io_(io), run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
-  // pinned_too), is being written already, or has no home. On its way after submit().
-  Started start(FrameId frame, bool pinned_too);
+  // pinned_too), is being written already, or has no home. On its way after submit(). `told`: of each frame; `batch`:
+  // what it is for, if for an eviction.
+  Started start(Organisation& told, FrameId frame, bool pinned_too, const EvictionBatch* batch = nullptr);
   void submit();
   // The operation, of kind kWriteback, has come back.
-  void finish(IoOp& op, int error);
+  void finish(Organisation& told, IoOp& op, int error);
 
   bool may_write_now() const;
   // The last failed write, while writes fail.
@@ -50,7 +49,6 @@ class Writeback {
 
   Commons& commons_;
   PartitionIo& io_;
-  Organisation& organisation_;
   const uint32_t run_blocks_max_;
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   // New writes wait until retry_at_ns_.
