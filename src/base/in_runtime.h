@@ -4,7 +4,7 @@
 //
 // Whoever enters the runtime from the program's code, and every thread of the runtime, holds one: memory that the
 // runtime works with must never be memory that the runtime has to bring in, and whoever holds what only one can have (a
-// partition's baton, a lock, a client) must not run code of the program, which may want it.
+// partition's combiner lock, a lock, a client) must not run code of the program, which may want it.
 //
 // Threads: each has its own depth and its own wish, which signal handlers of that thread change,
 // too. A handler leaves the depth as it found it, so it sees 0 exactly where the thread holds

@@ -25,7 +25,7 @@ bool is_read(const Backing& backing, Access access) {
 
 Fills* SharedCacheParts::open_fills() {
   std::lock_guard lock(clients_mutex_);
-  fills_.push_back(std::make_unique<Fills>(*frames_, commons_.block_bytes(),
+  fills_.push_back(std::make_unique<Fills>(*frames_, context_.block_bytes(),
                                            directory_.shares().frame_count(), fills_bytes_));
   return fills_.back().get();
 }
@@ -50,7 +50,7 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
                                      Pin* out, Status* status) {
   *out = Pin();
   if (fills && fills->room() == 0) return Begun::kWouldWait;
-  if (!commons_.options.clients_pin || commons_.owner_fills) return Begun::kWouldWait;
+  if (!context_.options.clients_pin || context_.owner_fills) return Begun::kWouldWait;
   const WaitsForNobody guard(client);
   Miss miss(client, block, access, partition_of(block), out);
   miss.asked_ns = platform::monotonic_ns();
@@ -59,8 +59,8 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
                       : step == Step::kError ? Begun::kWouldWait
                                              : begin_miss(miss, fills, tag);
   *status = std::move(miss.status);
-  if (begun == Begun::kPinned) out->data = commons_.data(miss.resident());
-  if (begun != Begun::kWouldWait && commons_.options.observer) commons_.options.observer->used(block);
+  if (begun == Begun::kPinned) out->data = context_.data(miss.resident());
+  if (begun != Begun::kWouldWait && context_.options.observer) context_.options.observer->used(block);
   return begun;
 }
 
@@ -95,7 +95,7 @@ SharedCacheParts::Step SharedCacheParts::begin_parked(Miss& miss) {
 // What is to come along with the block is asked for, and it with
 // that: who needs it waits for it as for what is read ahead.
 bool SharedCacheParts::begin_unit(Miss& miss) {
-  const FillUnits::Unit unit = unit_to_bring(miss);
+  const FaultAround::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return false;
   bring_unit(miss.client, unit);
   if (directory_.find(miss.block) == kNoFrame) return false;
@@ -112,7 +112,7 @@ Begun SharedCacheParts::begin_miss(Miss& miss, Fills* fills, uint64_t tag) {
     return Begun::kWouldWait;
   if (miss.access != Access::kOverwrite && begin_unit(miss)) return Begun::kWouldWait;
   Request& request = client.request;
-  if (commons_.clients_take && (!commons_.placement.is_in_place(miss.block) || hint(miss).has_contents)) {
+  if (context_.clients_take && (!context_.placement.is_in_place(miss.block) || hint(miss).has_contents)) {
     const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
     if (taken.how == Organisation::Take::kTaken) {
       miss.out->frame = taken.frame;
@@ -145,7 +145,7 @@ Begun SharedCacheParts::begin_fill(Miss& miss, Fills* fills, uint64_t tag, const
     give_up_fill(miss.client, miss.resident());
     return Begun::kWouldWait;
   }
-  commons_.tell_of_fill(miss.block, true);
+  context_.tell_of_fill(miss.block, true);
   note_miss(miss);
   return Begun::kStarted;
 }
@@ -178,7 +178,7 @@ size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedP
     count(Counter::fill_wait_ns, took_ns);
     telemetry::note_miss_latency(took_ns);
     (void)end_fill(client, fill.resident, fill.access, fill.store, ended.status);
-    ended.pin = {commons_.data(fill.resident), false, true, true, fill.resident.frame};
+    ended.pin = {context_.data(fill.resident), false, true, true, fill.resident.frame};
     fills.put_back(&fill);
   }
   return count_done;

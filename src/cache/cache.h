@@ -46,9 +46,9 @@ class BlockSource {
   virtual Backing locate_for_fill(BlockId block) = 0;
   // Where to write `block` to (differs for private file mappings). Reserves the space.
   virtual Backing locate_for_writeback(BlockId block) = 0;
-  // Where somebody chose what comes along with `block`, a unit of fills
+  // Where somebody chose what comes along with `block`, a unit of fault-around
   // or by advice: how many blocks, a power of two. 0: nobody did.
-  virtual uint64_t fill_unit_blocks(BlockId) { return 0; }
+  virtual uint64_t fault_around_blocks(BlockId) { return 0; }
   // Stores to the block come by calls, most of which overwrite blocks
   // whole: once it is gone, the next one seldom has to read it.
   virtual bool is_buffered_file(BlockId) { return false; }
@@ -127,7 +127,7 @@ struct Options {
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
   uint64_t readahead_bytes_max = 4 << 20;
   bool tunes_fills =
-      false;  // a miss brings neighbours along where that saves more than it costs (fill_units.h)
+      false;  // a miss brings neighbours along where that saves more than it costs (fault_around.h)
   bool huge_frames = true;
   uint32_t staging_runs = 0;  // of frames that the cache makes by itself (frame_pool/pool_frames.h)
   // Clean victims and writes behind that a partition keeps ready, besides an eighth of its frames at most.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kFramesMin = 16;
 constexpr uint32_t kPartitionFramesMin = 64;
-constexpr unsigned kPartitionsPerCpu = 4;  // so that clients rarely meet at a baton
+constexpr unsigned kPartitionsPerCpu = 4;  // so that clients rarely meet at a combiner lock
 constexpr unsigned kPartitionsMax = 1024;
 constexpr size_t kQueueDepthMax = 4096;
 
@@ -83,10 +83,10 @@ Result<std::unique_ptr<Policy>> policy_for(const Options& options, uint32_t fram
 
 }  // namespace
 
-std::unique_ptr<Organisation> make_organisation(Commons& commons, PartitionId id, Writeback& writeback,
-                                                std::unique_ptr<Policy> policy) {
-  if (!policy) return std::make_unique<SetFrames>(commons, id, writeback);
-  return std::make_unique<RankedFrames>(commons, id, writeback, std::move(policy));
+std::unique_ptr<Organisation> make_organisation(PartitionContext& context, PartitionId id,
+                                                Writeback& writeback, std::unique_ptr<Policy> policy) {
+  if (!policy) return std::make_unique<SetFrames>(context, id, writeback);
+  return std::make_unique<RankedFrames>(context, id, writeback, std::move(policy));
 }
 
 Result<std::unique_ptr<SharedCache>> SharedCache::create(const Options& options, BlockSource& source,

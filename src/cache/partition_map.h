@@ -1,5 +1,5 @@
-// Which partition owns a block, and which frames it has for them: pure functions of numbers, shared by the cache and the
-// SATCs above it.
+// Which partition owns a block, and which frames it has for them: pure functions of numbers, shared by the cache and
+// the SATCs above it.
 //
 // Blocks of one aligned group of kGroupBlocks share a partition, so that neighbours are read and written in one request
 // by one owner. Each aligned run of as many groups as there are partitions has one group for each, in an order that a

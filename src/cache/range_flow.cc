@@ -89,9 +89,9 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
 }
 
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
-  if (commons_.options.observer) commons_.options.observer->ended(first, count);
+  if (context_.options.observer) context_.options.observer->ended(first, count);
   client.request.patient_until_ns =
-      commons_.placement.is_in_place(first) ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
+      context_.placement.is_in_place(first) ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
     return true;
@@ -135,7 +135,7 @@ Status SharedCacheParts::evict_to_limit(Client& client) {
   // So that the writes of all partitions are under way before one of them is waited for.
   make_room(client, 0, 0);
   const uint64_t deadline_ns =
-      platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+      platform::deadline_after(platform::monotonic_ns(), context_.options.frame_wait_ns_max);
   Request& request = client.request;
   for (const auto& partition : partitions_) {
     while (partition->organisation().used_frames() > partition->organisation().limit()) {
@@ -270,7 +270,7 @@ void SharedCacheParts::dirty_resident(BlockId first, uint64_t count) {
     if (held == 0) return;
     frames_->allow_stores({run, held});
     for (size_t i = 0; i < held; ++i) directory_.word(run[i].frame).unpin();
-    telemetry::count(telemetry::Counter::bytes_dirtied, held * commons_.block_bytes());
+    telemetry::count(telemetry::Counter::bytes_dirtied, held * context_.block_bytes());
     held = 0;
   };
   for (uint64_t i = 0; i < count; ++i) {
@@ -301,9 +301,9 @@ void SharedCacheParts::prefetch_at_once(Client& client, BlockId first, uint64_t 
 
 // As much of it on both sides of the block as one request can bring:
 // what is not there, and lies side by side on the store.
-FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, const Miss& miss) {
+FaultAround::Unit SharedCacheParts::absent_part(FaultAround::Unit unit, const Miss& miss) {
   const auto joins = [&](uint64_t other) {
-    const uint64_t distance = (other - miss.block.value) << commons_.options.block_shift;  // modulo 2^64
+    const uint64_t distance = (other - miss.block.value) << context_.options.block_shift;  // modulo 2^64
     const Backing there = blocks_.locate_for_fill(BlockId(other));
     return there.has_contents && there.store == miss.hint->store &&
            there.offset_bytes == miss.hint->offset_bytes + distance &&
@@ -318,17 +318,17 @@ FillUnits::Unit SharedCacheParts::absent_part(FillUnits::Unit unit, const Miss& 
 // A missing block with what is to come along with it: what its region says, else what misses have shown. By itself
 // where nothing is. Nor is there for a fault at a store where blocks lie at their own addresses: who waits there would
 // go on before it may, and fault again.
-FillUnits::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
+FaultAround::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
   const BlockId block = miss.block;
-  FillUnits::Unit unit{block, 1};
-  const uint64_t chosen = blocks_.fill_unit_blocks(block);
-  if ((chosen == 0 && !units_) || miss.out->frame != kNoFrame || !hint(miss).has_contents) return unit;
+  FaultAround::Unit unit{block, 1};
+  const uint64_t chosen = blocks_.fault_around_blocks(block);
+  if ((chosen == 0 && !fault_around_) || miss.out->frame != kNoFrame || !hint(miss).has_contents) return unit;
   if (chosen > 0)
     unit.count = static_cast<uint32_t>(std::min(chosen, kGroupBlocks));
   else
-    unit = units_->on_miss(block);
+    unit = fault_around_->on_miss(block);
   miss.is_other_half = unit.is_other_half;
-  const bool is_store_fault = miss.access == Access::kWrite && commons_.placement.is_in_place(block) &&
+  const bool is_store_fault = miss.access == Access::kWrite && context_.placement.is_in_place(block) &&
                               miss.client.uses == Uses::kUnseen;
   if (unit.count == 1 || is_store_fault) return {block, 1};
   unit.first = BlockId(block.value & ~uint64_t{unit.count - 1});
@@ -336,21 +336,21 @@ FillUnits::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
 }
 
 // By one request, without waiting.
-void SharedCacheParts::bring_unit(Client& client, FillUnits::Unit unit) {
+void SharedCacheParts::bring_unit(Client& client, FaultAround::Unit unit) {
   client.request.is_unit = true;
   read_ahead_whole(client, {unit.first, 1, unit.count});
   client.request.is_unit = false;
 }
 
-void SharedCacheParts::note_unit_missed(Miss& miss, FillUnits::Unit unit) {
+void SharedCacheParts::note_unit_missed(Miss& miss, FaultAround::Unit unit) {
   if (std::exchange(miss.is_other_half, false)) return;
   const BlockId last = unit.first + (unit.count - 1);
   read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block));
 }
 
 // Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
-SharedCacheParts::Step SharedCacheParts::fill_unit(Miss& miss) {
-  const FillUnits::Unit unit = unit_to_bring(miss);
+SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
+  const FaultAround::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return Step::kAgain;
   bring_unit(miss.client, unit);
   miss.out->frame = directory_.find(miss.block);

@@ -27,39 +27,39 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
       blocks_(blocks),
       on_error_(on_error),
       error_context_(error_context),
-      commons_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
-  commons_.owner_fills = options.delegation == Delegation::kDedicated;
+      context_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
+  context_.owner_fills = options.delegation == Delegation::kDedicated;
   if (options.tunes_fills)
-    units_ = std::make_unique<FillUnits>(options.block_shift, options.frame_count,
-                                         frames_per_partition() / kAheadShare);
+    fault_around_ = std::make_unique<FaultAround>(options.block_shift, options.frame_count,
+                                                  frames_per_partition() / kAheadShare);
 }
 
 // Best effort: memory of another node is slower, and right. Blocks at
 // their own addresses come from where they are first touched.
 void SharedCacheParts::place_on_nodes() {
-  const Options& options = commons_.options;
-  if (options.nodes < 2 || commons_.has_blocks_in_place()) return;
+  const Options& options = context_.options;
+  if (options.nodes < 2 || context_.has_blocks_in_place()) return;
   const std::vector<unsigned> nodes = platform::nodes_with_processors();
   if (options.nodes != nodes.size()) return;
   for (uint32_t p = 0; p < directory_.map().count(); ++p) {
     const PartitionId partition(p);
     const uint64_t first_byte = uint64_t{directory_.shares().first(partition).value} << options.block_shift;
     const uint64_t bytes = uint64_t{directory_.shares().of(partition)} << options.block_shift;
-    (void)platform::prefer_node(commons_.placement.pool + first_byte, bytes, nodes[p % nodes.size()]).is_ok();
+    (void)platform::prefer_node(context_.placement.pool + first_byte, bytes, nodes[p % nodes.size()]).is_ok();
   }
 }
 
 Status SharedCacheParts::open_partitions(std::vector<std::unique_ptr<Policy>> policies) {
   place_on_nodes();
   for (uint32_t p = 0; p < policies.size(); ++p)
-    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), commons_, std::move(policies[p])));
+    partitions_.push_back(std::make_unique<Partition>(PartitionId(p), context_, std::move(policies[p])));
   wants_touches_ = partitions_.front()->organisation().wants_touches();
-  commons_.clients_take = partitions_.front()->organisation().clients_take();
-  if (commons_.options.delegation == Delegation::kCombining) {
+  context_.clients_take = partitions_.front()->organisation().clients_take();
+  if (context_.options.delegation == Delegation::kCombining) {
     delegate_ = std::make_unique<Combining>(partitions_.size());
     return Status::ok();
   }
-  auto dedicated = std::make_unique<Dedicated>(partitions_, commons_.options.servers);
+  auto dedicated = std::make_unique<Dedicated>(partitions_, context_.options.servers);
   Status status = dedicated->start();
   delegate_ = std::move(dedicated);
   return status;
@@ -75,13 +75,13 @@ Result<Client*> SharedCacheParts::open_client(Uses uses) {
   std::lock_guard lock(clients_mutex_);
   auto idle = std::find_if(clients_.begin(), clients_.end(), [](const auto& c) { return !c->open; });
   if (idle == clients_.end()) {
-    const Options& options = commons_.options;
+    const Options& options = context_.options;
     uint64_t window =
         std::min<uint64_t>({options.readahead_blocks_max, options.readahead_bytes_max >> options.block_shift,
                             frames_per_partition() / kAheadShare});
     clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
     idle = std::prev(clients_.end());
-    if (commons_.has_blocks_in_place())
+    if (context_.has_blocks_in_place())
       (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);
     if (wants_touches_) {
       (*idle)->touches = std::make_unique<TouchRing[]>(partitions_.size());
@@ -129,11 +129,11 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
   out->was_clean = out->was_miss = out->was_filled = false;
-  if (commons_.options.observer) [[unlikely]]
-    commons_.options.observer->used(block);
-  if (commons_.options.clients_pin &&
+  if (context_.options.observer) [[unlikely]]
+    context_.options.observer->used(block);
+  if (context_.options.clients_pin &&
       directory_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
-    out->data = commons_.data({out->frame, block});
+    out->data = context_.data({out->frame, block});
     count(Counter::shared_hits);
     if (access != Access::kRead) note_pinned(before, block, access, out);
     return Status::ok();
@@ -159,7 +159,7 @@ bool SharedCacheParts::pin_present(Client& client, BlockId block, Access access,
   out->was_clean = out->was_miss = out->was_filled = false;
   Miss miss(client, block, access, partition_of(block), out);
   if (join_present(miss) != Step::kPinned) return false;
-  out->data = commons_.data({out->frame, block});
+  out->data = context_.data({out->frame, block});
   return true;
 }
 
@@ -171,23 +171,23 @@ void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access,
 
 // The caller holds the block and has just made it dirty.
 void SharedCacheParts::note_dirtied(Resident resident) {
-  count(Counter::bytes_dirtied, commons_.block_bytes());
-  if (commons_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
+  count(Counter::bytes_dirtied, context_.block_bytes());
+  if (context_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   Miss miss(client, block, access, partition_of(block), out);
   miss.asked_ns = platform::monotonic_ns();
-  const bool looks = commons_.options.clients_pin;
+  const bool looks = context_.options.clients_pin;
   bool wants_unit = looks && access != Access::kOverwrite;
   for (;;) {
     Step step = looks ? join_present(miss) : Step::kAgain;
-    if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fill_unit(miss);
-    if (step == Step::kAgain && commons_.clients_take) step = take_in_set(miss);
+    if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fault_around(miss);
+    if (step == Step::kAgain && context_.clients_take) step = take_in_set(miss);
     if (step == Step::kAgain) step = ask_owner(miss);
     if (step == Step::kError) return miss.status;
     if (step == Step::kPinned) {
-      out->data = commons_.data(miss.resident());
+      out->data = context_.data(miss.resident());
       if (out->was_miss || miss.has_waited)
         telemetry::note_miss_latency(platform::monotonic_ns() - miss.asked_ns);
       return Status::ok();
@@ -208,7 +208,7 @@ Backing SharedCacheParts::backing_of(const Request& answered) const {
 // kAgain: not without the owner, who also serves never-written blocks
 // in groups where that is worth it, and those who wait.
 SharedCacheParts::Step SharedCacheParts::take_in_set(Miss& miss) {
-  if (commons_.placement.is_in_place(miss.block) && !hint(miss).has_contents) return Step::kAgain;
+  if (context_.placement.is_in_place(miss.block) && !hint(miss).has_contents) return Step::kAgain;
   const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
   miss.out->frame = taken.frame;
@@ -233,9 +233,9 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Miss& miss) {
   request.block = miss.block;
   request.access = miss.access;
   // Where owners fill, a client waits for its block right here.
-  const uint64_t begin_ns = commons_.owner_fills ? platform::monotonic_ns() : 0;
+  const uint64_t begin_ns = context_.owner_fills ? platform::monotonic_ns() : 0;
   delegate_->execute(miss.partition, request);
-  if (commons_.owner_fills && request.answer == Answer::kFilled)
+  if (context_.owner_fills && request.answer == Answer::kFilled)
     count(Counter::fill_wait_ns, platform::monotonic_ns() - begin_ns);
   miss.out->frame = request.frame;
   if (note_answered(miss)) return Step::kPinned;
@@ -363,7 +363,7 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 
 // Into the frame that this client has for the block.
 SharedCacheParts::Step SharedCacheParts::fill(Miss& miss, const Backing& backing) {
-  commons_.tell_of_fill(miss.block, miss.access != Access::kOverwrite && backing.has_contents);
+  context_.tell_of_fill(miss.block, miss.access != Access::kOverwrite && backing.has_contents);
   note_miss(miss);
   miss.status = transfer_in(miss, backing);
   return end_fill(miss.client, miss.resident(), miss.access, backing.store, miss.status);
@@ -389,7 +389,7 @@ Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
   request.op = store::Op::kRead;
   request.offset_bytes = backing.offset_bytes;
   request.segment_count = 1;
-  request.segments[0] = {frames_->fill_address(resident, staging, 0), commons_.block_bytes()};
+  request.segments[0] = {frames_->fill_address(resident, staging, 0), context_.block_bytes()};
   const Status moved = backing.store->transfer(request);
   count(Counter::fill_wait_ns, platform::monotonic_ns() - miss.asked_ns);
   if (!moved) return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
@@ -412,10 +412,10 @@ SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resid
     leave_failed(client, frame, partition_of(block));
     // At its own address a block may be freed between a fault on it
     // and this: the access is refused then, by whoever serves it.
-    if (store != nullptr || !commons_.placement.is_in_place(block)) tell(client, status);
+    if (store != nullptr || !context_.placement.is_in_place(block)) tell(client, status);
     return Step::kError;
   }
-  if (for_write) count(Counter::bytes_dirtied, commons_.block_bytes());
+  if (for_write) count(Counter::bytes_dirtied, context_.block_bytes());
   return Step::kPinned;
 }
 
@@ -437,7 +437,7 @@ uint64_t SharedCacheParts::metadata_bytes() const {
   uint64_t client_bytes = sizeof(Client) + (wants_touches_ ? partitions_.size() * sizeof(TouchRing) : 0);
   uint64_t sum = sizeof(*this) + directory_.metadata_bytes() + clients_.size() * client_bytes +
                  fills_bytes_.load_relaxed();
-  if (units_) sum += units_->metadata_bytes();
+  if (fault_around_) sum += fault_around_->metadata_bytes();
   for (const auto& partition : partitions_) sum += partition->metadata_bytes();
   return sum;
 }

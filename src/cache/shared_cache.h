@@ -6,7 +6,7 @@
 //   2. join_present: the block is there but was read ahead and never used, or is being filled: the same CAS, by hand.
 //      With page sets, the client then takes a frame by itself, where it is plain that it can (take_in_set), and goes
 //      on at 4. Before either, once, a miss may bring neighbours along: all of them, the block too, are read ahead by
-//      one request, which it waits for (range_flow.cc: fill_unit).
+//      one request, which it waits for (range_flow.cc: fault_around).
 //   3. Otherwise the partition's owner is asked (delegation/). It finds the block after all, or takes a frame for it.
 //   4. With a frame in hand the client fills it itself: zeros, or one
 //       read by Store::transfer (dedicated: the owner does).
@@ -21,7 +21,7 @@
 #include "cache/cache.h"
 #include "cache/client.h"
 #include "cache/delegation/delegation.h"
-#include "cache/fill_units.h"
+#include "cache/fault_around.h"
 #include "cache/fills.h"
 #include "cache/partition/partition.h"
 
@@ -30,8 +30,8 @@ namespace spw::cache {
 // A pin that is no plain hit, on its way: what was asked for, and what is known of the block by now.
 //
 // The table is probed for it once by the client (join_present; pin()'s own probe is for plain hits, and remembering in
-// it what else it saw would cost each of those) and once by the owner, whose lookup is exact: a client's may miss what is
-// there, and others may bring the block in between the two. Again only when something has changed: after a wait, and
+// it what else it saw would cost each of those) and once by the owner, whose lookup is exact: a client's may miss what
+// is there, and others may bring the block in between the two. Again only when something has changed: after a wait, and
 // after the block was asked for together with its neighbours.
 // Where its contents are is looked up once it has a frame (fill), from when on nobody else writes or frees it. What was
 // known before would not do: it may have been brought in, changed, written and evicted since, or its range been freed.
@@ -50,7 +50,7 @@ struct Miss {
   std::optional<Backing> hint;  // where the contents were before it had a frame
   uint64_t asked_ns = 0;        // when it began
   bool has_waited = false;      // somebody else was bringing the block in
-  bool is_other_half = false;   // it is no news of a stream (FillUnits::Unit)
+  bool is_other_half = false;   // it is no news of a stream (FaultAround::Unit)
   uint64_t deadline_ns = 0;     // of the wait for a frame; 0: it has not begun
   Status write_error;  // the latest meanwhile: on a full store writes of blocks that have their place succeed
 
@@ -169,11 +169,11 @@ class SharedCacheParts final : public SharedCache {
   void tell(const Client& client, const Status& status);
   // range_flow.cc
   bool hold_clean(BlockId block, FrameId* frame);
-  FillUnits::Unit unit_to_bring(Miss& miss);
-  void bring_unit(Client& client, FillUnits::Unit unit);
-  void note_unit_missed(Miss& miss, FillUnits::Unit unit);
-  FillUnits::Unit absent_part(FillUnits::Unit unit, const Miss& miss);
-  Step fill_unit(Miss& miss);
+  FaultAround::Unit unit_to_bring(Miss& miss);
+  void bring_unit(Client& client, FaultAround::Unit unit);
+  void note_unit_missed(Miss& miss, FaultAround::Unit unit);
+  FaultAround::Unit absent_part(FaultAround::Unit unit, const Miss& miss);
+  Step fault_around(Miss& miss);
   void read_ahead(Client& client, ReadPlan plan);
   uint32_t read_ahead_whole(Client& client, ReadPlan plan);
   void zeros_ahead(Client& client, BlockId block);
@@ -189,12 +189,12 @@ class SharedCacheParts final : public SharedCache {
   bool wants_touches_ = false;  // the policy does; read at the end of every use, so beside the table
   std::unique_ptr<FrameSource> frames_;
   BlockSource& blocks_;
-  std::unique_ptr<FillUnits> units_;  // if fills are tuned
+  std::unique_ptr<FaultAround> fault_around_;  // if fills are tuned
   const IoErrorHandler on_error_;
   void* const error_context_;
   FillErrors errors_;
   StoreSet written_stores_;
-  Commons commons_;
+  PartitionContext context_;
   std::unique_ptr<Delegate> delegate_;
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::mutex clients_mutex_;

@@ -72,10 +72,10 @@ Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, ui
   const Request& request = client.request;
   if (!request.status) *write_error = request.status;
   if (*deadline_ns == 0) {
-    *deadline_ns = platform::deadline_after(platform::monotonic_ns(), commons_.options.frame_wait_ns_max);
+    *deadline_ns = platform::deadline_after(platform::monotonic_ns(), context_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
   }
-  if (commons_.options.no_frame) commons_.options.no_frame();
+  if (context_.options.no_frame) context_.options.no_frame();
   if (await_progress(partition, request, *deadline_ns)) return Status::ok();
   Status status = *write_error
                       ? Status::sentence(EBUSY, "no frame can be evicted for block " +

@@ -42,7 +42,7 @@
 #include "access/engine.h"
 #include "base/atomic.h"
 #include "cache/cache.h"
-#include "cache/room_keeper.h"
+#include "cache/page_cleaner.h"
 #include "files/dirty_blocks.h"
 #include "files/flusher.h"
 #include "heap/mappings.h"
@@ -64,7 +64,7 @@ struct FileParts {
   heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
   // Room is made ahead of need from the first file on. No evictors:
   // whoever misses makes it, or a keeper of the engine's own.
-  cache::RoomKeeper::Options room{.evictors = 0};
+  cache::PageCleaner::Options room{.evictors = 0};
 };
 
 // Which file it is, to the kernel.

@@ -67,7 +67,7 @@ class BufferedFiles {
     files::UseSlots uses;
     PageNodes nodes;
     Flusher flusher;
-    cache::RoomKeeper room;
+    cache::PageCleaner room;
   };
   using Key = FileKey;
   struct Entry {

@@ -25,7 +25,7 @@ namespace spw::process {
 
 // Fewer frames than this cannot hold what one thread may pin while others go on.
 inline constexpr uint64_t kFramesMin = 256;
-// With --block auto; misses bring neighbours along as they pay (cache/fill_units.h).
+// With --block auto; misses bring neighbours along as they pay (cache/fault_around.h).
 inline constexpr uint64_t kAutoBlockBytes = 4 * kKiB;
 
 // The enumerators stand in the order of the choices in options.inc.

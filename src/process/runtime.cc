@@ -89,7 +89,7 @@ files::FlushOptions flush_options(const Options& options) {
           static_cast<unsigned>(options.dirty_percent), options.flush_after_s * kSecondNs};
 }
 
-cache::RoomKeeper::Options room_options(const Options& options) {
+cache::PageCleaner::Options room_options(const Options& options) {
   return {static_cast<unsigned>(options.evictors), static_cast<unsigned>(options.low_percent),
           static_cast<unsigned>(options.high_percent)};
 }
@@ -206,7 +206,7 @@ Status Runtime::build() {
       *cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_), plan->index_bytes,
       heap_->call_mappings(),
       // The mapped engine has a keeper of its own.
-      kind_ == Engine::kTranslated ? room_options(options_) : cache::RoomKeeper::Options{.evictors = 0}});
+      kind_ == Engine::kTranslated ? room_options(options_) : cache::PageCleaner::Options{.evictors = 0}});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};

@@ -100,7 +100,7 @@ class RegionMap final : public cache::BlockSource {
   Status sync_shared_files();
   void prefetch(uintptr_t address, uint64_t bytes);
 
-  // The unit of fills: a miss on a block brings the aligned piece of so many bytes
+  // The unit of fault-around: a miss on a block brings the aligned piece of so many bytes
   // that it lies in along, as far as it is live. A power of two up to kFillBytesMax;
   // not above the block: the block alone. Kept for each chunk that the range touches.
   void set_fill_bytes(uintptr_t address, uint64_t bytes, uint64_t fill_bytes);
@@ -109,7 +109,7 @@ class RegionMap final : public cache::BlockSource {
   // By the order in which the range will be used.
   void advise_order(uintptr_t address, uint64_t bytes, Order order);
   cache::BlockRun fill_of(BlockId block) const;
-  uint64_t fill_unit_blocks(BlockId block) override {
+  uint64_t fault_around_blocks(BlockId block) override {
     return chunk_fill_[chunk_of(block)].load_relaxed() != 0 ? fill_of(block).count : 0;
   }
 
@@ -175,7 +175,7 @@ class RegionMap final : public cache::BlockSource {
   SparseBits live_;
   SparseBits written_;
   SparseArray<Atomic<uint32_t>> chunk_file_;  // slot of the chunk's file region, or 0
-  // By chunk: log2 of the unit of fills, in the upper byte that of an advised one; 0: none.
+  // By chunk: log2 of the unit of fault-around, in the upper byte that of an advised one; 0: none.
   SparseArray<Atomic<uint16_t>> chunk_fill_;
   Atomic<uint64_t> live_bytes_{0};
 

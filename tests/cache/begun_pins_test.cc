@@ -151,8 +151,8 @@ TEST_F(BegunPinsTest, a_store_whose_fills_have_ended_can_be_closed_and_used_agai
   f.cache().unpin(f.client(), end(1)[0].pin.frame);
 }
 
-// Whoever reads a block ahead is kept while it takes the frame: with the baton.
-class HoldsTheBaton final : public Observer {
+// Whoever reads a block ahead is kept while it takes the frame: with the combiner lock.
+class HoldsTheLock final : public Observer {
  public:
   void came(BlockId block) override {
     if (block != kHeld) return;
@@ -171,16 +171,16 @@ class HoldsTheBaton final : public Observer {
 };
 
 TEST_F(BegunPinsTest, an_owner_is_not_waited_for) {
-  HoldsTheBaton holder;
+  HoldsTheLock holder;
   Options options = small(64);
   options.observer = &holder;
   CacheFixture f(options);
   use(f);
-  for (uint64_t b : {uint64_t{1}, uint64_t{2}, HoldsTheBaton::kHeld.value}) f.store_directly(b, b);
+  for (uint64_t b : {uint64_t{1}, uint64_t{2}, HoldsTheLock::kHeld.value}) f.store_directly(b, b);
   ASSERT_EQ(begin(1), Begun::kStarted);
   std::thread other([&] {
     Client* client = *f.cache().open_client();
-    f.cache().prefetch(*client, HoldsTheBaton::kHeld, 1);
+    f.cache().prefetch(*client, HoldsTheLock::kHeld, 1);
     f.cache().close_client(client);
   });
   holder.await_held();

@@ -9,7 +9,7 @@
  * One step here is one atomic operation there; plain loads of the word are steps of their own, so every compare-and-swap
  * can fail. Memory is sequentially consistent: the orders in pin_word.h's table are not checked here. Left out: read-ahead,
  * discards, overwriting pins, the reference bit, the policy (every evictable frame may be evicted), and how a client waits for a frame
- * (it asks again). A combining owner is whichever client holds the baton; only one does, so a process of its own stands for it.
+ * (it asks again). A combining owner is whichever client holds the combiner lock; only one does, so a process of its own stands for it.
  *
  * Checked: a pinned frame holds the block it was pinned for; a pin reads the last value stored, never garbage; a clean frame
  * that nobody holds, and a block that is not cached, have their last value in the store; no deadlock; and, if every process that can move

@@ -2,7 +2,7 @@
 // for each the read of its block is in flight (cache/fills.h).
 //
 // Nobody is waited for but, in serve(), one's own read: who holds a lock, an owner's
-// baton, or the memory that is wanted may have faulted itself, and be asleep until
+// combiner lock, or the memory that is wanted may have faulted itself, and be asleep until
 // the poller goes on. What would have to wait is left to who may: engine.serve().
 // Invariant: idle places + fills in flight = places.
 // Threads: its poller's. Lifetime: its server's. Limits: as many as the cache has room for; other events are left to

@@ -95,8 +95,8 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll &&
       options_.kernel_reaches)
     options_.kernel_reaches();
-  room_ = std::make_unique<cache::RoomKeeper>(cache, options_.room,
-                                              [this] { hint_switch_.look(platform::monotonic_ns()); });
+  room_ = std::make_unique<cache::PageCleaner>(cache, options_.room,
+                                               [this] { hint_switch_.look(platform::monotonic_ns()); });
   if (Status status = room_->start(); !status) return status;
   bool at_once = options_.watches_at_once;
   if (!at_once) {

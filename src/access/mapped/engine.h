@@ -42,7 +42,7 @@
 #include "access/mapped/mapped_frames.h"
 #include "access/mapped/store_predictor.h"
 #include "base/atomic.h"
-#include "cache/room_keeper.h"
+#include "cache/page_cleaner.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
 #include "region/region_map.h"
@@ -63,7 +63,7 @@ struct MappedOptions {
   uint32_t staging_runs_max = 16;
   bool watches_at_once = false;
   FaultServer::Options faults;
-  cache::RoomKeeper::Options room;
+  cache::PageCleaner::Options room;
   void (*fatal)(const Status&) = nullptr;
   // Called at most once: system calls may be given managed memory from now on, since their faults are served.
   void (*kernel_reaches)() = nullptr;
@@ -190,7 +190,7 @@ class MappedEngine final : public access::Engine {
   // the same one where that is idle, so that its streams are found.
   std::vector<FaultClient> fault_clients_;
   std::unique_ptr<FaultServer> server_;
-  std::unique_ptr<cache::RoomKeeper> room_;
+  std::unique_ptr<cache::PageCleaner> room_;
   pthread_key_t key_{};
   Atomic<uint32_t> held_windows_{0};
   Atomic<uint32_t> kept_{0};

@@ -18,7 +18,7 @@
 // leader wakes: a program that does not fault wakes nobody.
 // All threads are started at once, before there is managed memory: libc makes later ones on stacks of threads that have
 // ended, whose bookkeeping may be managed by then, and a thread that serves faults must not fault.
-// Eviction is the partition owners' (cache/partition); cache::RoomKeeper runs it ahead of need.
+// Eviction is the partition owners' (cache/partition); cache::PageCleaner runs it ahead of need.
 //
 // Threads: start() and stop() by one. None of ours ever touches managed memory. Lifetime:
 // stopped before what it uses goes; stop() waits until all that was taken is served:

@@ -13,7 +13,7 @@ namespace {
 // With several stores busy a waiter can wait in one queue only, and looks at the next one after this time.
 constexpr uint64_t kOneOfSeveralNs = 500'000;
 
-// Clients to wake once the baton is free again. Their requests may be
+// Clients to wake once the lock is free again. Their requests may be
 // reused as soon as they are answered; the words stay.
 class WakeList {
  public:
@@ -38,41 +38,41 @@ class WakeList {
 Combining::Combining(uint32_t partitions) : seats_(std::make_unique<Seat[]>(partitions)) {}
 
 void Combining::execute(Partition& partition, Request& request) {
-  Baton& baton = seats_[partition.id().value].baton;
-  if (!baton.take_or_post(request)) {
+  CombinerLock& lock = seats_[partition.id().value].lock;
+  if (!lock.take_or_post(request)) {
     await_answer(request);
     return;
   }
-  serve_as_holder(partition, baton, request);
+  serve_as_holder(partition, lock, request);
 }
 
 bool Combining::try_execute(Partition& partition, Request& request) {
-  Baton& baton = seats_[partition.id().value].baton;
-  if (!baton.try_take()) return false;
-  serve_as_holder(partition, baton, request);
+  CombinerLock& lock = seats_[partition.id().value].lock;
+  if (!lock.try_take()) return false;
+  serve_as_holder(partition, lock, request);
   return true;
 }
 
-// And gives the baton up.
-void Combining::serve_as_holder(Partition& partition, Baton& baton, Request& request) {
+// And gives the lock up.
+void Combining::serve_as_holder(Partition& partition, CombinerLock& lock, Request& request) {
   SPW_CHECK(partition.serve(request));
   Kicks kicks;
-  if (!try_give_up(partition, baton, &kicks)) serve_posted(partition, baton, &kicks);
+  if (!try_give_up(partition, lock, &kicks)) serve_posted(partition, lock, &kicks);
   partition.io().kick(kicks);
 }
 
 // With the kicks that are due, which are this thread's then.
-bool Combining::try_give_up(Partition& partition, Baton& baton, Kicks* kicks) {
+bool Combining::try_give_up(Partition& partition, CombinerLock& lock, Kicks* kicks) {
   partition.io().collect(kicks);
-  if (baton.try_give_up()) return true;
+  if (lock.try_give_up()) return true;
   partition.io().put_back(kicks);
   return false;
 }
 
-void Combining::serve_posted(Partition& partition, Baton& baton, Kicks* kicks) {
+void Combining::serve_posted(Partition& partition, CombinerLock& lock, Kicks* kicks) {
   WakeList sleepers;
   do {
-    Request* in_order = in_posting_order(baton.take_all());
+    Request* in_order = in_posting_order(lock.take_all());
     while (in_order) {
       Request& request = *in_order;
       in_order = request.next;
@@ -81,7 +81,7 @@ void Combining::serve_posted(Partition& partition, Baton& baton, Kicks* kicks) {
       Atomic<uint32_t>& word = request.state;
       if (hand_back(request)) sleepers.add(word);
     }
-  } while (!try_give_up(partition, baton, kicks));
+  } while (!try_give_up(partition, lock, kicks));
 }
 
 void Combining::await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) {

@@ -1,14 +1,14 @@
 // Combining: a client that needs the owner takes the partition's
-// baton and is the owner for as long as requests are posted.
+// combiner lock and is the owner for as long as requests are posted.
 //
 // Threads: any. A holder does metadata work, and copies what was read to staging: it never sleeps for I/O, and has
-// transfers started when it no longer holds the baton (but those that are tried again). So the others' wait is short.
+// transfers started when it no longer holds the lock (but those that are tried again). So the others' wait is short.
 // Limits: a holder serves what others post while it works; each has one request, so at most one a client and round.
 #pragma once
 
 #include <memory>
 
-#include "cache/delegation/baton.h"
+#include "cache/delegation/combiner_lock.h"
 #include "cache/delegation/delegation.h"
 
 namespace spw::cache {
@@ -23,11 +23,11 @@ class Combining final : public Delegate {
 
  private:
   struct alignas(64) Seat {
-    Baton baton;
+    CombinerLock lock;
   };
-  void serve_as_holder(Partition& partition, Baton& baton, Request& request);
-  bool try_give_up(Partition& partition, Baton& baton, Kicks* kicks);
-  void serve_posted(Partition& partition, Baton& baton, Kicks* kicks);
+  void serve_as_holder(Partition& partition, CombinerLock& lock, Request& request);
+  bool try_give_up(Partition& partition, CombinerLock& lock, Kicks* kicks);
+  void serve_posted(Partition& partition, CombinerLock& lock, Kicks* kicks);
 
   std::unique_ptr<Seat[]> seats_;
 };

@@ -1,7 +1,7 @@
 // Who does a partition's work: the door between clients and owners.
 //
 //   combining  (combining.h)  whichever client holds the partition's
-//       baton serves everybody's requests; no thread burns a core
+//       combiner lock serves everybody's requests; no thread burns a core
 //   dedicated  (dedicated.h)  server threads own partitions; clients send requests and sleep
 //
 // Both sleep on Request::state after a bounded spin: kPosted -> kAsleep (client, CAS) -> kAnswered (owner, exchange).

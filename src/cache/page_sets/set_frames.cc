@@ -11,12 +11,12 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
-SetFrames::SetFrames(Commons& commons, PartitionId id, Writeback& writeback)
-    : Organisation(commons, id, writeback),
-      sets_(commons.directory.sets()->sets_of(id)),
-      rule_(commons.directory.sets()->rule()),
+SetFrames::SetFrames(PartitionContext& context, PartitionId id, Writeback& writeback)
+    : Organisation(context, id, writeback),
+      sets_(context.directory.sets()->sets_of(id)),
+      rule_(context.directory.sets()->rule()),
       evict_batch_(
-          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, kDroppedMax))),
+          static_cast<uint32_t>(std::clamp<size_t>(context.frames.release_batch_max(), 1, kDroppedMax))),
       scheduled_many_(std::min(kScheduledMany, sets_.count())) {
   for (std::vector<uint32_t>* sets : {&scheduled_, &taken_over_})
     sets->reserve(std::min(kScheduledMax, sets_.count()));
@@ -123,7 +123,7 @@ unsigned SetFrames::evict_alone(uint32_t set, uint32_t home) {
   });
   if (slot == kNoSlot) return kNoSlot;
   const Resident victim{sets_.frame(set, slot), was.block()};
-  commons_.frames.release({&victim, 1});
+  context_.frames.release({&victim, 1});
   return slot;
 }
 
@@ -131,7 +131,7 @@ unsigned SetFrames::evict_alone(uint32_t set, uint32_t home) {
 // is elsewhere, or says that it cannot be had.
 template <class LockHome>
 unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
-  if (commons_.frames.notes_uses()) learn_uses(set);
+  if (context_.frames.notes_uses()) learn_uses(set);
   uint8_t eligible = 0;
   for (unsigned i = 0; i < kBlocksASet; ++i)
     if (sets_[set].words[i].load_relaxed().is_evictable()) eligible |= static_cast<uint8_t>(1u << i);
@@ -145,7 +145,7 @@ unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
     if (!sets_[set].words[slot].try_free(false, was)) continue;
     forget(set, slot, *was);
     count(Counter::evictions);
-    commons_.tell_left(was->block());
+    context_.tell_left(was->block());
     return slot;
   }
   return kNoSlot;
@@ -159,7 +159,7 @@ void SetFrames::learn_uses(uint32_t set) {
     const PinWord seen = pin_word.load_relaxed();
     if (!seen.referenced() || !seen.is_droppable()) continue;
     pin_word.clear_referenced();
-    commons_.frames.watch_for_use({sets_.frame(set, i), seen.block()});
+    context_.frames.watch_for_use({sets_.frame(set, i), seen.block()});
     sets_[set].frequencies.note_use(rule_, i);
   }
 }
@@ -215,7 +215,7 @@ bool SetFrames::drop_failed(FrameId frame) {
 }
 
 void SetFrames::release_dropped() {
-  if (!dropped_.empty()) commons_.frames.release(dropped_);
+  if (!dropped_.empty()) context_.frames.release(dropped_);
   note_freed(static_cast<uint32_t>(dropped_.size()));
   for (const Resident& dropped : dropped_) word(dropped.frame).store_release(PinWord::free());
   dropped_.clear();
@@ -228,7 +228,7 @@ void SetFrames::await_evictions_from(FrameId frame) { pass(sets_.set_of(frame));
 
 // Where blocks are at no address of their own, nobody minds how long their memory stays.
 void SetFrames::pass(uint32_t set) {
-  if (!commons_.has_blocks_in_place() || is_held(set)) return;
+  if (!context_.has_blocks_in_place() || is_held(set)) return;
   std::lock_guard passing(sets_[set].lock);
 }
 

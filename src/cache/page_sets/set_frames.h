@@ -27,7 +27,7 @@ namespace spw::cache {
 
 class SetFrames final : public Organisation {
  public:
-  SetFrames(Commons& commons, PartitionId id, Writeback& writeback);
+  SetFrames(PartitionContext& context, PartitionId id, Writeback& writeback);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool clients_take() const override { return true; }
@@ -65,7 +65,7 @@ class SetFrames final : public Organisation {
   static PinWord leaving() { return PinWord::filling(BlockId((uint64_t{1} << kBlockIdBits) - 1), 0, false); }
 
   uint32_t home_of(BlockId block) const {
-    return sets_.home_of(commons_.directory.map().index_within(block));
+    return sets_.home_of(context_.directory.map().index_within(block));
   }
   // How many of a set's frames may be in use.
   unsigned ways(uint32_t set) const {

@@ -25,7 +25,7 @@ constexpr uint32_t kPlentifulShare = 8;
 
 // Not cached, live, and nothing was ever written to it.
 bool Partition::is_zero_and_new(BlockId block) const {
-  return is_new(commons_.blocks.locate_for_fill(block)) && commons_.directory.find(block) == kNoFrame;
+  return is_new(context_.blocks.locate_for_fill(block)) && context_.directory.find(block) == kNoFrame;
 }
 
 bool Partition::has_plenty() const {
@@ -34,11 +34,11 @@ bool Partition::has_plenty() const {
 
 // The never-written blocks around the demanded one. Without plenty only those behind it, and only where its neighbour
 // before it is cached: the program seems to write its way through.
-Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
+Partition::BlockSpan Partition::plan_zero_run(BlockId demanded) const {
   const bool plenty = has_plenty();
   const uint64_t group_first = group_of(demanded) << kGroupShift;
   uint64_t begin = demanded.value, end = begin + 1;
-  if (!plenty && (begin == 0 || commons_.directory.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
+  if (!plenty && (begin == 0 || context_.directory.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
   const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, organisation_->free_frames())
                                      : organisation_->evict_batch();
   while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
@@ -49,38 +49,38 @@ Partition::BlockRun Partition::plan_zero_run(BlockId demanded) const {
 
 // Takes frames for the run, whose blocks are dirty from the start; `demanded`,
 // if it is one of them, gets a reference. How many it got frames for.
-uint64_t Partition::install_dirty(BlockRun wanted, Contents contents, std::optional<BlockId> demanded) {
+uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::optional<BlockId> demanded) {
   Resident run[kGroupBlocks];
   size_t length = 0;
   for (uint64_t block = wanted.begin; block < wanted.end; ++block) {
     const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
     if (taken.how != Organisation::Take::kTaken) break;
-    commons_.tell_of_fill(BlockId(block), false);
+    context_.tell_of_fill(BlockId(block), false);
     run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;
-  commons_.frames.install({run, length}, contents, nullptr, true);
-  commons_.blocks.dirtied(run[0].block, length);
+  context_.frames.install({run, length}, contents, nullptr, true);
+  context_.blocks.dirtied(run[0].block, length);
   for (const Resident& resident : std::span(run, length)) {
-    AtomicPinWord& pin_word = commons_.directory.word(resident.frame);
+    AtomicPinWord& pin_word = context_.directory.word(resident.frame);
     if (pin_word.end_filling(FrameState::kResident, PinWord::kDirty | PinWord::kReferenced))
       platform::futex_wake_all(pin_word.futex_half());
   }
   count(contents == Contents::kZeros ? Counter::zero_fills : Counter::adoptions, length);
-  count(Counter::bytes_dirtied, length * commons_.block_bytes());
+  count(Counter::bytes_dirtied, length * context_.block_bytes());
   return length;
 }
 
 // The block is not cached.
 bool Partition::serve_zero_run(Request& request) {
-  request.backing = commons_.blocks.locate_for_fill(request.block);
+  request.backing = context_.blocks.locate_for_fill(request.block);
   if (!is_new(*request.backing)) return false;
-  const BlockRun zeros = plan_zero_run(request.block);
+  const BlockSpan zeros = plan_zero_run(request.block);
   if (zeros.end - zeros.begin == 1) return false;
   const uint64_t length = install_dirty(zeros, Contents::kZeros, request.block);
   // Nothing more can be evicted now, and the run ends before the demanded block: it comes first where that can happen.
   if (zeros.begin + length <= request.block.value) return false;
-  request.frame = commons_.directory.find(request.block);
+  request.frame = context_.directory.find(request.block);
   request.answer = Answer::kReady;
   return true;
 }

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "cache/eviction/policy.h"
-#include "cache/partition/commons.h"
+#include "cache/partition/context.h"
 #include "cache/partition/touch_ring.h"
 
 namespace spw::cache {
@@ -32,11 +32,11 @@ struct EvictionBatch {
 class Organisation {
  public:
   // `writeback`: who writes what has to be written before it can leave.
-  Organisation(Commons& commons, PartitionId id, Writeback& writeback)
-      : commons_(commons),
+  Organisation(PartitionContext& context, PartitionId id, Writeback& writeback)
+      : context_(context),
         id_(id),
         writeback_(writeback),
-        frame_count_(commons.directory.shares().of(id)),
+        frame_count_(context.directory.shares().of(id)),
         limit_(frame_count_),
         free_count_(frame_count_) {}
   virtual ~Organisation() = default;
@@ -106,8 +106,8 @@ class Organisation {
   void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
 
  protected:
-  FrameId first_frame() const { return commons_.directory.shares().first(id_); }
-  AtomicPinWord& word(FrameId frame) const { return commons_.directory.word(frame); }
+  FrameId first_frame() const { return context_.directory.shares().first(id_); }
+  AtomicPinWord& word(FrameId frame) const { return context_.directory.word(frame); }
   void note_taken() {
     const uint32_t free = free_count_.fetch_sub_relaxed(1) - 1;
     uint32_t peak = peak_.load_relaxed();
@@ -116,7 +116,7 @@ class Organisation {
   }
   void note_freed(uint32_t frames) { free_count_.fetch_add_relaxed(frames); }
 
-  Commons& commons_;
+  PartitionContext& context_;
   const PartitionId id_;
   Writeback& writeback_;
   const uint32_t frame_count_;
@@ -130,7 +130,7 @@ class Organisation {
 };
 
 // RankedFrames by this policy, or SetFrames if there is none. In create.cc, where that is decided.
-std::unique_ptr<Organisation> make_organisation(Commons& commons, PartitionId id, Writeback& writeback,
-                                                std::unique_ptr<Policy> policy);
+std::unique_ptr<Organisation> make_organisation(PartitionContext& context, PartitionId id,
+                                                Writeback& writeback, std::unique_ptr<Policy> policy);
 
 }  // namespace spw::cache

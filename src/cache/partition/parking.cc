@@ -20,9 +20,9 @@ bool Partition::park(Resident resident, const std::byte* contents) {
   const uint32_t most = std::min(parked_max_, organisation_->limit() / kParkedShare);
   if (most == 0) return false;
   while (parked_.size() >= most) unpark(parked_.front().resident.frame);
-  std::byte* copy = commons_.frames.take_staging(FrameSource::Staging::kBlock);
+  std::byte* copy = context_.frames.take_staging(FrameSource::Staging::kBlock);
   if (!copy) return false;
-  std::memcpy(copy, contents, commons_.block_bytes());
+  std::memcpy(copy, contents, context_.block_bytes());
   parked_.push_back({resident, copy});
   return true;
 }
@@ -35,8 +35,8 @@ void Partition::unpark(FrameId frame) {
   if (found == parked_.end()) return;
   const Parked parked = *found;
   parked_.erase(found);
-  commons_.frames.install({&parked.resident, 1}, Contents::kFilled, parked.contents, false);
-  commons_.frames.give_back(FrameSource::Staging::kBlock, parked.contents);
+  context_.frames.install({&parked.resident, 1}, Contents::kFilled, parked.contents, false);
+  context_.frames.give_back(FrameSource::Staging::kBlock, parked.contents);
   AtomicPinWord& pin_word = word(frame);
   const bool wanted = pin_word.load_acquire().refs() > 0;
   if (!wanted) organisation_->ahead_used();

@@ -11,23 +11,23 @@ namespace spw::cache {
 namespace {
 
 // Nothing else notices parked blocks than a fault at their own address.
-uint32_t parked_max_of(uint32_t frames, const Commons& commons) {
-  if (!commons.has_blocks_in_place()) return 0;
+uint32_t parked_max_of(uint32_t frames, const PartitionContext& context) {
+  if (!context.has_blocks_in_place()) return 0;
   return static_cast<uint32_t>(
-      std::min<uint64_t>(kParkedBytesMax >> commons.options.block_shift, frames / kParkedShare));
+      std::min<uint64_t>(kParkedBytesMax >> context.options.block_shift, frames / kParkedShare));
 }
 
 }  // namespace
 
-Partition::Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy)
-    : commons_(commons),
+Partition::Partition(PartitionId id, PartitionContext& context, std::unique_ptr<Policy> policy)
+    : context_(context),
       id_(id),
-      io_(commons.options.queue_depth),
-      writeback_(commons_, io_),
-      organisation_(make_organisation(commons, id, writeback_, std::move(policy))),
-      run_blocks_max_(run_blocks_max(commons.options.block_shift)),
+      io_(context.options.queue_depth),
+      writeback_(context_, io_),
+      organisation_(make_organisation(context, id, writeback_, std::move(policy))),
+      run_blocks_max_(run_blocks_max(context.options.block_shift)),
       ahead_max_(organisation_->frame_count() / kAheadShare),
-      parked_max_(parked_max_of(organisation_->frame_count(), commons)) {}
+      parked_max_(parked_max_of(organisation_->frame_count(), context)) {}
 
 bool Partition::serve(Request& request) {
   if (io_.busy()) reap();
@@ -85,7 +85,7 @@ void Partition::serve_close_store(Request& request) {
   }
   progress_.drain_queue_waiters();
   io_.close_store(*request.store);
-  commons_.written_stores.remove(request.store);
+  context_.written_stores.remove(request.store);
   writeback_.forget_store();
   request.answer = Answer::kDone;
 }
@@ -103,9 +103,9 @@ bool Partition::serve_pin(Request& request) {
   request.was_ahead = request.was_clean = false;
   request.backing.reset();
   for (;;) {
-    const FrameId present = commons_.directory.find(request.block);
+    const FrameId present = context_.directory.find(request.block);
     if (present != kNoFrame && pin_present(request, present)) return true;
-    if (commons_.placement.is_in_place(request.block) && serve_zero_run(request)) return true;
+    if (context_.placement.is_in_place(request.block) && serve_zero_run(request)) return true;
     Organisation::Taken taken = take(request.block, 1, false);
     if (taken.how == Organisation::Take::kNone && !organisation_->start_writes_for(request.block))
       taken = organisation_->take_from_afar(request.block, 1);
@@ -117,7 +117,7 @@ bool Partition::serve_pin(Request& request) {
     }
     request.frame = taken.frame;
     request.answer = Answer::kFill;
-    return !(commons_.owner_fills && start_owner_fill(request));
+    return !(context_.owner_fills && start_owner_fill(request));
   }
 }
 
@@ -154,7 +154,7 @@ bool Partition::pin_present(Request& request, FrameId frame) {
 
 void Partition::drop_failed(FrameId frame) {
   const bool is_dropped = organisation_->drop_failed(frame);
-  if (is_dropped) commons_.errors.drop(frame);
+  if (is_dropped) context_.errors.drop(frame);
   organisation_->release_dropped();
   if (is_dropped) progress_.advance();
 }
@@ -223,8 +223,8 @@ bool Partition::reap() {
 // What the end of the operation will look at.
 void Partition::prefetch(const IoOp& op) const {
   for (uint32_t i = 0; i < op.count; ++i) {
-    commons_.directory.prefetch_word(op.frames[i]);
-    commons_.directory.prefetch_slot(op.block(i));
+    context_.directory.prefetch_word(op.frames[i]);
+    context_.directory.prefetch_slot(op.block(i));
   }
 }
 
@@ -256,7 +256,7 @@ uint64_t Partition::metadata_bytes() const {
 void Partition::check_invariants() {
   uint32_t ahead = 0, parked = 0;
   for (uint32_t i = 0; i < organisation_->frame_count(); ++i) {
-    const PinWord seen = word(commons_.directory.shares().first(id_) + i).load_acquire();
+    const PinWord seen = word(context_.directory.shares().first(id_) + i).load_acquire();
     SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
     SPW_CHECK(!seen.parked() || seen.state() == FrameState::kFilling);
     parked += seen.parked();

@@ -24,7 +24,7 @@ namespace spw::cache {
 // Blocks that were read ahead for streams and not used yet are at most
 // this share of a partition's frames; what comes along with one miss, too.
 inline constexpr uint32_t kAheadShare = 8;
-// Whoever makes room holds the baton meanwhile, and to choose a block and prepare its write takes a microsecond.
+// Whoever makes room holds the lock meanwhile, and to choose a block and prepare its write takes a microsecond.
 inline constexpr uint32_t kTrimStartsMax = 16;
 // Of a partition's frames, parked at most.
 inline constexpr uint32_t kParkedShare = 64;
@@ -32,7 +32,7 @@ inline constexpr uint32_t kParkedShare = 64;
 class Partition final {
  public:
   // `policy`: ranks its frames; nullptr: they are page sets.
-  Partition(PartitionId id, Commons& commons, std::unique_ptr<Policy> policy);
+  Partition(PartitionId id, PartitionContext& context, std::unique_ptr<Policy> policy);
 
   // Does what the request wishes and writes the answer, not yet `state`. False: the answer comes later, out of
   // answered_late().
@@ -57,7 +57,7 @@ class Partition final {
   uint64_t metadata_bytes() const;
 
  private:
-  AtomicPinWord& word(FrameId frame) { return commons_.directory.word(frame); }
+  AtomicPinWord& word(FrameId frame) { return context_.directory.word(frame); }
 
   // partition.cc: pins, frames, eviction
   bool serve_pin(Request& request);
@@ -72,12 +72,12 @@ class Partition final {
   void serve_close_store(Request& request);
 
   // in_place.cc
-  struct BlockRun {
+  struct BlockSpan {
     uint64_t begin;
     uint64_t end;
   };
-  BlockRun plan_zero_run(BlockId demanded) const;
-  uint64_t install_dirty(BlockRun run, Contents contents, std::optional<BlockId> demanded);
+  BlockSpan plan_zero_run(BlockId demanded) const;
+  uint64_t install_dirty(BlockSpan run, Contents contents, std::optional<BlockId> demanded);
   bool serve_zero_run(Request& request);
   void serve_zeros_ahead(Request& request);
   void serve_adopt(Request& request);
@@ -109,7 +109,7 @@ class Partition final {
   template <class Visit>
   bool visit_range(Request& request, Visit visit);
 
-  Commons& commons_;
+  PartitionContext& context_;
   const PartitionId id_;
   PartitionIo io_;
   Writeback writeback_;

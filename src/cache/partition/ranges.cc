@@ -27,8 +27,8 @@ bool Partition::visit_range(Request& request, Visit visit) {
   uint64_t stop = std::min(end, request.cursor + kStepFrames);
   for (; request.cursor < stop; ++request.cursor) {
     const FrameId frame =
-        by_block ? commons_.directory.find(request.block + request.cursor)
-                 : commons_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
+        by_block ? context_.directory.find(request.block + request.cursor)
+                 : context_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
     if (frame != kNoFrame && word(frame).load_relaxed().parked()) unpark(frame);
     const PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count) {
@@ -78,11 +78,11 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     if (!now.holds(resident.block)) return true;
     if (now.state() != FrameState::kResident || now.refs() == 0) return false;
   } while (!pin_word.cas_acquire(now, now.joined()));
-  if (commons_.placement.is_in_place(resident.block)) {
+  if (context_.placement.is_in_place(resident.block)) {
     (void)pin_word.mark_dirty();
-    commons_.frames.allow_stores({&resident, 1});
+    context_.frames.allow_stores({&resident, 1});
   }
-  std::memset(commons_.data(resident), 0, commons_.block_bytes());
+  std::memset(context_.data(resident), 0, context_.block_bytes());
   (void)pin_word.unpin();
   return true;
 }
@@ -93,7 +93,7 @@ void Partition::serve_flush(Request& request) {
   bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
     // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents
     // were there, which is before the fill has ended and the frame counts as dirty.
-    if (seen.state() == FrameState::kFilling && commons_.placement.is_in_place(seen.block())) return false;
+    if (seen.state() == FrameState::kFilling && context_.placement.is_in_place(seen.block())) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
     return writeback_.start(*organisation_, frame, true) != Writeback::Started::kNoOperation;

@@ -26,13 +26,13 @@ bool can_sweep_groups(uint32_t reserve_high, unsigned block_shift) {
 
 }  // namespace
 
-RankedFrames::RankedFrames(Commons& commons, PartitionId id, Writeback& writeback,
+RankedFrames::RankedFrames(PartitionContext& context, PartitionId id, Writeback& writeback,
                            std::unique_ptr<Policy> policy)
-    : Organisation(commons, id, writeback),
-      reserve_high_(reserve_high_of(frame_count_, commons.options)),
+    : Organisation(context, id, writeback),
+      reserve_high_(reserve_high_of(frame_count_, context.options)),
       evict_batch_(
-          static_cast<uint32_t>(std::clamp<size_t>(commons.frames.release_batch_max(), 1, reserve_high_))),
-      sweeps_groups_(can_sweep_groups(reserve_high_, commons.options.block_shift)),
+          static_cast<uint32_t>(std::clamp<size_t>(context.frames.release_batch_max(), 1, reserve_high_))),
+      sweeps_groups_(can_sweep_groups(reserve_high_, context.options.block_shift)),
       policy_(std::move(policy)),
       wants_touches_(policy_->wants_touches()),
       on_offer_(frame_count_),
@@ -50,7 +50,7 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
   if (frame == kNone) return {Take::kNone};
   if (ahead) ahead_unused_.fetch_add_relaxed(1);
   word(frame).store_release(PinWord::filling(block, refs, ahead));
-  commons_.directory.ranked()->insert(block, global(frame));
+  context_.directory.ranked()->insert(block, global(frame));
   policy_->on_insert(frame, block);
   return {Take::kTaken, global(frame)};
 }
@@ -75,7 +75,7 @@ uint32_t RankedFrames::take_frame() {
 
 // The frame's word has just been freed; `was` is what it was.
 void RankedFrames::remove(uint32_t frame, PinWord was) {
-  commons_.directory.ranked()->erase(was.block(), global(frame));
+  context_.directory.ranked()->erase(was.block(), global(frame));
   policy_->on_remove(frame);
   on_offer_[frame] = 0;
   if (was.ahead()) ahead_used();
@@ -106,7 +106,7 @@ bool RankedFrames::drop_failed(FrameId frame) {
 
 // Before any frame of theirs is filled again, and before the owner lets go.
 void RankedFrames::release_dropped() {
-  commons_.frames.release(victims_);
+  context_.frames.release(victims_);
   victims_.clear();
 }
 
@@ -115,13 +115,13 @@ FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
   if (on_offer_[frame] || !seen.is_droppable()) return Verdict::kBusy;
   if (!seen.referenced()) return Verdict::kEvictable;
   word(frame).clear_referenced();
-  if (commons_.frames.notes_uses()) commons_.frames.watch_for_use({global(frame), seen.block()});
+  if (context_.frames.notes_uses()) context_.frames.watch_for_use({global(frame), seen.block()});
   return Verdict::kReferenced;
 }
 
 // The next one's place in the table, whose word came when it was the next but one.
 void RankedFrames::prefetch_victims() {
-  if (reserve_.size() > 0) commons_.directory.prefetch_slot(word(reserve_.at(0)).load_relaxed().block());
+  if (reserve_.size() > 0) context_.directory.prefetch_slot(word(reserve_.at(0)).load_relaxed().block());
   if (reserve_.size() > 1) prefetch(reserve_.at(1));
 }
 
@@ -140,7 +140,7 @@ void RankedFrames::evict(EvictionBatch& batch) {
     // 4. Remove it from the table and from the policy.
     remove(frame, was);
     count(Counter::evictions);
-    commons_.tell_left(was.block());
+    context_.tell_left(was.block());
     free_.push_back(frame);
     ++batch.evicted;
   }
@@ -207,7 +207,7 @@ void RankedFrames::choose_candidates(EvictionBatch& batch) {
 Writeback::Started RankedFrames::write_candidate(EvictionBatch& batch, uint32_t frame) {
   const BlockId block = word(frame).load_relaxed().block();
   batch.sweeps =
-      sweeps_groups_ && !commons_.placement.is_in_place(block) && commons_.blocks.is_buffered_file(block);
+      sweeps_groups_ && !context_.placement.is_in_place(block) && context_.blocks.is_buffered_file(block);
   const Writeback::Started started = writeback_.start(*this, global(frame), false, &batch);
   if (started == Writeback::Started::kYes) {
     --batch.starts_left;
@@ -225,7 +225,7 @@ Writeback::Started RankedFrames::write_candidate(EvictionBatch& batch, uint32_t 
 // or no start left, for some of it, which is the next eviction's.
 bool RankedFrames::finish_sweep(EvictionBatch& batch) {
   const BlockId first(swept_group_ << kGroupShift);
-  if (swept_places_ < kGroupBlocks && !commons_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;
+  if (swept_places_ < kGroupBlocks && !context_.blocks.is_buffered_file(first)) swept_places_ = kGroupBlocks;
   batch.sweeps = true;
   while (swept_places_ < kGroupBlocks && batch.starts_left > 0 && sweep(batch, first + swept_places_))
     ++swept_places_;
@@ -235,7 +235,7 @@ bool RankedFrames::finish_sweep(EvictionBatch& batch) {
 
 // False: there is no operation for it.
 bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
-  const FrameId found = commons_.directory.find(block);
+  const FrameId found = context_.directory.find(block);
   if (found == kNoFrame) return true;
   const uint32_t frame = local(found);
   const PinWord seen = word(frame).load_relaxed();
@@ -256,7 +256,7 @@ bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
 // Of a block at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   const PinWord seen = word(frame).load_relaxed();
-  if (commons_.placement.is_in_place(seen.block()) || (seen.referenced() && !batch.sweeps)) return false;
+  if (context_.placement.is_in_place(seen.block()) || (seen.referenced() && !batch.sweeps)) return false;
   return policy_->goes_along(frame);
 }
 

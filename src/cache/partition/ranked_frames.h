@@ -41,7 +41,8 @@ inline constexpr uint64_t kSweptBytesMax = 1 << 20;
 
 class RankedFrames final : public Organisation, private FrameProbe {
  public:
-  RankedFrames(Commons& commons, PartitionId id, Writeback& writeback, std::unique_ptr<Policy> policy);
+  RankedFrames(PartitionContext& context, PartitionId id, Writeback& writeback,
+               std::unique_ptr<Policy> policy);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
@@ -58,7 +59,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void check_invariants() const override;
   bool wants_touches() const override { return wants_touches_; }
 
-  // Writes that one who needs a frame begins at most, beside those for what is above the limit: he holds the baton
+  // Writes that one who needs a frame begins at most, beside those for what is above the limit: he holds the lock
   // meanwhile, for which others wait, and then has them started. Whoever comes next begins more.
   static constexpr uint32_t kDemandStartsMax = 32;
 
@@ -70,7 +71,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   uint32_t local(FrameId frame) const { return frame.value - first_frame().value; }
   AtomicPinWord& word(uint32_t frame) const { return Organisation::word(global(frame)); }
   Verdict probe(uint32_t frame) override;
-  void prefetch(uint32_t frame) override { commons_.directory.prefetch_word(global(frame)); }
+  void prefetch(uint32_t frame) override { context_.directory.prefetch_word(global(frame)); }
 
   uint32_t take_frame();
   void choose_candidates(EvictionBatch& batch);

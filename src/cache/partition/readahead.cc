@@ -14,10 +14,10 @@ using telemetry::Counter;
 
 // For so many blocks at most, from this one on.
 bool Partition::take_staging(IoOp& op, BlockId block, uint64_t blocks) {
-  const FrameSource::StagingUse use = commons_.frames.staging_use(block, blocks);
+  const FrameSource::StagingUse use = context_.frames.staging_use(block, blocks);
   if (use == FrameSource::StagingUse::kNone) return true;
   const auto try_kind = [&](FrameSource::Staging kind) {
-    op.staging = commons_.frames.take_staging(kind);
+    op.staging = context_.frames.take_staging(kind);
     op.staging_kind = kind;
     return op.staging != nullptr;
   };
@@ -26,7 +26,7 @@ bool Partition::take_staging(IoOp& op, BlockId block, uint64_t blocks) {
 }
 
 void Partition::give_staging_back(IoOp& op) {
-  if (op.staging) commons_.frames.give_back(op.staging_kind, std::exchange(op.staging, nullptr));
+  if (op.staging) context_.frames.give_back(op.staging_kind, std::exchange(op.staging, nullptr));
 }
 
 bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < ahead_max_; }
@@ -49,18 +49,18 @@ void Partition::serve_prefetch(Request& request) {
   uint64_t i = 0;
   for (; i < request.count && (request.is_unit || may_read_ahead()); ++i) {
     BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
-    if (commons_.directory.find(block) != kNoFrame) {
+    if (context_.directory.find(block) != kNoFrame) {
       end_run();
       continue;
     }
-    Backing backing = commons_.blocks.locate_for_fill(block);
+    Backing backing = context_.blocks.locate_for_fill(block);
     if (backing.store == nullptr) break;
     if (!backing.has_contents) {
       end_run();
       continue;
     }
     if (run && (run->store != backing.store || run->count == run_blocks_max_ ||
-                run->request.offset_bytes + run->count * commons_.block_bytes() != backing.offset_bytes))
+                run->request.offset_bytes + run->count * context_.block_bytes() != backing.offset_bytes))
       end_run();
     if (!run) {
       run = io_.take();
@@ -83,9 +83,9 @@ void Partition::serve_prefetch(Request& request) {
       end_run();
       continue;
     }
-    commons_.tell_of_fill(block, true);
-    run->append_segment(commons_.frames.fill_address({taken.frame, block}, run->staging, run->count),
-                        commons_.block_bytes());
+    context_.tell_of_fill(block, true);
+    run->append_segment(context_.frames.fill_address({taken.frame, block}, run->staging, run->count),
+                        context_.block_bytes());
     if (block == request.marker) run->marker = run->count;
     run->frames[run->count++] = taken.frame;
   }
@@ -98,7 +98,7 @@ void Partition::serve_prefetch(Request& request) {
 // done. False: nothing to read, or no operation left; then the client fills the frame.
 bool Partition::start_owner_fill(Request& request) {
   if (request.access == Access::kOverwrite) return false;
-  if (!request.backing) request.backing = commons_.blocks.locate_for_fill(request.block);
+  if (!request.backing) request.backing = context_.blocks.locate_for_fill(request.block);
   const Backing& backing = *request.backing;
   if (backing.store == nullptr || !backing.has_contents) return false;
   IoOp* op = io_.take();
@@ -107,7 +107,7 @@ bool Partition::start_owner_fill(Request& request) {
     io_.put_back(op);
     return false;
   }
-  commons_.tell_of_fill(request.block, true);
+  context_.tell_of_fill(request.block, true);
   op->kind = IoOp::Kind::kFill;
   op->store = backing.store;
   op->first = request.block;
@@ -115,8 +115,8 @@ bool Partition::start_owner_fill(Request& request) {
   op->frames[0] = request.frame;
   op->request.op = store::Op::kRead;
   op->request.offset_bytes = backing.offset_bytes;
-  op->append_segment(commons_.frames.fill_address({request.frame, request.block}, op->staging, 0),
-                     commons_.block_bytes());
+  op->append_segment(context_.frames.fill_address({request.frame, request.block}, op->staging, 0),
+                     context_.block_bytes());
   op->answer_when_done = &request;
   io_.start(op);
   io_.submit();
@@ -131,16 +131,16 @@ void Partition::install_run(IoOp& op) {
   const auto install = [&](uint32_t begin, uint32_t end) {
     if (begin == end) return;
     const std::byte* contents =
-        op.staging ? commons_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
-    commons_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, false);
+        op.staging ? context_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
+    context_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, false);
   };
   if (op.marker < op.count &&
-      !park(run[op.marker], commons_.frames.fill_address(run[op.marker], op.staging, op.marker)))
+      !park(run[op.marker], context_.frames.fill_address(run[op.marker], op.staging, op.marker)))
     op.marker = op.count;
   install(0, std::min(op.marker, op.count));
   if (op.marker < op.count) install(op.marker + 1, op.count);
-  if (!demanded && op.uses_seen && commons_.frames.notes_uses())
-    for (uint32_t i = 0; i < op.count; ++i) commons_.frames.watch_for_use(run[i]);
+  if (!demanded && op.uses_seen && context_.frames.notes_uses())
+    for (uint32_t i = 0; i < op.count; ++i) context_.frames.watch_for_use(run[i]);
   if (op.is_unit) {
     count(Counter::fills);
     count(Counter::unit_fills, op.count - 1);
@@ -153,9 +153,9 @@ void Partition::finish_fill(IoOp& op, int error) {
   const bool demanded = op.kind == IoOp::Kind::kFill, keeps_ahead = op.uses_seen && !op.is_unit;
   if (error == 0) install_run(op);
   for (uint32_t i = 0; i < op.count; ++i) {
-    AtomicPinWord& pin_word = commons_.directory.word(op.frames[i]);
+    AtomicPinWord& pin_word = context_.directory.word(op.frames[i]);
     if (error != 0 && demanded) {
-      commons_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
+      context_.errors.put(op.frames[i], fill_error(op.block(i), *op.store, op.request.offset_bytes, error));
     }
     if (error == 0 && i == op.marker) {
       if (pin_word.park().refs() > 0) unpark(op.frames[i]);

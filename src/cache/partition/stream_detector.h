@@ -6,8 +6,8 @@
 // read ahead tell (on_ahead_use), so a stream that keeps up never misses. A miss inside what should have been read
 // ahead halves the window: memory is too short for it.
 //
-// Where a miss brings neighbours along (fill_units.h), the next miss of a sequential stream is next to what came, which
-// the next piece may overlap; only misses that bring nothing along are told to be equally spaced.
+// Where a miss brings neighbours along (fault_around.h), the next miss of a sequential stream is next to what came,
+// which the next piece may overlap; only misses that bring nothing along are told to be equally spaced.
 //
 // Threads: one client's. Cost: a few compares a miss, nothing a hit.
 // Limits: kStreams streams at a time, the least recently used is forgotten; strides up to kStrideMax blocks.

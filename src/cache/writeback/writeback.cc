@@ -51,9 +51,9 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
     return Started::kNo;
   }
   BlockId block = word(frame).load_relaxed().block();
-  commons_.directory.prefetch_slot(block + 1);
-  if (block.value > 0) commons_.directory.prefetch_slot(BlockId(block.value - 1));
-  Backing backing = commons_.blocks.locate_for_writeback(block);
+  context_.directory.prefetch_slot(block + 1);
+  if (block.value > 0) context_.directory.prefetch_slot(BlockId(block.value - 1));
+  Backing backing = context_.blocks.locate_for_writeback(block);
   if (backing.store == nullptr) {
     io_.put_back(op);
     leave_homeless(frame, block);
@@ -71,8 +71,8 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   Resident residents[kGroupBlocks];
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
-  commons_.frames.begin_writeback({residents, run.count()});
-  if (commons_.placement.is_in_place(block)) leave_zeros_out(run);
+  context_.frames.begin_writeback({residents, run.count()});
+  if (context_.placement.is_in_place(block)) leave_zeros_out(run);
   if (run.count() == 0) {
     io_.put_back(op);
     return Started::kYes;
@@ -87,9 +87,9 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
 // stores to it, so whoever still finds no home after begin_writeback() has missed no store.
 void Writeback::leave_homeless(FrameId frame, BlockId block) {
   const Resident resident{frame, block};
-  commons_.frames.begin_writeback({&resident, 1});
-  const bool is_wanted = commons_.blocks.locate_for_writeback(block).store != nullptr;
-  commons_.frames.end_writeback(resident);
+  context_.frames.begin_writeback({&resident, 1});
+  const bool is_wanted = context_.blocks.locate_for_writeback(block).store != nullptr;
+  context_.frames.end_writeback(resident);
   if (is_wanted)
     word(frame).end_writing_dirty();
   else
@@ -102,13 +102,13 @@ void Writeback::leave_homeless(FrameId frame, BlockId block) {
 bool Writeback::extend_run(Run& run, bool forward) {
   uint32_t place = forward ? run.end : run.begin - 1;
   BlockId block(run.group_first + place);
-  FrameId frame = commons_.directory.find(block);
+  FrameId frame = context_.directory.find(block);
   if (frame == kNoFrame) return false;
-  AtomicPinWord& pin_word = commons_.directory.word(frame);
+  AtomicPinWord& pin_word = context_.directory.word(frame);
   PinWord seen = pin_word.load_relaxed();
   if (!seen.holds(block) || !seen.dirty() || seen.writing() || seen.refs() > 0) return false;
-  Backing backing = commons_.blocks.locate_for_writeback(block);
-  uint64_t bytes = commons_.block_bytes();
+  Backing backing = context_.blocks.locate_for_writeback(block);
+  uint64_t bytes = context_.block_bytes();
   bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes
                          : backing.offset_bytes + bytes == run.first.offset_bytes;
   if (backing.store != run.first.store || !adjoins || !pin_word.try_begin_writing(false)) return false;
@@ -129,20 +129,20 @@ void Writeback::leave_zeros_out(Run& run) {
   auto left_out = [&](uint32_t place) {
     const FrameId frame = run.frames[place];
     const BlockId block(run.group_first + place);
-    if (commons_.blocks.locate_for_fill(block).has_contents ||
-        !is_all_zero(commons_.data({frame, block}), commons_.block_bytes()))
+    if (context_.blocks.locate_for_fill(block).has_contents ||
+        !is_all_zero(context_.data({frame, block}), context_.block_bytes()))
       return false;
-    commons_.frames.end_writeback({frame, block});
-    commons_.directory.word(frame).end_writing();
+    context_.frames.end_writeback({frame, block});
+    context_.directory.word(frame).end_writing();
     run.told.note_settled(frame);
-    commons_.blocks.cleaned(block, 1);
+    context_.blocks.cleaned(block, 1);
     count(Counter::zeros_left_out);
     return true;
   };
   while (run.count() > 0 && left_out(run.end - 1)) --run.end;
   while (run.count() > 0 && left_out(run.begin)) {
     ++run.begin;
-    run.first.offset_bytes += commons_.block_bytes();
+    run.first.offset_bytes += context_.block_bytes();
   }
 }
 
@@ -155,9 +155,9 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   op.request.offset_bytes = run.first.offset_bytes;
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
-    op.append_segment(commons_.data({op.frames[i], op.block(i)}), commons_.block_bytes());
+    op.append_segment(context_.data({op.frames[i], op.block(i)}), context_.block_bytes());
   }
-  if (noted_store_ != op.store) commons_.written_stores.add(noted_store_ = op.store);
+  if (noted_store_ != op.store) context_.written_stores.add(noted_store_ = op.store);
   io_.start(&op);
 }
 
@@ -173,9 +173,9 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
   }
   for (uint32_t i = 0; i < op.count; ++i) {
     const FrameId frame = op.frames[i];
-    commons_.frames.end_writeback({op.frames[i], op.block(i)});
+    context_.frames.end_writeback({op.frames[i], op.block(i)});
     if (error == 0) {
-      commons_.blocks.written_back(op.block(i));
+      context_.blocks.written_back(op.block(i));
       word(frame).end_writing();
       count(Counter::writebacks);
     } else {
@@ -183,7 +183,7 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
     }
     told.note_settled(frame);
   }
-  if (error == 0) commons_.blocks.cleaned(op.first, op.count);
+  if (error == 0) context_.blocks.cleaned(op.first, op.count);
 }
 
 void Writeback::note_write_error(const IoOp& op, int error) {

@@ -6,7 +6,7 @@
 // Threads: the owner's. After a write failed, new ones wait for a while that doubles with each failure.
 #pragma once
 
-#include "cache/partition/commons.h"
+#include "cache/partition/context.h"
 #include "cache/partition/partition_io.h"
 
 namespace spw::cache {
@@ -16,8 +16,8 @@ struct EvictionBatch;
 
 class Writeback {
  public:
-  Writeback(Commons& commons, PartitionIo& io)
-      : commons_(commons), io_(io), run_blocks_max_(run_blocks_max(commons.options.block_shift)) {}
+  Writeback(PartitionContext& context, PartitionIo& io)
+      : context_(context), io_(io), run_blocks_max_(run_blocks_max(context.options.block_shift)) {}
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
@@ -45,9 +45,9 @@ class Writeback {
   void issue_run(IoOp& op, const Run& run);
   void leave_zeros_out(Run& run);
   void note_write_error(const IoOp& op, int error);
-  AtomicPinWord& word(FrameId frame) const { return commons_.directory.word(frame); }
+  AtomicPinWord& word(FrameId frame) const { return context_.directory.word(frame); }
 
-  Commons& commons_;
+  PartitionContext& context_;
   PartitionIo& io_;
   const uint32_t run_blocks_max_;
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores

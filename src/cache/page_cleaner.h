@@ -19,7 +19,7 @@
 
 namespace spw::cache {
 
-class RoomKeeper {
+class PageCleaner {
  public:
   struct Options {
     unsigned evictors = 1;  // 0: those who miss evict, and only what is above the limit goes here
@@ -28,9 +28,9 @@ class RoomKeeper {
   };
 
   // `looked`: called by the first of the threads after a look, every kLookNs.
-  RoomKeeper(SharedCache& cache, const Options& options, std::function<void()> looked = {})
+  PageCleaner(SharedCache& cache, const Options& options, std::function<void()> looked = {})
       : cache_(cache), options_(options), looked_(std::move(looked)) {}
-  ~RoomKeeper() { stop(); }
+  ~PageCleaner() { stop(); }
 
   Status start();
   void stop();

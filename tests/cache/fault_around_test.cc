@@ -1,4 +1,4 @@
-#include "cache/fill_units.h"
+#include "cache/fault_around.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class Player {
   void use(uint64_t block) {
     if (resident_.contains(block)) return;
     ++misses_;
-    const FillUnits::Unit unit = units_.on_miss(BlockId(block));
+    const FaultAround::Unit unit = units_.on_miss(BlockId(block));
     ASSERT_LE(unit.first.value, block);
     ASSERT_GT(unit.first.value + unit.count, block);
     ASSERT_EQ(unit.first.value % unit.count, 0u);
@@ -51,7 +51,7 @@ class Player {
     resident_.erase(order_.front());
     order_.pop_front();
   }
-  FillUnits units_;
+  FaultAround units_;
   const uint32_t frames_;
   Rng rng_{5};
   std::unordered_map<uint64_t, bool> resident_;
@@ -59,32 +59,32 @@ class Player {
   uint64_t misses_ = 0, brought_ = 0;
 };
 
-TEST(FillUnits, a_sibling_has_to_be_wanted_the_more_often_the_larger_it_is) {
-  EXPECT_NEAR(FillUnits::needed(4096), 0.36, 0.001);
-  EXPECT_NEAR(FillUnits::needed(65536), 0.84, 0.001);
+TEST(FaultAround, a_sibling_has_to_be_wanted_the_more_often_the_larger_it_is) {
+  EXPECT_NEAR(FaultAround::needed(4096), 0.36, 0.001);
+  EXPECT_NEAR(FaultAround::needed(65536), 0.84, 0.001);
   for (uint64_t bytes = 4096; bytes < kMiB; bytes *= 2)
-    EXPECT_LT(FillUnits::needed(bytes), FillUnits::needed(2 * bytes));
+    EXPECT_LT(FaultAround::needed(bytes), FaultAround::needed(2 * bytes));
 }
 
-TEST(FillUnits, single_blocks_at_random_places_stay_single) {
+TEST(FaultAround, single_blocks_at_random_places_stay_single) {
   Player player;
   player.use_runs(0, kBlocks, 1, 200'000);
   EXPECT_LE(player.brought(), player.misses() + player.misses() / 100);
 }
 
-TEST(FillUnits, a_scan_comes_in_the_largest_units) {
+TEST(FaultAround, a_scan_comes_in_the_largest_units) {
   Player player;
   for (int round = 0; round < 3; ++round)
     for (uint64_t b = 0; b < kBlocks; ++b) player.use(b);
-  EXPECT_EQ(uint64_t{1} << player.level(0), FillUnits::kUnitBytesMax >> kShift);
+  EXPECT_EQ(uint64_t{1} << player.level(0), FaultAround::kUnitBytesMax >> kShift);
   EXPECT_LE(player.misses(), 3 * kBlocks / 16);
 }
 
-TEST(FillUnits, runs_of_four_come_in_units_of_four) {
+TEST(FaultAround, runs_of_four_come_in_units_of_four) {
   Player player;
   player.use_runs(0, kBlocks, 4, 50'000);
   int fours = 0;
-  for (uint64_t b = 0; b < kBlocks; b += FillUnits::kAreaBytes >> kShift) fours += player.level(b) == 2;
+  for (uint64_t b = 0; b < kBlocks; b += FaultAround::kAreaBytes >> kShift) fours += player.level(b) == 2;
   EXPECT_GE(fours, 22);  // of 25 areas
   Player once_more;
   once_more.use_runs(0, kBlocks, 4, 20'000);
@@ -93,7 +93,7 @@ TEST(FillUnits, runs_of_four_come_in_units_of_four) {
   EXPECT_LE(once_more.misses() - misses, 24'000u);
 }
 
-TEST(FillUnits, they_shrink_again_when_what_comes_along_is_not_needed) {
+TEST(FaultAround, they_shrink_again_when_what_comes_along_is_not_needed) {
   Player player;
   for (uint64_t b = 0; b < 20'000; ++b) player.use(b);
   EXPECT_GE(player.level(0), 4u);
@@ -101,9 +101,9 @@ TEST(FillUnits, they_shrink_again_when_what_comes_along_is_not_needed) {
   EXPECT_EQ(player.level(0), 0u);
 }
 
-TEST(FillUnits, areas_learn_by_themselves) {
+TEST(FaultAround, areas_learn_by_themselves) {
   Player player;
-  constexpr uint64_t kHalf = 5 * (FillUnits::kAreaBytes >> kShift);
+  constexpr uint64_t kHalf = 5 * (FaultAround::kAreaBytes >> kShift);
   for (int i = 0; i < 100; ++i) {
     player.use_runs(0, kHalf, 16, 100);
     player.use_runs(kHalf, kHalf, 1, 500);
@@ -113,7 +113,7 @@ TEST(FillUnits, areas_learn_by_themselves) {
 }
 
 // Data a little larger than memory: much of what is missed was there a while ago.
-TEST(FillUnits, where_most_of_the_data_is_there_units_do_not_run_away) {
+TEST(FaultAround, where_most_of_the_data_is_there_units_do_not_run_away) {
   constexpr uint64_t kData = kFrames + kFrames * 3 / 10;
   Player fours;
   fours.use_runs(0, kData, 4, 50'000);
@@ -128,8 +128,8 @@ TEST(FillUnits, where_most_of_the_data_is_there_units_do_not_run_away) {
   EXPECT_LE(scanned.level(0), 1u);
 }
 
-TEST(FillUnits, units_keep_to_the_most_that_they_are_allowed) {
-  FillUnits none(kShift, kFrames, 1), two(kShift, kFrames, 3), large_blocks(21, kFrames, kGroupBlocks);
+TEST(FaultAround, units_keep_to_the_most_that_they_are_allowed) {
+  FaultAround none(kShift, kFrames, 1), two(kShift, kFrames, 3), large_blocks(21, kFrames, kGroupBlocks);
   for (uint64_t b = 0; b < 50'000; ++b) {
     ASSERT_EQ(none.on_miss(BlockId(b)).count, 1u);
     ASSERT_LE(two.on_miss(BlockId(b)).count, 2u);
@@ -138,15 +138,15 @@ TEST(FillUnits, units_keep_to_the_most_that_they_are_allowed) {
   EXPECT_EQ(two.level_of(BlockId(0)), 1u);
 }
 
-TEST(FillUnits, threads_may_miss_at_once) {
-  FillUnits units(kShift, kFrames, kGroupBlocks);
+TEST(FaultAround, threads_may_miss_at_once) {
+  FaultAround units(kShift, kFrames, kGroupBlocks);
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t)
     threads.emplace_back([&units, t] {
       Rng rng(t + 1);
       for (int i = 0; i < 100'000; ++i) {
         const uint64_t block = i % 2 == 0 ? rng.below(kBlocks) : static_cast<uint64_t>(i) / 2;
-        const FillUnits::Unit unit = units.on_miss(BlockId(block));
+        const FaultAround::Unit unit = units.on_miss(BlockId(block));
         ASSERT_LE(unit.first.value, block);
         ASSERT_GT(unit.first.value + unit.count, block);
       }

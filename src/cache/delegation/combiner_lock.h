@@ -1,4 +1,4 @@
-// The baton of a partition, and the requests of those who do not hold it, in one word.
+// The combiner lock of a partition, and the requests of those who do not hold it, in one word.
 //
 //      63                                 1     0
 //     +------------------------------------+------+
@@ -22,9 +22,9 @@
 
 namespace spw::cache {
 
-class Baton {
+class CombinerLock {
  public:
-  // True: the caller holds the baton and serves `request` itself. False: it is posted, and the holder serves it.
+  // True: the caller holds the lock and serves `request` itself. False: it is posted, and the holder serves it.
   bool take_or_post(Request& request) {
     uintptr_t word = word_.load_relaxed();
     for (;;) {
@@ -37,12 +37,12 @@ class Baton {
       if (word_.cas_weak_release(word, reinterpret_cast<uintptr_t>(&request) | kHeld)) return false;
     }
   }
-  // True: the caller holds the baton. False: somebody else does; nothing is posted.
+  // True: the caller holds the combiner lock. False: somebody else does; nothing is posted.
   bool try_take() {
     uintptr_t word = kFree;
     return word_.cas_strong_acquire(word, kHeld);
   }
-  // Holder: gives the baton up, unless requests are posted.
+  // Holder: gives the combiner lock up, unless requests are posted.
   bool try_give_up() {
     uintptr_t held = kHeld;
     return word_.cas_strong_acq_rel(held, kFree);

@@ -1,4 +1,4 @@
-#include "cache/room_keeper.h"
+#include "cache/page_cleaner.h"
 
 #include <chrono>
 
@@ -7,7 +7,7 @@
 
 namespace spw::cache {
 
-Status RoomKeeper::start() {
+Status PageCleaner::start() {
   const unsigned count = options_.evictors > 0 ? options_.evictors : 1;
   for (unsigned i = 0; i < count; ++i) {
     auto thread = start_client_thread(cache_, [this, i](Client& client) { keep(client, i == 0); });
@@ -17,7 +17,7 @@ Status RoomKeeper::start() {
   return {};
 }
 
-void RoomKeeper::stop() {
+void PageCleaner::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -26,7 +26,7 @@ void RoomKeeper::stop() {
   for (platform::Thread& thread : threads_) thread.join();
 }
 
-void RoomKeeper::keep(Client& client, bool is_first) {
+void PageCleaner::keep(Client& client, bool is_first) {
   const bool ahead = options_.evictors > 0;
   const unsigned low_percent = ahead ? options_.low_percent : 0;
   const unsigned high_percent = ahead ? options_.high_percent : 0;

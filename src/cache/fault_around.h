@@ -34,7 +34,7 @@
 
 namespace spw::cache {
 
-class FillUnits {
+class FaultAround {
  public:
   static constexpr uint64_t kAreaBytes = 16 * kMiB;
   static constexpr uint64_t kUnitBytesMax = 256 * kKiB;
@@ -42,7 +42,7 @@ class FillUnits {
   static constexpr uint32_t kSamplesMin = 32;
 
   // `blocks_max`: of a unit.
-  FillUnits(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max);
+  FaultAround(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max);
 
   struct Unit {
     BlockId first;

@@ -1,4 +1,4 @@
-#include "cache/fill_units.h"
+#include "cache/fault_around.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,7 +27,7 @@ unsigned log2_floor(uint64_t value) { return static_cast<unsigned>(std::bit_widt
 
 unsigned level_max(unsigned block_shift, uint32_t blocks_max) {
   const uint64_t blocks =
-      std::min<uint64_t>(FillUnits::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
+      std::min<uint64_t>(FaultAround::kUnitBytesMax >> block_shift, run_blocks_max(block_shift));
   return log2_floor(std::max<uint64_t>(1, std::min<uint64_t>(blocks, blocks_max)));
 }
 
@@ -41,7 +41,7 @@ uint64_t entry_of(uint64_t unit, unsigned level) { return unit << kUnitShift | (
 
 }  // namespace
 
-FillUnits::FillUnits(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max)
+FaultAround::FaultAround(unsigned block_shift, uint32_t frame_count, uint32_t blocks_max)
     : block_shift_(block_shift),
       level_max_(level_max(block_shift, blocks_max)),
       soon_(recent_share(frame_count)),
@@ -49,28 +49,28 @@ FillUnits::FillUnits(unsigned block_shift, uint32_t frame_count, uint32_t blocks
       areas_(std::make_unique<Area[]>(kAreas)),
       recent_(std::make_unique<Atomic<uint64_t>[]>(uint64_t{1} << (64 - recent_shift_))) {}
 
-uint64_t FillUnits::metadata_bytes() const {
+uint64_t FaultAround::metadata_bytes() const {
   return sizeof(*this) + kAreas * sizeof(Area) + (sizeof(recent_[0]) << (64 - recent_shift_));
 }
 
-double FillUnits::needed(uint64_t unit_bytes) {
+double FaultAround::needed(uint64_t unit_bytes) {
   const auto transfer = static_cast<double>(unit_bytes);
   const double request = kRequestBytes + transfer;
   return (transfer + kEvictedMissed * request) / ((1 + kEvictedMissed) * request);
 }
 
-FillUnits::Area& FillUnits::area_of(BlockId block) const {
+FaultAround::Area& FaultAround::area_of(BlockId block) const {
   return areas_[(block.value << block_shift_) / kAreaBytes % kAreas];
 }
 
-Atomic<uint64_t>& FillUnits::recent_of(uint64_t pair, unsigned level) const {
+Atomic<uint64_t>& FaultAround::recent_of(uint64_t pair, unsigned level) const {
   return recent_[((pair << 4 | level) * 0x9E3779B97F4A7C15u) >> recent_shift_];
 }
 
-uint64_t FillUnits::stamp() const { return brought_.load_relaxed() & kStampMask; }
+uint64_t FaultAround::stamp() const { return brought_.load_relaxed() & kStampMask; }
 
 // Whether the sibling of the block's unit came in alone a moment ago; once.
-bool FillUnits::take_sibling(BlockId block, unsigned level) {
+bool FaultAround::take_sibling(BlockId block, unsigned level) {
   const uint64_t unit = block.value >> level;
   Atomic<uint64_t>& entry = recent_of(unit >> 1, level);
   const uint64_t found = entry.load_relaxed();
@@ -79,7 +79,7 @@ bool FillUnits::take_sibling(BlockId block, unsigned level) {
   return ((stamp() - (found >> kStampShift)) & kStampMask) <= soon_;
 }
 
-void FillUnits::remember(BlockId block, unsigned level) {
+void FaultAround::remember(BlockId block, unsigned level) {
   const uint64_t unit = block.value >> level;
   recent_of(unit >> 1, level).store_relaxed(stamp() << kStampShift | entry_of(unit, level));
 }
@@ -91,7 +91,7 @@ void add_one(Atomic<Value>& value) {
 }
 }  // namespace
 
-FillUnits::Unit FillUnits::on_miss(BlockId block) {
+FaultAround::Unit FaultAround::on_miss(BlockId block) {
   if (level_max_ == 0) return {block, 1};
   Area& area = area_of(block);
   const unsigned level = std::min<unsigned>(area.level.load_relaxed(), level_max_);
@@ -120,7 +120,7 @@ FillUnits::Unit FillUnits::on_miss(BlockId block) {
 }
 
 // What is known of the levels next to the new one is kept.
-void FillUnits::change_level(Area& area, unsigned level) {
+void FaultAround::change_level(Area& area, unsigned level) {
   const bool doubles = level > area.level.load_relaxed();
   Count &from = doubles ? area.whole : area.half, &to = doubles ? area.half : area.whole;
   to.alone.store_relaxed(from.alone.load_relaxed());
@@ -130,7 +130,7 @@ void FillUnits::change_level(Area& area, unsigned level) {
   area.level.store_relaxed(static_cast<uint8_t>(level));
 }
 
-void FillUnits::adapt(Area& area) {
+void FaultAround::adapt(Area& area) {
   const unsigned level = area.level.load_relaxed();
   const auto share = [](const Count& count) {
     return static_cast<double>(count.followed.load_relaxed()) / count.alone.load_relaxed();

@@ -9,7 +9,7 @@
 
 namespace spw::cache {
 
-struct Commons {
+struct PartitionContext {
   Options options;
   Directory& directory;
   FrameSource& frames;

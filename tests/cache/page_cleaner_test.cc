@@ -1,4 +1,4 @@
-#include "cache/room_keeper.h"
+#include "cache/page_cleaner.h"
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@ constexpr uint32_t kFrames = 1024;
 // Many looks of a keeper: for what must not happen.
 constexpr auto kSomeLooks = std::chrono::milliseconds(60);
 
-class RoomKeeperTest : public testing::Test {
+class PageCleanerTest : public testing::Test {
  protected:
   void use(uint64_t blocks) {
     for (uint64_t block = 0; block < blocks; ++block) ASSERT_TRUE(cache_.write(block, block + 1));
   }
-  void keep_room(RoomKeeper::Options options, std::function<void()> looked = {}) {
-    keeper_ = std::make_unique<RoomKeeper>(cache_.cache(), options, std::move(looked));
+  void keep_room(PageCleaner::Options options, std::function<void()> looked = {}) {
+    keeper_ = std::make_unique<PageCleaner>(cache_.cache(), options, std::move(looked));
     ASSERT_TRUE(keeper_->start());
   }
   uint32_t free_frames() { return cache_.cache().free_frames(); }
@@ -32,10 +32,10 @@ class RoomKeeperTest : public testing::Test {
 
   CacheFixture cache_{small_cache(kFrames)};
   CounterDelta counted_;
-  std::unique_ptr<RoomKeeper> keeper_;
+  std::unique_ptr<PageCleaner> keeper_;
 };
 
-TEST_F(RoomKeeperTest, evicts_from_the_low_watermark_to_the_high_one) {
+TEST_F(PageCleanerTest, evicts_from_the_low_watermark_to_the_high_one) {
   use(kFrames);
   ASSERT_EQ(free_frames(), 0u);
   keep_room({.evictors = 1, .low_percent = 10, .high_percent = 25});
@@ -45,21 +45,21 @@ TEST_F(RoomKeeperTest, evicts_from_the_low_watermark_to_the_high_one) {
   for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
 }
 
-TEST_F(RoomKeeperTest, leaves_alone_what_is_above_the_low_watermark) {
+TEST_F(PageCleanerTest, leaves_alone_what_is_above_the_low_watermark) {
   use(kFrames / 2);
   keep_room({.evictors = 2, .low_percent = 10, .high_percent = 90});
   std::this_thread::sleep_for(kSomeLooks);
   EXPECT_EQ(counted_(Counter::evictions), 0u);
 }
 
-TEST_F(RoomKeeperTest, several_evictors_keep_room_while_blocks_come_in) {
+TEST_F(PageCleanerTest, several_evictors_keep_room_while_blocks_come_in) {
   keep_room({.evictors = 4, .low_percent = 20, .high_percent = 40});
   for (int round = 0; round < 5; ++round) use(3 * kFrames);
   await_free(kFrames / 5);
   for (uint64_t block = 0; block < 3 * kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
 }
 
-TEST_F(RoomKeeperTest, without_evictors_memory_may_be_full) {
+TEST_F(PageCleanerTest, without_evictors_memory_may_be_full) {
   use(kFrames);
   keep_room({.evictors = 0, .low_percent = 10, .high_percent = 25});
   std::this_thread::sleep_for(kSomeLooks);
@@ -68,7 +68,7 @@ TEST_F(RoomKeeperTest, without_evictors_memory_may_be_full) {
 }
 
 // Nobody may miss any more, and dirty blocks do not go at once.
-TEST_F(RoomKeeperTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
+TEST_F(PageCleanerTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
   use(kFrames);
   keep_room({.evictors = 0});
   cache_.cache().set_frame_limit(kFrames / 2);
@@ -76,7 +76,7 @@ TEST_F(RoomKeeperTest, without_evictors_a_lower_limit_is_kept_all_the_same) {
   for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
 }
 
-TEST_F(RoomKeeperTest, one_of_the_threads_tells_of_each_look) {
+TEST_F(PageCleanerTest, one_of_the_threads_tells_of_each_look) {
   Atomic<int> looks(0);
   keep_room({.evictors = 2}, [&] { looks.fetch_add_relaxed(1); });
   while (looks.load_relaxed() < 3) std::this_thread::yield();
