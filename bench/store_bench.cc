@@ -18,7 +18,7 @@ constexpr uint64_t kReadBytes = 4096;
 constexpr size_t kDepth = 64;
 
 // The store under test, opened anew for every run; nothing without SPILLWAY_BENCH_FILE.
-std::unique_ptr<FileStore> open_file(benchmark::State& state, EngineKind engine) {
+std::unique_ptr<FileStore> open_file(benchmark::State& state, IoEngineKind engine) {
   const char* path = std::getenv("SPILLWAY_BENCH_FILE");
   if (!path) {
     state.SkipWithError("SPILLWAY_BENCH_FILE names no file to read");
@@ -39,7 +39,7 @@ void aim(Request& request, const FileStore& store, Rng& rng) {
 }
 
 void transfer_random(benchmark::State& state) {
-  auto store = open_file(state, EngineKind::kAuto);
+  auto store = open_file(state, IoEngineKind::kAuto);
   auto memory = platform::map_anonymous(kReadBytes);
   if (!store || !memory) return;
   Rng rng(static_cast<uint64_t>(state.thread_index()) + 1);
@@ -54,7 +54,7 @@ void transfer_random(benchmark::State& state) {
 }
 BENCHMARK(transfer_random)->Threads(1)->Threads(2)->Threads(16)->UseRealTime()->MeasureProcessCPUTime();
 
-void queue_random(benchmark::State& state, EngineKind engine) {
+void queue_random(benchmark::State& state, IoEngineKind engine) {
   auto store = open_file(state, engine);
   auto memory = platform::map_anonymous(kDepth * kReadBytes);
   if (!store || !memory) return;
@@ -84,9 +84,9 @@ void queue_random(benchmark::State& state, EngineKind engine) {
   }
   state.SetItemsProcessed(reads);
 }
-BENCHMARK_CAPTURE(queue_random, io_uring, EngineKind::kUring)->UseRealTime()->MeasureProcessCPUTime();
-BENCHMARK_CAPTURE(queue_random, libaio, EngineKind::kAio)->UseRealTime()->MeasureProcessCPUTime();
-BENCHMARK_CAPTURE(queue_random, threads, EngineKind::kThreads)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(queue_random, io_uring, IoEngineKind::kUring)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(queue_random, libaio, IoEngineKind::kAio)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(queue_random, threads, IoEngineKind::kThreads)->UseRealTime()->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace spw::store

@@ -180,11 +180,11 @@ void scan_target(Arguments& result, string_view triple) {
 
 void choose_engine(Arguments& result, string_view name) {
   if (name == "mapped")
-    result.engine = Engine::kMapped;
+    result.engine = EngineKind::kMapped;
   else if (name == "translated")
-    result.engine = Engine::kTranslated;
+    result.engine = EngineKind::kTranslated;
   else if (name == "none")
-    result.engine = Engine::kNone;
+    result.engine = EngineKind::kNone;
   else
     refuse(result, "-fspillway-engine=" + std::string(name) + " is unknown: mapped, translated or none");
 }

@@ -13,19 +13,19 @@ namespace spw::driver {
 
 enum class Lto { kNone, kFull, kThin };
 
-enum class Engine { kTranslated, kMapped, kNone };
+enum class EngineKind { kTranslated, kMapped, kNone };
 // What code is written for when nothing is said.
-inline constexpr Engine kEngineDefault = Engine::kMapped;
+inline constexpr EngineKind kEngineDefault = EngineKind::kMapped;
 
 struct Arguments {
   std::vector<std::string> kept;
-  bool instrument = true;          // -fno-spillway takes it away
-  Engine engine = kEngineDefault;  // -fspillway-engine=
-  bool count_hits = false;         // -fspillway-count
-  bool durable = false;            // -fspillway-durable
-  bool help = false;               // --spillway-help
-  bool version = false;            // --spillway-version
-  bool cc1 = false;                // clang talking to itself: nothing is added
+  bool instrument = true;              // -fno-spillway takes it away
+  EngineKind engine = kEngineDefault;  // -fspillway-engine=
+  bool count_hits = false;             // -fspillway-count
+  bool durable = false;                // -fspillway-durable
+  bool help = false;                   // --spillway-help
+  bool version = false;                // --spillway-version
+  bool cc1 = false;                    // clang talking to itself: nothing is added
   bool has_input = false;
   bool stops_before_link = false;  // -c, -S, -E, ...
   bool relocatable = false;        // -r: links, but no libraries

@@ -17,13 +17,13 @@ void append_pass_option(Words& words, const std::string& option) {
   append(words, {"-Xclang", "-mllvm", "-Xclang", option});
 }
 
-const char* engine_option(Engine engine) {
+const char* engine_option(EngineKind engine) {
   switch (engine) {
-    case Engine::kTranslated:
+    case EngineKind::kTranslated:
       return "-spw-engine=translated";
-    case Engine::kMapped:
+    case EngineKind::kMapped:
       return "-spw-engine=mapped";
-    case Engine::kNone:
+    case EngineKind::kNone:
       break;
   }
   return "-spw-engine=none";
@@ -54,7 +54,7 @@ void append_link_options(Words& words, const Arguments& arguments, const Places&
 }  // namespace
 
 std::optional<std::string> conflict(const Arguments& arguments) {
-  if (arguments.count_hits && arguments.engine != Engine::kTranslated)
+  if (arguments.count_hits && arguments.engine != EngineKind::kTranslated)
     return "-fspillway-count counts translations, which only the translated engine makes; add "
            "-fspillway-engine=translated";
   if (arguments.lto == Lto::kNone) return std::nullopt;

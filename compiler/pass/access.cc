@@ -13,7 +13,7 @@ bool may_cross_granule(uint64_t size_bytes, Align alignment) {
   return size_bytes > std::min<uint64_t>(alignment.value(), SPW_GRANULE_BYTES);
 }
 
-bool trusts_alignments() { return opt_trust_alignment || opt_engine == Engine::kMapped; }
+bool trusts_alignments() { return opt_trust_alignment || opt_engine == EngineKind::kMapped; }
 
 // The processor itself insists on that of a vector.
 static Align certain_alignment(const Type& type, bool is_atomic, Align claimed) {

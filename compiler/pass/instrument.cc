@@ -51,10 +51,11 @@ class FunctionInstrumenter {
       instrument_small_comparison(*comparison, translator_, windows_, unmanaged_);
     for (MemIntrinsic* intrinsic : memory_)
       instrument_memory_intrinsic(*intrinsic, translator_, windows_, unmanaged_);
-    plain_.insert(lanes.begin(), lanes.end());
+    singles_.insert(lanes.begin(), lanes.end());
     // Last to first: splitting a block then moves only what lies behind the access, and the whole stays linear.
     const DataLayout& layout = function_.getParent()->getDataLayout();
-    for (Instruction* instruction : reverse(plain_)) translator_.translate(*access_of(*instruction, layout));
+    for (Instruction* instruction : reverse(singles_))
+      translator_.translate(*access_of(*instruction, layout));
     for (Instruction* instruction : reverse(rare_))
       translator_.translate(*access_of(*instruction, layout), Translator::Place::kRare);
     windows_.finish([this](const BasicBlock& block) { return versions_ && versions_->is_plain(block); });
@@ -68,7 +69,7 @@ class FunctionInstrumenter {
     const DataLayout& layout = function_.getParent()->getDataLayout();
     for (Instruction& instruction : make_early_inc_range(instructions(function_))) {
       if (const auto access = access_of(instruction, layout)) {
-        if (!unmanaged_.contains(access->address())) plain_.insert(&instruction);
+        if (!unmanaged_.contains(access->address())) singles_.insert(&instruction);
       } else if (auto* memory = dyn_cast<MemIntrinsic>(&instruction)) {
         memory_.push_back(memory);
       } else if (auto* call = dyn_cast<CallBase>(&instruction)) {
@@ -79,7 +80,7 @@ class FunctionInstrumenter {
 
   // A program that counts its translations makes them.
   bool wants_versions() const {
-    const bool accesses = !plain_.empty() || !memory_.empty() || !comparisons_.empty() || !masked_.empty();
+    const bool accesses = !singles_.empty() || !memory_.empty() || !comparisons_.empty() || !masked_.empty();
     return opt_versions && !opt_count_hits && accesses && !function_.hasMinSize() &&
            can_have_two_versions(function_);
   }
@@ -95,27 +96,27 @@ class FunctionInstrumenter {
   }
 
   void translate_together(FunctionAnalysisManager& analyses) {
-    if (function_.hasOptNone() || function_.hasOptSize() || plain_.empty()) return;
-    if (opt_block_loops && make_loops_block_wise(translator_, analyses, plain_))
+    if (function_.hasOptNone() || function_.hasOptSize() || singles_.empty()) return;
+    if (opt_block_loops && make_loops_block_wise(translator_, analyses, singles_))
       analyses.invalidate(function_, PreservedAnalyses::none());
     if (!opt_merge && !opt_windows) return;
     const DataLayout& layout = function_.getParent()->getDataLayout();
     SmallVector<Access, 0> accesses;
-    for (Instruction* instruction : plain_) accesses.push_back(*access_of(*instruction, layout));
+    for (Instruction* instruction : singles_) accesses.push_back(*access_of(*instruction, layout));
     SegmentPlanner planner(analyses.getResult<ScalarEvolutionAnalysis>(function_),
                            analyses.getResult<LoopAnalysis>(function_),
                            analyses.getResult<DominatorTreeAnalysis>(function_));
     auto segments = planner.plan(accesses);
     SmallVector<Windows::Home, 0> homes(accesses.size(), Windows::kFunction);
     if (has_many_windows(segments)) choose_homes(planner, segments, accesses, homes);
-    for (const Segment& segment : segments) translate_segment(segment, windows_, plain_, rare_);
+    for (const Segment& segment : segments) translate_segment(segment, windows_, singles_, rare_);
     // What is left of the same pointers goes through their windows.
     for (const auto& [access, home] : zip_equal(accesses, homes)) {
-      if (!plain_.contains(access.instruction) || !windows_.find(access.address(), home)) continue;
+      if (!singles_.contains(access.instruction) || !windows_.find(access.address(), home)) continue;
       Segment alone{access.instruction, access.instruction, {Group(access)}};
       alone.groups.front().is_stream = true;
       alone.groups.front().home = home;
-      translate_segment(alone, windows_, plain_, rare_);
+      translate_segment(alone, windows_, singles_, rare_);
     }
   }
 
@@ -226,7 +227,7 @@ class FunctionInstrumenter {
   Translator translator_;
   Windows windows_;
   OptimizationRemarkEmitter remarks_;
-  SetVector<Instruction*> plain_;      // to be translated one by one, in the order of instructions
+  SetVector<Instruction*> singles_;    // to be translated one by one, in the order of instructions
   SmallVector<Instruction*, 0> rare_;  // the same in pieces that are seldom reached
   SmallVector<MemIntrinsic*, 0> memory_;
   SmallVector<CallInst*, 0> comparisons_;
@@ -249,20 +250,20 @@ void instrument_for_translated(Module& module, FunctionAnalysisManager& analyses
 constexpr const char* kEngineFlag = "spillway.engine";
 constexpr const char* kDurableFlag = "spillway.durable";
 
-Engine engine_of(const Module& module) {
+EngineKind engine_of(const Module& module) {
   const auto* flag = mdconst::extract_or_null<ConstantInt>(module.getModuleFlag(kEngineFlag));
-  return flag ? static_cast<Engine>(flag->getZExtValue()) : opt_engine;
+  return flag ? static_cast<EngineKind>(flag->getZExtValue()) : opt_engine;
 }
 
 bool is_durable(const Module& module) { return opt_durable || module.getModuleFlag(kDurableFlag); }
 
-void instrument_for(Engine engine, Module& module, FunctionAnalysisManager& analyses) {
+void instrument_for(EngineKind engine, Module& module, FunctionAnalysisManager& analyses) {
   switch (engine) {
-    case Engine::kTranslated:
+    case EngineKind::kTranslated:
       return instrument_for_translated(module, analyses);
-    case Engine::kMapped:
+    case EngineKind::kMapped:
       return instrument_for_mapped(module, analyses);
-    case Engine::kNone:
+    case EngineKind::kNone:
       return;
   }
 }
@@ -285,9 +286,9 @@ PreservedAnalyses InstrumentPass::run(Module& module, ModuleAnalysisManager& mod
     return PreservedAnalyses::all();
   }
   module.addModuleFlag(Module::Max, kFlag, 1);
-  const Engine engine = engine_of(module);
+  const EngineKind engine = engine_of(module);
   const bool durable = is_durable(module);
-  if (engine == Engine::kNone && !durable) return PreservedAnalyses::all();
+  if (engine == EngineKind::kNone && !durable) return PreservedAnalyses::all();
   if (opt_library) link_library_code(module, engine, durable);
   auto& analyses = module_analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   if (durable) mark_durable_stores(module, analyses);

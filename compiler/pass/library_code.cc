@@ -31,20 +31,20 @@ void replace(Function& from, StringRef name) {
   from.eraseFromParent();
 }
 
-const char* name_of(Engine engine) {
+const char* name_of(EngineKind engine) {
   switch (engine) {
-    case Engine::kMapped:
+    case EngineKind::kMapped:
       return "_mapped";
-    case Engine::kTranslated:
+    case EngineKind::kTranslated:
       return "_translated";
-    case Engine::kNone:
+    case EngineKind::kNone:
       return "_none";
   }
   llvm_unreachable("an engine without a name");
 }
 
 // Every module that uses one has it; the linker keeps one of them for each way of instrumenting, as their code differs.
-void share(Function& function, Engine engine, bool durable) {
+void share(Function& function, EngineKind engine, bool durable) {
   function.setName(function.getName() + name_of(engine) + (durable ? "_durable" : "") + "_v1");
   function.setLinkage(GlobalValue::LinkOnceODRLinkage);
   function.setVisibility(GlobalValue::HiddenVisibility);
@@ -53,7 +53,7 @@ void share(Function& function, Engine engine, bool durable) {
 
 }  // namespace
 
-void link_library_code(Module& module, Engine engine, bool durable) {
+void link_library_code(Module& module, EngineKind engine, bool durable) {
   bool is_needed = false;
   for (const LibraryFunction& known : kFunctions) {
     Function* function = module.getFunction(known.name);

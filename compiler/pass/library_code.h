@@ -8,6 +8,6 @@
 namespace spw::pass {
 
 // A function that the module defines itself is left alone. `durable`: stores are announced, too.
-void link_library_code(llvm::Module& module, Engine engine, bool durable);
+void link_library_code(llvm::Module& module, EngineKind engine, bool durable);
 
 }  // namespace spw::pass

@@ -7,10 +7,12 @@ using llvm::cl::init;
 using llvm::cl::opt;
 using llvm::cl::values;
 
-opt<Engine> opt_engine("spw-engine", init(Engine::kTranslated), desc("The engine that code is written for"),
-                       values(clEnumValN(Engine::kTranslated, "translated", "addresses are translated"),
-                              clEnumValN(Engine::kMapped, "mapped", "residency hints are tested"),
-                              clEnumValN(Engine::kNone, "none", "no memory is managed")));
+opt<EngineKind> opt_engine("spw-engine", init(EngineKind::kTranslated),
+                           desc("The engine that code is written for"),
+                           values(clEnumValN(EngineKind::kTranslated, "translated",
+                                             "addresses are translated"),
+                                  clEnumValN(EngineKind::kMapped, "mapped", "residency hints are tested"),
+                                  clEnumValN(EngineKind::kNone, "none", "no memory is managed")));
 opt<bool> opt_mark_engine("spw-mark-engine", init(false),
                           desc("Only note the engine in the module, for the linker to instrument"));
 

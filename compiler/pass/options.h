@@ -7,9 +7,9 @@
 namespace spw::pass {
 
 // kNone: nothing is written for managed memory; what is for durable sections is.
-enum class Engine { kTranslated, kMapped, kNone };
+enum class EngineKind { kTranslated, kMapped, kNone };
 
-extern llvm::cl::opt<Engine> opt_engine;
+extern llvm::cl::opt<EngineKind> opt_engine;
 // At a compile step whose module is instrumented when it is linked.
 extern llvm::cl::opt<bool> opt_mark_engine;
 

@@ -1,4 +1,4 @@
-// What the interposed functions need, set once by runtime/ when everything stands.
+// What the interposed functions need, set once by process/ when everything stands.
 //
 // C entry points have no object to be called on, so there is one context a process,
 // behind one atomic pointer. Until it is set, in a forked child after it was taken

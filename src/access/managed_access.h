@@ -1,5 +1,5 @@
 // How layers that do not translate by themselves (interposed libc functions, the public API) touch managed
-// memory: block by block, through pinned windows. access/translate implements it, runtime/ hands it out.
+// memory: block by block, through pinned windows. Both engines implement it, process/ hands it out.
 //
 // Threads: any; a window belongs to the thread that pinned it and is unpinned by that thread.
 // Limits: a thread holds at most kWindowsPerThread windows at a time, and between the pin and the unpin of one it opens

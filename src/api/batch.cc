@@ -51,7 +51,7 @@ const char* fault_of(process::Runtime& runtime, const spw_request& request) {
   if (request.bytes == 0 || request.bytes > SPW_REQUEST_BYTES_MAX)
     return "its size is not from 1 to SPW_REQUEST_BYTES_MAX";
   if (!request.buffer || !request.done) return "it has no buffer, or no function to call";
-  if (request.access > SPW_OVERWRITE) return "there is no such access";
+  if (request.access > SPW_OVERWRITE) return "no such kind of access";
   if (!is_managed(request.address) ||
       !runtime.regions().is_live(reinterpret_cast<uintptr_t>(request.address), request.bytes))
     return "a part of its range is not managed memory";

@@ -69,7 +69,7 @@ Result<void*> map_opened(Runtime& runtime, std::unique_ptr<store::Store> store, 
   if (place.offset % alignment != 0)
     return refused("the offset has to be a multiple of " + std::to_string(alignment));
   if (place.offset >= size || place.length > round_up(size, kMmuPageBytes) - place.offset)
-    return refused(store->describe() + ": the range ends behind its end, " + std::to_string(size));
+    return refused(store->describe() + ": the range ends past its end, " + std::to_string(size));
   if (place.length == 0) place.length = size - place.offset;
   auto mapped = runtime.heap().mappings().map_file(
       place.length, {runtime.regions().adopt(std::move(store)), place.offset, place.kind}, place.block_bytes);

@@ -63,7 +63,7 @@ Status advise(Runtime& runtime, const void* address, size_t bytes, spw_advice ad
     case SPW_DONTNEED:
       return drop(runtime, address, bytes);
   }
-  return Status::sentence(EINVAL, "there is no such advice");
+  return Status::sentence(EINVAL, "no such advice");
 }
 
 Status needs_mapped(const Runtime& runtime) {

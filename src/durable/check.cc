@@ -50,7 +50,7 @@ uint64_t check_chunk(const RegionView& region, uint64_t chunk, CheckReport& repo
     case ChunkKind::kLarge:
     case ChunkKind::kLog: {
       if (word.chunks == 0 || word.chunks > left) {
-        add(report, "a run of chunks ends behind the file" + at_chunk(chunk));
+        add(report, "a run of chunks ends past the end of the file" + at_chunk(chunk));
         return 1;
       }
       const bool is_log = word.kind == ChunkKind::kLog;

@@ -22,7 +22,7 @@ constexpr uint64_t kSegmentMin = kMmuPageBytes,
                    kSegmentMax = kGiB;  // whole blocks: logs are written apart from each other
 
 Status not_a_region(const std::string& path, const std::string& why) {
-  return Status::sentence(EILSEQ, path + " is no persistent region of this version: " + why);
+  return Status::sentence(EILSEQ, path + " is not a persistent region of this version: " + why);
 }
 
 Status check_options(const LayoutOptions& layout) {

@@ -23,7 +23,7 @@
 // Threads: any. Locks: io_ (shared by reads and writes, alone for what moves or ends blocks), then growth_, then a
 //   stripe. They are held while blocks are read and while the caller's memory is copied; nothing below takes them.
 // Limits: kFileBytesMax, and what managed space has left. A file that outgrows its
-//   addresses gets others, kReserveFactor times as many, where there are; addresses
+//   addresses gets others, kReserveFactor times its new size, where there are; addresses
 //   are not used again, which is enough for half a million files opened and closed.
 #pragma once
 
@@ -63,7 +63,7 @@ struct FileParts {
   uint64_t index_bytes_max = 0;             // memory for the indexes of dirty blocks of all files
   heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
   // Room is made ahead of need from the first file on. No evictors:
-  // whoever misses makes it, or a keeper of the engine's own.
+  // whoever misses makes it, or a page cleaner of the engine's own.
   cache::PageCleaner::Options room{.evictors = 0};
 };
 

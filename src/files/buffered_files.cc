@@ -9,7 +9,7 @@ namespace spw::files {
 Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
   auto stamp = platform::file_stamp(fd);
   if (!stamp) return stamp.status();
-  if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is no regular file");
+  if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is not a regular file");
   std::shared_ptr<BufferedFile> outdated;  // outlives the lock
   std::vector<std::shared_ptr<BufferedFile>> dropped;
   std::lock_guard lock(mutex_);
@@ -83,7 +83,7 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
     if (--entry->second.opens > 0) return {};
     ++entry->second.closers;
   }
-  const Status status = file->hand_over();
+  Status status = file->hand_over();
   std::shared_ptr<BufferedFile> dropped;  // outlives the lock
   std::lock_guard lock(mutex_);
   const auto entry = entry_of(file.get());

@@ -63,7 +63,7 @@ Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
   int64_t to;
   if ((whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) ||
       __builtin_add_overflow(static_cast<int64_t>(from), offset, &to) || to < 0)
-    return Status::sentence(EINVAL, "there is no such place in a file");
+    return Status::sentence(EINVAL, "no such position in a file");
   offset_ = static_cast<uint64_t>(to);
   return offset_;
 }

@@ -1,4 +1,4 @@
-// Patterns of the shell for whole paths, parted by colons, as options take them; * matches slashes, too.
+// Patterns of the shell for whole paths, separated by colons, as options take them; * matches slashes, too.
 #pragma once
 
 #include <string>

@@ -70,18 +70,18 @@ LoadedCode loaded_code() {
   return code;
 }
 
-Result<Engine> choose_engine(Engine wanted, const LoadedCode& code, bool buffers_files) {
+Result<EngineKind> choose_engine(EngineKind wanted, const LoadedCode& code, bool buffers_files) {
   const bool can_translate = code.has_translations || buffers_files;
-  if (wanted == Engine::kTranslated && !can_translate)
+  if (wanted == EngineKind::kTranslated && !can_translate)
     return Status::sentence(
         EINVAL,
         "--engine=translated runs programs that were compiled for it; leave it out, or recompile "
         "with spillway-clang -fspillway-engine=translated");
-  if (wanted == Engine::kTranslated) return wanted;
-  if (wanted == Engine::kAuto && code.has_translations && !code.has_hints) return Engine::kTranslated;
+  if (wanted == EngineKind::kTranslated) return wanted;
+  if (wanted == EngineKind::kAuto && code.has_translations && !code.has_hints) return EngineKind::kTranslated;
   Status status = try_userfault();
-  if (status) return Engine::kMapped;
-  if (wanted == Engine::kAuto && can_translate) return Engine::kTranslated;
+  if (status) return EngineKind::kMapped;
+  if (wanted == EngineKind::kAuto && can_translate) return EngineKind::kTranslated;
   return Status::sentence(
       EPERM, "the mapped engine is needed, but " + status.message() +
                  "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "

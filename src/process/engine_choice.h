@@ -26,6 +26,6 @@ struct LoadedCode {
 LoadedCode loaded_code();
 
 // kTranslated or kMapped. EPERM when the engine that is needed cannot run here; the message says how to mend it.
-Result<Engine> choose_engine(Engine wanted, const LoadedCode& code, bool buffers_files = false);
+Result<EngineKind> choose_engine(EngineKind wanted, const LoadedCode& code, bool buffers_files = false);
 
 }  // namespace spw::process

@@ -10,18 +10,18 @@
 
 namespace spw::process {
 
-Result<MemoryPlan> plan_memory(const Options& options, Engine engine) {
+Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
   MemoryPlan plan;
   uint64_t fixed_bytes = kFixedBytes;
   const uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
   const auto shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
   const uint64_t run_bytes = uint64_t{cache::run_blocks_max(shift)} << shift;
-  if (engine == Engine::kTranslated && !options.buffer.empty() && shift < cache::kStagedShiftEnd) {
+  if (engine == EngineKind::kTranslated && !options.buffer.empty() && shift < cache::kStagedShiftEnd) {
     plan.staging_runs = static_cast<uint32_t>(
         std::min(options.memory_bytes / kFileStagingShare / run_bytes, kStagingRunsMax));
     fixed_bytes += plan.staging_runs * run_bytes;
   }
-  if (engine == Engine::kMapped) {
+  if (engine == EngineKind::kMapped) {
     // What read-ahead gets must not make a cap too small.
     const uint64_t least_bytes = kFixedBytes + kFramesMin * per_frame;
     const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;

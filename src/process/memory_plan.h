@@ -36,6 +36,6 @@ struct MemoryPlan {
 };
 
 // EINVAL, with one line for the user, when the cap does not hold kFramesMin frames.
-Result<MemoryPlan> plan_memory(const Options& options, Engine engine);
+Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine);
 
 }  // namespace spw::process

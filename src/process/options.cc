@@ -202,7 +202,7 @@ void warn_of_unknown_variables(const char* const* environment, std::vector<std::
     name = name.substr(0, name.find('='));
     if (!name.starts_with(kPrefix) || std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string_view near = nearest_word(name.substr(kPrefix.size()), names);
-    std::string line = std::string(name) + " is no option of Spillway and is ignored";
+    std::string line = std::string(name) + " is not an option of Spillway and is ignored";
     if (!near.empty()) line += "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
     warnings->push_back(std::move(line));
   }
@@ -270,7 +270,7 @@ std::string accepted_values(const Accepts& accepts) {
     case ValueKind::kStore:
       return "a directory, or the name of a store";
     case ValueKind::kPatterns:
-      return "path patterns parted by colons";
+      return "path patterns, separated by colons";
     case ValueKind::kFile:
       return "the name of a file";
     case ValueKind::kReportTarget:

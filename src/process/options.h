@@ -29,7 +29,7 @@ inline constexpr uint64_t kFramesMin = 256;
 inline constexpr uint64_t kAutoBlockBytes = 4 * kKiB;
 
 // The enumerators stand in the order of the choices in options.inc.
-enum class Engine : uint8_t { kAuto, kTranslated, kMapped };
+enum class EngineKind : uint8_t { kAuto, kTranslated, kMapped };
 // Options::map_files when it was not set.
 inline constexpr std::string_view kMapFilesByProgram = "(by program)";
 
@@ -58,7 +58,7 @@ struct Options {
   std::string store;
   uint64_t block_bytes = 0;
   bool block_is_auto = false;
-  Engine engine = Engine::kAuto;
+  EngineKind engine = EngineKind::kAuto;
   std::string policy;
   uint64_t threshold_bytes = 0;
   uint64_t quota_bytes = 0;

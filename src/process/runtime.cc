@@ -55,18 +55,18 @@ void end_on_io_error(void*, const Status& status) {
   fatal(kExitFailure, status.message());
 }
 
-store::EngineKind engine_kind(IoChoice choice) {
+store::IoEngineKind engine_kind(IoChoice choice) {
   switch (choice) {
     case IoChoice::kIoUring:
-      return store::EngineKind::kUring;
+      return store::IoEngineKind::kUring;
     case IoChoice::kLibaio:
-      return store::EngineKind::kAio;
+      return store::IoEngineKind::kAio;
     case IoChoice::kThreads:
-      return store::EngineKind::kThreads;
+      return store::IoEngineKind::kThreads;
     case IoChoice::kAuto:
       break;
   }
-  return store::EngineKind::kAuto;
+  return store::IoEngineKind::kAuto;
 }
 
 // Partitions large enough that many threads' pins fit into each (access/translate/pin_budget.h).
@@ -118,7 +118,8 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
 
 }  // namespace
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, Engine engine, bool is_recompiled) {
+Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineKind engine,
+                                                 bool is_recompiled) {
   std::unique_ptr<Runtime> runtime(new Runtime(options, engine, is_recompiled));
   Status status = runtime->build();
   if (!status) return status;
@@ -160,7 +161,7 @@ Status Runtime::build() {
   started_ns_ = platform::monotonic_ns();
   cpu_started_ns_ = platform::process_cpu_ns();
   Options planned = options_;
-  if (options_.memory_is_auto && kind_ == Engine::kTranslated)
+  if (options_.memory_is_auto && kind_ == EngineKind::kTranslated)
     planned.memory_bytes = options_.memory_bytes / 4 * 3;
   Result<MemoryPlan> plan = plan_memory(planned, kind_);
   if (!plan) return plan.status();
@@ -181,15 +182,15 @@ Status Runtime::build() {
     curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
     for_cache.observer = curve_.get();
   }
-  const uint64_t call_bytes = kind_ == Engine::kMapped ? kCallBytes : 0;
+  const uint64_t call_bytes = kind_ == EngineKind::kMapped ? kCallBytes : 0;
   const uint64_t space_bytes = round_down(
       std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes, spill_->size_bytes()), region::kChunkBytes);
   auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes + call_bytes, *spill_);
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
 
-  Status status = kind_ == Engine::kMapped ? build_mapped(for_cache, space_bytes, *plan)
-                                           : build_translated(for_cache, *plan);
+  Status status = kind_ == EngineKind::kMapped ? build_mapped(for_cache, space_bytes, *plan)
+                                               : build_translated(for_cache, *plan);
   if (!status) return status;
   adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
   regions_->attach(adapter_.get());
@@ -202,11 +203,12 @@ Status Runtime::build() {
   auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
   if (!heap) return heap.status();
   heap_ = std::move(*heap);
-  descriptors_ = std::make_unique<files::Descriptors>(files::FileParts{
-      *cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_), plan->index_bytes,
-      heap_->call_mappings(),
-      // The mapped engine has a keeper of its own.
-      kind_ == Engine::kTranslated ? room_options(options_) : cache::PageCleaner::Options{.evictors = 0}});
+  descriptors_ = std::make_unique<files::Descriptors>(
+      files::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_),
+                       plan->index_bytes, heap_->call_mappings(),
+                       // The mapped engine has a page cleaner of its own.
+                       kind_ == EngineKind::kTranslated ? room_options(options_)
+                                                        : cache::PageCleaner::Options{.evictors = 0}});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
@@ -274,7 +276,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
 
 // Nobody is worse off where it cannot be: the cache serves those mappings, too.
 void Runtime::open_mapped_reads() {
-  if (kind_ != Engine::kMapped) return;
+  if (kind_ != EngineKind::kMapped) return;
   if (options_.mapped_reads == MappedReads::kCache ||
       (options_.mapped_reads == MappedReads::kAuto && is_recompiled_)) {
     mapped_reads_by_ = "cache";
@@ -319,7 +321,7 @@ uint64_t Runtime::memory_limit_bytes() const {
 }
 
 Status Runtime::set_memory_limit(uint64_t bytes) {
-  if (kind_ != Engine::kMapped)
+  if (kind_ != EngineKind::kMapped)
     return Status::sentence(ENOTSUP, "the translated engine keeps the cap that it started with");
   if (options_.memory_is_auto)
     return Status::sentence(ENOTSUP, "with the option memory=auto the cap follows the machine");
@@ -352,7 +354,7 @@ bool Runtime::admit_fault(const Fault& fault) {
   if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
   if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
   if (!engine_->admit_fault(fault.address, fault.is_store, fault.is_own)) return false;
-  if (kind_ == Engine::kTranslated) foreign_sites_.note(fault.instruction);
+  if (kind_ == EngineKind::kTranslated) foreign_sites_.note(fault.instruction);
   return true;
 }
 

@@ -44,7 +44,8 @@ class Runtime {
  public:
   // `engine`: kTranslated or kMapped. Errors: EINVAL and friends with one line for the user.
   // `is_recompiled`: the program has code with hints or translations.
-  static Result<std::unique_ptr<Runtime>> create(const Options& options, Engine engine, bool is_recompiled);
+  static Result<std::unique_ptr<Runtime>> create(const Options& options, EngineKind engine,
+                                                 bool is_recompiled);
 
   // Shared file mappings reach their files; the report is written if one was asked for.
   void finish();
@@ -54,7 +55,7 @@ class Runtime {
 
   access::Engine& engine() { return *engine_; }
   // Whether managed memory is at its own addresses, and whether system calls may use it there.
-  bool is_in_place() const { return kind_ == Engine::kMapped; }
+  bool is_in_place() const { return kind_ == EngineKind::kMapped; }
   region::RegionMap& regions() { return *regions_; }
   const region::RegionMap& regions() const { return *regions_; }
   heap::Heap& heap() { return *heap_; }
@@ -81,7 +82,7 @@ class Runtime {
   bool admit_fault(const Fault& fault);
 
  private:
-  Runtime(const Options& options, Engine engine, bool is_recompiled)
+  Runtime(const Options& options, EngineKind engine, bool is_recompiled)
       : options_(options), kind_(engine), is_recompiled_(is_recompiled) {}
   Status build();
   Status open_spill_store();
@@ -91,7 +92,7 @@ class Runtime {
   Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
 
   const Options options_;
-  const Engine kind_;
+  const EngineKind kind_;
   const bool is_recompiled_;
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;

@@ -35,7 +35,7 @@ pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 thread_local bool t_making = false;
 Options* g_options = nullptr;
 const LoadedCode* g_code = nullptr;
-const Result<Engine>* g_choice = nullptr;  // of the engine, for g_options as they are
+const Result<EngineKind>* g_choice = nullptr;  // of the engine, for g_options as they are
 
 void read_options() {
   std::vector<std::string> warnings;
@@ -128,8 +128,8 @@ void connect(Runtime& runtime) {
 // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
 // that is.
 void manage_process() {
-  g_choice = new Result<Engine>(choose_engine(g_options->engine, *g_code, !g_options->buffer.empty()));
-  if (!*g_choice || **g_choice == Engine::kMapped)
+  g_choice = new Result<EngineKind>(choose_engine(g_options->engine, *g_code, !g_options->buffer.empty()));
+  if (!*g_choice || **g_choice == EngineKind::kMapped)
     libc::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
 }
 
@@ -186,7 +186,7 @@ Status override_option(std::string_view name, std::string_view value) {
     std::string known;
     for (const OptionInfo& each : option_infos())
       known += (known.empty() ? "" : ", ") + std::string(each.name);
-    return Status::sentence(EINVAL, "\"" + plain + "\" is no option; there are " + known);
+    return Status::sentence(EINVAL, "\"" + plain + "\" is not an option; the options are " + known);
   }
   Options scratch;
   if (Status status = set_option(scratch, *info, plain, value); !status) return status;

@@ -19,11 +19,11 @@ StoreFacts check_store(const std::string& directory) {
   std::error_code error;
   const auto kind = std::filesystem::status(directory, error).type();
   if (kind == std::filesystem::file_type::not_found) {
-    facts.refusal = "there is no such directory";
+    facts.refusal = "it does not exist";
     return facts;
   }
   if (!error && kind != std::filesystem::file_type::directory) {
-    facts.refusal = "it is no directory";
+    facts.refusal = "it is not a directory";
     return facts;
   }
   auto spill = platform::open_spill_file(directory);

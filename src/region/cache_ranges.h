@@ -1,4 +1,4 @@
-// What regions and the heap ask of the cache, by block range. runtime/ implements it over SharedCache with the calling
+// What regions and the heap ask of the cache, by block range. process/ implements it over SharedCache with the calling
 // thread's client; tests record the calls.
 //
 // Threads: any.

@@ -103,7 +103,7 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
                       : options.direct_works ? platform::Direct::kIfAccepted
                                              : platform::Direct::kIfPossible;
   if (Status status = open_transfers(wanted); !status) return status;
-  engine_chosen_here_ = options.engine == EngineKind::kAuto;
+  engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
   target_.size_bytes = size_bytes;
   target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
@@ -129,7 +129,7 @@ std::string FileStore::describe() const {
 }
 
 Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
-  auto engine = create_engine(engine_chosen_here_ ? EngineKind::kAuto : engine_, depth, workers_);
+  auto engine = create_engine(engine_chosen_here_ ? IoEngineKind::kAuto : engine_, depth, workers_);
   if (!engine) return engine.status();
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
 }

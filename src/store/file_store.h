@@ -23,7 +23,7 @@ namespace spw::store {
 inline constexpr uint64_t kSpillBytesMax = uint64_t{16} << 40;
 
 struct FileOptions {
-  EngineKind engine = EngineKind::kAuto;
+  IoEngineKind engine = IoEngineKind::kAuto;
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
   bool grows = false;
@@ -87,7 +87,7 @@ class FileStore final : public GrowingStore {
   platform::File file_;      // transfers
   platform::File buffered_;  // the unaligned end of a whole file; not open where file_ can do that
   bool direct_ = false;
-  EngineKind engine_ = EngineKind::kAuto;
+  IoEngineKind engine_ = IoEngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;
   OwnGrowth growth_;

@@ -11,7 +11,7 @@ namespace spw::store {
 namespace {
 
 // Does each step as it is issued.
-class MemoryEngine final : public Engine {
+class MemoryEngine final : public IoEngine {
  public:
   MemoryEngine(size_t depth, MemoryStore& store) : store_(store), mailbox_(depth) {}
   void issue(std::span<const RawIo> ios) override {

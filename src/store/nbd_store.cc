@@ -10,7 +10,7 @@ namespace spw::store {
 
 namespace {
 
-class NbdEngine final : public Engine {
+class NbdEngine final : public IoEngine {
  public:
   NbdEngine(size_t depth, NbdStore& store) : store_(store), mailbox_(depth) {}
   void issue(std::span<const RawIo> ios) override { store_.submit(ios, mailbox_); }

@@ -51,8 +51,7 @@ Opened open_spill(const std::string& rest, const OpenOptions& options) {
 Result<Access> access_of(const Uri& uri, bool spill) {
   const std::string* mode = uri.find("mode");
   if (spill && mode)
-    return Status::sentence(EINVAL,
-                            uri.whole + ": what is spilled is gone with the program; leave mode away");
+    return Status::sentence(EINVAL, uri.whole + ": what is spilled is gone with the program; leave mode out");
   if (spill) return Access::kSpill;
   if (!mode) return Access::kOpenOrCreate;
   if (*mode == "create") return Access::kCreate;

@@ -26,7 +26,7 @@
 namespace spw::store {
 
 struct OpenOptions {
-  EngineKind engine = EngineKind::kAuto;
+  IoEngineKind engine = IoEngineKind::kAuto;
   bool direct = true;
   // A place to put what dies with the process: sparse: then leaves nothing behind and takes no mode, file: has to be a
   // block device, and what is read-only is refused.

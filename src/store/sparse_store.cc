@@ -57,7 +57,7 @@ Status SparseStore::set_up(SegmentDirectory directory, const SparseOptions& opti
   if (shape.size_bytes % found.alignment_bytes != 0 || shape.segment_bytes % found.alignment_bytes != 0)
     found = Directness();
   direct_ = found.direct;
-  engine_chosen_here_ = options.engine == EngineKind::kAuto;
+  engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
   target_.size_bytes = shape.size_bytes;
   target_.alignment_bytes = found.alignment_bytes;
@@ -81,7 +81,7 @@ std::string SparseStore::describe_at(uint64_t offset_bytes) const {
 }
 
 Result<std::unique_ptr<IoQueue>> SparseStore::open_queue(size_t depth) {
-  auto files = create_engine(engine_chosen_here_ ? EngineKind::kAuto : engine_, depth, file_workers_);
+  auto files = create_engine(engine_chosen_here_ ? IoEngineKind::kAuto : engine_, depth, file_workers_);
   if (!files) return files.status();
   auto engine = std::make_unique<SparseEngine>(std::move(*files), *segments_, sparse_workers_, depth);
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));

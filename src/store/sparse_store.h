@@ -26,7 +26,7 @@ namespace spw::store {
 struct SparseOptions {
   Access access = Access::kOpenOrCreate;
   Shape shape{};  // 0: as the store there is, or a default; for kSpill kSpillBytesMax
-  EngineKind engine = EngineKind::kAuto;
+  IoEngineKind engine = IoEngineKind::kAuto;
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
 };
@@ -57,7 +57,7 @@ class SparseStore final : public Store {
 
   std::unique_ptr<Segments> segments_;
   bool direct_ = false;
-  EngineKind engine_ = EngineKind::kAuto;
+  IoEngineKind engine_ = IoEngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   Target target_;
   WorkerPool file_workers_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "store/engine/mailbox.h"
 #include "store/engine/transfer_queue.h"
@@ -68,7 +69,7 @@ void start_step(StripedStore& store, StripedStep& step, const RawIo& io,
   }
 }
 
-class StripedEngine final : public Engine {
+class StripedEngine final : public IoEngine {
  public:
   StripedEngine(size_t depth, StripedStore& store) : store_(store), mailbox_(depth), steps_(depth) {}
   void issue(std::span<const RawIo> ios) override {
@@ -125,7 +126,7 @@ class Dealer {
   void add(uint64_t at, std::byte* data, uint64_t length) {
     uint64_t member = stripes_.member_of(at);
     auto& part = open_[member];
-    if (part && part->request.segment_count == kSegmentsMax) done_.push_back(std::move(part));
+    if (part && part->request.segment_count == kSegmentsMax) done_.push_back(std::exchange(part, nullptr));
     if (!part) part = new_part(op_, member, stripes_.offset_in_member(member, at));
     part->request.segments[part->request.segment_count++] = {data, length};
   }

@@ -95,10 +95,10 @@ def _expect_refused(run: Run, store: pathlib.Path, why: str) -> None:
 
 
 def unusable_store_directories_are_refused_with_one_line(kit: Kit) -> None:
-    _refused(kit, kit.place / "nowhere" / "at all", "there is no such directory")
+    _refused(kit, kit.place / "nowhere" / "at all", "it does not exist")
     file = kit.place / "file"
     file.write_text("")
-    _refused(kit, file, "it is no directory")
+    _refused(kit, file, "it is not a directory")
     _refused(kit, pathlib.Path("/proc"), "no file can be made there (")
     if os.geteuid() != 0:
         kit.store.chmod(0o500)

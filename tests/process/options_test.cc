@@ -40,7 +40,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.store, "/tmp");
   EXPECT_EQ(options.block_bytes, 4 * kKiB);
   EXPECT_TRUE(options.block_is_auto);
-  EXPECT_EQ(options.engine, Engine::kAuto);
+  EXPECT_EQ(options.engine, EngineKind::kAuto);
   EXPECT_EQ(options.policy, "clock2q+");
   EXPECT_EQ(options.threshold_bytes, 64 * kKiB);
   EXPECT_EQ(options.quota_bytes, options.memory_bytes / 8);
@@ -79,7 +79,7 @@ TEST(Options, every_option_is_read_from_its_variable) {
   EXPECT_EQ(options.store, "/mnt/nvme");
   EXPECT_EQ(options.block_bytes, 64 * kKiB);
   EXPECT_FALSE(options.block_is_auto);
-  EXPECT_EQ(options.engine, Engine::kTranslated);
+  EXPECT_EQ(options.engine, EngineKind::kTranslated);
   EXPECT_EQ(options.threshold_bytes, kMiB);
   EXPECT_EQ(options.quota_bytes, 10 * kMiB);
   EXPECT_EQ(options.servers, 3u);
@@ -164,8 +164,8 @@ TEST(Options, an_unknown_variable_is_warned_about_with_the_nearest_name) {
   ASSERT_TRUE(parsed.options.is_ok());
   ASSERT_EQ(parsed.warnings.size(), 2u);
   EXPECT_EQ(parsed.warnings[0],
-            "SPILLWAY_MEMROY is no option of Spillway and is ignored; did you mean SPILLWAY_MEMORY?");
-  EXPECT_EQ(parsed.warnings[1], "SPILLWAY_QUITE_ANOTHER is no option of Spillway and is ignored");
+            "SPILLWAY_MEMROY is not an option of Spillway and is ignored; did you mean SPILLWAY_MEMORY?");
+  EXPECT_EQ(parsed.warnings[1], "SPILLWAY_QUITE_ANOTHER is not an option of Spillway and is ignored");
 }
 
 TEST(Options, the_source_stands_in_the_error_line) {

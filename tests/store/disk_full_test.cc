@@ -26,7 +26,7 @@ enum class Filesystem : uint8_t { kTmpfs, kExt4 };
 
 struct Full {
   Filesystem filesystem;
-  EngineKind engine;
+  IoEngineKind engine;
 };
 
 class DiskFull : public ::testing::TestWithParam<Full> {
@@ -145,11 +145,11 @@ TEST_P(DiskFull, a_sparse_store_keeps_what_it_has_and_takes_more_when_a_segment_
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, DiskFull,
-                         ::testing::Values(Full{Filesystem::kTmpfs, EngineKind::kUring},
-                                           Full{Filesystem::kTmpfs, EngineKind::kThreads},
-                                           Full{Filesystem::kExt4, EngineKind::kUring},
-                                           Full{Filesystem::kExt4, EngineKind::kAio},
-                                           Full{Filesystem::kExt4, EngineKind::kThreads}),
+                         ::testing::Values(Full{Filesystem::kTmpfs, IoEngineKind::kUring},
+                                           Full{Filesystem::kTmpfs, IoEngineKind::kThreads},
+                                           Full{Filesystem::kExt4, IoEngineKind::kUring},
+                                           Full{Filesystem::kExt4, IoEngineKind::kAio},
+                                           Full{Filesystem::kExt4, IoEngineKind::kThreads}),
                          [](const auto& tested) {
                            return std::string(tested.param.filesystem == Filesystem::kTmpfs ? "tmpfs_"
                                                                                             : "ext4_") +

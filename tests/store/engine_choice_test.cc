@@ -26,7 +26,7 @@ bool forbid(std::vector<uint32_t> calls) {
 // In a child: what a spill store describes itself as, whether a write and a read through its queue agree, and whether
 // naming the forbidden engine is refused. Exit status 0, or the number of the step that failed.
 int run_in_child(const std::string& directory, std::vector<uint32_t> calls, std::string_view expected,
-                 EngineKind forbidden) {
+                 IoEngineKind forbidden) {
   pid_t child = ::fork();
   if (child == 0) {
     if (!forbid(calls)) ::_exit(77);
@@ -59,7 +59,7 @@ class EngineChoice : public ::testing::Test {
  protected:
   void SetUp() override { directory_ = make_scratch_directory(); }
   void TearDown() override { std::filesystem::remove_all(directory_); }
-  void expect(std::vector<uint32_t> calls, std::string_view engine, EngineKind forbidden) {
+  void expect(std::vector<uint32_t> calls, std::string_view engine, IoEngineKind forbidden) {
     int outcome = run_in_child(directory_, std::move(calls), engine, forbidden);
     if (outcome == 77) GTEST_SKIP() << "no seccomp filters here";
     EXPECT_EQ(outcome, 0);
@@ -68,15 +68,16 @@ class EngineChoice : public ::testing::Test {
 };
 
 TEST_F(EngineChoice, without_io_uring_libaio_is_taken) {
-  expect({SYS_io_uring_setup}, "libaio", EngineKind::kUring);
+  expect({SYS_io_uring_setup}, "libaio", IoEngineKind::kUring);
 }
 
 TEST_F(EngineChoice, without_both_threads_are_taken) {
-  expect({SYS_io_uring_setup, SYS_io_setup}, "threads", EngineKind::kAio);
+  expect({SYS_io_uring_setup, SYS_io_setup}, "threads", IoEngineKind::kAio);
 }
 
 TEST(EngineName, round_trips_and_refuses_others) {
-  for (EngineKind kind : {EngineKind::kAuto, EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads}) {
+  for (IoEngineKind kind :
+       {IoEngineKind::kAuto, IoEngineKind::kUring, IoEngineKind::kAio, IoEngineKind::kThreads}) {
     auto parsed = parse_engine(engine_name(kind));
     ASSERT_TRUE(parsed);
     EXPECT_EQ(*parsed, kind);

@@ -47,7 +47,8 @@ TEST_P(File, an_end_inside_the_last_block_reads_zeros_and_is_never_moved) {
   ASSERT_TRUE((*store)->transfer(request));
   EXPECT_TRUE(read.is_zero(kBytes));
   EXPECT_EQ(std::memcmp(read.data(), contents_of_file().data(), kBytes), 0);
-  for (EngineKind engine : {EngineKind::kAuto, EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads}) {
+  for (IoEngineKind engine :
+       {IoEngineKind::kAuto, IoEngineKind::kUring, IoEngineKind::kAio, IoEngineKind::kThreads}) {
     options_.engine = engine;
     auto again = FileStore::open(path_, options_);
     ASSERT_TRUE(again);

@@ -14,7 +14,7 @@ TEST(OpenStore, knows_every_scheme) {
   ASSERT_TRUE(memory);
   EXPECT_EQ((*memory)->size_bytes(), 2 * kMiB);
   EXPECT_EQ((*memory)->describe(), "memory:2.0 MiB");
-  auto whole = open_store("file:" + path, {.engine = EngineKind::kThreads});
+  auto whole = open_store("file:" + path, {.engine = IoEngineKind::kThreads});
   ASSERT_TRUE(whole) << whole.status().message();
   EXPECT_EQ((*whole)->size_bytes(), kMiB);
   EXPECT_TRUE((*whole)->describe().starts_with("file:" + path + " (threads")) << (*whole)->describe();

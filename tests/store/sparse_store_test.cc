@@ -28,7 +28,7 @@ class SparseStoreTest : public ::testing::Test {
 
   Status open(Access access, Shape shape = {}) {
     store_.reset();
-    auto opened = SparseStore::open(directory_, {access, shape, EngineKind::kAuto, true, &faults_});
+    auto opened = SparseStore::open(directory_, {access, shape, IoEngineKind::kAuto, true, &faults_});
     if (!opened) return opened.status();
     store_ = std::move(*opened);
     return Status::ok();

@@ -138,11 +138,11 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     std::filesystem::remove_all(directory_);
   }
 
-  static EngineKind engine_of(Way way) {
-    return way == Way::kUring     ? EngineKind::kUring
-           : way == Way::kAio     ? EngineKind::kAio
-           : way == Way::kThreads ? EngineKind::kThreads
-                                  : EngineKind::kAuto;
+  static IoEngineKind engine_of(Way way) {
+    return way == Way::kUring     ? IoEngineKind::kUring
+           : way == Way::kAio     ? IoEngineKind::kAio
+           : way == Way::kThreads ? IoEngineKind::kThreads
+                                  : IoEngineKind::kAuto;
   }
 
   FileOptions options(Way way) {

@@ -7,9 +7,9 @@ class Check(tool_case.ToolCase):
         place = self.folder
         self.expect_refused("cannot open ", "check", str(place / "none"))
         (place / "short").write_bytes(b"x")
-        self.expect_refused(f"{place / 'short'} is no persistent region of this version: it is too short", "check", str(place / "short"))
+        self.expect_refused(f"{place / 'short'} is not a persistent region of this version: it is too short", "check", str(place / "short"))
         (place / "other").write_bytes(b"x" * 10_000)
-        self.expect_refused(f"{place / 'other'} is no persistent region of this version: it does not begin as one", "check", str(place / "other"))
+        self.expect_refused(f"{place / 'other'} is not a persistent region of this version: it does not begin as one", "check", str(place / "other"))
         self.assertEqual((place / "other").read_bytes(), b"x" * 10_000)
 
     def test_a_file_has_to_be_named(self):

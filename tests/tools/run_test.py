@@ -43,13 +43,13 @@ class RefusesBadValues(tool_case.ToolCase):
                             "run", "--memory", "1G", "--quota", "2G", "--", self.program)
 
     def test_store(self):
-        self.expect_refused("the store directory /nowhere/at/all: there is no such directory; name another one with --store",
+        self.expect_refused("the store directory /nowhere/at/all: it does not exist; name another one with --store",
                             "run", "--store", "/nowhere/at/all", "--", self.program)
         file = self.folder / "file"
         file.write_text("")
-        self.expect_refused(f"the store directory {file}: it is no directory", "run", "--store", file, "--", self.program)
+        self.expect_refused(f"the store directory {file}: it is not a directory", "run", "--store", file, "--", self.program)
         self.expect_refused("the store directory /proc: no file can be made there", "run", "--store", "/proc", self.program)
-        self.expect_refused("the store directory /nowhere: there is no such", "run", self.program, env={"TMPDIR": "/nowhere"})
+        self.expect_refused("the store directory /nowhere: it does not exist", "run", self.program, env={"TMPDIR": "/nowhere"})
 
     def test_store_that_is_too_small(self):
         mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", self.folder], capture_output=True)

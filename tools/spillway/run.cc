@@ -44,9 +44,9 @@ std::string preloaded_library() {
 
 // An unmodified program, or the interpreter of a script, needs the mapped engine for its memory.
 std::string unmodified_refusal(const std::string& name, const process::Options& options) {
-  if (!options.buffer.empty() && options.engine != process::Engine::kMapped)
+  if (!options.buffer.empty() && options.engine != process::EngineKind::kMapped)
     return "";  // its files, if nothing else
-  if (options.engine == process::Engine::kTranslated)
+  if (options.engine == process::EngineKind::kTranslated)
     return fmt::format("{}: it is not recompiled, which --engine=translated needs; leave that out, or {}",
                        name, kRecompile);
   if (preloaded_library().empty())

@@ -133,7 +133,7 @@ void RankedFrames::evict(EvictionBatch& batch) {
     // 1. Choose candidates, ahead of need: half of the reserve is gone, with what is being written for it.
     // 2. Write the dirty ones; they enter the reserve when they are written (note_settled).
     if (reserve_.size() + in_writing_ <= reserve_high_ / 2) choose_candidates(batch);
-    // 3. Lock the first clean one that is not wanted after all: its pin word says that the frame is free.
+    // 3. Take the first clean one that nobody has used meanwhile, by a compare-and-swap of its pin word to `free`.
     PinWord was;
     const uint32_t frame = lock_clean(batch, &was);
     if (frame == kNone) break;

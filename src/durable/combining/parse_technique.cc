@@ -21,11 +21,11 @@ constexpr Name kNames[] = {
 };
 
 Status refuse(std::string_view text, const std::string& why) {
-  return Status::sentence(EINVAL,
-                          "\"" + std::string(text) + "\" " + why +
-                              "; there are eager, lazy, table, adaptive, fixed:SIZE (SIZE from 1 to " +
-                              std::to_string(kCombinerSizeMax) +
-                              " lines) and none, in the paper's words er, la, at, sc, sc:SIZE and best");
+  return Status::sentence(
+      EINVAL, "\"" + std::string(text) + "\" " + why +
+                  "; the techniques are eager, lazy, table, adaptive, fixed:SIZE (SIZE from 1 to " +
+                  std::to_string(kCombinerSizeMax) +
+                  " lines) and none, in the paper's words er, la, at, sc, sc:SIZE and best");
 }
 
 // Digits and nothing else, in range.
@@ -59,7 +59,7 @@ Result<CombinerOptions> parse_technique(std::string_view text, CombinerOptions d
     defaults.technique = known.technique;
     return defaults;
   }
-  return refuse(text, "is no technique of write combining");
+  return refuse(text, "is not a technique of write combining");
 }
 
 }  // namespace spw::durable

@@ -10,7 +10,7 @@ AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth), issued_(d
   batch_.reserve(depth);
 }
 
-Result<std::unique_ptr<Engine>> AioEngine::create(size_t depth) {
+Result<std::unique_ptr<IoEngine>> AioEngine::create(size_t depth) {
   std::unique_ptr<AioEngine> engine(new AioEngine(depth));
   auto completed = platform::WakeFd::create();
   if (!completed) return completed.status();
@@ -21,7 +21,7 @@ Result<std::unique_ptr<Engine>> AioEngine::create(size_t depth) {
   if (int result = io_setup(static_cast<int>(depth), &engine->context_); result < 0)
     return Status(-result, "cannot set up asynchronous I/O (libaio)");
   engine->own_.emplace();
-  return std::unique_ptr<Engine>(std::move(engine));
+  return std::unique_ptr<IoEngine>(std::move(engine));
 }
 
 AioEngine::~AioEngine() {

@@ -21,9 +21,9 @@
 
 namespace spw::store {
 
-class AioEngine final : public Engine {
+class AioEngine final : public IoEngine {
  public:
-  static Result<std::unique_ptr<Engine>> create(size_t depth);
+  static Result<std::unique_ptr<IoEngine>> create(size_t depth);
   ~AioEngine() override;
 
   void issue(std::span<const RawIo> ios) override;

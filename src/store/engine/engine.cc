@@ -12,42 +12,42 @@ namespace spw::store {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio",
-                                                    "threads"};  // by EngineKind
-constexpr EngineKind kPreference[] = {EngineKind::kUring, EngineKind::kAio, EngineKind::kThreads};
+                                                    "threads"};  // by IoEngineKind
+constexpr IoEngineKind kPreference[] = {IoEngineKind::kUring, IoEngineKind::kAio, IoEngineKind::kThreads};
 
-Result<std::unique_ptr<Engine>> create_kind(EngineKind kind, size_t depth, WorkerPool& workers) {
-  if (kind == EngineKind::kUring) return UringEngine::create(depth);
-  if (kind == EngineKind::kAio) return AioEngine::create(depth);
-  return std::unique_ptr<Engine>(std::make_unique<ThreadEngine>(depth, workers));
+Result<std::unique_ptr<IoEngine>> create_kind(IoEngineKind kind, size_t depth, WorkerPool& workers) {
+  if (kind == IoEngineKind::kUring) return UringEngine::create(depth);
+  if (kind == IoEngineKind::kAio) return AioEngine::create(depth);
+  return std::unique_ptr<IoEngine>(std::make_unique<ThreadEngine>(depth, workers));
 }
 
 }  // namespace
 
-std::string_view engine_name(EngineKind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string_view engine_name(IoEngineKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
-Result<EngineKind> parse_engine(std::string_view name) {
+Result<IoEngineKind> parse_engine(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i)
-    if (name == kNames[i]) return static_cast<EngineKind>(i);
+    if (name == kNames[i]) return static_cast<IoEngineKind>(i);
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
 // To ask is dear, and what has worked once is not asked again: should
 // it not work any more, create_engine() takes another one.
-EngineKind choose_engine() {
+IoEngineKind choose_engine() {
   constexpr size_t kProbeDepth = 2;
   static Atomic<bool> uring_works{false};
-  if (uring_works.load_relaxed()) return EngineKind::kUring;
+  if (uring_works.load_relaxed()) return IoEngineKind::kUring;
   if (UringEngine::create(kProbeDepth)) {
     uring_works.store_relaxed(true);
-    return EngineKind::kUring;
+    return IoEngineKind::kUring;
   }
-  if (AioEngine::create(kProbeDepth)) return EngineKind::kAio;
-  return EngineKind::kThreads;
+  if (AioEngine::create(kProbeDepth)) return IoEngineKind::kAio;
+  return IoEngineKind::kThreads;
 }
 
-Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, WorkerPool& workers) {
-  if (kind != EngineKind::kAuto) return create_kind(kind, depth, workers);
-  for (EngineKind candidate : kPreference)
+Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers) {
+  if (kind != IoEngineKind::kAuto) return create_kind(kind, depth, workers);
+  for (IoEngineKind candidate : kPreference)
     if (auto engine = create_kind(candidate, depth, workers)) return engine;
   return Status::sentence(ENOSYS, "no I/O engine works here");
 }

@@ -36,9 +36,9 @@ struct RawResult {
   bool lasting = false;  // an error that was retried already
 };
 
-class Engine {
+class IoEngine {
  public:
-  virtual ~Engine() = default;
+  virtual ~IoEngine() = default;
   // Takes the steps, which are under way after the next kick(), or wait() that sleeps, at the latest. Never refuses:
   // one that cannot be started yields its errno as a result.
   virtual void issue(std::span<const RawIo> ios) = 0;
@@ -52,18 +52,18 @@ class Engine {
   virtual std::optional<Sleep> sleep() { return std::nullopt; }
 };
 
-enum class EngineKind : uint8_t { kAuto, kUring, kAio, kThreads };
+enum class IoEngineKind : uint8_t { kAuto, kUring, kAio, kThreads };
 
 // "auto", "io_uring", "libaio", "threads".
-std::string_view engine_name(EngineKind kind);
-Result<EngineKind> parse_engine(std::string_view name);
+std::string_view engine_name(IoEngineKind kind);
+Result<IoEngineKind> parse_engine(std::string_view name);
 
 class WorkerPool;
 
 // What kAuto stands for on this machine: io_uring where the kernel allows it, else libaio, else threads.
-EngineKind choose_engine();
+IoEngineKind choose_engine();
 // kAuto tries all in that order. `workers` is what the thread engine runs on; it outlives the engine.
-Result<std::unique_ptr<Engine>> create_engine(EngineKind kind, size_t depth, WorkerPool& workers);
+Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers);
 
 // Does one step in the calling thread.
 int64_t run_io(const RawIo& io);

@@ -8,7 +8,7 @@
 
 namespace spw::store {
 
-Mailbox::Mailbox(size_t depth, Engine* sleeper) : sleeper_(sleeper) { results_.reserve(depth); }
+Mailbox::Mailbox(size_t depth, IoEngine* sleeper) : sleeper_(sleeper) { results_.reserve(depth); }
 
 // Notifies under the lock, so that the waiter cannot destroy the mailbox between the two.
 void Mailbox::put(std::span<const RawResult> results) {

@@ -15,7 +15,7 @@ namespace spw::store {
 class Mailbox {
  public:
   // `sleeper`: what to wake as well when something comes; it outlives the mailbox. nullptr: nothing.
-  explicit Mailbox(size_t depth, Engine* sleeper = nullptr);
+  explicit Mailbox(size_t depth, IoEngine* sleeper = nullptr);
   void put(RawResult result) { put(std::span(&result, 1)); }
   void put(std::span<const RawResult> results);
   bool is_empty();
@@ -27,7 +27,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  Engine* sleeper_;
+  IoEngine* sleeper_;
   std::vector<RawResult> results_;
   bool woken_ = false;
 };

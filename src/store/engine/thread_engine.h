@@ -42,7 +42,7 @@ class WorkerPool {
   bool ending_ = false;
 };
 
-class ThreadEngine final : public Engine {
+class ThreadEngine final : public IoEngine {
  public:
   ThreadEngine(size_t depth, WorkerPool& workers) : workers_(workers), mailbox_(depth) {}
   void issue(std::span<const RawIo> ios) override { workers_.run(ios, mailbox_); }

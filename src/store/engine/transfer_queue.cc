@@ -8,7 +8,7 @@
 
 namespace spw::store {
 
-TransferQueue::TransferQueue(std::unique_ptr<Engine> engine, const Target& target, size_t depth)
+TransferQueue::TransferQueue(std::unique_ptr<IoEngine> engine, const Target& target, size_t depth)
     : engine_(std::move(engine)), target_(target), slots_(depth) {
   free_slots_.reserve(depth);
   for (size_t i = depth; i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));

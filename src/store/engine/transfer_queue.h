@@ -18,7 +18,7 @@ namespace spw::store {
 class TransferQueue final : public IoQueue {
  public:
   // `target` outlives the queue.
-  TransferQueue(std::unique_ptr<Engine> engine, const Target& target, size_t depth);
+  TransferQueue(std::unique_ptr<IoEngine> engine, const Target& target, size_t depth);
   ~TransferQueue() override;
 
   size_t enqueue(std::span<Request* const> requests) override;
@@ -48,7 +48,7 @@ class TransferQueue final : public IoQueue {
   void publish();
   uint64_t until_due_ns() const;
 
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<IoEngine> engine_;
   const Target& target_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;

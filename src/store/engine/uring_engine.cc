@@ -46,7 +46,7 @@ void prepare(io_uring_sqe* sqe, const RawIo& io) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
+Result<std::unique_ptr<IoEngine>> UringEngine::create(size_t depth) {
   std::unique_ptr<UringEngine> engine(new UringEngine(depth));
   auto wake = platform::WakeFd::create();
   if (!wake) return wake.status();
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Engine>> UringEngine::create(size_t depth) {
   if (result < 0) return Status(-result, "cannot set up an io_uring");
   engine->ring_is_open_ = true;
   engine->own_.emplace();
-  return std::unique_ptr<Engine>(std::move(engine));
+  return std::unique_ptr<IoEngine>(std::move(engine));
 }
 
 UringEngine::~UringEngine() {

@@ -20,10 +20,10 @@
 
 namespace spw::store {
 
-class UringEngine final : public Engine {
+class UringEngine final : public IoEngine {
  public:
   // EPERM or ENOSYS where the kernel or a container forbids io_uring.
-  static Result<std::unique_ptr<Engine>> create(size_t depth);
+  static Result<std::unique_ptr<IoEngine>> create(size_t depth);
   ~UringEngine() override;
 
   void issue(std::span<const RawIo> ios) override;

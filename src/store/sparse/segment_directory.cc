@@ -133,7 +133,7 @@ Status SegmentDirectory::open_metadata(Shape wanted) {
       (wanted.size_bytes != 0 && wanted.size_bytes != shape_.size_bytes))
     return refused(EINVAL, "it was made with segment=" + std::to_string(shape_.segment_bytes) +
                                " and size=" + std::to_string(shape_.size_bytes) +
-                               ", which is not what is asked for; leave both away to use it as it is");
+                               ", which is not what is asked for; leave both out to use it as it is");
   return check_segment_files();
 }
 

@@ -56,7 +56,7 @@ int64_t run_sparse_io(Segments& segments, const RawIo& io) {
   return result;
 }
 
-SparseEngine::SparseEngine(std::unique_ptr<Engine> files, Segments& segments, WorkerPool& workers,
+SparseEngine::SparseEngine(std::unique_ptr<IoEngine> files, Segments& segments, WorkerPool& workers,
                            size_t depth)
     : files_(std::move(files)),
       segments_(segments),

@@ -18,10 +18,10 @@ namespace spw::store {
 // Does one step in the calling thread.
 int64_t run_sparse_io(Segments& segments, const RawIo& io);
 
-class SparseEngine final : public Engine {
+class SparseEngine final : public IoEngine {
  public:
   // `workers` run run_sparse_io().
-  SparseEngine(std::unique_ptr<Engine> files, Segments& segments, WorkerPool& workers, size_t depth);
+  SparseEngine(std::unique_ptr<IoEngine> files, Segments& segments, WorkerPool& workers, size_t depth);
 
   void issue(std::span<const RawIo> ios) override;
   void kick() override { files_->kick(); }
@@ -36,7 +36,7 @@ class SparseEngine final : public Engine {
   };
   void issue_transfer(const RawIo& io);
 
-  std::unique_ptr<Engine> files_;
+  std::unique_ptr<IoEngine> files_;
   Segments& segments_;
   WorkerPool& workers_;
   Mailbox done_;                 // what did not go to files_

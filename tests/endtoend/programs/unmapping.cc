@@ -72,11 +72,13 @@ int make_file() {
 struct Shared {
   std::atomic<uint64_t*> words{nullptr};
   std::atomic<uint64_t> round{0};
+  std::atomic<uint64_t> changes{0};  // odd: the mapping is being replaced
   std::atomic<bool> stop{false}, moved{false};
   std::atomic<uint64_t> reads{0}, wrong{0};
 };
 
-// Of a file: always what is in it. Of memory: zero, or what was
+// Of a file: what is in it, but while its mapping is being replaced: somebody else's memory may lie there then, the
+// runtime's own too. Of memory: zero, or what was
 // stored in this round or a later one; nothing of an earlier.
 void read_on(Shared& shared, int reader, bool is_file) {
   uint64_t random = 88172645463325252u + static_cast<uint64_t>(reader);
@@ -84,12 +86,14 @@ void read_on(Shared& shared, int reader, bool is_file) {
   for (uint64_t i = 0; !shared.stop; ++i) {
     // Partly in order, so that blocks are read ahead.
     place = i % 97 == 0 ? next_random(&random) % kPages : (place + 1) % kPages;
-    const uint64_t round = shared.round;
+    const uint64_t round = shared.round, changes = shared.changes;
     uint64_t value = 0;
     if (!try_read(shared.words + place * kPageWords, &value)) continue;
     ++shared.reads;
-    const bool right_page = shared.moved || (value & 0xFFFF'FFFFu) == place + 1;
-    value_errors += is_file ? !right_page : value != 0 && (!right_page || value >> 32 < round);
+    const bool right_page = (value & 0xFFFF'FFFFu) == place + 1;
+    const bool settled = changes % 2 == 0 && shared.changes == changes;
+    value_errors += is_file ? settled && !right_page
+                            : value != 0 && ((!right_page && !shared.moved) || value >> 32 < round);
   }
   shared.wrong += value_errors;
 }
@@ -125,10 +129,12 @@ int unmap_while_read(long rounds, int file) {
       for (size_t page = 0; page < kStoredPages; ++page)
         words[page * kPageWords] = word_of(static_cast<uint64_t>(round), page);
     while (shared.reads < reads + 300) std::this_thread::yield();
+    ++shared.changes;
     munmap(words, kBytes);
     uint64_t* again = map_memory(file);
     if (again != words) shared.moved = true;
     shared.words = again;
+    ++shared.changes;
     shared.round = static_cast<uint64_t>(round) + 1;
     for (size_t page = static_cast<size_t>(round) % 5; page < kStoredPages; page += 5)
       shared.wrong += again[page * kPageWords] != (file < 0 ? 0 : word_of(0, page));
