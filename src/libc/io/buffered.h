@@ -1,7 +1,7 @@
 // Buffered descriptors, as the interposed functions see them. files/file_calls.h says what they do.
 //
-// Once use_file_calls() has been called, files_or_real() has functions that ask here first (buffered.cc), so that
-// every interposed function does, whatever it does about managed memory. The runtime's own calls (InRuntime) go to libc.
+// Once use_file_calls() has been called, files_or_real() has functions that ask here first (buffered.cc), so that every
+// interposed function does, whatever it does about managed memory. The runtime's own calls (InRuntime) go to libc.
 // Results: as the function's, or a negative errno, or kNotBuffered: the descriptor is the kernel's.
 // Threads: any. Lifetime: the process.
 #pragma once
