@@ -119,7 +119,7 @@ ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t byt
     if (from_offset) *from_offset += static_cast<off_t>(moved);
     if (to_offset) *to_offset += static_cast<off_t>(moved);
     if (!from_offset && moved < have)
-      real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
+      files_or_real().lseek(from, static_cast<off_t>(moved) - static_cast<off_t>(have), SEEK_CUR);
     done += moved;
     if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
     if (moved < wanted) break;

@@ -74,6 +74,14 @@ int calls(long) {
   lseek(fd, 0, SEEK_SET);
   say("copy_file_range", copy_file_range(fd, nullptr, out, nullptr, 5, 0));
   say("close", close(out));
+  // What a full pipe does not take is still to be read.
+  int full[2];
+  say("pipe", pipe2(full, O_NONBLOCK));
+  const std::vector<char> filling(static_cast<size_t>(fcntl(full[1], F_GETPIPE_SZ)));
+  say("fill", write(full[1], filling.data(), filling.size()) > 0);
+  say("sendfile to a full pipe", sendfile(full[1], fd, nullptr, 100));
+  say("place", lseek(fd, 0, SEEK_CUR));
+  say("close", close(full[0]) | close(full[1]));
   char* mapped = static_cast<char*>(mmap(nullptr, 4'096, PROT_READ, MAP_PRIVATE, fd, 0));
   std::printf("mapped <%.4s>\n", mapped + 3'000);
   say("dup2", dup2(fd, 100) == 100);
