@@ -28,8 +28,6 @@ struct Context {
   heap::Heap* heap = nullptr;
   region::RegionMap* regions = nullptr;
   access::ManagedAccess* access = nullptr;
-  uint64_t threshold_bytes = 64 * kKiB;  // allocations of at least this size are managed
-  uint64_t quota_bytes = UINT64_MAX;   // when more native bytes than this are live, all new ones are managed
   uint64_t memory_bytes = UINT64_MAX;  // the process's cap
   bool in_place = false;               // managed memory is at its own addresses (mapped engine)
   bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not

@@ -1,5 +1,6 @@
 // What the runtime needs of either engine: access to managed memory for those who do not go through it by themselves,
-// and the calling thread's door to the cache. access/translate and access/mapped implement it.
+// the calling thread's door to the cache, and what regions ask of whoever caches their blocks: of the cache, but the
+// engine may hold something of a range, too. access/translate and access/mapped implement it.
 //
 // Threads: any. Lifetime: one engine a process, until its end.
 #pragma once
@@ -9,6 +10,7 @@
 
 #include "access/managed_access.h"
 #include "base/status.h"
+#include "region/cache_ranges.h"
 
 namespace spw::access {
 
@@ -23,7 +25,7 @@ inline bool surely_fits(uint64_t live_bytes, uint32_t frames, unsigned block_shi
   return live_bytes <= (uint64_t{frames} << block_shift) / 8 * 7;
 }
 
-class Engine : public ManagedAccess {
+class Engine : public ManagedAccess, public region::CacheRanges {
  public:
   virtual const char* name() const = 0;
   // Who serves page faults, and why, for people; "" where nobody has to.
@@ -35,12 +37,11 @@ class Engine : public ManagedAccess {
   virtual Window hold(uintptr_t address, size_t max_bytes, cache::Access access) = 0;
   // False: no such window is held.
   virtual bool release(const Window& window) = 0;
-  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
-  // True: the cache has none of it, and it is discarded already.
-  virtual bool withdraw(BlockId first, uint64_t count) = 0;
-  // The range is about to be flushed: of what the engine itself keeps
-  // pinned, which would stay dirty, it lets go what it can do without.
-  virtual void before_flush(BlockId /*first*/, uint64_t /*count*/) {}
+  void discard(BlockId first, uint64_t count) final;
+  Status flush(BlockId first, uint64_t count) final;
+  Status sync(BlockId first, uint64_t count) final;
+  void prefetch(BlockId first, uint64_t count) final;
+  void forget(store::Store& store) final;
   // While all managed memory fits an engine may leave it to the kernel, without the
   // cache. watch() ends that for good: before anybody uses the cache by himself, or
   // lowers its limit. Others have nothing to do as long as it is not watching.
@@ -51,10 +52,6 @@ class Engine : public ManagedAccess {
   // SIGSEGV at `address`, which is managed: true if it can be touched
   // there now. Comes before admit_fault(), which serves others.
   virtual bool admit_to_view(uintptr_t /*address*/, bool /*is_store*/) { return false; }
-  // CacheRanges::grow
-  virtual void grow(BlockId, uint64_t /*count*/, uint64_t /*live_bytes*/, bool /*has_contents*/) {}
-  // CacheRanges::grown
-  virtual void grown(BlockId, uint64_t /*count*/) {}
   // SIGSEGV at `address`, which is managed. True: the access may be
   // tried again. `is_own`: the runtime's own code made it.
   virtual bool admit_fault(uintptr_t address, bool is_store, bool is_own) = 0;
@@ -66,6 +63,17 @@ class Engine : public ManagedAccess {
   virtual void settle_counters() {}
   // What it uses beside the frames: translation caches, staging, hints.
   virtual uint64_t metadata_bytes() const = 0;
+
+ protected:
+  explicit Engine(cache::SharedCache* cache = nullptr) : cache_(cache) {}
+  // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
+  // True: the cache has none of it, and it is discarded already.
+  virtual bool withdraw(BlockId first, uint64_t count) = 0;
+  // The range is about to be flushed: of what the engine itself keeps
+  // pinned, which would stay dirty, it lets go what it can do without.
+  virtual void before_flush(BlockId first, uint64_t count) = 0;
+
+  cache::SharedCache* cache_;  // set before the regions know this engine
 };
 
 }  // namespace spw::access

@@ -192,8 +192,7 @@ Status Runtime::build() {
   Status status = kind_ == EngineKind::kMapped ? build_mapped(for_cache, space_bytes, *plan)
                                                : build_translated(for_cache, *plan);
   if (!status) return status;
-  adapter_ = std::make_unique<CacheAdapter>(*cache_, *engine_);
-  regions_->attach(adapter_.get());
+  regions_->attach(engine_.get());
   const uint32_t limit_min =
       options_.memory_is_auto ? cache_->frame_count() / AdaptiveLimit::kLimitShareMin : UINT32_MAX;
   pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);

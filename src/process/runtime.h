@@ -22,7 +22,6 @@
 #include "nodes/node_exchange.h"
 #include "page_cache/mappings.h"
 #include "platform/memory.h"
-#include "process/cache_adapter.h"
 #include "process/curve_observer.h"
 #include "process/fault_handler.h"
 #include "process/memory_adapter.h"
@@ -107,7 +106,6 @@ class Runtime {
   bool nodes_tried_ = false;
   std::unique_ptr<nodes::NodeExchange> nodes_;
   std::unique_ptr<access::Engine> engine_;
-  std::unique_ptr<CacheAdapter> adapter_;
   std::unique_ptr<PinnedRanges> pinned_;
   std::unique_ptr<heap::Heap> heap_;
   std::unique_ptr<MemoryAdapter> memory_adapter_;

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "files/path_patterns.h"
 #include "libc/aio/shadow.h"
-#include "libc/alloc/allocate.h"
+#include "libc/alloc/rules.h"
 #include "libc/io/buffered.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
@@ -73,7 +73,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   libc::signals_forked();
   libc::shadows_forked();
-  libc::manage_whole_process(UINT64_MAX, UINT64_MAX);
+  libc::set_allocation_rules({});
   access::note_forked();
   libc::dispatch_forked();
   libc::use_file_calls(nullptr);
@@ -113,8 +113,6 @@ void connect(Runtime& runtime) {
   context.heap = &runtime.heap();
   context.regions = &runtime.regions();
   context.access = &runtime.engine();
-  context.threshold_bytes = g_options->threshold_bytes;
-  context.quota_bytes = g_options->quota_bytes;
   context.memory_bytes = g_options->memory_bytes;
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
@@ -127,10 +125,10 @@ void connect(Runtime& runtime) {
 
 // With the mapped engine every allocation of the process may be managed; the engine is made, or refused, by the first
 // that is.
-void manage_process() {
+void decide_what_is_managed() {
   g_choice = new Result<EngineKind>(choose_engine(g_options->engine, *g_code, !g_options->buffer.empty()));
-  if (!*g_choice || **g_choice == EngineKind::kMapped)
-    libc::manage_whole_process(g_options->threshold_bytes, g_options->quota_bytes);
+  const bool whole_process = !*g_choice || **g_choice == EngineKind::kMapped;
+  libc::set_allocation_rules({g_options->threshold_bytes, g_options->quota_bytes, whole_process});
 }
 
 // The first file that is to be buffered makes the runtime.
@@ -157,7 +155,7 @@ __attribute__((constructor)) void library_loaded() {
   libc::keep_unblocked(SIGSEGV);
   if (g_options->faults != Faults::kThreads)
     for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
-  manage_process();
+  decide_what_is_managed();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
@@ -199,7 +197,7 @@ Status override_option(std::string_view name, std::string_view value) {
     status = options.status();
     if (options) {
       *g_options = std::move(*options);
-      manage_process();
+      decide_what_is_managed();
     } else {
       set->erase(set->begin());
     }

@@ -16,6 +16,7 @@
 #include "../region/fakes.h"
 #include "access/context.h"
 #include "base/rng.h"
+#include "libc/alloc/rules.h"
 
 namespace spw::testing {
 
@@ -157,18 +158,20 @@ class FakeManagedSpace : public region::CacheRanges {
     context.heap = heap.get();
     context.regions = map.get();
     context.access = &access;
-    context.threshold_bytes = threshold_bytes;
-    context.quota_bytes = quota_bytes;
+    libc::set_allocation_rules({threshold_bytes, quota_bytes, false});
     access::set_context(&context);
   }
   ~FakeManagedSpace() override {
     EXPECT_EQ(access.pinned(), 0);
     access::set_context(nullptr);
+    libc::set_allocation_rules({});
     heap->check_invariants();
     heap.reset();
     map.reset();
   }
 
+  void grow(BlockId, uint64_t, uint64_t, bool) override {}
+  void grown(BlockId, uint64_t) override {}
   void discard(BlockId first, uint64_t count) override {
     ++discards;
     access.discard((SPW_MANAGED_BASE >> 12) + first.value, count);

@@ -5,8 +5,10 @@
 #include "fake_access.h"
 #include "libc/alloc/allocate.h"
 #include "libc/alloc/quota.h"
+#include "libc/alloc/rules.h"
 #include "libc/bytes/memory.h"
 #include "libc/managed.h"
+#include "libc/real.h"
 
 namespace spw::libc {
 namespace {
@@ -102,14 +104,46 @@ TEST(Allocate, realloc_keeps_contents_across_both_kinds_of_memory) {
   EXPECT_EQ(__spw_realloc_v1(p, 0), nullptr);
 }
 
+TEST(Allocate, any_code_goes_by_size_where_the_whole_process_is_managed) {
+  FakeManagedSpace space;
+  void* foreign = process_allocate(kLarge, 16, nullptr);
+  EXPECT_FALSE(is_managed(foreign));
+  set_allocation_rules({64 * kKiB, UINT64_MAX, true});
+  foreign = process_reallocate(foreign, 2 * kLarge, nullptr);
+  EXPECT_TRUE(is_managed(foreign));
+  void* zeros = process_allocate_zeroed(kLarge, 1, nullptr);
+  EXPECT_TRUE(is_managed(zeros));
+  void* small = process_allocate(kSmall, 16, nullptr);
+  EXPECT_FALSE(is_managed(small));
+  void* for_libc = process_allocate(kLarge, 16, reinterpret_cast<const void*>(real().read));
+  EXPECT_FALSE(is_managed(for_libc));  // whose system calls would get it
+  {
+    InRuntime guard;
+    EXPECT_FALSE(managed_for(kLarge, nullptr));
+  }
+  set_allocation_rules({});  // as in a forked child
+  void* after = process_allocate(kLarge, 16, nullptr);
+  void* redirected = allocate(kLarge, 16);
+  EXPECT_FALSE(is_managed(after) || is_managed(redirected));
+  for (void* p : {foreign, zeros, small, for_libc, after, redirected}) release(p);
+}
+
+TEST(Allocate, a_product_that_overflows_is_refused) {
+  FakeManagedSpace space;
+  EXPECT_EQ(allocate_zeroed(SIZE_MAX / 2, 3), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  set_allocation_rules({64 * kKiB, UINT64_MAX, true});
+  EXPECT_EQ(process_allocate_zeroed(SIZE_MAX / 2, 3, nullptr), nullptr);
+}
+
 TEST(Allocate, foreign_realloc_moves_nothing_native_to_managed_memory) {
   FakeManagedSpace space;
-  void* p = reallocate(nullptr, kSmall, false);
-  p = reallocate(p, kLarge, false);
+  void* p = process_reallocate(nullptr, kSmall, nullptr);
+  p = process_reallocate(p, kLarge, nullptr);
   EXPECT_FALSE(is_managed(p));
-  p = reallocate(p, 2 * kLarge, true);
+  p = reallocate(p, 2 * kLarge);
   EXPECT_TRUE(is_managed(p));
-  p = reallocate(p, 3 * kLarge, false);
+  p = process_reallocate(p, 3 * kLarge, nullptr);
   EXPECT_TRUE(is_managed(p));
   release(p);
 }

@@ -125,7 +125,8 @@ class FakeEngine final : public access::Engine {
   cache::Client& client() override { return client_; }
   access::Window hold(uintptr_t, size_t, cache::Access) override { return {}; }
   bool release(const access::Window&) override { return false; }
-  bool withdraw(BlockId, uint64_t) override { return false; }
+  void grow(BlockId, uint64_t, uint64_t, bool) override {}
+  void grown(BlockId, uint64_t) override {}
   void watch() override { watching_ = true; }
   bool is_watching() const override { return watching_; }
   bool admit_fault(uintptr_t, bool, bool) override { return false; }
@@ -133,6 +134,10 @@ class FakeEngine final : public access::Engine {
   uint64_t metadata_bytes() const override { return 0; }
   access::Window pin(uintptr_t, size_t, cache::Access) override { return {}; }
   void unpin(const access::Window&) override {}
+
+ protected:
+  bool withdraw(BlockId, uint64_t) override { return false; }
+  void before_flush(BlockId, uint64_t) override {}
 
  private:
   cache::Client& client_;

@@ -80,6 +80,13 @@ class RecordedRanges : public region::CacheRanges {
     uint64_t count;
     bool operator==(const Call&) const = default;
   };
+  void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
+    std::lock_guard lock(mutex_);
+    grows.push_back({first.value, count});
+    live = live_bytes;
+    last_has_contents = has_contents;
+  }
+  void grown(BlockId, uint64_t) override {}
   void discard(BlockId first, uint64_t count) override {
     std::lock_guard lock(mutex_);
     discards.push_back({first.value, count});
@@ -102,7 +109,9 @@ class RecordedRanges : public region::CacheRanges {
     std::lock_guard lock(mutex_);
     forgotten.push_back(&store);
   }
-  std::vector<Call> discards, flushes, syncs, prefetches;
+  uint64_t live = 0;  // bytes, as the last grow() said
+  bool last_has_contents = false;
+  std::vector<Call> grows, discards, flushes, syncs, prefetches;
   std::vector<store::Store*> forgotten;
 
  private:

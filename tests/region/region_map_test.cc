@@ -118,6 +118,34 @@ TEST_F(RegionMapTest, a_private_file_is_read_until_written_back_and_never_writte
   EXPECT_EQ(spill.discarded_bytes, 2 * kBlock);  // and the one behind it
 }
 
+TEST_F(RegionMapTest, who_caches_a_range_is_told_of_it_before_it_is_live_and_after) {
+  struct Ranges : RecordedRanges {
+    void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
+      was_live = map->is_live(at(first.value * kBlock), count * kBlock);
+      RecordedRanges::grow(first, count, live_bytes, has_contents);
+    }
+    void grown(BlockId first, uint64_t count) override {
+      is_live = map->is_live(at(first.value * kBlock), count * kBlock);
+    }
+    RegionMap* map = nullptr;
+    bool was_live = true, is_live = false;
+  } told;
+  told.map = map.get();
+  map->attach(&told);
+  map->add_anonymous(at(4 * kMiB), 10 * kBlock);
+  EXPECT_TRUE(told.is_live && !told.was_live);
+  EXPECT_EQ(told.live, 10 * kBlock);
+  EXPECT_FALSE(told.last_has_contents);
+  auto file = map->adopt(std::make_unique<FakeStore>(3 * kBlock));
+  ASSERT_TRUE(map->add_file(at(6 * kMiB), 64 * kBlock, {file, 0, Kind::kSharedFile}).is_ok());
+  EXPECT_TRUE(told.is_live && !told.was_live);
+  EXPECT_EQ(told.live, 13 * kBlock);
+  EXPECT_TRUE(told.last_has_contents);
+  EXPECT_EQ(told.grows, (std::vector<RecordedRanges::Call>{{1024, 10}, {1536, 3}}));
+  file.reset();
+  map->attach(&ranges);
+}
+
 TEST_F(RegionMapTest, a_range_has_no_home_before_its_frames_are_discarded) {
   struct Ranges : RecordedRanges {
     void discard(BlockId first, uint64_t) override { home = map->locate_for_writeback(first).store; }

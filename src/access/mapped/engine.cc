@@ -220,8 +220,7 @@ void MappedEngine::start_watching(cache::Client* client) {
 }
 
 void MappedEngine::grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
-  if (is_watching() || grow_unwatched(first, count, live_bytes, has_contents)) return;
-  watch();
+  if (!is_watching() && !grow_unwatched(first, count, live_bytes, has_contents)) watch();
 }
 
 bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {

@@ -102,7 +102,6 @@ class MappedEngine final : public access::Engine {
   cache::Client& client() override;
   access::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
   bool release(const access::Window& window) override;
-  bool withdraw(BlockId first, uint64_t count) override;
   void watch() override;
   bool is_watching() const override { return watch_.load_acquire() == kWatched; }
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
@@ -111,6 +110,11 @@ class MappedEngine final : public access::Engine {
   bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
   void forked() override;
   uint64_t metadata_bytes() const override;
+
+ protected:
+  bool withdraw(BlockId first, uint64_t count) override;
+  // All that it keeps pinned are windows, which it cannot do without.
+  void before_flush(BlockId, uint64_t) override {}
 
  private:
   struct Thread;
@@ -184,7 +188,6 @@ class MappedEngine final : public access::Engine {
   HintSwitch hint_switch_;
   StorePredictor stores_;
   MappedFrames* frames_ = nullptr;
-  cache::SharedCache* cache_ = nullptr;
   region::RegionMap* regions_ = nullptr;
   // One for each thread of the server. A thread's faults are served with
   // the same one where that is idle, so that its streams are found.

@@ -70,7 +70,8 @@ void reset_thread() {
 
 TranslatedEngine::TranslatedEngine(cache::SharedCache& cache, const EngineOptions& options,
                                    void (*fatal)(const Status&))
-    : config_{&cache,   options.block_shift, cache.partition_map(), fatal,
+    : Engine(&cache),
+      config_{&cache,   options.block_shift, cache.partition_map(), fatal,
               &budget_, &satc_bytes_,        options.satc},
       budget_(cache.frames_per_partition(), cache.partition_map().count(), options.expected_threads,
               alias_slots(cache, options) + kHeldWindowsMax),

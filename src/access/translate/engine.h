@@ -60,9 +60,6 @@ class TranslatedEngine final : public access::Engine {
   // All threads together hold kHeldWindowsMax.
   access::Window hold(uintptr_t address, size_t max_bytes, cache::Access access) override;
   bool release(const access::Window& window) override;
-  // Takes the blocks out of this thread's SATC, and back what foreign code was given of them.
-  bool withdraw(BlockId first, uint64_t count) override;
-  void before_flush(BlockId first, uint64_t count) override;
   // A fault in code that was not recompiled: makes the block accessible there. False: not served.
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
   // Ends the resident view: code runs its instrumented version from now on.
@@ -70,6 +67,7 @@ class TranslatedEngine final : public access::Engine {
   bool has_view() const override { return view_ && view_->is_active(); }
   bool admit_to_view(uintptr_t address, bool is_store) override;
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
+  void grown(BlockId, uint64_t) override {}
   // cache::Options::no_frame: the view's pins go.
   static void give_up_view();
   void forked() override;
@@ -83,6 +81,11 @@ class TranslatedEngine final : public access::Engine {
   // Flushes this thread's SATC, as at its end. For tests and for shutdown.
   void end_thread();
   const PinBudget& budget() const { return budget_; }
+
+ protected:
+  // Takes the blocks out of this thread's SATC, and back what foreign code was given of them.
+  bool withdraw(BlockId first, uint64_t count) override;
+  void before_flush(BlockId first, uint64_t count) override;
 
  private:
   void withdraw_from_view(BlockId first, uint64_t count);

@@ -1,6 +1,5 @@
 // The allocation functions under their ordinary names: for code that was not recompiled, and for what may get a managed
-// pointer from anywhere. What this code allocates stays libc's, counted so that the quota sees every native byte,
-// unless the engine manages the whole process (allocate.h).
+// pointer from anywhere.
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,14 +1,12 @@
 #include "libc/alloc/allocate.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include <bit>
 
 #include "libc/alloc/caller.h"
-#include "libc/alloc/quota.h"
+#include "libc/alloc/rules.h"
 #include "libc/bytes/strings.h"
 #include "libc/entry.h"
 #include "libc/managed.h"
@@ -24,8 +22,23 @@ void* counted(void* object) {
   return object;
 }
 
-bool goes_managed(const Context* c, size_t bytes) {
-  return c != nullptr && (bytes >= c->threshold_bytes || native_bytes() + bytes > c->quota_bytes);
+}  // namespace
+
+void* native_allocate(size_t bytes) { return counted(libc_malloc(bytes)); }
+void* native_allocate_zeroed(size_t count, size_t bytes) { return counted(libc_calloc(count, bytes)); }
+void* native_allocate_aligned(size_t alignment, size_t bytes) {
+  return counted(libc_memalign(alignment, bytes));
+}
+
+namespace {
+
+// Where so many bytes come from: the context of the process, or nullptr for libc.
+const Context* source_for(size_t bytes) {
+  const Context* c = allocation_context();
+  return c != nullptr && managed_by_size(bytes) ? c : nullptr;
+}
+const Context* source_for(size_t bytes, const void* caller) {
+  return managed_for(bytes, caller) ? allocation_context() : nullptr;
 }
 
 heap::Heap::Allocation managed(const Context& c, size_t bytes, size_t alignment) {
@@ -37,6 +50,21 @@ heap::Heap::Allocation managed(const Context& c, size_t bytes, size_t alignment)
   return got;
 }
 
+void* allocate_from(const Context* source, size_t bytes, size_t alignment) {
+  if (source != nullptr) [[unlikely]]
+    return managed(*source, bytes, alignment).address;
+  return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
+                                          : native_allocate_aligned(alignment, bytes);
+}
+
+// count * bytes, which is no overflow where there is a source.
+void* allocate_zeroed_from(const Context* source, size_t count, size_t bytes) {
+  if (source == nullptr) return native_allocate_zeroed(count, bytes);
+  auto got = managed(*source, count * bytes, heap::kAlignmentMin);
+  if (got.address != nullptr && !got.zeroed) fill_bytes(got.address, 0, count * bytes);
+  return got.address;
+}
+
 // Copies the object into a new one and frees it.
 void* move_object(void* object, size_t old_bytes, void* target, size_t bytes) {
   if (target == nullptr) return nullptr;
@@ -45,6 +73,7 @@ void* move_object(void* object, size_t old_bytes, void* target, size_t bytes) {
   return target;
 }
 
+// By size, whoever asks: code that was not recompiled gets pieces of managed memory, and may not make them native.
 void* reallocate_managed(void* object, size_t bytes) {
   const Context* c = context();
   if (c == nullptr) {  // a forked child
@@ -55,126 +84,49 @@ void* reallocate_managed(void* object, size_t bytes) {
     InRuntime guard;
     if (c->heap->resize_in_place(object, bytes)) return object;
   }
-  void* target =
-      goes_managed(c, bytes) ? managed(*c, bytes, heap::kAlignmentMin).address : native_allocate(bytes);
+  void* target = allocate_from(managed_by_size(bytes) ? c : nullptr, bytes, heap::kAlignmentMin);
   return move_object(object, c->heap->usable_bytes(object), target, bytes);
 }
 
-}  // namespace
-
-void* native_allocate(size_t bytes) { return counted(libc_malloc(bytes)); }
-void* native_allocate_zeroed(size_t count, size_t bytes) { return counted(libc_calloc(count, bytes)); }
-void* native_allocate_aligned(size_t alignment, size_t bytes) {
-  return counted(libc_memalign(alignment, bytes));
-}
-
-namespace {
-
-// Known before there is a context, so that a process that never needs one makes none.
-Atomic<uint64_t> process_threshold_bytes{UINT64_MAX};
-Atomic<uint64_t> process_quota_bytes{UINT64_MAX};
-
-// Where the code of a library lies; empty until the process is managed.
-struct Code {
-  Atomic<uintptr_t> begin{0}, end{0};
-
-  // By any address in it.
-  void find(const void* of_it) {
-    dl_find_object found;
-    if (_dl_find_object(const_cast<void*>(of_it), &found) != 0) return;
-    begin.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_start));
-    end.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_end));
-  }
-  bool contains(uintptr_t address) const {
-    return address >= begin.load_relaxed() && address < end.load_relaxed();
-  }
-};
-Code g_libc, g_loader;
-
-// libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for),
-// with system calls of its own; and threads that it starts for itself block every signal, where the loader allocates
-// what is local to them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
-bool is_for_the_kernel(const void* caller) {
-  const auto address = reinterpret_cast<uintptr_t>(caller);
-  return (g_libc.contains(address) || g_loader.contains(address)) && !kernel_reaches();
-}
-
-bool process_wants_managed(size_t bytes, const void* caller) {
-  return (bytes >= process_threshold_bytes.load_relaxed() ||
-          native_bytes() + bytes > process_quota_bytes.load_relaxed()) &&
-         !is_for_the_kernel(caller) && !InRuntime::here();
-}
-
-}  // namespace
-
-void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes) {
-  if (threshold_bytes != UINT64_MAX) {
-    g_libc.find(reinterpret_cast<const void*>(files_or_real().read));
-    g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
-  }
-  process_quota_bytes.store_relaxed(quota_bytes);
-  process_threshold_bytes.store_relaxed(threshold_bytes);
-}
-
-bool whole_process_maps(size_t bytes) {
-  return bytes >= process_threshold_bytes.load_relaxed() && !InRuntime::here();
-}
-
-void* process_allocate(size_t bytes, size_t alignment, const void* caller) {
-  if (process_wants_managed(bytes, caller)) [[unlikely]]
-    return allocate(bytes, alignment);
-  return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
-                                          : native_allocate_aligned(alignment, bytes);
-}
-
-void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller) {
-  size_t total;
-  if (!__builtin_mul_overflow(count, bytes, &total) && process_wants_managed(total, caller)) [[unlikely]]
-    return allocate_zeroed(count, bytes);
-  return native_allocate_zeroed(count, bytes);
-}
-
-void* process_reallocate(void* object, size_t bytes, const void* caller) {
-  return reallocate(object, bytes, process_wants_managed(bytes, caller));
-}
-
-void* allocate(size_t bytes, size_t alignment) {
-  const Context* c = allocation_context();
-  if (goes_managed(c, bytes)) return managed(*c, bytes, alignment).address;
-  return alignment <= heap::kAlignmentMin ? native_allocate(bytes)
-                                          : native_allocate_aligned(alignment, bytes);
-}
-
-void* allocate_zeroed(size_t count, size_t bytes) {
-  size_t total;
-  if (__builtin_mul_overflow(count, bytes, &total)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  const Context* c = allocation_context();
-  if (!goes_managed(c, total)) return native_allocate_zeroed(count, bytes);
-  auto got = managed(*c, total, heap::kAlignmentMin);
-  if (got.address != nullptr && !got.zeroed) fill_bytes(got.address, 0, total);
-  return got.address;
-}
-
-void* reallocate(void* object, size_t bytes, bool managed_wanted) {
-  if (object == nullptr)
-    return managed_wanted ? allocate(bytes, heap::kAlignmentMin) : native_allocate(bytes);
+// `source`: of what has to be allocated anew.
+void* reallocate_from(const Context* source, void* object, size_t bytes) {
+  if (object == nullptr) return allocate_from(source, bytes, heap::kAlignmentMin);
   if (bytes == 0) {
     release(object);
     return nullptr;
   }
   if (is_managed(object)) return reallocate_managed(object, bytes);
   size_t old_bytes = real().malloc_usable_size(object);
-  const Context* c = managed_wanted ? allocation_context() : nullptr;
-  if (c != nullptr && bytes > old_bytes && goes_managed(c, bytes))
-    return move_object(object, old_bytes, managed(*c, bytes, heap::kAlignmentMin).address, bytes);
+  if (source != nullptr && bytes > old_bytes)
+    return move_object(object, old_bytes, allocate_from(source, bytes, heap::kAlignmentMin), bytes);
   void* moved = libc_realloc(object, bytes);
   if (moved != nullptr)
     count_native_bytes(static_cast<int64_t>(real().malloc_usable_size(moved)) -
                        static_cast<int64_t>(old_bytes));
   return moved;
+}
+
+}  // namespace
+
+void* allocate(size_t bytes, size_t alignment) { return allocate_from(source_for(bytes), bytes, alignment); }
+void* process_allocate(size_t bytes, size_t alignment, const void* caller) {
+  return allocate_from(source_for(bytes, caller), bytes, alignment);
+}
+
+void* allocate_zeroed(size_t count, size_t bytes) {
+  size_t total;
+  const bool overflows = __builtin_mul_overflow(count, bytes, &total);  // which libc refuses
+  return allocate_zeroed_from(overflows ? nullptr : source_for(total), count, bytes);
+}
+void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller) {
+  size_t total;
+  const bool overflows = __builtin_mul_overflow(count, bytes, &total);
+  return allocate_zeroed_from(overflows ? nullptr : source_for(total, caller), count, bytes);
+}
+
+void* reallocate(void* object, size_t bytes) { return reallocate_from(source_for(bytes), object, bytes); }
+void* process_reallocate(void* object, size_t bytes, const void* caller) {
+  return reallocate_from(source_for(bytes, caller), object, bytes);
 }
 
 void release(void* object) {
@@ -202,10 +154,10 @@ using namespace spw::libc;
 
 SPW_ENTRY void* __spw_malloc_v1(size_t bytes) { return allocate(bytes, spw::heap::kAlignmentMin); }
 SPW_ENTRY void* __spw_calloc_v1(size_t count, size_t bytes) { return allocate_zeroed(count, bytes); }
-SPW_ENTRY void* __spw_realloc_v1(void* object, size_t bytes) { return reallocate(object, bytes, true); }
+SPW_ENTRY void* __spw_realloc_v1(void* object, size_t bytes) { return reallocate(object, bytes); }
 SPW_ENTRY void* __spw_reallocarray_v1(void* object, size_t count, size_t bytes) {
   size_t total;
-  if (!__builtin_mul_overflow(count, bytes, &total)) return reallocate(object, total, true);
+  if (!__builtin_mul_overflow(count, bytes, &total)) return reallocate(object, total);
   errno = ENOMEM;
   return nullptr;
 }

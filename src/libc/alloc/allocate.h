@@ -1,8 +1,6 @@
-// Allocation: what goes to managed space, and freeing whatever came from anywhere.
+// Allocation: from managed space or from libc, as rules.h says, and freeing whatever came from anywhere.
 //
-// An allocation of instrumented code is managed when it is at least the threshold or when the native bytes that are
-// live exceed the quota; all others are libc's. Foreign code's allocations (process_*, behind the exported names) are
-// libc's too, and counted, unless the whole process is managed. free and realloc take both kinds from anyone.
+// What is libc's is counted, so that the quota sees every native byte. free and realloc take both kinds from anyone.
 // Threads: any. Errors: as libc: nullptr and ENOMEM or EINVAL.
 #pragma once
 
@@ -14,22 +12,15 @@ namespace spw::libc {
 
 void* allocate(size_t bytes, size_t alignment);
 void* allocate_zeroed(size_t count, size_t bytes);
-// `managed_wanted`: a result may be moved from native to managed memory (instrumented callers).
-void* reallocate(void* object, size_t bytes, bool managed_wanted);
+// An object that grows may move from native to managed memory.
+void* reallocate(void* object, size_t bytes);
 void release(void* object);
 size_t usable_bytes(void* object);
 
-// Under the ordinary names, for any code of the process: as allocate() once manage_whole_process() was called, else
-// libc's. `caller`: the address the call returns to. What libc and the loader themselves ask for is native where the
-// kernel cannot reach managed memory.
+// Under the ordinary names, for any code of the process. `caller`: the address that the call returns to.
 void* process_allocate(size_t bytes, size_t alignment, const void* caller);
 void* process_allocate_zeroed(size_t count, size_t bytes, const void* caller);
 void* process_reallocate(void* object, size_t bytes, const void* caller);
-// From now on the allocations and mappings of all code are managed by the same rules; called before there are threads.
-// Where managed memory is at its own addresses any code can use it. UINT64_MAX, UINT64_MAX: no more (a forked child).
-void manage_whole_process(uint64_t threshold_bytes, uint64_t quota_bytes);
-// Whether an mmap of that many bytes by any code may be managed.
-bool whole_process_maps(size_t bytes);
 
 // libc's, counted against the quota.
 void* native_allocate(size_t bytes);

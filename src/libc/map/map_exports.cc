@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "libc/alloc/allocate.h"
+#include "libc/alloc/rules.h"
 #include "libc/entry.h"
 #include "libc/io/buffered.h"
 #include "libc/managed.h"
@@ -13,7 +13,7 @@
 using namespace spw::libc;
 
 SPW_ENTRY void* mmap(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  if (!whole_process_maps(bytes)) {
+  if (!manages_any_code()) {
     (void)is_the_kernels_to_map(flags, fd);
     return real().mmap(address, bytes, protection, flags, fd, offset);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "libc/alloc/rules.h"
 #include "libc/entry.h"
 #include "libc/io/bounce.h"
 #include "libc/io/buffered.h"
@@ -42,9 +43,9 @@ void* no_map(int error) {
 constexpr int kNeverManagedFlags =
     MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_32BIT;
 
-bool wants_managed(const Context& c, size_t bytes, int protection, int flags) {
-  return bytes >= c.threshold_bytes && (flags & kNeverManagedFlags) == 0 && (protection & PROT_READ) != 0 &&
-         (protection & PROT_EXEC) == 0;
+bool wants_managed(size_t bytes, int protection, int flags) {
+  return mapping_managed_by_size(bytes) && (flags & kNeverManagedFlags) == 0 &&
+         (protection & PROT_READ) != 0 && (protection & PROT_EXEC) == 0;
 }
 
 bool is_anonymous(int flags) { return (flags & MAP_ANONYMOUS) != 0; }
@@ -240,7 +241,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   }
   InRuntime guard;
   if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, flags);
-  if (c != nullptr && bytes > 0 && wants_managed(*c, bytes, protection, flags)) {
+  if (c != nullptr && bytes > 0 && wants_managed(bytes, protection, flags)) {
     if (!is_anonymous(flags)) {
       if (void* mapped = map_some_file(*c, address, bytes, protection, flags, fd, offset)) return mapped;
     } else if (!is_shared(flags) && (protection & PROT_WRITE) != 0) {

@@ -100,7 +100,7 @@ ssize_t read_line_by_way_of_native(char** line, size_t* bytes, int delimiter, FI
     size_t needed = static_cast<size_t>(length) + 1;
     char* held = load_value(line);
     if (held == nullptr || load_value(bytes) < needed) {
-      held = static_cast<char*>(reallocate(held, needed, true));
+      held = static_cast<char*>(reallocate(held, needed));
       if (held != nullptr) {
         store_value(line, held);
         store_value(bytes, needed);

@@ -17,7 +17,6 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "heap/heap.h"
-#include "region/cache_ranges.h"
 #include "store/fault_plan.h"
 #include "store/memory_store.h"
 #include "telemetry/counters.h"
@@ -60,30 +59,6 @@ inline bool faults(uintptr_t address) {
 // whole engine to itself: managed space is one a process.
 class MappedEngineTest : public testing::Test {
  protected:
-  class Ranges final : public region::CacheRanges {
-   public:
-    Ranges(cache::SharedCache& cache, MappedEngine& engine) : cache_(cache), engine_(engine) {}
-    void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override {
-      engine_.grow(first, count, live_bytes, has_contents);
-    }
-    void grown(BlockId first, uint64_t count) override { engine_.grown(first, count); }
-    void discard(BlockId first, uint64_t count) override {
-      if (!engine_.withdraw(first, count)) cache_.discard(engine_.client(), first, count);
-    }
-    Status flush(BlockId first, uint64_t count) override {
-      return cache_.flush(engine_.client(), first, count);
-    }
-    Status sync(BlockId first, uint64_t count) override {
-      return cache_.sync(engine_.client(), first, count);
-    }
-    void prefetch(BlockId first, uint64_t count) override { cache_.prefetch(engine_.client(), first, count); }
-    void forget(store::Store& store) override { cache_.close_store(engine_.client(), store); }
-
-   private:
-    cache::SharedCache& cache_;
-    MappedEngine& engine_;
-  };
-
   virtual bool watches_at_once() const { return true; }
   virtual bool tunes_fills() const { return false; }
   virtual unsigned block_shift() const { return kShift; }
@@ -111,8 +86,7 @@ class MappedEngineTest : public testing::Test {
     cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
                                                    std::move(*engine_->make_frames(frames()))));
     SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
-    ranges_ = std::make_unique<Ranges>(*cache_, *engine_);
-    regions_->attach(ranges_.get());
+    regions_->attach(engine_.get());
   }
   void TearDown() override {
     if (!engine_) return;
@@ -150,7 +124,6 @@ class MappedEngineTest : public testing::Test {
   std::unique_ptr<region::RegionMap> regions_;
   std::unique_ptr<MappedEngine> engine_;
   std::unique_ptr<cache::SharedCache> cache_;
-  std::unique_ptr<Ranges> ranges_;
 };
 
 }  // namespace spw::access

@@ -1,0 +1,58 @@
+#include "libc/alloc/rules.h"
+
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
+#include "libc/managed.h"
+#include "libc/real.h"
+
+namespace spw::libc {
+
+namespace {
+
+// Where the code of a library lies; empty until the process is managed.
+struct Code {
+  Atomic<uintptr_t> begin{0}, end{0};
+
+  // By any address in it.
+  void find(const void* of_it) {
+    dl_find_object found;
+    if (_dl_find_object(const_cast<void*>(of_it), &found) != 0) return;
+    begin.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_start));
+    end.store_relaxed(reinterpret_cast<uintptr_t>(found.dlfo_map_end));
+  }
+  bool contains(uintptr_t address) const {
+    return address >= begin.load_relaxed() && address < end.load_relaxed();
+  }
+};
+Code g_libc, g_loader;
+
+}  // namespace
+
+namespace detail {
+
+Atomic<uint64_t> threshold_bytes{UINT64_MAX};
+Atomic<uint64_t> quota_bytes{UINT64_MAX};
+Atomic<bool> whole_process{false};
+
+// libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for),
+// with system calls of its own; and threads that it starts for itself block every signal, where the loader allocates
+// what is local to them. Where the kernel may not fault, or a signal is what serves a fault, that has to stay native.
+bool is_for_the_kernel(const void* caller) {
+  const auto address = reinterpret_cast<uintptr_t>(caller);
+  return (g_libc.contains(address) || g_loader.contains(address)) && !kernel_reaches();
+}
+
+}  // namespace detail
+
+void set_allocation_rules(const AllocationRules& rules) {
+  if (rules.whole_process) {
+    g_libc.find(reinterpret_cast<const void*>(real().read));
+    g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
+  }
+  detail::quota_bytes.store_relaxed(rules.quota_bytes);
+  detail::threshold_bytes.store_relaxed(rules.threshold_bytes);
+  detail::whole_process.store_relaxed(rules.whole_process);
+}
+
+}  // namespace spw::libc
