@@ -233,15 +233,16 @@ void* map_some_file(const Context& c, void* address, size_t bytes, int protectio
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
   if (is_the_kernels_to_map(flags, fd))
     return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
-  const Context* c = allocation_context();
   const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   if (is_fixed && !is_managed(address)) {
     if ((flags & MAP_FIXED_NOREPLACE) == 0) release_reads(address, bytes);
     return real().mmap(address, bytes, protection, flags, fd, offset);
   }
+  const bool is_wanted = is_fixed || (bytes > 0 && wants_managed(bytes, protection, flags));
+  const Context* c = is_wanted ? allocation_context() : nullptr;
   InRuntime guard;
   if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, flags);
-  if (c != nullptr && bytes > 0 && wants_managed(bytes, protection, flags)) {
+  if (c != nullptr) {
     if (!is_anonymous(flags)) {
       if (void* mapped = map_some_file(*c, address, bytes, protection, flags, fd, offset)) return mapped;
     } else if (!is_shared(flags) && (protection & PROT_WRITE) != 0) {
