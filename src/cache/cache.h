@@ -68,8 +68,6 @@ enum class Access : uint8_t {
                // filled
 };
 
-inline Access access_for(bool is_store) { return is_store ? Access::kWrite : Access::kRead; }
-
 struct Pin {
   std::byte* data = nullptr;  // the block's first byte
   bool was_clean = false;     // kWrite: this pin made the block dirty, which had been clean

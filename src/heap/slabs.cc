@@ -215,7 +215,6 @@ bool Slabs::place(Span& span) {
   span.next_word = 0;
   span.free_slots.store_release(span.slots);
   span.live = true;
-  live_spans_.fetch_add_relaxed(1);
   return true;
 }
 
@@ -225,7 +224,6 @@ void Slabs::release(SizeClass& size_class, Span& span) {
   for (uint64_t at = 0; at < span_bytes(); at += pages_.unit_bytes()) pages_.clear(span.base + at);
   regions_.remove(span.base, span_bytes());
   ranges_.give(span.base, span_bytes());
-  live_spans_.fetch_sub_relaxed(1);
   span.next = size_class.spare_spans;
   size_class.spare_spans = &span;
 }

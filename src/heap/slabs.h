@@ -72,7 +72,6 @@ class Slabs {
 
   // This thread's runs go back, as at its end. Another allocation takes new ones.
   void end_thread();
-  uint64_t live_spans() const { return live_spans_.load_relaxed(); }
   void lock_for_fork();
   void unlock_after_fork();
   // Only while no other operation runs.
@@ -117,7 +116,6 @@ class Slabs {
   PageMap& pages_;
   pthread_key_t key_{};
   bool key_made_ = false;
-  Atomic<uint64_t> live_spans_{0};
   SizeClass classes_[kSizeClassesMax];
   std::mutex runs_mutex_;
   ThreadRuns* free_runs_ = nullptr;
