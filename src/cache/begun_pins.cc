@@ -66,18 +66,11 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
 
 // kAgain: the block is not there. kError: it is on its way.
 SharedCacheParts::Step SharedCacheParts::begin_present(Miss& miss) {
-  miss.out->frame = directory_.find(miss.block);
-  if (miss.out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
-  PinWord word = pin_word.load_acquire();
-  while (word.holds(miss.block)) {
-    if (pin_resident(miss, &word)) return Step::kPinned;
-    if (!word.holds(miss.block)) break;
+  return take_present(miss, [&](AtomicPinWord& pin_word, PinWord& word) -> std::optional<Step> {
     if (!word.parked()) return Step::kError;
-    if (pin_word.cas_acquire(word, word.joined())) return begin_parked(miss);
-  }
-  miss.out->frame = kNoFrame;
-  return Step::kAgain;
+    if (!pin_word.cas_acquire(word, word.joined())) return std::nullopt;
+    return begin_parked(miss);
+  });
 }
 
 // This client has a reference to a frame whose contents are at hand: the owner only has to be asked for them.

@@ -294,23 +294,14 @@ void SharedCacheParts::note_ahead_used(const Miss& miss) {
     read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block));
 }
 
-// The block is in the table though it was no plain hit: what the owner would do, done here. kAgain: it
-// is not (out->frame: kNoFrame), or the owner has to see to it.
+// What the owner would do, done here. kAgain: the block is not there, or the owner has to see to it.
 SharedCacheParts::Step SharedCacheParts::join_present(Miss& miss) {
-  miss.out->frame = directory_.find(miss.block);
-  if (miss.out->frame == kNoFrame) return Step::kAgain;
-  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
-  PinWord word = pin_word.load_acquire();
-  while (word.holds(miss.block)) {
-    if (pin_resident(miss, &word)) return Step::kPinned;
-    if (!word.holds(miss.block)) break;
+  return take_present(miss, [&](AtomicPinWord& pin_word, PinWord& word) -> std::optional<Step> {
     if (word.state() != FrameState::kFilling) return Step::kAgain;
-    if (!pin_word.cas_acquire(word, word.joined())) continue;
+    if (!pin_word.cas_acquire(word, word.joined())) return std::nullopt;
     count(Counter::shared_waits);
     return await_filled(miss);
-  }
-  miss.out->frame = kNoFrame;
-  return Step::kAgain;
+  });
 }
 
 // In out->frame, whose word was *word. False: it is not resident there, by what *word is now.

@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/atomic.h"
@@ -132,6 +133,8 @@ class SharedCacheParts final : public SharedCache {
   Status pin_slowly(Client& client, BlockId block, Access access, Pin* out);
   Partition& partition_of(BlockId block) { return *partitions_[directory_.partition_of(block).value]; }
   // shared_cache.cc
+  template <class Otherwise>
+  Step take_present(Miss& miss, Otherwise otherwise);
   Step join_present(Miss& miss);
   Step take_in_set(Miss& miss);
   Step ask_owner(Miss& miss);
@@ -202,5 +205,23 @@ class SharedCacheParts final : public SharedCache {
   Atomic<uint64_t> fills_bytes_{0};            // the memory that these have
   std::vector<std::unique_ptr<Fills>> fills_;  // under clients_mutex_
 };
+
+// The block is in the table, though it was no plain hit: pinned where it is resident by now. Where it is not,
+// `otherwise(pin_word, word)` says what comes of it, or nothing: the word has changed, and is now `word`.
+// kAgain, with kNoFrame in out->frame: it is not there.
+template <class Otherwise>
+SharedCacheParts::Step SharedCacheParts::take_present(Miss& miss, Otherwise otherwise) {
+  miss.out->frame = directory_.find(miss.block);
+  if (miss.out->frame == kNoFrame) return Step::kAgain;
+  AtomicPinWord& pin_word = directory_.word(miss.out->frame);
+  PinWord word = pin_word.load_acquire();
+  while (word.holds(miss.block)) {
+    if (pin_resident(miss, &word)) return Step::kPinned;
+    if (!word.holds(miss.block)) break;
+    if (std::optional<Step> step = otherwise(pin_word, word)) return *step;
+  }
+  miss.out->frame = kNoFrame;
+  return Step::kAgain;
+}
 
 }  // namespace spw::cache
