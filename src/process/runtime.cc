@@ -49,9 +49,11 @@ constexpr uint64_t kCallBytes = SPW_MANAGED_BYTES / 2;
   fatal(status.error() == EINVAL ? kExitUsage : kExitFailure, status.message());
 }
 void end_on_io_error(void*, const Status& status) {
+  // Of a file that is mapped or buffered, too, for which there is no other place.
   if (status.error() == ENOSPC || status.error() == EDQUOT)
     fatal(kExitFailure, status.message() +
-                            ", and nobody made room in time; make some, or name a larger place with --store");
+                            ", and nobody made room in time; make some there, or, for a spill file, name a "
+                            "larger place with --store");
   fatal(kExitFailure, status.message());
 }
 

@@ -24,7 +24,7 @@ def _expect_told_that_it_is_full(kit: Kit, run: Run, where: str) -> None:
     expect(run.code == EXIT_FAILURE, f"{where}: {run.last_words()}")
     expect(run.errors.count("\n") == 1 and run.errors.startswith("spillway: cannot write block "),
            f"{where}: not one line: {run.errors}")
-    for part in (f"spill:{kit.store} ", "No space left on device", "make some, or name a larger place with --store"):
+    for part in (f"spill:{kit.store} ", "No space left on device", "make some there, or, for a spill file, name a larger place with --store"):
         expect(part in run.errors, f"{where}: {part!r} is not in {run.errors}")
     expect(run.output == "", f"{where}: {run.output}")
 
