@@ -18,10 +18,13 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "files/page_index/page_index.h"
+#include "lab/page_index/scalecache_index.h"
 
-namespace spw::files {
+namespace spw::lab {
 namespace {
+
+using files::PageNode, files::PageNodes, files::UseSlots;
+using Insertion = ScaleCacheIndex::Insertion;
 
 constexpr uint64_t kEntries = 1'000'000;
 constexpr uint64_t kEntriesNear = 50'000;  // in a core's own caches
@@ -30,7 +33,7 @@ constexpr uint64_t kLast = 15'000'000;     // past all that is inserted
 struct Setup {
   UseSlots uses{std::move(*UseSlots::map_memory())};
   PageNodes pool{uses};
-  PageIndex index{pool};
+  ScaleCacheIndex index{pool};
 
   void fill(uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) SPW_CHECK(index.insert(i, i + 1) == Insertion::kInserted);
@@ -74,7 +77,7 @@ class Rounds {
     best_ = std::max(best_, static_cast<double>(threads_ * items_each_) / took.count());
     for (double seconds : cpu_seconds) rate_by_cpu_ += static_cast<double>(items_each_) / seconds;
   }
-  void report(const PageIndex& index) {
+  void report(const ScaleCacheIndex& index) {
     state_.SetItemsProcessed(static_cast<int64_t>(threads_ * items_each_) * state_.iterations());
     state_.counters["items_per_cpu_second"] = rate_by_cpu_ / static_cast<double>(state_.iterations());
     state_.counters["best_items_per_second"] = best_;
@@ -103,7 +106,7 @@ void find_in(benchmark::State& state, uint64_t entries, const std::vector<std::u
   for (auto _ : state) {
     seed += 2;
     rounds.run([&](uint64_t t) {
-      const PageIndex& index = setups[t % setups.size()]->index;
+      const ScaleCacheIndex& index = setups[t % setups.size()]->index;
       Rng rng(seed + t);
       uint64_t sum = 0;
       for (uint64_t i = 0; i < kEach; ++i) sum += index.find(rng.below(entries));
@@ -135,16 +138,16 @@ void insert(benchmark::State& state, uint64_t each, uint64_t indexes, IndexOf in
   auto all = setups(static_cast<int64_t>(indexes));
   const auto threads = static_cast<uint64_t>(state.range(0));
   Rounds rounds(state, each);
-  std::vector<std::unique_ptr<PageIndex>> made(indexes);
+  std::vector<std::unique_ptr<ScaleCacheIndex>> made(indexes);
   auto make = [&] {
     for (uint64_t i = 0; i < indexes; ++i) made[i].reset();
     for (uint64_t i = 0; i < indexes; ++i) {
-      made[i] = std::make_unique<PageIndex>(all[i]->pool);
+      made[i] = std::make_unique<ScaleCacheIndex>(all[i]->pool);
       SPW_CHECK(made[i]->insert(kLast, 1) == Insertion::kInserted);
     }
   };
   auto work = [&](uint64_t t) {
-    PageIndex& index = *made[t % indexes];
+    ScaleCacheIndex& index = *made[t % indexes];
     for (uint64_t i = 0; i < each; ++i) (void)index.insert(index_of(t, i), i + 1);
   };
   make();
@@ -204,6 +207,6 @@ void erase_and_insert(benchmark::State& state) {
 BENCHMARK(erase_and_insert)->Apply(one_and_two_threads);
 
 }  // namespace
-}  // namespace spw::files
+}  // namespace spw::lab
 
 BENCHMARK_MAIN();

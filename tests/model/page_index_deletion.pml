@@ -268,7 +268,7 @@ finished:
   done++
 }
 
-/* PageIndex::find(), by links only. */
+/* ScaleCacheIndex::find() (lab/page_index), by links only. */
 proctype reader() {
   byte n, reads = READS;
   do

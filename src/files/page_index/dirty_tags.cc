@@ -7,28 +7,6 @@
 
 namespace spw::files {
 
-bool PageIndex::set_dirty(uint64_t index, uint32_t* dirtied) {
-  UseSlots::Guard inside(uses_);
-  bool is_set = false;
-  if (dirtied != nullptr) *dirtied = 0;
-  for (;;) {
-    const uint64_t root = root_.load_acquire();
-    if (!covers(root, index)) return is_set;
-    Path path(root);
-    if (!descend(index, &path)) return is_set;
-    PageNode* leaf = path.leaf();
-    Atomic<uint64_t>& slot = leaf->slots[leaf->slot_of(index)];
-    uint64_t word = slot.load_seq_cst();
-    do {
-      if (word == 0) return is_set;
-    } while ((word & kDirty) == 0 && !slot.cas_weak_seq_cst(word, word | kDirty));
-    if (dirtied != nullptr && (word & kDirty) == 0) ++*dirtied;
-    is_set = true;
-    tag_above(path, index);
-    if (root_.load_seq_cst() == root) return true;
-  }
-}
-
 // The tags of the nodes on the way to a slot whose dirty bit is set.
 void PageIndex::tag_above(const Path& path, uint64_t index) {
   for (unsigned level = path.height; level-- > 0;) {
@@ -55,7 +33,7 @@ bool PageIndex::put_dirty(const Path& path, uint64_t index, uint64_t entry, uint
   }
 }
 
-// Mostly the leaf is there and LIVE, as for insert().
+// Mostly the leaf is there and LIVE. One that can be reserved is linked, so its place is right.
 bool PageIndex::insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied) {
   SPW_CHECK(entry != 0 && entry < kEntriesEnd);
   UseSlots::Guard inside(uses_);
@@ -80,12 +58,6 @@ void PageIndex::prefetch(uint64_t index) const {
   if (leaf == nullptr) return;
   __builtin_prefetch(leaf, 1);
   __builtin_prefetch(&leaf->slots[index % PageNode::kSlots], 1);
-}
-
-bool PageIndex::is_dirty(uint64_t index) const {
-  UseSlots::Guard inside(uses_);
-  const PageNode* leaf = leaf_of(index);
-  return leaf != nullptr && (leaf->slots[leaf->slot_of(index)].load_seq_cst() & kDirty) != 0;
 }
 
 PageIndex::Run PageIndex::next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max) {

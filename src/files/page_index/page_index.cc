@@ -47,29 +47,7 @@ bool PageIndex::descend(uint64_t index, Path* path) {
 
 // ---- Insertion ----
 
-Insertion PageIndex::insert(uint64_t index, uint64_t entry) {
-  SPW_CHECK(entry != 0 && entry < kEntriesEnd);
-  UseSlots::Guard inside(uses_);
-  // Mostly the leaf is there and LIVE. A leaf that can be reserved is linked, so its place is right.
-  const uint64_t root = root_.load_acquire();
-  if (covers(root, index)) {
-    Path path(root);
-    if (descend(index, &path)) {
-      PageNode* leaf = path.leaf();
-      Atomic<uint64_t>& slot = leaf->slots[leaf->slot_of(index)];
-      if (slot.load_acquire() != 0) return Insertion::kOccupied;
-      if (leaf->state.reserve()) {
-        uint64_t none = 0;
-        if (slot.cas_strong_acq_rel(none, entry)) return Insertion::kInserted;
-        release(path, path.height - 1);
-        return Insertion::kOccupied;
-      }
-    }
-  }
-  return insert_from_the_root(index, entry);
-}
-
-Insertion PageIndex::insert_from_the_root(uint64_t index, uint64_t entry) {
+PageIndex::Insertion PageIndex::insert_from_the_root(uint64_t index, uint64_t entry) {
   for (;;) {
     const uint64_t root = root_.load_acquire();
     if (!covers(root, index)) {
@@ -217,19 +195,6 @@ void PageIndex::erase_clean(uint64_t first, uint64_t count) {
   }
 }
 
-bool PageIndex::replace(uint64_t index, uint64_t expected, uint64_t entry) {
-  SPW_CHECK(expected != 0 && entry != 0 && entry < kEntriesEnd);
-  UseSlots::Guard inside(uses_);
-  PageNode* leaf = leaf_of(index);
-  if (leaf == nullptr) return false;
-  Atomic<uint64_t>& slot = leaf->slots[leaf->slot_of(index)];
-  uint64_t word = slot.load_acquire();
-  do {
-    if (entry_of(word) != expected) return false;
-  } while (!slot.cas_weak_acq_rel(word, entry | (word & kDirty)));
-  return true;
-}
-
 uint64_t PageIndex::node_count() const {
   UseSlots::Guard inside(uses_);
   const uint64_t root = root_.load_acquire();
@@ -306,18 +271,6 @@ void PageIndex::take_out(PageNode* node, Swept* swept) {
 }
 
 // ---- Scans of what is present ----
-
-PageIndex::Found PageIndex::next_present(uint64_t from) const {
-  Found found;
-  visit_present(
-      from, ~uint64_t{0},
-      [](void* context, uint64_t index, uint64_t entry) {
-        *static_cast<Found*>(context) = {index, entry};
-        return false;
-      },
-      &found);
-  return found;
-}
 
 void PageIndex::visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const {
   UseSlots::Guard inside(uses_);

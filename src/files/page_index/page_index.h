@@ -1,9 +1,9 @@
-// The page index: which entry (a frame's number + 1) a block of one file has, in the order of
-// block numbers. A radix tree of 64-slot nodes with dirty tags that all threads read, fill
-// and empty at the same time (ccXArray of ScaleCache, EuroSys '24, section 4). It serves what
-// a hash table cannot: neighbours, ranges, and the dirty blocks of a file in order.
+// The page index: the dirty blocks of one file, in the order of block numbers. A radix tree of 64-slot nodes with dirty
+// tags that all threads read, fill and empty at the same time (ccXArray of ScaleCache, EuroSys '24, section 4). It
+// serves what a hash table cannot: ranges, in order. A slot has an entry, as in the paper. Buffered files need of it
+// what is declared here; the rest of the paper's interface (marked (lab) below) is lab/page_index/scalecache_index.h.
 //
-// Benefits: find() writes nothing shared and never waits; insert() and erase() of different leaves share no cache line.
+// Benefits: lookups write nothing shared and never wait; changes of different leaves share no cache line.
 // Costs: a node is 576 bytes, so an index of blocks far apart costs as much for each; adjacent blocks share lines.
 //
 // The tree. A node with shift s chooses its slot by 6 bits of the index from bit s on; leaves have shift 0. The root is
@@ -20,8 +20,8 @@
 //   from           to              who   operation and order
 //   0              entry           I     CAS acq_rel (dirty: seq_cst), with a reservation in the leaf, which becomes the entry's count
 //   entry          0               E     CAS acq_rel; then the leaf's count goes down by one
-//   entry          other entry     any   CAS acq_rel: replace(); keeps the dirty bit, which is the block's
-//   entry, clean   dirty           any   CAS seq_cst: set_dirty(), insert_dirty()
+//   entry          other entry     any   CAS acq_rel: replace() (lab); keeps the dirty bit, which is the block's
+//   entry, clean   dirty           any   CAS seq_cst: insert_dirty(), set_dirty() (lab)
 //   entry, dirty   clean           S     CAS seq_cst: clear_dirty(), under the tag lock
 //
 // A slot of an inner node:
@@ -59,30 +59,29 @@
 //     reserve its parent, and no UNLINKED node can be reserved, nor is there a LIVE one below.
 //   - A late helper of 5 cannot take a new child for the old one: he
 //       is inside, so the old one's memory is not used again.
-//   - find() looks at no state. If it came into a node that was then unlinked, it read the link at a time when the node
-//     was there or the place was empty; what it misses was inserted after that, during its call.
+//   - A lookup (leaf_of()) looks at no state. If it came into a node that was then unlinked, it read the link at a time
+//     when the node was there or the place was empty; what it misses was inserted after that, during its call.
 //
 // Dirty tags. A slot's dirty bit is exact: it comes and goes with the entry, and a new entry is clean or comes with it
 // (insert_dirty()). Bit i of a node's tags says that slot i may be dirty, or something below it. (Were the leaf's tag
 // bit the exact one, then whoever erases or inserts would have to clear it in a second step, and could in either order
 // clear the tag of another thread's new entry.)
-//   6 set_dirty(), insert_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set
+//   6 insert_dirty(), set_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set
 //     yet; then it looks whether the root is the same, and if it has grown does it again for the new nodes.
 //   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it
 //     again if they have any. A new root starts with the bit of its child set.
 // 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the
-// setter sees the bit above cleared and sets it. So a scan finds every tag whose set_dirty(), or insert_dirty(), had
+// setter sees the bit above cleared and sets it. So a scan finds every tag whose insert_dirty(), or set_dirty(), had
 // returned when the scan began. Bits may be left over for nodes and entries that went; scans take them away.
 //
 // Threads: any, at any time, but for construction, destruction and check_invariants(), which want to be alone.
-// Ordering: find() acquires what insert() or replace() released. set_dirty(),
-//   insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of
-//   his own, if he sets these by a seq_cst operation before that and reads them so.
+// Ordering: insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of his own, if he sets these by
+//   a seq_cst operation before that and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
-// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erase() calls
-//   it when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
+// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erasing calls it
+//   when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
 //   constant number of nodes for each that is made or dies, on average.
-//   insert() begins again only when another thread has killed a node meanwhile.
+//   An insertion begins again only when another thread has killed a node meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -95,18 +94,12 @@
 
 namespace spw::files {
 
-enum class Insertion : uint8_t { kInserted, kOccupied, kNoMemory };
-
 class PageIndex {
  public:
   static constexpr uint64_t kEntriesEnd = uint64_t{1} << 63;
   static constexpr unsigned kHeightMax = 11;  // 11 * 6 >= 64
   static constexpr uint64_t kDeadNodesMin = 64;
 
-  struct Found {
-    uint64_t index = 0;
-    uint64_t entry = 0;  // 0: there is none
-  };
   struct Run {
     uint64_t first = 0;
     uint64_t count = 0;  // 0: there is none
@@ -117,45 +110,21 @@ class PageIndex {
   PageIndex(const PageIndex&) = delete;
   PageIndex& operator=(const PageIndex&) = delete;
 
-  // The entry of `index`, or 0.
-  uint64_t find(uint64_t index) const {
-    UseSlots::Guard inside(uses_);
-    const PageNode* leaf = leaf_of(index);
-    return leaf ? entry_of(leaf->slots[leaf->slot_of(index)].load_acquire()) : 0;
-  }
-  // 0 < entry < kEntriesEnd. kOccupied: there is one already, and it stays. kNoMemory: nothing has changed.
-  Insertion insert(uint64_t index, uint64_t entry);
-  // Where there is no entry inserts one, and makes what is there dirty,
-  // in one descent. *dirtied as of set_dirty(). False: no memory.
+  // Where there is no entry inserts one, 0 < entry < kEntriesEnd, and makes what is there dirty, in one descent.
+  // *dirtied: how often it became dirty by this, which is more than once if it was cleared meanwhile. False: no memory.
   bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
   // Brings the place of an entry near, for who is about to do something there.
   void prefetch(uint64_t index) const;
-  // False: its entry is not `expected`. It stays as dirty as it is.
-  bool replace(uint64_t index, uint64_t expected, uint64_t entry);
-  // What was there, or 0.
-  uint64_t erase(uint64_t index) { return erase_matching(index, 0); }
-  bool erase_if(uint64_t index, uint64_t expected) { return erase_matching(index, expected) != 0; }
-  // Those of [first, first + count) that are clean, each as erase().
+  // Those of [first, first + count) that are clean.
   void erase_clean(uint64_t first, uint64_t count);
 
-  // False: there is no entry. *dirtied: how often it became dirty by
-  // this, which is more than once if it was cleared meanwhile.
-  bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
-  bool is_dirty(uint64_t index) const;
   // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is
-  // there dirty again if true. Scans wait meanwhile; is_dirty() may say no between the two. `still_dirty` runs under
+  // there dirty again if true. Scans wait meanwhile. `still_dirty` runs under
   // the tag lock. How many became clean by this; whoever sets one again meanwhile sees that it was clean.
   template <class StillDirty>
   uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
   // The first dirty entries in [from, last] that follow each other, at most `blocks_max`.
   Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max);
-
-  // The first entry at or after `from`.
-  Found next_present(uint64_t from) const;
-  // visit(index, entry) for every entry in [first, last], in order. Of those that come or go meanwhile some are
-  // visited. Nodes that are erased in the time stay in memory: a short one.
-  template <class Visit>
-  void for_each_present(uint64_t first, uint64_t last, Visit visit) const;
 
   // Takes dead nodes out and gives those back that no reader can hold. Does nothing where it runs already.
   void reclaim();
@@ -168,7 +137,8 @@ class PageIndex {
   // SPW_CHECKs the invariants above.
   void check_invariants() const;
 
- private:
+ protected:  // for lab/page_index, which does all of it that ScaleCache's does
+  enum class Insertion : uint8_t { kInserted, kOccupied, kNoMemory };
   static constexpr uint64_t kDirty = uint64_t{1} << 63;
   static constexpr uint64_t kHeightMask = 63;
   static_assert(alignof(PageNode) > kHeightMask);
@@ -183,9 +153,7 @@ class PageIndex {
         : root(root_word), height(height_of(root_word)), nodes{node_of(root_word)} {}
     PageNode* leaf() const { return nodes[height - 1]; }
   };
-  enum class Step : uint8_t { kDown, kFromTheRoot, kNoMemory };
   using VisitEntry = bool (*)(void* context, uint64_t index, uint64_t entry);
-  using VisitDirty = bool (*)(void* context, uint64_t index, Atomic<uint64_t>& slot);
 
   static uint64_t entry_of(uint64_t word) { return word & ~kDirty; }
   static PageNode* node_of(uint64_t root) { return reinterpret_cast<PageNode*>(root & ~kHeightMask); }
@@ -209,15 +177,23 @@ class PageIndex {
   // The same with all nodes passed by. `path`: of the root as it is now.
   static bool descend(uint64_t index, Path* path);
 
+  enum class Which : uint8_t { kAny, kClean };
+  // What was there and is erased, or 0. `expected`: only this entry; 0: any.
+  uint64_t erase_matching(uint64_t index, uint64_t expected, Which which = Which::kAny);
+  Insertion insert_from_the_root(uint64_t index, uint64_t entry);
+  bool release(const Path& path, unsigned level);
+  void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
+  static void tag_above(const Path& path, uint64_t index);
+
+ private:
+  enum class Step : uint8_t { kDown, kFromTheRoot, kNoMemory };
+  using VisitDirty = bool (*)(void* context, uint64_t index, Atomic<uint64_t>& slot);
+
   static uint64_t last_of(uint64_t first, uint64_t count) {
     return count - 1 > ~first ? ~uint64_t{0} : first + (count - 1);
   }
-  enum class Which : uint8_t { kAny, kClean };
-  uint64_t erase_matching(uint64_t index, uint64_t expected, Which which = Which::kAny);
-  Insertion insert_from_the_root(uint64_t index, uint64_t entry);
   bool grow(uint64_t root, uint64_t index);
   Step step_down(uint64_t index, Path* path, unsigned level, bool* is_reserved);
-  bool release(const Path& path, unsigned level);
 
   struct Swept {
     PageNode* batch = nullptr;  // linked by `next`
@@ -230,9 +206,7 @@ class PageIndex {
 
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
                             VisitEntry visit, void* context);
-  void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
   bool put_dirty(const Path& path, uint64_t index, uint64_t entry, uint64_t* was);
-  static void tag_above(const Path& path, uint64_t index);
   static bool may_be_dirty(const PageNode* node, unsigned slot);
   static bool visit_dirty(PageNode* node, uint64_t base, uint64_t first, uint64_t last, VisitDirty visit,
                           void* context);
@@ -244,9 +218,12 @@ class PageIndex {
   };
   void check_node(const PageNode* node, unsigned shift, bool was_root, Counted* counted) const;
 
+ protected:
   // Read by every operation, changed when the tree grows.
   alignas(64) Atomic<uint64_t> root_{0};
   UseSlots& uses_;
+
+ private:
   PageNodes& pool_;
   // Changed when nodes die and come back. (Nodes that are made count
   // nothing here: with neighbours in a file all threads would do it.)
@@ -285,17 +262,6 @@ uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still
       },
       &clearing);
   return clearing.cleared;
-}
-
-template <class Visit>
-void PageIndex::for_each_present(uint64_t first, uint64_t last, Visit visit) const {
-  visit_present(
-      first, last,
-      [](void* context, uint64_t index, uint64_t entry) {
-        (*static_cast<Visit*>(context))(index, entry);
-        return true;
-      },
-      &visit);
 }
 
 }  // namespace spw::files

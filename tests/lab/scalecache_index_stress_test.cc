@@ -10,10 +10,13 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "files/page_index/page_index.h"
+#include "lab/page_index/scalecache_index.h"
 
-namespace spw::files {
+namespace spw::lab {
 namespace {
+
+using files::PageNode, files::PageNodes, files::UseSlots;
+using Insertion = ScaleCacheIndex::Insertion;
 
 constexpr uint64_t kLastIndex = ~uint64_t{0};
 constexpr uint64_t kOwners = 4;
@@ -33,7 +36,7 @@ uint64_t index_of(uint64_t key) {
 struct World {
   UseSlots uses{std::move(*UseSlots::map_memory())};
   PageNodes pool{uses};
-  PageIndex index{pool};
+  ScaleCacheIndex index{pool};
   std::array<std::atomic<uint8_t>, kKeys> owner_says_dirty{};
   std::array<std::atomic<uint64_t>, kSharedKeys> holders{};
   std::map<uint64_t, uint64_t> key_of_index;  // without those that meet in one index
@@ -167,7 +170,7 @@ void read(World& world) {
 void write_back(World& world) {
   uint64_t from = 0;
   while (!world.stop) {
-    const PageIndex::Run run = world.index.next_dirty_run(from, kLastIndex, 64);
+    const ScaleCacheIndex::Run run = world.index.next_dirty_run(from, kLastIndex, 64);
     from = run.first + run.count;
     for (uint64_t i = 0; i < run.count; ++i) world.owner_says_dirty[world.key_of_index.at(run.first + i)] = 0;
     world.index.clear_dirty(run.first, run.count, [&](uint64_t index, uint64_t entry) {
@@ -191,7 +194,7 @@ void check_at_rest(World& world, const std::vector<std::unique_ptr<Owner>>& owne
   std::map<uint64_t, bool> scanned;
   uint64_t from = 0;
   do {
-    const PageIndex::Run run = world.index.next_dirty_run(from, kLastIndex, kLastIndex);
+    const ScaleCacheIndex::Run run = world.index.next_dirty_run(from, kLastIndex, kLastIndex);
     for (uint64_t i = 0; i < run.count; ++i) scanned[run.first + i] = true;
     from = run.first + run.count;
   } while (from != 0);
@@ -252,7 +255,7 @@ TEST(PageIndexStress, a_tree_that_several_threads_grow_loses_nothing) {
     for (std::thread& thread : threads) thread.join();
     world.index.check_invariants();
     for (uint64_t shift = 0; shift < 62; ++shift) {
-      const PageIndex::Run run = world.index.next_dirty_run(uint64_t{4} << shift, kLastIndex, 3);
+      const ScaleCacheIndex::Run run = world.index.next_dirty_run(uint64_t{4} << shift, kLastIndex, 3);
       ASSERT_EQ(run.first, uint64_t{4} << shift);
       ASSERT_EQ(run.count, 3u);
     }
@@ -296,4 +299,4 @@ TEST(PageIndexStress, what_many_insert_dirty_is_counted_once) {
 }
 
 }  // namespace
-}  // namespace spw::files
+}  // namespace spw::lab

@@ -1,4 +1,4 @@
-#include "files/page_index/page_index.h"
+#include "lab/page_index/scalecache_index.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,11 @@
 
 #include "base/rng.h"
 
-namespace spw::files {
+namespace spw::lab {
 namespace {
+
+using files::PageNode, files::PageNodes, files::UseSlots;
+using Insertion = ScaleCacheIndex::Insertion;
 
 constexpr uint64_t kLastIndex = ~uint64_t{0};
 
@@ -22,9 +25,9 @@ struct Kit {
   PageNodes pool{uses};
 };
 
-class PageIndexTest : public testing::Test, protected Kit {
+class ScaleCacheIndexTest : public testing::Test, protected Kit {
  protected:
-  ~PageIndexTest() override { index.check_invariants(); }
+  ~ScaleCacheIndexTest() override { index.check_invariants(); }
 
   void fill(const std::vector<uint64_t>& keys) {
     for (uint64_t key : keys) ASSERT_EQ(index.insert(key, entry_for(key)), Insertion::kInserted) << key;
@@ -41,7 +44,7 @@ class PageIndexTest : public testing::Test, protected Kit {
     std::vector<std::pair<uint64_t, uint64_t>> runs;
     uint64_t from = 0;
     for (;;) {
-      PageIndex::Run run = index.next_dirty_run(from, kLastIndex, blocks_max);
+      ScaleCacheIndex::Run run = index.next_dirty_run(from, kLastIndex, blocks_max);
       if (run.count == 0) return runs;
       runs.emplace_back(run.first, run.count);
       from = run.first + run.count;
@@ -50,7 +53,7 @@ class PageIndexTest : public testing::Test, protected Kit {
   }
   static uint64_t entry_for(uint64_t key) { return (key * 0x9E3779B97F4A7C15u >> 2) + 1; }
 
-  PageIndex index{pool};
+  ScaleCacheIndex index{pool};
 };
 
 using Keys = std::vector<uint64_t>;
@@ -69,7 +72,7 @@ Keys edge_keys() {
   return keys;
 }
 
-TEST_F(PageIndexTest, an_empty_index_has_nothing) {
+TEST_F(ScaleCacheIndexTest, an_empty_index_has_nothing) {
   EXPECT_EQ(index.find(0), 0u);
   EXPECT_EQ(index.find(kLastIndex), 0u);
   EXPECT_EQ(index.erase(5), 0u);
@@ -82,7 +85,7 @@ TEST_F(PageIndexTest, an_empty_index_has_nothing) {
   index.reclaim();
 }
 
-TEST_F(PageIndexTest, finds_what_was_inserted_densely) {
+TEST_F(ScaleCacheIndexTest, finds_what_was_inserted_densely) {
   constexpr uint64_t kCount = 10'000;
   for (uint64_t key = 0; key < kCount; ++key)
     ASSERT_EQ(index.insert(key, entry_for(key)), Insertion::kInserted);
@@ -92,7 +95,7 @@ TEST_F(PageIndexTest, finds_what_was_inserted_densely) {
   EXPECT_LE(index.node_count(), kCount / 64 + kCount / 4096 + 4);
 }
 
-TEST_F(PageIndexTest, finds_what_was_inserted_at_the_edges_of_64_bits) {
+TEST_F(ScaleCacheIndexTest, finds_what_was_inserted_at_the_edges_of_64_bits) {
   Keys keys = edge_keys();
   fill(keys);
   for (uint64_t key : keys) EXPECT_EQ(index.find(key), entry_for(key)) << key;
@@ -103,13 +106,13 @@ TEST_F(PageIndexTest, finds_what_was_inserted_at_the_edges_of_64_bits) {
   EXPECT_EQ(index.next_present(0).entry, 0u);
 }
 
-TEST_F(PageIndexTest, the_first_insertion_wins) {
+TEST_F(ScaleCacheIndexTest, the_first_insertion_wins) {
   EXPECT_EQ(index.insert(7, 1), Insertion::kInserted);
   EXPECT_EQ(index.insert(7, 2), Insertion::kOccupied);
   EXPECT_EQ(index.find(7), 1u);
 }
 
-TEST_F(PageIndexTest, replace_and_conditional_erase_want_the_entry_expected) {
+TEST_F(ScaleCacheIndexTest, replace_and_conditional_erase_want_the_entry_expected) {
   fill({7});
   EXPECT_FALSE(index.replace(7, entry_for(7) + 1, 5));
   EXPECT_FALSE(index.erase_if(7, entry_for(7) + 1));
@@ -119,7 +122,7 @@ TEST_F(PageIndexTest, replace_and_conditional_erase_want_the_entry_expected) {
   EXPECT_EQ(index.find(7), 0u);
 }
 
-TEST_F(PageIndexTest, scans_go_in_order_and_within_their_range) {
+TEST_F(ScaleCacheIndexTest, scans_go_in_order_and_within_their_range) {
   Keys keys = {0, 1, 63, 64, 65, 4095, 4096, 1 << 20, uint64_t{1} << 40, kLastIndex};
   fill(keys);
   EXPECT_EQ(present(), keys);
@@ -130,37 +133,37 @@ TEST_F(PageIndexTest, scans_go_in_order_and_within_their_range) {
   EXPECT_EQ(index.next_present((uint64_t{1} << 40) + 1).index, kLastIndex);
 }
 
-TEST_F(PageIndexTest, a_scan_beyond_a_small_tree_finds_nothing) {
+TEST_F(ScaleCacheIndexTest, a_scan_beyond_a_small_tree_finds_nothing) {
   fill({3});
   EXPECT_EQ(index.next_present(4).entry, 0u);
   EXPECT_EQ(index.next_present(uint64_t{1} << 50).entry, 0u);
   EXPECT_EQ(index.next_dirty_run(1000, 2000, 5).count, 0u);
 }
 
-TEST_F(PageIndexTest, dirty_runs_go_across_leaves_and_stop_at_gaps_and_at_the_limit) {
+TEST_F(ScaleCacheIndexTest, dirty_runs_go_across_leaves_and_stop_at_gaps_and_at_the_limit) {
   for (uint64_t key = 0; key < 300; ++key) fill({key});
   for (uint64_t key = 60; key < 200; ++key) ASSERT_TRUE(index.set_dirty(key));
   ASSERT_TRUE(index.set_dirty(250));
   using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
   EXPECT_EQ(dirty_runs(), (Runs{{60, 140}, {250, 1}}));
   EXPECT_EQ(dirty_runs(100), (Runs{{60, 100}, {160, 40}, {250, 1}}));
-  PageIndex::Run run = index.next_dirty_run(100, 120, 1000);
+  ScaleCacheIndex::Run run = index.next_dirty_run(100, 120, 1000);
   EXPECT_EQ(run.first, 100u);
   EXPECT_EQ(run.count, 21u);
 }
 
-TEST_F(PageIndexTest, dirty_runs_reach_the_last_block) {
+TEST_F(ScaleCacheIndexTest, dirty_runs_reach_the_last_block) {
   fill({kLastIndex - 1, kLastIndex});
   ASSERT_TRUE(index.set_dirty(kLastIndex - 1));
   ASSERT_TRUE(index.set_dirty(kLastIndex));
-  PageIndex::Run run = index.next_dirty_run(0, kLastIndex, 100);
+  ScaleCacheIndex::Run run = index.next_dirty_run(0, kLastIndex, 100);
   EXPECT_EQ(run.first, kLastIndex - 1);
   EXPECT_EQ(run.count, 2u);
   index.clear_dirty(kLastIndex - 1, 100, [](uint64_t, uint64_t) { return false; });
   EXPECT_TRUE(dirty_runs().empty());
 }
 
-TEST_F(PageIndexTest, clearing_keeps_what_its_owner_says_is_dirty_still) {
+TEST_F(ScaleCacheIndexTest, clearing_keeps_what_its_owner_says_is_dirty_still) {
   for (uint64_t key = 0; key < 200; ++key) {
     fill({key});
     ASSERT_TRUE(index.set_dirty(key));
@@ -175,7 +178,7 @@ TEST_F(PageIndexTest, clearing_keeps_what_its_owner_says_is_dirty_still) {
   EXPECT_FALSE(index.is_dirty(78));
 }
 
-TEST_F(PageIndexTest, tags_go_with_their_entry_and_stay_with_a_replaced_one) {
+TEST_F(ScaleCacheIndexTest, tags_go_with_their_entry_and_stay_with_a_replaced_one) {
   fill({5, 6});
   ASSERT_TRUE(index.set_dirty(5));
   ASSERT_TRUE(index.set_dirty(6));
@@ -188,14 +191,14 @@ TEST_F(PageIndexTest, tags_go_with_their_entry_and_stay_with_a_replaced_one) {
   EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 6u);
 }
 
-TEST_F(PageIndexTest, tags_are_found_after_the_tree_has_grown) {
+TEST_F(ScaleCacheIndexTest, tags_are_found_after_the_tree_has_grown) {
   fill({1});
   ASSERT_TRUE(index.set_dirty(1));
   fill({kLastIndex});
   EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 1u);
 }
 
-TEST_F(PageIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_leaf) {
+TEST_F(ScaleCacheIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_leaf) {
   fill({1, 1'000'000});
   ASSERT_NE(index.erase(1'000'000), 0u);
   ASSERT_GT(index.dead_node_count(), 0u);
@@ -207,7 +210,7 @@ TEST_F(PageIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_leaf) {
   EXPECT_EQ(index.find(1'000'000), 7u);
 }
 
-TEST_F(PageIndexTest, a_dead_node_is_used_again) {
+TEST_F(ScaleCacheIndexTest, a_dead_node_is_used_again) {
   fill({1, 1'000'000});
   const uint64_t nodes = index.node_count();
   for (int i = 0; i < 10; ++i) {
@@ -221,7 +224,7 @@ TEST_F(PageIndexTest, a_dead_node_is_used_again) {
   EXPECT_EQ(index.node_count(), nodes);
 }
 
-TEST_F(PageIndexTest, reclaim_gives_dead_nodes_back) {
+TEST_F(ScaleCacheIndexTest, reclaim_gives_dead_nodes_back) {
   for (uint64_t key = 0; key < 50; ++key) fill({key << 30});
   const uint64_t nodes = index.node_count();
   for (uint64_t key = 1; key < 50; ++key) index.erase(key << 30);
@@ -237,7 +240,7 @@ TEST_F(PageIndexTest, reclaim_gives_dead_nodes_back) {
   EXPECT_EQ(pool.mapped_bytes(), mapped);
 }
 
-TEST_F(PageIndexTest, reclaim_ends_an_empty_tree_but_for_its_root) {
+TEST_F(ScaleCacheIndexTest, reclaim_ends_an_empty_tree_but_for_its_root) {
   Keys keys = edge_keys();
   fill(keys);
   for (uint64_t key : keys) index.erase(key);
@@ -246,13 +249,13 @@ TEST_F(PageIndexTest, reclaim_ends_an_empty_tree_but_for_its_root) {
   EXPECT_EQ(index.node_count(), 1u);
 }
 
-TEST_F(PageIndexTest, erases_reclaim_by_themselves_before_dead_nodes_are_many) {
+TEST_F(ScaleCacheIndexTest, erases_reclaim_by_themselves_before_dead_nodes_are_many) {
   for (uint64_t key = 0; key < 3000; ++key) fill({key << 6});
   for (uint64_t key = 0; key < 3000; ++key) index.erase(key << 6);
-  EXPECT_LE(index.node_count(), 2 * PageIndex::kDeadNodesMin);
+  EXPECT_LE(index.node_count(), 2 * ScaleCacheIndex::kDeadNodesMin);
 }
 
-TEST_F(PageIndexTest, reclaimed_nodes_wait_for_a_reader) {
+TEST_F(ScaleCacheIndexTest, reclaimed_nodes_wait_for_a_reader) {
   fill({0, 1 << 20});
   {
     UseSlots::Guard inside(uses);
@@ -264,10 +267,10 @@ TEST_F(PageIndexTest, reclaimed_nodes_wait_for_a_reader) {
   EXPECT_EQ(pool.retired_count(), 0u);
 }
 
-TEST_F(PageIndexTest, an_allocation_that_fails_leaves_the_tree_right) {
+TEST_F(ScaleCacheIndexTest, an_allocation_that_fails_leaves_the_tree_right) {
   for (uint64_t key : {uint64_t{5}, uint64_t{1} << 20, kLastIndex}) {
     for (int64_t n = 0;; ++n) {
-      PageIndex other(pool);
+      ScaleCacheIndex other(pool);
       ASSERT_EQ(other.insert(0, 1), Insertion::kInserted);
       ASSERT_EQ(other.insert(64, 2), Insertion::kInserted);
       pool.fail_take_after(n);
@@ -289,7 +292,7 @@ TEST_F(PageIndexTest, an_allocation_that_fails_leaves_the_tree_right) {
   }
 }
 
-TEST_F(PageIndexTest, a_failed_first_allocation_leaves_an_empty_index) {
+TEST_F(ScaleCacheIndexTest, a_failed_first_allocation_leaves_an_empty_index) {
   pool.fail_take_after(0);
   EXPECT_EQ(index.insert(9, 1), Insertion::kNoMemory);
   EXPECT_EQ(index.node_count(), 0u);
@@ -300,7 +303,7 @@ TEST_F(PageIndexTest, a_failed_first_allocation_leaves_an_empty_index) {
   EXPECT_EQ(index.insert(9, 1), Insertion::kInserted);
 }
 
-TEST_F(PageIndexTest, costs_at_most_576_bytes_a_node) {
+TEST_F(ScaleCacheIndexTest, costs_at_most_576_bytes_a_node) {
   fill({1});
   EXPECT_EQ(index.memory_bytes() - sizeof(index), sizeof(PageNode));
   EXPECT_LE(sizeof(PageNode), 576u);
@@ -314,8 +317,8 @@ struct Model {
   };
   std::map<uint64_t, Value> values;
 
-  PageIndex::Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max) const {
-    PageIndex::Run run;
+  ScaleCacheIndex::Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max) const {
+    ScaleCacheIndex::Run run;
     for (auto it = values.lower_bound(from); it != values.end() && it->first <= last; ++it) {
       if (run.count != 0 && it->first != run.first + run.count) break;
       if (!it->second.is_dirty) {
@@ -330,7 +333,7 @@ struct Model {
 };
 
 // One random step in both.
-void step(PageIndex& index, Model& model, Rng& rng, uint64_t key) {
+void step(ScaleCacheIndex& index, Model& model, Rng& rng, uint64_t key) {
   auto at = model.values.find(key);
   const bool there = at != model.values.end();
   switch (rng.below(9)) {
@@ -382,22 +385,22 @@ void step(PageIndex& index, Model& model, Rng& rng, uint64_t key) {
       ASSERT_EQ(index.find(key), there ? at->second.entry : 0);
       ASSERT_EQ(index.is_dirty(key), there && at->second.is_dirty);
       auto next = model.values.lower_bound(key);
-      PageIndex::Found found = index.next_present(key);
+      ScaleCacheIndex::Found found = index.next_present(key);
       ASSERT_EQ(found.entry, next == model.values.end() ? 0 : next->second.entry);
       if (found.entry != 0) ASSERT_EQ(found.index, next->first);
       const uint64_t last = key + std::min(kLastIndex - key, rng.below(5000));
-      PageIndex::Run run = index.next_dirty_run(key, last, 20);
-      PageIndex::Run right = model.next_dirty_run(key, last, 20);
+      ScaleCacheIndex::Run run = index.next_dirty_run(key, last, 20);
+      ScaleCacheIndex::Run right = model.next_dirty_run(key, last, 20);
       ASSERT_EQ(run.count, right.count);
       ASSERT_EQ(run.first, right.first);
     }
   }
 }
 
-TEST_F(PageIndexTest, agrees_with_a_map_under_random_operations) {
+TEST_F(ScaleCacheIndexTest, agrees_with_a_map_under_random_operations) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     Rng rng(seed);
-    PageIndex other(pool);
+    ScaleCacheIndex other(pool);
     Model model;
     const Keys edges = edge_keys();
     const uint64_t span = seed % 2 == 0 ? 300 : 20'000;
@@ -412,4 +415,4 @@ TEST_F(PageIndexTest, agrees_with_a_map_under_random_operations) {
 }
 
 }  // namespace
-}  // namespace spw::files
+}  // namespace spw::lab
