@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "../thread_states.h"
 #include "cache/cache.h"
 #include "cache/partition/touch_ring.h"
 #include "cache_fixture.h"
@@ -248,7 +249,7 @@ TEST_P(SharedCacheTest, a_waiting_pin_goes_on_when_a_frame_is_let_go) {
     f.cache().unpin(*client, pin.frame);
     f.cache().close_client(client);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  tests::wait_until_others_sleep();
   for (Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
   other.join();
 }

@@ -99,7 +99,7 @@ TEST_F(PageCacheTest, everything_stays_where_it_fits) {
   limit_ = 2 * kFilePages;
   const uint64_t* pages = map();
   EXPECT_EQ(wrong(pages), 0u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // nothing may happen meanwhile
   EXPECT_EQ(mappings_->evictor().use().dropped, 0u);
   EXPECT_GE(cached_pages(), kFilePages);
 }
@@ -183,10 +183,10 @@ TEST_F(PageCacheTest, it_stops_while_others_read) {
   std::thread reader([&] {
     while (!done) (void)wrong(pages);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(happens([&] { return mappings_->evictor().use().dropped > 0; }));
   mappings_->evictor().stop();
   const uint64_t dropped = mappings_->evictor().use().dropped;
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // nothing may happen meanwhile
   EXPECT_EQ(mappings_->evictor().use().dropped, dropped);
   done = true;
   reader.join();

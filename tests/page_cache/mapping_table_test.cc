@@ -4,8 +4,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
+
+#include "../thread_states.h"
 
 namespace spw::page_cache {
 namespace {
@@ -71,7 +72,7 @@ TEST(MappingTable, removing_waits_until_what_is_taken_is_given_back) {
     (void)table.remove(page(5), page(6));
     removed = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  tests::wait_until_others_sleep();
   EXPECT_FALSE(removed);
   EXPECT_FALSE(table.take(0, kPage)) << "what is about to go may not be taken any more";
   table.give_back(*part, 0, 0);

@@ -1,19 +1,16 @@
 #include "access/mapped/fault_server.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../../thread_states.h"
 #include "base/atomic.h"
 #include "base/check.h"
 #include "base/units.h"
@@ -22,6 +19,9 @@
 
 namespace spw::access {
 namespace {
+
+// Those of the program sleep in a fault, those of the server for work.
+using tests::wait_until_others_sleep;
 
 using platform::FaultEvent;
 
@@ -106,25 +106,6 @@ class HeldReads final : public FaultReads {
   const FaultServer::Serve serve_;
   std::vector<FaultEvent> held_;
 };
-
-// Until every other thread of the process sleeps: those of the program in a fault, those of the server for work.
-void wait_until_others_sleep() {
-  const std::string self = std::to_string(::gettid());
-  for (bool all_sleep = false; !all_sleep;) {
-    all_sleep = true;
-    std::error_code gone;  // a thread that ends meanwhile: look again
-    for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
-         task.increment(gone)) {
-      std::ifstream file(task->path() / "stat");
-      std::string stat;
-      std::getline(file, stat);  // which throws nothing when the thread is gone, as a stream's buffer would
-      const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
-      if (task->path().filename() == self || name_end == stat.npos) continue;
-      all_sleep = all_sleep && stat.compare(name_end, 3, ") S") == 0;
-    }
-    all_sleep = all_sleep && !gone;
-  }
-}
 
 class FaultServerTest : public testing::Test {
  protected:

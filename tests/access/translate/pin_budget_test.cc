@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <thread>
 #include <vector>
+
+#include "../../thread_states.h"
 
 namespace spw::access {
 namespace {
@@ -76,7 +77,7 @@ TEST(PinBudget, a_thread_too_many_waits_for_one_to_end) {
   std::vector<SatcShape> shapes;
   while (budget.capacity() - budget.charged() >= kMinEntries + kRingPins) shapes.push_back(*budget.acquire());
   std::thread waiting([&] { EXPECT_TRUE(budget.acquire().is_ok()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  tests::wait_until_others_sleep();
   budget.release(shapes.back());
   waiting.join();
 }
