@@ -1,9 +1,10 @@
-// The whole interface of ScaleCache's page index, ccXArray (EuroSys '24, section 4): a page cache that finds its pages by it.
+// The whole interface of ScaleCache's page index, ccXArray (EuroSys '24, section 4), by which a page cache finds its
+// pages.
 //
 // Buffered files need the dirty blocks of a file in order, and no more (files/page_index, which has the tree, its
 // invariants and their argument): a block's frame they find by the cache's table. What the paper's index does beyond
-// that (lookups that write nothing shared, insertion that tells who won, exchange of an entry, walks over what is there) is
-// here, on the same tree, to be measured (bench/page_index_bench.cc, `./dev bench files`) and tested.
+// that (lookups that write nothing shared, insertion that tells who won, exchange of an entry, walks over what is
+// there) is here, on the same tree, to be measured (bench/page_index_bench.cc, `./dev bench files`) and tested.
 //
 // Threads, ordering, lifetime, limits: as files/page_index/page_index.h has them; find() acquires what insert() or
 // replace() released, and set_dirty() orders an owner's dirty bits as insert_dirty() does.

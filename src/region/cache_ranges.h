@@ -1,5 +1,5 @@
-// What regions and the heap ask of whoever caches their blocks, by block range. An access::Engine does it, over the cache
-// and what it keeps of a range itself; tests record the calls.
+// What regions and the heap ask of whoever caches their blocks, by block range. An access::Engine does it, over the
+// cache and what it keeps of a range itself; tests record the calls.
 //
 // Threads: any.
 #pragma once

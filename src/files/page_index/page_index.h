@@ -75,11 +75,11 @@
 // returned when the scan began. Bits may be left over for nodes and entries that went; scans take them away.
 //
 // Threads: any, at any time, but for construction, destruction and check_invariants(), which want to be alone.
-// Ordering: insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of his own, if he sets these by
-//   a seq_cst operation before that and reads them so.
+// Ordering: insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of his own, if he sets these
+//   by a seq_cst operation before that and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
-// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erasing calls it
-//   when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
+// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erasing calls
+//   it when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
 //   constant number of nodes for each that is made or dies, on average.
 //   An insertion begins again only when another thread has killed a node meanwhile.
 #pragma once
