@@ -131,7 +131,7 @@ Begun SharedCacheParts::begin_miss(Miss& miss, Fills* fills, uint64_t tag) {
 Begun SharedCacheParts::begin_fill(Miss& miss, Fills* fills, uint64_t tag, const Backing& backing) {
   if (!fills || !is_read(backing, miss.access)) {
     if (fill(miss, backing) != Step::kPinned) return Begun::kFailed;
-    telemetry::note_miss_latency(platform::monotonic_ns() - miss.asked_ns);
+    telemetry::note_missed(miss.block.value, miss.asked_ns);
     return Begun::kPinned;
   }
   if (!fills->begin(miss.resident(), backing, miss.access, miss.asked_ns, tag)) {
@@ -167,9 +167,7 @@ size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedP
     } else {
       ended.status = fill_error(fill.resident.block, *fill.store, fill.request.offset_bytes, fill.error);
     }
-    const uint64_t took_ns = platform::monotonic_ns() - fill.asked_ns;
-    count(Counter::fill_wait_ns, took_ns);
-    telemetry::note_miss_latency(took_ns);
+    count(Counter::fill_wait_ns, telemetry::note_missed(fill.resident.block.value, fill.asked_ns));
     (void)end_fill(client, fill.resident, fill.access, fill.store, ended.status);
     ended.pin = {context_.data(fill.resident), false, true, true, fill.resident.frame};
     fills.put_back(&fill);

@@ -105,6 +105,7 @@ void SharedCacheParts::set_frame_limit(uint32_t frames) {
     partition->organisation().set_limit(static_cast<uint32_t>(
         uint64_t{directory_.shares().of(partition->id())} * frames / directory_.shares().frame_count()));
   frames_->set_limit(frame_limit());
+  telemetry::note_event(telemetry::TraceEvent::kLimit, telemetry::kTraceNoBlock, frame_limit());
 }
 
 uint32_t SharedCacheParts::frame_limit() const {

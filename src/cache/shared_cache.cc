@@ -188,8 +188,7 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
     if (step == Step::kError) return miss.status;
     if (step == Step::kPinned) {
       out->data = context_.data(miss.resident());
-      if (out->was_miss || miss.has_waited)
-        telemetry::note_miss_latency(platform::monotonic_ns() - miss.asked_ns);
+      if (out->was_miss || miss.has_waited) telemetry::note_missed(miss.block.value, miss.asked_ns);
       return Status::ok();
     }
   }

@@ -74,6 +74,7 @@ Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, ui
   if (*deadline_ns == 0) {
     *deadline_ns = platform::deadline_after(platform::monotonic_ns(), context_.options.frame_wait_ns_max);
     count(Counter::dirty_evictions);
+    telemetry::note_event(telemetry::TraceEvent::kWaits, request.block.value);
   }
   if (context_.options.no_frame) context_.options.no_frame();
   if (await_progress(partition, request, *deadline_ns)) return Status::ok();

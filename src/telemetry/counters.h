@@ -13,7 +13,9 @@
 #include <span>
 
 #include "base/atomic.h"
+#include "platform/time.h"
 #include "telemetry/latencies.h"
+#include "telemetry/trace.h"
 
 namespace spw::telemetry {
 
@@ -46,6 +48,7 @@ struct alignas(64) CounterBlock {
   std::array<Atomic<uint64_t>, kCounterCount> words;
   std::array<Atomic<uint64_t>, kRecentMisses> recent_misses;
   LatencyBlock miss_latencies;
+  TraceRing trace;
   void add(Counter c, uint64_t n = 1) {
     auto& word = words[static_cast<size_t>(c)];
     word.store_relaxed(word.load_relaxed() + n);
@@ -65,8 +68,19 @@ inline void count_miss(uint64_t block) {
   counters.add(Counter::shared_misses);
 }
 
-// A miss, or a wait for a block that somebody else brings in, was over after so long.
-inline void note_miss_latency(uint64_t ns) { thread_counters().miss_latencies.add(ns); }
+// Something happened to the block of this number (trace.h).
+inline void note_event(TraceEvent event, uint64_t block, uint64_t value = 0) {
+  thread_counters().trace.note(event, block, value, platform::monotonic_ns());
+}
+
+// A miss, or a wait for a block that somebody else brings in, is over; it began at this time. How long it took.
+inline uint64_t note_missed(uint64_t block, uint64_t asked_ns) {
+  CounterBlock& counters = thread_counters();
+  const uint64_t now_ns = platform::monotonic_ns(), took_ns = now_ns - asked_ns;
+  counters.miss_latencies.add(took_ns);
+  counters.trace.note(TraceEvent::kMissed, block, took_ns, now_ns);
+  return took_ns;
+}
 
 // New blocks come from [memory, + bytes) as long as there is room,
 // this thread's at once; `used` says how many have. Once a process.

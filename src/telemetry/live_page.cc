@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <tuple>
 
 namespace spw::telemetry {
 
@@ -157,6 +158,24 @@ std::vector<LivePage::Missed> LivePage::missed_since(MissCounts& before) const {
   }
   before = now;
   return missed;
+}
+
+std::vector<LivePage::Traced> LivePage::trace_since(TraceCounts& seen) const {
+  std::vector<Traced> traced;
+  std::vector<TraceEntry> entries;
+  seen.resize(blocks().size());
+  for (size_t thread = 0; thread < seen.size(); ++thread) {
+    entries.clear();
+    blocks()[thread].trace.read(seen[thread], entries);
+    for (const TraceEntry& entry : entries) {
+      traced.push_back({thread, entry});
+      seen[thread] = std::max(seen[thread], entry.number + 1);
+    }
+  }
+  std::ranges::sort(traced, {}, [](const Traced& each) {
+    return std::tuple(each.entry.at_ns, each.thread, each.entry.number);
+  });
+  return traced;
 }
 
 }  // namespace spw::telemetry

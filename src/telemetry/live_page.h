@@ -76,6 +76,14 @@ class LivePage {
   using MissCounts = std::vector<uint64_t>;  // of each thread
   MissCounts miss_counts() const;
   std::vector<Missed> missed_since(MissCounts& before) const;
+  // What happened last to blocks, in the order of time: of each thread up to TraceRing::kEntries. `seen`: how many of
+  // each were given before, and with these now.
+  struct Traced {
+    size_t thread;  // its number here
+    TraceEntry entry;
+  };
+  using TraceCounts = std::vector<uint64_t>;
+  std::vector<Traced> trace_since(TraceCounts& seen) const;
 
  private:
   std::span<const CounterBlock> blocks() const;

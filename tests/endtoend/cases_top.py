@@ -30,6 +30,22 @@ def a_running_program_can_be_watched(kit: Kit) -> None:
     expect(gone.returncode == EXIT_USAGE and gone.stderr.count("\n") == 1 and "does not run under Spillway" in gone.stderr, gone.stderr)
 
 
+def what_happens_to_blocks_can_be_followed(kit: Kit) -> None:
+    program = kit.compile("misses.cc", *SMALL.flags)
+    with start(kit, program, env=SMALL.environment()) as process:
+        expect(process.stdout.readline() == "begun\n", "the program did not begin")
+        seen = _top(kit, process.pid, "--trace", "--count", 2, "--interval", 0.2)
+        process.stdin.close()
+        expect(process.wait(30) == 0, f"the program ended with {process.returncode}")
+    lines = seen.stdout.splitlines()
+    event = re.compile(r"(\d+\.\d{6}) s  thread \d+  (block \d+ at 0x[0-9a-f]+ (missed, in [\d.]+ us|evicted|written.*)|.*)$")
+    more = [line for line in lines if re.fullmatch(r"\.\.\. \d+ more", line)]
+    events = [event.match(line) for line in lines if line not in more]
+    expect(seen.returncode == 0 and seen.stderr == "" and None not in events and len(more) <= 1, seen.stdout[-2000:] + seen.stderr)
+    kinds = " ".join(found[3] or "" for found in events)
+    expect("missed" in kinds and "evicted" in kinds, seen.stdout[-2000:])
+
+
 def _misses_in(kit: Kit, program: pathlib.Path) -> str:
     """What is said of a program that misses most of the time."""
     with start(kit, program, env=SMALL.environment()) as process:

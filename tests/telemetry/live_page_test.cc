@@ -43,6 +43,16 @@ TEST(LivePage, another_process_reads_what_this_one_counts) {
   EXPECT_EQ(total(read->totals(), Counter::evictions), 43u);
   EXPECT_EQ(total(read_totals(), Counter::evictions), 1'000'043u);
 
+  LivePage::TraceCounts seen_events;
+  EXPECT_TRUE(read->trace_since(seen_events).empty());
+  note_event(TraceEvent::kEvicted, 4);
+  std::thread([] { note_event(TraceEvent::kEvicted, 5); }).join();
+  note_event(TraceEvent::kEvicted, 6);
+  const auto traced = read->trace_since(seen_events);
+  ASSERT_EQ(traced.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(traced[i].entry.block, 4 + i) << "in the order of time";
+  EXPECT_TRUE(read->trace_since(seen_events).empty()) << "seen already";
+
   const pid_t child = ::fork();
   if (child == 0) {
     forget_placed_counters();

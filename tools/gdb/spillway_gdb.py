@@ -2,6 +2,7 @@
 
     BlockId, FrameId, PartitionId   block 1234, frame 7, no frame
     PinWord, AtomicPinWord          block 1234 resident, 2 refs, dirty, referenced
+    spw trace [N]                   the last N things that happened to blocks [50], of all threads (telemetry/trace.h)
 """
 import gdb
 import gdb.printing
@@ -55,4 +56,56 @@ def printers():
     return collection
 
 
+def counter_blocks():
+    """Those of all threads that have counted something, ended ones too, by the registry of telemetry/counters.cc."""
+    node_type = gdb.lookup_type("spw::telemetry::(anonymous namespace)::Registry").pointer()
+    found = gdb.parse_and_eval("&'spw::telemetry::(anonymous namespace)::registry()::instance'")
+    node = found.cast(node_type.pointer()).dereference()["all"]
+    while node:
+        yield node["block"].dereference()
+        node = node["next_all"]
+
+
+def atomic(value):
+    """An Atomic<uint64_t> is its eight bytes."""
+    return int(value.address.cast(gdb.lookup_type("unsigned long").pointer()).dereference())
+
+
+def traced():
+    """(at_ns, thread, block, event, value) of all entries, in the order of time."""
+    entries = []
+    for thread, counters in enumerate(counter_blocks()):
+        slots = counters["trace"]["slots_"]["_M_elems"]
+        for i in range(slots.type.strip_typedefs().range()[1] + 1):
+            stamp, at_ns, block, what = (atomic(slots[i][name]) for name in ("stamp", "at_ns", "block", "what"))
+            if stamp != 0:
+                entries.append((at_ns, thread, block, what >> 56, what & ((1 << 56) - 1)))
+    return sorted(entries)
+
+
+class SpwPrefix(gdb.Command):
+    """What Spillway knows of the program."""
+
+    def __init__(self):
+        super().__init__("spw", gdb.COMMAND_DATA, prefix=True)
+
+
+class Trace(gdb.Command):
+    """The last things that happened to blocks: spw trace [N]."""
+
+    def __init__(self):
+        super().__init__("spw trace", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, _from_tty):
+        events = {field.enumval: field.name.rsplit("::k", 1)[-1].lower()
+                  for field in gdb.lookup_type("spw::telemetry::TraceEvent").fields()}
+        entries = traced()[-(int(argument) if argument else 50):]
+        for at_ns, thread, block, event, value in entries:
+            before_us = (entries[-1][0] - at_ns) / 1000
+            place = "" if block == (1 << 64) - 1 else f"block {block}, "
+            print(f"-{before_us:.1f} us  thread {thread}  {place}{events.get(event, event)}, {value}")
+
+
+SpwPrefix()
+Trace()
 gdb.printing.register_pretty_printer(gdb.current_objfile(), printers(), replace=True)

@@ -37,6 +37,7 @@ struct TopArguments {
   uint64_t process = 0;  // 0: the only one there is
   double interval_s = 1;
   uint64_t count = 0;  // of looks; 0: until it is stopped, or the process ends
+  bool trace = false;  // what happened to blocks, line by line, instead of a picture
 };
 int show_top(const TopArguments& arguments);
 

@@ -126,6 +126,7 @@ void add_others(CLI::App& app, Arguments& arguments) {
   top->add_option("--interval", arguments.top.interval_s, "seconds between two looks [1]")
       ->check(CLI::Range(0.05, 3600.0));
   top->add_option("--count", arguments.top.count, "end after so many looks [when the program ends]");
+  top->add_flag("--trace", arguments.top.trace, "what happened to blocks, a line each");
   CLI::App* options =
       app.add_subcommand("options", "list every option: values, default, environment variable");
   options->add_option("PAGE", arguments.options_page, "only these: essential, tuning or measuring")

@@ -15,6 +15,7 @@
 #include "telemetry/live_page.h"
 #include "top_areas.h"
 #include "top_device.h"
+#include "top_trace.h"
 
 namespace spw::tool {
 
@@ -159,6 +160,28 @@ uint64_t only_process() {
   return 0;
 }
 
+// Calls show(how many were before) for one look after the other, until there were enough or the process ends.
+template <class Show>
+void look_on(uint64_t process, const TopArguments& arguments, Show show) {
+  for (uint64_t looks = 0; arguments.count == 0 || looks < arguments.count; ++looks) {
+    show(looks);
+    std::fflush(stdout);
+    if (is_alive(process)) continue;
+    fmt::print("{} has ended\n", process);
+    return;
+  }
+}
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+void follow_trace(uint64_t process, const LivePage& page, const TopArguments& arguments) {
+  LivePage::TraceCounts seen;
+  look_on(process, arguments, [&](uint64_t looks) {
+    if (looks > 0) sleep_for(arguments.interval_s);
+    fmt::print("{}", trace_lines(page, seen));
+  });
+}
+
 }  // namespace
 
 int show_top(const TopArguments& arguments) {
@@ -166,25 +189,24 @@ int show_top(const TopArguments& arguments) {
   if (process == 0) return kExitUsage;
   auto page = LivePage::open(process);
   if (!page) return refuse(page.status().message());
+  if (arguments.trace) {
+    follow_trace(process, *page, arguments);
+    return kExitOk;
+  }
   const Device device(path_of_store(page->header().store));
   const bool is_screen = ::isatty(STDOUT_FILENO) == 1;
   Look before = look_at(*page, device);
   LivePage::MissCounts misses = page->miss_counts();
-  for (uint64_t looks = 0; arguments.count == 0 || looks < arguments.count; ++looks) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval_s));
+  look_on(process, arguments, [&](uint64_t looks) {
+    sleep_for(arguments.interval_s);
     const Look now = look_at(*page, device);
     // Home, the picture, and what is left of an older one away.
     const char *const begin = is_screen ? "\033[H" : "", *const end = is_screen ? "\033[J" : "\n";
     if (is_screen && looks == 0) fmt::print("\033[2J");
     fmt::print("{}{}{}", begin,
                picture(process, *page, device, before, now, hottest_areas(process, *page, misses)), end);
-    std::fflush(stdout);
-    if (!is_alive(process)) {
-      fmt::print("{} has ended\n", process);
-      break;
-    }
     before = now;
-  }
+  });
   return kExitOk;
 }
 

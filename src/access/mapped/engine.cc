@@ -215,6 +215,7 @@ void MappedEngine::start_watching(cache::Client* client) {
     status = Adoption{base, used, options_.block_shift, resident_pages_, faults_, *regions_, *cache_, *client}
                  .run();
   if (!status) options_.fatal(status);
+  telemetry::note_event(telemetry::TraceEvent::kWatched, telemetry::kTraceNoBlock);
   watch_.store_release(kWatched);  // pairs with the acquire before every use of the cache
   platform::futex_wake_all(watch_);
 }

@@ -189,6 +189,7 @@ void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
 }
 
 void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
+  telemetry::note_event(telemetry::TraceEvent::kRefused, block_of(page).value);
   void* address = reinterpret_cast<void*>(page);
   {
     std::lock_guard lock(refused_mutex_);

@@ -145,6 +145,7 @@ unsigned SetFrames::evict_in(uint32_t set, PinWord* was, LockHome lock_home) {
     if (!sets_[set].words[slot].try_free(false, was)) continue;
     forget(set, slot, *was);
     count(Counter::evictions);
+    telemetry::note_event(telemetry::TraceEvent::kEvicted, was->block().value);
     context_.tell_left(was->block());
     return slot;
   }

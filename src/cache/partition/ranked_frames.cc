@@ -140,6 +140,7 @@ void RankedFrames::evict(EvictionBatch& batch) {
     // 4. Remove it from the table and from the policy.
     remove(frame, was);
     count(Counter::evictions);
+    telemetry::note_event(telemetry::TraceEvent::kEvicted, was.block().value);
     context_.tell_left(was.block());
     free_.push_back(frame);
     ++batch.evicted;

@@ -166,7 +166,10 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 [[gnu::noinline]] void Writeback::submit() { io_.submit(); }
 
 void Writeback::finish(Organisation& told, IoOp& op, int error) {
-  if (error != 0) note_write_error(op, error);
+  if (error != 0)
+    note_write_error(op, error);
+  else
+    telemetry::note_event(telemetry::TraceEvent::kWritten, op.first.value, op.count);
   if (error == 0 && !write_error_) {
     write_error_ = Status::ok();
     retry_at_ns_ = backoff_ns_ = 0;
@@ -187,6 +190,7 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
 }
 
 void Writeback::note_write_error(const IoOp& op, int error) {
+  telemetry::note_event(telemetry::TraceEvent::kFailed, op.first.value, static_cast<uint64_t>(error));
   write_error_ = Status(error, "cannot write block " + std::to_string(op.first.value) + " to " +
                                    op.store->describe_at(op.request.offset_bytes) + " at offset " +
                                    std::to_string(op.request.offset_bytes));
