@@ -30,6 +30,11 @@ ScaleCacheIndex::Insertion ScaleCacheIndex::insert(uint64_t index, uint64_t entr
   return insert_from_the_root(index, entry);
 }
 
+bool ScaleCacheIndex::insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied) {
+  SPW_CHECK(entry != 0 && entry < kEntriesEnd);
+  return PageIndex::insert_dirty(index, entry, dirtied);
+}
+
 bool ScaleCacheIndex::replace(uint64_t index, uint64_t expected, uint64_t entry) {
   SPW_CHECK(expected != 0 && entry != 0 && entry < kEntriesEnd);
   UseSlots::Guard inside(uses_);
@@ -53,6 +58,22 @@ ScaleCacheIndex::Found ScaleCacheIndex::next_present(uint64_t from) const {
       },
       &found);
   return found;
+}
+
+uint64_t ScaleCacheIndex::node_count() const {
+  UseSlots::Guard inside(uses_);
+  const uint64_t root = root_.load_acquire();
+  return root == 0 ? 0 : count_nodes(node_of(root));
+}
+
+uint64_t ScaleCacheIndex::count_nodes(const PageNode* node) {
+  uint64_t count = 1;
+  if (node->is_leaf()) return count;
+  for (const Atomic<uint64_t>& slot : node->slots) {
+    const PageNode* child = PageNode::child_in(slot.load_acquire());
+    if (child != nullptr) count += node->shift == PageNode::kBits ? 1 : count_nodes(child);
+  }
+  return count;
 }
 
 // ---- Dirty tags: 6 of page_index.h ----

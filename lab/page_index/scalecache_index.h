@@ -3,9 +3,10 @@
 //
 // Buffered files need the dirty blocks of a file in order, and no more (files/page_index, which has the tree, its
 // invariants and their argument): a block's frame they find by the cache's table. What the paper's index does beyond
-// that (lookups that write nothing shared, insertion that tells who won, exchange of an entry, walks over what is
-// there) is here, on the same tree, to be measured (bench/page_index_bench.cc, `./dev bench files`) and tested.
+// that (entries, lookups that write nothing shared, insertion that tells who won, exchange of an entry, walks over what
+// is there) is here, on the same tree, to be measured (bench/page_index_bench.cc, `./dev bench files`) and tested.
 //
+// Invariant: 0 < entry < kEntriesEnd.
 // Threads, ordering, lifetime, limits: as files/page_index/page_index.h has them; find() acquires what insert() or
 // replace() released, and set_dirty() orders an owner's dirty bits as insert_dirty() does.
 #pragma once
@@ -18,6 +19,7 @@ namespace spw::lab {
 
 class ScaleCacheIndex : public files::PageIndex {
  public:
+  static constexpr uint64_t kEntriesEnd = kDirty;
   using PageIndex::Insertion;
   struct Found {
     uint64_t index = 0;
@@ -34,11 +36,18 @@ class ScaleCacheIndex : public files::PageIndex {
   }
   // 0 < entry < kEntriesEnd. kOccupied: there is one already, and it stays. kNoMemory: nothing has changed.
   Insertion insert(uint64_t index, uint64_t entry);
+  // Where there is no entry inserts one, and makes what is there dirty, in one descent; else as PageIndex's.
+  bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
   // False: its entry is not `expected`. It stays as dirty as it is.
   bool replace(uint64_t index, uint64_t expected, uint64_t entry);
   // What was there, or 0.
-  uint64_t erase(uint64_t index) { return erase_matching(index, 0); }
-  bool erase_if(uint64_t index, uint64_t expected) { return erase_matching(index, expected) != 0; }
+  uint64_t erase(uint64_t index) {
+    return erase_where(index, [](uint64_t) { return true; });
+  }
+  // False: its entry is not `expected`, which is not 0.
+  bool erase_if(uint64_t index, uint64_t expected) {
+    return erase_where(index, [=](uint64_t word) { return entry_of(word) == expected; }) != 0;
+  }
 
   // False: there is no entry. *dirtied as of insert_dirty().
   bool set_dirty(uint64_t index, uint32_t* dirtied = nullptr);
@@ -59,6 +68,13 @@ class ScaleCacheIndex : public files::PageIndex {
         },
         &visit);
   }
+
+  // Nodes in the tree, counted in a walk through all that are no leaves.
+  uint64_t node_count() const;
+  uint64_t memory_bytes() const { return sizeof(*this) + node_count() * sizeof(files::PageNode); }
+
+ private:
+  static uint64_t count_nodes(const files::PageNode* node);
 };
 
 }  // namespace spw::lab

@@ -4,15 +4,11 @@
 
 namespace spw::files {
 
-namespace {
-constexpr uint64_t kEntry = 1;  // there is nothing to say of a block but that it is there
-}
-
 void DirtyBlocks::note(uint64_t number) {
   std::atomic_thread_fence(
       std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
   uint32_t dirtied = 0;
-  if (!index_.insert_dirty(number, kEntry, &dirtied)) is_complete_.store_release(false);
+  if (!index_.insert_dirty(number, &dirtied)) is_complete_.store_release(false);
   if (dirtied == 0 && is_complete()) return;
   add(dirtied);
   if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
@@ -35,7 +31,7 @@ void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
 
 void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) {
   const uint64_t number = offset_bytes >> block_shift_;
-  take(index_.clear_dirty(number, count, [&](uint64_t index, uint64_t) {
+  take(index_.clear_dirty(number, count, [&](uint64_t index) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return cache_.is_dirty(first + (index - number));
   }));
@@ -43,7 +39,7 @@ void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) 
 }
 
 void DirtyBlocks::forget_from(uint64_t number) {
-  take(index_.clear_dirty(number, UINT64_MAX, [](uint64_t, uint64_t) { return false; }));
+  take(index_.clear_dirty(number, UINT64_MAX, [](uint64_t) { return false; }));
   index_.erase_clean(number, UINT64_MAX);
 }
 

@@ -173,9 +173,8 @@ void write_back(World& world) {
     const ScaleCacheIndex::Run run = world.index.next_dirty_run(from, kLastIndex, 64);
     from = run.first + run.count;
     for (uint64_t i = 0; i < run.count; ++i) world.owner_says_dirty[world.key_of_index.at(run.first + i)] = 0;
-    world.index.clear_dirty(run.first, run.count, [&](uint64_t index, uint64_t entry) {
-      SPW_CHECK(index_of(key_in(entry)) == index);
-      return world.owner_says_dirty[key_in(entry)] != 0;
+    world.index.clear_dirty(run.first, run.count, [&](uint64_t index) {
+      return world.owner_says_dirty[world.key_of_index.at(index)] != 0;
     });
     if (from == 0) world.index.reclaim();
   }
@@ -283,7 +282,7 @@ TEST(PageIndexStress, what_many_insert_dirty_is_counted_once) {
   std::thread cleaner([&] {
     for (Rng rng(9); !stop;) {
       const uint64_t index = rng.below(kFew) * kFarther;
-      cleared_sum += world.index.clear_dirty(index, 1, [](uint64_t, uint64_t) { return false; });
+      cleared_sum += world.index.clear_dirty(index, 1, [](uint64_t) { return false; });
       world.index.erase_clean(index, 1);
       if (rng.below(100) == 0) world.index.reclaim();
     }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/check.h"
 #include "files/page_index/page_index.h"
 
 namespace spw::files {
@@ -35,7 +34,6 @@ bool PageIndex::put_dirty(const Path& path, uint64_t index, uint64_t entry, uint
 
 // Mostly the leaf is there and LIVE. One that can be reserved is linked, so its place is right.
 bool PageIndex::insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied) {
-  SPW_CHECK(entry != 0 && entry < kEntriesEnd);
   UseSlots::Guard inside(uses_);
   *dirtied = 0;
   for (;;) {

@@ -150,26 +150,8 @@ bool PageIndex::release(const Path& path, unsigned level) {
 
 // ---- Removal ----
 
-uint64_t PageIndex::erase_matching(uint64_t index, uint64_t expected, Which which) {
-  bool any_died;
-  uint64_t word;
-  {
-    UseSlots::Guard inside(uses_);
-    const uint64_t root = root_.load_acquire();
-    if (!covers(root, index)) return 0;
-    Path path(root);
-    if (!descend(index, &path)) return 0;
-    PageNode* leaf = path.leaf();
-    Atomic<uint64_t>& slot = leaf->slots[leaf->slot_of(index)];
-    word = slot.load_acquire();
-    do {
-      if (word == 0 || (expected != 0 && entry_of(word) != expected)) return 0;
-      if (which == Which::kClean && (word & kDirty) != 0) return 0;
-    } while (!slot.cas_weak_acq_rel(word, 0));
-    any_died = release(path, path.height - 1);
-  }
-  if (any_died && dead_node_count() > std::max(kDeadNodesMin, left_by_sweep_.load_relaxed() / 4)) reclaim();
-  return entry_of(word);
+void PageIndex::reclaim_if_many_died() {
+  if (dead_node_count() > std::max(kDeadNodesMin, left_by_sweep_.load_relaxed() / 4)) reclaim();
 }
 
 void PageIndex::erase_clean(uint64_t first, uint64_t count) {
@@ -189,26 +171,11 @@ void PageIndex::erase_clean(uint64_t first, uint64_t count) {
           return f->count < std::size(f->indexes);
         },
         &found);
-    for (size_t i = 0; i < found.count; ++i) erase_matching(found.indexes[i], 0, Which::kClean);
+    for (size_t i = 0; i < found.count; ++i)
+      erase_where(found.indexes[i], [](uint64_t word) { return (word & kDirty) == 0; });
     if (found.count < std::size(found.indexes) || found.indexes[found.count - 1] == last) return;
     first = found.indexes[found.count - 1] + 1;
   }
-}
-
-uint64_t PageIndex::node_count() const {
-  UseSlots::Guard inside(uses_);
-  const uint64_t root = root_.load_acquire();
-  return root == 0 ? 0 : count_nodes(node_of(root));
-}
-
-uint64_t PageIndex::count_nodes(const PageNode* node) {
-  uint64_t count = 1;
-  if (node->is_leaf()) return count;
-  for (const Atomic<uint64_t>& slot : node->slots) {
-    const PageNode* child = PageNode::child_in(slot.load_acquire());
-    if (child != nullptr) count += node->shift == PageNode::kBits ? 1 : count_nodes(child);
-  }
-  return count;
 }
 
 uint64_t PageIndex::dead_node_count() const {

@@ -1,9 +1,10 @@
 // The page index: the dirty blocks of one file, in the order of block numbers. A radix tree of 64-slot nodes with dirty
 // tags that all threads read, fill and empty at the same time (ccXArray of ScaleCache, EuroSys '24, section 4). It
-// serves what a hash table cannot: ranges, in order. A slot has an entry, as in the paper. Buffered files need of it
-// what is declared here; the rest of the paper's interface (marked (lab) below) is lab/page_index/scalecache_index.h.
+// serves what a hash table cannot: ranges, in order. Buffered files need of it what is declared here; entries that say
+// something and the rest of the paper's interface (marked (lab) below) are lab/page_index/scalecache_index.h.
 //
-// Benefits: lookups write nothing shared and never wait; changes of different leaves share no cache line.
+// Benefits: changes of different leaves share no cache line, and none waits for another. Memory is that of the blocks
+//   that are dirty, not of all that ever were.
 // Costs: a node is 576 bytes, so an index of blocks far apart costs as much for each; adjacent blocks share lines.
 //
 // The tree. A node with shift s chooses its slot by 6 bits of the index from bit s on; leaves have shift 0. The root is
@@ -14,12 +15,12 @@
 //
 //      63       62          0
 //     +-------+--------------+
-//     | dirty |    entry     |   0: nothing
+//     | dirty |    entry     |   0: nothing. An entry is 1; in the lab whatever is not 0
 //     +-------+--------------+
 //
 //   from           to              who   operation and order
 //   0              entry           I     CAS acq_rel (dirty: seq_cst), with a reservation in the leaf, which becomes the entry's count
-//   entry          0               E     CAS acq_rel; then the leaf's count goes down by one
+//   entry          0               E     CAS acq_rel (lab: dirty ones, too); then the leaf's count goes down by one
 //   entry          other entry     any   CAS acq_rel: replace() (lab); keeps the dirty bit, which is the block's
 //   entry, clean   dirty           any   CAS seq_cst: insert_dirty(), set_dirty() (lab)
 //   entry, dirty   clean           S     CAS seq_cst: clear_dirty(), under the tag lock
@@ -78,9 +79,9 @@
 // Ordering: insert_dirty() and `still_dirty` of clear_dirty() order an owner's dirty bits of his own, if he sets these
 //   by a seq_cst operation before that and reads them so.
 // Lifetime: the pool of nodes and the use slots outlive it.
-// Limits: entries < 2^63. Blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erasing calls
-//   it when more than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a
-//   constant number of nodes for each that is made or dies, on average.
+// Limits: blocks: all of uint64_t. reclaim() takes the time of a walk through all nodes; erasing calls it when more
+//   than kDeadNodesMin nodes, and a quarter of those that the walk before left, are dead. So it costs a constant number
+//   of nodes for each that is made or dies, on average.
 //   An insertion begins again only when another thread has killed a node meanwhile.
 #pragma once
 
@@ -96,7 +97,6 @@ namespace spw::files {
 
 class PageIndex {
  public:
-  static constexpr uint64_t kEntriesEnd = uint64_t{1} << 63;
   static constexpr unsigned kHeightMax = 11;  // 11 * 6 >= 64
   static constexpr uint64_t kDeadNodesMin = 64;
 
@@ -110,29 +110,24 @@ class PageIndex {
   PageIndex(const PageIndex&) = delete;
   PageIndex& operator=(const PageIndex&) = delete;
 
-  // Where there is no entry inserts one, 0 < entry < kEntriesEnd, and makes what is there dirty, in one descent.
-  // *dirtied: how often it became dirty by this, which is more than once if it was cleared meanwhile. False: no memory.
-  bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
-  // Brings the place of an entry near, for who is about to do something there.
+  // The block is there then, and dirty. *dirtied: how often it became dirty by this, which is more than once if it was
+  // cleared meanwhile. False: no memory.
+  bool insert_dirty(uint64_t index, uint32_t* dirtied) { return insert_dirty(index, 1, dirtied); }
+  // Brings the place of a block near, for who is about to insert it.
   void prefetch(uint64_t index) const;
-  // Those of [first, first + count) that are clean.
-  void erase_clean(uint64_t first, uint64_t count);
-
-  // Makes all entries of [first, first + count) clean. After each it calls still_dirty(index, entry), and makes what is
-  // there dirty again if true. Scans wait meanwhile. `still_dirty` runs under
-  // the tag lock. How many became clean by this; whoever sets one again meanwhile sees that it was clean.
+  // Makes all blocks of [first, first + count) clean. After each it calls still_dirty(index), and makes what is there
+  // dirty again if true. Scans wait meanwhile. `still_dirty` runs under the tag lock. How many became clean by this;
+  // whoever sets one again meanwhile sees that it was clean.
   template <class StillDirty>
   uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
-  // The first dirty entries in [from, last] that follow each other, at most `blocks_max`.
+  // Takes those of [first, first + count) out that are clean.
+  void erase_clean(uint64_t first, uint64_t count);
+  // The first dirty blocks in [from, last] that follow each other, at most `blocks_max`.
   Run next_dirty_run(uint64_t from, uint64_t last, uint64_t blocks_max);
 
   // Takes dead nodes out and gives those back that no reader can hold. Does nothing where it runs already.
   void reclaim();
-
-  // Nodes in the tree, counted in a walk through all that are no leaves; of these, dead ones.
-  uint64_t node_count() const;
   uint64_t dead_node_count() const;
-  uint64_t memory_bytes() const { return sizeof(*this) + node_count() * sizeof(PageNode); }
 
   // SPW_CHECKs the invariants above.
   void check_invariants() const;
@@ -177,9 +172,11 @@ class PageIndex {
   // The same with all nodes passed by. `path`: of the root as it is now.
   static bool descend(uint64_t index, Path* path);
 
-  enum class Which : uint8_t { kAny, kClean };
-  // What was there and is erased, or 0. `expected`: only this entry; 0: any.
-  uint64_t erase_matching(uint64_t index, uint64_t expected, Which which = Which::kAny);
+  // Where there is no entry inserts this one, and makes what is there dirty, in one descent.
+  bool insert_dirty(uint64_t index, uint64_t entry, uint32_t* dirtied);
+  // Erases the entry if goes(the word of its slot). What was there and is erased, or 0.
+  template <class Goes>
+  uint64_t erase_where(uint64_t index, Goes goes);
   Insertion insert_from_the_root(uint64_t index, uint64_t entry);
   bool release(const Path& path, unsigned level);
   void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
@@ -199,9 +196,9 @@ class PageIndex {
     PageNode* batch = nullptr;  // linked by `next`
     uint64_t left = 0;
   };
+  void reclaim_if_many_died();
   void sweep(Path* path, unsigned level, Swept* swept);
   void take_out(PageNode* node, Swept* swept);
-  static uint64_t count_nodes(const PageNode* node);
   static void give_back(PageNode* node, PageNodes::Bundler* bundler);
 
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
@@ -250,8 +247,8 @@ uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still
           if ((word & kDirty) == 0) return true;
         } while (!slot.cas_weak_seq_cst(word, entry_of(word)));
         ++c->cleared;
-        if (!c->still_dirty(index, entry_of(word))) return true;
-        // Whatever is there now: replace() may have given the block another entry.
+        if (!c->still_dirty(index)) return true;
+        // Whatever is there now: replace() (lab) may have given the block another entry.
         word = slot.load_seq_cst();
         while (word != 0 && (word & kDirty) == 0)
           if (slot.cas_weak_seq_cst(word, word | kDirty)) {
@@ -262,6 +259,28 @@ uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still
       },
       &clearing);
   return clearing.cleared;
+}
+
+template <class Goes>
+uint64_t PageIndex::erase_where(uint64_t index, Goes goes) {
+  bool any_died;
+  uint64_t word;
+  {
+    UseSlots::Guard inside(uses_);
+    const uint64_t root = root_.load_acquire();
+    if (!covers(root, index)) return 0;
+    Path path(root);
+    if (!descend(index, &path)) return 0;
+    PageNode* leaf = path.leaf();
+    Atomic<uint64_t>& slot = leaf->slots[leaf->slot_of(index)];
+    word = slot.load_acquire();
+    do {
+      if (word == 0 || !goes(word)) return 0;
+    } while (!slot.cas_weak_acq_rel(word, 0));
+    any_died = release(path, path.height - 1);
+  }
+  if (any_died) reclaim_if_many_died();
+  return entry_of(word);
 }
 
 }  // namespace spw::files
