@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,17 +36,6 @@ class ScaleCacheIndexTest : public testing::Test, protected Kit {
       keys.push_back(key);
     });
     return keys;
-  }
-  std::vector<std::pair<uint64_t, uint64_t>> dirty_runs(uint64_t blocks_max = kLastIndex) {
-    std::vector<std::pair<uint64_t, uint64_t>> runs;
-    uint64_t from = 0;
-    for (;;) {
-      ScaleCacheIndex::Run run = index.next_dirty_run(from, kLastIndex, blocks_max);
-      if (run.count == 0) return runs;
-      runs.emplace_back(run.first, run.count);
-      from = run.first + run.count;
-      if (from == 0) return runs;
-    }
   }
   static uint64_t entry_for(uint64_t key) { return (key * 0x9E3779B97F4A7C15u >> 2) + 1; }
 
@@ -140,41 +126,6 @@ TEST_F(ScaleCacheIndexTest, a_scan_beyond_a_small_tree_finds_nothing) {
   EXPECT_EQ(index.next_dirty_run(1000, 2000, 5).count, 0u);
 }
 
-TEST_F(ScaleCacheIndexTest, dirty_runs_go_across_leaves_and_stop_at_gaps_and_at_the_limit) {
-  for (uint64_t key = 0; key < 300; ++key) fill({key});
-  for (uint64_t key = 60; key < 200; ++key) ASSERT_TRUE(index.set_dirty(key));
-  ASSERT_TRUE(index.set_dirty(250));
-  using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
-  EXPECT_EQ(dirty_runs(), (Runs{{60, 140}, {250, 1}}));
-  EXPECT_EQ(dirty_runs(100), (Runs{{60, 100}, {160, 40}, {250, 1}}));
-  ScaleCacheIndex::Run run = index.next_dirty_run(100, 120, 1000);
-  EXPECT_EQ(run.first, 100u);
-  EXPECT_EQ(run.count, 21u);
-}
-
-TEST_F(ScaleCacheIndexTest, dirty_runs_reach_the_last_block) {
-  fill({kLastIndex - 1, kLastIndex});
-  ASSERT_TRUE(index.set_dirty(kLastIndex - 1));
-  ASSERT_TRUE(index.set_dirty(kLastIndex));
-  ScaleCacheIndex::Run run = index.next_dirty_run(0, kLastIndex, 100);
-  EXPECT_EQ(run.first, kLastIndex - 1);
-  EXPECT_EQ(run.count, 2u);
-  index.clear_dirty(kLastIndex - 1, 100, [](uint64_t) { return false; });
-  EXPECT_TRUE(dirty_runs().empty());
-}
-
-TEST_F(ScaleCacheIndexTest, clearing_keeps_what_its_owner_says_is_dirty_still) {
-  for (uint64_t key = 0; key < 200; ++key) {
-    fill({key});
-    ASSERT_TRUE(index.set_dirty(key));
-  }
-  index.clear_dirty(50, 100, [](uint64_t key) { return key == 77; });
-  using Runs = std::vector<std::pair<uint64_t, uint64_t>>;
-  EXPECT_EQ(dirty_runs(), (Runs{{0, 50}, {77, 1}, {150, 50}}));
-  EXPECT_TRUE(index.is_dirty(77));
-  EXPECT_FALSE(index.is_dirty(78));
-}
-
 TEST_F(ScaleCacheIndexTest, tags_go_with_their_entry_and_stay_with_a_replaced_one) {
   fill({5, 6});
   ASSERT_TRUE(index.set_dirty(5));
@@ -188,13 +139,6 @@ TEST_F(ScaleCacheIndexTest, tags_go_with_their_entry_and_stay_with_a_replaced_on
   EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 6u);
 }
 
-TEST_F(ScaleCacheIndexTest, tags_are_found_after_the_tree_has_grown) {
-  fill({1});
-  ASSERT_TRUE(index.set_dirty(1));
-  fill({kLastIndex});
-  EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 1u);
-}
-
 TEST_F(ScaleCacheIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_leaf) {
   fill({1, 1'000'000});
   ASSERT_NE(index.erase(1'000'000), 0u);
@@ -205,20 +149,6 @@ TEST_F(ScaleCacheIndexTest, what_is_inserted_dirty_is_found_and_revives_a_dead_l
   EXPECT_EQ(index.dead_node_count(), 0u);
   EXPECT_EQ(index.next_dirty_run(0, kLastIndex, 9).first, 1'000'000u);
   EXPECT_EQ(index.find(1'000'000), 7u);
-}
-
-TEST_F(ScaleCacheIndexTest, a_dead_node_is_used_again) {
-  fill({1, 1'000'000});
-  const uint64_t nodes = index.node_count();
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_NE(index.erase(1'000'000), 0u);
-    EXPECT_EQ(index.dead_node_count(),
-              3u);  // its leaf and two above, up to where the other one's path begins
-    index.check_invariants();
-    fill({1'000'000});
-    EXPECT_EQ(index.dead_node_count(), 0u);
-  }
-  EXPECT_EQ(index.node_count(), nodes);
 }
 
 TEST_F(ScaleCacheIndexTest, reclaim_gives_dead_nodes_back) {
@@ -246,56 +176,9 @@ TEST_F(ScaleCacheIndexTest, reclaim_ends_an_empty_tree_but_for_its_root) {
   EXPECT_EQ(index.node_count(), 1u);
 }
 
-TEST_F(ScaleCacheIndexTest, erases_reclaim_by_themselves_before_dead_nodes_are_many) {
-  for (uint64_t key = 0; key < 3000; ++key) fill({key << 6});
-  for (uint64_t key = 0; key < 3000; ++key) index.erase(key << 6);
-  EXPECT_LE(index.node_count(), 2 * ScaleCacheIndex::kDeadNodesMin);
-}
-
-TEST_F(ScaleCacheIndexTest, reclaimed_nodes_wait_for_a_reader) {
-  fill({0, 1 << 20});
-  {
-    UseSlots::Guard inside(uses);
-    index.erase(1 << 20);
-    index.reclaim();
-    EXPECT_EQ(pool.retired_count(), 3u);
-  }
-  index.reclaim();
-  EXPECT_EQ(pool.retired_count(), 0u);
-}
-
-TEST_F(ScaleCacheIndexTest, an_allocation_that_fails_leaves_the_tree_right) {
-  for (uint64_t key : {uint64_t{5}, uint64_t{1} << 20, kLastIndex}) {
-    for (int64_t n = 0;; ++n) {
-      ScaleCacheIndex other(pool);
-      ASSERT_EQ(other.insert(0, 1), Insertion::kInserted);
-      ASSERT_EQ(other.insert(64, 2), Insertion::kInserted);
-      pool.fail_take_after(n);
-      const Insertion insertion = other.insert(key, 3);
-      pool.fail_take_after(-1);
-      other.check_invariants();
-      EXPECT_EQ(other.find(0), 1u);
-      EXPECT_EQ(other.find(64), 2u);
-      if (insertion == Insertion::kInserted) {
-        EXPECT_EQ(other.find(key), 3u);
-        EXPECT_EQ(n, key == 5 ? 0 : key == kLastIndex ? 19 : 5) << key;
-        break;
-      }
-      ASSERT_EQ(insertion, Insertion::kNoMemory);
-      EXPECT_EQ(other.find(key), 0u);
-      EXPECT_EQ(other.insert(key, 4), Insertion::kInserted);
-      other.check_invariants();
-    }
-  }
-}
-
 TEST_F(ScaleCacheIndexTest, a_failed_first_allocation_leaves_an_empty_index) {
   pool.fail_take_after(0);
   EXPECT_EQ(index.insert(9, 1), Insertion::kNoMemory);
-  EXPECT_EQ(index.node_count(), 0u);
-  pool.fail_take_after(0);
-  uint32_t dirtied;
-  EXPECT_FALSE(index.insert_dirty(9, 1, &dirtied));
   EXPECT_EQ(index.node_count(), 0u);
   EXPECT_EQ(index.insert(9, 1), Insertion::kInserted);
 }
