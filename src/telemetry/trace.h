@@ -59,7 +59,8 @@ class TraceRing {
     slot.stamp.store_relaxed(0);
     slot.at_ns.store_release(at_ns);
     slot.block.store_release(block);
-    slot.what.store_release(static_cast<uint64_t>(event) << 56 | (value < kTraceValueMax ? value : kTraceValueMax));
+    slot.what.store_release(static_cast<uint64_t>(event) << 56 |
+                            (value < kTraceValueMax ? value : kTraceValueMax));
     slot.stamp.store_release(n + 1);
   }
   // Adds those that are whole, from number `from` on, in no certain order.

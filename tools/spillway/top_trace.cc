@@ -20,10 +20,10 @@ std::string trace_lines(const LivePage& page, LivePage::TraceCounts& seen) {
   if (!is_first && lost > 0) text += fmt::format("... {} more\n", lost);
   for (const auto& [thread, entry] : traced) {
     const double at_s = static_cast<double>(entry.at_ns - header.started_ns) / 1e9;
-    const std::string place =
-        entry.block == telemetry::kTraceNoBlock
-            ? ""
-            : fmt::format("block {} at {:#x} ", entry.block, SPW_MANAGED_BASE + entry.block * header.block_bytes);
+    const std::string place = entry.block == telemetry::kTraceNoBlock
+                                  ? ""
+                                  : fmt::format("block {} at {:#x} ", entry.block,
+                                                SPW_MANAGED_BASE + entry.block * header.block_bytes);
     text += fmt::format("{:.6f} s  thread {}  {}{}\n", at_s, thread, place, trace_text(entry));
   }
   return text;

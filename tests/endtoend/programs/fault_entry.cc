@@ -74,8 +74,11 @@ struct Small {
 int small_stacks(long) {
   fill();
   constexpr int kThreads = 8;
-  const size_t stack_bytes =
-      (static_cast<size_t>(sysconf(_SC_THREAD_STACK_MIN)) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  // Most of it is used up by touch_with_little_left(); what is thread-local, the library's too, lies in it as well.
+  constexpr size_t kThreadLocalBytes = 16 * 1024;
+  const size_t least =
+      static_cast<size_t>(sysconf(_SC_THREAD_STACK_MIN)) + kernel_frame_bytes() + kThreadLocalBytes;
+  const size_t stack_bytes = (least + kPageBytes - 1) / kPageBytes * kPageBytes;
   std::atomic<long> wrong{0};
   static Small smalls[kThreads];
   pthread_t threads[kThreads];
