@@ -1,8 +1,8 @@
 // What the interposed functions need, set once by process/ when everything stands.
 //
 // C entry points have no object to be called on, so there is one context a process,
-// behind one atomic pointer. Until it is set, in a forked child after it was taken
-// away, and inside the runtime itself (InRuntime), every call goes to libc.
+// behind one atomic pointer. The first allocation that is to be managed has it made (allocation_context()).
+// Until it is set, and inside the runtime itself (InRuntime), every call goes to libc.
 //
 // Threads: set_context() when no other thread uses managed memory yet, or none is left. Lifetime: a context and what it
 // points to outlive every thread, or are leaked at exit.
@@ -49,7 +49,8 @@ void elsewhere_from_now_on();
 void kernel_reaches_from_now_on();
 // In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
 void note_forked();
-// Called, once, by the first redirected allocation that finds no context. It sets the context, or leaves things native.
+// Called, once, by the first allocation that asks for a context and finds none. It sets the
+// context, or leaves things native.
 void set_initialiser(void (*ensure_initialised)());
 
 namespace detail {

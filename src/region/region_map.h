@@ -74,7 +74,7 @@ class RegionMap final : public cache::BlockSource {
                                                    store::Store& spill);
   ~RegionMap() override;
 
-  // The cache these regions feed. Until then nothing is cached.
+  // Who caches these regions' blocks: the engine. Until then nobody does.
   void attach(CacheRanges* ranges) { ranges_ = ranges; }
 
   // Takes a file's store over for mappings of it: when the last of them goes, the cache forgets it first.
