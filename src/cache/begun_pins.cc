@@ -165,6 +165,8 @@ size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedP
                        fill.access != Access::kRead);
       count(Counter::fills);
     } else {
+      telemetry::note_event(telemetry::TraceEvent::kFailed, fill.resident.block.value,
+                            static_cast<uint64_t>(fill.error));
       ended.status = fill_error(fill.resident.block, *fill.store, fill.request.offset_bytes, fill.error);
     }
     count(Counter::fill_wait_ns, telemetry::note_missed(fill.resident.block.value, fill.asked_ns));

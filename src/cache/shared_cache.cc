@@ -18,6 +18,7 @@ namespace spw::cache {
 
 using telemetry::count;
 using telemetry::Counter;
+using telemetry::TraceEvent;
 
 SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
                                    std::unique_ptr<FrameSource> frames, BlockSource& blocks,
@@ -382,7 +383,10 @@ Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
   request.segments[0] = {frames_->fill_address(resident, staging, 0), context_.block_bytes()};
   const Status moved = backing.store->transfer(request);
   count(Counter::fill_wait_ns, platform::monotonic_ns() - miss.asked_ns);
-  if (!moved) return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
+  if (!moved) {
+    telemetry::note_event(TraceEvent::kFailed, miss.block.value, static_cast<uint64_t>(moved.error()));
+    return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
+  }
   frames_->install({&resident, 1}, Contents::kFilled, staging, miss.is_for_write());
   count(Counter::fills);
   return Status::ok();

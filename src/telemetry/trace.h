@@ -27,7 +27,7 @@ enum class TraceEvent : uint8_t {
   kMissed,   // the block is there; value: ns since it was asked for
   kEvicted,  // the block has left its frame
   kWritten,  // and the blocks behind it; value: how many in all
-  kFailed,   // to be read or written; value: errno
+  kFailed,   // a request that begins with the block, to be read or written; value: errno
   kWaits,    // for a frame: none can be had for the block
   kLimit,    // value: so many frames may be in use from now on
   kRefused,  // a fault: the block is nobody's, or not to be stored to

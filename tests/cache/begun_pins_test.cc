@@ -1,6 +1,7 @@
 // Pins that are begun and ended later (cache/fills.h).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -134,6 +135,9 @@ TEST_F(BegunPinsTest, a_read_that_fails_is_told_and_leaves_no_frame_taken) {
   f.store_directly(1, 11);
   ASSERT_EQ(begin(1), Begun::kStarted);
   EXPECT_EQ(end(1)[0].status.error(), EIO);
+  std::vector<telemetry::TraceEntry> traced;
+  telemetry::thread_counters().trace.read(0, traced);
+  EXPECT_EQ(std::ranges::count(traced, telemetry::TraceEvent::kFailed, &telemetry::TraceEntry::event), 1);
   EXPECT_EQ(f.errors().size(), 1u);
   EXPECT_EQ(f.cache().free_frames(), f.cache().frame_count());
   EXPECT_EQ(f.read(1), 11u);

@@ -151,7 +151,10 @@ void Partition::install_run(IoOp& op) {
 
 void Partition::finish_fill(IoOp& op, int error) {
   const bool demanded = op.kind == IoOp::Kind::kFill, keeps_ahead = op.uses_seen && !op.is_unit;
-  if (error == 0) install_run(op);
+  if (error == 0)
+    install_run(op);
+  else
+    telemetry::note_event(telemetry::TraceEvent::kFailed, op.first.value, static_cast<uint64_t>(error));
   for (uint32_t i = 0; i < op.count; ++i) {
     AtomicPinWord& pin_word = context_.directory.word(op.frames[i]);
     if (error != 0 && demanded) {
