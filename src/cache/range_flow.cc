@@ -86,6 +86,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
       if (!wait_for_frame(client, partition, &deadline_ns, &write_error)) return false;
     }
   });
+  if (deadline_ns != 0) telemetry::note_event(telemetry::TraceEvent::kWaited, first.value);
 }
 
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {

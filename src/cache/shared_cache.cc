@@ -186,12 +186,12 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
     if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fault_around(miss);
     if (step == Step::kAgain && context_.clients_take) step = take_in_set(miss);
     if (step == Step::kAgain) step = ask_owner(miss);
+    if (step == Step::kAgain) continue;
+    if (miss.deadline_ns != 0) telemetry::note_event(TraceEvent::kWaited, block.value);
     if (step == Step::kError) return miss.status;
-    if (step == Step::kPinned) {
-      out->data = context_.data(miss.resident());
-      if (out->was_miss || miss.has_waited) telemetry::note_missed(miss.block.value, miss.asked_ns);
-      return Status::ok();
-    }
+    out->data = context_.data(miss.resident());
+    if (out->was_miss || miss.has_waited) telemetry::note_missed(miss.block.value, miss.asked_ns);
+    return Status::ok();
   }
 }
 

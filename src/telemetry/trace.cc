@@ -26,6 +26,8 @@ std::string trace_text(const TraceEntry& entry) {
       return "access refused";
     case TraceEvent::kWatched:
       return "memory is watched from now on";
+    case TraceEvent::kWaited:
+      return "waits for a frame no longer";
     case TraceEvent::kNothing:
       break;
   }

@@ -32,6 +32,7 @@ enum class TraceEvent : uint8_t {
   kLimit,    // value: so many frames may be in use from now on
   kRefused,  // a fault: the block is nobody's, or not to be stored to
   kWatched,  // from now on faults are served (mapped engine)
+  kWaited,   // for a frame; the thread has one, or has given up
 };
 
 inline constexpr uint64_t kTraceValueMax = (uint64_t{1} << 56) - 1;  // what is more counts as this

@@ -63,6 +63,26 @@ TEST_P(TracedEvents, misses_evictions_and_writes_are_noted_and_hits_are_not) {
   EXPECT_EQ(written_blocks, kTouched);
 }
 
+TEST_P(TracedEvents, a_wait_for_a_frame_has_a_beginning_and_an_end) {
+  Options options = small_cache(64, GetParam());
+  options.frame_wait_ns_max = 50'000'000;
+  CacheFixture f(options);
+  std::vector<Pin> pins(64);
+  for (uint64_t b = 0; b < 64; ++b)
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(b), Access::kRead, &pins[b]));
+  EXPECT_TRUE(all(TraceEvent::kWaits).empty());
+  EXPECT_TRUE(all(TraceEvent::kWaited).empty());
+  Pin one_more;
+  EXPECT_EQ(f.cache().pin(f.client(), BlockId(99), Access::kRead, &one_more).error(), EBUSY);
+  const auto begun = all(TraceEvent::kWaits), ended = all(TraceEvent::kWaited);
+  ASSERT_EQ(begun.size(), 1u);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(begun[0].block, 99u);
+  EXPECT_EQ(ended[0].block, 99u);
+  EXPECT_GE(ended[0].at_ns - begun[0].at_ns, options.frame_wait_ns_max / 2);
+  for (Pin& pin : pins) f.cache().unpin(f.client(), pin.frame);
+}
+
 TEST_P(TracedEvents, a_new_limit_is_noted) {
   CacheFixture f(one_partition(256, GetParam()));
   f.cache().set_frame_limit(64);

@@ -71,6 +71,7 @@ TEST(TraceText, says_what_happened) {
   EXPECT_EQ(trace_text({TraceEvent::kWritten, 0, 1, 8, 0}), "written, with what follows: 8 blocks");
   EXPECT_EQ(trace_text({TraceEvent::kFailed, 0, 1, ENOSPC, 0}), "failed: No space left on device");
   EXPECT_EQ(trace_text({TraceEvent::kLimit, 0, kTraceNoBlock, 64, 0}), "the limit is 64 frames");
+  EXPECT_EQ(trace_text({TraceEvent::kWaited, 0, 1, 0, 0}), "waits for a frame no longer");
   EXPECT_EQ(trace_text({static_cast<TraceEvent>(99), 0, 1, 3, 0}), "event 99, 3");
 }
 
