@@ -46,9 +46,9 @@ constexpr ArgumentRule mask(uint8_t index) { return {Kind::kMask, index}; }
 constexpr ArgumentRule mask_and_bytes(uint8_t index) { return {Kind::kMaskAndBytes, index}; }
 
 constexpr CallRule kRules[] = {
-#define SPW_CALL(name, ...) {SYS_##name, {__VA_ARGS__}},
+#define SPW_SYSTEM_CALL(name, ...) {SYS_##name, {__VA_ARGS__}},
 #include "libc/system_calls/native_call_rules.inc"
-#undef SPW_CALL
+#undef SPW_SYSTEM_CALL
 };
 
 constexpr size_t kNumbers = 512;
