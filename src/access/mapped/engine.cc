@@ -238,6 +238,13 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
   return true;
 }
 
+// What the program was refused there while the range was not live is let in again.
+void MappedEngine::grown(BlockId first, uint64_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
+  std::lock_guard lock(refused_mutex_);
+  admit_pages(begin, begin + (count << options_.block_shift));
+}
+
 bool MappedEngine::withdraw(BlockId first, uint64_t count) {
   if (is_watching()) return false;
   check_not_forked();

@@ -213,12 +213,6 @@ bool MappedEngine::admit_pages(uintptr_t begin, uintptr_t end) {
   return found;
 }
 
-void MappedEngine::grown(BlockId first, uint64_t count) {
-  const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
-  std::lock_guard lock(refused_mutex_);
-  admit_pages(begin, begin + (count << options_.block_shift));
-}
-
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   check_not_forked();
   InRuntime guard;
