@@ -96,7 +96,7 @@ void Partition::describe_wait(Request& request) {
   request.queue = io_.queue_to_wait_on();
   request.more_than_one_queue = io_.several_queues_busy();
   request.has_progressed = io_.has_done_here();
-  request.status = writeback_.error();
+  request.status = writeback_.last_write();
 }
 
 bool Partition::serve_pin(Request& request) {

@@ -40,7 +40,9 @@ struct Writeback::Run {
   uint32_t count() const { return end - begin; }
 };
 
-bool Writeback::may_write_now() const { return write_error_ || platform::monotonic_ns() >= retry_at_ns_; }
+bool Writeback::may_write_now() const {
+  return last_write_.is_ok() || platform::monotonic_ns() >= retry_at_ns_;
+}
 
 Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinned_too,
                                     const EvictionBatch* batch) {
@@ -170,8 +172,8 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
     note_write_error(op, error);
   else
     telemetry::note_event(telemetry::TraceEvent::kWritten, op.first.value, op.count);
-  if (error == 0 && !write_error_) {
-    write_error_ = Status::ok();
+  if (error == 0 && !last_write_.is_ok()) {
+    last_write_ = Status::ok();
     retry_at_ns_ = backoff_ns_ = 0;
   }
   for (uint32_t i = 0; i < op.count; ++i) {
@@ -191,14 +193,14 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
 
 void Writeback::note_write_error(const IoOp& op, int error) {
   telemetry::note_event(telemetry::TraceEvent::kFailed, op.first.value, static_cast<uint64_t>(error));
-  write_error_ = Status(error, "cannot write block " + std::to_string(op.first.value) + " to " +
-                                   op.store->describe_at(op.request.offset_bytes) + " at offset " +
-                                   std::to_string(op.request.offset_bytes));
+  last_write_ = Status(error, "cannot write block " + std::to_string(op.first.value) + " to " +
+                                  op.store->describe_at(op.request.offset_bytes) + " at offset " +
+                                  std::to_string(op.request.offset_bytes));
   backoff_ns_ = backoff_ns_ == 0 ? kBackoffFirstNs : std::min(2 * backoff_ns_, kBackoffMaxNs);
   retry_at_ns_ = platform::monotonic_ns() + backoff_ns_;
   if (op.sequence < failed_sequence_) return;
   failed_sequence_ = op.sequence;
-  failure_ = write_error_;
+  failure_ = last_write_;
 }
 
 }  // namespace spw::cache

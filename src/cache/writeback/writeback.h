@@ -28,9 +28,10 @@ class Writeback {
   // The operation, of kind kWriteback, has come back.
   void finish(Organisation& told, IoOp& op, int error);
 
+  // Whether a write may begin: false for a while after one has failed.
   bool may_write_now() const;
-  // The last failed write, while writes fail.
-  const Status& error() const { return write_error_; }
+  // How the latest write ended: ok, or, while writes fail, how the last of them did.
+  const Status& last_write() const { return last_write_; }
   // Why the latest of the operations from `sequence` on that failed did so; ok: none has.
   Status failure_since(uint64_t sequence) const {
     return failed_sequence_ >= sequence ? failure_ : Status::ok();
@@ -51,9 +52,8 @@ class Writeback {
   PartitionIo& io_;
   const uint32_t run_blocks_max_;
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
-  // New writes wait until retry_at_ns_.
-  Status write_error_;
-  uint64_t retry_at_ns_ = 0;
+  Status last_write_;
+  uint64_t retry_at_ns_ = 0;  // while writes fail: none begins before
   uint64_t backoff_ns_ = 0;
   uint64_t failed_sequence_ = 0;  // 0: none ever
   Status failure_;
