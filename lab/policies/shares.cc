@@ -8,7 +8,7 @@ namespace spw::lab {
 
 namespace {
 
-constexpr uint32_t kFramesMin = 16;  // with fewer a part counts as not cached
+constexpr uint32_t kPartFramesMin = 16;  // with fewer a part counts as not cached
 
 // The accesses to each part.
 std::vector<std::vector<uint64_t>> parts_of(std::span<const uint64_t> blocks) {
@@ -27,7 +27,7 @@ std::vector<std::vector<uint64_t>> parts_of(std::span<const uint64_t> blocks) {
 }
 
 uint64_t misses(std::string_view policy, uint32_t frames, const std::vector<uint64_t>& blocks) {
-  if (frames < kFramesMin) return blocks.size();
+  if (frames < kPartFramesMin) return blocks.size();
   SimulatedCache cache(policy, frames);
   for (const uint64_t block : blocks) cache.access(block);
   return cache.misses();

@@ -40,7 +40,7 @@ struct spw_batch {
 
 namespace {
 
-constexpr unsigned kInFlightMax = 65536;
+constexpr unsigned kBatchInFlightMax = 65536;
 // Requests for other nodes that are submitted together.
 constexpr size_t kBundleMax = 64;
 // How many of the oldest that are under way are looked at when one of them is done.
@@ -241,7 +241,7 @@ void run_pending(spw_batch& batch, size_t count) {
 }  // namespace
 
 SPW_PUBLIC struct spw_batch* spw_batch_create(unsigned in_flight_max) {
-  if (in_flight_max < 1 || in_flight_max > kInFlightMax) {
+  if (in_flight_max < 1 || in_flight_max > kBatchInFlightMax) {
     bad_argument("a batch has from 1 to 65536 requests in flight");
     return nullptr;
   }

@@ -15,7 +15,7 @@ namespace spw::cache {
 
 namespace {
 
-constexpr uint32_t kFramesMin = 16;
+constexpr uint32_t kCacheFramesMin = 16;
 constexpr uint32_t kPartitionFramesMin = 64;
 constexpr unsigned kPartitionsPerCpu = 4;  // so that clients rarely meet at a combiner lock
 constexpr unsigned kPartitionsMax = 1024;
@@ -31,10 +31,10 @@ std::optional<SetRule> rule_for(const Options& options) {
 Status check(const Options& options) {
   if (options.block_shift < kMinBlockShift || options.block_shift > kMaxBlockShift)
     return bad("a block is 4 KiB to 2 MiB, not 2^" + std::to_string(options.block_shift) + " bytes");
-  if (options.frame_count < kFramesMin)
+  if (options.frame_count < kCacheFramesMin)
     return bad(std::to_string(options.frame_count) + " frames of " +
                format_size(uint64_t{1} << options.block_shift) + " are too few, at least " +
-               std::to_string(kFramesMin) + " are needed: give it more memory or smaller blocks");
+               std::to_string(kCacheFramesMin) + " are needed: give it more memory or smaller blocks");
   if (options.partitions != 0 && !std::has_single_bit(options.partitions))
     return bad(std::to_string(options.partitions) + " partitions are not a power of two");
   if (options.partitions > kPartitionsMax)

@@ -106,13 +106,13 @@ Status BlockWriter::fence() {
   std::sort(blocks_.begin(), blocks_.end());
   blocks_.erase(std::unique(blocks_.begin(), blocks_.end()), blocks_.end());
   if (copies_.bytes() == 0) {
-    auto copies = platform::map_anonymous(kBatchBlocks * kBlockBytes);
+    auto copies = platform::map_anonymous(kCopiedBlocksMax * kBlockBytes);
     if (!copies) return copies.status();
     copies_ = std::move(*copies);
   }
   Status status = domain_.failure();
-  for (size_t begin = 0; begin < blocks_.size() && status; begin += kBatchBlocks)
-    status = write_batch(begin, std::min<size_t>(begin + kBatchBlocks, blocks_.size()));
+  for (size_t begin = 0; begin < blocks_.size() && status; begin += kCopiedBlocksMax)
+    status = write_batch(begin, std::min<size_t>(begin + kCopiedBlocksMax, blocks_.size()));
   blocks_.clear();
   return status ? domain_.sync() : domain_.failed(std::move(status));
 }

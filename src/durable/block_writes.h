@@ -7,7 +7,7 @@
 // before. One thread at a time does so.
 //
 // Threads: as Persistence. Errors: EIO and what else the device says, with the offset; nothing is retried, since a
-// kernel that failed to write forgets that it did. Limits: kBatchBlocks are copied at a time.
+// kernel that failed to write forgets that it did. Limits: kCopiedBlocksMax are copied at a time.
 #pragma once
 
 #include "durable/persistence.h"
@@ -16,7 +16,7 @@
 namespace spw::durable {
 
 inline constexpr unsigned kBlockShift = 12;
-inline constexpr uint32_t kBatchBlocks = 256;
+inline constexpr uint32_t kCopiedBlocksMax = 256;
 
 // `base`: where offset 0 of the file is mapped. `file` outlives what is returned.
 std::unique_ptr<Persistence> make_block_writes(const platform::File& file, const std::byte* base);

@@ -27,8 +27,8 @@ void Flusher::stop() {
 
 void Flusher::relieve(BufferedFile& file) {
   if (options_.by == FlushOptions::By::kDirect) {
-    if (file.dirty_blocks() >= kBatchBlocks)
-      (void)file.flush_some(kBatchBlocks, false);
+    if (file.dirty_blocks() >= kFlushTurnBlocks)
+      (void)file.flush_some(kFlushTurnBlocks, false);
     else if (small_writes_.fetch_add_relaxed(1) % kSmallWritesEach == 0)
       (void)flush_one_of_all(false);
     return;
@@ -45,8 +45,8 @@ bool Flusher::flush_one_of_all(bool waits) {
   for (auto& file : list_())
     if (const uint64_t dirty = file->dirty_blocks(); dirty > 0) files.emplace_back(dirty, std::move(file));
   std::ranges::sort(files, std::ranges::greater(), [](const auto& one) { return one.first; });
-  return std::ranges::any_of(files,
-                             [&](const auto& one) { return one.second->flush_some(kBatchBlocks, waits); });
+  return std::ranges::any_of(
+      files, [&](const auto& one) { return one.second->flush_some(kFlushTurnBlocks, waits); });
 }
 
 // What cannot be written stays dirty: whoever syncs the file is told.

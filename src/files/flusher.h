@@ -40,7 +40,7 @@ struct FlushOptions {
 
 class Flusher {
  public:
-  static constexpr uint64_t kBatchBlocks = 256;
+  static constexpr uint64_t kFlushTurnBlocks = 256;
   // The files there are, now.
   using List = std::function<std::vector<std::shared_ptr<BufferedFile>>()>;
 

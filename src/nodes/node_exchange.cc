@@ -145,7 +145,7 @@ NodeExchange::Port::Port(NodeExchange& exchange, cache::Client& client, unsigned
       client_(&client),
       node_(node),
       bundles_(exchange.workers_.size()),
-      inbox_(kInFlightMax) {
+      inbox_(kPortInFlightMax) {
   for (RequestMessage& bundle : bundles_) {
     bundle.from = this;
     bundle.count = 0;
@@ -153,7 +153,7 @@ NodeExchange::Port::Port(NodeExchange& exchange, cache::Client& client, unsigned
 }
 
 size_t NodeExchange::Port::submit(std::span<const BlockRequest> requests) {
-  const size_t taken = std::min(requests.size(), kInFlightMax - in_flight_);
+  const size_t taken = std::min(requests.size(), kPortInFlightMax - in_flight_);
   in_flight_ += taken;
   // The others first: they are under way while this thread does its own.
   for (const BlockRequest& request : requests.first(taken)) {

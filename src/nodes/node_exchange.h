@@ -14,7 +14,7 @@
 //
 // Threads: a Port is one thread's at a time; others are the exchange's own.
 // Lifetime: ports are closed, with nothing in flight, before the exchange; the exchange ends before the cache.
-// Limits: kInFlightMax requests of one port at a time; a request is within one block.
+// Limits: kPortInFlightMax requests of one port at a time; a request is within one block.
 #pragma once
 
 #include <memory>
@@ -45,7 +45,7 @@ struct BlockReply {
 class NodeExchange {
  public:
   static constexpr size_t kRequestsAMessage = 16;
-  static constexpr size_t kInFlightMax = 512;
+  static constexpr size_t kPortInFlightMax = 512;
 
   struct Layout {
     unsigned nodes = 1;

@@ -23,7 +23,7 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
   }
   if (engine == EngineKind::kMapped) {
     // What read-ahead gets must not make a cap too small.
-    const uint64_t least_bytes = kFixedBytes + kFramesMin * per_frame;
+    const uint64_t least_bytes = kFixedBytes + kCapFramesMin * per_frame;
     const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;
     plan.staging_runs = static_cast<uint32_t>(std::min(
         {options.memory_bytes / kStagingShare / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
@@ -36,11 +36,12 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
   }
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
-  if (frames < kFramesMin) {
-    return Status::sentence(
-        EINVAL, "a cap of " + format_size(options.memory_bytes) + " is too small for blocks of " +
-                    format_size(options.block_bytes) + ": raise --memory to at least " +
-                    format_size(round_up(fixed_bytes + kFramesMin * per_frame, kMiB)) + " or lower --block");
+  if (frames < kCapFramesMin) {
+    return Status::sentence(EINVAL, "a cap of " + format_size(options.memory_bytes) +
+                                        " is too small for blocks of " + format_size(options.block_bytes) +
+                                        ": raise --memory to at least " +
+                                        format_size(round_up(fixed_bytes + kCapFramesMin * per_frame, kMiB)) +
+                                        " or lower --block");
   }
   plan.frames = static_cast<uint32_t>(frames);
   return plan;

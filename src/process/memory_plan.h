@@ -35,7 +35,7 @@ struct MemoryPlan {
   uint32_t staging_runs = 0;
 };
 
-// EINVAL, with one line for the user, when the cap does not hold kFramesMin frames.
+// EINVAL, with one line for the user, when the cap does not hold kCapFramesMin frames.
 Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine);
 
 }  // namespace spw::process

@@ -228,10 +228,11 @@ Status finish_options(Options& options, const char* const* environment, uint64_t
                        std::to_string(options.low_percent));
   if (options.curve == Curve::kOn && !options.trace_file.empty())
     return refused("SPILLWAY_CURVE", "on", "not together with SPILLWAY_TRACE; set one of them");
-  if (options.memory_bytes < kFramesMin * options.block_bytes)
+  if (options.memory_bytes < kCapFramesMin * options.block_bytes)
     return refused("SPILLWAY_MEMORY", format_size(options.memory_bytes),
                    "too little for blocks of " + format_size(options.block_bytes) + "; accepted: at least " +
-                       format_size(kFramesMin * options.block_bytes) + " (" + std::to_string(kFramesMin) +
+                       format_size(kCapFramesMin * options.block_bytes) + " (" +
+                       std::to_string(kCapFramesMin) +
                        " blocks), or a smaller SPILLWAY_BLOCK, such as SPILLWAY_BLOCK=4K");
   if (options.quota_bytes > options.memory_bytes)
     return refused("SPILLWAY_QUOTA", format_size(options.quota_bytes),

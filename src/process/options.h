@@ -3,7 +3,7 @@
 // starts a program.
 //
 // Invariants of Options that parse_environment() returned:
-//   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kFramesMin * block_bytes
+//   block_bytes is a power of two in [4 KiB, 2 MiB];  memory_bytes >= kCapFramesMin * block_bytes
 //   quota_bytes <= memory_bytes;  low_percent <= high_percent
 //   store, where it is a directory, and stats_file are absolute paths (stats_file may be empty)
 // Errors: EINVAL, whose message() is one complete line for the user: which variable, its value, what is
@@ -24,7 +24,7 @@
 namespace spw::process {
 
 // Fewer frames than this cannot hold what one thread may pin while others go on.
-inline constexpr uint64_t kFramesMin = 256;
+inline constexpr uint64_t kCapFramesMin = 256;
 // With --block auto; misses bring neighbours along as they pay (cache/fault_around.h).
 inline constexpr uint64_t kAutoBlockBytes = 4 * kKiB;
 

@@ -71,7 +71,7 @@ uint64_t PageCacheShare::limit_pages(const page_cache::Use& use) {
       rule_.next(cap_bytes, mappings, {held_by_frames(), brought_by_frames_}, engine_.is_watching(), now_ns);
   if (!engine_.is_watching() && rule_.is_pressed()) engine_.watch();
   if (engine_.is_watching()) {
-    const uint64_t frames = std::max((cap_bytes - share_bytes) / frame_bytes_, kFramesMin);
+    const uint64_t frames = std::max((cap_bytes - share_bytes) / frame_bytes_, kCapFramesMin);
     const uint64_t now = cache_.frame_limit();
     const uint64_t change = frames > now ? frames - now : now - frames;
     if (change > ceiling_ / ShareRule::kStepShare / 2) (void)set_limit_(static_cast<uint32_t>(frames));

@@ -339,11 +339,11 @@ Status Runtime::change_memory_limit(uint64_t bytes) {
   std::lock_guard lock(limit_mutex_);
   // Tables and staging stay, so all that goes is frames.
   const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
-  if (gone + kFramesMin > cache_->frame_count())
-    return Status::sentence(
-        EINVAL,
-        "the cap cannot be below " +
-            format_size(options_.memory_bytes - (cache_->frame_count() - kFramesMin) * options_.block_bytes));
+  if (gone + kCapFramesMin > cache_->frame_count())
+    return Status::sentence(EINVAL,
+                            "the cap cannot be below " +
+                                format_size(options_.memory_bytes -
+                                            (cache_->frame_count() - kCapFramesMin) * options_.block_bytes));
   const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
   if (Status status = pinned_->change_limit(frames); !status) return status;
   if (page_cache_share_) page_cache_share_->set_ceiling(frames);
