@@ -24,16 +24,16 @@ class BlocksOfOthers final : public BlockSource {
  public:
   explicit BlocksOfOthers(store::Store& store) : blocks_(store, kShift) {}
   Backing locate_for_fill(BlockId block) override {
-    return is_homeless(block) ? Backing() : blocks_.locate_for_fill(block);
+    return is_freed(block) ? Backing() : blocks_.locate_for_fill(block);
   }
   Backing locate_for_writeback(BlockId block) override {
-    return is_homeless(block) ? Backing() : blocks_.locate_for_writeback(block);
+    return is_freed(block) ? Backing() : blocks_.locate_for_writeback(block);
   }
   void written_back(BlockId block) override { blocks_.written_back(block); }
   void set_live(bool live) { live_ = live; }
 
  private:
-  bool is_homeless(BlockId block) const { return block.value == kFreed && !live_; }
+  bool is_freed(BlockId block) const { return block.value == kFreed && !live_; }
 
   IdentityBlocks blocks_;
   bool live_ = true;

@@ -58,7 +58,7 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   Backing backing = context_.blocks.locate_for_writeback(block);
   if (backing.store == nullptr) {
     io_.put_back(op);
-    leave_homeless(frame, block);
+    clean_freed(frame, block);
     return Started::kNo;
   }
   told.note_writing(frame, batch);
@@ -83,11 +83,11 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   return Started::kYes;
 }
 
-// The block's range was freed while a pin still held it: nobody wants its contents. It is clean
-// from now on, and the range may be handed out again, so that stores to it have to be noticed.
-// If it has been meanwhile, one may have come before that: the range is live before its owner
-// stores to it, so whoever still finds no home after begin_writeback() has missed no store.
-void Writeback::leave_homeless(FrameId frame, BlockId block) {
+// The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the
+// range may be handed out again, so that the program's stores to it have to be noticed. If it has been meanwhile, one
+// may have come before that: the range is live before its owner stores to it, so who finds it not live even after
+// begin_writeback() has missed nothing.
+void Writeback::clean_freed(FrameId frame, BlockId block) {
   const Resident resident{frame, block};
   context_.frames.begin_writeback({&resident, 1});
   const bool is_wanted = context_.blocks.locate_for_writeback(block).store != nullptr;

@@ -21,8 +21,8 @@ class Writeback {
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
-  // pinned_too), is being written already, or has no home. On its way after submit(). `told`: of each frame; `batch`:
-  // what it is for, if for an eviction.
+  // pinned_too), is being written already, or its range was freed. On its way after submit(). `told`: of each frame;
+  // `batch`: what it is for, if for an eviction.
   Started start(Organisation& told, FrameId frame, bool pinned_too, const EvictionBatch* batch = nullptr);
   void submit();
   // The operation, of kind kWriteback, has come back.
@@ -42,7 +42,7 @@ class Writeback {
  private:
   struct Run;
   bool extend_run(Run& run, bool forward);
-  void leave_homeless(FrameId frame, BlockId block);
+  void clean_freed(FrameId frame, BlockId block);
   void issue_run(IoOp& op, const Run& run);
   void leave_zeros_out(Run& run);
   void note_write_error(const IoOp& op, int error);

@@ -14,7 +14,7 @@ TransferQueue::TransferQueue(std::unique_ptr<IoEngine> engine, const Target& tar
   for (size_t i = depth; i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));
   batch_.reserve(depth);
   ready_.reserve(depth);
-  parked_.reserve(depth);
+  delayed_.reserve(depth);
 }
 
 // Buffers must not be written to after the queue is gone, so it waits for what is still at the engine.
@@ -38,7 +38,7 @@ size_t TransferQueue::enqueue(std::span<Request* const> requests) {
     slot.due_ns = delay_ns == 0 ? 0 : platform::deadline_after(platform::monotonic_ns(), delay_ns);
     step(index);
   }
-  bool completed_at_once = ready_.size() + parked_.size() > 0;
+  bool completed_at_once = ready_.size() + delayed_.size() > 0;
   if (!batch_.empty()) engine_->issue(batch_);
   batch_.clear();
   publish();
@@ -61,7 +61,7 @@ void TransferQueue::complete(uint32_t index) {
   if (slot.due_ns == 0) {
     ready_.push_back(completion);
   } else {
-    parked_.push_back({slot.due_ns, completion});
+    delayed_.push_back({slot.due_ns, completion});
   }
   free_slots_.push_back(index);
 }
@@ -83,18 +83,18 @@ void TransferQueue::advance_harvested(size_t limit) {
   engine_->kick();
 }
 
-void TransferQueue::unpark_due() {
+void TransferQueue::move_due_to_ready() {
   uint64_t now_ns = platform::monotonic_ns();
-  std::erase_if(parked_, [&](const Parked& parked) {
-    if (parked.due_ns > now_ns) return false;
-    ready_.push_back(parked.completion);
+  std::erase_if(delayed_, [&](const Delayed& delayed) {
+    if (delayed.due_ns > now_ns) return false;
+    ready_.push_back(delayed.completion);
     return true;
   });
 }
 
 size_t TransferQueue::reap(std::span<Completion> out) {
   if (ready_.size() < out.size() && at_engine_ > 0) advance_harvested(out.size() - ready_.size());
-  if (!parked_.empty()) unpark_due();
+  if (!delayed_.empty()) move_due_to_ready();
   size_t taken = std::min(out.size(), ready_.size());
   std::copy_n(ready_.begin(), taken, out.begin());
   ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(taken));
@@ -106,7 +106,7 @@ size_t TransferQueue::reap(std::span<Completion> out) {
 // Tells wait() what only this thread sees.
 void TransferQueue::publish() {
   uint64_t next_due_ns = UINT64_MAX;
-  for (const Parked& parked : parked_) next_due_ns = std::min(next_due_ns, parked.due_ns);
+  for (const Delayed& delayed : delayed_) next_due_ns = std::min(next_due_ns, delayed.due_ns);
   next_due_ns_.store_release(next_due_ns);
   ready_count_.store_release(ready_.size());
 }
@@ -123,7 +123,7 @@ std::optional<Sleep> TransferQueue::sleep() {
   return sleep;
 }
 
-// Until the next parked completion may be reaped.
+// Until the next delayed completion may be reaped.
 uint64_t TransferQueue::until_due_ns() const {
   const uint64_t due_ns = next_due_ns_.load_acquire();
   if (due_ns == UINT64_MAX) return UINT64_MAX;

@@ -1,7 +1,7 @@
 // The IoQueue of every store whose requests are steps for an engine: slots, each with the Progress of one request.
 //
-// Invariants: in_flight = requests at the engine + ready + parked completions; each is in one slot until it is reaped
-//   or, for ready and parked ones, in a list.
+// Invariants: in_flight = requests at the engine + ready + delayed completions; each is in one slot until it is reaped
+//   or, for ready and delayed ones, in a list.
 // Threads: as IoQueue; wait() reads ready_count_ and next_due_ns_ and
 // touches the engine's wait() only, kick() the engine's only.
 // Limits: `depth` requests in flight; nothing is allocated after the queue is made.
@@ -36,7 +36,7 @@ class TransferQueue final : public IoQueue {
     uint64_t due_ns = 0;  // not to be reaped earlier
     Progress progress;
   };
-  struct Parked {
+  struct Delayed {
     uint64_t due_ns = 0;
     Completion completion;
   };
@@ -44,7 +44,7 @@ class TransferQueue final : public IoQueue {
   void step(uint32_t slot);
   void complete(uint32_t slot);
   void advance_harvested(size_t limit);
-  void unpark_due();
+  void move_due_to_ready();
   void publish();
   uint64_t until_due_ns() const;
 
@@ -54,7 +54,7 @@ class TransferQueue final : public IoQueue {
   std::vector<uint32_t> free_slots_;
   std::vector<RawIo> batch_;       // steps to issue next
   std::vector<Completion> ready_;  // to be reaped
-  std::vector<Parked> parked_;     // over, but delayed by a fault
+  std::vector<Delayed> delayed_;   // over, but delayed by a fault
   size_t in_flight_ = 0;
   size_t at_engine_ = 0;
   Atomic<size_t> ready_count_{0};
