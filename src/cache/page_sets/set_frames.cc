@@ -246,7 +246,8 @@ bool SetFrames::evict_with_others(uint32_t set) {
   return true;
 }
 
-// Set by set, one block of each in turn; where a limit has fallen, of those first that are above it.
+// The steps of RankedFrames::evict, but set by set, one block of each in turn, and writing comes last: it is for later
+// evictions. Where a limit has fallen, sets that are above it come first.
 void SetFrames::evict(EvictionBatch& batch) {
   const bool is_limited = limit() < frame_count_;
   for (const bool only_above : {true, false}) {
@@ -258,19 +259,20 @@ void SetFrames::evict(EvictionBatch& batch) {
       const unsigned used = used_in(set);
       ++idle;
       if (used == 0 || (only_above && used <= ways(set))) continue;
-      // 2, 3. Lock the clean block that its rule names, and take it out of the set. 4. Where there is none: see below.
+      // 3. Take the clean block that its rule names, by a compare-and-swap of its pin word, and 4. remove it from the
+      // set. Where there is none, step 2 below is for the set.
       if (evict_with_others(set)) {
         ++batch.evicted;
         idle = 0;
       } else {
         without_clean_.push_back(set);
       }
-      // 5. Free what has left, many at a time.
+      // 5. Free the memory of what has left, many at a time.
       if (held_.size() >= kDroppedMax) release_dropped();
     }
   }
   release_dropped();
-  // 4. Write dirty blocks of the sets that had no clean one. No lock is held by now.
+  // 2. Write dirty blocks of the sets that had no clean one. No lock is held by now.
   if (writeback_.may_write_now())
     for (const uint32_t set : without_clean_) write_dirty_in(set, kCleanWanted);
   without_clean_.clear();

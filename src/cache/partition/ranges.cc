@@ -69,8 +69,8 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     return true;
   }
   // A SATC still holds it, and may hold the right to write it without asking: the frame stays, dirty if it is, and
-  // reads as zeros from now on. When the range belongs to nobody any more, its writeback finds no store and drops it. Where
-  // blocks are at their own address it is made dirty first, since a store to a clean one would wait for the owner.
+  // reads as zeros from now on. When the range belongs to nobody any more, its writeback finds no store and drops it.
+  // Where blocks are at their own address it is made dirty first: a store to a clean one would wait for the owner.
   const Resident resident{frame, seen.block()};
   AtomicPinWord& pin_word = word(frame);
   PinWord now = pin_word.load_acquire();
