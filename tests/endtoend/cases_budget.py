@@ -2,6 +2,8 @@
 from kit import Kit, Skipped, expect
 
 ENGINES = ("unmodified",)
+# Who waits for a processor sleeps more often, and evicts by himself.
+NEEDS_QUIET = ("a_miss_costs_three_system_calls_and_one_sleep",)
 
 PAGES, READS = 16384, 30000  # 64 MiB in 16 MiB
 # One to read, one to install, one to return from the handler; a few for those that evict.

@@ -5,10 +5,13 @@ import subprocess
 import time
 
 from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MIB, SMALL, UNOPTIMISED, Run, TIME_LIMIT_S, expect
+from small_filesystem import free_bytes, inside, on_small_store
 
 # What a store does is the same for every kind of mapped program.
 ENGINES = ("translated", "mapped")
-from small_filesystem import free_bytes, inside, on_small_store
+NEEDS_ROOT = ("a_full_tmpfs_ends_the_program_with_one_line", "a_full_ext4_ends_the_program_with_one_line",
+              "threads_that_meet_a_full_store_say_so_once", "a_program_that_fits_into_its_store_finishes",
+              "a_program_waits_for_room_and_goes_on", "a_store_that_is_too_small_is_refused_with_one_line")
 
 ROOM_BYTES = 80 * MIB
 MORE_THAN_ROOM_MIB = 128

@@ -5,6 +5,8 @@ import random
 from kit import EXIT_FAILURE, Kit, MIB, PRELOADED, Run, Skipped, expect
 
 ENGINES = PRELOADED
+# The cap is exceeded where the evictor gets no processor in time.
+NEEDS_QUIET = ("random_reads_are_right_and_within_the_cap", "reads_in_order_are_right_and_within_the_cap")
 
 CAP_BYTES = 16 * MIB
 # Not a whole number of pages.

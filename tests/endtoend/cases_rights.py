@@ -6,6 +6,7 @@ import shutil
 from kit import ENGINES, Kit, SMALL, Skipped, expect
 
 ENGINES = ENGINES[:2]  # the loader keeps a library from being preloaded into such programs
+NEEDS_ROOT = ("the_environment_of_a_privileged_program_chooses_nothing", "a_privileged_program_without_variables_is_silent")
 OTHER_GROUP = 1
 
 
