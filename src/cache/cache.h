@@ -117,6 +117,8 @@ struct Options {
   unsigned servers = 1;  // dedicated only
   // As many as the machine has: memory of partition p is to come from the (p % nodes)th of them. 1: from anywhere.
   unsigned nodes = 1;
+  // The runtime always says (--policy, by default clock2q+). Who makes a cache alone, as tests do, gets the plainest
+  // one: some in tests/access/mapped push blocks out by reading others, and clock2q+ would keep a few of them.
   std::string policy = "clock";
   // An eviction policy for so many frames, instead of `policy`; nullptr where it cannot be made.
   std::function<std::unique_ptr<Policy>(uint32_t frame_count)> make_policy;
