@@ -52,7 +52,7 @@ def signals_end_programs_as_they_always_do(kit: Kit) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
             with start(kit, program, "work_for_ever", env=config.environment()) as process:
                 expect(process.stdout.readline() == "working\n", "it did not start")
-                time.sleep(0.1)
+                time.sleep(0.1)  # somewhere in its work; where does not matter
                 process.send_signal(number)
                 output, errors = process.communicate(timeout=TIME_LIMIT_S)
             where = f"{number.name} with {config}"
@@ -66,7 +66,7 @@ def a_program_that_handles_a_signal_goes_on(kit: Kit) -> None:
         program = kit.compile("processes.cc", *config.flags)
         with start(kit, program, "work_until_told", env=config.environment()) as process:
             expect(process.stdout.readline() == "working\n", "it did not start")
-            time.sleep(0.1)
+            time.sleep(0.1)  # somewhere in its work
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=TIME_LIMIT_S)
         expect((process.returncode, output, errors) == (21, "told\n", ""), f"{config}: {process.returncode} {output}{errors}")

@@ -80,16 +80,28 @@ def _one_line(kit: Kit, process: subprocess.Popen, code: int, *parts: str) -> No
         expect(part in errors, f"{part!r} is not in {errors}")
 
 
+def _dies_in_the_middle(process: subprocess.Popen, server: subprocess.Popen, export: pathlib.Path) -> None:
+    """The program is told to go on, and the server of `export` is killed once something has been written there."""
+    before = export.stat().st_mtime_ns
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while export.stat().st_mtime_ns == before:
+        expect(process.poll() is None and time.monotonic() < deadline, f"nothing was written to the server; exit code {process.returncode}")
+        time.sleep(0.01)
+    server.send_signal(signal.SIGKILL)
+
+
 def a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
+    export = kit.place / "export"
     for config in (SMALL, UNOPTIMISED):
-        with _server(kit, "memory", "512M") as (server, store):
+        with open(export, "wb") as file:
+            file.truncate(512 * MIB)
+        with _server(kit, "file", str(export)) as (server, store):
             with start(kit, kit.compile("spill.cc", *config.flags), "fill_when_told", 400,
                        env=config.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
                 _expect_started(process)
-                process.stdin.write("go\n")
-                process.stdin.flush()
-                time.sleep(0.3)
-                server.send_signal(signal.SIGKILL)
+                _dies_in_the_middle(process, server, export)
                 _one_line(kit, process, EXIT_FAILURE, "nbd+unix:///?socket=", "the connection broke",
                           "see that the server runs, then start the program again")
 
@@ -106,10 +118,7 @@ def two_servers_are_striped_and_the_death_of_one_harms_nothing_of_the_other(kit:
         with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", 600,
                    env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": f"striped:chunk=64K,{survivor},{other}"}) as process:
             _expect_started(process)
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            time.sleep(0.3)
-            dying.send_signal(signal.SIGKILL)
+            _dies_in_the_middle(process, dying, exports[1])
             _one_line(kit, process, EXIT_FAILURE, "member 2 of 2 of a striped store", "the connection broke")
         expect(all(written), f"not both servers were written to: {written}")
         expect([export.stat().st_size for export in exports] == [512 * MIB] * 2, "an export changed its size")

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "asleep.h"
 #include "parts.h"
 #include "print.h"
 
@@ -208,12 +209,14 @@ void touch_and_write(int number) {
   if (g_calls == 2) write(g_pipe[1], "xyz", 3);
 }
 
-void send_in(long wait_ms, pthread_t thread, int number) {
-  std::thread([=] {
+// To this thread, when it sleeps.
+void send_later(int number) {
+  const pthread_t thread = pthread_self();
+  std::thread([thread, number, sleeper = gettid()] {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    usleep(static_cast<unsigned>(wait_ms) * 1000);
+    await_asleep(sleeper);
     pthread_kill(thread, number);
   }).detach();
 }
@@ -225,16 +228,16 @@ int waiting(long) {
   pipe(g_pipe);
   const std::unique_ptr<char[]> buffer(new char[100'000]());
   handle(SIGUSR1, touch_and_write, 0);
-  send_in(100, pthread_self(), SIGUSR1);
+  send_later(SIGUSR1);
   ssize_t got = read(g_pipe[0], buffer.get(), 100'000);
   std::printf("without SA_RESTART: %zd, interrupted %d, calls %d\n", got, errno == EINTR,
               static_cast<int>(g_calls));
   handle(SIGUSR1, touch_and_write, SA_RESTART);
-  send_in(100, pthread_self(), SIGUSR1);
+  send_later(SIGUSR1);
   got = read(g_pipe[0], buffer.get(), 100'000);
   std::printf("with SA_RESTART: %zd %.3s, calls %d\n", got, buffer.get(), static_cast<int>(g_calls));
   siginterrupt(SIGUSR1, 1);
-  send_in(100, pthread_self(), SIGUSR1);
+  send_later(SIGUSR1);
   const auto pause = std::make_unique<timespec>();
   pause->tv_sec = 60;
   const int slept = nanosleep(pause.get(), pause.get());

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "asleep.h"
 #include "fresh.h"
 #include "parts.h"
 
@@ -148,8 +149,8 @@ int waits(long) {
   say("aio_suspend", aio_suspend(list, kCount, nullptr));
   say("first", finish(list[3]));
   list[3] = nullptr;
-  std::thread writer([&] {
-    usleep(50'000);
+  std::thread writer([&, waiter = gettid()] {
+    await_asleep(waiter);
     ::write(ends[1], "defg", 4);
   });
   say("aio_suspend", aio_suspend(list, kCount, holding(timespec{20, 0})));
@@ -323,12 +324,14 @@ int cancelled_waits(long) {
   for (int i = 0; i < 100; ++i) list[i] = i == 70 ? block : nullptr;
   evict();
   pthread_t waiter;
+  static std::atomic<pid_t> waits{0};
   const auto wait = [](void* all) -> void* {
+    waits = gettid();
     aio_suspend(static_cast<const aiocb**>(all), 100, nullptr);
     return nullptr;
   };
   say("thread", pthread_create(&waiter, nullptr, wait, list));
-  usleep(10'000);
+  await_asleep(waits);
   say("cancel", pthread_cancel(waiter));
   void* result = nullptr;
   say("join", pthread_join(waiter, &result));

@@ -178,8 +178,14 @@ int requeued(long mib_more) {
     futex(first, FUTEX_WAIT_PRIVATE, 0);
     std::printf("awake\n");
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  futex(first, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1, second, 0);
+  // Once the sleeper is there to be moved.
+  constexpr int kTriesMax = 20'000;
+  long moved = 0;
+  for (int tries = 0; tries < kTriesMax && moved != 1; ++tries) {
+    usleep(1000);
+    moved = futex(first, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1, second, 0);
+  }
+  std::printf("moved %ld\n", moved);
   std::vector<char> more(static_cast<size_t>(mib_more) << 20, 'm');
   futex(second, FUTEX_WAKE_PRIVATE, 1);
   sleeper.join();

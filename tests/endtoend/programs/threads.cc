@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "asleep.h"
 #include "parts.h"
 #include "print.h"
 
@@ -207,9 +208,10 @@ int atomic_waits(long) {
   auto semaphore = std::make_unique<std::counting_semaphore<>>(1);
   auto flag = std::make_unique<std::atomic<int>>(0);
   auto total = std::make_unique<long>(0);
+  std::atomic<pid_t> workers[4]{}, sleepers_at_zero[3]{};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, t] {
       latch->arrive_and_wait();
       for (int i = 0; i < 200; ++i) {
         semaphore->acquire();
@@ -217,15 +219,21 @@ int atomic_waits(long) {
         semaphore->release();
         barrier->arrive_and_wait();
       }
+      flag->wait(0);
+      workers[t] = gettid();
       flag->wait(1);
     });
   std::vector<std::thread> sleepers;
-  for (int t = 0; t < 3; ++t) sleepers.emplace_back([&] { flag->wait(0); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // they are past spinning
+  for (int t = 0; t < 3; ++t)
+    sleepers.emplace_back([&, t] {
+      sleepers_at_zero[t] = gettid();
+      flag->wait(0);
+    });
+  for (const auto& thread : sleepers_at_zero) await_asleep(thread);  // past spinning
   *flag = 1;
   flag->notify_all();
   for (auto& thread : sleepers) thread.join();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (const auto& thread : workers) await_asleep(thread);
   *flag = 2;
   flag->notify_all();
   for (auto& thread : threads) thread.join();
