@@ -105,7 +105,7 @@ Begun SharedCacheParts::begin_miss(Miss& miss, Fills* fills, uint64_t tag) {
     return Begun::kWouldWait;
   if (miss.access != Access::kOverwrite && begin_unit(miss)) return Begun::kWouldWait;
   Request& request = client.request;
-  if (context_.clients_take && (!context_.placement.is_in_place(miss.block) || hint(miss).has_contents)) {
+  if (context_.clients_take && (!context_.placement.has_address(miss.block) || hint(miss).has_contents)) {
     const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
     if (taken.how == Organisation::Take::kTaken) {
       miss.out->frame = taken.frame;

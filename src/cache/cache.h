@@ -207,6 +207,13 @@ class SharedCache {
   virtual Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
     return pin(client, block, access, out);
   }
+  // As pin(); but of a block that has an address of its own, what has to be read for it comes into the pool (it is
+  // loose), without any change to page tables. So pin.data need not be at that address.
+  virtual Status pin_loose(Client& client, BlockId block, Access access, Pin* out) {
+    return pin(client, block, access, out);
+  }
+  // To its own address, if it is loose; who holds it is the caller. False: others hold it, too, or it is being written.
+  virtual bool place(FrameId) { return true; }
   // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is
   // next, and pin_is_near(block) was some time ago; unpin(frame) is near.
   virtual void pin_is_near(BlockId) const {}

@@ -22,6 +22,7 @@ class Client {
   std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
   bool may_wait = true;       // for owners; else what they would do is left undone
+  bool takes_loose = false;   // what it has to read by itself need not come to its own address
   bool takes_errors = false;  // the error handler need not be told
   bool open = false;
 };

@@ -92,7 +92,7 @@ void SharedCacheParts::adopt(Client& client, BlockId first, uint64_t count) {
 void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
   if (context_.options.observer) context_.options.observer->ended(first, count);
   client.request.patient_until_ns =
-      context_.placement.is_in_place(first) ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
+      context_.placement.has_address(first) ? platform::monotonic_ns() + kDiscardPatienceNs : 0;
   for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
     (void)run_to_end(client, partition, Wish::kDiscard, piece, blocks);
     return true;
@@ -257,8 +257,12 @@ bool SharedCacheParts::hold_clean(BlockId block, FrameId* frame) {
   if (*frame == kNoFrame) return false;
   AtomicPinWord& pin_word = directory_.word(*frame);
   PinWord word = pin_word.load_relaxed();
-  while (word.holds(block) && word.state() == FrameState::kResident && !word.dirty())
-    if (pin_word.cas_acquire(word, word.dirtied())) return true;
+  do {
+    if (!word.holds(block) || word.state() != FrameState::kResident || word.dirty()) return false;
+  } while (!pin_word.cas_acquire(word, word.joined()));
+  // Where it is can be known only of a block that is held.
+  if (context_.placement.is_placed({*frame, block}) && !pin_word.mark_dirty().dirty()) return true;
+  (void)pin_word.unpin();
   return false;
 }
 
@@ -330,7 +334,7 @@ FaultAround::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
   else
     unit = fault_around_->on_miss(block);
   miss.is_other_half = unit.is_other_half;
-  const bool is_store_fault = miss.access == Access::kWrite && context_.placement.is_in_place(block) &&
+  const bool is_store_fault = miss.access == Access::kWrite && context_.placement.has_address(block) &&
                               miss.client.uses == Uses::kUnseen;
   if (unit.count == 1 || is_store_fault) return {block, 1};
   unit.first = BlockId(block.value & ~uint64_t{unit.count - 1});

@@ -149,6 +149,29 @@ Status SharedCacheParts::pin_quietly(Client& client, BlockId block, Access acces
   return status;
 }
 
+Status SharedCacheParts::pin_loose(Client& client, BlockId block, Access access, Pin* out) {
+  client.takes_loose = true;
+  Status status = pin(client, block, access, out);
+  client.takes_loose = false;
+  return status;
+}
+
+bool SharedCacheParts::place(FrameId frame) {
+  AtomicPinWord& pin_word = directory_.word(frame);
+  PinWord word = pin_word.load_relaxed();
+  const Resident resident{frame, word.block()};
+  if (context_.placement.is_placed(resident)) return true;
+  // Whoever comes meanwhile waits as for a block that is being filled.
+  do {
+    SPW_DCHECK(word.state() == FrameState::kResident && word.refs() > 0);
+    if (word.refs() != 1 || word.writing()) return false;
+  } while (!pin_word.cas_acquire(word, word.in_state(FrameState::kFilling)));
+  frames_->place(resident, word.dirty());
+  count(Counter::placed_blocks);
+  if (pin_word.end_filling(FrameState::kResident, 0)) platform::futex_wake_all(pin_word.futex_half());
+  return true;
+}
+
 bool SharedCacheParts::is_resident(BlockId block) const {
   const FrameId frame = directory_.find(block);
   if (frame == kNoFrame) return false;
@@ -173,7 +196,7 @@ void SharedCacheParts::note_pinned(PinWord before, BlockId block, Access access,
 // The caller holds the block and has just made it dirty.
 void SharedCacheParts::note_dirtied(Resident resident) {
   count(Counter::bytes_dirtied, context_.block_bytes());
-  if (context_.placement.is_in_place(resident.block)) frames_->allow_stores({&resident, 1});
+  if (context_.placement.is_placed(resident)) frames_->allow_stores({&resident, 1});
 }
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
@@ -208,7 +231,7 @@ Backing SharedCacheParts::backing_of(const Request& answered) const {
 // kAgain: not without the owner, who also serves never-written blocks
 // in groups where that is worth it, and those who wait.
 SharedCacheParts::Step SharedCacheParts::take_in_set(Miss& miss) {
-  if (context_.placement.is_in_place(miss.block) && !hint(miss).has_contents) return Step::kAgain;
+  if (context_.placement.has_address(miss.block) && !hint(miss).has_contents) return Step::kAgain;
   const Organisation::Taken taken = miss.partition.organisation().take_alone(miss.block);
   if (taken.how != Organisation::Take::kTaken) return Step::kAgain;
   miss.out->frame = taken.frame;
@@ -374,7 +397,8 @@ Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
     count(Counter::zero_fills);
     return Status::ok();
   }
-  const bool is_staged = frames_->staging_use(miss.block, 1) == FrameSource::StagingUse::kNeeded;
+  const bool is_staged =
+      !miss.client.takes_loose && frames_->staging_use(miss.block, 1) == FrameSource::StagingUse::kNeeded;
   std::byte* const staging = is_staged ? miss.client.staging : nullptr;
   store::Request request;
   request.op = store::Op::kRead;
@@ -406,7 +430,7 @@ SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resid
     leave_failed(client, frame, partition_of(block));
     // At its own address a block may be freed between a fault on it
     // and this: the access is refused then, by whoever serves it.
-    if (store != nullptr || !context_.placement.is_in_place(block)) tell(client, status);
+    if (store != nullptr || !context_.placement.has_address(block)) tell(client, status);
     return Step::kError;
   }
   if (for_write) count(Counter::bytes_dirtied, context_.block_bytes());

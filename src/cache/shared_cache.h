@@ -91,6 +91,8 @@ class SharedCacheParts final : public SharedCache {
   size_t end_pins(Client& client, Fills& fills, std::span<EndedPin> out) override;
   uint64_t sleep_of_fills(Fills& fills, std::vector<int>* fds) override;
   Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
+  Status pin_loose(Client& client, BlockId block, Access access, Pin* out) override;
+  bool place(FrameId frame) override;
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
   void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }

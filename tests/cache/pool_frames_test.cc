@@ -27,7 +27,7 @@ void install_zeros(PoolFrames& pool, uint32_t frame) {
 
 TEST(PoolFrames, frames_lie_side_by_side_and_are_aligned) {
   auto pool = make_pool(false);
-  EXPECT_FALSE(pool->placement().is_in_place(BlockId(0)));
+  EXPECT_FALSE(pool->placement().has_address(BlockId(0)));
   EXPECT_EQ(pool->fill_address({FrameId(5), BlockId(99)}, nullptr, 0), data(*pool, 5));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(pool->placement().pool) % (2 * kMiB), 0u);
 }

@@ -1,26 +1,30 @@
 #include "access/mapped/block_pool.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 
 namespace spw::access {
 
 Result<std::unique_ptr<BlockPool>> BlockPool::create(uint32_t frame_count, unsigned block_shift) {
   const uint64_t bytes = uint64_t{frame_count} << block_shift;
-  auto memory = platform::map_anonymous(bytes, uint64_t{1} << block_shift);
+  auto file = platform::create_memory_file("spillway-blocks", bytes);
+  if (!file) return file.status();
+  auto memory =
+      platform::map_file(*file, 0, bytes, platform::Protection::kReadWrite, uint64_t{1} << block_shift);
   if (!memory) return memory.status();
   // It would be memory of places that no frame has.
   if (uint64_t{1} << block_shift < kHugePageBytes)
     (void)platform::advise(memory->data(), bytes, platform::Advice::kNoHugePage);
-  // A child has files of its own.
+  // Shared memory would let a forked child write into its parent's blocks.
   if (Status status = platform::advise(memory->data(), bytes, platform::Advice::kDontFork); !status)
     return status;
-  return std::unique_ptr<BlockPool>(new BlockPool(std::move(*memory), frame_count, block_shift));
+  return std::unique_ptr<BlockPool>(
+      new BlockPool(std::move(*file), std::move(*memory), frame_count, block_shift));
 }
 
-BlockPool::BlockPool(platform::Mapping memory, uint32_t frame_count, unsigned block_shift)
-    : memory_(std::move(memory)),
+BlockPool::BlockPool(platform::File file, platform::Mapping memory, uint32_t frame_count,
+                     unsigned block_shift)
+    : file_(std::move(file)),
+      memory_(std::move(memory)),
       block_shift_(block_shift),
       emptied_min_(std::clamp<uint32_t>(kEmptiedBytes >> block_shift, 1, kEmptiedTogether)),
       places_(std::make_unique<Atomic<uint32_t>[]>(frame_count)),
@@ -106,16 +110,25 @@ uint32_t BlockPool::empty_oldest(Shard& shard, uint32_t most) {
   const size_t end = std::min<size_t>(shard.unused.size(), shard.empty + most);
   uint32_t emptied = 0;
   while (shard.empty < end) {
-    iovec ranges[kEmptiedTogether];
+    uint32_t places[kEmptiedTogether];
     const size_t count = std::min<size_t>(end - shard.empty, kEmptiedTogether);
-    for (size_t i = 0; i < count; ++i)
-      ranges[i] = {address_of(shard.unused[shard.empty + i]), uint64_t{1} << block_shift_};
-    releaser_.release({ranges, count});
+    std::copy_n(shard.unused.begin() + static_cast<ptrdiff_t>(shard.empty), count, places);
+    remove_memory({places, count});
     shard.empty += count;
     emptied += static_cast<uint32_t>(count);
   }
   backed_.fetch_sub_relaxed(emptied);
   return emptied;
+}
+
+// Neighbours by one call.
+void BlockPool::remove_memory(std::span<uint32_t> places) const {
+  std::sort(places.begin(), places.end());
+  for (size_t first = 0, next = 1; first < places.size(); first = next, ++next) {
+    while (next < places.size() && places[next] == places[next - 1] + 1) ++next;
+    (void)platform::advise(address_of(places[first]), uint64_t{next - first} << block_shift_,
+                           platform::Advice::kRemove);
+  }
 }
 
 }  // namespace spw::access

@@ -1,6 +1,7 @@
-// Memory of the mapped engine's blocks that have no address of their own: what is read and written by calls alone
-// (files) needs no page table of the program's to be changed when it comes or goes.
+// Memory of the mapped engine's blocks that are not at addresses of their own: files that are read and written by calls
+// have none, and loose blocks are not there (engine.h). No page table has to be changed when they come or go.
 //
+// It is a memory file, so that a loose block can be mapped a second time, at its own address (loose_aliases.h).
 // A frame whose block is pooled has a *place*, and gives it back when the block leaves. The memory of places that were
 // given back is kept for the next blocks, the last one first, since the processor's caches still have it; but only
 // while there is room: frames in use and places that are kept are never more than frames may be in use. So frames that
@@ -24,15 +25,15 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "cache/frame_pool/frame_source.h"
+#include "platform/file.h"
 #include "platform/memory.h"
-#include "platform/userfault.h"
 
 namespace spw::access {
 
 class BlockPool {
  public:
-  static constexpr uint32_t kNoPlace = UINT32_MAX;
-  static constexpr uint32_t kInPlace = UINT32_MAX - 1;
+  static constexpr uint32_t kNoPlace = cache::FrameSource::Placement::kNoPlace;
+  static constexpr uint32_t kInPlace = cache::FrameSource::Placement::kPlaced;
 
   static Result<std::unique_ptr<BlockPool>> create(uint32_t frame_count, unsigned block_shift);
 
@@ -50,6 +51,8 @@ class BlockPool {
   void set_limit(uint32_t frames);
 
   std::byte* base() const { return memory_.data(); }
+  // Where base() + n is at n.
+  const platform::File& file() const { return file_; }
   // By frame: the number of its place, kInPlace or kNoPlace.
   const Atomic<uint32_t>* places() const { return places_.get(); }
 
@@ -63,7 +66,7 @@ class BlockPool {
     size_t empty = 0;
   };
 
-  BlockPool(platform::Mapping memory, uint32_t frame_count, unsigned block_shift);
+  BlockPool(platform::File file, platform::Mapping memory, uint32_t frame_count, unsigned block_shift);
   std::byte* address_of(uint32_t place) const { return memory_.data() + (uint64_t{place} << block_shift_); }
   Shard& shard_of(FrameId frame) const { return shards_[frame.value % kShards]; }
   // What is kept beyond the limit goes.
@@ -73,7 +76,9 @@ class BlockPool {
   }
   void empty_some();
   uint32_t empty_oldest(Shard& shard, uint32_t most);
+  void remove_memory(std::span<uint32_t> places) const;
 
+  platform::File file_;
   platform::Mapping memory_;
   const unsigned block_shift_;
   const uint32_t emptied_min_;  // together, so that it is not done for each
@@ -83,7 +88,6 @@ class BlockPool {
   Atomic<uint32_t> turn_{0};  // the shard that is asked next for what it keeps
   alignas(64) Atomic<uint32_t> in_place_{0};
   alignas(64) Atomic<uint32_t> backed_{0};  // places with memory, whether frames have them or not
-  platform::RangeReleaser releaser_;
 };
 
 }  // namespace spw::access

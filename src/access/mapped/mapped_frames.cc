@@ -48,7 +48,8 @@ MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, H
 
 void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                            bool writable) {
-  if (!is_in_place(run.front().block)) return install_in_pool(run, contents, staging);
+  if (!has_address(run.front().block)) return install_in_pool(run, contents, staging);
+  if (contents == Contents::kFilled && !staging) return;  // it was read into the pool
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
   pool_->note_in_place(run);
   // Before the pages, so that who waits for them does not ask again.
@@ -76,9 +77,31 @@ void MappedFrames::install_in_pool(std::span<const Resident> run, Contents conte
 
 // Pooled blocks are stored to by calls that hold them.
 void MappedFrames::begin_writeback(std::span<const Resident> run) {
-  if (!is_in_place(run.front().block)) return;
-  must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, true));
-  for (const Resident& resident : run) hints_.clear_dirty(resident.block);
+  for_each_placed(run, [&](std::span<const Resident> piece) {
+    must(faults_.write_protect(address_of(piece.front().block), piece.size() << options_.block_shift, true));
+    for (const Resident& resident : piece) hints_.clear_dirty(resident.block);
+  });
+}
+
+template <class Visit>
+void MappedFrames::for_each_placed(std::span<const Resident> run, Visit visit) const {
+  const Placement where = placement();
+  while (!run.empty()) {
+    const auto is_placed = [&](const Resident& resident) { return where.is_placed(resident); };
+    const auto begin = std::find_if(run.begin(), run.end(), is_placed);
+    const auto end = std::find_if_not(begin, run.end(), is_placed);
+    if (begin != end) visit(std::span<const Resident>(begin, end));
+    run = {end, run.end()};
+  }
+}
+
+// The place's memory stays for the next block.
+void MappedFrames::place(Resident resident, bool writable) {
+  hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  must(faults_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
+                    block_bytes(), !writable));
+  pool_->give_back({&resident, 1});
+  pool_->note_in_place({&resident, 1});
 }
 
 void MappedFrames::release(std::span<const Resident> victims) {
@@ -87,7 +110,7 @@ void MappedFrames::release(std::span<const Resident> victims) {
     const size_t count = std::min<size_t>(victims.size(), kReleaseBatchMax);
     size_t in_place = 0;
     for (const Resident& victim : victims.first(count)) {
-      if (!is_in_place(victim.block)) continue;
+      if (!placement().is_placed(victim)) continue;
       ranges[in_place++] = {address_of(victim.block), block_bytes()};
       hints_.set(victim.block, HintTable::Hint::kUnseen);
     }
@@ -109,7 +132,7 @@ void MappedFrames::allow_stores(std::span<const Resident> run) {
 }
 
 void MappedFrames::watch_for_use(Resident resident) {
-  if (is_in_place(resident.block)) hints_.set(resident.block, HintTable::Hint::kUnseen);
+  if (has_address(resident.block)) hints_.set(resident.block, HintTable::Hint::kUnseen);
 }
 
 }  // namespace spw::access

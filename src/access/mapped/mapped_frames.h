@@ -1,12 +1,13 @@
-// Frames of the mapped engine: each block of memory lies at its own address. A fill is
-// copied there from staging, which also puts the page in place; a victim's pages are given
-// back to the kernel. Blocks behind them are pooled (block_pool.h): they are read into
-// where they stay, nobody has their addresses, and what is said below is not of them.
+// Frames of the mapped engine. A block that is placed lies at its own address: a fill is copied there from staging,
+// which also puts the page in place; a victim's pages are given back to the kernel. Loose blocks and those without an
+// address are in the pool (block_pool.h): they are read into where they stay, and nobody reaches them but by pins.
+// What is said below is of placed blocks.
 //
 // Invariants
 //   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
 //   pin word clean, not being written => its pages are write-protected, so that no store goes unnoticed
 //   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
+//   (a loose block has no page at its own address, or an alias of the pool's: loose_aliases.h)
 // Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
 //   they are protected before they are read for the writeback. A store before the protection is
 //   in what is written; one after it faults, and whoever serves the fault makes the block dirty
@@ -45,7 +46,7 @@ class MappedFrames final : public cache::FrameSource {
   }
   // A request of one piece, from a huge page, and a copy take less than one of many small pieces.
   StagingUse staging_use(BlockId block, uint64_t count) const override {
-    if (is_in_place(block)) return StagingUse::kNeeded;
+    if (has_address(block)) return StagingUse::kNeeded;
     return count > 1 ? StagingUse::kWanted : StagingUse::kNone;
   }
   std::byte* take_staging(cache::FrameSource::Staging kind) override { return staging_.take(kind); }
@@ -60,6 +61,7 @@ class MappedFrames final : public cache::FrameSource {
                bool writable) override;
   void begin_writeback(std::span<const cache::Resident> run) override;
   void end_writeback(cache::Resident) override {}
+  void place(cache::Resident resident, bool writable) override;
   void release(std::span<const cache::Resident> victims) override;
   size_t release_batch_max() const override;
   void set_limit(uint32_t frames) override { pool_->set_limit(frames); }
@@ -67,6 +69,7 @@ class MappedFrames final : public cache::FrameSource {
   void watch_for_use(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
 
+  const BlockPool& pool() const { return *pool_; }
   std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
 
  private:
@@ -75,7 +78,10 @@ class MappedFrames final : public cache::FrameSource {
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
   // A run is of one region, which is so as a whole.
-  bool is_in_place(BlockId block) const { return placement().is_in_place(block); }
+  bool has_address(BlockId block) const { return block.value < options_.in_place_end; }
+  // Calls visit(run of placed blocks) for the longest pieces of `run`.
+  template <class Visit>
+  void for_each_placed(std::span<const cache::Resident> run, Visit visit) const;
   void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
                        const std::byte* staging);
   void must(const Status& status) const {

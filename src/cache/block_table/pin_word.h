@@ -38,7 +38,9 @@
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen
 //                                   ahead cleared
-//   resident, not dirty             refs + 1, dirty             C    CAS acquire (stores are allowed ahead of need: no use)
+//   resident, refs 1 (its own),     filling (place: dirty and   C    CAS acquire: pairs with the last unpin of others, so
+//     not writing                     referenced stay)               what they stored is moved; ended as by F
+//   resident, not dirty             refs + 1                    C    CAS acquire (stores are allowed ahead of need: no use)
 //   resident, refs > 0              dirty                       C    fetch_or relaxed (its holder's unpin orders it)
 //   resident|failed, refs > 0       refs - 1                    C    fetch_sub acq_rel: the holder's accesses come first
 //   resident                        referenced cleared          O    fetch_and relaxed
@@ -118,7 +120,6 @@ class PinWord {
   }
   constexpr PinWord joined() const { return PinWord(bits_ + 1); }
   constexpr PinWord left() const { return PinWord(bits_ - 1); }
-  constexpr PinWord dirtied() const { return joined().with(kDirty); }
   constexpr PinWord with(uint64_t flags) const { return PinWord(bits_ | flags); }
   constexpr PinWord without(uint64_t flags) const { return PinWord(bits_ & ~flags); }
   constexpr PinWord in_state(FrameState state) const {

@@ -40,17 +40,26 @@ struct Resident {
 
 class FrameSource {
  public:
-  // Where pinned data is. Blocks before `in_place_end` are in place, at in_place + (block << block_shift). Others are
-  // in the pool, at pool + (frame << block_shift) or, where frames have places, pool + (places[frame] << block_shift).
+  // Where pinned data is. Blocks before `in_place_end` have an address of their own, in_place + (block << block_shift),
+  // and are *placed* there or *loose*, in the pool as all others: at pool + (frame << block_shift) or, where frames
+  // have places, pool + (places[frame] << block_shift). Without places all blocks that have an address are placed.
   struct Placement {
+    static constexpr uint32_t kNoPlace = UINT32_MAX;
+    static constexpr uint32_t kPlaced = UINT32_MAX - 1;
+
     std::byte* in_place = nullptr;
     uint64_t in_place_end = 0;
     std::byte* pool = nullptr;
     const Atomic<uint32_t>* places = nullptr;
 
-    bool is_in_place(BlockId block) const { return block.value < in_place_end; }
+    bool has_address(BlockId block) const { return block.value < in_place_end; }
+    // By who holds the frame, in whatever way: it is not filled, placed or released meanwhile.
+    bool is_placed(Resident resident) const {
+      return has_address(resident.block) &&
+             (places == nullptr || places[resident.frame.value].load_relaxed() >= kPlaced);
+    }
     std::byte* data(Resident resident, unsigned block_shift) const {
-      if (is_in_place(resident.block)) return in_place + (resident.block.value << block_shift);
+      if (is_placed(resident)) return in_place + (resident.block.value << block_shift);
       const uint64_t place = places ? places[resident.frame.value].load_relaxed() : resident.frame.value;
       return pool + (place << block_shift);
     }
@@ -67,6 +76,9 @@ class FrameSource {
   // A buffer of it; nullptr: all are in use. kBlock ones are never all in use.
   virtual std::byte* take_staging(Staging) { return nullptr; }
   virtual void give_back(Staging, std::byte*) {}
+
+  // A loose block, which nobody else uses and which is not being written, to its own address; as install().
+  virtual void place(Resident, bool /*writable*/) {}
 
   // Where the contents of run[index] go; `staging`: what the filler holds for it, or nullptr.
   virtual std::byte* fill_address(Resident resident, std::byte* staging, size_t index) = 0;

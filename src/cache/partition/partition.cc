@@ -105,7 +105,7 @@ bool Partition::serve_pin(Request& request) {
   for (;;) {
     const FrameId present = context_.directory.find(request.block);
     if (present != kNoFrame && pin_present(request, present)) return true;
-    if (context_.placement.is_in_place(request.block) && serve_zero_run(request)) return true;
+    if (context_.placement.has_address(request.block) && serve_zero_run(request)) return true;
     Organisation::Taken taken = take(request.block, 1, false);
     if (taken.how == Organisation::Take::kNone && !organisation_->start_writes_for(request.block))
       taken = organisation_->take_from_afar(request.block, 1);

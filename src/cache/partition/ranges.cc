@@ -78,7 +78,7 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     if (!now.holds(resident.block)) return true;
     if (now.state() != FrameState::kResident || now.refs() == 0) return false;
   } while (!pin_word.cas_acquire(now, now.joined()));
-  if (context_.placement.is_in_place(resident.block)) {
+  if (context_.placement.is_placed(resident)) {
     (void)pin_word.mark_dirty();
     context_.frames.allow_stores({&resident, 1});
   }
@@ -93,7 +93,7 @@ void Partition::serve_flush(Request& request) {
   bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
     // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents
     // were there, which is before the fill has ended and the frame counts as dirty.
-    if (seen.state() == FrameState::kFilling && context_.placement.is_in_place(seen.block())) return false;
+    if (seen.state() == FrameState::kFilling && context_.placement.has_address(seen.block())) return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
     return writeback_.start(*organisation_, frame, true) != Writeback::Started::kNoOperation;

@@ -208,7 +208,7 @@ void RankedFrames::choose_candidates(EvictionBatch& batch) {
 Writeback::Started RankedFrames::write_candidate(EvictionBatch& batch, uint32_t frame) {
   const BlockId block = word(frame).load_relaxed().block();
   batch.sweeps =
-      sweeps_groups_ && !context_.placement.is_in_place(block) && context_.blocks.is_buffered_file(block);
+      sweeps_groups_ && !context_.placement.has_address(block) && context_.blocks.is_buffered_file(block);
   const Writeback::Started started = writeback_.start(*this, global(frame), false, &batch);
   if (started == Writeback::Started::kYes) {
     --batch.starts_left;
@@ -257,7 +257,8 @@ bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
 // Of a block at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   const PinWord seen = word(frame).load_relaxed();
-  if (context_.placement.is_in_place(seen.block()) || (seen.referenced() && !batch.sweeps)) return false;
+  if (context_.placement.is_placed({global(frame), seen.block()}) || (seen.referenced() && !batch.sweeps))
+    return false;
   return policy_->goes_along(frame);
 }
 

@@ -74,7 +74,7 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   context_.frames.begin_writeback({residents, run.count()});
-  if (context_.placement.is_in_place(block)) leave_zeros_out(run);
+  if (context_.placement.has_address(block)) leave_zeros_out(run);
   if (run.count() == 0) {
     io_.put_back(op);
     return Started::kYes;
