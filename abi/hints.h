@@ -41,7 +41,7 @@
 #include "abi/abi.h"
 
 /* Every module compiled for the mapped engine holds a reference to this symbol (a char); the runtime defines it. */
-#define SPW_HINTS_VERSION_SYMBOL __spw_hints_v1
+#define SPW_HINTS_VERSION_SYMBOL __spw_hints_v2
 
 #define SPW_HINT_SHIFT 12
 #define SPW_HINT_PIECE_BYTES ((uintptr_t)1 << SPW_HINT_SHIFT)
@@ -50,6 +50,19 @@
 #define SPW_HINT_TABLE_BYTES ((uintptr_t)1 << (SPW_HINT_ADDRESS_BITS - SPW_HINT_SHIFT))
 #define SPW_HINT_SWITCH SPW_VERSION_SWITCH /* = SPW_HINT_OFFSET */
 #define SPW_HINT_CLEAN 1
+/* Sites of a segment, numbered from 0. */
+#define SPW_REACHES_MAX 8
+
+/* Reaching. A block that is not at its own address may be *loose*: its contents are in memory, at a raw address that
+ * only the runtime knows. An access whose hint says so asks for it:
+ *
+ *     load  :  hint(p) <  0  =>  raw = __spw_reach_load_v1(p, bytes | site << 32)     else raw = p
+ *     store :  hint(p) != 0  =>  raw = __spw_reach_store_v1(p, bytes | site << 32)    else raw = p
+ *
+ * and goes on with raw, which is p itself where the block is at its own address, or [p, p + bytes) crosses a block. A
+ * segment is a piece of straight code without calls, in which sites are numbered upwards; raw is good until the thread
+ * asks from a site of the same or a lower number, and that is after the segment.
+ */
 
 /* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11
  * is kept; vector registers are not), so that the hot path around them spills little; the others the platform's C

@@ -141,6 +141,19 @@ Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint6
   return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
 }
 
+Status map_file_unforked_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
+                            Protection protection) {
+  void* made = raw::mmap(nullptr, bytes, flags_of(protection), MAP_SHARED, file.fd(),
+                         static_cast<off_t>(offset_bytes));
+  if (made == MAP_FAILED) return failed("map", bytes);
+  if (raw::madvise(made, bytes, MADV_DONTFORK) == 0 &&
+      raw::mremap(made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED)
+    return {};
+  const Status status = failed("map", bytes);
+  raw::munmap(made, bytes);
+  return status;
+}
+
 Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing) {
   int flags = MAP_FIXED;
   switch (sharing) {

@@ -56,6 +56,9 @@ Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes
 // The same over a piece of a range the caller owns, whatever was there. Async-signal-safe unless it fails.
 Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                    Protection protection);
+// As map_file_at(); forked children do not have it, from its first instant on.
+Status map_file_unforked_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
+                            Protection protection);
 // As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach persistent
 // memory with the processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such memory.
 enum class Sharing : uint8_t { kShared, kPrivate, kSynchronous };

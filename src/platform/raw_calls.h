@@ -24,6 +24,9 @@ inline int munmap(void* address, size_t bytes) {
 inline int mprotect(void* address, size_t bytes, int protection) {
   return static_cast<int>(::syscall(SYS_mprotect, address, bytes, protection));
 }
+inline void* mremap(void* from, size_t bytes, size_t new_bytes, int flags, void* to) {
+  return reinterpret_cast<void*>(::syscall(SYS_mremap, from, bytes, new_bytes, flags, to));
+}
 inline int madvise(void* address, size_t bytes, int advice) {
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }

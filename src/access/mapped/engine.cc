@@ -15,30 +15,19 @@
 namespace spw::access {
 
 using cache::Access;
-using telemetry::count;
-using telemetry::Counter;
 
 namespace {
-
-// The entry points are C functions without a context: they find the engine here. Written once at start.
-Atomic<MappedEngine*> g_engine{nullptr};
 
 // All threads together; each is a block that cannot be evicted.
 constexpr uint32_t kHeldWindowsMax = 16;
 constexpr uint32_t kKeptMax = 64;  // blocks that threads sleep at, and of the frames a share
 constexpr uint32_t kKeptShare = 16;
+constexpr uint32_t kAliasShare = 16;  // of a partition's frames
 
 }  // namespace
 
-struct MappedEngine::Thread {
-  cache::Client* client = nullptr;
-  cache::Client* fault_client = nullptr;  // opened by the first signal
-  unsigned held_windows = 0;
-};
-
-namespace {
-thread_local void* t_thread = nullptr;
-}  // namespace
+constinit Atomic<MappedEngine*> g_engine{nullptr};
+constinit thread_local void* t_thread = nullptr;
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
   std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
@@ -71,6 +60,10 @@ MappedEngine::~MappedEngine() {
   if (t_thread) thread_ended(t_thread);
   g_engine.store_release(nullptr);
   for (FaultClient& fault_client : fault_clients_) cache_->close_client(fault_client.client);
+  if (aliases_) {
+    aliases_->withdraw(BlockId(0), space_blocks(), LooseAliases::Kept::kGo);
+    cache_->close_client(alias_client_);
+  }
   pthread_key_delete(key_);
 }
 
@@ -80,6 +73,7 @@ Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames(uint32_t f
       {options_.block_shift, space_blocks(), frame_count, options_.staging_runs_max, options_.fatal});
   if (!frames) return frames.status();
   frames_ = frames->get();
+  loose_uses_ = std::make_unique<Atomic<uint8_t>[]>(frame_count);
   return std::unique_ptr<cache::FrameSource>(std::move(*frames));
 }
 
@@ -95,8 +89,11 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll &&
       options_.kernel_reaches)
     options_.kernel_reaches();
-  room_ = std::make_unique<cache::PageCleaner>(cache, options_.room,
-                                               [this] { hint_switch_.look(platform::monotonic_ns()); });
+  room_ = std::make_unique<cache::PageCleaner>(cache, options_.room, [this] {
+    hint_switch_.look(platform::monotonic_ns());
+    if (aliases_) aliases_->withdraw_old(platform::monotonic_ns());
+  });
+  if (Status status = open_aliases(); !status) return status;
   if (Status status = room_->start(); !status) return status;
   bool at_once = options_.watches_at_once;
   if (!at_once) {
@@ -113,6 +110,19 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
       cache::start_client_thread(cache, [this](cache::Client& client) { watch_when_wanted(client); });
   if (!watcher) return watcher.status();
   watcher_ = std::move(*watcher);
+  return {};
+}
+
+Status MappedEngine::open_aliases() {
+  auto client = cache_->open_client(cache::Uses::kUnseen);
+  if (!client) return client.status();
+  alias_client_ = *client;
+  const uint32_t slots =
+      std::clamp(cache_->frames_per_partition() / kAliasShare, 1u, LooseAliases::kSlotsMax);
+  const BlockPool& pool = frames_->pool();
+  aliases_ = std::make_unique<LooseAliases>(
+      LooseAliases::Options{space_.data(), options_.block_shift, slots, options_.fatal}, *cache_,
+      *alias_client_, faults_, pool.file(), pool.base());
   return {};
 }
 
@@ -246,10 +256,10 @@ void MappedEngine::grown(BlockId first, uint64_t count) {
 }
 
 bool MappedEngine::withdraw(BlockId first, uint64_t count) {
-  if (is_watching()) return false;
+  if (is_watching()) return withdraw_loose(first, count);
   check_not_forked();
   std::shared_lock lock(watch_mutex_);
-  if (is_watching()) return false;
+  if (is_watching()) return withdraw_loose(first, count);
   std::byte* address = frames_->address_of(first);
   const uint64_t bytes = count << options_.block_shift;
   if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
@@ -271,7 +281,9 @@ MappedEngine::Thread& MappedEngine::this_thread() {
 MappedEngine::Thread& MappedEngine::register_thread() {
   InRuntime guard;
   check_not_forked();
-  auto* thread = new Thread{&open_client(cache::Uses::kSeen)};
+  auto* thread = new Thread;
+  thread->client = &open_client(cache::Uses::kSeen);
+  thread->holds_max = take_holds();
   t_thread = thread;
   pthread_setspecific(key_, thread);
   return *thread;
@@ -288,6 +300,8 @@ void MappedEngine::thread_ended(void* ended) {
   auto* thread = static_cast<Thread*>(ended);
   t_thread = nullptr;
   if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_) {
+    thread->holds.end_all(*engine->cache_, *thread->client);
+    engine->loose_holds_.fetch_sub_relaxed(thread->holds_max);
     engine->cache_->close_client(thread->client);
     if (thread->fault_client) engine->cache_->close_client(thread->fault_client);
   }
@@ -312,53 +326,6 @@ cache::Client& MappedEngine::fault_client() {
   Thread& thread = this_thread();
   if (!thread.fault_client) thread.fault_client = &open_client(cache::Uses::kUnseen);
   return *thread.fault_client;
-}
-
-// ---- Hints ----
-
-void MappedEngine::hint(uintptr_t address, bool is_store) {
-  if (!is_managed(address) || InRuntime::here() || !is_watching()) return;
-  InRuntime guard;
-  check_not_forked();
-  count(Counter::hint_calls);
-  const BlockId block = block_of(address);
-  // What is nobody's, or not to be stored to, faults, and the fault says so.
-  if (!may_access(address, is_store)) return;
-  cache::Client& client = *this_thread().client;
-  const cache::Access access = access_of(block, is_store);
-  const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
-  cache::Pin pin;
-  if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
-  learn_access(block, is_store, access, was_loaded, pin);
-  if (!pin.was_filled)
-    hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : HintTable::Hint::kClean);
-  cache_->unpin(client, pin.frame);
-  if (pin.was_miss) {
-    count(Counter::hint_misses);
-    after_miss(client, block, Waits::kMay);
-  } else if (pin.was_clean) {
-    hint_switch_.note_trip();
-    allow_stores_ahead(block);
-  }
-}
-
-void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {
-  // More than this is left to faults and read-ahead: what is brought in first might be evicted before it is used.
-  constexpr uint64_t kHintedBytesMax = 1 * kMiB;
-  if (!is_managed(address) || bytes == 0) return;
-  const uintptr_t end = address + std::min(bytes, kHintedBytesMax);
-  for (uintptr_t at = address; at < end; at = round_down(at, kMmuPageBytes) + kMmuPageBytes)
-    if (HintTable::wants_call(at, is_store)) hint(at, is_store);
-}
-
-void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
-  // A stream's first blocks; its misses keep it going.
-  constexpr uint64_t kAheadBytes = 1 * kMiB;
-  if (!is_managed(address) || bytes == 0 || InRuntime::here() || !is_watching()) return;
-  InRuntime guard;
-  const uint64_t length = std::min(bytes, kAheadBytes);
-  const BlockId first = block_of(address);
-  cache_->prefetch(*this_thread().client, first, block_of(address + length - 1).value - first.value + 1);
 }
 
 // ---- Windows ----
@@ -387,9 +354,12 @@ bool MappedEngine::keep(uintptr_t address, access::Window* window, Access access
   if (!may_access(address, access != Access::kRead)) return false;
   if (kept_.fetch_add_relaxed(1) < std::min(kKeptMax, cache_->frame_limit() / kKeptShare)) {
     cache::Pin pin;
-    if (cache_->pin(*this_thread().client, block_of(address), access, &pin)) {
+    const BlockId block = block_of(address);
+    cache::Client& client = *this_thread().client;
+    if (cache_->pin(client, block, access, &pin)) {
       *window = {reinterpret_cast<std::byte*>(address), 1, pin.frame};
-      return true;
+      if (cache_->place(pin.frame) || aliases_->admit(block, access != Access::kRead, true)) return true;
+      cache_->unpin(client, pin.frame);
     }
   }
   kept_.fetch_sub_relaxed(1);
@@ -397,6 +367,7 @@ bool MappedEngine::keep(uintptr_t address, access::Window* window, Access access
 }
 
 void MappedEngine::let_go(const access::Window& window) {
+  aliases_->let_go(block_of(reinterpret_cast<uintptr_t>(window.data)));
   unpin(window);
   kept_.fetch_sub_relaxed(1);
 }
@@ -422,28 +393,3 @@ bool MappedEngine::release(const access::Window& window) {
 }
 
 }  // namespace spw::access
-
-// The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
-extern "C" {
-
-__attribute__((visibility("hidden"))) void spw_hint_load(uintptr_t address) {
-  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, false);
-}
-
-__attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
-  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, true);
-}
-
-__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes,
-                                                                uint64_t is_store) {
-  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_range(address, bytes, is_store != 0);
-}
-
-__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes,
-                                                                 uint64_t) {
-  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_stream(address, bytes);
-}
-
-__attribute__((visibility("default"))) extern const char SPW_HINTS_VERSION_SYMBOL;
-const char SPW_HINTS_VERSION_SYMBOL = 1;
-}

@@ -1,6 +1,12 @@
 // The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not
 // resident comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
 //
+// Loose blocks: what recompiled code misses is read into the pool (block_pool.h) and reached by a raw address, which
+//   reach() returns; no page table changes. A pin of the thread's keeps it good (loose_holds.h). A block is placed at
+//   its own address when it was used often, by a hint, or by a fault; SharedCache::place does so only while nobody
+//   else holds it, so no raw address is in use then. Where somebody does, who faults gets an alias (loose_aliases.h)
+//   and waits for nobody. There are none where threads of the runtime serve faults (FaultDelivery::kEvents), and none
+//   in signal handlers of the program: what they interrupt may be using raw addresses.
 // Watching: as long as all managed memory fits (access::surely_fits) and nothing of it comes from a store, the kernel
 //   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch()
 //   ends that for good: it registers the range, makes all of it accessible (what is missing faults from then on) and
@@ -39,6 +45,8 @@
 #include "access/mapped/fault_server.h"
 #include "access/mapped/hint_switch.h"
 #include "access/mapped/hint_table.h"
+#include "access/mapped/loose_aliases.h"
+#include "access/mapped/loose_holds.h"
 #include "access/mapped/mapped_frames.h"
 #include "access/mapped/store_predictor.h"
 #include "base/atomic.h"
@@ -73,6 +81,11 @@ struct MappedOptions {
   void (*serves_a_fault)() = nullptr;
 };
 
+class MappedEngine;
+// The entry points are C functions without a context: they find the engine here. Written once at start.
+extern Atomic<MappedEngine*> g_engine;
+extern thread_local void* t_thread;
+
 class MappedEngine final : public access::Engine {
  public:
   // EPERM and ENOSYS where userfaultfd is not allowed. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
@@ -88,6 +101,8 @@ class MappedEngine final : public access::Engine {
   // Brings the block at `address` in, if it is managed.
   void hint(uintptr_t address, bool is_store);
   void hint_range(uintptr_t address, uint64_t bytes, bool is_store);
+  // Where recompiled code is to access [address, address + bytes): at a raw address, or at its own (abi/hints.h).
+  uintptr_t reach(uintptr_t address, uint32_t bytes, uint32_t site, bool is_store);
   void hint_stream(uintptr_t address, uint64_t bytes);
 
   // How faults are served, and why so: for people. May change when memory is first watched.
@@ -97,6 +112,8 @@ class MappedEngine final : public access::Engine {
   void unpin(const access::Window& window) override;
   bool keep(uintptr_t address, access::Window* window, cache::Access access) override;
   void let_go(const access::Window& window) override;
+  int handler_begins(const HandlerStack& stack) override;
+  void handler_ends(int level) override;
 
   const char* name() const override { return "mapped"; }
   cache::Client& client() override;
@@ -113,11 +130,20 @@ class MappedEngine final : public access::Engine {
 
  protected:
   bool withdraw(BlockId first, uint64_t count) override;
-  // All that it keeps pinned are windows, which it cannot do without.
-  void before_flush(BlockId, uint64_t) override {}
+  void before_flush(BlockId first, uint64_t count) override;
 
  private:
-  struct Thread;
+  struct Thread {
+    cache::Client* client = nullptr;
+    cache::Client* fault_client = nullptr;  // opened by the first signal
+    LooseHolds holds;
+    uint32_t holds_max = 0;
+    // Signal handlers of the program that run, one within the other, and the outermost one's stack. What they interrupt
+    // may be using raw addresses, so they get none.
+    int handlers = 0;
+    HandlerStack handler;
+    unsigned held_windows = 0;
+  };
   struct FaultClient {
     cache::Client* client = nullptr;
     Atomic<bool> busy{false};
@@ -141,6 +167,11 @@ class MappedEngine final : public access::Engine {
   // Ranges in use while the space is not watched: each is an area of the kernel's, and so is what lies between two; a
   // process has 65530 of them (vm.max_map_count).
   static constexpr int64_t kPiecesMax = 16384;
+  // A loose block that was used so often is placed: a use costs so much more than one of a placed block that as many
+  // are worth the change of page tables.
+  static constexpr uint8_t kLooseUsesMax = 16;
+  // All threads may hold so large a part of a partition's frames.
+  static constexpr uint32_t kHoldsShare = 4;
 
   BlockId block_of(uintptr_t address) const;
   uint64_t space_blocks() const { return options_.space_bytes >> options_.block_shift; }
@@ -149,6 +180,7 @@ class MappedEngine final : public access::Engine {
   bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }
   Status open_faults();
   Status start_server();
+  Status open_aliases();
   void choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
@@ -171,6 +203,17 @@ class MappedEngine final : public access::Engine {
   bool is_live(BlockId block) const;
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;
+  bool is_loose(BlockId block, const cache::Pin& pin) const { return pin.data != frames_->address_of(block); }
+  uintptr_t reach_block(Thread& thread, BlockId block, uint32_t site, bool is_store);
+  bool is_used_enough(FrameId frame);
+  bool put_in_place(BlockId block, const cache::Pin& pin, bool is_store);
+  void end_holds();
+  bool withdraw_loose(BlockId first, uint64_t count);
+  uint32_t take_holds();
+  bool is_in_handler(Thread& thread) const;
+  void note_hinted(BlockId block, bool is_store, cache::Access access, bool was_loaded,
+                   const cache::Pin& pin);
+  void after_hint(cache::Client& client, BlockId block, const cache::Pin& pin);
   uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
   bool may_write_unstored(BlockId block) const;
   cache::Access access_of(BlockId block, bool is_store);
@@ -188,6 +231,10 @@ class MappedEngine final : public access::Engine {
   HintSwitch hint_switch_;
   StorePredictor stores_;
   MappedFrames* frames_ = nullptr;
+  std::unique_ptr<Atomic<uint8_t>[]> loose_uses_;  // of each frame, since it was filled
+  Atomic<uint32_t> loose_holds_{0};                // that threads may have
+  std::unique_ptr<LooseAliases> aliases_;
+  cache::Client* alias_client_ = nullptr;
   region::RegionMap* regions_ = nullptr;
   // One for each thread of the server. A thread's faults are served with
   // the same one where that is idle, so that its streams are found.

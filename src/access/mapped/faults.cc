@@ -16,6 +16,7 @@ using telemetry::Counter;
 
 namespace {
 thread_local uintptr_t t_tried_again = 0;  // the page of the last fault that found nothing to admit
+thread_local uint64_t t_tried_gone = 0;    // aliases that had gone by then
 }  // namespace
 
 BlockId MappedEngine::block_of(uintptr_t address) const {
@@ -92,6 +93,7 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
 void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
                              const cache::Pin& pin, Waits waits) {
   const BlockId block = wanted.block;
+  if (!put_in_place(block, pin, event.is_store)) return cache_->unpin(client, pin.frame);
   learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = is_signalled() ? event.is_store && !pin.was_miss : event.is_protected;
@@ -219,11 +221,14 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   const uintptr_t page = round_down(address, kMmuPageBytes);
   // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
   if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;
+  uint64_t gone = 0;
+  if (is_watching() && aliases_->admit_again(block_of(address), is_store, &gone)) return true;
   std::lock_guard lock(refused_mutex_);
   const bool found = admit_pages(page, page + kMmuPageBytes);
-  // Another thread may have let the page in since this one faulted:
-  // it tries once more, and then it is no fault of ours.
-  const bool may_try_again = found || t_tried_again != page;
+  // Another thread may have let the page in since this one faulted, or an alias of it may have gone meanwhile: it tries
+  // once more, and then it is no fault of ours.
+  const bool may_try_again = found || t_tried_again != page || t_tried_gone != gone;
+  t_tried_gone = gone;
   t_tried_again = found || !may_try_again ? 0 : page;
   return may_try_again;
 }

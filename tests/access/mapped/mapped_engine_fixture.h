@@ -5,16 +5,21 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "abi/abi.h"
+#include "abi/managed.h"
 #include "access/mapped/engine.h"
 #include "access/version_switch.h"
 #include "base/check.h"
+#include "base/in_runtime.h"
 #include "base/units.h"
 #include "heap/heap.h"
 #include "store/fault_plan.h"
@@ -55,15 +60,52 @@ inline bool faults(uintptr_t address) {
   return faulted;
 }
 
+// Whoever faults serves it, as in process/fault_handler.cc, while one lives.
+class FaultSignals {
+ public:
+  FaultSignals() {
+    struct sigaction action{};
+    action.sa_sigaction = &serve;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGBUS, &action, &bus_);
+    sigaction(SIGSEGV, &action, &segv_);
+  }
+  ~FaultSignals() {
+    sigaction(SIGBUS, &bus_, nullptr);
+    sigaction(SIGSEGV, &segv_, nullptr);
+  }
+
+ private:
+  static void serve(int signal, siginfo_t* info, void* context) {
+    const int saved_errno = errno;
+    const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+    const bool is_store = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+    const bool is_own = InRuntime::here();
+    MappedEngine* engine = g_engine.load_acquire();
+    const bool is_served = is_managed(address) && engine != nullptr &&
+                           (signal == SIGBUS ? engine->bring_in_fault(address, is_store, is_own)
+                                             : engine->admit_fault(address, is_store, is_own));
+    errno = saved_errno;
+    if (is_served) return;
+    std::fprintf(stderr, "signal %d at %#zx is nobody's\n", signal, static_cast<size_t>(address));
+    std::abort();
+  }
+  struct sigaction bus_{}, segv_{};
+};
+
 // What runtime/ does, with a store in memory. Every test has the
 // whole engine to itself: managed space is one a process.
 class MappedEngineTest : public testing::Test {
  protected:
   virtual bool watches_at_once() const { return true; }
   virtual bool tunes_fills() const { return false; }
+  virtual bool reads_ahead() const { return true; }
+  virtual std::string policy() const { return cache::Options().policy; }
   virtual unsigned block_shift() const { return kShift; }
   virtual uint64_t in_place_bytes() const { return kSpaceBytes; }
   virtual uint32_t frames() const { return kFrames; }
+  virtual FaultChoice faults_by() const { return FaultChoice::kEvents; }
+  virtual void (*tells_errors() const)(void*, const Status&) { return &fail_io; }
 
   void SetUp() override {
     if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
@@ -72,7 +114,8 @@ class MappedEngineTest : public testing::Test {
     MappedOptions options;
     options.block_shift = block_shift();
     options.space_bytes = in_place_bytes();
-    options.faults_by = FaultChoice::kEvents;  // nobody here handles SIGBUS
+    options.faults_by = faults_by();
+    if (faults_by() != FaultChoice::kEvents) signals_ = std::make_unique<FaultSignals>();
     options.faults.fillers = 4;
     options.room.evictors = 0;
     options.watches_at_once = watches_at_once();
@@ -83,7 +126,9 @@ class MappedEngineTest : public testing::Test {
     for_cache.block_shift = block_shift();
     for_cache.partitions = frames() >= 1024 ? 4 : 1;
     for_cache.tunes_fills = tunes_fills();
-    cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, &fail_io, nullptr,
+    for_cache.policy = policy();
+    if (!reads_ahead()) for_cache.readahead_blocks_max = 0;
+    cache_ = std::move(*cache::SharedCache::create(for_cache, *regions_, tells_errors(), nullptr,
                                                    std::move(*engine_->make_frames(frames()))));
     SPW_CHECK(engine_->start(*cache_, *regions_).is_ok());
     regions_->attach(engine_.get());
@@ -119,6 +164,7 @@ class MappedEngineTest : public testing::Test {
     for (uint64_t i = 0; i < 2 * kFrames; ++i) base[(from_block + i) << kShift] = std::byte{1};
   }
 
+  std::unique_ptr<FaultSignals> signals_;
   store::FaultPlan plan_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<region::RegionMap> regions_;

@@ -1,0 +1,241 @@
+// What recompiled code asks for (abi/hints.h): that a block be there, or where it is.
+#include <algorithm>
+
+#include "abi/managed.h"
+#include "access/mapped/engine.h"
+#include "base/check.h"
+#include "base/in_runtime.h"
+#include "base/units.h"
+#include "telemetry/counters.h"
+
+namespace spw::access {
+
+using cache::Access;
+using telemetry::count;
+using telemetry::Counter;
+
+void MappedEngine::hint(uintptr_t address, bool is_store) {
+  if (!is_managed(address) || InRuntime::here() || !is_watching()) return;
+  InRuntime guard;
+  check_not_forked();
+  count(Counter::hint_calls);
+  const BlockId block = block_of(address);
+  // What is nobody's, or not to be stored to, faults, and the fault says so.
+  if (!may_access(address, is_store)) return;
+  cache::Client& client = *this_thread().client;
+  const cache::Access access = access_of(block, is_store);
+  const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
+  cache::Pin pin;
+  if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
+  if (cache_->place(pin.frame)) note_hinted(block, is_store, access, was_loaded, pin);
+  cache_->unpin(client, pin.frame);
+  after_hint(client, block, pin);
+}
+
+// A placed block, which is pinned, is about to be accessed.
+void MappedEngine::note_hinted(BlockId block, bool is_store, Access access, bool was_loaded,
+                               const cache::Pin& pin) {
+  learn_access(block, is_store, access, was_loaded, pin);
+  if (!pin.was_filled)
+    hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+}
+
+void MappedEngine::after_hint(cache::Client& client, BlockId block, const cache::Pin& pin) {
+  if (pin.was_miss) {
+    count(Counter::hint_misses);
+    after_miss(client, block, Waits::kMay);
+  } else if (pin.was_clean) {
+    hint_switch_.note_trip();
+    allow_stores_ahead(block);
+  }
+}
+
+// ---- Loose blocks ----
+
+uintptr_t MappedEngine::reach(uintptr_t address, uint32_t bytes, uint32_t site, bool is_store) {
+  if (!is_managed(address) || InRuntime::here() || !is_watching()) return address;
+  const BlockId block = block_of(address);
+  // Neighbours need not lie side by side but at their own addresses.
+  const uintptr_t last = address + bytes - 1;
+  if (!is_signalled() || block_of(last) != block) {
+    hint(address, is_store);
+    if (block_of(last) != block) hint(last, is_store);
+    return address;
+  }
+  Thread& thread = this_thread();
+  if (site >= thread.holds_max || is_in_handler(thread)) {
+    hint(address, is_store);
+    return address;
+  }
+  InRuntime guard;
+  check_not_forked();
+  count(Counter::hint_calls);
+  const uintptr_t raw = reach_block(thread, block, site, is_store);
+  return raw == 0 ? address : raw + (address & ((uint64_t{1} << options_.block_shift) - 1));
+}
+
+// Where the block is; 0: at its own address, or the access to it is to fault.
+uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site, bool is_store) {
+  cache::Client& client = *thread.client;
+  if (LooseHold* hold = thread.holds.begin(*cache_, client, site, block)) {
+    if (is_store && !hold->is_writable) {
+      if (!may_store(reinterpret_cast<uintptr_t>(frames_->address_of(block)))) return 0;
+      cache_->mark_dirty(client, hold->frame);
+      hold->is_writable = true;
+    }
+    if (!is_used_enough(hold->frame) || !cache_->place(hold->frame))
+      return reinterpret_cast<uintptr_t>(hold->data);
+    cache_->unpin(client, hold->frame);
+    thread.holds.forget_last();
+    return 0;
+  }
+  if (!may_access(reinterpret_cast<uintptr_t>(frames_->address_of(block)), is_store)) return 0;
+  const Access access = access_of(block, is_store);
+  const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
+  cache::Pin pin;
+  if (!cache_->pin_loose(client, block, access, &pin)) return 0;  // freed meanwhile, so the access faults
+  if (!is_loose(block, pin)) {
+    note_hinted(block, is_store, access, was_loaded, pin);
+    cache_->unpin(client, pin.frame);
+    after_hint(client, block, pin);
+    return 0;
+  }
+  if (pin.was_filled) {
+    count(Counter::loose_fills);
+    loose_uses_[pin.frame.value].store_relaxed(0);
+  }
+  const bool goes = is_used_enough(pin.frame) && cache_->place(pin.frame);
+  if (goes)
+    cache_->unpin(client, pin.frame);
+  else
+    thread.holds.add({block, pin.frame, pin.data, site, access != Access::kRead});
+  if (pin.was_miss) after_hint(client, block, pin);
+  return goes ? 0 : reinterpret_cast<uintptr_t>(pin.data);
+}
+
+// Of a loose block that is used once more. Uses by several threads at once may count as one.
+bool MappedEngine::is_used_enough(FrameId frame) {
+  Atomic<uint8_t>& uses = loose_uses_[frame.value];
+  const uint8_t before = uses.load_relaxed();
+  if (before + 1 < kLooseUsesMax) uses.store_relaxed(static_cast<uint8_t>(before + 1));
+  return before + 1 >= kLooseUsesMax;
+}
+
+// Who has faulted on the block has it pinned. False: it is an alias.
+bool MappedEngine::put_in_place(BlockId block, const cache::Pin& pin, bool is_store) {
+  if (cache_->place(pin.frame)) return true;
+  SPW_CHECK(aliases_->admit(block, is_store, false));
+  return false;
+}
+
+// What this thread used the raw addresses of, it used before it called; unless a handler calls, whose interrupted code
+// goes on with them.
+void MappedEngine::end_holds() {
+  if (!t_thread) return;
+  Thread& thread = this_thread();
+  if (!is_in_handler(thread)) thread.holds.end_all(*cache_, *thread.client);
+}
+
+bool MappedEngine::withdraw_loose(BlockId first, uint64_t count) {
+  end_holds();
+  aliases_->withdraw(first, count, LooseAliases::Kept::kGo);
+  return false;
+}
+
+void MappedEngine::before_flush(BlockId first, uint64_t count) {
+  end_holds();
+  aliases_->withdraw(first, count, LooseAliases::Kept::kStay);
+}
+
+// So many that each partition can always evict, whatever all threads hold.
+uint32_t MappedEngine::take_holds() {
+  const uint32_t most = cache_->frames_per_partition() / kHoldsShare;
+  for (const uint32_t wanted : {uint32_t{SPW_REACHES_MAX}, 1u}) {
+    if (loose_holds_.fetch_add_relaxed(wanted) + wanted <= most) return wanted;
+    loose_holds_.fetch_sub_relaxed(wanted);
+  }
+  return 0;
+}
+
+int MappedEngine::handler_begins(const HandlerStack& stack) {
+  if (!t_thread) return 0;
+  Thread& thread = this_thread();
+  if (thread.handlers == 0 || thread.handler.is_left(stack.interrupted)) {
+    thread.handlers = 0;
+    thread.handler = stack;
+  }
+  return ++thread.handlers;
+}
+
+void MappedEngine::handler_ends(int level) {
+  if (level > 0) this_thread().handlers = level - 1;
+}
+
+// A handler may be left by a jump, of which nobody tells.
+bool MappedEngine::is_in_handler(Thread& thread) const {
+  if (thread.handlers > 0 && thread.handler.is_left(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))))
+    thread.handlers = 0;
+  return thread.handlers > 0;
+}
+
+// ---- Ranges ----
+
+void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) {
+  // More than this is left to faults and read-ahead: what is brought in first might be evicted before it is used.
+  constexpr uint64_t kHintedBytesMax = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0) return;
+  const uintptr_t end = address + std::min(bytes, kHintedBytesMax);
+  for (uintptr_t at = address; at < end; at = round_down(at, kMmuPageBytes) + kMmuPageBytes)
+    if (HintTable::wants_call(at, is_store)) hint(at, is_store);
+}
+
+void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
+  // A stream's first blocks; its misses keep it going.
+  constexpr uint64_t kAheadBytes = 1 * kMiB;
+  if (!is_managed(address) || bytes == 0 || InRuntime::here() || !is_watching()) return;
+  InRuntime guard;
+  const uint64_t length = std::min(bytes, kAheadBytes);
+  const BlockId first = block_of(address);
+  cache_->prefetch(*this_thread().client, first, block_of(address + length - 1).value - first.value + 1);
+}
+
+}  // namespace spw::access
+
+// The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
+extern "C" {
+
+__attribute__((visibility("hidden"))) void spw_hint_load(uintptr_t address) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, false);
+}
+
+__attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, true);
+}
+
+__attribute__((visibility("hidden"))) uintptr_t spw_reach_load(uintptr_t address, uint64_t bytes_and_site) {
+  auto* engine = spw::access::g_engine.load_acquire();
+  if (!engine) return address;
+  return engine->reach(address, static_cast<uint32_t>(bytes_and_site),
+                       static_cast<uint32_t>(bytes_and_site >> 32), false);
+}
+
+__attribute__((visibility("hidden"))) uintptr_t spw_reach_store(uintptr_t address, uint64_t bytes_and_site) {
+  auto* engine = spw::access::g_engine.load_acquire();
+  if (!engine) return address;
+  return engine->reach(address, static_cast<uint32_t>(bytes_and_site),
+                       static_cast<uint32_t>(bytes_and_site >> 32), true);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes,
+                                                                uint64_t is_store) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_range(address, bytes, is_store != 0);
+}
+
+__attribute__((visibility("default"))) void __spw_hint_stream_v1(uintptr_t address, uint64_t bytes,
+                                                                 uint64_t) {
+  if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint_stream(address, bytes);
+}
+
+__attribute__((visibility("default"))) extern const char SPW_HINTS_VERSION_SYMBOL;
+const char SPW_HINTS_VERSION_SYMBOL = 1;
+}

@@ -1,0 +1,96 @@
+// Loose blocks that are at their own addresses as well, for other code than asks for raw addresses.
+//
+// That code faults on a loose block, and the block is placed (cache::SharedCache::place). But as long as somebody else
+// may be using its raw address, it has to stay where it is: then its page in the pool is mapped a second time, at the
+// block's own address. Both are the same memory, so nobody has to wait for anybody: who holds a raw address may be
+// asleep, or wait for the very thread that faults. After kAliasNs the alias goes, and whoever comes next finds the
+// block free to be placed.
+//
+// Invariants
+//   a slot in use holds one reference on its frame, so the block stays loose, and is mapped to its page of the pool
+//   a slot is writable => its frame was marked dirty after that reference was taken
+//   a frame is let go only after the kernel has the block's address registered with userfaultfd again, without a page
+// While an alias goes its address has no access for an instant: an access of the program's is a SIGSEGV then and tries
+// again (admit_again), one of the kernel's would fail. So what the kernel is about to access is kept (is_kept); and
+// there are no loose blocks where the kernel's own faults are served by others (FaultDelivery::kEvents).
+// Threads: any; one mutex, which a handler of SIGBUS or SIGSEGV may take, since no code that holds it touches managed
+// memory. Lifetime: the engine's; ends before the cache. Limits: `slots`.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "cache/cache.h"
+#include "platform/file.h"
+#include "platform/userfault.h"
+
+namespace spw::access {
+
+class LooseAliases {
+ public:
+  struct Options {
+    std::byte* base = nullptr;  // of the block 0
+    unsigned block_shift = 12;
+    uint32_t slots = 0;
+    void (*fatal)(const Status&) = nullptr;
+  };
+  static constexpr uint64_t kAliasNs = 20'000'000;
+  static constexpr uint32_t kSlotsMax = 64;
+
+  // `pool`, `pool_base`: the memory file of loose blocks and where it is mapped. All outlive this.
+  LooseAliases(const Options& options, cache::SharedCache& cache, cache::Client& client,
+               const platform::UserFault& faults, const platform::File& pool, const std::byte* pool_base);
+
+  // Makes a loose block, which the caller holds, accessible at its own address. `is_kept`: until let_go().
+  // False: no more may be kept; else always true.
+  bool admit(BlockId block, bool is_store, bool is_kept);
+  void let_go(BlockId block);
+  // SIGSEGV at the block: whether an alias of it may be accessed so by now. `gone`: how many aliases have gone by now,
+  // one of which may be why.
+  bool admit_again(BlockId block, bool is_store, uint64_t* gone);
+  // Of blocks that are about to be discarded, or flushed: those that are kept stay then, and as dirty as they are.
+  enum class Kept : uint8_t { kStay, kGo };
+  void withdraw(BlockId first, uint64_t count, Kept kept);
+  // Those that are older than kAliasNs.
+  void withdraw_old(uint64_t now_ns);
+
+ private:
+  struct Slot {
+    BlockId block;
+    FrameId frame = kNoFrame;  // of a slot in use
+    uint64_t offset_bytes = 0;
+    uint64_t since_ns = 0;
+    uint32_t kept = 0;
+    bool writable = false;
+
+    bool is_used() const { return frame != kNoFrame; }
+  };
+
+  void* address_of(BlockId block) const { return options_.base + (block.value << options_.block_shift); }
+  uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
+  Slot* find(BlockId block);
+  Slot* free_slot();
+  bool may_keep(const Slot* slot) const;
+  void open_to_stores(Slot& slot);
+  void map(const Slot& slot);
+  void vacate(Slot& slot);
+  void must(const Status& status) const {
+    if (!status) options_.fatal(status);
+  }
+
+  const Options options_;
+  cache::SharedCache& cache_;
+  cache::Client& client_;  // under the mutex
+  const platform::UserFault& faults_;
+  const platform::File& pool_;
+  const std::byte* const pool_base_;
+  std::mutex mutex_;
+  std::vector<Slot> slots_;
+  uint64_t gone_ = 0;  // aliases, ever
+  Atomic<uint32_t> used_{0};
+};
+
+}  // namespace spw::access

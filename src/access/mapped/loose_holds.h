@@ -1,0 +1,58 @@
+// The loose blocks whose raw addresses a thread's recompiled code may be using, each held by a pin.
+//
+// Recompiled code asks for a raw address (abi/hints.h, *reach*) at sites that the pass numbers within a *segment*: a
+// piece of straight code without calls. What a site got is used up to the end of its segment. So when the site of
+// number n asks, the thread may be using what sites of lower numbers got, and nothing else: what sites n and above hold
+// is of a segment that has ended, and is let go.
+// Invariant: the numbers of what is held ascend. Threads: one. Limits: SPW_REACHES_MAX, the highest number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "abi/hints.h"
+#include "base/ids.h"
+#include "cache/cache.h"
+
+namespace spw::access {
+
+struct LooseHold {
+  BlockId block;
+  FrameId frame = kNoFrame;
+  std::byte* data = nullptr;
+  uint32_t site = 0;
+  bool is_writable = false;
+};
+
+class LooseHolds {
+ public:
+  // Site `site` asks for `block`: lets go what has ended, but for that block. The hold on it, or nullptr.
+  LooseHold* begin(cache::SharedCache& cache, cache::Client& client, uint32_t site, BlockId block) {
+    LooseHold* found = nullptr;
+    LooseHold kept;
+    while (count_ > 0 && holds_[count_ - 1].site >= site) {
+      const LooseHold& ended = holds_[--count_];
+      if (ended.block == block && kept.frame == kNoFrame)
+        kept = ended;
+      else
+        cache.unpin(client, ended.frame);
+    }
+    if (kept.frame == kNoFrame) return nullptr;
+    kept.site = site;
+    found = &holds_[count_++];
+    *found = kept;
+    return found;
+  }
+  void add(const LooseHold& hold) { holds_[count_++] = hold; }
+  // Of the last one, which begin() has found.
+  void forget_last() { --count_; }
+  void end_all(cache::SharedCache& cache, cache::Client& client) {
+    while (count_ > 0) cache.unpin(client, holds_[--count_].frame);
+  }
+
+ private:
+  std::array<LooseHold, SPW_REACHES_MAX> holds_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace spw::access
