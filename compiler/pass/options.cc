@@ -57,5 +57,7 @@ opt<bool> opt_hint_block_wise("spw-hint-block-wise", init(true),
 opt<bool> opt_hint_chunks("spw-hint-chunks", init(true),
                           desc("Run vector loops in chunks that stay within pieces"));
 opt<bool> opt_hint_streams("spw-hint-streams", init(true), desc("Announce long streams to the runtime"));
+opt<bool> opt_reach("spw-reach", init(true),
+                    desc("Ask for raw addresses of blocks that are in memory, but not at their own"));
 
 }  // namespace spw::pass

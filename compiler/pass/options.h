@@ -42,5 +42,6 @@ extern llvm::cl::opt<bool> opt_hint_dominated;
 extern llvm::cl::opt<bool> opt_hint_block_wise;
 extern llvm::cl::opt<bool> opt_hint_chunks;
 extern llvm::cl::opt<bool> opt_hint_streams;
+extern llvm::cl::opt<bool> opt_reach;
 
 }  // namespace spw::pass

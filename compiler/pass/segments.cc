@@ -19,13 +19,6 @@ constexpr uint64_t kStrideMax = 512;
 // Each window keeps two registers busy.
 constexpr unsigned kStreamsPerLoopMax = 3;
 
-bool ends_segment(const Instruction& instruction) {
-  if (may_translate(instruction)) return true;
-  const auto* call = dyn_cast<CallBase>(&instruction);
-  return call && (call->isConvergent() || !isGuaranteedToTransferExecutionToSuccessor(call) ||
-                  call->getIntrinsicID() == Intrinsic::experimental_noalias_scope_decl);
-}
-
 // Whether `value` is known in front of `place`, or is plain arithmetic in the same block that can be moved there.
 bool available_before(const Value* value, const Instruction* place, unsigned depth) {
   const auto* instruction = dyn_cast<Instruction>(value);

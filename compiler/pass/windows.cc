@@ -2,6 +2,7 @@
 
 #include "abi/abi.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
@@ -21,6 +22,13 @@ bool may_translate(const Instruction& instruction) {
   if (!intrinsic) return !is_store_mark(instruction);
   return !intrinsic->isAssumeLikeIntrinsic() && intrinsic->mayReadOrWriteMemory() &&
          intrinsic->getIntrinsicID() != Intrinsic::prefetch;
+}
+
+bool ends_segment(const Instruction& instruction) {
+  if (may_translate(instruction)) return true;
+  const auto* call = dyn_cast<CallBase>(&instruction);
+  return call && (call->isConvergent() || !isGuaranteedToTransferExecutionToSuccessor(call) ||
+                  call->getIntrinsicID() == Intrinsic::experimental_noalias_scope_decl);
 }
 
 namespace {

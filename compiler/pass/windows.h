@@ -89,5 +89,7 @@ class Windows {
 // Whether `instruction`, of a function not yet instrumented, may come to translate and so end what other translations
 // promised: any call, inline assembly (which may fault into the runtime) and any intrinsic that touches memory.
 bool may_translate(const llvm::Instruction& instruction);
+// It may not go on to the next instruction, or do what a translation, or a raw address, does not outlive.
+bool ends_segment(const llvm::Instruction& instruction);
 
 }  // namespace spw::pass

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """spillway-clang and spillway-clang++: what they add to a command line, what they refuse, and that their output runs.
 
-usage: driver_test.py DRIVER PLUGIN FAKE_HINTS_OBJECT FAKE_DURABLE_OBJECT RUNTIME_OBJECTS...
+usage: driver_test.py DRIVER PLUGIN FAKE_HINTS_OBJECTS FAKE_DURABLE_OBJECT RUNTIME_OBJECTS...
+
+FAKE_HINTS_OBJECTS are separated by colons.
 
 The drivers find plugin and runtime beside themselves, so they are copied beside a runtime made of the fake one.
 """
@@ -29,7 +31,8 @@ PLAIN_ENDS_WITH = " 499500\n"
 
 
 class DriverTest(unittest.TestCase):
-    driver = plugin = hints = durable = ""
+    driver = plugin = durable = ""
+    hints: list[str] = []
     objects: list[str] = []
 
     @classmethod
@@ -47,7 +50,7 @@ class DriverTest(unittest.TestCase):
         (root / "p.cc").write_text("#include <new>\n" + PROGRAM)
         (root / "a.s").write_text(".text\n.globl seven\nseven: mov $7, %eax\nret\n")
         (root / "a.S").write_text(".text\n.globl eight\neight: mov $8, %eax\nret\n")
-        for library, objects in [("libspillway.so", cls.objects), ("libhints.so", [cls.hints])]:
+        for library, objects in [("libspillway.so", cls.objects), ("libhints.so", cls.hints)]:
             subprocess.run([cls.c, "-fno-spillway", "-shared", "-o", root / "lib" / library, *objects], check=True)
 
     @classmethod
@@ -144,7 +147,7 @@ class DriverTest(unittest.TestCase):
 
     def test_engine_option_chooses_the_code(self):
         self.compile("-O2", "-fspillway-engine=mapped", "-c", "p.c", "-o", "engine.o")
-        self.assertIn("__spw_hints_v1", self.symbols("engine.o"))
+        self.assertIn("__spw_hints_v2", self.symbols("engine.o"))
         self.assertIn("__spw_hint_store_v1", self.symbols("engine.o"))
         self.assertNotIn("__spw_malloc_v1", self.symbols("engine.o"))
         self.compile("-O2", "-fspillway-engine=mapped", "-fspillway-engine=translated", "-c", "p.c", "-o", "engine.o")
@@ -157,7 +160,7 @@ class DriverTest(unittest.TestCase):
         self.assertIn("-lspillway", self.run_driver("-###", "-fspillway-engine=none", "p.c").stderr)
 
     def test_durable_option_adds_announcements_to_any_engine(self):
-        for engine, symbol in [("none", None), ("mapped", "__spw_hints_v1"), ("translated", "__spw_abi_v3")]:
+        for engine, symbol in [("none", None), ("mapped", "__spw_hints_v2"), ("translated", "__spw_abi_v3")]:
             for level in ["-O0", "-O3"]:
                 self.compile(level, "-fspillway-durable", f"-fspillway-engine={engine}", "-c", "p.c", "-o", "durable.o")
                 self.assertIn("__spw_durable_store_v1", self.symbols("durable.o"))
@@ -184,12 +187,12 @@ class DriverTest(unittest.TestCase):
 
     def test_code_is_for_the_mapped_engine_when_nothing_is_said(self):
         subprocess.run([self.c, "-O2", "-c", "p.c", "-o", "default.o"], cwd=self.root, check=True, timeout=60)
-        self.assertIn("__spw_hints_v1", self.symbols("default.o"))
+        self.assertIn("__spw_hints_v2", self.symbols("default.o"))
 
     def test_link_time_optimisation_writes_for_the_engine_of_the_compile_step(self):
         for kind in ["-flto", "-flto=thin"]:
             hints = ["-L" + str(self.root / "lib"), "-lhints"]
-            for engine, symbol, libraries in [("mapped", "__spw_hints_v1", hints), ("translated", "__spw_abi_v3", [])]:
+            for engine, symbol, libraries in [("mapped", "__spw_hints_v2", hints), ("translated", "__spw_abi_v3", [])]:
                 self.compile("-O2", kind, f"-fspillway-engine={engine}", "-c", "p.c", "-o", "marked.o")
                 self.compile("-O2", kind, "marked.o", "-o", "marked", *libraries)
                 self.assertIn(symbol, self.symbols("marked"))
@@ -231,13 +234,14 @@ class DriverTest(unittest.TestCase):
     def test_hints_do_not_link_with_a_runtime_that_has_none(self):
         self.compile("-O2", "-fspillway-engine=mapped", "-c", "p.c", "-o", "h.o")
         other = str(self.root / "no_hints.o")
-        subprocess.run(["objcopy", "--redefine-sym", "__spw_hints_v1=__spw_hints_v2", self.hints, other], check=True)
+        subprocess.run(["objcopy", "--redefine-sym", "__spw_hints_v2=__spw_hints_v3", self.hints[0], other], check=True)
         for extra in [[], ["-Wl,--gc-sections"], ["-fuse-ld=lld", "-Wl,--gc-sections"]]:
-            done = self.run_driver("-fno-spillway", *extra, "h.o", other, "-o", "mismatch")
+            done = self.run_driver("-fno-spillway", *extra, "h.o", other, *self.hints[1:], "-o", "mismatch")
             self.assertNotEqual(done.returncode, 0, extra)
-            self.assertIn("__spw_hints_v1", done.stderr)
+            self.assertIn("__spw_hints_v2", done.stderr)
 
 
 if __name__ == "__main__":
-    DriverTest.driver, DriverTest.plugin, DriverTest.hints, DriverTest.durable, *DriverTest.objects = sys.argv[1:]
+    DriverTest.driver, DriverTest.plugin, hints, DriverTest.durable, *DriverTest.objects = sys.argv[1:]
+    DriverTest.hints = hints.split(":")
     unittest.main(argv=sys.argv[:1])

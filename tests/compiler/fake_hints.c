@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "abi/hints.h"
+#include "fake_reach.h"
 #include "trampoline.h"
 
 #define kTurnNs 20000
@@ -63,6 +64,10 @@ static void called_for(const void* p) {
 
 __attribute__((used)) void fake_hint_load(const void* p) { called_for(p); }
 __attribute__((used)) void fake_hint_store(const void* p) { called_for(p); }
+__attribute__((used)) void* fake_reach_any(void* p, uint64_t bytes_and_site) {
+  called_for(p);
+  return fake_reach(p, bytes_and_site, !is_still && random_u32() % 4 != 0);
+}
 void __spw_hint_range_v1(const void* p, uint64_t bytes, uint64_t is_store) {
   if (bytes < SPW_HINT_RANGE_BYTES_MIN || is_store > 1) fail("a range that is none");
   called_for(p);
@@ -97,6 +102,7 @@ __attribute__((constructor(101))) static void start(void) {
     return;
   }
   start_at_random((uintptr_t)sbrk(0) >> SPW_HINT_SHIFT);
+  start_at_random(fake_heap() >> SPW_HINT_SHIFT);
   start_at_random(
       ((uintptr_t)mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) >> SPW_HINT_SHIFT) -
       kRandomPieces);
@@ -113,3 +119,5 @@ __attribute__((destructor)) static void finish(void) {
 SPW_FAKE_CLOBBER;
 SPW_TRAMPOLINE("__spw_hint_load_v1", "fake_hint_load", "push %rax\n", "pop %rax\n");
 SPW_TRAMPOLINE("__spw_hint_store_v1", "fake_hint_store", "push %rax\n", "pop %rax\n");
+SPW_TRAMPOLINE("__spw_reach_load_v1", "fake_reach_any", "", "");
+SPW_TRAMPOLINE("__spw_reach_store_v1", "fake_reach_any", "", "");

@@ -2,12 +2,15 @@
 
 #include <numeric>
 
+#include "abi/hints.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "pass/llvm_versions.h"
 #include "pass/options.h"
+#include "pass/windows.h"
 
 namespace spw::pass {
 
@@ -20,6 +23,8 @@ constexpr int64_t kNearBytes = 2048;
 // A longer stride enters a new piece too often to ask whether it does.
 constexpr int64_t kStrideBytesMax = 512;
 constexpr size_t kStreamsMax = 8;
+// A longer range crosses blocks too often to be worth one raw address.
+constexpr int64_t kReachedBytesMax = 512;
 // How many hints on one base are compared with the next.
 constexpr size_t kCompareMax = 8;
 constexpr unsigned kComputeDepthMax = 8;
@@ -65,6 +70,8 @@ class Planner {
       hint.is_store = access.is_store;
       hint.high_bytes = access.may_cross ? static_cast<int64_t>(access.size_bytes) - 1 : 0;
       if (opt_hint_hoist) hoist(hint);
+      if (opt_reach && hint.kind == HintWriter::Address::kSure && !is_stream(hint))
+        hint.reached.push_back({access, 0});
       hints_.push_back(hint);
     }
     if (opt_hint_merge || opt_hint_dominated) merge();
@@ -75,6 +82,7 @@ class Planner {
       choose_cut(planned);
       plan.loops.push_back(std::move(planned));
     }
+    number_sites(plan.hints);
     return plan;
   }
 
@@ -145,6 +153,7 @@ class Planner {
     if (std::abs(distance) >= kNearBytes || !comes_first(first, second)) return false;
     const bool same_block = first.before->getParent() == second.before->getParent();
     if (!(same_block ? opt_hint_merge : opt_hint_dominated)) return false;
+    if (!first.reached.empty() && !reaches_for(first, second, distance)) return false;
     if (second.is_store && !first.is_store) {
       if (!same_block) return false;
       first.is_store = true;
@@ -153,18 +162,44 @@ class Planner {
       first.low_bytes = std::min(first.low_bytes, distance + second.low_bytes);
       first.high_bytes = std::max(first.high_bytes, distance + second.high_bytes);
     }
+    if (!first.reached.empty())
+      for (const auto& [access, offset] : second.reached)
+        first.reached.push_back({access, distance + offset});
     return true;
   }
 
-  bool add_stream(PlannedHint& hint) {
+  // Whether the raw address of `first` can be that of `second`, too, which comes later in the same block.
+  static bool reaches_for(const PlannedHint& first, const PlannedHint& second, int64_t distance) {
+    const Instruction* begin = first.before;
+    if (begin->getParent() != second.before->getParent() || second.reached.empty()) return false;
+    const int64_t low = std::min(first.low_bytes, distance + second.low_bytes);
+    const int64_t high = std::max(first.high_bytes, distance + second.high_bytes);
+    return high - low < kReachedBytesMax &&
+           none_of(
+               make_range(begin->getIterator(), BasicBlock::const_iterator(second.before->getIterator())),
+               [](const Instruction& between) {
+                 return ends_segment(between) && !short_copy_bytes(between);
+               });
+  }
+
+  // The stride of an address that moves a little at each iteration of its loop; 0: it does not, or not so.
+  int64_t stride_of(const PlannedHint& hint) const {
     Loop* loop = loops_.getLoopFor(hint.before->getParent());
-    if (!loop || !loop->getLoopPreheader() || !is_in_every_iteration(*hint.before, *loop)) return false;
+    if (!loop || !loop->getLoopPreheader() || !is_in_every_iteration(*hint.before, *loop)) return 0;
     const auto* steps = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(hint.address));
-    if (!steps || steps->getLoop() != loop || !steps->isAffine()) return false;
+    if (!steps || steps->getLoop() != loop || !steps->isAffine()) return 0;
     const auto* stride = dyn_cast<SCEVConstant>(steps->getStepRecurrence(evolution_));
-    if (!stride || stride->isZero() || stride->getAPInt().abs().ugt(kStrideBytesMax)) return false;
-    if (!can_compute(hint.address, *loop)) return false;
-    hint.stride_bytes = stride->getAPInt().getSExtValue();
+    if (!stride || stride->getAPInt().abs().ugt(kStrideBytesMax)) return 0;
+    return can_compute(hint.address, *loop) ? stride->getAPInt().getSExtValue() : 0;
+  }
+
+  bool is_stream(const PlannedHint& hint) const { return opt_hint_block_wise && stride_of(hint) != 0; }
+
+  bool add_stream(PlannedHint& hint) {
+    hint.stride_bytes = stride_of(hint);
+    if (hint.stride_bytes == 0) return false;
+    Loop* loop = loops_.getLoopFor(hint.before->getParent());
+    const auto* steps = cast<SCEVAddRecExpr>(evolution_.getSCEV(hint.address));
     hint.continues = continues(steps->getStart(), *loop);
     PlannedLoop& planned = streams_[loop];
     if (!planned.loop) {
@@ -221,6 +256,43 @@ bool can_compute_within(Value* value, const Loop& loop, unsigned depth) {
 }
 
 }  // namespace
+
+std::optional<uint64_t> short_copy_bytes(const Instruction& instruction) {
+  const auto* memory = dyn_cast<MemIntrinsic>(&instruction);
+  if (!opt_reach || !memory || isa<MemMoveInst>(memory) || memory->isVolatile()) return {};
+  const auto* length = dyn_cast<ConstantInt>(memory->getLength());
+  if (!length || length->isZero() || length->getZExtValue() > kReachedBytesMax) return {};
+  if (memory->getDestAddressSpace() != 0) return {};
+  if (const auto* transfer = dyn_cast<MemTransferInst>(memory);
+      transfer && transfer->getSourceAddressSpace() != 0)
+    return {};
+  return length->getZExtValue();
+}
+
+// A number above those of the sites before it in the segment whose raw addresses are still of use.
+void number_sites(MutableArrayRef<PlannedHint> hints) {
+  MapVector<BasicBlock*, SmallVector<PlannedHint*, 4>> by_block;
+  for (PlannedHint& hint : hints)
+    if (!hint.reached.empty()) by_block[hint.before->getParent()].push_back(&hint);
+  for (auto& [block, sites] : by_block) {
+    // In the order in which they run: hints are written last to first, so of those at one place the last comes first.
+    llvm::sort(sites, [](const PlannedHint* a, const PlannedHint* b) {
+      return a->before == b->before ? a > b : a->before->comesBefore(b->before);
+    });
+    SmallVector<PlannedHint*, SPW_REACHES_MAX> live;
+    for (PlannedHint* site : sites) {
+      erase_if(live, [&](const PlannedHint* other) {
+        const Instruction* last = other->reached.back().access.instruction;
+        return last != site->before && last->comesBefore(site->before);
+      });
+      for (const PlannedHint* other : live) site->site = std::max(site->site, other->site + 1);
+      if (site->site >= SPW_REACHES_MAX)
+        site->reached.clear();
+      else
+        live.push_back(site);
+    }
+  }
+}
 
 HintPlan plan_hints(ArrayRef<Access> accesses, LoopInfo& loops, DominatorTree& tree,
                     ScalarEvolution& evolution) {

@@ -10,6 +10,9 @@
 //               a bound are cut into chunks in which no stream leaves its piece, and keep their
 //               body; others ask "is this the first access to its piece?" at every iteration.
 //
+//   reach       What is then tested where it is accessed gets a raw address of a block that is not at its own
+//               (hints.h), as do the accesses of the same segment that it stands for.
+//
 // All of this may test too little or the wrong piece now and then; a fault serves what was not tested. What it must not
 // do is to ask for the hint of an address that is none: see HintWriter::Address.
 #pragma once
@@ -37,9 +40,24 @@ struct PlannedHint {
   llvm::Value* first =
       nullptr;  // of a stream: the address in the first iteration, once computed before the loop
 
+  // The accesses that use its raw address, each so many bytes behind `address`, in their order; none: it asks for none.
+  struct Reached {
+    Access access;
+    int64_t distance_bytes;
+  };
+  llvm::SmallVector<Reached, 2> reached;
+  unsigned site = 0;  // abi/hints.h
+
   // The byte of a stream that enters a piece first.
   int64_t lead_bytes() const { return stride_bytes < 0 ? low_bytes : high_bytes; }
 };
+
+// Numbers the sites of those that reach; what there is no number left for does not.
+void number_sites(llvm::MutableArrayRef<PlannedHint> hints);
+
+// The length of a short copy that is known, or of a fill: two accesses, or one, without an end to a segment. (Where a
+// move's ranges overlap, they have to be seen to do so, by the addresses.)
+std::optional<uint64_t> short_copy_bytes(const llvm::Instruction& instruction);
 
 struct PlannedLoop {
   llvm::Loop* loop = nullptr;

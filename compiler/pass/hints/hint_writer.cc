@@ -3,6 +3,7 @@
 #include "abi/hints.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "pass/llvm_versions.h"
 #include "pass/runtime_symbols.h"
 
 namespace spw::pass {
@@ -15,24 +16,49 @@ HintWriter::HintWriter(Module& module)
       pointer_(PointerType::getUnqual(module.getContext())),
       switch_(module.getContext()) {}
 
+Value* HintWriter::says_no(IRBuilder<>& builder, Value* bits, bool is_store) {
+  Value* piece = builder.CreateLShr(bits, SPW_HINT_SHIFT);
+  Value* place =
+      builder.CreateIntToPtr(builder.CreateAdd(piece, builder.getInt64(SPW_HINT_OFFSET)), pointer_);
+  Value* hint = switch_.load_byte(builder, place, "spw.hint");
+  return is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
+                  : builder.CreateICmpSLT(hint, builder.getInt8(0));
+}
+
 void HintWriter::test(Instruction& before, Value* address, bool is_store, Address kind) {
   IRBuilder<> builder(&before);
   if (kind == Address::kGuess) address = builder.CreateFreeze(address);
   Value* bits = builder.CreatePtrToInt(address, word_);
   if (kind == Address::kGuess)
     bits = builder.CreateAnd(bits, builder.getInt64((uint64_t{1} << SPW_HINT_ADDRESS_BITS) - 1));
-  Value* piece = builder.CreateLShr(bits, SPW_HINT_SHIFT);
-  Value* place =
-      builder.CreateIntToPtr(builder.CreateAdd(piece, builder.getInt64(SPW_HINT_OFFSET)), pointer_);
-  Value* hint = switch_.load_byte(builder, place, "spw.hint");
-  Value* says_no = is_store ? builder.CreateICmpNE(hint, builder.getInt8(0))
-                            : builder.CreateICmpSLT(hint, builder.getInt8(0));
+  Value* no = says_no(builder, bits, is_store);
   const DebugLoc where = before.getDebugLoc();
-  Instruction* end = SplitBlockAndInsertIfThen(says_no, &before, false, switch_.unlikely());
+  Instruction* end = SplitBlockAndInsertIfThen(no, &before, false, switch_.unlikely());
   builder.SetInsertPoint(end);
   builder.SetCurrentDebugLocation(where);
   call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
                      {address});
+}
+
+Value* HintWriter::reach(Instruction& before, Value* address, int64_t low_bytes, uint64_t bytes,
+                         bool is_store, unsigned site) {
+  IRBuilder<> builder(&before);
+  Value* no = says_no(builder, builder.CreatePtrToInt(address, word_), is_store);
+  BasicBlock* head = before.getParent();
+  const DebugLoc where = before.getDebugLoc();
+  Instruction* end = SplitBlockAndInsertIfThen(no, &before, false, switch_.unlikely());
+  builder.SetInsertPoint(end);
+  builder.SetCurrentDebugLocation(where);
+  Value* low =
+      low_bytes ? ptr_add(builder, address, builder.getInt64(static_cast<uint64_t>(low_bytes))) : address;
+  Value* asked = call_preserve_most(builder, is_store ? "__spw_reach_store_v1" : "__spw_reach_load_v1",
+                                    pointer_, {low, builder.getInt64(bytes | uint64_t{site} << 32)});
+  if (low_bytes) asked = ptr_add(builder, asked, builder.getInt64(static_cast<uint64_t>(-low_bytes)));
+  PHINode* raw = make_phi(*before.getParent(), pointer_, 2, "spw.raw");
+  raw->setDebugLoc(where);
+  raw->addIncoming(address, head);
+  raw->addIncoming(asked, end->getParent());
+  return raw;
 }
 
 void HintWriter::test_at_piece_entry(Instruction& before, Value* lead, int64_t stride_bytes, bool is_store) {

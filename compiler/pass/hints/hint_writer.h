@@ -22,7 +22,12 @@ class HintWriter {
   // In front of `before`: "the hint says no: call".
   void test(llvm::Instruction& before, llvm::Value* address, bool is_store, Address kind = Address::kSure);
 
-  // The same, if `lead` has just entered a piece: it moves by `stride_bytes`,
+  // The same; what it returns in front of `before` is where [address + low_bytes, + bytes) is to be accessed: the raw
+  // address of `address`.
+  llvm::Value* reach(llvm::Instruction& before, llvm::Value* address, int64_t low_bytes, uint64_t bytes,
+                     bool is_store, unsigned site);
+
+  // The same as test(), if `lead` has just entered a piece: it moves by `stride_bytes`,
   // less than a piece, from one execution of `before` to the next.
   void test_at_piece_entry(llvm::Instruction& before, llvm::Value* lead, int64_t stride_bytes, bool is_store);
 
@@ -36,6 +41,7 @@ class HintWriter {
   void require_version();
 
  private:
+  llvm::Value* says_no(llvm::IRBuilder<>& builder, llvm::Value* bits, bool is_store);
   void call_c(llvm::IRBuilder<>& builder, const char* name, llvm::Value* address, llvm::Value* bytes,
               bool is_store);
 

@@ -74,6 +74,8 @@ class FunctionHints {
     for (Instruction& instruction : instructions(function_)) {
       if (const auto access = access_of(instruction, layout)) {
         if (!unmanaged_.contains(access->address())) accesses_.push_back(*access);
+      } else if (const auto copied = short_copy_bytes(instruction)) {
+        add_short_copy(instruction, *copied);
       } else if (auto* memory = dyn_cast<MemIntrinsic>(&instruction)) {
         add_range(*memory, memory->getRawDest(), memory->getLength(), true);
         if (auto* transfer = dyn_cast<MemTransferInst>(memory))
@@ -81,6 +83,16 @@ class FunctionHints {
       } else if (auto* call = dyn_cast<CallInst>(&instruction)) {
         add_memory_function(*call);
       }
+    }
+  }
+
+  // As accesses, which may get raw addresses.
+  void add_short_copy(Instruction& copy, uint64_t bytes) {
+    const bool is_transfer = isa<MemTransferInst>(copy);
+    for (const unsigned operand : {1u, 0u}) {
+      const bool is_store = operand == 0;
+      const Access access{&copy, operand, bytes, is_store, true};
+      if ((is_store || is_transfer) && !unmanaged_.contains(access.address())) accesses_.push_back(access);
     }
   }
 
@@ -121,16 +133,42 @@ class FunctionHints {
                         analyses.getResult<DominatorTreeAnalysis>(function_),
                         analyses.getResult<ScalarEvolutionAnalysis>(function_));
     } else {
-      for (const Access& access : accesses_)
-        plan.hints.push_back({access.instruction, access.address(), access.is_store});
+      for (const Access& access : accesses_) {
+        PlannedHint& hint = plan.hints.emplace_back();
+        hint.before = access.instruction;
+        hint.address = access.address();
+        hint.is_store = access.is_store;
+        if (opt_reach) hint.reached.push_back({access, 0});
+      }
+      number_sites(plan.hints);
     }
     for (PlannedLoop& loop : plan.loops) find_first_addresses(loop);
     for (const PlannedLoop& loop : plan.loops)
       if (loop.is_cut) cut_loop(loop, writer_, versions);
     for (const PlannedLoop& loop : plan.loops) write_streams(loop, writer_);
     for (const Range& range : reverse(ranges_)) hint_range(range);
-    for (const PlannedHint& hint : reverse(plan.hints))
-      writer_.test(*hint.before, hint.address, hint.is_store, hint.kind);
+    for (const PlannedHint& hint : reverse(plan.hints)) {
+      if (hint.reached.empty())
+        writer_.test(*hint.before, hint.address, hint.is_store, hint.kind);
+      else
+        reach(hint);
+    }
+  }
+
+  void reach(const PlannedHint& hint) {
+    int64_t low = 0, high = 0;
+    for (const auto& [access, distance] : hint.reached) {
+      low = std::min(low, distance);
+      high = std::max(high, distance + static_cast<int64_t>(access.size_bytes));
+    }
+    Value* raw = writer_.reach(*hint.before, hint.address, low, static_cast<uint64_t>(high - low),
+                               hint.is_store, hint.site);
+    for (const auto& [access, distance] : hint.reached) {
+      IRBuilder<> builder(access.instruction);
+      access.set_address(distance ? ptr_add(builder, raw, builder.getInt64(static_cast<uint64_t>(distance)))
+                                  : raw);
+      forget_invariance(*access.instruction);
+    }
   }
 
   bool is_optimised() const { return !function_.hasOptNone(); }

@@ -11,8 +11,8 @@ define void @store(ptr %p, i8 %v) {
 ; TRANSLATED: call preserve_mostcc ptr @__spw_store_v1(ptr %p, i64 1)
 ; MAPPED-LABEL: define void @store
 ; MAPPED: call preserve_mostcc void @__spw_durable_store_v1(ptr %p, i64 1)
-; MAPPED: call preserve_mostcc void @__spw_hint_store_v1(ptr %p)
-; MAPPED: store i8 %v, ptr %p
+; MAPPED: call preserve_mostcc ptr @__spw_reach_store_v1(ptr %p, i64 1)
+; MAPPED: store i8 %v, ptr %spw.raw
   store i8 %v, ptr %p
   ret void
 }

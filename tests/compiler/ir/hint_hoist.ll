@@ -1,5 +1,5 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-hoist=0 -S %s | %filecheck %s --check-prefix=NOHOIST
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-hoist=0 -S %s | %filecheck %s --check-prefix=NOHOIST
 ; The hint of an address that does not change in a loop stands before it, if every iteration uses the address.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,8 +1,8 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -S %s | %filecheck %s
 ; Hints of single accesses, in functions too small for two versions, and what a module refers to.
 target triple = "x86_64-pc-linux-gnu"
-; CHECK: @__spw_hints_v1 = external global i8
-; CHECK: @spw.hints_version = private constant ptr @__spw_hints_v1
+; CHECK: @__spw_hints_v2 = external global i8
+; CHECK: @spw.hints_version = private constant ptr @__spw_hints_v2
 ; CHECK: @llvm.used = appending global [1 x ptr] [ptr @spw.hints_version]
 
 define i64 @load(ptr %p) {

@@ -1,6 +1,6 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-merge=0 -S %s | %filecheck %s --check-prefix=NOMERGE
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-dominated=0 -S %s | %filecheck %s --check-prefix=NODOM
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-merge=0 -S %s | %filecheck %s --check-prefix=NOMERGE
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-dominated=0 -S %s | %filecheck %s --check-prefix=NODOM
 ; One hint for accesses near each other, in a block and where one dominates the other.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,4 +1,4 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -S %s | %filecheck %s
 ; Hints of memory intrinsics.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -1,7 +1,7 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-chunks=0 -S %s | %filecheck %s --check-prefix=NOCHUNK
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-streams=0 -S %s | %filecheck %s --check-prefix=NOSTREAM
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -spw-hint-block-wise=0 -S %s | %filecheck %s --check-prefix=NOBLOCK
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-chunks=0 -S %s | %filecheck %s --check-prefix=NOCHUNK
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-streams=0 -S %s | %filecheck %s --check-prefix=NOSTREAM
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -spw-hint-block-wise=0 -S %s | %filecheck %s --check-prefix=NOBLOCK
 ; Addresses that move through a loop by a constant stride.
 target triple = "x86_64-pc-linux-gnu"
 

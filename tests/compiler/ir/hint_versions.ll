@@ -1,6 +1,6 @@
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -S %s | %filecheck %s
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-polls=0 -S %s | %filecheck %s --check-prefix=NOPOLL
-; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-versions=0 -S %s | %filecheck %s --check-prefix=ONE
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -S %s | %filecheck %s
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-polls=0 -S %s | %filecheck %s --check-prefix=NOPOLL
+; RUN: %opt -passes=spillway,verify -spw-engine=mapped -spw-reach=0 -spw-versions=0 -S %s | %filecheck %s --check-prefix=ONE
 ; Two versions of a function, and where the plain one goes over to the hinted one.
 target triple = "x86_64-pc-linux-gnu"
 

@@ -24,6 +24,6 @@ define ptr @_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base(ptr %node) {
 ; CHECK: call {{.*}}@__spw_load_v1
 ; CHECK-NOT: __spw_tree_insert
 ; MAPPED: define linkonce_odr hidden {{.*}}ptr @__spw_tree_next_mapped_v1({{.*}} comdat
-; MAPPED: call {{.*}}@__spw_hint_load_v1
+; MAPPED: call {{.*}}@__spw_reach_load_v1
 
 declare ptr @_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base(ptr)
