@@ -48,6 +48,28 @@ MODELS = {
         ],
         "progress_bugs": set(),
     },
+    "loose_placed": {
+        "safety": [
+            {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1},
+            {"OPS_0": 2, "OPS_1": 2, "OPS_2": 0},
+            {"OPS_0": 2, "OPS_1": 0, "OPS_2": 2, "WITHDRAWALS": 2},
+            {"OPS_0": 1, "OPS_1": 0, "OPS_2": 2, "WITHDRAWALS": 2, "DISCARDS": 1, "STORES_AHEAD": 1},
+            {"OPS_0": 2, "OPS_1": 0, "OPS_2": 1},
+        ],
+        "progress": [
+            {"OPS_0": 2, "OPS_1": 0, "OPS_2": 1},
+            {"OPS_0": 1, "OPS_1": 0, "OPS_2": 2, "WITHDRAWALS": 2},
+        ],
+        "bugs": {"OPS_0": 2, "OPS_1": 0, "OPS_2": 2, "WITHDRAWALS": 2, "STORES_AHEAD": 1},
+        "large": [
+            {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1, "WITHDRAWALS": 2},
+            {"OPS_0": 1, "OPS_1": 1, "OPS_2": 2},
+            {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1, "DISCARDS": 1},
+            {"OPS_0": 2, "OPS_1": 0, "OPS_2": 2, "EVICTIONS": 2, "WRITEBACKS": 2, "WITHDRAWALS": 2},
+            {"OPS_0": 2, "OPS_1": 0, "OPS_2": 2, "WITHDRAWALS": 2, "DISCARDS": 1, "STORES_AHEAD": 1},
+        ],
+        "progress_bugs": {"BUG_FAULT_WAITS_FOR_HOLDERS"},
+    },
 }
 # How pan is built and called: for assertions and deadlocks; for the ltl formula under weak fairness.
 SAFETY_SEARCH = (["-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE"], [])
