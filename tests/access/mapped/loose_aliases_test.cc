@@ -1,4 +1,4 @@
-// Loose blocks that other code and other calls touch while somebody holds them: aliases, ranges, errors, signal handlers.
+// Loose blocks that other code and other calls touch while somebody holds them: aliases, ranges, errors, handlers.
 #include <sys/wait.h>
 #include <unistd.h>
 
