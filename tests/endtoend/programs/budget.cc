@@ -1,4 +1,5 @@
-// Random reads of a mapped file, one thread: how many system calls it made meanwhile, and how often it went to sleep.
+// Random reads of a mapped file, one thread: how many system calls it made meanwhile, how often it went to sleep, and
+// how often it met a page that was not there.
 // Not of Spillway: the kernel counts.
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -46,10 +47,14 @@ uint64_t value_of(int counter) {
   return read(counter, &value, sizeof value) == sizeof value ? value : 0;
 }
 
-uint64_t sleeps() {
+struct Usage {
+  uint64_t calls, sleeps, faults;
+};
+Usage usage_by(int counter) {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<uint64_t>(usage.ru_nvcsw);
+  return {value_of(counter), static_cast<uint64_t>(usage.ru_nvcsw),
+          static_cast<uint64_t>(usage.ru_minflt + usage.ru_majflt)};
 }
 
 }  // namespace
@@ -69,15 +74,21 @@ int main(int count, char** arguments) {
       static_cast<const volatile uint64_t*>(mmap(nullptr, pages * 4096, PROT_READ, MAP_SHARED, file, 0));
   if (words == MAP_FAILED) return 1;
   const int counter = open_counter();
-  uint64_t state = 88172645463325252, wrong = 0, calls = 0, slept = 0;
+  uint64_t state = 88172645463325252, wrong = 0;
+  Usage before{};
   // The first half fills memory.
   for (uint64_t i = 0; i < 2 * reads; ++i) {
-    if (i == reads) calls = value_of(counter), slept = sleeps();
+    if (i == reads) before = usage_by(counter);
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     wrong += words[state % pages * 512] != state % pages;
   }
-  calls = value_of(counter) - calls;
-  slept = sleeps() - slept;
-  std::printf("wrong %llu calls %llu sleeps %llu\n", static_cast<unsigned long long>(wrong),
-              static_cast<unsigned long long>(calls), static_cast<unsigned long long>(slept));
+  const Usage after = usage_by(counter);
+  const auto print = [](const char* what, uint64_t value) {
+    std::printf("%s %llu ", what, static_cast<unsigned long long>(value));
+  };
+  print("wrong", wrong);
+  print("calls", after.calls - before.calls);
+  print("sleeps", after.sleeps - before.sleeps);
+  print("faults", after.faults - before.faults);
+  std::printf("\n");
 }
