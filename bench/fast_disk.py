@@ -35,12 +35,14 @@ LATENCIES = {2: READS, 16: READS}
 RANDOM_UPDATES = 2_000_000
 
 
-def fill_targets(variant: str, _: int) -> random_fills.Targets:
+def fill_targets(variant: str, threads: int) -> random_fills.Targets:
     """None for what a user does not choose without cause: they say which part of the default costs what."""
+    if variant == "recompiled":
+        return random_fills.Targets(fio=0.85 if threads <= 2 else 0, mmap=1.4, mmap_processor=1.0)
     return random_fills.Targets(mmap=1.0, mmap_processor=1.0) if variant in BUILDS else random_fills.Targets()
 
 
-FILLS = random_fills.Plan(WAYS, dict.fromkeys((1, 2, 16, 64), READS), fill_targets)
+FILLS = random_fills.Plan(WAYS, dict.fromkeys((1, 2, 16, 64), READS), fill_targets, repetitions=3)
 OUT_OF_CORE = beyond_memory.Targets(mean=1.5, swap=1.0, mmap=0.95, all_in_mean=True)
 SECTIONS = {
     "fills": lambda bench: random_fills.fills(bench, FILLS),
@@ -52,7 +54,7 @@ SECTIONS = {
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = command.parser(NAME, __doc__, SECTIONS, peer_limit_s=120, own_disk=True)
     command.add_scale(parser, USUAL_SCALE)
-    parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="of fills and latency [1]")
+    parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="of fills and latency [3, 1]")
     parser.add_argument("--block", default=beyond_memory.AUTO, help=f"block size of out-of-core [{beyond_memory.AUTO}]")
     parser.add_argument("--long", action="store_true", help="out-of-core: TeraSort by one call, too")
     parser.add_argument("--case", metavar="TEXT", default="", help="out-of-core: only cases with this in their name")

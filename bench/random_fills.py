@@ -29,6 +29,7 @@ class Plan:
     operations: dict[int, int]  # by threads; divided by the scale
     targets: collections.abc.Callable[[str, int], Targets]  # of a variant by so many threads
     many_threads_target: float = 0  # processor time a fill, 16 threads against 2
+    repetitions: int = 1  # all sides by turns; the medians count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,7 @@ def fills(bench: Bench, plan: Plan) -> None:
     for threads, operations in plan.operations.items():
         job = file.reads(bench, threads, operations, fio_s=min(FIO_S, 1 + FIO_S // bench.scale))
         try:
-            measured[threads] = job.measure(bench.programs, variants, bench.repetitions or 1)
+            measured[threads] = job.measure(bench.programs, variants, bench.repetitions or plan.repetitions)
         except reads.Failed as failed:
             bench.failure("fills", by_threads(threads), str(failed))
             continue
