@@ -52,16 +52,17 @@
 #define SPW_HINT_CLEAN 1
 /* Sites of a segment, numbered from 0. */
 #define SPW_REACHES_MAX 8
+#define SPW_SITE_SHIFT 16
 
 /* Reaching. A block that is not at its own address may be *loose*: its contents are in memory, at a raw address that
  * only the runtime knows. An access whose hint says so asks for it:
  *
- *     load  :  hint(p) <  0  =>  raw = __spw_reach_load_v1(p, bytes | site << 32)     else raw = p
- *     store :  hint(p) != 0  =>  raw = __spw_reach_store_v1(p, bytes | site << 32)    else raw = p
+ *     load  :  hint(p) <  0  =>  raw = __spw_reach_load_v1(p, bytes | site << SPW_SITE_SHIFT)     else raw = p
+ *     store :  hint(p) != 0  =>  raw = __spw_reach_store_v1(p, bytes | site << SPW_SITE_SHIFT)    else raw = p
  *
  * and goes on with raw, which is p itself where the block is at its own address, or [p, p + bytes) crosses a block. A
- * segment is a piece of straight code without calls, in which sites are numbered upwards; raw is good until the thread
- * asks from a site of the same or a lower number, and that is after the segment.
+ * segment is a piece of code without calls and loops, in which sites are numbered upwards; raw is good until the thread
+ * asks from a site of the same or a lower number, and that is when it is of no more use.
  */
 
 /* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11

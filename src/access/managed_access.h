@@ -46,6 +46,8 @@ class ManagedAccess {
   // kept as may be, or it cannot be accessed so. kWrite: the kernel may store to it.
   virtual bool keep(uintptr_t /*address*/, Window* /*window*/, cache::Access) { return false; }
   virtual void let_go(const Window&) {}
+  // The program is about to change the access rights of a range, which its pages will have, wherever its bytes are now.
+  virtual void program_protects(uintptr_t /*address*/, size_t /*bytes*/) {}
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }
   // A signal handler of the program begins in this thread, which is outside of the runtime:

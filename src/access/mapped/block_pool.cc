@@ -87,7 +87,7 @@ void BlockPool::give_back(std::span<const cache::Resident> residents) {
     std::lock_guard lock(shard.mutex);
     shard.unused.push_back(place);
   }
-  in_place_.fetch_sub_relaxed(in_place);
+  if (in_place > 0) in_place_.fetch_sub_relaxed(in_place);
   keep_to_limit();
 }
 

@@ -117,8 +117,8 @@ Status MappedEngine::open_aliases() {
   auto client = cache_->open_client(cache::Uses::kUnseen);
   if (!client) return client.status();
   alias_client_ = *client;
-  const uint32_t slots =
-      std::clamp(cache_->frames_per_partition() / kAliasShare, 1u, LooseAliases::kSlotsMax);
+  const uint32_t slots = std::clamp(cache_->frames_per_partition() / kAliasShare,
+                                    2 * LooseAliases::kSlotsOfFaults, LooseAliases::kSlotsMax);
   const BlockPool& pool = frames_->pool();
   aliases_ = std::make_unique<LooseAliases>(
       LooseAliases::Options{space_.data(), options_.block_shift, slots, options_.fatal}, *cache_,

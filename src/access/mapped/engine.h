@@ -112,6 +112,8 @@ class MappedEngine final : public access::Engine {
   void unpin(const access::Window& window) override;
   bool keep(uintptr_t address, access::Window* window, cache::Access access) override;
   void let_go(const access::Window& window) override;
+  // From the first call on no block comes loose: a raw address has no access rights.
+  void program_protects(uintptr_t address, size_t bytes) override;
   int handler_begins(const HandlerStack& stack) override;
   void handler_ends(int level) override;
 
@@ -203,6 +205,7 @@ class MappedEngine final : public access::Engine {
   bool is_live(BlockId block) const;
   bool may_store(uintptr_t address) const;
   bool may_access(uintptr_t address, bool is_store) const;
+  bool may_come_loose() const { return is_signalled() && !loose_ended_.load_relaxed(); }
   bool is_loose(BlockId block, const cache::Pin& pin) const { return pin.data != frames_->address_of(block); }
   uintptr_t reach_block(Thread& thread, BlockId block, uint32_t site, bool is_store);
   bool is_used_enough(FrameId frame);
@@ -233,6 +236,7 @@ class MappedEngine final : public access::Engine {
   MappedFrames* frames_ = nullptr;
   std::unique_ptr<Atomic<uint8_t>[]> loose_uses_;  // of each frame, since it was filled
   Atomic<uint32_t> loose_holds_{0};                // that threads may have
+  Atomic<bool> loose_ended_{false};
   std::unique_ptr<LooseAliases> aliases_;
   cache::Client* alias_client_ = nullptr;
   region::RegionMap* regions_ = nullptr;

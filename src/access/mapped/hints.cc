@@ -57,7 +57,8 @@ uintptr_t MappedEngine::reach(uintptr_t address, uint32_t bytes, uint32_t site, 
   const BlockId block = block_of(address);
   // Neighbours need not lie side by side but at their own addresses.
   const uintptr_t last = address + bytes - 1;
-  if (!is_signalled() || block_of(last) != block) {
+  if (!may_come_loose() || block_of(last) != block) {
+    if (site == 0 && !may_come_loose()) end_holds();
     hint(address, is_store);
     if (block_of(last) != block) hint(last, is_store);
     return address;
@@ -147,6 +148,24 @@ void MappedEngine::before_flush(BlockId first, uint64_t count) {
   aliases_->withdraw(first, count, LooseAliases::Kept::kStay);
 }
 
+// Blocks of the range that are loose are placed, but for those that other threads hold.
+void MappedEngine::program_protects(uintptr_t address, size_t bytes) {
+  loose_ended_.store_relaxed(true);
+  if (!is_watching() || InRuntime::here() || bytes == 0) return;
+  InRuntime guard;
+  const BlockId first = block_of(address);
+  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  (void)withdraw_loose(first, count);
+  cache::Client& client = *this_thread().client;
+  for (uint64_t i = 0; i < count; ++i) {
+    cache::Pin pin;
+    if (!cache_->is_resident(first + i) || !cache_->pin_present(client, first + i, Access::kRead, &pin))
+      continue;
+    (void)cache_->place(pin.frame);
+    cache_->unpin(client, pin.frame);
+  }
+}
+
 // So many that each partition can always evict, whatever all threads hold.
 uint32_t MappedEngine::take_holds() {
   const uint32_t most = cache_->frames_per_partition() / kHoldsShare;
@@ -202,6 +221,11 @@ void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
 }  // namespace spw::access
 
 // The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
+namespace {
+uint32_t bytes_of(uint64_t what) { return what & ((uint32_t{1} << SPW_SITE_SHIFT) - 1); }
+uint32_t site_of(uint64_t what) { return static_cast<uint32_t>(what >> SPW_SITE_SHIFT); }
+}  // namespace
+
 extern "C" {
 
 __attribute__((visibility("hidden"))) void spw_hint_load(uintptr_t address) {
@@ -212,18 +236,14 @@ __attribute__((visibility("hidden"))) void spw_hint_store(uintptr_t address) {
   if (auto* engine = spw::access::g_engine.load_acquire()) engine->hint(address, true);
 }
 
-__attribute__((visibility("hidden"))) uintptr_t spw_reach_load(uintptr_t address, uint64_t bytes_and_site) {
+__attribute__((visibility("hidden"))) uintptr_t spw_reach_load(uintptr_t address, uint64_t what) {
   auto* engine = spw::access::g_engine.load_acquire();
-  if (!engine) return address;
-  return engine->reach(address, static_cast<uint32_t>(bytes_and_site),
-                       static_cast<uint32_t>(bytes_and_site >> 32), false);
+  return engine ? engine->reach(address, bytes_of(what), site_of(what), false) : address;
 }
 
-__attribute__((visibility("hidden"))) uintptr_t spw_reach_store(uintptr_t address, uint64_t bytes_and_site) {
+__attribute__((visibility("hidden"))) uintptr_t spw_reach_store(uintptr_t address, uint64_t what) {
   auto* engine = spw::access::g_engine.load_acquire();
-  if (!engine) return address;
-  return engine->reach(address, static_cast<uint32_t>(bytes_and_site),
-                       static_cast<uint32_t>(bytes_and_site >> 32), true);
+  return engine ? engine->reach(address, bytes_of(what), site_of(what), true) : address;
 }
 
 __attribute__((visibility("default"))) void __spw_hint_range_v1(uintptr_t address, uint64_t bytes,

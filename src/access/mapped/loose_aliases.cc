@@ -37,10 +37,11 @@ LooseAliases::Slot* LooseAliases::free_slot() {
   return oldest;
 }
 
-// One slot is left to faults, which cannot do without: who sleeps at the others may wait for the thread that faults.
+// Some slots are left to faults, which cannot do without: who sleeps at the others may wait for the thread that faults.
 bool LooseAliases::may_keep(const Slot* slot) const {
   if (slot && slot->kept > 0) return true;
-  return std::ranges::count_if(slots_, [](const Slot& s) { return s.kept > 0; }) + 1 < std::ssize(slots_);
+  return std::ranges::count_if(slots_, [](const Slot& s) { return s.kept > 0; }) + kSlotsOfFaults <
+         std::ssize(slots_);
 }
 
 // A forked child would store to its parent's block.

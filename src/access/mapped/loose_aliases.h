@@ -39,6 +39,8 @@ class LooseAliases {
   };
   static constexpr uint64_t kAliasNs = 20'000'000;
   static constexpr uint32_t kSlotsMax = 64;
+  // As many blocks as one instruction may need at once; never kept.
+  static constexpr uint32_t kSlotsOfFaults = 4;
 
   // `pool`, `pool_base`: the memory file of loose blocks and where it is mapped. All outlive this.
   LooseAliases(const Options& options, cache::SharedCache& cache, cache::Client& client,

@@ -45,8 +45,10 @@ bool Partition::visit_range(Request& request, Visit visit) {
 
 void Partition::serve_discard(Request& request) {
   bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
-    // Who serves a fault has it for a moment: whoever faulted would read zeros.
-    if (seen.refs() > 0 && platform::monotonic_ns() < request.patient_until_ns) return false;
+    // Who serves a fault has it for a moment: whoever faulted would read zeros. A loose one may be held for long.
+    if (seen.refs() > 0 && context_.placement.is_placed({frame, seen.block()}) &&
+        platform::monotonic_ns() < request.patient_until_ns)
+      return false;
     return discard_frame(frame, seen);
   });
   organisation_->release_dropped();

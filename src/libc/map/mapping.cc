@@ -382,6 +382,7 @@ int protect_mapping(void* address, size_t bytes, int protection) {
   if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
   if (const Context* c = context(); c != nullptr && c->in_place) {
     protected_once.store_relaxed(true);
+    c->access->program_protects(number(address), bytes);
     return real().mprotect(address, bytes, protection);
   }
   return (protection & PROT_EXEC) != 0 ? static_cast<int>(fail(EACCES)) : 0;

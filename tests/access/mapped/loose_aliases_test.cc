@@ -304,6 +304,17 @@ TEST_F(LooseBlocks, are_written_once_more_when_a_store_comes_while_they_are_writ
   EXPECT_EQ(in_store(5, 1), 3u);
 }
 
+TEST_F(LooseBlocks, are_placed_when_the_program_changes_access_rights_and_there_are_no_others_from_then_on) {
+  ASSERT_TRUE(is_raw(to_store(at(3))));
+  put(to_store(at(3)), 33);
+  ASSERT_FALSE(has_page(3));
+  engine_->program_protects(at(0), 8 * block_bytes());
+  EXPECT_TRUE(has_page(3));
+  EXPECT_EQ(get(at(3)), 33u);
+  EXPECT_FALSE(is_raw(to_load(at(3))));
+  EXPECT_FALSE(is_raw(to_load(at(100))));
+}
+
 // ---- Errors ----
 
 class LooseErrors : public LooseBlocks {
