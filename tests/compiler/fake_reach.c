@@ -126,8 +126,8 @@ static void protect(char* first, size_t bytes, int rights) {
 }
 
 void* fake_reach(void* address, uint64_t bytes_and_site, int is_loose) {
-  const size_t bytes = (uint32_t)bytes_and_site;
-  const size_t site = bytes_and_site >> 32;
+  const size_t bytes = bytes_and_site & (((uint64_t)1 << SPW_SITE_SHIFT) - 1);
+  const size_t site = bytes_and_site >> SPW_SITE_SHIFT;
   if (bytes == 0 || site >= SPW_REACHES_MAX) die("fake reach: a site that is none\n");
   const int saved = errno;
   for (size_t i = site; i < SPW_REACHES_MAX; ++i) {

@@ -25,6 +25,10 @@ constexpr int64_t kStrideBytesMax = 512;
 constexpr size_t kStreamsMax = 8;
 // A longer range crosses blocks too often to be worth one raw address.
 constexpr int64_t kReachedBytesMax = 512;
+// A longer copy is a call as a rule.
+constexpr uint64_t kCopiedBytesMax = 128;
+// Blocks that a raw address is carried through.
+constexpr unsigned kBlocksBetweenMax = 8;
 // How many hints on one base are compared with the next.
 constexpr size_t kCompareMax = 8;
 constexpr unsigned kComputeDepthMax = 8;
@@ -56,6 +60,46 @@ BaseOffset split(const SCEV* address, ScalarEvolution& evolution) {
   return {address, 0};
 }
 
+// Intrinsics that are instructions on this processor. What others become may be a function of the program's.
+bool is_instruction(Intrinsic::ID id) {
+  switch (id) {
+    case Intrinsic::abs:
+    case Intrinsic::bitreverse:
+    case Intrinsic::bswap:
+    case Intrinsic::copysign:
+    case Intrinsic::ctlz:
+    case Intrinsic::ctpop:
+    case Intrinsic::cttz:
+    case Intrinsic::fabs:
+    case Intrinsic::fshl:
+    case Intrinsic::fshr:
+    case Intrinsic::prefetch:
+    case Intrinsic::sadd_with_overflow:
+    case Intrinsic::smax:
+    case Intrinsic::smin:
+    case Intrinsic::ssub_with_overflow:
+    case Intrinsic::uadd_sat:
+    case Intrinsic::uadd_with_overflow:
+    case Intrinsic::umax:
+    case Intrinsic::umin:
+    case Intrinsic::usub_sat:
+    case Intrinsic::usub_with_overflow:
+    case Intrinsic::vector_reduce_add:
+    case Intrinsic::vector_reduce_and:
+    case Intrinsic::vector_reduce_or:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Which may ask for raw addresses itself, or come to code that does.
+bool may_become_a_call(const Instruction& instruction) {
+  if (ends_segment(instruction)) return !short_copy_bytes(instruction);
+  const auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction);
+  return intrinsic && !intrinsic->isAssumeLikeIntrinsic() && !is_instruction(intrinsic->getIntrinsicID());
+}
+
 class Planner {
  public:
   Planner(LoopInfo& loops, DominatorTree& tree, ScalarEvolution& evolution)
@@ -70,7 +114,7 @@ class Planner {
       hint.is_store = access.is_store;
       hint.high_bytes = access.may_cross ? static_cast<int64_t>(access.size_bytes) - 1 : 0;
       if (opt_hint_hoist) hoist(hint);
-      if (opt_reach && hint.kind == HintWriter::Address::kSure && !is_stream(hint))
+      if (may_reach(access) && hint.kind == HintWriter::Address::kSure && !is_stream(hint))
         hint.reached.push_back({access, 0});
       hints_.push_back(hint);
     }
@@ -168,18 +212,45 @@ class Planner {
     return true;
   }
 
-  // Whether the raw address of `first` can be that of `second`, too, which comes later in the same block.
-  static bool reaches_for(const PlannedHint& first, const PlannedHint& second, int64_t distance) {
-    const Instruction* begin = first.before;
-    if (begin->getParent() != second.before->getParent() || second.reached.empty()) return false;
+  // Whether the raw address of `first` can be that of `second`, too, which comes later.
+  bool reaches_for(PlannedHint& first, const PlannedHint& second, int64_t distance) const {
+    if (second.reached.empty()) return false;
     const int64_t low = std::min(first.low_bytes, distance + second.low_bytes);
     const int64_t high = std::max(first.high_bytes, distance + second.high_bytes);
-    return high - low < kReachedBytesMax &&
-           none_of(
-               make_range(begin->getIterator(), BasicBlock::const_iterator(second.before->getIterator())),
-               [](const Instruction& between) {
-                 return ends_segment(between) && !short_copy_bytes(between);
-               });
+    if (high - low >= kReachedBytesMax) return false;
+    SmallPtrSet<BasicBlock*, kBlocksBetweenMax> between;
+    if (!is_one_segment(first.before, second.before, between)) return false;
+    first.alive_in.insert(between.begin(), between.end());
+    return true;
+  }
+
+  static bool ends_here(BasicBlock::const_iterator begin, BasicBlock::const_iterator end) {
+    return any_of(make_range(begin, end), may_become_a_call);
+  }
+
+  // Whether there is no call, and no loop, on the ways from `first`, which dominates it, to `second`: through the
+  // blocks `between`, that of `second` included.
+  bool is_one_segment(Instruction* first, Instruction* second,
+                      SmallPtrSet<BasicBlock*, kBlocksBetweenMax>& between) const {
+    BasicBlock* begin = first->getParent();
+    BasicBlock* end = second->getParent();
+    if (begin == end) return !ends_here(first->getIterator(), second->getIterator());
+    const Loop* loop = loops_.getLoopFor(begin);
+    if (ends_here(first->getIterator(), begin->end()) || ends_here(end->begin(), second->getIterator()))
+      return false;
+    SmallVector<BasicBlock*, kBlocksBetweenMax> open{end};
+    between.insert(end);
+    while (!open.empty()) {
+      BasicBlock* block = open.pop_back_val();
+      if (loops_.getLoopFor(block) != loop || (loop && block == loop->getHeader())) return false;
+      if (block != end && ends_here(block->begin(), block->end())) return false;
+      for (BasicBlock* before : predecessors(block)) {
+        if (before == begin || !between.insert(before).second) continue;
+        if (between.size() > kBlocksBetweenMax || !tree_.isReachableFromEntry(before)) return false;
+        open.push_back(before);
+      }
+    }
+    return true;
   }
 
   // The stride of an address that moves a little at each iteration of its loop; 0: it does not, or not so.
@@ -257,11 +328,15 @@ bool can_compute_within(Value* value, const Loop& loop, unsigned depth) {
 
 }  // namespace
 
+bool may_reach(const Access& access) {
+  return opt_reach && access.size_bytes <= static_cast<uint64_t>(kReachedBytesMax);
+}
+
 std::optional<uint64_t> short_copy_bytes(const Instruction& instruction) {
   const auto* memory = dyn_cast<MemIntrinsic>(&instruction);
   if (!opt_reach || !memory || isa<MemMoveInst>(memory) || memory->isVolatile()) return {};
   const auto* length = dyn_cast<ConstantInt>(memory->getLength());
-  if (!length || length->isZero() || length->getZExtValue() > kReachedBytesMax) return {};
+  if (!length || length->isZero() || length->getZExtValue() > kCopiedBytesMax) return {};
   if (memory->getDestAddressSpace() != 0) return {};
   if (const auto* transfer = dyn_cast<MemTransferInst>(memory);
       transfer && transfer->getSourceAddressSpace() != 0)
@@ -269,28 +344,42 @@ std::optional<uint64_t> short_copy_bytes(const Instruction& instruction) {
   return length->getZExtValue();
 }
 
+// Whether the raw address of `site` may still be of use at `place`, which it dominates, or behind it. Where it is of
+// use in other blocks, it is in all of `alive_in`: there may be ways from one to another that no loop is known of.
+bool is_alive_behind(const PlannedHint& site, const Instruction* place) {
+  const BasicBlock* own = site.before->getParent();
+  return any_of(site.reached, [&](const PlannedHint::Reached& reached) {
+    const Instruction* use = reached.access.instruction;
+    return use->getParent() != own ||
+           (place->getParent() == own && (use == place || place->comesBefore(use)));
+  });
+}
+
 // A number above those of the sites before it in the segment whose raw addresses are still of use.
 void number_sites(MutableArrayRef<PlannedHint> hints) {
-  MapVector<BasicBlock*, SmallVector<PlannedHint*, 4>> by_block;
+  // Each comes behind those that dominate it; but hints are written last to first, so of those at one place the last
+  // runs first.
+  SmallVector<PlannedHint*, 0> sites;
   for (PlannedHint& hint : hints)
-    if (!hint.reached.empty()) by_block[hint.before->getParent()].push_back(&hint);
-  for (auto& [block, sites] : by_block) {
-    // In the order in which they run: hints are written last to first, so of those at one place the last comes first.
-    llvm::sort(sites, [](const PlannedHint* a, const PlannedHint* b) {
-      return a->before == b->before ? a > b : a->before->comesBefore(b->before);
-    });
-    SmallVector<PlannedHint*, SPW_REACHES_MAX> live;
-    for (PlannedHint* site : sites) {
-      erase_if(live, [&](const PlannedHint* other) {
-        const Instruction* last = other->reached.back().access.instruction;
-        return last != site->before && last->comesBefore(site->before);
-      });
-      for (const PlannedHint* other : live) site->site = std::max(site->site, other->site + 1);
-      if (site->site >= SPW_REACHES_MAX)
-        site->reached.clear();
-      else
-        live.push_back(site);
+    if (!hint.reached.empty()) sites.push_back(&hint);
+  for (auto begin = sites.begin(); begin != sites.end();) {
+    const auto end = std::find_if(begin, sites.end(),
+                                  [&](const PlannedHint* site) { return site->before != (*begin)->before; });
+    std::reverse(begin, end);
+    begin = end;
+  }
+  DenseMap<const BasicBlock*, SmallVector<PlannedHint*, 4>> alive_in;
+  for (PlannedHint* site : sites) {
+    const BasicBlock* block = site->before->getParent();
+    SmallVector<PlannedHint*, 4>& earlier = alive_in[block];
+    erase_if(earlier, [&](const PlannedHint* other) { return !is_alive_behind(*other, site->before); });
+    for (const PlannedHint* other : earlier) site->site = std::max(site->site, other->site + 1);
+    if (site->site >= SPW_REACHES_MAX) {
+      site->reached.clear();
+      continue;
     }
+    earlier.push_back(site);
+    for (const BasicBlock* other : site->alive_in) alive_in[other].push_back(site);
   }
 }
 

@@ -47,6 +47,8 @@ struct PlannedHint {
   };
   llvm::SmallVector<Reached, 2> reached;
   unsigned site = 0;  // abi/hints.h
+  // The blocks behind its own through which the raw address is of use.
+  llvm::SmallPtrSet<llvm::BasicBlock*, 4> alive_in;
 
   // The byte of a stream that enters a piece first.
   int64_t lead_bytes() const { return stride_bytes < 0 ? low_bytes : high_bytes; }
@@ -55,8 +57,10 @@ struct PlannedHint {
 // Numbers the sites of those that reach; what there is no number left for does not.
 void number_sites(llvm::MutableArrayRef<PlannedHint> hints);
 
-// The length of a short copy that is known, or of a fill: two accesses, or one, without an end to a segment. (Where a
-// move's ranges overlap, they have to be seen to do so, by the addresses.)
+bool may_reach(const Access& access);
+
+// The length of a short copy that is known, or of a fill: two accesses, or one, without an end to a segment. It has to
+// be written as instructions. (Where a move's ranges overlap, they have to be seen to do so, by the addresses.)
 std::optional<uint64_t> short_copy_bytes(const llvm::Instruction& instruction);
 
 struct PlannedLoop {

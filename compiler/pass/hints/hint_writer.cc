@@ -51,8 +51,9 @@ Value* HintWriter::reach(Instruction& before, Value* address, int64_t low_bytes,
   builder.SetCurrentDebugLocation(where);
   Value* low =
       low_bytes ? ptr_add(builder, address, builder.getInt64(static_cast<uint64_t>(low_bytes))) : address;
-  Value* asked = call_preserve_most(builder, is_store ? "__spw_reach_store_v1" : "__spw_reach_load_v1",
-                                    pointer_, {low, builder.getInt64(bytes | uint64_t{site} << 32)});
+  Value* asked =
+      call_preserve_most(builder, is_store ? "__spw_reach_store_v1" : "__spw_reach_load_v1", pointer_,
+                         {low, builder.getInt64(bytes | uint64_t{site} << SPW_SITE_SHIFT)});
   if (low_bytes) asked = ptr_add(builder, asked, builder.getInt64(static_cast<uint64_t>(-low_bytes)));
   PHINode* raw = make_phi(*before.getParent(), pointer_, 2, "spw.raw");
   raw->setDebugLoc(where);

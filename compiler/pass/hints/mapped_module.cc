@@ -89,6 +89,7 @@ class FunctionHints {
   // As accesses, which may get raw addresses.
   void add_short_copy(Instruction& copy, uint64_t bytes) {
     const bool is_transfer = isa<MemTransferInst>(copy);
+    short_copies_.push_back(cast<MemIntrinsic>(&copy));
     for (const unsigned operand : {1u, 0u}) {
       const bool is_store = operand == 0;
       const Access access{&copy, operand, bytes, is_store, true};
@@ -138,7 +139,7 @@ class FunctionHints {
         hint.before = access.instruction;
         hint.address = access.address();
         hint.is_store = access.is_store;
-        if (opt_reach) hint.reached.push_back({access, 0});
+        if (may_reach(access)) hint.reached.push_back({access, 0});
       }
       number_sites(plan.hints);
     }
@@ -153,6 +154,22 @@ class FunctionHints {
       else
         reach(hint);
     }
+    for (MemIntrinsic* copy : short_copies_) write_as_instructions(*copy);
+  }
+
+  // Or it might be a call of a function that is recompiled, too.
+  static void write_as_instructions(MemIntrinsic& copy) {
+    IRBuilder<> builder(&copy);
+    CallInst* inlined;
+    if (auto* transfer = dyn_cast<MemTransferInst>(&copy))
+      inlined = builder.CreateMemCpyInline(transfer->getRawDest(), transfer->getDestAlign(),
+                                           transfer->getRawSource(), transfer->getSourceAlign(),
+                                           transfer->getLength());
+    else
+      inlined = builder.CreateMemSetInline(copy.getRawDest(), copy.getDestAlign(),
+                                           cast<MemSetInst>(copy).getValue(), copy.getLength());
+    inlined->copyMetadata(copy);
+    copy.eraseFromParent();
   }
 
   void reach(const PlannedHint& hint) {
@@ -207,6 +224,7 @@ class FunctionHints {
   const UnmanagedPointers& unmanaged_;
   SmallVector<Access, 0> accesses_;
   SmallVector<Range, 0> ranges_;
+  SmallVector<MemIntrinsic*, 0> short_copies_;
 };
 
 }  // namespace

@@ -40,8 +40,8 @@ define void @update(ptr %p) {
 define void @sites(ptr %a, ptr %b, ptr %c, ptr %d) {
 ; CHECK-LABEL: define void @sites
 ; CHECK: @__spw_reach_store_v1(ptr %a, i64 8)
-; CHECK: @__spw_reach_store_v1(ptr %b, i64 4294967304)
-; CHECK: @__spw_reach_load_v1(ptr %c, i64 8589934600)
+; CHECK: @__spw_reach_store_v1(ptr %b, i64 65544)
+; CHECK: @__spw_reach_load_v1(ptr %c, i64 131080)
 ; CHECK: @__spw_reach_store_v1(ptr %d, i64 8)
 ; CHECK: ret void
   %x = load i64, ptr %a
@@ -70,19 +70,42 @@ define i64 @across_a_call(ptr %p) {
   ret i64 %s
 }
 
-; Nor is it known in other blocks.
-define i64 @in_another_block(ptr %p, i1 %c) {
-; CHECK-LABEL: define i64 @in_another_block
+; Without one it is good in the blocks that follow, and what asks meanwhile has a higher number.
+define i64 @in_other_blocks(ptr %p, ptr %q, i1 %c) {
+; CHECK-LABEL: define i64 @in_other_blocks
+; CHECK: @__spw_reach_load_v1(ptr %p, i64 8)
+; CHECK: [[RAW:%.*]] = phi ptr [ %p
+; CHECK: more:
+; CHECK: @__spw_reach_load_v1(ptr %q, i64 65544)
+; CHECK-NOT: @__spw_reach
+; CHECK: load i64, ptr [[RAW]]
+; CHECK: ret i64
+  %v = load i64, ptr %p
+  br i1 %c, label %more, label %done
+more:
+  %w = load i64, ptr %q
+  br label %done
+done:
+  %r = phi i64 [ %v, %0 ], [ %w, %more ]
+  %x = load i64, ptr %p
+  %s = add i64 %r, %x
+  ret i64 %s
+}
+
+; Nor is it behind a loop, or a call in one of the blocks.
+define i64 @across_a_call_elsewhere(ptr %p, i1 %c) {
+; CHECK-LABEL: define i64 @across_a_call_elsewhere
 ; CHECK-COUNT-2: @__spw_reach_load_v1(ptr %p, i64 8)
 ; CHECK: ret i64
   %v = load i64, ptr %p
   br i1 %c, label %more, label %done
 more:
-  %w = load i64, ptr %p
+  call void @unknown()
   br label %done
 done:
-  %r = phi i64 [ %v, %0 ], [ %w, %more ]
-  ret i64 %r
+  %w = load i64, ptr %p
+  %s = add i64 %v, %w
+  ret i64 %s
 }
 
 ; A short copy of known length is two accesses, and no end of a segment; a move needs the addresses themselves.
@@ -92,9 +115,9 @@ define void @copies(ptr %to, ptr %from) {
 ; CHECK-LABEL: define void @copies
 ; CHECK: [[TO:%.*]] = call preserve_mostcc ptr @__spw_reach_store_v1(ptr %to, i64 100)
 ; CHECK: [[RAW_TO:%.*]] = phi ptr [ %to, %{{.*}} ], [ [[TO]], %{{.*}} ]
-; CHECK: [[FROM:%.*]] = call preserve_mostcc ptr @__spw_reach_load_v1(ptr %from, i64 4294967396)
+; CHECK: [[FROM:%.*]] = call preserve_mostcc ptr @__spw_reach_load_v1(ptr %from, i64 65636)
 ; CHECK: [[RAW_FROM:%.*]] = phi ptr [ %from, %{{.*}} ], [ [[FROM]], %{{.*}} ]
-; CHECK: call void @llvm.memcpy.p0.p0.i64(ptr [[RAW_TO]], ptr [[RAW_FROM]], i64 100, i1 false)
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr [[RAW_TO]], ptr [[RAW_FROM]], i64 100, i1 false)
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 100, i1 false)
   ret void
 }
@@ -125,4 +148,41 @@ loop:
   br i1 %more, label %loop, label %done
 done:
   ret i64 %sum
+}
+
+; Round a loop that is entered in two places the request of %q comes before a use of %p again: its number says so.
+define i64 @irreducible(ptr %p, ptr %q, i1 %c, i1 %d) {
+; CHECK-LABEL: define i64 @irreducible
+; CHECK: @__spw_reach_load_v1(ptr %p, i64 16)
+; CHECK: @__spw_reach_load_v1(ptr %q, i64 65544)
+; CHECK: ret i64
+entry:
+  %v = load i64, ptr %p
+  br i1 %c, label %a, label %b
+a:
+  br label %b
+b:
+  %next = getelementptr i64, ptr %p, i64 1
+  %w = load i64, ptr %next
+  %x = load i64, ptr %q
+  br i1 %d, label %a, label %exit
+exit:
+  %s = add i64 %w, %x
+  ret i64 %s
+}
+
+; A thread-local variable may have to be made, by code that allocates.
+@local = external thread_local global i64
+declare ptr @llvm.threadlocal.address.p0(ptr)
+define i64 @thread_local(ptr %p) {
+; CHECK-LABEL: define i64 @thread_local
+; CHECK-COUNT-2: @__spw_reach_load_v1(ptr %p, i64 8)
+; CHECK: ret i64
+  %v = load i64, ptr %p
+  %l = call ptr @llvm.threadlocal.address.p0(ptr @local)
+  %t = load i64, ptr %l
+  %w = load i64, ptr %p
+  %s = add i64 %v, %w
+  %r = add i64 %s, %t
+  ret i64 %r
 }
