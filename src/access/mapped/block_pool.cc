@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace spw::access {
 
 Result<std::unique_ptr<BlockPool>> BlockPool::create(uint32_t frame_count, unsigned block_shift) {
@@ -121,13 +123,14 @@ uint32_t BlockPool::empty_oldest(Shard& shard, uint32_t most) {
   return emptied;
 }
 
-// Neighbours by one call.
+// Neighbours by one call. What stayed would be memory beyond the limit, and no zeros for who takes the place next.
 void BlockPool::remove_memory(std::span<uint32_t> places) const {
   std::sort(places.begin(), places.end());
   for (size_t first = 0, next = 1; first < places.size(); first = next, ++next) {
     while (next < places.size() && places[next] == places[next - 1] + 1) ++next;
-    (void)platform::advise(address_of(places[first]), uint64_t{next - first} << block_shift_,
-                           platform::Advice::kRemove);
+    SPW_CHECK(platform::advise(address_of(places[first]), uint64_t{next - first} << block_shift_,
+                               platform::Advice::kRemove)
+                  .is_ok());
   }
 }
 
