@@ -65,9 +65,10 @@
  * asks from a site of the same or a lower number, and that is when it is of no more use.
  */
 
-/* Out-of-line entry points. The first two use LLVM's preserve_most calling convention (every general register but r11
- * is kept; vector registers are not), so that the hot path around them spills little; the others the platform's C
- * convention. All return nothing, take any address and never fail: what cannot be done is left to the fault.
+/* Out-of-line entry points. Those above and the first two below use LLVM's preserve_most calling convention (every
+ * general register but r11 is kept; vector registers are not), so that the hot path around them spills little; the
+ * others the platform's C convention. All take any address and never fail: what cannot be done is left to the fault.
+ * Those below return nothing.
  *
  *   void __spw_hint_load_v1(const void* p)
  *       `p` is about to be loaded from: bring its block in and mark it referenced.

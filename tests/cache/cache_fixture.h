@@ -62,6 +62,16 @@ class CounterDelta {
   telemetry::Totals before_;
 };
 
+// A cache over frames of a test's own. Its errors are the test's.
+inline std::unique_ptr<SharedCache> cache_over(const Options& options, BlockSource& blocks,
+                                               std::unique_ptr<FrameSource> frames) {
+  auto made = SharedCache::create(
+      options, blocks, [](void*, const Status& status) { FAIL() << status.message(); }, nullptr,
+      std::move(frames));
+  SPW_CHECK(made.is_ok());
+  return std::move(*made);
+}
+
 class CacheFixture {
  public:
   explicit CacheFixture(Options options, const std::string& faults = "") : options_(options) {

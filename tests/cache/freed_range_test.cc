@@ -70,9 +70,7 @@ class FreedRangeTest : public testing::Test {
   FreedRangeTest() {
     auto frames = std::make_unique<PlacedFrames>();
     frames_ = frames.get();
-    cache_ = std::move(*SharedCache::create(
-        one_partition(64), blocks_, [](void*, const Status& status) { FAIL() << status.message(); }, nullptr,
-        std::move(frames)));
+    cache_ = cache_over(one_partition(64), blocks_, std::move(frames));
     client_ = *cache_->open_client();
   }
   ~FreedRangeTest() override {

@@ -86,9 +86,7 @@ class LooseFrames : public testing::TestWithParam<const char*> {
     Options options = one_partition(kFrames);
     options.policy = GetParam();
     options.readahead_blocks_max = 0;
-    cache_ = std::move(*SharedCache::create(
-        options, blocks_, [](void*, const Status& status) { FAIL() << status.message(); }, nullptr,
-        std::move(frames)));
+    cache_ = cache_over(options, blocks_, std::move(frames));
     client_ = *cache_->open_client();
     for (uint64_t block = 0; block < kUsed; ++block) {
       const Pin written = pin(block, Access::kWrite);

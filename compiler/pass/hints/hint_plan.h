@@ -57,6 +57,7 @@ struct PlannedHint {
 // Numbers the sites of those that reach; what there is no number left for does not.
 void number_sites(llvm::MutableArrayRef<PlannedHint> hints);
 
+// Its range is not too long for one raw address.
 bool may_reach(const Access& access);
 
 // The length of a short copy that is known, or of a fill: two accesses, or one, without an end to a segment. It has to

@@ -91,7 +91,7 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
     options_.kernel_reaches();
   room_ = std::make_unique<cache::PageCleaner>(cache, options_.room, [this] {
     hint_switch_.look(platform::monotonic_ns());
-    if (aliases_) aliases_->withdraw_old(platform::monotonic_ns());
+    aliases_->withdraw_old(platform::monotonic_ns());
   });
   if (Status status = open_aliases(); !status) return status;
   if (Status status = room_->start(); !status) return status;

@@ -220,7 +220,7 @@ void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
 
 }  // namespace spw::access
 
-// The entry points of abi/hints.h; trampolines.S keeps the registers of the first two.
+// The entry points of abi/hints.h; trampolines.S keeps the registers of the first four.
 namespace {
 uint32_t bytes_of(uint64_t what) { return what & ((uint32_t{1} << SPW_SITE_SHIFT) - 1); }
 uint32_t site_of(uint64_t what) { return static_cast<uint32_t>(what >> SPW_SITE_SHIFT); }

@@ -1,10 +1,9 @@
 // The loose blocks whose raw addresses a thread's recompiled code may be using, each held by a pin.
 //
 // Recompiled code asks for a raw address (abi/hints.h, *reach*) at sites that the pass numbers within a *segment*: a
-// piece of straight code without calls. What a site got is used up to the end of its segment. So when the site of
-// number n asks, the thread may be using what sites of lower numbers got, and nothing else: what sites n and above hold
-// is of a segment that has ended, and is let go.
-// Invariant: the numbers of what is held ascend. Threads: one. Limits: SPW_REACHES_MAX, the highest number.
+// piece of code without calls and loops. When the site of number n asks, the thread may be using what sites of lower
+// numbers got, and nothing else: what sites n and above hold is of no more use, and is let go.
+// Invariant: the numbers of what is held ascend. Threads: one. Limits: SPW_REACHES_MAX holds, and numbers below it.
 #pragma once
 
 #include <array>
@@ -28,7 +27,6 @@ class LooseHolds {
  public:
   // Site `site` asks for `block`: lets go what has ended, but for that block. The hold on it, or nullptr.
   LooseHold* begin(cache::SharedCache& cache, cache::Client& client, uint32_t site, BlockId block) {
-    LooseHold* found = nullptr;
     LooseHold kept;
     while (count_ > 0 && holds_[count_ - 1].site >= site) {
       const LooseHold& ended = holds_[--count_];
@@ -39,9 +37,8 @@ class LooseHolds {
     }
     if (kept.frame == kNoFrame) return nullptr;
     kept.site = site;
-    found = &holds_[count_++];
-    *found = kept;
-    return found;
+    add(kept);
+    return &holds_[count_ - 1];
   }
   void add(const LooseHold& hold) { holds_[count_++] = hold; }
   // Of the last one, which begin() has found.
