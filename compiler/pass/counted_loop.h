@@ -1,13 +1,14 @@
-// Innermost loops that end when a counter meets a bound: "counter += step; until (counter == bound)". What the
-// optimiser makes of countable loops, vector loops included. Such a loop can be cut into chunks without a change to its
-// body: an outer loop sets nearer bounds.
+// Innermost loops that end when a counter meets or passes a bound: "counter += step; while (counter != bound)", or
+// "< bound" upwards, "> bound" downwards. What the optimiser makes of countable loops, vector loops included. Such a
+// loop can be cut into chunks without a change to its body: an outer loop sets nearer bounds.
 //
-//     preheader ──> dispatch ──> header … latch ──(== end)──> done ──(== bound)──> exit
+//     preheader ──> dispatch ──> header … latch ──(at end)──> done ──(at bound)──> exit
 //                      ▲                                        │
 //                      └────────────────────────────────────────┘
 //
 // Invariants: dispatch has one phi for each of the header's, in the same order, with the value that the header's is
-// about to take. The loop may have other exits; they are left alone.
+// about to take. The loop may have other exits; they are left alone. Why no iteration is lost or done twice: `end` lies
+// between the counter and `bound`, so whoever is not at `end` is not at `bound`; and `done` asks what the loop asked.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,9 @@ struct CountedLoop {
   llvm::PHINode* counter = nullptr;  // an integer of 32 or 64 bits, or a pointer
   llvm::Value* compared = nullptr;   // the counter or its next value
   llvm::Value* bound = nullptr;      // invariant
-  int64_t step = 0;                  // in bytes for a pointer
+  llvm::CmpInst::Predicate goes_on =
+      llvm::CmpInst::BAD_ICMP_PREDICATE;  // while `compared` is this to `bound`
+  int64_t step = 0;                       // in bytes for a pointer
 
   static std::optional<CountedLoop> recognise(const llvm::Loop& loop);
 
@@ -37,7 +40,7 @@ struct CountedLoop {
   uint64_t stride() const { return static_cast<uint64_t>(std::abs(step)); }
 
   // How far the bound is, in units of the counter and as an i64, when the counter is `now` at the header. After the
-  // iteration at hand, distance / stride() more follow.
+  // iteration at hand, distance / stride() more follow, rounded up.
   llvm::Value* distance(llvm::IRBuilder<>& builder, llvm::Value* now) const;
 };
 

@@ -1,7 +1,8 @@
 // Control flow that leaves a function by other ways than its end, out of loops that run long enough to change between
 // the versions of their function: exceptions with clean-ups and handlers in loops, setjmp and longjmp, computed gotos,
-// and many values that live through nested loops.
+// and many values that live through nested loops; and every way to count to a bound.
 #include <csetjmp>
+#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -175,6 +176,57 @@ void counted_loops() {
   }
 }
 
+// Loops that end when a counter has passed a bound, also where the first iteration passes it, where the counter wraps
+// round first, and where it never would: then the limit ends them. What they count is used behind them, or not.
+template <typename Counter, typename Step>
+NOINLINE uint64_t pass_bound(uint32_t* w, Counter from, Counter bound, long limit, Step step) {
+  Counter i = from;
+  uint32_t at = 1;
+  long count = 0;
+  _Pragma("clang loop unroll(disable) vectorize(disable)") do {
+    at = w[at % 1024] += at * 5 + 1;
+    if (++count == limit) break;
+  }
+  while (step(i, bound));
+  return mix(mix(at, static_cast<uint64_t>(i)), static_cast<uint64_t>(count));
+}
+
+template <typename Counter>
+Counter moved(Counter i, int by) {
+  return static_cast<Counter>(static_cast<uint64_t>(i) + static_cast<uint64_t>(by));
+}
+
+template <typename Counter>
+uint64_t pass_bounds(uint32_t* w, std::initializer_list<Counter> places) {
+  uint64_t h = 1;
+  for (const Counter from : places)
+    for (const Counter bound : places)
+      for (const long limit : {1l, 700l, 5000l}) {
+        const auto run = [&](auto step) { h = mix(h, pass_bound<Counter>(w, from, bound, limit, step)); };
+        run([](Counter& i, Counter n) { return (i = moved(i, 3)) < n; });
+        run([](Counter& i, Counter n) { return (i = moved(i, 1)) <= n; });
+        run([](Counter& i, Counter n) { return (i = moved(i, -2)) > n; });
+        run([](Counter& i, Counter n) { return n > (i = moved(i, 7)); });
+        run([](Counter& i, Counter n) { return (i = moved(i, -5)) >= n; });
+        run([](Counter& i, Counter n) { return (i = moved(i, 1)) != n; });
+        run([](Counter& i, Counter n) { return (i = moved(i, -1)) != n; });
+      }
+  return h;
+}
+
+void passed_bounds() {
+  std::unique_ptr<uint32_t[]> w(new uint32_t[1024]());
+  uint64_t h = pass_bounds<uint32_t>(
+      w.get(), {0, 1, 2048, 2051, 0x7fffffffu, 0x80000000u, 0xfffff000u, 0xfffffffeu, 0xffffffffu});
+  h = mix(h, pass_bounds<int32_t>(
+                 w.get(), {0, -1, 1537, -2000, INT32_MAX, INT32_MAX - 4000, INT32_MIN, INT32_MIN + 999}));
+  h = mix(h,
+          pass_bounds<uint64_t>(w.get(), {0, 3, 4096, UINT64_MAX - 1, UINT64_MAX - 3000, uint64_t{1} << 63}));
+  h = mix(h, pass_bounds<int64_t>(w.get(), {0, -7, 4096, INT64_MAX - 1, INT64_MIN + 3000, INT64_MIN}));
+  HASH_BYTES(h, w.get(), 1024 * sizeof w[0]);
+  REPORT("passed bounds", h);
+}
+
 }  // namespace
 
 int main() {
@@ -183,4 +235,5 @@ int main() {
   computed_gotos();
   nests();
   counted_loops();
+  passed_bounds();
 }
