@@ -30,7 +30,8 @@
  *
  *     *(int8_t*)SPW_HINT_SWITCH   0: everything fits in memory so far     != 0: blocks are being evicted, hints matter
  *
- * The runtime may change it in both directions. (A null pointer's test therefore may call, with p < 4096.)
+ * The runtime may change it in both directions, and code goes over in both: back at a function's outermost loops,
+ * or when it is called again. (A null pointer's test therefore may call, with p < 4096.)
  */
 #ifndef SPW_ABI_HINTS_H
 #define SPW_ABI_HINTS_H

@@ -89,7 +89,7 @@ class FunctionInstrumenter {
   void make_versions(FunctionAnalysisManager& analyses) {
     TwoVersions::prepare(function_, analyses);
     auto& loops = analyses.getResult<LoopAnalysis>(function_);
-    versions_.emplace(function_, loops, analyses.getResult<ScalarEvolutionAnalysis>(function_));
+    versions_.emplace(function_, loops, analyses.getResult<ScalarEvolutionAnalysis>(function_), Returns::kNo);
     versions_->enter_in_front(loops);
     versions_->connect(version_switch_, nullptr);
     analyses.invalidate(function_, PreservedAnalyses::none());

@@ -78,8 +78,11 @@ void TwoVersions::separate_entry(Function& function) {
   entry.splitBasicBlock(place, "spw.instrumented");
 }
 
-TwoVersions::TwoVersions(Function& function, LoopInfo& loops, ScalarEvolution& evolution)
-    : function_(function), entry_(&function.getEntryBlock()), instrumented_(entry_->getUniqueSuccessor()) {
+TwoVersions::TwoVersions(Function& function, LoopInfo& loops, ScalarEvolution& evolution, Returns returns)
+    : function_(function),
+      returns_(returns),
+      entry_(&function.getEntryBlock()),
+      instrumented_(entry_->getUniqueSuccessor()) {
   clone_body();
   if (opt_polls) find_crossings(loops, evolution);
 }
@@ -106,13 +109,17 @@ void TwoVersions::find_crossings(LoopInfo& loops, ScalarEvolution& evolution) {
     const auto counted = CountedLoop::recognise(*loop);
     if (!counted && loop->isInnermost() && loop->getParentLoop()) continue;
     Crossing crossing;
-    crossing.from = cast<BasicBlock>(plain_of_[header]);
-    crossing.to = header;
+    crossing.returns = returns_ == Returns::kYes && !loop->getParentLoop();
+    Place& plain = crossing.plain;
+    Place& instrumented = crossing.instrumented;
+    plain.entry = plain.exit = cast<BasicBlock>(plain_of_[header]);
+    instrumented.entry = instrumented.exit = header;
     for (PHINode& phi : header->phis()) {
-      crossing.to_phis.push_back(&phi);
-      crossing.from_phis.push_back(cast<PHINode>(plain_of_[&phi]));
+      instrumented.phis.push_back(&phi);
+      plain.phis.push_back(cast<PHINode>(plain_of_[&phi]));
     }
-    if (counted) crossing.counted = counted->in_copy(plain_of_);
+    if (counted) plain.counted = counted->in_copy(plain_of_);
+    instrumented.counted = counted;
     crossings_[header] = std::move(crossing);
   }
 }
@@ -120,8 +127,12 @@ void TwoVersions::find_crossings(LoopInfo& loops, ScalarEvolution& evolution) {
 void TwoVersions::loop_is_cut(BasicBlock* header, const ChunkedLoop& cut) {
   const auto crossing = crossings_.find(header);
   if (crossing == crossings_.end()) return;
-  crossing->second.to = cut.dispatch;
-  crossing->second.to_phis = cut.phis;
+  crossing->second.instrumented = {cut.dispatch, cut.phis, cut.dispatch, std::nullopt};
+}
+
+void TwoVersions::cut_returning_loops(const VersionSwitch& version_switch) {
+  for (auto& [header, crossing] : crossings_)
+    if (crossing.returns && crossing.instrumented.counted) cut(crossing.instrumented, version_switch);
 }
 
 void TwoVersions::enter_in_front(const LoopInfo& loops) {
@@ -131,15 +142,15 @@ void TwoVersions::enter_in_front(const LoopInfo& loops) {
     auto* front = BasicBlock::Create(header->getContext(), "spw.front", &function_, header);
     IRBuilder<> builder(front);
     builder.SetCurrentDebugLocation(preheader->getTerminator()->getDebugLoc());
-    crossing.to = front;
-    crossing.to_phis.clear();
+    Place& place = crossing.instrumented;
+    place = {front, {}, front, std::nullopt};
     for (PHINode& phi : header->phis()) {
       PHINode* first = builder.CreatePHI(phi.getType(), 2, phi.getName());
       const int index = phi.getBasicBlockIndex(preheader);
       first->addIncoming(phi.getIncomingValue(index), preheader);
       phi.setIncomingValue(index, first);
       phi.setIncomingBlock(index, front);
-      crossing.to_phis.push_back(first);
+      place.phis.push_back(first);
     }
     builder.CreateBr(header);
     preheader->getTerminator()->replaceSuccessorWith(header, front);
@@ -147,34 +158,38 @@ void TwoVersions::enter_in_front(const LoopInfo& loops) {
 }
 
 // A loop of few iterations pays a comparison at its start and one at its end.
-void TwoVersions::cut_plain_loop(Crossing& crossing, const VersionSwitch& version_switch) {
-  const uint64_t most = (kChunkIterations - 1) * crossing.counted->stride();
+void TwoVersions::cut(Place& place, const VersionSwitch& version_switch) {
+  const CountedLoop& counted = *place.counted;
+  const uint64_t most = (kChunkIterations - 1) * counted.stride();
+  BasicBlock* at_long = nullptr;
   const auto chunk = [&](IRBuilder<>& builder, const ChunkedLoop& cut, Value* left) -> Value* {
     LLVMContext& context = builder.getContext();
-    crossing.from = BasicBlock::Create(context, "spw.long", &function_, crossing.counted->header);
-    auto* go = BasicBlock::Create(context, "spw.go", &function_, crossing.counted->header);
-    builder.CreateCondBr(builder.CreateICmpUGT(left, builder.getInt64(most)), crossing.from, go,
+    at_long = BasicBlock::Create(context, "spw.long", &function_, counted.header);
+    auto* go = BasicBlock::Create(context, "spw.go", &function_, counted.header);
+    builder.CreateCondBr(builder.CreateICmpUGT(left, builder.getInt64(most)), at_long, go,
                          version_switch.unlikely());
-    builder.SetInsertPoint(crossing.from);
+    builder.SetInsertPoint(at_long);
     builder.CreateBr(go);
     builder.SetInsertPoint(go);
     PHINode* way = builder.CreatePHI(left->getType(), 2, "spw.way");
     way->addIncoming(left, cut.dispatch);
-    way->addIncoming(builder.getInt64(most), crossing.from);
+    way->addIncoming(builder.getInt64(most), at_long);
     return way;
   };
-  const ChunkedLoop cut = ChunkedLoop::cut(*crossing.counted, chunk);
-  crossing.from_phis = cut.phis;
+  const ChunkedLoop cut = ChunkedLoop::cut(counted, chunk);
+  place = {cut.dispatch, cut.phis, at_long, std::nullopt};
 }
 
-void TwoVersions::write_crossing(const Crossing& crossing, const VersionSwitch& version_switch) {
-  BasicBlock* rest = crossing.from->splitBasicBlock(crossing.from->getFirstInsertionPt(), "spw.plain");
-  Instruction* end = crossing.from->getTerminator();
+void TwoVersions::write_crossing(const Place& from, const Place& to, bool when_set,
+                                 const VersionSwitch& version_switch) {
+  BasicBlock* rest = from.exit->splitBasicBlock(from.exit->getFirstInsertionPt(), "spw.stay");
+  Instruction* end = from.exit->getTerminator();
   IRBuilder<> builder(end);
-  builder.CreateCondBr(version_switch.is_set(builder), crossing.to, rest, version_switch.unlikely());
+  Value* is_set = version_switch.is_set(builder);
+  builder.CreateCondBr(when_set ? is_set : builder.CreateNot(is_set), to.entry, rest,
+                       version_switch.unlikely());
   end->eraseFromParent();
-  for (auto [to, from] : zip_equal(crossing.to_phis, crossing.from_phis))
-    to->addIncoming(from, crossing.from);
+  for (auto [theirs, ours] : zip_equal(to.phis, from.phis)) theirs->addIncoming(ours, from.exit);
 }
 
 void TwoVersions::connect(const VersionSwitch& version_switch, MDNode* entry_weights) {
@@ -186,31 +201,35 @@ void TwoVersions::connect(const VersionSwitch& version_switch, MDNode* entry_wei
   if (crossings_.empty()) return;
   // Before any block is split: the loops know theirs by what they were.
   for (auto& [header, crossing] : crossings_)
-    if (crossing.counted) cut_plain_loop(crossing, version_switch);
-  for (const auto& [header, crossing] : crossings_) write_crossing(crossing, version_switch);
+    if (crossing.plain.counted) cut(crossing.plain, version_switch);
+  for (const auto& [header, crossing] : crossings_) {
+    write_crossing(crossing.plain, crossing.instrumented, true, version_switch);
+    if (crossing.returns) write_crossing(crossing.instrumented, crossing.plain, false, version_switch);
+  }
   repair();
 }
 
-// A use in the instrumented body that a crossing reaches round the definition gets the plain body's value there.
+// A use that a crossing reaches round the definition gets the other body's value there.
 void TwoVersions::repair() {
   DominatorTree tree(function_);
   SSAUpdaterBulk updater;
   for (Instruction& instruction : instructions(function_)) {
     const auto found = plain_of_.find(&instruction);
-    if (found == plain_of_.end()) continue;
+    if (found == plain_of_.end() || !found->second) continue;  // the test that a cut replaced
+    auto* plain = cast<Instruction>(found->second);
     SmallVector<Use*, 4> uses;
-    for (Use& use : instruction.uses())
-      if (!tree.dominates(&instruction, use)) uses.push_back(&use);
-    if (!uses.empty()) {
-      auto* plain = cast<Instruction>(found->second);
-      const unsigned variable = updater.AddVariable(instruction.getName(), instruction.getType());
-      updater.AddAvailableValue(variable, instruction.getParent(), &instruction);
-      updater.AddAvailableValue(variable, plain->getParent(), plain);
-      for (Use* use : uses) updater.AddUse(variable, use);
+    for (Instruction* value : {&instruction, plain}) {
+      for (Use& use : value->uses())
+        if (!tree.dominates(value, use)) uses.push_back(&use);
+      if (!value->isUsedByMetadata()) continue;
+      for (DebugUser* user : debug_users_of(*value))
+        if (!tree.dominates(value, place_of(user))) user->setKillLocation();
     }
-    if (!instruction.isUsedByMetadata()) continue;
-    for (DebugUser* user : debug_users_of(instruction))
-      if (!tree.dominates(&instruction, place_of(user))) user->setKillLocation();
+    if (uses.empty()) continue;
+    const unsigned variable = updater.AddVariable(instruction.getName(), instruction.getType());
+    updater.AddAvailableValue(variable, instruction.getParent(), &instruction);
+    updater.AddAvailableValue(variable, plain->getParent(), plain);
+    for (Use* use : uses) updater.AddUse(variable, use);
   }
   updater.RewriteAllUses(&tree);
 }

@@ -124,7 +124,7 @@ class FunctionHints {
   void prepare_versions(FunctionAnalysisManager& analyses, std::optional<TwoVersions>& versions) {
     TwoVersions::prepare(function_, analyses);
     versions.emplace(function_, analyses.getResult<LoopAnalysis>(function_),
-                     analyses.getResult<ScalarEvolutionAnalysis>(function_));
+                     analyses.getResult<ScalarEvolutionAnalysis>(function_), Returns::kYes);
   }
 
   void write_hints(FunctionAnalysisManager& analyses, TwoVersions* versions) {
@@ -146,6 +146,7 @@ class FunctionHints {
     for (PlannedLoop& loop : plan.loops) find_first_addresses(loop);
     for (const PlannedLoop& loop : plan.loops)
       if (loop.is_cut) cut_loop(loop, writer_, versions);
+    if (versions) versions->cut_returning_loops(writer_.version_switch());
     for (const PlannedLoop& loop : plan.loops) write_streams(loop, writer_);
     for (const Range& range : reverse(ranges_)) hint_range(range);
     for (const PlannedHint& hint : reverse(plan.hints)) {

@@ -4,7 +4,7 @@
 ; Two versions of a function, and where the plain one goes over to the hinted one.
 target triple = "x86_64-pc-linux-gnu"
 
-; A loop without a bound asks at each iteration. What the hinted loop's other blocks use comes from both versions.
+; A loop without a bound asks at each iteration, in both versions. What its other blocks use comes from both.
 define i64 @chase(ptr %p, i64 %k) {
 ; CHECK-LABEL: define i64 @chase
 ; CHECK: entry:
@@ -15,17 +15,22 @@ define i64 @chase(ptr %p, i64 %k) {
 ; CHECK: [[PLAIN]]:
 ; CHECK: [[X_PLAIN:%.*]] = mul i64 %k, 3
 ; CHECK: loop.plain:
-; CHECK: [[NODE_PLAIN:%.*]] = phi ptr
+; CHECK-NEXT: [[BOTH_PLAIN:%.*]] = phi i64 {{.*}}[ [[X_PLAIN]], %[[PLAIN]] ]
+; CHECK-NEXT: [[NODE_PLAIN:%.*]] = phi ptr {{.*}}[ %node, %loop ]
 ; CHECK: load volatile i8
 ; CHECK: br i1 {{.*}}, label %loop, label %[[REST:.*]], !prof
 ; CHECK: [[REST]]:
 ; CHECK-NOT: __spw_hint
+; CHECK: icmp eq i64 {{.*}}, [[BOTH_PLAIN]]
 ; CHECK: ret i64
 ; CHECK: [[HINTED]]:
 ; CHECK: [[X:%.*]] = mul i64 %k, 3
 ; CHECK: loop:
-; CHECK-DAG: [[BOTH:%.*]] = phi i64 [ [[X_PLAIN]], %loop.plain ], {{.*}}[ [[X]], %[[HINTED]] ]
+; CHECK-DAG: [[BOTH:%.*]] = phi i64 [ [[BOTH_PLAIN]], %loop.plain ], {{.*}}[ [[X]], %[[HINTED]] ]
 ; CHECK-DAG: phi ptr [ %p, %[[HINTED]] ], {{.*}}[ [[NODE_PLAIN]], %loop.plain ]
+; CHECK: load volatile i8
+; CHECK: [[CLEAR:%.*]] = xor i1 {{.*}}, true
+; CHECK-NEXT: br i1 [[CLEAR]], label %loop.plain, label {{.*}}, !prof
 ; CHECK: @__spw_hint_load_v1
 ; CHECK: icmp eq i64 {{.*}}, [[BOTH]]
 ; CHECK: ret i64
@@ -51,7 +56,7 @@ done:
   ret i64 %v
 }
 
-; A loop that counts to a bound asks once a chunk, and goes over to the start of the hinted one's chunk.
+; A loop that counts to a bound asks once a chunk, and goes over to the start of the other's chunk.
 define <2 x i64> @counted(ptr %p, i64 %n) {
 ; CHECK-LABEL: define <2 x i64> @counted
 ; CHECK: icmp ugt i64 {{.*}}, 1022
@@ -63,6 +68,11 @@ define <2 x i64> @counted(ptr %p, i64 %n) {
 ; CHECK-NOT: load volatile
 ; CHECK: [[DISPATCH]]:
 ; CHECK: phi i64 {{.*}}%[[LONG]] ]
+; CHECK: load volatile i8
+; CHECK: xor
+; CHECK-NEXT: br i1 {{.*}}, label %spw.dispatch{{.*}}, label {{.*}}, !prof
+; CHECK: loop:
+; CHECK-NOT: load volatile
 ; CHECK: ret <2 x i64>
 entry:
   br label %loop
@@ -77,6 +87,105 @@ loop:
   br i1 %c, label %done, label %loop
 done:
   ret <2 x i64> %t
+}
+
+; So does one that counts until it has passed a bound. Nothing is left where the first iteration passes it.
+define i64 @passes(ptr %p, i64 %n) {
+; CHECK-LABEL: define i64 @passes
+; CHECK: spw.dispatch{{.*}}:
+; CHECK: [[FROM:%.*]] = add i64 {{.*}}, 3
+; CHECK-NEXT: [[PASSED:%.*]] = icmp uge i64 [[FROM]], %n
+; CHECK-NEXT: [[LEFT:%.*]] = sub i64 %n, [[FROM]]
+; CHECK-NEXT: select i1 [[PASSED]], i64 0, i64 [[LEFT]]
+; CHECK: icmp ugt i64 {{.*}}, 1533
+; CHECK: [[END:%.*]] = add i64 {{.*}}, %spw.way
+; CHECK: loop.plain:
+; CHECK-NOT: load volatile
+; CHECK: [[MORE:%.*]] = icmp ult i64 {{.*}}, [[END]]
+; CHECK-NEXT: br i1 [[MORE]], label %loop.plain, label %[[DONE:.*]]
+; CHECK: [[DONE]]:
+; CHECK-NEXT: [[STOP:%.*]] = icmp uge i64 {{.*}}, %n
+; CHECK-NEXT: br i1 [[STOP]]
+; CHECK: ret i64
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %at = phi i64 [ 1, %entry ], [ %v, %loop ]
+  %q = getelementptr i64, ptr %p, i64 %at
+  %v = load i64, ptr %q
+  store i64 %i, ptr %q
+  %i.next = add i64 %i, 3
+  %c = icmp ult i64 %i.next, %n
+  br i1 %c, label %loop, label %done
+done:
+  ret i64 %v
+}
+
+; Downwards and signed; what goes the other way, or asks whether it is equal as well, is not cut.
+define void @ways(ptr %p, i32 %n) {
+; CHECK-LABEL: define void @ways
+; CHECK: icmp sle i32 {{.*}}, %n
+; CHECK: icmp sgt i32 {{.*}}, %spw.end
+; CHECK: away.plain:
+; CHECK: load volatile i8
+; CHECK: icmp slt i32
+; CHECK: equal.plain:
+; CHECK: load volatile i8
+; CHECK: icmp sle i32
+; CHECK: ret void
+entry:
+  br label %down
+down:
+  %i = phi i32 [ 1000, %entry ], [ %i.next, %down ]
+  %q = getelementptr i64, ptr %p, i32 %i
+  store i32 %i, ptr %q
+  %i.next = add i32 %i, -2
+  %c = icmp sgt i32 %i.next, %n
+  br i1 %c, label %down, label %away
+away:
+  %j = phi i32 [ 1000, %down ], [ %j.next, %away ]
+  %r = getelementptr i64, ptr %p, i32 %j
+  store i32 %j, ptr %r
+  %j.next = add i32 %j, -2
+  %d = icmp slt i32 %j.next, %n
+  br i1 %d, label %away, label %equal
+equal:
+  %k = phi i32 [ 0, %away ], [ %k.next, %equal ]
+  %s = getelementptr i64, ptr %p, i32 %k
+  store i32 %k, ptr %s
+  %k.next = add i32 %k, 2
+  %e = icmp sle i32 %k.next, %n
+  br i1 %e, label %equal, label %done
+done:
+  ret void
+}
+
+; A counter that only counts runs to zero in each chunk: where it is then is known before.
+define i64 @only_counts(ptr %p, i64 %n) {
+; CHECK-LABEL: define i64 @only_counts
+; CHECK: [[NOW:%.*]] = phi i64 [ 0, %spw.instrumented.plain ], [ %[[END:.*]], %spw.done
+; CHECK: %[[END]] = add i64
+; CHECK: [[FIRST:%.*]] = sub i64 [[NOW]], %[[END]]
+; CHECK: loop.plain:
+; CHECK: phi i64 [ [[FIRST]], %{{.*}} ]
+; CHECK: icmp eq i64 {{.*}}, 0
+; CHECK: icmp eq i64 %[[END]], %n
+; CHECK: ret i64
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %node = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %next = load ptr, ptr %node
+  %i.next = add i64 %i, 1
+  %c = icmp eq i64 %i.next, %n
+  br i1 %c, label %done, label %loop
+done:
+  %last = phi i64 [ %i, %loop ]
+  %v = load i64, ptr %next
+  %sum = add i64 %v, %last
+  ret i64 %sum
 }
 
 ; Bodies that cannot be there twice, or were not to be optimised, have hints only.

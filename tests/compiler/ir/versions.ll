@@ -28,7 +28,7 @@ define i64 @chase(ptr %p, i64 %k) {
 ; CHECK: loop.plain:
 ; CHECK-NEXT: [[AT:%.*]] = phi ptr [ %p, %spw.instrumented.plain ]
 ; CHECK-NEXT: [[N:%.*]] = phi i64
-; CHECK: br i1 {{.*}}, label %spw.front, label %spw.plain, !prof
+; CHECK: br i1 {{.*}}, label %spw.front, label %spw.stay, !prof
 ; CHECK: spw.front:
 ; CHECK-NEXT: [[TWICE:%.*]] = phi i64 [ %twice.plain, %loop.plain ], [ %twice, %spw.instrumented ]
 ; CHECK-NEXT: [[FIRST:%.*]] = phi ptr [ %p, %spw.instrumented ], [ [[AT]], %loop.plain ]
