@@ -262,6 +262,11 @@ bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   return policy_->goes_along(frame);
 }
 
+// Of a block at its own address the stores are not seen.
+bool RankedFrames::is_written_along(FrameId frame, PinWord seen) const {
+  return !seen.referenced() || !context_.placement.is_placed({frame, seen.block()});
+}
+
 // What is written for an eviction is written to go.
 void RankedFrames::note_writing(FrameId frame, const EvictionBatch* batch) {
   uint8_t& is_on_offer = on_offer_[local(frame)];

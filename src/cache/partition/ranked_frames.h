@@ -50,6 +50,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
+  bool is_written_along(FrameId frame, PinWord seen) const override;
   void note_writing(FrameId frame, const EvictionBatch* batch) override;
   void note_settled(FrameId frame) override;
   void catch_up() override;

@@ -109,6 +109,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
   AtomicPinWord& pin_word = context_.directory.word(frame);
   PinWord seen = pin_word.load_relaxed();
   if (!seen.holds(block) || !seen.dirty() || seen.writing() || seen.refs() > 0) return false;
+  if (run.batch && !run.told.is_written_along(frame, seen)) return false;
   Backing backing = context_.blocks.locate_for_writeback(block);
   uint64_t bytes = context_.block_bytes();
   bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes
