@@ -90,7 +90,7 @@ SharedCacheParts::Step SharedCacheParts::begin_parked(Miss& miss) {
 bool SharedCacheParts::begin_unit(Miss& miss) {
   const FaultAround::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return false;
-  bring_unit(miss.client, unit);
+  bring_unit(miss.client, unit, miss.access);
   if (directory_.find(miss.block) == kNoFrame) return false;
   note_unit_missed(miss, unit);
   miss.out->was_miss = true;

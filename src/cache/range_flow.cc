@@ -294,7 +294,7 @@ void SharedCacheParts::prefetch(Client& client, BlockId first, uint64_t count) {
   count = std::min<uint64_t>(count, directory_.shares().frame_count() / kAheadShare);
   while (count > 0) {
     auto piece = static_cast<uint32_t>(std::min(count, kGroupBlocks));
-    read_ahead_whole(client, {first, 1, piece});
+    read_ahead_whole(client, {first, 1, piece}, Access::kRead);
     first = first + piece;
     count -= piece;
   }
@@ -342,23 +342,23 @@ FaultAround::Unit SharedCacheParts::unit_to_bring(Miss& miss) {
 }
 
 // By one request, without waiting.
-void SharedCacheParts::bring_unit(Client& client, FaultAround::Unit unit) {
+void SharedCacheParts::bring_unit(Client& client, FaultAround::Unit unit, Access access) {
   client.request.is_unit = true;
-  read_ahead_whole(client, {unit.first, 1, unit.count});
+  read_ahead_whole(client, {unit.first, 1, unit.count}, access);
   client.request.is_unit = false;
 }
 
 void SharedCacheParts::note_unit_missed(Miss& miss, FaultAround::Unit unit) {
   if (std::exchange(miss.is_other_half, false)) return;
   const BlockId last = unit.first + (unit.count - 1);
-  read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block));
+  read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block), miss.access);
 }
 
 // Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
 SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
   const FaultAround::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return Step::kAgain;
-  bring_unit(miss.client, unit);
+  bring_unit(miss.client, unit, miss.access);
   miss.out->frame = directory_.find(miss.block);
   if (miss.out->frame == kNoFrame) return Step::kAgain;
   AtomicPinWord& pin_word = directory_.word(miss.out->frame);
@@ -376,19 +376,19 @@ SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
 
 // Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, enough
 // is read ahead, or the client waits for nobody) is left to the stream to ask for again.
-void SharedCacheParts::read_ahead(Client& client, ReadPlan plan) {
+void SharedCacheParts::read_ahead(Client& client, ReadPlan plan, Access access) {
   if (plan.count == 0) return;
   const bool is_marked = client.uses == Uses::kUnseen && plan.count >= kMarkedWindowMin;
   const auto to_middle = static_cast<uint64_t>(plan.stride * int64_t{plan.count / 2});
   client.request.marker = is_marked ? BlockId(plan.first.value + to_middle) : kNoBlock;
-  const uint32_t done = read_ahead_whole(client, plan);
+  const uint32_t done = read_ahead_whole(client, plan, access);
   client.request.marker = kNoBlock;
   if (done < plan.count) client.streams.fell_short(plan, done);
 }
 
 // Group by group, each in ascending order. How many blocks of the
 // plan could be asked for; of a descending one, all or none.
-uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
+uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan, Access access) {
   const bool descends = plan.stride < 0;
   const uint32_t wanted = plan.count;
   if (descends) {
@@ -402,6 +402,7 @@ uint32_t SharedCacheParts::read_ahead_whole(Client& client, ReadPlan plan) {
     uint64_t piece = std::min<uint64_t>(in_group, plan.count);
     Request& request = client.request;
     request.wish = Wish::kPrefetch;
+    request.access = access;
     request.block = plan.first;
     request.stride = plan.stride;
     request.count = piece;

@@ -307,14 +307,14 @@ void SharedCacheParts::note_miss(Miss& miss) {
   miss.out->was_miss = miss.out->was_filled = true;
   telemetry::count_miss(miss.block.value);
   if (miss.access == Access::kOverwrite || std::exchange(miss.is_other_half, false)) return;
-  read_ahead(miss.client, miss.client.streams.on_miss(miss.block));
+  read_ahead(miss.client, miss.client.streams.on_miss(miss.block), miss.access);
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
 void SharedCacheParts::note_ahead_used(const Miss& miss) {
   count(Counter::readahead_hits);
   if (miss.access != Access::kOverwrite)
-    read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block));
+    read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block), miss.access);
 }
 
 // What the owner would do, done here. kAgain: the block is not there, or the owner has to see to it.

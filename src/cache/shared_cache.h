@@ -175,12 +175,12 @@ class SharedCacheParts final : public SharedCache {
   // range_flow.cc
   bool hold_clean(BlockId block, FrameId* frame);
   FaultAround::Unit unit_to_bring(Miss& miss);
-  void bring_unit(Client& client, FaultAround::Unit unit);
+  void bring_unit(Client& client, FaultAround::Unit unit, Access access);
   void note_unit_missed(Miss& miss, FaultAround::Unit unit);
   FaultAround::Unit absent_part(FaultAround::Unit unit, const Miss& miss);
   Step fault_around(Miss& miss);
-  void read_ahead(Client& client, ReadPlan plan);
-  uint32_t read_ahead_whole(Client& client, ReadPlan plan);
+  void read_ahead(Client& client, ReadPlan plan, Access access);
+  uint32_t read_ahead_whole(Client& client, ReadPlan plan, Access access);
   void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
   Status serve_to_end(Client& client, Partition& partition, BlockId first, uint64_t count);

@@ -351,6 +351,11 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }
 
+bool RegionMap::may_write_unstored(BlockId block) {
+  const Kind kind = kind_at(SPW_MANAGED_BASE + (block.value << block_shift_));
+  return kind == Kind::kAnonymous || kind == Kind::kPrivateFile;
+}
+
 bool RegionMap::is_buffered_file(BlockId block) {
   const FileRegion* file = file_of(block);
   return file != nullptr && file->kind.load_relaxed() == Kind::kBufferedFile;

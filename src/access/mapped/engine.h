@@ -218,7 +218,6 @@ class MappedEngine final : public access::Engine {
                    const cache::Pin& pin);
   void after_hint(cache::Client& client, BlockId block, const cache::Pin& pin);
   uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
-  bool may_write_unstored(BlockId block) const;
   cache::Access access_of(BlockId block, bool is_store);
   void learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
                     const cache::Pin& pin);

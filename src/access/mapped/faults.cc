@@ -125,15 +125,10 @@ uint64_t MappedEngine::stored_run(BlockId block, int64_t step, uint64_t most) co
   return length;
 }
 
-// Of a shared file the store gets what was stored, and nothing else.
-bool MappedEngine::may_write_unstored(BlockId block) const {
-  const region::Kind kind = regions_->kind_at(reinterpret_cast<uintptr_t>(frames_->address_of(block)));
-  return kind == region::Kind::kAnonymous || kind == region::Kind::kPrivateFile;
-}
-
 // As which a miss on the block is to be served: a load may come as a store where one follows most of the time.
 cache::Access MappedEngine::access_of(BlockId block, bool is_store) {
-  if (is_store || (stores_.predicts_store(block) && may_write_unstored(block))) return cache::Access::kWrite;
+  if (is_store || (stores_.predicts_store(block) && regions_->may_write_unstored(block)))
+    return cache::Access::kWrite;
   return cache::Access::kRead;
 }
 
@@ -161,7 +156,7 @@ void MappedEngine::allow_stores_ahead(BlockId block) {
   uint64_t count = 0;
   for (; count < wanted; ++count) {
     const BlockId next(ascends ? block.value + count + 1 : block.value - count - 1);
-    if (hints_.get(next) == HintTable::Hint::kGo || !may_write_unstored(next)) break;
+    if (hints_.get(next) == HintTable::Hint::kGo || !regions_->may_write_unstored(next)) break;
   }
   if (count > 0) cache_->dirty_resident(BlockId(ascends ? block.value + 1 : block.value - count), count);
 }

@@ -21,10 +21,13 @@ namespace spw::access {
 class HintTable {
  public:
   enum class Hint : int8_t {
-    kUnseen = -1,  // not resident, or its next use has to be noticed
-    kGo = 0,       // resident, referenced and dirty
+    kUnseen = -1,       // not resident, or its next use has to be noticed
+    kAlongUnseen = -2,  // as kUnseen, and kAlong
+    kGo = 0,            // resident, referenced and dirty
     kClean = SPW_HINT_CLEAN,
     kLoaded = 2,  // as kClean to compiled code; came for a load, and was not stored to since
+    kAlong =
+        3,  // as kClean to compiled code; came along with a block that was stored to, and was not itself since
   };
 
   // Makes the parts that hold managed space's hints writable.
@@ -39,7 +42,8 @@ class HintTable {
   // A block that was dirty is clean now.
   void clear_dirty(BlockId block);
 
-  static bool is_clean(Hint hint) { return hint == Hint::kClean || hint == Hint::kLoaded; }
+  static bool is_clean(Hint hint) { return hint > Hint::kGo; }
+  static bool is_along(Hint hint) { return hint == Hint::kAlong || hint == Hint::kAlongUnseen; }
   // What compiled code asks of the byte.
   static bool wants_call(uintptr_t address, bool is_store) {
     const int8_t hint = byte_at(address).load_relaxed();

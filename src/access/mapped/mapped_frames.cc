@@ -41,6 +41,7 @@ MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, H
     : base_(base),
       faults_(faults),
       hints_(hints),
+      along_(options.block_shift),
       options_(options),
       staging_(block_bytes(), run_bytes(options.block_shift), options.runs_max),
       zeros_(std::move(zeros)),
@@ -126,13 +127,23 @@ size_t MappedFrames::release_batch_max() const {
 
 // Where the next use has to be noticed, it still is.
 void MappedFrames::allow_stores(std::span<const Resident> run) {
-  for (const Resident& resident : run)
-    if (HintTable::is_clean(hints_.get(resident.block))) hints_.set(resident.block, HintTable::Hint::kGo);
+  for (const Resident& resident : run) {
+    const HintTable::Hint hint = hints_.get(resident.block);
+    if (HintTable::is_along(hint)) along_.note_stored(resident.block);
+    if (HintTable::is_clean(hint)) hints_.set(resident.block, HintTable::Hint::kGo);
+  }
   must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
 }
 
 void MappedFrames::watch_for_use(Resident resident) {
-  if (has_address(resident.block)) hints_.set(resident.block, HintTable::Hint::kUnseen);
+  if (!has_address(resident.block)) return;
+  const bool is_along = HintTable::is_along(hints_.get(resident.block));
+  hints_.set(resident.block, is_along ? HintTable::Hint::kAlongUnseen : HintTable::Hint::kUnseen);
+}
+
+void MappedFrames::watch_for_store(Resident resident) {
+  hints_.set(resident.block, HintTable::Hint::kAlong);
+  along_.note_came(resident.block);
 }
 
 }  // namespace spw::access

@@ -20,6 +20,7 @@
 
 #include "access/mapped/block_pool.h"
 #include "access/mapped/hint_table.h"
+#include "access/mapped/store_predictor.h"
 #include "cache/frame_pool/frame_source.h"
 #include "cache/frame_pool/staging.h"
 #include "cache/partition_map.h"
@@ -67,6 +68,8 @@ class MappedFrames final : public cache::FrameSource {
   void set_limit(uint32_t frames) override { pool_->set_limit(frames); }
   void allow_stores(std::span<const cache::Resident> run) override;
   void watch_for_use(cache::Resident resident) override;
+  bool comes_stored_to(BlockId first) override { return along_.predicts_store(first); }
+  void watch_for_store(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
 
   const BlockPool& pool() const { return *pool_; }
@@ -91,6 +94,7 @@ class MappedFrames final : public cache::FrameSource {
   std::byte* const base_;
   const platform::UserFault& faults_;
   HintTable& hints_;
+  StorePredictor along_;  // of blocks that come along with one that is stored to
   const MappedFramesOptions options_;
   cache::StagingBuffers staging_;
   platform::Mapping zeros_;  // a run's length

@@ -1,10 +1,11 @@
-// Whether a block that a load has missed will be stored to soon. If so it is installed writable, as dirty: the store
-// then costs no second fault, which is half of what a miss costs beside its transfer. If it is not stored to after all
-// it is written once for nothing; so it takes a clear majority.
+// Whether a block that comes without being stored to will be soon: one that a load has missed, or that comes along with
+// a block that is stored to. (Each kind has a predictor of its own.) If so it is installed writable, as dirty: the store
+// then costs no second fault and no change of page tables, which is half of what a miss costs beside its transfer. If it
+// is not stored to after all it is written once for nothing; so it takes a clear majority.
 //
 // Areas of kAreaBytes each have counts of their own; areas that are kAreas apart share them.
 //
-//     came     load misses whose block came protected, so that its first store is noticed
+//     came     blocks that came protected, so that their first stores are noticed
 //     stored   of these, how many were stored to
 //     predicts set when stored / came is above kAbovePercent, cleared when it is below kBelowPercent; the counts are
 //              halved at each look.
@@ -32,7 +33,7 @@ class StorePredictor {
   explicit StorePredictor(unsigned block_shift)
       : block_shift_(block_shift), areas_(std::make_unique<Area[]>(kAreas)) {}
 
-  // Of a block that a load is about to miss. True: have it writable.
+  // Of a block that is about to come. True: have it writable.
   bool predicts_store(BlockId block) {
     Area& area = area_of(block);
     if (!area.predicts.load_relaxed()) return false;

@@ -33,7 +33,9 @@
 //                                   parked cleared
 //                                   (ahead cleared where uses
 //                                   will not be seen, and of
-//                                   what came along with a miss)
+//                                   what came along with a miss;
+//                                   dirty with zeros, and where
+//                                   stores are to be expected)
 //   filling                         failed, waiters cleared     F    CAS release: pairs with the acquire of who waited
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen

@@ -77,6 +77,11 @@ class FrameSource {
   virtual std::byte* take_staging(Staging) { return nullptr; }
   virtual void give_back(Staging, std::byte*) {}
 
+  // A run of blocks at their own addresses comes along with one that is stored to. Whether most of them will be, too:
+  // then they are installed writable, as dirty, which saves that their first stores are noticed.
+  virtual bool comes_stored_to(BlockId /*first*/) { return false; }
+  // One that came along so, but protected: its first store, if any, tells how often comes_stored_to should say so.
+  virtual void watch_for_store(Resident) {}
   // A loose block, which nobody else uses and which is not being written, to its own address; as install().
   virtual void place(Resident, bool /*writable*/) {}
 

@@ -47,6 +47,8 @@ struct IoOp {
   std::byte* staging = nullptr;         // of a fill, where the frame source needs or wants it
   FrameSource::Staging staging_kind = FrameSource::Staging::kRun;
   bool uses_seen = true;           // kAhead: the first use of each block will be noticed
+  bool follows_store = false;      // kAhead: comes along with a block that is stored to
+  bool is_dirty = false;           // kAhead: and is to be stored to itself, most likely
   bool is_unit = false;            // kAhead: nobody waits for its first use to go on reading
   uint32_t marker = kGroupBlocks;  // kAhead: this block of them is to be parked
 

@@ -60,7 +60,8 @@ void Partition::serve_prefetch(Request& request) {
       continue;
     }
     if (run && (run->store != backing.store || run->count == run_blocks_max_ ||
-                run->request.offset_bytes + run->count * context_.block_bytes() != backing.offset_bytes))
+                run->request.offset_bytes + run->count * context_.block_bytes() != backing.offset_bytes ||
+                (run->follows_store && !context_.blocks.may_write_unstored(block))))
       end_run();
     if (!run) {
       run = io_.take();
@@ -72,6 +73,9 @@ void Partition::serve_prefetch(Request& request) {
       run->kind = IoOp::Kind::kAhead;
       run->uses_seen = request.uses_seen;
       run->is_unit = request.is_unit;
+      run->follows_store = request.access == Access::kWrite && context_.placement.has_address(block) &&
+                           context_.blocks.may_write_unstored(block);
+      run->is_dirty = run->follows_store && context_.frames.comes_stored_to(block);
       run->store = backing.store;
       run->first = block;
       run->request.op = store::Op::kRead;
@@ -132,7 +136,9 @@ void Partition::install_run(IoOp& op) {
     if (begin == end) return;
     const std::byte* contents =
         op.staging ? context_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
-    context_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, false);
+    context_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, op.is_dirty);
+    if (!op.follows_store || op.is_dirty) return;
+    for (uint32_t i = begin; i < end; ++i) context_.frames.watch_for_store(run[i]);
   };
   if (op.marker < op.count &&
       !park(run[op.marker], context_.frames.fill_address(run[op.marker], op.staging, op.marker)))
@@ -167,7 +173,9 @@ void Partition::finish_fill(IoOp& op, int error) {
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
     const uint64_t cleared = keeps_ahead || error != 0 ? 0 : PinWord::kAhead;
     if (cleared != 0) organisation_->ahead_used();
-    if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, 0, cleared))
+    const uint64_t dirty = op.is_dirty && error == 0 ? PinWord::kDirty : 0;
+    if (dirty != 0) count(Counter::bytes_dirtied, context_.block_bytes());
+    if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, dirty, cleared))
       platform::futex_wake_all(pin_word.futex_half());
     if (error != 0) drop_failed(op.frames[i]);
   }

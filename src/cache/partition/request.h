@@ -21,7 +21,8 @@ enum class Wish : uint8_t {
   kDropFailed,  // frame: its fill failed and its last reference is gone
   kReap,        // finish what the queues have completed
   kUnpark,      // frame, which may not be parked any more
-  kPrefetch,  // block, stride, count: blocks of this partition; marker; cursor: how many of them could be asked for
+  kPrefetch,  // block, stride, count: blocks of this partition; access: of what they come along with; marker; cursor: how
+              // many of them could be asked for
   kZerosAhead,  // block: it and those behind it, where nothing was ever written
   kAdopt,       // [block, block + count), from cursor: are at their addresses already
   kDiscard,     // [block, block + count), from cursor
