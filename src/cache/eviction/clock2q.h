@@ -37,6 +37,7 @@ class Clock2qPolicy final : public Policy {
   void on_keep(uint32_t frame) override { lists_.put(lists_.list_of(frame), frame); }
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }
+  bool came_back(uint32_t frame) const override { return lists_.list_of(frame) == kReturned; }
   void on_limit(uint32_t frames) override;
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t frame) override;

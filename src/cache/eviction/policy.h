@@ -50,6 +50,8 @@ class Policy {
   // offer, is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
   virtual void on_touch(uint32_t frame) = 0;
   virtual bool wants_touches() const = 0;
+  // Whether the block of a frame that has just been inserted had left a short while ago. Not all remember.
+  virtual bool came_back(uint32_t /*frame*/) const { return false; }
   // So many frames may be in use from now on.
   virtual void on_limit(uint32_t) {}
   // The next frame to evict, which is then on offer.

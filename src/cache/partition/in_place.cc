@@ -4,6 +4,9 @@
 // once, so they count as dirty; what is still all zero when its turn to be written comes is left out.
 // A program that writes its way through faults less and less often: the groups behind a run that follows groups which
 // are cached come along (SharedCacheParts::zeros_ahead).
+// Where frames are short a run may go before the program has come to its end, most of all where it writes its way through
+// many places in turn. Then the demanded block is one that has just gone, and runs get shorter; they get longer again
+// while that does not happen.
 #include <algorithm>
 #include <optional>
 
@@ -20,6 +23,10 @@ namespace {
 
 // Frames are plentiful while more than this share of them is free.
 constexpr uint32_t kPlentifulShare = 8;
+// A run is at least so long, or nothing would be learnt.
+constexpr uint32_t kZeroRunMin = 2;
+// So many demanded blocks in a row have to be new for runs to get longer.
+constexpr uint32_t kNewZerosInRow = 64;
 
 }  // namespace
 
@@ -40,7 +47,7 @@ Partition::BlockSpan Partition::plan_zero_run(BlockId demanded) const {
   uint64_t begin = demanded.value, end = begin + 1;
   if (!plenty && (begin == 0 || context_.directory.find(BlockId(begin - 1)) == kNoFrame)) return {begin, end};
   const uint64_t length_max = plenty ? std::min<uint64_t>(run_blocks_max_, organisation_->free_frames())
-                                     : organisation_->evict_batch();
+                                     : std::min(organisation_->evict_batch(), zero_run_max_);
   while (end < group_first + kGroupBlocks && end - begin < length_max && is_zero_and_new(BlockId(end))) ++end;
   while (plenty && begin > group_first && end - begin < length_max && is_zero_and_new(BlockId(begin - 1)))
     --begin;
@@ -56,6 +63,7 @@ uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::opti
     const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
     if (taken.how != Organisation::Take::kTaken) break;
     context_.tell_of_fill(BlockId(block), false);
+    if (BlockId(block) == demanded) learn_zero_run(taken.came_back);
     run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;
@@ -69,6 +77,17 @@ uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::opti
   count(contents == Contents::kZeros ? Counter::zero_fills : Counter::adoptions, length);
   count(Counter::bytes_dirtied, length * context_.block_bytes());
   return length;
+}
+
+// From a demanded block that was never written.
+void Partition::learn_zero_run(bool came_back) {
+  if (came_back) {
+    zero_run_max_ = std::max(std::min(zero_run_max_, organisation_->evict_batch()) / 2, kZeroRunMin);
+    new_zeros_ = 0;
+  } else if (++new_zeros_ == kNewZerosInRow) {
+    zero_run_max_ = std::min(zero_run_max_, organisation_->evict_batch()) * 2;
+    new_zeros_ = 0;
+  }
 }
 
 // The block is not cached.

@@ -49,6 +49,7 @@ class Organisation {
   struct Taken {
     Take how;
     FrameId frame = kNoFrame;
+    bool came_back = false;  // the block had gone a short while ago, if that is known
   };
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
   // Like take(), by any client, with one reference. Only where clients_take() frames by themselves.

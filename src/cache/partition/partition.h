@@ -78,6 +78,7 @@ class Partition final {
   };
   BlockSpan plan_zero_run(BlockId demanded) const;
   uint64_t install_dirty(BlockSpan run, Contents contents, std::optional<BlockId> demanded);
+  void learn_zero_run(bool came_back);
   bool serve_zero_run(Request& request);
   void serve_zeros_ahead(Request& request);
   void serve_adopt(Request& request);
@@ -117,6 +118,9 @@ class Partition final {
   const uint32_t run_blocks_max_;
   const uint32_t ahead_max_;
   const uint32_t parked_max_;
+  uint32_t zero_run_max_ =
+      UINT32_MAX;           // without plenty, beside what one eviction frees; at least kZeroRunMin
+  uint32_t new_zeros_ = 0;  // demanded in a row that had not been there before
   std::vector<Parked> parked_;
   std::vector<Request*> answered_late_;
   Progress progress_;

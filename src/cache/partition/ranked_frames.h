@@ -5,7 +5,8 @@
 // before it is empty. A candidate that is dirty is written behind first, together with its dirty neighbours
 // (writeback/writeback.h), and enters the reserve when the write is done. So a miss nearly always finds a clean
 // victim at once. A neighbour of which nobody made use lately goes there with it: if it stayed it would be
-// written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides.
+// written once more, by itself, when it is dirty again, and until then part the dirty blocks on its two sides. (At its
+// own address one that was used since it was last looked at is left alone: most likely it is still being stored to.)
 // Of a buffered file the whole group is *swept*: all that is dirty in it is written and goes, used or not,
 // where the policy lets go of what is not its next candidate. A sweep that runs out of operations, or of
 // starts, goes on with the next refill. A disk takes writes that lie near each other faster than as many all

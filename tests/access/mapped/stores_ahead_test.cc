@@ -93,8 +93,8 @@ TEST_F(StoresAhead, of_a_shared_file_get_nothing_that_nobody_stored) {
     request.segments[0] = {contents, sizeof contents};
     ASSERT_TRUE(file->transfer(request));
   }
-  auto mapped = heap->mappings().map_file(
-      kBlocks << kShift, {regions_->adopt(std::move(file)), 0, region::Kind::kSharedFile});
+  auto mapped = heap->mappings().map_file(kBlocks << kShift,
+                                          {regions_->adopt(std::move(file)), 0, region::Kind::kSharedFile});
   ASSERT_TRUE(mapped);
   auto* base = reinterpret_cast<std::byte*>(*mapped);
   const uint64_t dirtied = blocks_dirtied();
@@ -124,6 +124,32 @@ TEST_F(StoresAhead, do_not_end_because_a_neighbour_is_evicted) {
   // 128 blocks, 16 rounds; each once for every time that all of it was looked at. With its neighbours it was 2,557.
   EXPECT_LE(dirtied, 1500u);
   for (uint64_t block = 0; block < kTogether; ++block) ASSERT_EQ(word(base, block), block + 2);
+}
+
+class ZerosAhead : public StoresAhead {
+ protected:
+  std::string policy() const override { return "clock2q+"; }
+  // So many streams, in turn, each of so many blocks that were never written. How many blocks came for each of them.
+  double come(uint64_t streams, uint64_t blocks) {
+    std::byte* base = add(streams * blocks << kShift);
+    const uint64_t before = counted(Counter::zero_fills) + counted(Counter::fault_misses);
+    for (uint64_t block = 0; block < blocks; ++block)
+      for (uint64_t stream = 0; stream < streams; ++stream)
+        word(base, stream * blocks + block) = stream + block;
+    const uint64_t came = counted(Counter::zero_fills) + counted(Counter::fault_misses) - before;
+    for (uint64_t i = 0; i < streams * blocks; ++i) EXPECT_EQ(word(base, i), i / blocks + i % blocks);
+    return static_cast<double>(came) / static_cast<double>(streams * blocks);
+  }
+};
+
+// More of them than the frames can bring a full run for.
+TEST_F(ZerosAhead, get_shorter_where_they_go_before_they_are_used) { EXPECT_LE(come(64, 128), 3.0); }
+
+TEST_F(ZerosAhead, stay_long_for_a_few_streams) {
+  const uint64_t faults = counted(Counter::missing_faults);
+  EXPECT_LE(come(4, 4096), 1.25);
+  // Each once with its run, and when it is read back.
+  EXPECT_LE(counted(Counter::missing_faults) - faults, 4u * 4096 / 4);
 }
 
 }  // namespace
