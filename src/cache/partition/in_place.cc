@@ -4,9 +4,9 @@
 // once, so they count as dirty; what is still all zero when its turn to be written comes is left out.
 // A program that writes its way through faults less and less often: the groups behind a run that follows groups which
 // are cached come along (SharedCacheParts::zeros_ahead).
-// Where frames are short a run may go before the program has come to its end, most of all where it writes its way through
-// many places in turn. Then the demanded block is one that has just gone, and runs get shorter; they get longer again
-// while that does not happen.
+// Where frames are short a run may go before the program has come to its end, most of all where it writes its way
+// through many places in turn. Then the demanded block is one that has just gone, and runs get shorter; they get longer
+// again while that does not happen.
 #include <algorithm>
 #include <optional>
 

@@ -72,8 +72,8 @@ class Organisation {
   // that another thread had begun is over: the memory is given back.
   virtual void await_eviction(BlockId) {}
   virtual void await_evictions_from(FrameId) {}
-  // A dirty block lies beside one that is written for an eviction: whether it is written with it. One that is still being
-  // stored to would have to be written again.
+  // A dirty block lies beside one that is written for an eviction: whether it is written with it. One that is still
+  // being stored to would have to be written again.
   virtual bool is_written_along(FrameId, PinWord /*seen*/) const { return true; }
   // The frame's block is being written (for `batch`, if for any); and that has ended.
   virtual void note_writing(FrameId, const EvictionBatch* /*batch*/) {}
