@@ -115,7 +115,9 @@ Value* CountedLoop::distance(IRBuilder<>& builder, Value* now) const {
   }
   Value* distance = step > 0 ? builder.CreateSub(to, from) : builder.CreateSub(from, to);
   distance = builder.CreateZExt(distance, builder.getInt64Ty());
-  return is_at_bound ? builder.CreateSelect(is_at_bound, builder.getInt64(0), distance) : distance;
+  if (is_at_bound) distance = builder.CreateSelect(is_at_bound, builder.getInt64(0), distance);
+  // The program may never come to use the bound.
+  return builder.CreateFreeze(distance);
 }
 
 namespace {
@@ -148,6 +150,10 @@ void count_to_zero(const CountedLoop& loop, IRBuilder<>& builder, Value* end, Ch
   };
   for (PHINode* phi : cut.phis) replace_in(*phi, done);
   for (PHINode& phi : loop.exit->phis()) replace_in(phi, loop.latch);
+  // It wraps round to zero now.
+  cast<Instruction>(next)->dropPoisonGeneratingFlags();
+  for (Value* value : {static_cast<Value*>(loop.counter), next})
+    for (DebugUser* user : debug_users_of(*value)) user->setKillLocation();
   Value* now = loop.counter->getIncomingValueForBlock(loop.preheader);
   loop.counter->setIncomingValueForBlock(loop.preheader, builder.CreateSub(now, end));
 }
@@ -173,8 +179,7 @@ ChunkedLoop ChunkedLoop::cut(const CountedLoop& loop, Chunk chunk) {
   }
   loop.preheader->getTerminator()->replaceSuccessorWith(loop.header, result.dispatch);
 
-  // The program may never come to use the bound.
-  Value* left = builder.CreateFreeze(loop.distance(builder, now));
+  Value* left = loop.distance(builder, now);
   Value* from = first_compared(loop, builder, now);
   Value* way = chunk(builder, result, left);
   if (loop.step < 0) way = builder.CreateNeg(way);

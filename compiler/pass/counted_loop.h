@@ -1,14 +1,16 @@
 // Innermost loops that end when a counter meets or passes a bound: "counter += step; while (counter != bound)", or
 // "< bound" upwards, "> bound" downwards. What the optimiser makes of countable loops, vector loops included. Such a
-// loop can be cut into chunks without a change to its body: an outer loop sets nearer bounds.
+// loop can be cut into chunks without a change to what its body does: an outer loop sets nearer bounds.
 //
 //     preheader ──> dispatch ──> header … latch ──(at end)──> done ──(at bound)──> exit
 //                      ▲                                        │
 //                      └────────────────────────────────────────┘
 //
 // Invariants: dispatch has one phi for each of the header's, in the same order, with the value that the header's is
-// about to take. The loop may have other exits; they are left alone. Why no iteration is lost or done twice: `end` lies
-// between the counter and `bound`, so whoever is not at `end` is not at `bound`; and `done` asks what the loop asked.
+// about to take; but a counter that only counts runs to zero in each chunk, so that `counter` and `compared` are of no
+// use once the loop is cut. The loop may have other exits; they are left alone. Why no iteration is lost or done twice:
+// `end` lies between the counter and `bound`, so whoever is not at `end` is not at `bound`; and `done` asks what the
+// loop asked.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,8 @@ target triple = "x86_64-pc-linux-gnu"
 ; A vector loop keeps its body and gets a nearer bound.
 define <2 x i64> @vectors(ptr %p, i64 %n) {
 ; CHECK-LABEL: define <2 x i64> @vectors
-; CHECK: [[LEFT:%.*]] = sub i64 %n, 2
+; CHECK: [[DISTANCE:%.*]] = sub i64 %n, 2
+; CHECK: [[LEFT:%.*]] = freeze i64 [[DISTANCE]]
 ; CHECK: icmp uge i64 [[LEFT]], 32768
 ; CHECK: [[BYTES:%.*]] = mul i64 {{.*}}, 16
 ; CHECK: icmp uge i64 [[BYTES]], 262144

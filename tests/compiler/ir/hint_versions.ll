@@ -132,7 +132,9 @@ define void @ways(ptr %p, i32 %n) {
 ; CHECK: icmp slt i32
 ; CHECK: equal.plain:
 ; CHECK: load volatile i8
-; CHECK: icmp sle i32
+; CHECK-NOT: spw.end
+; CHECK: icmp sle i32 {{.*}}, %n
+; CHECK-NEXT: br i1 {{.*}}, label %equal.plain
 ; CHECK: ret void
 entry:
   br label %down
@@ -166,11 +168,15 @@ define i64 @only_counts(ptr %p, i64 %n) {
 ; CHECK-LABEL: define i64 @only_counts
 ; CHECK: [[NOW:%.*]] = phi i64 [ 0, %spw.instrumented.plain ], [ %[[END:.*]], %spw.done
 ; CHECK: %[[END]] = add i64
+; CHECK: [[BEFORE_END:%.*]] = sub i64 %[[END]], 1
 ; CHECK: [[FIRST:%.*]] = sub i64 [[NOW]], %[[END]]
 ; CHECK: loop.plain:
 ; CHECK: phi i64 [ [[FIRST]], %{{.*}} ]
-; CHECK: icmp eq i64 {{.*}}, 0
+; CHECK: = add i64
+; CHECK-NEXT: icmp eq i64 {{.*}}, 0
 ; CHECK: icmp eq i64 %[[END]], %n
+; CHECK: done.plain:
+; CHECK-NEXT: phi i64 [ [[BEFORE_END]],
 ; CHECK: ret i64
 entry:
   br label %loop
@@ -178,7 +184,7 @@ loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
   %node = phi ptr [ %p, %entry ], [ %next, %loop ]
   %next = load ptr, ptr %node
-  %i.next = add i64 %i, 1
+  %i.next = add nuw nsw i64 %i, 1
   %c = icmp eq i64 %i.next, %n
   br i1 %c, label %done, label %loop
 done:

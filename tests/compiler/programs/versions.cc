@@ -178,7 +178,7 @@ void counted_loops() {
 
 // Loops that end when a counter has passed a bound, also where the first iteration passes it, where the counter wraps
 // round first, and where it never would: then the limit ends them. What they count is used behind them, or not.
-template <typename Counter, typename Step>
+template <bool kUsesCounter, typename Counter, typename Step>
 NOINLINE uint64_t pass_bound(uint32_t* w, Counter from, Counter bound, long limit, Step step) {
   Counter i = from;
   uint32_t at = 1;
@@ -188,7 +188,7 @@ NOINLINE uint64_t pass_bound(uint32_t* w, Counter from, Counter bound, long limi
     if (++count == limit) break;
   }
   while (step(i, bound));
-  return mix(mix(at, static_cast<uint64_t>(i)), static_cast<uint64_t>(count));
+  return mix(at, kUsesCounter ? mix(static_cast<uint64_t>(i), static_cast<uint64_t>(count)) : 0);
 }
 
 template <typename Counter>
@@ -202,7 +202,10 @@ uint64_t pass_bounds(uint32_t* w, std::initializer_list<Counter> places) {
   for (const Counter from : places)
     for (const Counter bound : places)
       for (const long limit : {1l, 700l, 5000l}) {
-        const auto run = [&](auto step) { h = mix(h, pass_bound<Counter>(w, from, bound, limit, step)); };
+        const auto run = [&](auto step) {
+          h = mix(h, pass_bound<true, Counter>(w, from, bound, limit, step));
+          h = mix(h, pass_bound<false, Counter>(w, from, bound, limit, step));
+        };
         run([](Counter& i, Counter n) { return (i = moved(i, 3)) < n; });
         run([](Counter& i, Counter n) { return (i = moved(i, 1)) <= n; });
         run([](Counter& i, Counter n) { return (i = moved(i, -2)) > n; });
