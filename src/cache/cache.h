@@ -6,8 +6,8 @@
 //   resident blocks + free frames + frames in transit = frame count
 //   a block is resident in at most one frame; a frame holds at most one block
 //   refs(frame) = pins not yet unpinned; refs > 0 => the frame is neither evicted nor reused
-//   a frame is dirty => a client pinned it for write since its last writeback began, or nobody has yet, but most
-//     likely will (FrameSource::comes_stored_to)
+//   a frame is dirty => a client pinned it for write since its last writeback began, or it came so: zeros, what was
+//     adopted, and what will be stored to most likely (FrameSource::comes_stored_to, dirty_resident)
 //   a dirty bit is cleared by the owner alone, and only while refs = 0
 // Threads: a Client belongs to one thread at a time; everything else may be called from any thread.
 // Lifetime: clients are closed before the cache is destroyed.
@@ -53,9 +53,9 @@ class BlockSource {
   // Stores to the block come by calls, most of which overwrite blocks
   // whole: once it is gone, the next one seldom has to read it.
   virtual bool is_buffered_file(BlockId) { return false; }
-  // The store may get the block though nobody has stored to it. (Of a shared file it gets what was stored, and
-  // nothing else.)
-  virtual bool may_write_unstored(BlockId) { return false; }
+  // It is no file's: its store may get it though nobody has stored to it, and has the space already if it has
+  // contents.
+  virtual bool is_anonymous(BlockId) { return false; }
   // The contents of `block` have reached the place locate_for_writeback gave.
   virtual void written_back(BlockId block) = 0;
   // Blocks of a group that nobody asked for are about to be there, dirty.

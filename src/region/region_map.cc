@@ -351,7 +351,11 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }
 
-bool RegionMap::may_write_unstored(BlockId block) {
+bool RegionMap::is_anonymous(BlockId block) {
+  return kind_at(SPW_MANAGED_BASE + (block.value << block_shift_)) == Kind::kAnonymous;
+}
+
+bool RegionMap::may_write_unstored(BlockId block) const {
   const Kind kind = kind_at(SPW_MANAGED_BASE + (block.value << block_shift_));
   return kind == Kind::kAnonymous || kind == Kind::kPrivateFile;
 }

@@ -128,7 +128,9 @@ class RegionMap final : public cache::BlockSource {
   cache::Backing locate_for_fill(BlockId block) override;
   cache::Backing locate_for_writeback(BlockId block) override;
   bool is_buffered_file(BlockId block) override;
-  bool may_write_unstored(BlockId block) override;
+  bool is_anonymous(BlockId block) override;
+  // Or a private copy of a file's. (Of a shared file the store gets what was stored, and nothing else.)
+  bool may_write_unstored(BlockId block) const;
   void written_back(BlockId block) override;
   void dirtied(BlockId first, uint64_t count) override;
   void cleaned(BlockId first, uint64_t count) override;

@@ -52,6 +52,30 @@ class PartitionIoTest : public testing::Test {
   PartitionIo io_{Kicks::kMax + 2};
 };
 
+TEST_F(PartitionIoTest, nothing_of_an_operation_is_left_when_it_is_taken_again) {
+  IoOp* op = io_.take();
+  const IoOp fresh = *op;
+  op->count = 3;
+  op->answer_when_done = reinterpret_cast<Request*>(&op);
+  op->staging = memory_.data();
+  op->append_segment(memory_.data(), kBlock);
+  op->follows_store = op->is_dirty = op->is_unit = true;
+  op->uses_seen = false;
+  op->marker = 2;
+  io_.put_back(op);
+  ASSERT_EQ(io_.take(), op);
+  EXPECT_EQ(op->count, fresh.count);
+  EXPECT_EQ(op->answer_when_done, fresh.answer_when_done);
+  EXPECT_EQ(op->staging, fresh.staging);
+  EXPECT_EQ(op->request.segment_count, fresh.request.segment_count);
+  EXPECT_EQ(op->follows_store, fresh.follows_store);
+  EXPECT_EQ(op->is_dirty, fresh.is_dirty);
+  EXPECT_EQ(op->is_unit, fresh.is_unit);
+  EXPECT_EQ(op->uses_seen, fresh.uses_seen);
+  EXPECT_EQ(op->marker, fresh.marker);
+  io_.put_back(op);
+}
+
 TEST_F(PartitionIoTest, a_kick_is_due_once_for_what_was_submitted) {
   Kicks kicks;
   io_.collect(&kicks);

@@ -36,8 +36,10 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
 void MappedEngine::note_hinted(BlockId block, bool is_store, Access access, bool was_loaded,
                                const cache::Pin& pin) {
   learn_access(block, is_store, access, was_loaded, pin);
-  if (!pin.was_filled)
-    hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : HintTable::Hint::kClean);
+  if (pin.was_filled) return;
+  const auto clean =
+      HintTable::is_along(hints_.get(block)) ? HintTable::Hint::kAlong : HintTable::Hint::kClean;
+  hints_.set(block, access == Access::kWrite ? HintTable::Hint::kGo : clean);
 }
 
 void MappedEngine::after_hint(cache::Client& client, BlockId block, const cache::Pin& pin) {

@@ -142,6 +142,7 @@ void MappedFrames::watch_for_use(Resident resident) {
 }
 
 void MappedFrames::watch_for_store(Resident resident) {
+  if (!has_address(resident.block)) return;
   hints_.set(resident.block, HintTable::Hint::kAlong);
   along_.note_came(resident.block);
 }

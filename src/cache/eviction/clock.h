@@ -19,6 +19,7 @@ class ClockPolicy final : public Policy {
   bool wants_touches() const override { return false; }
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t) override { return true; }
+  bool clears_ahead() const override { return true; }
   uint64_t metadata_bytes() const override { return sizeof(*this); }
   void check_invariants(const std::vector<uint8_t>&) const override {}
 

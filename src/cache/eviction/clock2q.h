@@ -41,6 +41,7 @@ class Clock2qPolicy final : public Policy {
   void on_limit(uint32_t frames) override;
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t frame) override;
+  bool clears_ahead() const override { return true; }
   uint64_t metadata_bytes() const override;
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
 

@@ -52,6 +52,9 @@ class Policy {
   virtual bool wants_touches() const = 0;
   // Whether the block of a frame that has just been inserted had left a short while ago. Not all remember.
   virtual bool came_back(uint32_t /*frame*/) const { return false; }
+  // Whether a bit of use that is set says that the block was used lately: it is cleared some time before the frame is
+  // offered, not just when it is.
+  virtual bool clears_ahead() const { return false; }
   // So many frames may be in use from now on.
   virtual void on_limit(uint32_t) {}
   // The next frame to evict, which is then on offer.

@@ -35,6 +35,8 @@ IoOp* PartitionIo::take() {
   op->answer_when_done = nullptr;
   op->staging = nullptr;
   op->uses_seen = true;
+  op->follows_store = false;
+  op->is_dirty = false;
   op->is_unit = false;
   op->marker = kGroupBlocks;
   return op;

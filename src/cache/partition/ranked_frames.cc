@@ -264,7 +264,8 @@ bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
 
 // Of a block at its own address the stores are not seen.
 bool RankedFrames::is_written_along(FrameId frame, PinWord seen) const {
-  return !seen.referenced() || !context_.placement.is_placed({frame, seen.block()});
+  return !seen.referenced() || !policy_->clears_ahead() ||
+         !context_.placement.is_placed({frame, seen.block()});
 }
 
 // What is written for an eviction is written to go.

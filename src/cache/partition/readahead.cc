@@ -61,7 +61,7 @@ void Partition::serve_prefetch(Request& request) {
     }
     if (run && (run->store != backing.store || run->count == run_blocks_max_ ||
                 run->request.offset_bytes + run->count * context_.block_bytes() != backing.offset_bytes ||
-                (run->follows_store && !context_.blocks.may_write_unstored(block))))
+                (run->follows_store && !context_.blocks.is_anonymous(block))))
       end_run();
     if (!run) {
       run = io_.take();
@@ -74,7 +74,7 @@ void Partition::serve_prefetch(Request& request) {
       run->uses_seen = request.uses_seen;
       run->is_unit = request.is_unit;
       run->follows_store = request.access == Access::kWrite && context_.placement.has_address(block) &&
-                           context_.blocks.may_write_unstored(block);
+                           context_.blocks.is_anonymous(block);
       run->is_dirty = run->follows_store && context_.frames.comes_stored_to(block);
       run->store = backing.store;
       run->first = block;
@@ -138,7 +138,9 @@ void Partition::install_run(IoOp& op) {
         op.staging ? context_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
     context_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, op.is_dirty);
     if (!op.follows_store || op.is_dirty) return;
-    for (uint32_t i = begin; i < end; ++i) context_.frames.watch_for_store(run[i]);
+    // Not one that somebody waits for already, as the block that the others come along with.
+    for (uint32_t i = begin; i < end; ++i)
+      if (word(run[i].frame).load_relaxed().refs() == 0) context_.frames.watch_for_store(run[i]);
   };
   if (op.marker < op.count &&
       !park(run[op.marker], context_.frames.fill_address(run[op.marker], op.staging, op.marker)))

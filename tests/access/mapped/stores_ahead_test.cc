@@ -46,10 +46,18 @@ TEST_F(StoresAhead, come_writable_once_others_that_came_so_were_stored_to) {
   std::byte* base = written();
   for (uint64_t block = 0; block < 1200; ++block) store(base, block, block + 7);
   const uint64_t dirtied = blocks_dirtied();
-  for (uint64_t block = 1200; block < 2000; ++block) store(base, block, block + 7);
+  uint64_t came_protected = 0;
+  for (uint64_t block = 1200; block < 2000; ++block) {
+    came_protected += is_resident(base + (block << kShift)) &&
+                      hint(base + (block << kShift)) == static_cast<int>(HintTable::Hint::kAlongUnseen);
+    store(base, block, block + 7);
+  }
+  // Of sixteen windows one, to see.
+  EXPECT_LE(came_protected, 200u);
   EXPECT_GE(counted(Counter::readahead_hits), 1000u);
   const Found found = store_unasked(base, 2000);
   EXPECT_GE(found.writable, 8u);
+  EXPECT_EQ(found.is_protected, 0u);
   // Nothing but the stream's next window is dirty without having been stored to.
   EXPECT_LE(blocks_dirtied() - dirtied, 800u + 128);
   push_out(base, kBlocks);
