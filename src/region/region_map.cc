@@ -312,7 +312,10 @@ bool RegionMap::is_live(uintptr_t address, uint64_t bytes) const {
 }
 
 Kind RegionMap::kind_at(uintptr_t address) const {
-  BlockId block((address - SPW_MANAGED_BASE) >> block_shift_);
+  return kind_of(BlockId((address - SPW_MANAGED_BASE) >> block_shift_));
+}
+
+Kind RegionMap::kind_of(BlockId block) const {
   if (block.value >= blocks_ || !live_.test(block.value)) return Kind::kNone;
   FileRegion* file = file_of(block);
   return file == nullptr ? Kind::kAnonymous : file->kind.load_relaxed();
@@ -351,12 +354,10 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
   return {&spill_, spill_offset(block), written_.test(block.value)};
 }
 
-bool RegionMap::is_anonymous(BlockId block) {
-  return kind_at(SPW_MANAGED_BASE + (block.value << block_shift_)) == Kind::kAnonymous;
-}
+bool RegionMap::is_anonymous(BlockId block) { return kind_of(block) == Kind::kAnonymous; }
 
 bool RegionMap::may_write_unstored(BlockId block) const {
-  const Kind kind = kind_at(SPW_MANAGED_BASE + (block.value << block_shift_));
+  const Kind kind = kind_of(block);
   return kind == Kind::kAnonymous || kind == Kind::kPrivateFile;
 }
 

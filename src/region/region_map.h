@@ -158,6 +158,7 @@ class RegionMap final : public cache::BlockSource {
   uint64_t blocks_of(uint64_t bytes) const { return bytes >> block_shift_; }
   uint64_t spill_offset(BlockId block) const { return block.value << block_shift_; }
   uint64_t chunk_of(BlockId block) const { return block.value >> (kMaxBlockShift - block_shift_); }
+  Kind kind_of(BlockId block) const;
   FileRegion* file_of(BlockId block) const;
   uint64_t file_offset(const FileRegion& file, BlockId block) const;
   uint64_t make_live(BlockId first, uint64_t count, bool has_contents);  // how many were not

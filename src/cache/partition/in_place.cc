@@ -63,7 +63,7 @@ uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::opti
     const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
     if (taken.how != Organisation::Take::kTaken) break;
     context_.tell_of_fill(BlockId(block), false);
-    if (BlockId(block) == demanded) learn_zero_run(taken.came_back);
+    if (BlockId(block) == demanded) learn_zero_run(organisation_->came_back(taken.frame));
     run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;

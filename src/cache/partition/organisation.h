@@ -49,9 +49,10 @@ class Organisation {
   struct Taken {
     Take how;
     FrameId frame = kNoFrame;
-    bool came_back = false;  // the block had gone a short while ago, if that is known
   };
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
+  // Whether the block of a frame that was just taken had gone a short while before. Not all remember.
+  virtual bool came_back(FrameId) const { return false; }
   // Like take(), by any client, with one reference. Only where clients_take() frames by themselves.
   virtual bool clients_take() const { return false; }
   virtual Taken take_alone(BlockId) { return {Take::kNone}; }

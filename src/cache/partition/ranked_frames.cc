@@ -52,7 +52,7 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
   word(frame).store_release(PinWord::filling(block, refs, ahead));
   context_.directory.ranked()->insert(block, global(frame));
   policy_->on_insert(frame, block);
-  return {Take::kTaken, global(frame), policy_->came_back(frame)};
+  return {Take::kTaken, global(frame)};
 }
 
 uint32_t RankedFrames::take_frame() {

@@ -46,6 +46,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
                std::unique_ptr<Policy> policy);
 
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
+  bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
   void evict(EvictionBatch& batch) override;
   bool drop(FrameId frame, BlockId block, PinWord* was) override;
