@@ -127,8 +127,9 @@ bool Writeback::extend_run(Run& run, bool forward) {
 }
 
 // Blocks at the ends of the run that are new to the store and all zero need not be written: they are clean as they are.
-// The run is protected from unnoticed stores already, so one that comes now makes its block dirty again.
-void Writeback::leave_zeros_out(Run& run) {
+// The run is protected from unnoticed stores already, so one that comes now makes its block dirty again (a function of
+// its own, like submit(), so that the thread sanitizer can be told).
+[[gnu::noinline]] void Writeback::leave_zeros_out(Run& run) {
   auto left_out = [&](uint32_t place) {
     const FrameId frame = run.frames[place];
     const BlockId block(run.group_first + place);
