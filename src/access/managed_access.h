@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "cache/cache.h"
 
@@ -46,8 +47,11 @@ class ManagedAccess {
   // kept as may be, or it cannot be accessed so. kWrite: the kernel may store to it.
   virtual bool keep(uintptr_t /*address*/, Window* /*window*/, cache::Access) { return false; }
   virtual void let_go(const Window&) {}
-  // The program is about to change the access rights of a range, which its pages will have, wherever its bytes are now.
-  virtual void program_protects(uintptr_t /*address*/, size_t /*bytes*/) {}
+  // The program changes the access rights of a range (PROT_*), which its pages will have, wherever its bytes are now:
+  // what mprotect() would return, 0 or an error, or nothing where that is to be called.
+  virtual std::optional<int> program_protects(uintptr_t /*address*/, size_t /*bytes*/, int /*protection*/) {
+    return std::nullopt;
+  }
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }
   // A signal handler of the program begins in this thread, which is outside of the runtime:

@@ -55,13 +55,6 @@ int look_at_module(dl_phdr_info* module, size_t, void* result) {
   return 0;
 }
 
-Status try_userfault() {
-  // The address sanitizer's shadow, for one, lies there.
-  if (__spw_hint_table_error != 0)
-    return Status(__spw_hint_table_error, "something else has the addresses of its hint table");
-  return open_userfault().status();
-}
-
 }  // namespace
 
 LoadedCode loaded_code() {
@@ -79,14 +72,13 @@ Result<EngineKind> choose_engine(EngineKind wanted, const LoadedCode& code, bool
         "with spillway-clang -fspillway-engine=translated");
   if (wanted == EngineKind::kTranslated) return wanted;
   if (wanted == EngineKind::kAuto && code.has_translations && !code.has_hints) return EngineKind::kTranslated;
-  Status status = try_userfault();
-  if (status) return EngineKind::kMapped;
+  if (__spw_hint_table_error == 0) return EngineKind::kMapped;
   if (wanted == EngineKind::kAuto && can_translate) return EngineKind::kTranslated;
+  // The address sanitizer's shadow, for one, lies there.
   return Status::sentence(
-      EPERM, "the mapped engine is needed, but " + status.message() +
-                 "; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile "
-                 "with userfaultfd), or recompile the program with spillway-clang "
-                 "-fspillway-engine=translated");
+      __spw_hint_table_error,
+      "the mapped engine is needed, but something else has the addresses of its hint table; "
+      "recompile the program with spillway-clang -fspillway-engine=translated");
 }
 
 }  // namespace spw::process

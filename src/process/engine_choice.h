@@ -5,15 +5,14 @@
 //   translated   refused                                      translated
 //   auto         mapped                                       translated, or mapped if there is code with hints too
 //
-// Where userfaultfd is forbidden, mapped is refused, and auto is translated if any code
-// has translations. Files are buffered by either engine, so for a program of which some
-// are, translated is not refused: then its files are all there is in managed space.
+// Where its hint table cannot be had, mapped is refused, and auto is translated if any code has translations. Without
+// userfaultfd it does with access rights (access/mapped/protected_pages.h). Files are buffered by either engine, so for a
+// program of which some are, translated is not refused: then its files are all there is in managed space.
 // Threads: at the start of the process, one.
 #pragma once
 
 #include "base/status.h"
 #include "process/options.h"
-#include "process/userfault_check.h"
 
 namespace spw::process {
 

@@ -28,6 +28,7 @@
 #include "process/policy_library.h"
 #include "process/refused_child.h"
 #include "process/store_check.h"
+#include "process/userfault_check.h"
 #include "store/open_store.h"
 
 namespace spw::process {
@@ -246,12 +247,23 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   access::MappedOptions for_engine;
   for_engine.block_shift = for_cache.block_shift;
   for_engine.space_bytes = space_bytes;
+  const auto userfault = open_userfault();
+  for_engine.has_userfault = static_cast<bool>(userfault);
+  if (!userfault && options_.faults == Faults::kThreads)
+    return Status::sentence(userfault.status().error(), "--faults=threads: " + userfault.status().message() +
+                                                            "; leave it out, or " + kAllowUserfault);
   for_engine.scope = wanted_fault_scope();
   for_engine.faults_by = options_.faults == Faults::kAuto      ? access::FaultChoice::kAuto
                          : options_.faults == Faults::kSignals ? access::FaultChoice::kSignals
                                                                : access::FaultChoice::kEvents;
   for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
+  for_engine.rings_reach_less = [] {
+    warn(std::string("the program has rings for asynchronous I/O, which get EFAULT from now on for memory "
+                     "that is on the "
+                     "store, since userfaultfd is not allowed here; ") +
+         kAllowUserfault);
+  };
   for_engine.serves_a_fault = [] { libc::dispatch_if_wanted(true); };
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};

@@ -9,6 +9,10 @@
 
 namespace spw::process {
 
+// How to mend that userfaultfd is forbidden.
+inline constexpr char kAllowUserfault[] =
+    "allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile with userfaultfd)";
+
 platform::FaultScope wanted_fault_scope();
 // Errors: those of platform::UserFault::open.
 Result<platform::UserFault> open_userfault();

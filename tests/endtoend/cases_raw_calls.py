@@ -8,7 +8,8 @@ from kit import Kit, Run, SMALL, expect
 ENGINES = ("mapped", "unmodified")
 
 AUTO = {"SPILLWAY_FAULTS": "auto"}
-REFUSED = "is refused (ENOSYS): the kernel would touch memory that only the program's threads can bring in; --faults=threads allows it"
+REFUSED = "is refused (ENOSYS): the kernel would touch memory that only the program's threads can bring in; --faults=threads allows it where " \
+          "userfaultfd is allowed"
 
 
 def _raw(kit: Kit, part: str) -> None:
@@ -85,6 +86,7 @@ def _rings(kit: Kit) -> pathlib.Path:
 
 
 def rings_made_before_memory_is_watched_work(kit: Kit) -> None:
+    kit.needs_userfaultfd()
     for part in ("uring_before", "aio_before"):
         native = kit.run(kit.compile("rings.cc", "-O2", "-luring", "-laio", spillway=False), part)
         run = kit.run(_rings(kit), part, env=SMALL.environment() | AUTO | kit.wants_report)
@@ -98,9 +100,19 @@ def rings_made_afterwards_are_refused_with_one_warning(kit: Kit) -> None:
         run = kit.run(_rings(kit), part, env=SMALL.environment() | AUTO)
         expect(run.code == 0 and run.output == f"{call} -38\n" * 2, run.last_words())
         expect(run.errors == f"spillway: warning: {call} {REFUSED}\n", run.last_words())
+    kit.needs_userfaultfd()
+    for part in ("uring_after", "aio_after"):
         native = kit.run(kit.compile("rings.cc", "-O2", "-luring", "-laio", spillway=False), part)
         allowed = kit.run(_rings(kit), part, env=SMALL.environment() | {"SPILLWAY_FAULTS": "threads"})
         expect((allowed.output, allowed.errors) == (native.output, native.errors), allowed.last_words())
+
+
+def rings_made_before_memory_is_watched_are_warned_of_where_userfaultfd_is_forbidden(kit: Kit) -> None:
+    for part in ("uring_before", "aio_before"):
+        run = kit.run(_rings(kit), part, env=SMALL.environment() | AUTO | {"SPILLWAY_TEST_USERFAULT": "none"})
+        if "none" not in run.output:
+            expect(run.errors.startswith("spillway: warning: the program has rings for asynchronous I/O, which get EFAULT") and
+                   run.errors.count("\n") == 1 and "error -14" in run.output, run.last_words())
 
 
 def _without_dispatch(kit: Kit, program: pathlib.Path, *arguments: str, env: dict[str, str]) -> Run:

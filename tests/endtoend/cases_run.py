@@ -117,7 +117,12 @@ def map_files_chooses_the_files_that_are_managed(kit: Kit) -> None:
         expect(managed == wanted, f"{options}: {managed} instead of {wanted}")
 
 
-def without_userfaultfd_run_refuses_in_one_line(kit: Kit) -> None:
-    run = _tool(kit, "--store", kit.store, "--", program_of(PYTHON), "-c", "print(1)", env={"SPILLWAY_TEST_USERFAULT": "none"})
-    expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
-    expect(run.errors.startswith(f"spillway: {PYTHON}: it is not recompiled, and userfaultfd is not allowed here"), run.errors)
+def without_userfaultfd_programs_run_as_they_are(kit: Kit) -> None:
+    """In 24 MiB: a list of 100 MiB of bytes, of which each is found again."""
+    code = "a = [bytes([i % 251]) * 65536 for i in range(1600)]; print(sum(a[i][i] for i in range(1600)), sum(a[-7]))"
+    native = kit.run(program_of(PYTHON), "-c", code)
+    run = _tool(kit, "--store", kit.store, "--memory", "24M", "--threshold", "4K", "--stats", kit.report_file, "--", program_of(PYTHON), "-c", code,
+                env={"SPILLWAY_TEST_USERFAULT": "none"})
+    expect((run.code, run.output, run.errors) == (0, native.output, ""), run.last_words())
+    made = kit.report()
+    expect("by access rights" in made["facts"]["faults_by"] and made["counters"]["evictions"] > 1000, f"{made['facts']} {made['counters']}")

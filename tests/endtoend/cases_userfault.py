@@ -6,7 +6,7 @@ from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, THREADS, expect
 ENGINES = (*ENGINES[1:], THREADS)
 BY_THREADS = {"SPILLWAY_FAULTS": "threads"}
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
-FORBIDDEN = {"SPILLWAY_TEST_USERFAULT": "none"}
+FORBIDDEN = {"SPILLWAY_TEST_USERFAULT": "none", "SPILLWAY_FAULTS": "auto"}
 CAP_16M = Config(("-O2",), "16M", "auto", "combining")
 
 
@@ -19,6 +19,7 @@ def _system_call_faults(kit: Kit, env: dict[str, str]) -> str:
 
 def the_report_tells_whether_system_calls_may_fault(kit: Kit) -> None:
     """Which shows too that the other cases here test what they say."""
+    kit.needs_userfaultfd()
     doctor = kit.run(kit.build / "bin" / "spillway", "doctor", "--store", kit.store, "--json")
     found = next(f["found"] for f in json.loads(doctor.output)["findings"] if f["id"] == "userfaultfd")
     expect(_system_call_faults(kit, USER_FAULTS_ONLY) == "brought in first", "SPILLWAY_TEST_USERFAULT=user was not heeded")
@@ -44,14 +45,17 @@ def descriptors_pipes_and_sockets_work_where_system_calls_may_not_fault(kit: Kit
         kit.same_as_native("files.cc", part, configs=(SMALL, MEDIUM), env=USER_FAULTS_ONLY)
 
 
-def the_mapped_engine_is_refused_where_userfaultfd_is_forbidden(kit: Kit) -> None:
-    program = kit.compile("containers.cc", "-O2")
-    tool = kit.build / "bin" / "spillway"
-    commands = [(program, "vectors")]
-    if kit.engine == "mapped":  # of programs as they are the tool has its own refusal: cases_run.py
-        commands += [(tool, "run", "--", program, "vectors"), (tool, "run", "--engine=mapped", program, "vectors")]
-    for command in commands:
-        run = kit.run(command[0], *command[1:], env=SMALL.environment() | FORBIDDEN)
-        expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
-        expect(run.errors.startswith("spillway: the mapped engine is needed, but userfaultfd is not allowed here") and
-               "-fspillway-engine=translated" in run.errors, run.errors)
+def programs_do_what_they_do_natively_where_userfaultfd_is_forbidden(kit: Kit) -> None:
+    """SPW_USERFAULT=none has all other cases say so, too."""
+    for source, *parts in (("containers.cc", "vectors", "trees"), ("threads.cc", "foreign_locks", "atomics"), ("language.cc", "realloc", "copies"),
+                           ("files.cc", "stdio", "streams")):
+        for part in parts:
+            kit.same_as_native(source, part, configs=(SMALL,), env=FORBIDDEN | kit.wants_report)
+            facts = kit.report()["facts"]
+            expect("by access rights" in facts["faults_by"] and facts["system_call_faults"] == "brought in first", f"{facts}")
+
+
+def threads_that_serve_faults_are_refused_where_userfaultfd_is_forbidden(kit: Kit) -> None:
+    run = kit.run(kit.compile("containers.cc", "-O2"), "vectors", env=SMALL.environment() | FORBIDDEN | BY_THREADS)
+    expect(run.code == EXIT_USAGE and run.output == "" and run.errors.count("\n") == 1, run.last_words())
+    expect(run.errors.startswith("spillway: --faults=threads: userfaultfd is not allowed here") and "seccomp profile" in run.errors, run.errors)

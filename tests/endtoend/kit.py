@@ -91,6 +91,10 @@ class Kit:
         self.made = build / "tests" / "endtoend" / "programs"
         self.made.mkdir(parents=True, exist_ok=True)
 
+    def needs_userfaultfd(self) -> None:
+        if os.environ.get("SPW_USERFAULT") == "none":
+            raise Skipped("SPW_USERFAULT=none: this is about userfaultfd")
+
     def compiler(self, source: str, spillway: bool) -> str:
         cxx = source.endswith(".cc")
         if spillway:
@@ -132,6 +136,9 @@ class Kit:
             kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
             if self.engine == THREADS:
                 kept["SPILLWAY_FAULTS"] = "threads"
+        # SPW_USERFAULT=none ctest …: all of them as where userfaultfd is forbidden.
+        if "SPW_USERFAULT" in os.environ:
+            kept["SPILLWAY_TEST_USERFAULT"] = os.environ["SPW_USERFAULT"]
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
 
     def run(self, program: pathlib.Path, *arguments, env: dict[str, str] | None = None,

@@ -50,10 +50,9 @@ class Doctor(tool_case.ToolCase):
         return next(f for f in json.loads(done.stdout)["findings"] if f["id"] == "userfaultfd")
 
     def test_what_the_lack_of_userfaultfd_costs(self):
-        """Code compiled for the mapped engine has no translations to fall back on."""
         forbidden = self.userfaultfd("none")
         self.assertEqual(forbidden["verdict"], "note")
-        self.assertIn("only programs compiled with -fspillway-engine=translated can run", forbidden["costs"])
+        self.assertIn("page faults are served by access rights", forbidden["costs"])
         self.assertTrue(forbidden["mend"])
         restricted = self.userfaultfd("user")
         self.assertIn(restricted["found"], ("user mode only", forbidden["found"]))

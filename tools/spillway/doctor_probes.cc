@@ -156,8 +156,7 @@ Finding userfaultfd() {
                      "EFAULT on data that is not in memory",
                      "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd");
   return with_note(
-      f, opened.status().message(),
-      "no mapped engine: only programs compiled with -fspillway-engine=translated can run",
+      f, opened.status().message(), "page faults are served by access rights: COST",
       "sysctl vm.unprivileged_userfaultfd=1; in a container, a seccomp profile that allows userfaultfd");
 }
 

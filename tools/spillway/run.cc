@@ -13,7 +13,6 @@
 #include "messages.h"
 #include "process/options.h"
 #include "process/store_check.h"
-#include "process/userfault_check.h"
 #include "program.h"
 
 namespace spw::tool {
@@ -53,12 +52,6 @@ std::string unmodified_refusal(const std::string& name, const process::Options& 
     return fmt::format(
         "{}: libspillway.so, which unmodified programs need, is not beside this tool; install it whole",
         name);
-  if (Status status = process::open_userfault().status(); !status)
-    return fmt::format(
-        "{}: it is not recompiled, and {}; allow it (sysctl vm.unprivileged_userfaultfd=1; in a container, a "
-        "seccomp profile "
-        "with userfaultfd), or {}",
-        name, status.message(), kRecompile);
   return "";
 }
 

@@ -34,7 +34,7 @@ struct Step {
       while (run < end && present[run] == present[page]) ++run;
       if (!present[page]) {
         std::byte* address = first + page * kMmuPageBytes;
-        if (Status s = all.faults.copy(address, zeros, (run - page) * kMmuPageBytes, false); !s) return s;
+        if (Status s = all.placed.complete(address, zeros, (run - page) * kMmuPageBytes); !s) return s;
       }
       page = run;
     }
@@ -75,7 +75,7 @@ Status Adoption::run() const {
   const auto open_dead = [&](uint64_t begin, uint64_t end) {
     if (begin == end || !status) return;
     status = platform::advise(base + begin, end - begin, platform::Advice::kDontNeed);
-    if (status) status = platform::protect(base + begin, end - begin, platform::Protection::kReadWrite);
+    if (status) status = placed.renew(base + begin, end - begin);
   };
   const auto adopt_live = [&](uint64_t begin, uint64_t end) {
     for (; begin < end && status; begin += kStepBytes) {

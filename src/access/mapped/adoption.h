@@ -1,9 +1,8 @@
 // Takes memory that the program filled before managed space was watched into the cache.
 //
-// When userfaultfd has been told of the range, nothing more comes to be there but through the runtime. run() then goes
+// When the range is watched (PlacedPages::begin), nothing more comes to be there but through the runtime. run() then goes
 // over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a
-// block that is there in part, the rest is filled with zeros first). Live ranges keep the access rights they have,
-// which the program may have chosen; what is dead is dropped and made accessible, so that it faults.
+// block that is there in part, the rest is filled with zeros first). What is dead is dropped, so that it faults.
 //
 // Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
 // adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not
@@ -13,9 +12,9 @@
 
 #include <cstdint>
 
+#include "access/mapped/placed_pages.h"
 #include "cache/cache.h"
 #include "platform/resident_pages.h"
-#include "platform/userfault.h"
 #include "region/region_map.h"
 
 namespace spw::access {
@@ -25,7 +24,7 @@ struct Adoption {
   uint64_t used_bytes;  // nothing behind was ever live
   unsigned block_shift;
   const platform::ResidentPages& pages;
-  const platform::UserFault& faults;
+  PlacedPages& placed;
   const region::RegionMap& regions;
   cache::SharedCache& cache;
   cache::Client& client;

@@ -4,6 +4,8 @@
 
 #include "abi/managed.h"
 #include "access/mapped/begun_faults.h"
+#include "access/mapped/protected_pages.h"
+#include "access/mapped/userfault_pages.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
 #include "base/units.h"
@@ -31,15 +33,22 @@ constinit thread_local void* t_thread = nullptr;
 
 Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& options) {
   std::unique_ptr<MappedEngine> engine(new MappedEngine(options));
-  if (Status status = engine->open_faults(); !status) return status;
+  if (options.has_userfault)
+    if (Status status = engine->open_faults(); !status) return status;
   auto space = platform::reserve_range(SPW_MANAGED_BASE, SPW_MANAGED_BYTES);
   if (!space) return space.status();
   engine->space_ = std::move(*space);
-  if (Status status = engine->try_registration(); !status)
-    return Status(status.error(), std::string(status.context()) +
-                                      " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
+  std::byte* const base = engine->space_.data();
+  if (Status s = platform::advise(base, options.space_bytes, platform::Advice::kDontFork); !s) return s;
   // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
-  (void)platform::advise(engine->space_.data(), options.space_bytes, platform::Advice::kNoHugePage);
+  (void)platform::advise(base, options.space_bytes, platform::Advice::kNoHugePage);
+  auto pages = options.has_userfault ? UserFaultPages::create(engine->faults_, base, options.space_bytes)
+                                     : ProtectedPages::create(base, options.space_bytes, options.block_shift);
+  if (!pages)
+    return Status(pages.status().error(),
+                  std::string(pages.status().context()) +
+                      " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
+  engine->pages_ = std::move(*pages);
   auto hints = HintTable::create(options.block_shift, options.space_bytes);
   if (!hints) return hints.status();
   engine->hints_ = std::move(*hints);
@@ -69,7 +78,7 @@ MappedEngine::~MappedEngine() {
 
 Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames(uint32_t frame_count) {
   auto frames = MappedFrames::create(
-      space_.data(), faults_, hints_,
+      space_.data(), *pages_, hints_,
       {options_.block_shift, space_blocks(), frame_count, options_.staging_runs_max, options_.fatal});
   if (!frames) return frames.status();
   frames_ = frames->get();
@@ -122,7 +131,7 @@ Status MappedEngine::open_aliases() {
   const BlockPool& pool = frames_->pool();
   aliases_ = std::make_unique<LooseAliases>(
       LooseAliases::Options{space_.data(), options_.block_shift, slots, options_.fatal}, *cache_,
-      *alias_client_, faults_, pool.file(), pool.base());
+      *alias_client_, *pages_, pool.file(), pool.base());
   return {};
 }
 
@@ -146,6 +155,8 @@ Status MappedEngine::open_faults() {
 
 // Before memory is registered, for good.
 void MappedEngine::choose_faults() {
+  if (!options_.has_userfault && options_.rings_reach_less && platform::has_async_contexts_of_program())
+    options_.rings_reach_less();
   if (options_.faults_by != FaultChoice::kAuto || !event_faults_.is_open()) return;
   if (!platform::has_async_contexts_of_program()) return;
   auto events = event_faults_.duplicate();
@@ -155,6 +166,7 @@ void MappedEngine::choose_faults() {
 }
 
 std::string_view MappedEngine::faults_by() const {
+  if (!options_.has_userfault) return "the thread that faults, by access rights: userfaultfd is not allowed";
   if (is_signalled())
     return options_.faults_by == FaultChoice::kAuto ? "the thread that faults"
                                                     : "the thread that faults (--faults=signals)";
@@ -186,17 +198,6 @@ uint64_t MappedEngine::metadata_bytes() const {
 
 // ---- Watching ----
 
-// What watch() will do later is tried now, when an error can still be told.
-Status MappedEngine::try_registration() {
-  std::byte* base = space_.data();
-  const uint64_t bytes = options_.space_bytes;
-  if (Status s = platform::protect(base, bytes, platform::Protection::kReadWrite); !s) return s;
-  if (Status s = platform::advise(base, bytes, platform::Advice::kDontFork); !s) return s;
-  if (Status s = faults_.register_range(base, bytes); !s) return s;
-  if (Status s = faults_.unregister_range(base, bytes); !s) return s;
-  return platform::protect(base, bytes, platform::Protection::kNone);
-}
-
 void MappedEngine::watch() {
   if (is_watching()) return;
   check_not_forked();
@@ -218,11 +219,9 @@ void MappedEngine::start_watching(cache::Client* client) {
   const uint64_t used = used_bytes_.load_relaxed();
   choose_faults();
   if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
-  Status status = faults_.register_range(base, options_.space_bytes);
-  if (status)
-    status = platform::protect(base + used, options_.space_bytes - used, platform::Protection::kReadWrite);
+  Status status = pages_->begin(used);
   if (status && used > 0)
-    status = Adoption{base, used, options_.block_shift, resident_pages_, faults_, *regions_, *cache_, *client}
+    status = Adoption{base, used, options_.block_shift, resident_pages_, *pages_, *regions_, *cache_, *client}
                  .run();
   if (!status) options_.fatal(status);
   telemetry::note_event(telemetry::TraceEvent::kWatched, telemetry::kTraceNoBlock);
@@ -318,6 +317,7 @@ void MappedEngine::forked() {
   t_thread = nullptr;
   faults_ = platform::UserFault();
   event_faults_ = platform::UserFault();
+  pages_->forked();
 }
 
 cache::Client& MappedEngine::client() { return *this_thread().client; }
@@ -339,11 +339,13 @@ access::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access acc
   cache::Pin pin;
   if (Status status = cache_->pin(*this_thread().client, block_of(address), access, &pin); !status)
     options_.fatal(status);
+  if (is_managed(pin.data)) pages_->keep_open(pin.data);
   return {pin.data + address % block_bytes, bytes, pin.frame};
 }
 
 void MappedEngine::unpin(const access::Window& window) {
   InRuntime guard;
+  if (is_managed(window.data)) pages_->let_close(window.data);
   cache_->unpin(*this_thread().client, window.frame);
 }
 
@@ -358,7 +360,10 @@ bool MappedEngine::keep(uintptr_t address, access::Window* window, Access access
     cache::Client& client = *this_thread().client;
     if (cache_->pin(client, block, access, &pin)) {
       *window = {reinterpret_cast<std::byte*>(address), 1, pin.frame};
-      if (cache_->place(pin.frame) || aliases_->admit(block, access != Access::kRead, true)) return true;
+      if (cache_->place(pin.frame) || aliases_->admit(block, access != Access::kRead, true)) {
+        pages_->keep_open(frames_->address_of(block));
+        return true;
+      }
       cache_->unpin(client, pin.frame);
     }
   }

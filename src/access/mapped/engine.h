@@ -1,5 +1,6 @@
-// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd. Whatever is not
-// resident comes in by a fault, or, in code compiled with hints, by a call of __spw_hint_*.
+// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd, or without access rights
+// where that is forbidden (placed_pages.h). Whatever is not resident comes in by a fault, or, in code compiled with
+// hints, by a call of __spw_hint_*.
 //
 // Loose blocks: what recompiled code misses is read into the pool (block_pool.h) and reached by a raw address, which
 //   reach() returns; no page table changes. A pin of the thread's keeps it good (loose_holds.h). A block is placed at
@@ -48,6 +49,7 @@
 #include "access/mapped/loose_aliases.h"
 #include "access/mapped/loose_holds.h"
 #include "access/mapped/mapped_frames.h"
+#include "access/mapped/placed_pages.h"
 #include "access/mapped/store_predictor.h"
 #include "base/atomic.h"
 #include "cache/page_cleaner.h"
@@ -66,6 +68,8 @@ struct MappedOptions {
   unsigned block_shift = 12;
   uint64_t space_bytes =
       0;  // blocks behind it are pooled (block_pool.h): nobody accesses them by their addresses
+  // Without, faults are of access rights (protected_pages.h), and served by the threads that have them.
+  bool has_userfault = true;
   platform::FaultScope scope = platform::FaultScope::kAll;
   FaultChoice faults_by = FaultChoice::kAuto;
   uint32_t staging_runs_max = 16;
@@ -77,6 +81,9 @@ struct MappedOptions {
   void (*kernel_reaches)() = nullptr;
   // Called at most once: memory is about to be watched, and its faults are served by the threads that have them.
   void (*threads_serve_faults)() = nullptr;
+  // Called at most once: from now on asynchronous I/O of the program's fails where its memory is not there, since nobody
+  // can serve faults of the kernel's.
+  void (*rings_reach_less)() = nullptr;
   // By a thread that serves a fault of its own, in a signal handler, in the runtime. Async-signal-safe.
   void (*serves_a_fault)() = nullptr;
 };
@@ -88,7 +95,7 @@ extern thread_local void* t_thread;
 
 class MappedEngine final : public access::Engine {
  public:
-  // EPERM and ENOSYS where userfaultfd is not allowed. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
+  // EPERM and ENOSYS where userfaultfd is not allowed, and was not to be done without. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
   static Result<std::unique_ptr<MappedEngine>> create(const MappedOptions& options);
   ~MappedEngine() override;
 
@@ -113,7 +120,7 @@ class MappedEngine final : public access::Engine {
   bool keep(uintptr_t address, access::Window* window, cache::Access access) override;
   void let_go(const access::Window& window) override;
   // From the first call on no block comes loose: a raw address has no access rights.
-  void program_protects(uintptr_t address, size_t bytes) override;
+  std::optional<int> program_protects(uintptr_t address, size_t bytes, int protection) override;
   int handler_begins(const HandlerStack& stack) override;
   void handler_ends(int level) override;
 
@@ -177,9 +184,10 @@ class MappedEngine final : public access::Engine {
 
   BlockId block_of(uintptr_t address) const;
   uint64_t space_blocks() const { return options_.space_bytes >> options_.block_shift; }
-  Status try_registration();
   // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
-  bool is_signalled() const { return faults_.delivery() == platform::FaultDelivery::kSignal; }
+  bool is_signalled() const {
+    return !options_.has_userfault || faults_.delivery() == platform::FaultDelivery::kSignal;
+  }
   Status open_faults();
   Status start_server();
   Status open_aliases();
@@ -193,6 +201,7 @@ class MappedEngine final : public access::Engine {
   void serve(const platform::FaultEvent& event);
   bool refuse_wrong(const platform::FaultEvent& event);
   Wanted wanted_by(const platform::FaultEvent& event);
+  bool serve_rights_fault(uintptr_t address, bool is_store, bool is_own);
   void bring_in(cache::Client& client, const platform::FaultEvent& event);
   void end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
                  const cache::Pin& pin, Waits waits);
@@ -212,6 +221,7 @@ class MappedEngine final : public access::Engine {
   bool put_in_place(BlockId block, const cache::Pin& pin, bool is_store);
   void end_holds();
   bool withdraw_loose(BlockId first, uint64_t count);
+  void place_all(BlockId first, uint64_t count);
   uint32_t take_holds();
   bool is_in_handler(Thread& thread) const;
   void note_hinted(BlockId block, bool is_store, cache::Access access, bool was_loaded,
@@ -229,6 +239,7 @@ class MappedEngine final : public access::Engine {
   platform::UserFault faults_;        // what managed space is registered with
   platform::UserFault event_faults_;  // what the server polls; open: they may still be chosen, or have been
   platform::Mapping space_;
+  std::unique_ptr<PlacedPages> pages_;
   HintTable hints_;
   HintSwitch hint_switch_;
   StorePredictor stores_;

@@ -176,8 +176,10 @@ void MappedEngine::after_miss(cache::Client& client, BlockId block, Waits waits)
     cache_->prefetch_at_once(client, fill.first, fill.count);
 }
 
-// Of a block that is being freed its page may be there until it is discarded, and be read by a writeback.
+// Of a block that is being freed its page may be there until it is discarded, and be read by a writeback. What has no
+// access rights anyhow faults again, and is refused then.
 void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
+  if (pages_->faults_by_rights()) return;
   const bool is_present = platform::is_page_present(event.address);
   if (event.is_protected || (is_signalled() && event.is_store && is_present))
     return refuse(event.address, platform::Protection::kRead);
@@ -210,9 +212,26 @@ bool MappedEngine::admit_pages(uintptr_t begin, uintptr_t end) {
   return found;
 }
 
+// SIGSEGV, where pages fault by their access rights: whatever it is, it comes here.
+bool MappedEngine::serve_rights_fault(uintptr_t address, bool is_store, bool is_own) {
+  const bool is_program_s = may_access(address, is_store);
+  if (!is_program_s && !is_own) return false;
+  uint64_t gone = 0;
+  if (aliases_->admit_again(block_of(address), is_store, &gone)) return true;
+  if (!is_own && options_.serves_a_fault) options_.serves_a_fault();
+  const Admitted admitted = pages_->admit(address, is_store);
+  if (admitted != Admitted::kNot || !is_program_s) return admitted == Admitted::kYes;
+  bring_in(fault_client(), {round_down(address, kMmuPageBytes), 0, is_store, false});
+  return true;
+}
+
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   check_not_forked();
   InRuntime guard;
+  if (pages_->faults_by_rights()) {
+    if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it
+    if (is_watching()) return serve_rights_fault(address, is_store, is_own);
+  }
   const uintptr_t page = round_down(address, kMmuPageBytes);
   // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
   if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;

@@ -121,7 +121,7 @@ bool MappedEngine::is_used_enough(FrameId frame) {
   Atomic<uint8_t>& uses = loose_uses_[frame.value];
   const uint8_t before = uses.load_relaxed();
   if (before + 1 < kLooseUsesMax) uses.store_relaxed(static_cast<uint8_t>(before + 1));
-  return before + 1 >= kLooseUsesMax;
+  return before + 1 >= kLooseUsesMax && !pages_->is_crowded();
 }
 
 // Who has faulted on the block has it pinned. False: it is an alias.
@@ -150,13 +150,21 @@ void MappedEngine::before_flush(BlockId first, uint64_t count) {
   aliases_->withdraw(first, count, LooseAliases::Kept::kStay);
 }
 
-// Blocks of the range that are loose are placed, but for those that other threads hold.
-void MappedEngine::program_protects(uintptr_t address, size_t bytes) {
+std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t bytes, int protection) {
   loose_ended_.store_relaxed(true);
-  if (!is_watching() || InRuntime::here() || bytes == 0) return;
+  if (bytes == 0) return std::nullopt;
+  const bool is_own = InRuntime::here();
   InRuntime guard;
-  const BlockId first = block_of(address);
-  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  if (is_watching() && !is_own) {
+    const BlockId first = block_of(address);
+    place_all(first, block_of(address + bytes - 1).value - first.value + 1);
+  }
+  std::shared_lock lock(watch_mutex_);
+  return pages_->program_protects(address, bytes, protection);
+}
+
+// Blocks of the range that are loose, but for those that other threads hold.
+void MappedEngine::place_all(BlockId first, uint64_t count) {
   (void)withdraw_loose(first, count);
   cache::Client& client = *this_thread().client;
   for (uint64_t i = 0; i < count; ++i) {

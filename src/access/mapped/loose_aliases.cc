@@ -10,12 +10,11 @@
 namespace spw::access {
 
 LooseAliases::LooseAliases(const Options& options, cache::SharedCache& cache, cache::Client& client,
-                           const platform::UserFault& faults, const platform::File& pool,
-                           const std::byte* pool_base)
+                           PlacedPages& pages, const platform::File& pool, const std::byte* pool_base)
     : options_(options),
       cache_(cache),
       client_(client),
-      faults_(faults),
+      pages_(pages),
       pool_(pool),
       pool_base_(pool_base),
       slots_(options.slots) {}
@@ -70,6 +69,7 @@ bool LooseAliases::admit(BlockId block, bool is_store, bool is_kept) {
     *slot = {block, pin.frame, static_cast<uint64_t>(pin.data - pool_base_), platform::monotonic_ns(),
              0,     is_store};
     used_.fetch_add_relaxed(1);
+    pages_.keep_open(address_of(block));
     map(*slot);
     telemetry::count(telemetry::Counter::loose_aliases);
   } else if (is_store && !slot->writable) {
@@ -95,12 +95,12 @@ bool LooseAliases::admit_again(BlockId block, bool is_store, uint64_t* gone) {
 }
 
 void LooseAliases::vacate(Slot& slot) {
-  void* const address = address_of(slot.block);
+  std::byte* const address = address_of(slot.block);
   must(platform::release_at(address, block_bytes()));
   must(platform::advise(address, block_bytes(), platform::Advice::kDontFork));
   (void)platform::advise(address, block_bytes(), platform::Advice::kNoHugePage);
-  must(faults_.register_range(address, block_bytes()));
-  must(platform::protect(address, block_bytes(), platform::Protection::kReadWrite));
+  must(pages_.renew(address, block_bytes()));
+  pages_.let_close(address);
   cache_.unpin(client_, slot.frame);
   slot = {};
   ++gone_;

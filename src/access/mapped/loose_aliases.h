@@ -9,7 +9,7 @@
 // Invariants
 //   a slot in use holds one reference on its frame, so the block stays loose, and is mapped to its page of the pool
 //   a slot is writable => its frame was marked dirty after that reference was taken
-//   a frame is let go only after the kernel has the block's address registered with userfaultfd again, without a page
+//   a frame is let go only after the block's address faults again, without a page
 // While an alias goes its address has no access for an instant: an access of the program's is a SIGSEGV then and tries
 // again (admit_again), one of the kernel's would fail. So what the kernel is about to access is kept (is_kept); and
 // there are no loose blocks where the kernel's own faults are served by others (FaultDelivery::kEvents).
@@ -21,11 +21,11 @@
 #include <mutex>
 #include <vector>
 
+#include "access/mapped/placed_pages.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "cache/cache.h"
 #include "platform/file.h"
-#include "platform/userfault.h"
 
 namespace spw::access {
 
@@ -43,8 +43,8 @@ class LooseAliases {
   static constexpr uint32_t kSlotsOfFaults = 4;
 
   // `pool`, `pool_base`: the memory file of loose blocks and where it is mapped. All outlive this.
-  LooseAliases(const Options& options, cache::SharedCache& cache, cache::Client& client,
-               const platform::UserFault& faults, const platform::File& pool, const std::byte* pool_base);
+  LooseAliases(const Options& options, cache::SharedCache& cache, cache::Client& client, PlacedPages& pages,
+               const platform::File& pool, const std::byte* pool_base);
 
   // Makes a loose block, which the caller holds, accessible at its own address. `is_kept`: until let_go().
   // False: no more may be kept; else always true.
@@ -71,7 +71,7 @@ class LooseAliases {
     bool is_used() const { return frame != kNoFrame; }
   };
 
-  void* address_of(BlockId block) const { return options_.base + (block.value << options_.block_shift); }
+  std::byte* address_of(BlockId block) const { return options_.base + (block.value << options_.block_shift); }
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
   Slot* find(BlockId block);
   Slot* free_slot();
@@ -86,7 +86,7 @@ class LooseAliases {
   const Options options_;
   cache::SharedCache& cache_;
   cache::Client& client_;  // under the mutex
-  const platform::UserFault& faults_;
+  PlacedPages& pages_;
   const platform::File& pool_;
   const std::byte* const pool_base_;
   std::mutex mutex_;

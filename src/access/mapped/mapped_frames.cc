@@ -22,7 +22,7 @@ uint64_t run_bytes(unsigned block_shift) {
 
 }  // namespace
 
-Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, const platform::UserFault& faults,
+Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, PlacedPages& pages,
                                                            HintTable& hints,
                                                            const MappedFramesOptions& options) {
   auto zeros = platform::map_anonymous(run_bytes(options.block_shift));
@@ -32,14 +32,14 @@ Result<std::unique_ptr<MappedFrames>> MappedFrames::create(std::byte* base, cons
   auto pool = BlockPool::create(options.frame_count, options.block_shift);
   if (!pool) return pool.status();
   return std::unique_ptr<MappedFrames>(
-      new MappedFrames(base, faults, hints, options, std::move(*zeros), std::move(*pool)));
+      new MappedFrames(base, pages, hints, options, std::move(*zeros), std::move(*pool)));
 }
 
-MappedFrames::MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
+MappedFrames::MappedFrames(std::byte* base, PlacedPages& pages, HintTable& hints,
                            const MappedFramesOptions& options, platform::Mapping zeros,
                            std::unique_ptr<BlockPool> pool)
     : base_(base),
-      faults_(faults),
+      pages_(pages),
       hints_(hints),
       along_(options.block_shift),
       options_(options),
@@ -58,8 +58,10 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
   const HintTable::Hint clean =
       run.size() == 1 && contents == Contents::kFilled ? HintTable::Hint::kLoaded : HintTable::Hint::kClean;
   for (const Resident& resident : run) hints_.set(resident.block, writable ? HintTable::Hint::kGo : clean);
-  if (contents == Contents::kInPlace) return;
-  must(faults_.copy(address_of(run.front().block), source, run.size() << options_.block_shift, !writable));
+  std::byte* const address = address_of(run.front().block);
+  const uint64_t bytes = run.size() << options_.block_shift;
+  if (contents == Contents::kInPlace) return pages_.adopt(address, bytes);
+  must(pages_.copy(address, source, bytes, writable));
 }
 
 void MappedFrames::install_in_pool(std::span<const Resident> run, Contents contents,
@@ -79,9 +81,13 @@ void MappedFrames::install_in_pool(std::span<const Resident> run, Contents conte
 // Pooled blocks are stored to by calls that hold them.
 void MappedFrames::begin_writeback(std::span<const Resident> run) {
   for_each_placed(run, [&](std::span<const Resident> piece) {
-    must(faults_.write_protect(address_of(piece.front().block), piece.size() << options_.block_shift, true));
+    must(pages_.begin_writeback(address_of(piece.front().block), piece.size() << options_.block_shift));
     for (const Resident& resident : piece) hints_.clear_dirty(resident.block);
   });
+}
+
+void MappedFrames::end_writeback(Resident resident) {
+  if (placement().is_placed(resident)) pages_.end_writeback(address_of(resident.block), block_bytes());
 }
 
 template <class Visit>
@@ -99,8 +105,8 @@ void MappedFrames::for_each_placed(std::span<const Resident> run, Visit visit) c
 // The place's memory stays for the next block.
 void MappedFrames::place(Resident resident, bool writable) {
   hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
-  must(faults_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
-                    block_bytes(), !writable));
+  must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
+                   block_bytes(), writable));
   pool_->give_back({&resident, 1});
   pool_->note_in_place({&resident, 1});
 }
@@ -115,7 +121,7 @@ void MappedFrames::release(std::span<const Resident> victims) {
       ranges[in_place++] = {address_of(victim.block), block_bytes()};
       hints_.set(victim.block, HintTable::Hint::kUnseen);
     }
-    if (in_place > 0) releaser_.release({ranges, in_place});
+    if (in_place > 0) pages_.release({ranges, in_place});
     pool_->give_back(victims.first(count));
     victims = victims.subspan(count);
   }
@@ -132,7 +138,7 @@ void MappedFrames::allow_stores(std::span<const Resident> run) {
     if (HintTable::is_along(hint)) along_.note_stored(resident.block);
     if (HintTable::is_clean(hint)) hints_.set(resident.block, HintTable::Hint::kGo);
   }
-  must(faults_.write_protect(address_of(run.front().block), run.size() << options_.block_shift, false));
+  must(pages_.allow_stores(address_of(run.front().block), run.size() << options_.block_shift));
 }
 
 void MappedFrames::watch_for_use(Resident resident) {

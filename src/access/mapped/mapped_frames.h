@@ -5,7 +5,7 @@
 //
 // Invariants
 //   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
-//   pin word clean, not being written => its pages are write-protected, so that no store goes unnoticed
+//   pin word clean, not being written => its pages are write-protected (placed_pages.h), so that no store goes unnoticed
 //   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
 //   (a loose block has no page at its own address, or an alias of the pool's: loose_aliases.h)
 // Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
@@ -20,11 +20,11 @@
 
 #include "access/mapped/block_pool.h"
 #include "access/mapped/hint_table.h"
+#include "access/mapped/placed_pages.h"
 #include "access/mapped/store_predictor.h"
 #include "cache/frame_pool/frame_source.h"
 #include "cache/frame_pool/staging.h"
 #include "cache/partition_map.h"
-#include "platform/userfault.h"
 
 namespace spw::access {
 
@@ -38,9 +38,9 @@ struct MappedFramesOptions {
 
 class MappedFrames final : public cache::FrameSource {
  public:
-  // `base`: the address of block 0, whose range is registered with `faults`. Both outlive this, and so do the hints.
-  static Result<std::unique_ptr<MappedFrames>> create(std::byte* base, const platform::UserFault& faults,
-                                                      HintTable& hints, const MappedFramesOptions& options);
+  // `base`: the address of block 0, whose pages are `pages`. Both outlive this, and so do the hints.
+  static Result<std::unique_ptr<MappedFrames>> create(std::byte* base, PlacedPages& pages, HintTable& hints,
+                                                      const MappedFramesOptions& options);
 
   Placement placement() const override {
     return {base_, options_.in_place_end, pool_->base(), pool_->places()};
@@ -61,7 +61,7 @@ class MappedFrames final : public cache::FrameSource {
   void install(std::span<const cache::Resident> run, cache::Contents contents, const std::byte* staging,
                bool writable) override;
   void begin_writeback(std::span<const cache::Resident> run) override;
-  void end_writeback(cache::Resident) override {}
+  void end_writeback(cache::Resident resident) override;
   void place(cache::Resident resident, bool writable) override;
   void release(std::span<const cache::Resident> victims) override;
   size_t release_batch_max() const override;
@@ -76,8 +76,8 @@ class MappedFrames final : public cache::FrameSource {
   std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
 
  private:
-  MappedFrames(std::byte* base, const platform::UserFault& faults, HintTable& hints,
-               const MappedFramesOptions& options, platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
+  MappedFrames(std::byte* base, PlacedPages& pages, HintTable& hints, const MappedFramesOptions& options,
+               platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
 
   uint64_t block_bytes() const { return uint64_t{1} << options_.block_shift; }
   // A run is of one region, which is so as a whole.
@@ -92,14 +92,13 @@ class MappedFrames final : public cache::FrameSource {
   }
 
   std::byte* const base_;
-  const platform::UserFault& faults_;
+  PlacedPages& pages_;
   HintTable& hints_;
   StorePredictor along_;  // of blocks that come along with one that is stored to
   const MappedFramesOptions options_;
   cache::StagingBuffers staging_;
   platform::Mapping zeros_;  // a run's length
   std::unique_ptr<BlockPool> pool_;
-  platform::RangeReleaser releaser_;
 };
 
 }  // namespace spw::access

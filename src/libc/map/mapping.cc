@@ -252,6 +252,14 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
 }
 
+namespace {
+int give_rights(const Context& c, uintptr_t address, size_t bytes, int protection) {
+  const auto error = c.access->program_protects(address, bytes, protection);
+  if (!error) return real().mprotect(pointer(address), bytes, protection);
+  return *error == 0 ? 0 : static_cast<int>(fail(*error));
+}
+}  // namespace
+
 int unmap(void* address, size_t bytes) {
   if (!is_managed(address)) {
     if (release_reads(address, bytes)) mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
@@ -267,7 +275,7 @@ int unmap(void* address, size_t bytes) {
   });
   if (!synced) return static_cast<int>(fail(EIO));  // still mapped: nothing is lost
   if (c->in_place && protected_once.load_relaxed())
-    (void)real().mprotect(pointer(begin), end - begin, PROT_READ | PROT_WRITE);
+    (void)give_rights(*c, begin, end - begin, PROT_READ | PROT_WRITE);
   c->heap->mappings().unmap(begin, end - begin);
   mapped_files().remove(begin, end - begin);
   return 0;
@@ -382,8 +390,7 @@ int protect_mapping(void* address, size_t bytes, int protection) {
   if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
   if (const Context* c = context(); c != nullptr && c->in_place) {
     protected_once.store_relaxed(true);
-    c->access->program_protects(number(address), bytes);
-    return real().mprotect(address, bytes, protection);
+    return give_rights(*c, number(address), bytes, protection);
   }
   return (protection & PROT_EXEC) != 0 ? static_cast<int>(fail(EACCES)) : 0;
 }

@@ -271,10 +271,10 @@ long refuse_ring(long number) {
   if (c != nullptr && c->warn != nullptr && !told.exchange_acquire(true))
     c->warn(number == SYS_io_setup ? "io_setup is refused (ENOSYS): the kernel would touch memory that only "
                                      "the program's threads can "
-                                     "bring in; --faults=threads allows it"
+                                     "bring in; --faults=threads allows it where userfaultfd is allowed"
                                    : "io_uring_setup is refused (ENOSYS): the kernel would touch memory that "
                                      "only the program's threads "
-                                     "can bring in; --faults=threads allows it");
+                                     "can bring in; --faults=threads allows it where userfaultfd is allowed");
   return fail(ENOSYS);
 }
 

@@ -308,7 +308,7 @@ TEST_F(LooseBlocks, are_placed_when_the_program_changes_access_rights_and_there_
   ASSERT_TRUE(is_raw(to_store(at(3))));
   put(to_store(at(3)), 33);
   ASSERT_FALSE(has_page(3));
-  engine_->program_protects(at(0), 8 * block_bytes());
+  ASSERT_EQ(protect(pointer(0), 8 * block_bytes(), PROT_READ | PROT_WRITE), 0);
   EXPECT_TRUE(has_page(3));
   EXPECT_EQ(get(at(3)), 33u);
   EXPECT_FALSE(is_raw(to_load(at(3))));

@@ -180,6 +180,10 @@ TEST_F(LooseBlocks, are_not_placed_while_they_are_written) {
 class LooseByEvents : public LooseBlocks {
  protected:
   FaultChoice faults_by() const override { return FaultChoice::kEvents; }
+  void SetUp() override {
+    if (!has_userfault()) GTEST_SKIP() << "no threads serve faults of access rights";
+    LooseBlocks::SetUp();
+  }
 };
 
 TEST_F(LooseByEvents, there_are_none) {

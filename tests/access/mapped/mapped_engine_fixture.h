@@ -43,22 +43,15 @@ inline void fail_io(void*, const Status& status) { fail(status); }
 
 inline uint64_t counted(Counter counter) { return telemetry::total(telemetry::read_totals(), counter); }
 
-inline sigjmp_buf g_faulted;
-inline void note_fault(int) { siglongjmp(g_faulted, 1); }
-
-// Whether a store to `address` ends in SIGSEGV.
-inline bool faults(uintptr_t address) {
-  struct sigaction action{}, before;
-  action.sa_handler = &note_fault;
-  sigaction(SIGSEGV, &action, &before);
-  volatile bool faulted = false;
-  if (sigsetjmp(g_faulted, 1) == 0)
-    *reinterpret_cast<volatile char*>(address) = 1;
-  else
-    faulted = true;
-  sigaction(SIGSEGV, &before, nullptr);
-  return faulted;
+// Every test can be run a second time as where userfaultfd is forbidden.
+inline bool has_userfault() {
+  const char* pretended = std::getenv("SPILLWAY_TEST_USERFAULT");
+  return pretended == nullptr || std::string(pretended) != "none";
 }
+
+inline sigjmp_buf g_faulted;
+inline bool g_expects_fault = false;  // a signal that the engine does not serve
+inline void note_fault(int) { siglongjmp(g_faulted, 1); }
 
 // Whoever faults serves it, as in process/fault_handler.cc, while one lives.
 class FaultSignals {
@@ -87,11 +80,28 @@ class FaultSignals {
                                              : engine->admit_fault(address, is_store, is_own));
     errno = saved_errno;
     if (is_served) return;
+    if (g_expects_fault && signal == SIGSEGV) note_fault(signal);
     std::fprintf(stderr, "signal %d at %#zx is nobody's\n", signal, static_cast<size_t>(address));
     std::abort();
   }
   struct sigaction bus_{}, segv_{};
 };
+
+// Whether a store to `address` ends in SIGSEGV. `signals`: who serves the others, if somebody does.
+inline bool faults(uintptr_t address, const FaultSignals* signals) {
+  struct sigaction action{}, before;
+  action.sa_handler = &note_fault;
+  if (!signals) sigaction(SIGSEGV, &action, &before);
+  g_expects_fault = true;
+  volatile bool faulted = false;
+  if (sigsetjmp(g_faulted, 1) == 0)
+    *reinterpret_cast<volatile char*>(address) = 1;
+  else
+    faulted = true;
+  g_expects_fault = false;
+  if (!signals) sigaction(SIGSEGV, &before, nullptr);
+  return faulted;
+}
 
 // What runtime/ does, with a store in memory. Every test has the
 // whole engine to itself: managed space is one a process.
@@ -108,14 +118,16 @@ class MappedEngineTest : public testing::Test {
   virtual void (*tells_errors() const)(void*, const Status&) { return &fail_io; }
 
   void SetUp() override {
-    if (Status status = platform::UserFault::open().status(); !status) GTEST_SKIP() << status.message();
+    if (Status status = platform::UserFault::open().status(); has_userfault() && !status)
+      GTEST_SKIP() << status.message();
     store_ = std::move(*store::MemoryStore::create(kSpaceBytes, &plan_));
     regions_ = std::move(*region::RegionMap::create(block_shift(), kSpaceBytes, *store_));
     MappedOptions options;
     options.block_shift = block_shift();
     options.space_bytes = in_place_bytes();
     options.faults_by = faults_by();
-    if (faults_by() != FaultChoice::kEvents) signals_ = std::make_unique<FaultSignals>();
+    options.has_userfault = has_userfault();
+    if (faults_by() != FaultChoice::kEvents || !has_userfault()) signals_ = std::make_unique<FaultSignals>();
     options.faults.fillers = 4;
     options.room.evictors = 0;
     options.watches_at_once = watches_at_once();
@@ -149,6 +161,13 @@ class MappedEngineTest : public testing::Test {
   std::byte* add(uint64_t bytes) {
     regions_->add_anonymous(kFirst, bytes);
     return reinterpret_cast<std::byte*>(kFirst);
+  }
+  bool faults(uintptr_t address) const { return access::faults(address, signals_.get()); }
+  // As the interposed mprotect().
+  int protect(void* address, size_t bytes, int protection) {
+    const auto error = engine_->program_protects(reinterpret_cast<uintptr_t>(address), bytes, protection);
+    if (error) errno = *error;
+    return error ? *error == 0 ? 0 : -1 : mprotect(address, bytes, protection);
   }
   static int hint(const void* p) {
     return *reinterpret_cast<const volatile int8_t*>((reinterpret_cast<uintptr_t>(p) >> SPW_HINT_SHIFT) +

@@ -1,0 +1,67 @@
+// The pages of managed space at their own addresses: who makes them fault, and who puts them there and takes them away.
+// userfaultfd does (userfault_pages.h), or, where that is forbidden, access rights do (protected_pages.h).
+//
+// A block's pages are absent, readable or writable. An access that they do not admit is a fault, which the engine
+// serves. Whoever calls has the block to himself, as cache::FrameSource promises, unless it says otherwise.
+// Threads: any. Ordering: what was stored to a source before copy() is seen by whoever reads the pages afterwards.
+// Limits: addresses and sizes are multiples of a block; a call is about one region's blocks.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/status.h"
+
+namespace spw::access {
+
+// What an access found that is not, or was not, admitted.
+enum class Admitted : uint8_t {
+  kYes,      // it may be tried again
+  kNot,      // the block is absent, or is to be stored to for the first time: the cache has to be asked
+  kRefused,  // the program itself has taken the right away
+};
+
+class PlacedPages {
+ public:
+  virtual ~PlacedPages() = default;
+
+  // From now on pages come to be there by the calls below alone. What is in [base, base + used_bytes) already stays,
+  // and is to be adopted or renewed; once, while nobody else calls.
+  virtual Status begin(uint64_t used_bytes) = 0;
+  // Pages that are there, and nobody's so far, are a block's, which takes stores.
+  virtual void adopt(std::byte* address, uint64_t bytes) = 0;
+  // Fills absent pages of a block that is about to be adopted with zeros (from `zeros`).
+  virtual Status complete(std::byte* address, const std::byte* zeros, uint64_t bytes) = 0;
+  // Nothing is there any more: the caller has given the pages back, or mapped the range anew.
+  virtual Status renew(std::byte* address, uint64_t bytes) = 0;
+
+  // Absent blocks are there, with this contents, all at once.
+  virtual Status copy(std::byte* address, const std::byte* from, uint64_t bytes, bool is_writable) = 0;
+  virtual Status allow_stores(std::byte* address, uint64_t bytes) = 0;
+  // From begin_writeback() to end_writeback(), which may be of a part, the kernel may read them; stores are noticed.
+  virtual Status begin_writeback(std::byte* address, uint64_t bytes) = 0;
+  virtual void end_writeback(std::byte* address, uint64_t bytes) = 0;
+  // They are absent from now on.
+  virtual void release(std::span<const iovec> blocks) = 0;
+
+  // While it is kept open, the kernel may access what is there of the block. The caller has it pinned.
+  virtual void keep_open(std::byte* /*address*/) {}
+  virtual void let_close(std::byte* /*address*/) {}
+  // A fault was a SIGSEGV, and nothing else: asks here first. Any access, at any time.
+  virtual bool faults_by_rights() const { return false; }
+  virtual Admitted admit(uintptr_t /*address*/, bool /*is_store*/) { return Admitted::kNot; }
+  // What may be left where it is rather than be placed, is better left there.
+  virtual bool is_crowded() const { return false; }
+  // The program gives pages other rights (PROT_*): what mprotect() would return, 0 or an error, or nothing where that is
+  // to be called. Not while begin() is.
+  virtual std::optional<int> program_protects(uintptr_t /*address*/, uint64_t /*bytes*/, int /*protection*/) {
+    return std::nullopt;
+  }
+  // In a forked child: nothing may reach the parent's memory.
+  virtual void forked() {}
+};
+
+}  // namespace spw::access

@@ -1,0 +1,54 @@
+// The access rights that the program has given to pages of managed space, where those of the kernel say something else.
+//
+// Invariant: the parts do not overlap, and none of them is readable and writable and nothing more, as all the rest is.
+// Threads: any, in the runtime (what is allocated here must not be managed); any() without a lock, so that who has
+// changed nothing pays nothing. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "base/atomic.h"
+
+namespace spw::access {
+
+class ProgramRights {
+ public:
+  static constexpr int kUsual = 3;  // PROT_READ | PROT_WRITE
+
+  // `rights`: PROT_*, of [begin, end).
+  void set(uintptr_t begin, uintptr_t end, int rights);
+  bool any() const { return any_.load_acquire(); }
+  int at(uintptr_t address) const;
+  // Calls visit(begin, end, rights) for the parts of [begin, end), in order, until it returns false; whether it did not.
+  template <class Visit>
+  bool for_each(uintptr_t begin, uintptr_t end, Visit visit) const;
+
+ private:
+  struct Part {
+    uintptr_t end;
+    int rights;
+  };
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, Part> parts_;  // by where they begin
+  Atomic<bool> any_{false};
+};
+
+template <class Visit>
+bool ProgramRights::for_each(uintptr_t begin, uintptr_t end, Visit visit) const {
+  std::lock_guard lock(mutex_);
+  auto part = parts_.upper_bound(begin);
+  if (part != parts_.begin() && std::prev(part)->second.end > begin) --part;
+  while (begin < end) {
+    const bool is_usual = part == parts_.end() || part->first > begin;
+    const uintptr_t stop = is_usual ? part == parts_.end() ? end : std::min(end, part->first)
+                                    : std::min(end, part->second.end);
+    if (!visit(begin, stop, is_usual ? kUsual : part->second.rights)) return false;
+    if (!is_usual) ++part;
+    begin = stop;
+  }
+  return true;
+}
+
+}  // namespace spw::access

@@ -1,0 +1,133 @@
+// Pages by access rights, where userfaultfd is forbidden (containers, sandboxes): an absent block has none, a clean one
+// may be read, and whoever does more gets SIGSEGV, which the engine serves. A block's contents are written to its
+// pages while nobody may access them, through the process's own /proc/self/mem, and then the rights are given: so they
+// are there all at once.
+//
+// What that costs: rights are of areas of the kernel, not of page tables, and a process has so many only
+// (vm.max_map_count, 65530 by default). Neighbours with the same rights are one area. So rights are lent: when too many
+// edges between areas are there, those of a whole window of blocks are taken back, the longest open one's, by one call.
+// Its blocks stay in memory, and the first access to a run of them is a fault that gives the rights back (admit()).
+// Code that was recompiled is affected little: what it misses stays loose (is_crowded()), and takes no area.
+//
+// Invariants
+//   a block's byte has kOpen <=> its pages have the rights of its state, as far as the program leaves them to it
+//   without kOpen they have none; an absent block is never open
+//   edges_ = the sum of the windows' edges >= edges between areas within managed space that rights have made
+//   a window that is kept open (holds > 0) is not closed: the kernel may be accessing it, which would fail with EFAULT,
+//   or an alias is mapped in it (loose_aliases.h), whose rights are not known here
+//   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
+//   merge them again
+// Threads: any; a window's lock for its bytes and rights, then the queue's. No code that holds either touches managed
+// memory, so a handler of SIGSEGV may take them. Limits: kWindowBlocks, the kernel's areas.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "access/mapped/placed_pages.h"
+#include "access/mapped/program_rights.h"
+#include "base/atomic.h"
+#include "platform/file.h"
+#include "platform/memory.h"
+#include "platform/userfault.h"
+
+namespace spw::access {
+
+class ProtectedPages final : public PlacedPages {
+ public:
+  // [base, base + bytes) is reserved, without access. `edges_max`: 0 for half of the areas that a process may have.
+  // Errors: of /proc/self/mem, which may be forbidden, too.
+  static Result<std::unique_ptr<PlacedPages>> create(std::byte* base, uint64_t bytes, unsigned block_shift,
+                                                     uint64_t edges_max = 0);
+
+  Status begin(uint64_t used_bytes) override;
+  void adopt(std::byte* address, uint64_t bytes) override;
+  // The kernel gives zeros to who touches them.
+  Status complete(std::byte*, const std::byte*, uint64_t) override { return {}; }
+  Status renew(std::byte* address, uint64_t bytes) override;
+  Status copy(std::byte* address, const std::byte* from, uint64_t bytes, bool is_writable) override;
+  Status allow_stores(std::byte* address, uint64_t bytes) override;
+  Status begin_writeback(std::byte* address, uint64_t bytes) override;
+  void end_writeback(std::byte* address, uint64_t bytes) override;
+  void release(std::span<const iovec> blocks) override;
+  void keep_open(std::byte* address) override;
+  void let_close(std::byte* address) override;
+  bool faults_by_rights() const override { return true; }
+  Admitted admit(uintptr_t address, bool is_store) override;
+  bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
+  std::optional<int> program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  void forked() override { memory_ = platform::File(); }
+
+ private:
+  static constexpr uint32_t kWindowBlocks = 512;
+  static constexpr uint32_t kLocks = 64;
+  // Of a block's byte. The rights are what PROT_* the state stands for.
+  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4;
+
+  struct Window {
+    uint32_t next;  // in the queue, by number
+    uint32_t holds;
+    uint16_t edges;
+    bool is_queued;
+  };
+  // Blocks of one window.
+  struct Piece {
+    uint64_t window;
+    uint32_t first;
+    uint32_t count;
+    uint32_t end() const { return first + count; }
+  };
+
+  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max, platform::File memory,
+                 platform::Mapping states, platform::Mapping windows);
+  Status try_out();
+  Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
+  // Calls visit(piece) for what of the range is in each window, until that returns an error.
+  template <class Visit>
+  Status for_each_piece(const void* address, uint64_t bytes, Visit visit) const;
+  // Calls visit(run) for the longest runs of the piece's blocks that are there.
+  template <class Visit>
+  Status for_each_present(const Piece& piece, Visit visit) const;
+  // Calls attempt() under the window's lock, and again for as long as the kernel has no area left and some can be had.
+  template <class Attempt>
+  Status with_room(uint64_t window, Attempt attempt);
+  Status open_as(const Piece& piece, uint8_t state);
+  Status give_rights(const Piece& piece, uint8_t state) const;
+  void note(const Piece& piece, uint8_t state);
+  uint32_t edges_in(const Piece& piece) const;
+  bool close_oldest();
+  bool close(uint64_t number);
+  void enqueue(uint64_t number);
+  bool dequeue(uint64_t* number);
+
+  uint8_t* states_of(uint64_t window) const {
+    return reinterpret_cast<uint8_t*>(states_.data()) + window * kWindowBlocks;
+  }
+  Window& window(uint64_t number) const { return reinterpret_cast<Window*>(windows_.data())[number]; }
+  std::mutex& lock_of(uint64_t number) { return locks_[number % kLocks].mutex; }
+  std::byte* address_of(const Piece& piece) const {
+    return base_ + ((piece.window * kWindowBlocks + piece.first) << block_shift_);
+  }
+  Piece piece_at(uintptr_t address) const;
+  // The longest run around the block at `piece` whose bytes are the same.
+  Piece alike_around(const Piece& piece) const;
+
+  std::byte* const base_;
+  const uint64_t bytes_;
+  const unsigned block_shift_;
+  const uint64_t edges_max_;
+  platform::File memory_;  // this process's
+  platform::Mapping states_, windows_;
+  ProgramRights program_rights_;
+  platform::RangeReleaser releaser_;
+  bool has_begun_ = false;
+  struct alignas(64) Lock {
+    std::mutex mutex;
+  } locks_[kLocks];
+  alignas(64) Atomic<uint64_t> edges_{0};
+  std::mutex queue_mutex_;  // guards what follows
+  uint64_t queued_ = 0;
+  uint32_t oldest_ = 0, newest_ = 0;
+};
+
+}  // namespace spw::access
