@@ -131,7 +131,7 @@ Begun SharedCacheParts::begin_miss(Miss& miss, Fills* fills, uint64_t tag) {
 Begun SharedCacheParts::begin_fill(Miss& miss, Fills* fills, uint64_t tag, const Backing& backing) {
   if (!fills || !is_read(backing, miss.access)) {
     if (fill(miss, backing) != Step::kPinned) return Begun::kFailed;
-    telemetry::note_missed(miss.block.value, miss.asked_ns);
+    note_missed(miss);
     return Begun::kPinned;
   }
   if (!fills->begin(miss.resident(), backing, miss.access, miss.asked_ns, tag)) {

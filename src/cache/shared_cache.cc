@@ -213,9 +213,15 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
     if (miss.deadline_ns != 0) telemetry::note_event(TraceEvent::kWaited, block.value);
     if (step == Step::kError) return miss.status;
     out->data = context_.data(miss.resident());
-    if (out->was_miss || miss.has_waited) telemetry::note_missed(miss.block.value, miss.asked_ns);
+    if (out->was_miss || miss.has_waited) note_missed(miss);
     return Status::ok();
   }
+}
+
+// The time is asked for once.
+void SharedCacheParts::note_missed(const Miss& miss) {
+  const uint64_t took_ns = telemetry::note_missed(miss.block.value, miss.asked_ns);
+  if (miss.was_read) count(Counter::fill_wait_ns, took_ns);
 }
 
 const Backing& SharedCacheParts::hint(Miss& miss) {
@@ -383,7 +389,7 @@ SharedCacheParts::Step SharedCacheParts::fill(Miss& miss, const Backing& backing
   return end_fill(miss.client, miss.resident(), miss.access, backing.store, miss.status);
 }
 
-Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
+Status SharedCacheParts::transfer_in(Miss& miss, const Backing& backing) {
   const Resident resident = miss.resident();
   if (backing.store == nullptr)
     return Status::sentence(EFAULT, "block " + std::to_string(miss.block.value) + " belongs to no region");
@@ -406,7 +412,7 @@ Status SharedCacheParts::transfer_in(const Miss& miss, const Backing& backing) {
   request.segment_count = 1;
   request.segments[0] = {frames_->fill_address(resident, staging, 0), context_.block_bytes()};
   const Status moved = backing.store->transfer(request);
-  count(Counter::fill_wait_ns, platform::monotonic_ns() - miss.asked_ns);
+  miss.was_read = true;
   if (!moved) {
     telemetry::note_event(TraceEvent::kFailed, miss.block.value, static_cast<uint64_t>(moved.error()));
     return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());

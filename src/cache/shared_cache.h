@@ -50,6 +50,7 @@ struct Miss {
   Status status;                // of Step::kError
   std::optional<Backing> hint;  // where the contents were before it had a frame
   uint64_t asked_ns = 0;        // when it began
+  bool was_read = false;        // from the store
   bool has_waited = false;      // somebody else was bringing the block in
   bool is_other_half = false;   // it is no news of a stream (FaultAround::Unit)
   uint64_t deadline_ns = 0;     // of the wait for a frame; 0: it has not begun
@@ -142,7 +143,8 @@ class SharedCacheParts final : public SharedCache {
   Step ask_owner(Miss& miss);
   Step await_filled(Miss& miss);
   Step fill(Miss& miss, const Backing& backing);
-  Status transfer_in(const Miss& miss, const Backing& backing);
+  Status transfer_in(Miss& miss, const Backing& backing);
+  void note_missed(const Miss& miss);
   Step end_fill(Client& client, Resident resident, Access access, const store::Store* store,
                 const Status& status);
   bool pin_resident(Miss& miss, PinWord* word);

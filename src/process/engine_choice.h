@@ -6,8 +6,8 @@
 //   auto         mapped                                       translated, or mapped if there is code with hints too
 //
 // Where its hint table cannot be had, mapped is refused, and auto is translated if any code has translations. Without
-// userfaultfd it does with access rights (access/mapped/protected_pages.h). Files are buffered by either engine, so for a
-// program of which some are, translated is not refused: then its files are all there is in managed space.
+// userfaultfd it does with access rights (access/mapped/protected_pages.h). Files are buffered by either engine, so for
+// a program of which some are, translated is not refused: then its files are all there is in managed space.
 // Threads: at the start of the process, one.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Takes memory that the program filled before managed space was watched into the cache.
 //
-// When the range is watched (PlacedPages::begin), nothing more comes to be there but through the runtime. run() then goes
-// over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of a
-// block that is there in part, the rest is filled with zeros first). What is dead is dropped, so that it faults.
+// When the range is watched (PlacedPages::begin), nothing more comes to be there but through the runtime. run() then
+// goes over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of
+// a block that is there in part, the rest is filled with zeros first). What is dead is dropped, so that it faults.
 //
 // Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
 // adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not

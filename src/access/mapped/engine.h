@@ -1,6 +1,6 @@
-// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd, or without access rights
-// where that is forbidden (placed_pages.h). Whatever is not resident comes in by a fault, or, in code compiled with
-// hints, by a call of __spw_hint_*.
+// The mapped engine: managed space is memory at its own addresses, registered with userfaultfd, or without access
+// rights where that is forbidden (placed_pages.h). Whatever is not resident comes in by a fault, or, in code compiled
+// with hints, by a call of __spw_hint_*.
 //
 // Loose blocks: what recompiled code misses is read into the pool (block_pool.h) and reached by a raw address, which
 //   reach() returns; no page table changes. A pin of the thread's keeps it good (loose_holds.h). A block is placed at
@@ -81,8 +81,8 @@ struct MappedOptions {
   void (*kernel_reaches)() = nullptr;
   // Called at most once: memory is about to be watched, and its faults are served by the threads that have them.
   void (*threads_serve_faults)() = nullptr;
-  // Called at most once: from now on asynchronous I/O of the program's fails where its memory is not there, since nobody
-  // can serve faults of the kernel's.
+  // Called at most once: from now on asynchronous I/O of the program's fails where its memory is not there, since
+  // nobody can serve faults of the kernel's.
   void (*rings_reach_less)() = nullptr;
   // By a thread that serves a fault of its own, in a signal handler, in the runtime. Async-signal-safe.
   void (*serves_a_fault)() = nullptr;
@@ -95,7 +95,8 @@ extern thread_local void* t_thread;
 
 class MappedEngine final : public access::Engine {
  public:
-  // EPERM and ENOSYS where userfaultfd is not allowed, and was not to be done without. Takes [SPW_MANAGED_BASE, + SPW_MANAGED_BYTES).
+  // EPERM and ENOSYS where userfaultfd is not allowed and `has_userfault`. Takes [SPW_MANAGED_BASE, +
+  // SPW_MANAGED_BYTES).
   static Result<std::unique_ptr<MappedEngine>> create(const MappedOptions& options);
   ~MappedEngine() override;
 

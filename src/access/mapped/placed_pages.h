@@ -55,8 +55,8 @@ class PlacedPages {
   virtual Admitted admit(uintptr_t /*address*/, bool /*is_store*/) { return Admitted::kNot; }
   // What may be left where it is rather than be placed, is better left there.
   virtual bool is_crowded() const { return false; }
-  // The program gives pages other rights (PROT_*): what mprotect() would return, 0 or an error, or nothing where that is
-  // to be called. Not while begin() is.
+  // The program gives pages other rights (PROT_*): what mprotect() would return, 0 or an error, or nothing where that
+  // is to be called. Not while begin() is.
   virtual std::optional<int> program_protects(uintptr_t /*address*/, uint64_t /*bytes*/, int /*protection*/) {
     return std::nullopt;
   }

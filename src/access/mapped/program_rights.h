@@ -21,7 +21,7 @@ class ProgramRights {
   void set(uintptr_t begin, uintptr_t end, int rights);
   bool any() const { return any_.load_acquire(); }
   int at(uintptr_t address) const;
-  // Calls visit(begin, end, rights) for the parts of [begin, end), in order, until it returns false; whether it did not.
+  // Calls visit(begin, end, rights) for the parts of [begin, end), in order, until it returns false: false then.
   template <class Visit>
   bool for_each(uintptr_t begin, uintptr_t end, Visit visit) const;
 
@@ -42,8 +42,8 @@ bool ProgramRights::for_each(uintptr_t begin, uintptr_t end, Visit visit) const 
   if (part != parts_.begin() && std::prev(part)->second.end > begin) --part;
   while (begin < end) {
     const bool is_usual = part == parts_.end() || part->first > begin;
-    const uintptr_t stop = is_usual ? part == parts_.end() ? end : std::min(end, part->first)
-                                    : std::min(end, part->second.end);
+    const uintptr_t stop =
+        is_usual ? part == parts_.end() ? end : std::min(end, part->first) : std::min(end, part->second.end);
     if (!visit(begin, stop, is_usual ? kUsual : part->second.rights)) return false;
     if (!is_usual) ++part;
     begin = stop;

@@ -27,9 +27,8 @@ Result<std::unique_ptr<PlacedPages>> ProtectedPages::create(std::byte* base, uin
   auto table = platform::map_anonymous(round_up(windows * sizeof(Window), kMmuPageBytes));
   if (!table) return table.status();
   if (edges_max == 0) edges_max = platform::mappings_max() / 2;
-  std::unique_ptr<ProtectedPages> pages(new ProtectedPages(base, bytes, block_shift, edges_max,
-                                                           std::move(*memory), std::move(*states),
-                                                           std::move(*table)));
+  std::unique_ptr<ProtectedPages> pages(new ProtectedPages(
+      base, bytes, block_shift, edges_max, std::move(*memory), std::move(*states), std::move(*table)));
   if (Status status = pages->try_out(); !status) return status;
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
@@ -129,7 +128,8 @@ void ProtectedPages::release(std::span<const iovec> blocks) {
   for (size_t next = 0; next < blocks.size();) {
     auto* const address = static_cast<std::byte*>(blocks[next].iov_base);
     uint64_t bytes = 0;
-    for (; next < blocks.size() && blocks[next].iov_base == address + bytes; ++next) bytes += blocks[next].iov_len;
+    for (; next < blocks.size() && blocks[next].iov_base == address + bytes; ++next)
+      bytes += blocks[next].iov_len;
     const Status taken = for_each_piece(address, bytes, [&](const Piece& piece) {
       return with_room(piece.window, [&] {
         const uint8_t* states = states_of(piece.window);
@@ -187,14 +187,15 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
 std::optional<int> ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
   const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
-  if (!has_begun_ && platform::raw::mprotect(reinterpret_cast<void*>(address), end - address, protection) != 0)
+  if (!has_begun_ &&
+      platform::raw::mprotect(reinterpret_cast<void*>(address), end - address, protection) != 0)
     return errno;
   program_rights_.set(address, end, protection);
   if (!has_begun_) return 0;
   const uint64_t block_bytes = uint64_t{1} << block_shift_;
   const uintptr_t first = round_down(address, block_bytes);
-  const Status changed =
-      for_each_piece(reinterpret_cast<void*>(first), round_up(end, block_bytes) - first, [&](const Piece& piece) {
+  const Status changed = for_each_piece(
+      reinterpret_cast<void*>(first), round_up(end, block_bytes) - first, [&](const Piece& piece) {
         return with_room(piece.window, [&] {
           return for_each_present(piece, [&](const Piece& run) {
             const uint8_t state = states_of(run.window)[run.first];
@@ -272,7 +273,8 @@ Status ProtectedPages::give_rights(const Piece& piece, uint8_t state) const {
   const auto begin = reinterpret_cast<uintptr_t>(address_of(piece));
   int error = 0;
   const auto give = [&](uintptr_t from, uintptr_t to, int program) {
-    if (platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, program & ~missing) != 0) error = errno;
+    if (platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, program & ~missing) != 0)
+      error = errno;
     return error == 0;
   };
   const uintptr_t end = begin + (uint64_t{piece.count} << block_shift_);
@@ -327,9 +329,10 @@ bool ProtectedPages::close(uint64_t number) {
   closed.is_queued = false;
   if (closed.edges == 0) return false;
   const uint64_t first = number * kWindowBlocks;
-  const auto count = static_cast<uint32_t>(std::min<uint64_t>(kWindowBlocks, (bytes_ >> block_shift_) - first));
-  if (closed.holds > 0 ||
-      !platform::protect(base_ + (first << block_shift_), uint64_t{count} << block_shift_, Protection::kNone)) {
+  const auto count =
+      static_cast<uint32_t>(std::min<uint64_t>(kWindowBlocks, (bytes_ >> block_shift_) - first));
+  if (closed.holds > 0 || !platform::protect(base_ + (first << block_shift_), uint64_t{count} << block_shift_,
+                                             Protection::kNone)) {
     enqueue(number);
     return false;
   }

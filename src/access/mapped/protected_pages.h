@@ -78,8 +78,8 @@ class ProtectedPages final : public PlacedPages {
     uint32_t end() const { return first + count; }
   };
 
-  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max, platform::File memory,
-                 platform::Mapping states, platform::Mapping windows);
+  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max,
+                 platform::File memory, platform::Mapping states, platform::Mapping windows);
   Status try_out();
   Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
   // Calls visit(piece) for what of the range is in each window, until that returns an error.
