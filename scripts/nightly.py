@@ -20,7 +20,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
-PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy")
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights")
 PART_LIMIT_S = 4 * 3600
 LOG_LINES_SHOWN = 30
 CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
@@ -98,6 +98,7 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", day * CSMITH_PROGRAMS]],
         "models": models,
         "crashes": [simulated, *([] if quick else [ctest("-R", "killed_")])],
+        "rights": [["env", "SPW_USERFAULT=none", *ctest("-R", r"^endtoend_(mapped|unmodified)\.", "-L", "root" if quick else "program")]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }
     return found[part]

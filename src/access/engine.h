@@ -55,6 +55,8 @@ class Engine : public ManagedAccess, public region::CacheRanges {
   // SIGSEGV at `address`, which is managed. True: the access may be
   // tried again. `is_own`: the runtime's own code made it.
   virtual bool admit_fault(uintptr_t address, bool is_store, bool is_own) = 0;
+  // An instruction was to be fetched from `address`, which is managed. False: the program gets the SIGSEGV.
+  virtual bool may_execute(uintptr_t /*address*/) const { return true; }
   // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
   virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/, bool /*is_own*/) { return false; }
   // Called in a forked child, by the only thread there is: from now on every access reports and stops.

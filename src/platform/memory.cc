@@ -53,6 +53,8 @@ int flag_of(Advice advice) {
       return MADV_COLLAPSE;
     case Advice::kPopulateWrite:
       return MADV_POPULATE_WRITE;
+    case Advice::kWipeOnFork:
+      return MADV_WIPEONFORK;
     case Advice::kDontFork:
       return MADV_DONTFORK;
     case Advice::kDontDump:

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "access/mapped/protected_pages.h"
+#include "process/userfault_check.h"
+
 extern "C" int __spw_hint_table_error;  // of libspillway_first.so
 
 namespace spw::process {
@@ -55,6 +58,8 @@ int look_at_module(dl_phdr_info* module, size_t, void* result) {
   return 0;
 }
 
+bool can_place_pages() { return open_userfault() || access::ProtectedPages::try_writes(); }
+
 }  // namespace
 
 LoadedCode loaded_code() {
@@ -72,7 +77,8 @@ Result<EngineKind> choose_engine(EngineKind wanted, const LoadedCode& code, bool
         "with spillway-clang -fspillway-engine=translated");
   if (wanted == EngineKind::kTranslated) return wanted;
   if (wanted == EngineKind::kAuto && code.has_translations && !code.has_hints) return EngineKind::kTranslated;
-  if (__spw_hint_table_error == 0) return EngineKind::kMapped;
+  if (__spw_hint_table_error == 0 && (wanted != EngineKind::kAuto || !can_translate || can_place_pages()))
+    return EngineKind::kMapped;
   if (wanted == EngineKind::kAuto && can_translate) return EngineKind::kTranslated;
   // The address sanitizer's shadow, for one, lies there.
   return Status::sentence(

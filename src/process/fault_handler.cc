@@ -19,8 +19,8 @@ namespace {
 AdmitFault g_admit = nullptr;
 ExplainBusError g_explain = nullptr;
 
-// The page-fault error code of x86-64: bit 1 says that the access was a write.
-constexpr greg_t kWriteFault = 2;
+// The page-fault error code of x86-64: bit 1 says that the access was a write, bit 4 a fetch.
+constexpr greg_t kWriteFault = 2, kFetchFault = 16;
 
 bool admit(void* fault) { return g_admit(*static_cast<const Fault*>(fault)); }
 
@@ -37,9 +37,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     const int saved_errno = errno;
     const auto& frame = *static_cast<const ucontext_t*>(context);
     const greg_t* registers = frame.uc_mcontext.gregs;
-    const bool served = serve({address, (registers[REG_ERR] & kWriteFault) != 0, is_missing,
-                               InRuntime::here(), static_cast<uintptr_t>(registers[REG_RIP])},
-                              frame);
+    const bool served =
+        serve({address, (registers[REG_ERR] & kWriteFault) != 0, is_missing, InRuntime::here(),
+               static_cast<uintptr_t>(registers[REG_RIP]), (registers[REG_ERR] & kFetchFault) != 0},
+              frame);
     errno = saved_errno;
     if (served && platform::may_resume(frame)) platform::resume(frame);
     if (served) return;

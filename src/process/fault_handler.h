@@ -30,6 +30,7 @@ struct Fault {
       false;  // SIGBUS: userfaultfd has no page there, or a protected one (platform::FaultDelivery::kSignal)
   bool is_own = false;  // the thread is in the runtime
   uintptr_t instruction = 0;
+  bool is_fetch = false;  // of that instruction
 };
 // False when the fault cannot be served.
 using AdmitFault = bool (*)(const Fault& fault);

@@ -365,6 +365,7 @@ Status Runtime::change_memory_limit(uint64_t bytes) {
 
 bool Runtime::admit_fault(const Fault& fault) {
   if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
+  if (fault.is_fetch && !engine_->may_execute(fault.address)) return false;
   if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
   if (!engine_->admit_fault(fault.address, fault.is_store, fault.is_own)) return false;
   if (kind_ == EngineKind::kTranslated) foreign_sites_.note(fault.instruction);

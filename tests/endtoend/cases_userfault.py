@@ -1,5 +1,6 @@
 """Machines whose kernel forbids userfaultfd, or keeps it from system calls: the recompiled programs' side of it."""
 import json
+import signal
 
 from kit import Config, ENGINES, EXIT_USAGE, Kit, MEDIUM, SMALL, THREADS, expect
 
@@ -53,6 +54,23 @@ def programs_do_what_they_do_natively_where_userfaultfd_is_forbidden(kit: Kit) -
             kit.same_as_native(source, part, configs=(SMALL,), env=FORBIDDEN | kit.wants_report)
             facts = kit.report()["facts"]
             expect("by access rights" in facts["faults_by"] and facts["system_call_faults"] == "brought in first", f"{facts}")
+
+
+def a_jump_into_data_is_the_programs_own_fault(kit: Kit) -> None:
+    source = kit.place / "jump.c"
+    source.write_text("""#include <stdlib.h>
+#include <string.h>
+int main(void) {
+  char* data = malloc(1 << 20);
+  memset(data, 0xC3, 1 << 20);
+  for (int i = 0; i < 64; ++i) memset(malloc(1 << 20), i, 1 << 20);
+  ((void (*)(void))(void*)data)();
+  return 0;
+}
+""")
+    program = kit.compile(str(source), "-O0", spillway=False)
+    run = kit.run(kit.build / "bin" / "spillway", "run", "--memory", "16M", "--store", kit.store, "--", program, env=FORBIDDEN)
+    expect(run.code in (-signal.SIGSEGV, 128 + signal.SIGSEGV), run.last_words())
 
 
 def threads_that_serve_faults_are_refused_where_userfaultfd_is_forbidden(kit: Kit) -> None:

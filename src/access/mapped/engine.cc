@@ -44,10 +44,10 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   (void)platform::advise(base, options.space_bytes, platform::Advice::kNoHugePage);
   auto pages = options.has_userfault ? UserFaultPages::create(engine->faults_, base, options.space_bytes)
                                      : ProtectedPages::create(base, options.space_bytes, options.block_shift);
+  if (!pages && pages.status().error() != ENOMEM) return pages.status();
   if (!pages)
-    return Status(pages.status().error(),
-                  std::string(pages.status().context()) +
-                      " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
+    return Status(ENOMEM, std::string(pages.status().context()) +
+                              " (the mapped engine needs ulimit -v and ulimit -d to be unlimited)");
   engine->pages_ = std::move(*pages);
   auto hints = HintTable::create(options.block_shift, options.space_bytes);
   if (!hints) return hints.status();
@@ -250,6 +250,7 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
 // What the program was refused there while the range was not live is let in again.
 void MappedEngine::grown(BlockId first, uint64_t count) {
   const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
+  pages_->forget_rights(begin, begin + (count << options_.block_shift));
   std::lock_guard lock(refused_mutex_);
   admit_pages(begin, begin + (count << options_.block_shift));
 }

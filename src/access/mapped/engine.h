@@ -134,6 +134,7 @@ class MappedEngine final : public access::Engine {
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
+  bool may_execute(uintptr_t address) const override { return pages_->may_execute(address); }
   bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
   void forked() override;
   uint64_t metadata_bytes() const override;

@@ -226,6 +226,7 @@ bool MappedEngine::serve_rights_fault(uintptr_t address, bool is_store, bool is_
 }
 
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
+  if (pages_->is_in_child() && !forked_) forked();
   check_not_forked();
   InRuntime guard;
   if (pages_->faults_by_rights()) {

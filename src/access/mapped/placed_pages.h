@@ -60,6 +60,11 @@ class PlacedPages {
   virtual std::optional<int> program_protects(uintptr_t /*address*/, uint64_t /*bytes*/, int /*protection*/) {
     return std::nullopt;
   }
+  // The range is handed out anew: it has the rights that memory has as a rule.
+  virtual void forget_rights(uintptr_t /*begin*/, uintptr_t /*end*/) {}
+  virtual bool may_execute(uintptr_t /*address*/) const { return true; }
+  // Whether this is a forked child, of which nobody may have told.
+  virtual bool is_in_child() const { return false; }
   // In a forked child: nothing may reach the parent's memory.
   virtual void forked() {}
 };

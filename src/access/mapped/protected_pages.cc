@@ -19,43 +19,50 @@ using platform::Advice, platform::Protection;
 
 Result<std::unique_ptr<PlacedPages>> ProtectedPages::create(std::byte* base, uint64_t bytes,
                                                             unsigned block_shift, uint64_t edges_max) {
-  auto memory = platform::open_file("/proc/self/mem", O_RDWR);
-  if (!memory) return memory.status();
-  const uint64_t windows = (bytes >> block_shift) / kWindowBlocks + 1;
-  auto states = platform::map_anonymous(round_up(windows * kWindowBlocks, kMmuPageBytes));
-  if (!states) return states.status();
-  auto table = platform::map_anonymous(round_up(windows * sizeof(Window), kMmuPageBytes));
-  if (!table) return table.status();
+  if (Status status = try_writes(); !status) return status;
   if (edges_max == 0) edges_max = platform::mappings_max() / 2;
-  std::unique_ptr<ProtectedPages> pages(new ProtectedPages(
-      base, bytes, block_shift, edges_max, std::move(*memory), std::move(*states), std::move(*table)));
-  if (Status status = pages->try_out(); !status) return status;
+  std::unique_ptr<ProtectedPages> pages(new ProtectedPages(base, bytes, block_shift, edges_max));
+  if (Status status = pages->reserve(); !status) return status;
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
 
-ProtectedPages::ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max,
-                               platform::File memory, platform::Mapping states, platform::Mapping windows)
-    : base_(base),
-      bytes_(bytes),
-      block_shift_(block_shift),
-      edges_max_(edges_max),
-      memory_(std::move(memory)),
-      states_(std::move(states)),
-      windows_(std::move(windows)) {}
+Status ProtectedPages::try_writes() {
+  auto memory = platform::open_file("/proc/self/mem", O_RDWR);
+  if (!memory) return memory.status();
+  auto page = platform::map_anonymous(kMmuPageBytes);
+  if (!page) return page.status();
+  const std::byte probe{0x5B};
+  if (Status s = platform::protect(page->data(), kMmuPageBytes, Protection::kNone); !s) return s;
+  const auto at = static_cast<off_t>(reinterpret_cast<uintptr_t>(page->data()));
+  if (platform::raw::pwrite(memory->fd(), &probe, 1, at) != 1)
+    return Status(errno, "/proc/self/mem does not write what has no access rights");
+  if (Status s = platform::protect(page->data(), kMmuPageBytes, Protection::kRead); !s) return s;
+  return *page->data() == probe ? Status() : Status(EIO, "/proc/self/mem is not this process's memory");
+}
 
 // The first touch comes while the space is one area: those that are made of it have its anon_vma (mm/vma.c merges no
 // areas with different ones).
-Status ProtectedPages::try_out() {
+Status ProtectedPages::reserve() {
+  auto memory = platform::open_file("/proc/self/mem", O_RDWR);
+  if (!memory) return memory.status();
+  memory_ = std::move(*memory);
+  const uint64_t windows = (bytes_ >> block_shift_) / kWindowBlocks + 1;
+  const auto map = [](uint64_t bytes, platform::Mapping* mapped) {
+    auto made = platform::map_anonymous(round_up(bytes, kMmuPageBytes));
+    if (!made) return made.status();
+    *mapped = std::move(*made);
+    return Status();
+  };
+  if (Status s = map(windows * kWindowBlocks, &states_); !s) return s;
+  if (Status s = map(windows * sizeof(Window), &windows_); !s) return s;
+  if (Status s = map(kMmuPageBytes, &scratch_); !s) return s;
+  if (Status s = map(kMmuPageBytes, &own_); !s) return s;
+  if (Status s = platform::advise(own_.data(), kMmuPageBytes, Advice::kWipeOnFork); !s) return s;
+  *own_.data() = std::byte{1};
   if (Status s = platform::protect(base_, bytes_, Protection::kReadWrite); !s) return s;
   std::memset(base_, 0, 1);
-  const std::byte probe{0x5B};
-  Status status = platform::protect(base_, bytes_, Protection::kNone);
-  if (status) status = write(base_, &probe, 1);
-  if (status) status = platform::protect(base_, kMmuPageBytes, Protection::kRead);
-  if (status && *base_ != probe) status = Status(EIO, "/proc/self/mem does not write this process's memory");
-  if (!status) return status;
-  if (Status s = platform::protect(base_, kMmuPageBytes, Protection::kNone); !s) return s;
-  return platform::advise(base_, kMmuPageBytes, Advice::kDontNeed);
+  if (Status s = platform::advise(base_, kMmuPageBytes, Advice::kDontNeed); !s) return s;
+  return platform::protect(base_, bytes_, Protection::kNone);
 }
 
 // What has no access is written, too: /proc/self/mem is a debugger's door.
@@ -84,7 +91,7 @@ Status ProtectedPages::renew(std::byte* address, uint64_t bytes) {
 void ProtectedPages::adopt(std::byte* address, uint64_t bytes) {
   (void)for_each_piece(address, bytes, [&](const Piece& piece) {
     std::lock_guard lock(lock_of(piece.window));
-    note(piece, kWritable);
+    change(piece, [](uint8_t) { return kWritable; });
     return Status();
   });
 }
@@ -106,22 +113,21 @@ Status ProtectedPages::allow_stores(std::byte* address, uint64_t bytes) {
 
 Status ProtectedPages::begin_writeback(std::byte* address, uint64_t bytes) {
   return for_each_piece(address, bytes, [&](const Piece& piece) {
-    bool is_held = false;
     return with_room(piece.window, [&] {
-      if (!is_held) window(piece.window).holds += piece.count;
-      is_held = true;
+      change(piece, [](uint8_t state) { return static_cast<uint8_t>(state | kHeld); });
       return for_each_present(piece, [&](const Piece& run) { return open_as(run, kReadable); });
     });
   });
 }
 
 void ProtectedPages::end_writeback(std::byte* address, uint64_t bytes) {
-  (void)for_each_piece(address, bytes, [&](const Piece& piece) {
-    std::lock_guard lock(lock_of(piece.window));
-    SPW_DCHECK(window(piece.window).holds >= piece.count);
-    window(piece.window).holds -= piece.count;
-    return Status();
+  const Status ended = for_each_piece(address, bytes, [&](const Piece& piece) {
+    return with_room(piece.window, [&] {
+      change(piece, [](uint8_t state) { return static_cast<uint8_t>(state & ~kHeld); });
+      return program_rights_.any() ? give_open_rights(piece) : Status();
+    });
   });
+  SPW_CHECK(ended.is_ok());
 }
 
 void ProtectedPages::release(std::span<const iovec> blocks) {
@@ -140,7 +146,7 @@ void ProtectedPages::release(std::span<const iovec> blocks) {
                                            Protection::kNone);
               !s)
             return s;
-        note(piece, kAbsent);
+        change(piece, [](uint8_t) { return kAbsent; });
         return Status();
       });
     });
@@ -156,12 +162,17 @@ void ProtectedPages::keep_open(std::byte* address) {
     if (!is_held) ++window(piece.window).holds;
     is_held = true;
     const uint8_t state = states_of(piece.window)[piece.first];
-    return state == kAbsent || (state & kOpen) != 0 ? Status() : open_as(piece, state);
+    return (state & kRights) == kAbsent ? Status() : open_as(piece, state);
   });
   SPW_CHECK(opened.is_ok());
 }
 
-void ProtectedPages::let_close(std::byte* address) { end_writeback(address, uint64_t{1} << block_shift_); }
+void ProtectedPages::let_close(std::byte* address) {
+  const Piece piece = piece_at(reinterpret_cast<uintptr_t>(address));
+  std::lock_guard lock(lock_of(piece.window));
+  SPW_DCHECK(window(piece.window).holds > 0);
+  --window(piece.window).holds;
+}
 
 Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
   if (address - reinterpret_cast<uintptr_t>(base_) >= bytes_) return Admitted::kNot;
@@ -183,27 +194,40 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
   return admitted;
 }
 
-// What is closed gets the new rights when it is opened.
+// What is closed gets the new rights when it is opened. What may be stored to or executed may be read, too: so it is on
+// this processor.
 std::optional<int> ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
+  if (bytes > bytes_ - (address - reinterpret_cast<uintptr_t>(base_))) return ENOMEM;
+  if (protection != PROT_NONE) protection |= PROT_READ;
   const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
-  if (!has_begun_ &&
-      platform::raw::mprotect(reinterpret_cast<void*>(address), end - address, protection) != 0)
+  // A policy that forbids some rights does so for all private memory.
+  void* const tried = has_begun_ ? static_cast<void*>(scratch_.data()) : reinterpret_cast<void*>(address);
+  if (platform::raw::mprotect(tried, has_begun_ ? kMmuPageBytes : end - address, protection) != 0)
     return errno;
   program_rights_.set(address, end, protection);
   if (!has_begun_) return 0;
-  const uint64_t block_bytes = uint64_t{1} << block_shift_;
-  const uintptr_t first = round_down(address, block_bytes);
-  const Status changed = for_each_piece(
-      reinterpret_cast<void*>(first), round_up(end, block_bytes) - first, [&](const Piece& piece) {
-        return with_room(piece.window, [&] {
-          return for_each_present(piece, [&](const Piece& run) {
-            const uint8_t state = states_of(run.window)[run.first];
-            return (state & kOpen) != 0 ? give_rights(run, state) : Status();
-          });
-        });
-      });
+  const Status changed = give_rights_anew(address, end);
   return changed ? 0 : changed.error();
+}
+
+// To what is open of the range.
+Status ProtectedPages::give_rights_anew(uintptr_t begin, uintptr_t end) {
+  const uint64_t block_bytes = uint64_t{1} << block_shift_;
+  const uintptr_t first = round_down(begin, block_bytes);
+  return for_each_piece(
+      reinterpret_cast<void*>(first), round_up(end, block_bytes) - first,
+      [&](const Piece& piece) { return with_room(piece.window, [&] { return give_open_rights(piece); }); });
+}
+
+void ProtectedPages::forget_rights(uintptr_t begin, uintptr_t end) {
+  if (!program_rights_.any()) return;
+  program_rights_.set(begin, end, ProgramRights::kUsual);
+  if (has_begun_) SPW_CHECK(give_rights_anew(begin, end).is_ok());
+}
+
+bool ProtectedPages::may_execute(uintptr_t address) const {
+  return (program_rights_.at(address) & PROT_EXEC) != 0;
 }
 
 // ---- Windows ----
@@ -231,7 +255,7 @@ Status ProtectedPages::for_each_present(const Piece& piece, Visit visit) const {
   for (uint32_t first = piece.first, end = first; first < piece.end(); first = end) {
     const uint8_t state = states[first];
     while (end < piece.end() && states[end] == state) ++end;
-    if (state == kAbsent) continue;
+    if ((state & kRights) == kAbsent) continue;
     if (Status s = visit(Piece{piece.window, first, end - first}); !s) return s;
   }
   return {};
@@ -247,34 +271,45 @@ ProtectedPages::Piece ProtectedPages::alike_around(const Piece& piece) const {
 
 template <class Attempt>
 Status ProtectedPages::with_room(uint64_t number, Attempt attempt) {
-  while (edges_.load_relaxed() > edges_max_ && close_oldest()) {
-  }
+  for (int i = 0; i < kClosedAtATime && is_over_limit(); ++i)
+    if (!close_oldest()) break;
   for (;;) {
+    const uint64_t closed = closed_.load_acquire();
     {
       std::lock_guard lock(lock_of(number));
       Status status = attempt();
       if (status || status.error() != ENOMEM) return status;
     }
-    if (!close_oldest())
+    if (!close_oldest() && closed_.load_acquire() == closed)
       return Status(ENOMEM, "the kernel has no area left for access rights (vm.max_map_count)");
   }
 }
 
-// Under the window's lock, as all that follows.
+// Under the window's lock, as all that follows. The blocks' bytes are the same, or none of them is held; what is held
+// stays so.
 Status ProtectedPages::open_as(const Piece& piece, uint8_t state) {
-  if (Status s = give_rights(piece, state & kRights); !s) return s;
-  note(piece, static_cast<uint8_t>((state & kRights) | kOpen));
+  const uint8_t held = states_of(piece.window)[piece.first] & kHeld;
+  if (Status s = give_rights(piece, (state & kRights) | held); !s) return s;
+  change(piece, [&](uint8_t) { return static_cast<uint8_t>((state & kRights) | kOpen | held); });
   return {};
+}
+
+Status ProtectedPages::give_open_rights(const Piece& piece) const {
+  return for_each_present(piece, [&](const Piece& run) {
+    const uint8_t state = states_of(run.window)[run.first];
+    return (state & kOpen) != 0 ? give_rights(run, state) : Status();
+  });
 }
 
 Status ProtectedPages::give_rights(const Piece& piece, uint8_t state) const {
   static_assert(kReadable == PROT_READ && kWritable == (PROT_READ | PROT_WRITE));
   const int missing = (state & kRights) == kWritable ? 0 : PROT_WRITE;
+  const int added = (state & kHeld) != 0 ? PROT_READ : 0;
   const auto begin = reinterpret_cast<uintptr_t>(address_of(piece));
   int error = 0;
   const auto give = [&](uintptr_t from, uintptr_t to, int program) {
-    if (platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, program & ~missing) != 0)
-      error = errno;
+    const int rights = (program & ~missing) | added;
+    if (platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights) != 0) error = errno;
     return error == 0;
   };
   const uintptr_t end = begin + (uint64_t{piece.count} << block_shift_);
@@ -285,10 +320,13 @@ Status ProtectedPages::give_rights(const Piece& piece, uint8_t state) const {
   return error == 0 ? Status() : Status(error, "cannot change a block's access rights");
 }
 
-void ProtectedPages::note(const Piece& piece, uint8_t state) {
+// `change`: of a block's byte.
+template <class Change>
+void ProtectedPages::change(const Piece& piece, Change change) {
   Window& changed = window(piece.window);
   const uint32_t before = edges_in(piece);
-  std::fill_n(states_of(piece.window) + piece.first, piece.count, state);
+  uint8_t* states = states_of(piece.window);
+  std::transform(states + piece.first, states + piece.end(), states + piece.first, change);
   const uint32_t after = edges_in(piece);
   changed.edges = static_cast<uint16_t>(changed.edges + after - before);
   edges_.fetch_add_relaxed(uint64_t{after} - before);
@@ -311,36 +349,47 @@ uint32_t ProtectedPages::edges_in(const Piece& piece) const {
 
 // ---- The queue of windows with open blocks ----
 
+bool ProtectedPages::is_over_limit() {
+  if (edges_.load_relaxed() <= edges_max_) return false;
+  std::lock_guard lock(queue_mutex_);
+  return queued_ > kOpenWindowsMin;
+}
+
 // False: none can be closed.
 bool ProtectedPages::close_oldest() {
+  std::lock_guard closing(closing_mutex_);
   uint64_t tries, number;
   {
     std::lock_guard lock(queue_mutex_);
     tries = queued_;
   }
   for (; tries > 0 && dequeue(&number); --tries)
-    if (close(number)) return true;
+    if (close(number)) {
+      closed_.store_release(closed_.load_relaxed() + 1);
+      return true;
+    }
   return false;
 }
 
+// But for blocks that are held. What stays open waits in the queue again.
 bool ProtectedPages::close(uint64_t number) {
   std::lock_guard lock(lock_of(number));
   Window& closed = window(number);
   closed.is_queued = false;
-  if (closed.edges == 0) return false;
-  const uint64_t first = number * kWindowBlocks;
-  const auto count =
-      static_cast<uint32_t>(std::min<uint64_t>(kWindowBlocks, (bytes_ >> block_shift_) - first));
-  if (closed.holds > 0 || !platform::protect(base_ + (first << block_shift_), uint64_t{count} << block_shift_,
-                                             Protection::kNone)) {
-    enqueue(number);
-    return false;
+  const uint32_t edges = closed.edges;
+  const uint8_t* states = states_of(number);
+  const uint64_t left = (bytes_ >> block_shift_) - number * kWindowBlocks;
+  const auto end = static_cast<uint32_t>(std::min<uint64_t>(kWindowBlocks, left));
+  for (uint32_t first = 0; first < end && closed.edges > 0 && closed.holds == 0;) {
+    Piece run{number, first, 0};
+    while (run.end() < end && (states[run.end()] & kHeld) == 0) ++run.count;
+    first = run.end() + 1;
+    if (run.count == 0) continue;
+    if (!platform::protect(address_of(run), uint64_t{run.count} << block_shift_, Protection::kNone)) break;
+    change(run, [](uint8_t state) { return static_cast<uint8_t>(state & kRights); });
   }
-  uint8_t* states = states_of(number);
-  for (uint32_t i = 0; i < count; ++i) states[i] &= kRights;
-  edges_.fetch_sub_relaxed(closed.edges);
-  closed.edges = 0;
-  return true;
+  if (closed.edges > 0 && !closed.is_queued) enqueue(number);
+  return closed.edges < edges;
 }
 
 void ProtectedPages::enqueue(uint64_t number) {

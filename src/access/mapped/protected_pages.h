@@ -13,8 +13,9 @@
 //   a block's byte has kOpen <=> its pages have the rights of its state, as far as the program leaves them to it
 //   without kOpen they have none; an absent block is never open
 //   edges_ = the sum of the windows' edges >= edges between areas within managed space that rights have made
-//   a window that is kept open (holds > 0) is not closed: the kernel may be accessing it, which would fail with EFAULT,
-//   or an alias is mapped in it (loose_aliases.h), whose rights are not known here
+//   a block that is being written (kHeld) and a window that is kept open (holds > 0) are not closed: the kernel may be
+//   accessing them, which would fail with EFAULT, or an alias is mapped in the window (loose_aliases.h), whose rights
+//   are not known here. A block that is being written may be read, whatever the program has chosen
 //   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
 //   merge them again
 // Threads: any; a window's lock for its bytes and rights, then the queue's. No code that holds either touches managed
@@ -56,13 +57,23 @@ class ProtectedPages final : public PlacedPages {
   Admitted admit(uintptr_t address, bool is_store) override;
   bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
   std::optional<int> program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  void forget_rights(uintptr_t begin, uintptr_t end) override;
+  bool may_execute(uintptr_t address) const override;
+  // The page that a child finds wiped is all that tells of one that was made without libc.
+  bool is_in_child() const override { return *own_.data() == std::byte{0}; }
   void forked() override { memory_ = platform::File(); }
+
+  // Whether /proc/self/mem does what is needed. Errors: of that.
+  static Status try_writes();
 
  private:
   static constexpr uint32_t kWindowBlocks = 512;
   static constexpr uint32_t kLocks = 64;
   // Of a block's byte. The rights are what PROT_* the state stands for.
-  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4;
+  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8;
+  // So many windows stay open whatever the number of edges: an instruction may need several.
+  static constexpr uint64_t kOpenWindowsMin = 8;
+  static constexpr int kClosedAtATime = 2;
 
   struct Window {
     uint32_t next;  // in the queue, by number
@@ -78,9 +89,9 @@ class ProtectedPages final : public PlacedPages {
     uint32_t end() const { return first + count; }
   };
 
-  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max,
-                 platform::File memory, platform::Mapping states, platform::Mapping windows);
-  Status try_out();
+  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max)
+      : base_(base), bytes_(bytes), block_shift_(block_shift), edges_max_(edges_max) {}
+  Status reserve();
   Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
   // Calls visit(piece) for what of the range is in each window, until that returns an error.
   template <class Visit>
@@ -93,8 +104,12 @@ class ProtectedPages final : public PlacedPages {
   Status with_room(uint64_t window, Attempt attempt);
   Status open_as(const Piece& piece, uint8_t state);
   Status give_rights(const Piece& piece, uint8_t state) const;
-  void note(const Piece& piece, uint8_t state);
+  Status give_open_rights(const Piece& piece) const;
+  Status give_rights_anew(uintptr_t begin, uintptr_t end);
+  template <class Change>
+  void change(const Piece& piece, Change change);
   uint32_t edges_in(const Piece& piece) const;
+  bool is_over_limit();
   bool close_oldest();
   bool close(uint64_t number);
   void enqueue(uint64_t number);
@@ -118,6 +133,8 @@ class ProtectedPages final : public PlacedPages {
   const uint64_t edges_max_;
   platform::File memory_;  // this process's
   platform::Mapping states_, windows_;
+  platform::Mapping scratch_;  // a page to try rights on
+  platform::Mapping own_;      // a page with a word that is not 0, but in a child
   ProgramRights program_rights_;
   platform::RangeReleaser releaser_;
   bool has_begun_ = false;
@@ -125,7 +142,9 @@ class ProtectedPages final : public PlacedPages {
     std::mutex mutex;
   } locks_[kLocks];
   alignas(64) Atomic<uint64_t> edges_{0};
-  std::mutex queue_mutex_;  // guards what follows
+  std::mutex closing_mutex_;    // before a window's
+  Atomic<uint64_t> closed_{0};  // windows, ever
+  std::mutex queue_mutex_;      // guards what follows
   uint64_t queued_ = 0;
   uint32_t oldest_ = 0, newest_ = 0;
 };

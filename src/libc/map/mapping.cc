@@ -165,6 +165,18 @@ Status sync_range(const Context& c, uintptr_t begin, uintptr_t end) {
   return c.regions->sync(round_down(begin, block), round_up(end, block) - round_down(begin, block));
 }
 
+int give_rights(const Context& c, uintptr_t address, size_t bytes, int protection) {
+  const auto error = c.access->program_protects(address, bytes, protection);
+  if (!error) return real().mprotect(pointer(address), bytes, protection);
+  return *error == 0 ? 0 : static_cast<int>(fail(*error));
+}
+
+// A range whose rights may have been changed is to be handed out anew.
+void give_usual_rights(const Context& c, uintptr_t begin, uintptr_t end) {
+  if (c.in_place && protected_once.load_relaxed())
+    (void)give_rights(c, begin, end - begin, PROT_READ | PROT_WRITE);
+}
+
 // MAP_FIXED at a managed address.
 void* map_fixed(const Context& c, void* address, size_t bytes, int flags) {
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
@@ -174,6 +186,7 @@ void* map_fixed(const Context& c, void* address, size_t bytes, int flags) {
                          return kind == Kind::kAnonymous;
                        });
   if (!all_anonymous) return no_map(ENOMEM);
+  give_usual_rights(c, begin, end);
   make_zero(c, begin, end);
   return address;
 }
@@ -252,14 +265,6 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
 }
 
-namespace {
-int give_rights(const Context& c, uintptr_t address, size_t bytes, int protection) {
-  const auto error = c.access->program_protects(address, bytes, protection);
-  if (!error) return real().mprotect(pointer(address), bytes, protection);
-  return *error == 0 ? 0 : static_cast<int>(fail(*error));
-}
-}  // namespace
-
 int unmap(void* address, size_t bytes) {
   if (!is_managed(address)) {
     if (release_reads(address, bytes)) mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
@@ -274,8 +279,7 @@ int unmap(void* address, size_t bytes) {
     return kind != Kind::kSharedFile || sync_range(*c, from, to).is_ok();
   });
   if (!synced) return static_cast<int>(fail(EIO));  // still mapped: nothing is lost
-  if (c->in_place && protected_once.load_relaxed())
-    (void)give_rights(*c, begin, end - begin, PROT_READ | PROT_WRITE);
+  give_usual_rights(*c, begin, end);
   c->heap->mappings().unmap(begin, end - begin);
   mapped_files().remove(begin, end - begin);
   return 0;

@@ -139,7 +139,7 @@ TEST_F(ProtectedPagesTest, neighbours_with_the_same_rights_are_one_area_again) {
 }
 
 TEST_F(ProtectedPagesTest, so_many_edges_and_no_more_whatever_is_there) {
-  constexpr uint64_t kEdges = 1000;
+  constexpr uint64_t kEdges = 6000;
   make(kEdges);
   if (IsSkipped()) return;
   for (uint64_t block = 0; block < kWindows * kWindow; block += 2) {
@@ -160,7 +160,7 @@ TEST_F(ProtectedPagesTest, a_run_is_opened_as_a_whole) {
   make(1000);
   if (IsSkipped()) return;
   for (uint64_t block = 0; block < 100; ++block) put(block, block, true);
-  for (uint64_t block = kWindow; block < 4 * kWindow; block += 2)
+  for (uint64_t block = kWindow; block < 16 * kWindow; block += 2)
     put(block, block, true);  // closes the first
   const uint64_t before = reopened();
   for (uint64_t block = 0; block < 100; ++block) ASSERT_EQ(word(block), block);
@@ -183,9 +183,10 @@ TEST_F(ProtectedPagesTest, what_is_kept_open_or_written_is_not_closed) {
     return is;
   };
   const auto crowd = [&] {
-    for (uint64_t block = 2 * kWindow; block < 6 * kWindow; block += 2) put(block, block, true);
+    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2) put(block, block, true);
     std::vector<iovec> ranges;
-    for (uint64_t block = 2 * kWindow; block < 6 * kWindow; block += 2) ranges.push_back({at(block), kBlock});
+    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2)
+      ranges.push_back({at(block), kBlock});
     pages_->release(ranges);
   };
   crowd();
@@ -219,7 +220,7 @@ TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
     }
   };
   check();
-  for (uint64_t block = kWindow; block < 8 * kWindow; block += 2) put(block, block, true);  // closes them
+  for (uint64_t block = kWindow; block < 16 * kWindow; block += 2) put(block, block, true);  // closes them
   check();
   release({2, 3, 4, 5});
   EXPECT_EQ(touch(5, false), Admitted::kRefused);
@@ -229,6 +230,56 @@ TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
   EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(0)), 8 * kBlock, PROT_READ | PROT_WRITE),
             0);
   for (uint64_t block = 0; block < 8; ++block) EXPECT_EQ(touch(block, true), Admitted::kYes) << block;
+}
+
+TEST_F(ProtectedPagesTest, a_guard_page_of_the_program_s_can_be_written_and_is_one_again_afterwards) {
+  make(1000);
+  if (IsSkipped()) return;
+  for (uint64_t block = 0; block < 3; ++block) put(block, block, true);
+  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(1)), kBlock, PROT_NONE), 0);
+  ASSERT_TRUE(pages_->begin_writeback(at(0), 3 * kBlock).is_ok());
+  EXPECT_EQ(word(1), 1u);
+  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(2)), kBlock, PROT_NONE), 0);
+  EXPECT_EQ(word(2), 2u);
+  pages_->end_writeback(at(0), 3 * kBlock);
+  EXPECT_EQ(touch(1, false), Admitted::kRefused);
+  EXPECT_EQ(touch(2, false), Admitted::kRefused);
+  EXPECT_EQ(word(0), 0u);
+  pages_->forget_rights(reinterpret_cast<uintptr_t>(at(1)), reinterpret_cast<uintptr_t>(at(3)));
+  EXPECT_EQ(word(1), 1u);
+  EXPECT_EQ(word(2), 2u);
+}
+
+TEST_F(ProtectedPagesTest, few_blocks_that_are_being_written_keep_no_others_open) {
+  constexpr uint64_t kEdges = 600;
+  make(kEdges);
+  if (IsSkipped()) return;
+  for (uint64_t window = 0; window < kWindows; ++window) {
+    put(window * kWindow, window, true);
+    ASSERT_TRUE(pages_->begin_writeback(at(window * kWindow), kBlock).is_ok());
+  }
+  for (uint64_t block = 2; block < kWindows * kWindow; block += 2)
+    if (block % kWindow != 0) put(block, block, true);
+  EXPECT_LE(areas(), kEdges + 16 * kWindow);
+  for (uint64_t window = 0; window < kWindows; ++window) {
+    EXPECT_EQ(write(fileno(stderr), at(window * kWindow), 0), 0);
+    EXPECT_EQ(word(window * kWindow), window);
+    pages_->end_writeback(at(window * kWindow), kBlock);
+  }
+}
+
+TEST_F(ProtectedPagesTest, what_may_be_stored_to_may_be_read_and_nothing_is_executed_without_leave) {
+  make(1000);
+  if (IsSkipped()) return;
+  put(1, 1, true);
+  const auto address = reinterpret_cast<uintptr_t>(at(1));
+  EXPECT_FALSE(pages_->may_execute(address));
+  EXPECT_EQ(pages_->program_protects(address, kBlock, PROT_WRITE), 0);
+  EXPECT_EQ(touch(1, false), Admitted::kYes);
+  EXPECT_EQ(pages_->program_protects(address, kBlock, PROT_EXEC), 0);
+  EXPECT_TRUE(pages_->may_execute(address));
+  EXPECT_EQ(pages_->program_protects(address, 2 * kSpaceBytes, PROT_READ), ENOMEM);
+  EXPECT_FALSE(pages_->is_in_child());
 }
 
 TEST_F(ProtectedPagesTest, what_was_there_before_is_adopted_and_faults_once) {
@@ -258,7 +309,7 @@ TEST_F(ProtectedPagesTest, threads_that_close_each_others_windows_find_what_they
       std::vector<uint64_t> values(kOwn, 0);
       Rng rng(self);
       for (uint64_t step = 0; step < kSteps; ++step) {
-        const uint64_t own = rng.below(kOwn), block = own * kThreads * 2 + self * 2;
+        const uint64_t own = rng.below(kOwn), block = own * 64 + self * 2;
         switch (rng.below(4)) {
           case 0:
             if (states[own] != kAbsent) break;
@@ -291,7 +342,8 @@ TEST_F(ProtectedPagesTest, threads_that_close_each_others_windows_find_what_they
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_LE(areas(), 300 + 2 * kWindow);
+  EXPECT_LE(areas(), 1200u);
+  EXPECT_GT(reopened(), kSteps / 10);
 }
 
 }  // namespace
