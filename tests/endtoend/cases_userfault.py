@@ -56,6 +56,12 @@ def programs_do_what_they_do_natively_where_userfaultfd_is_forbidden(kit: Kit) -
             expect("by access rights" in facts["faults_by"] and facts["system_call_faults"] == "brought in first", f"{facts}")
 
 
+def guard_pages_of_the_program_outlive_writebacks(kit: Kit) -> None:
+    for part in ("touched", "untouched"):
+        for env in ({}, {"SPILLWAY_FAULTS": "auto"}, FORBIDDEN):
+            kit.same_as_native("guard_pages.c", part, configs=(CAP_16M, MEDIUM), env=env)
+
+
 def a_jump_into_data_is_the_programs_own_fault(kit: Kit) -> None:
     source = kit.place / "jump.c"
     source.write_text("""#include <stdlib.h>

@@ -1,11 +1,14 @@
-// Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone.
+// Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone. The
+// access rights are the program's own; what it may not read can be read while it is written to the store.
 //
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "access/mapped/placed_pages.h"
+#include "access/mapped/program_rights.h"
 #include "platform/userfault.h"
 
 namespace spw::access {
@@ -29,20 +32,24 @@ class UserFaultPages final : public PlacedPages {
   Status allow_stores(std::byte* address, uint64_t bytes) override {
     return faults_.write_protect(address, bytes, false);
   }
-  Status begin_writeback(std::byte* address, uint64_t bytes) override {
-    return faults_.write_protect(address, bytes, true);
-  }
-  void end_writeback(std::byte*, uint64_t) override {}
+  Status begin_writeback(std::byte* address, uint64_t bytes) override;
+  void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
+  std::optional<int> program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  void forget_rights(uintptr_t begin, uintptr_t end) override;
 
  private:
   UserFaultPages(const platform::UserFault& faults, std::byte* base, uint64_t bytes)
       : faults_(faults), base_(base), bytes_(bytes) {}
 
+  Status let_read(std::byte* address, uint64_t bytes, int added) const;
+
   const platform::UserFault& faults_;
   std::byte* const base_;
   const uint64_t bytes_;
   platform::RangeReleaser releaser_;
+  mutable std::mutex rights_mutex_;  // what is recorded is what the kernel has
+  ProgramRights program_rights_;
 };
 
 }  // namespace spw::access
