@@ -1,5 +1,5 @@
-// Guard pages: the program takes the rights of some of its pages away, has more memory than the cap, and gives the rights
-// back. `untouched`: the pages were never stored to before.
+// Guard pages: the program takes the rights of some of its pages away, has more memory than the cap, and gives the
+// rights back. `untouched`: the pages were never stored to before.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
