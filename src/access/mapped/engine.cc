@@ -250,6 +250,7 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
 // What the program was refused there while the range was not live is let in again.
 void MappedEngine::grown(BlockId first, uint64_t count) {
   const auto begin = reinterpret_cast<uintptr_t>(frames_->address_of(first));
+  if (first.value >= space_blocks()) return;  // pooled: nobody has its addresses
   pages_->forget_rights(begin, begin + (count << options_.block_shift));
   std::lock_guard lock(refused_mutex_);
   admit_pages(begin, begin + (count << options_.block_shift));

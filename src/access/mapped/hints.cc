@@ -153,6 +153,8 @@ void MappedEngine::before_flush(BlockId first, uint64_t count) {
 std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t bytes, int protection) {
   loose_ended_.store_relaxed(true);
   if (bytes == 0) return std::nullopt;
+  const uint64_t offset = address - SPW_MANAGED_BASE;
+  if (offset >= options_.space_bytes || bytes > options_.space_bytes - offset) return ENOMEM;
   const bool is_own = InRuntime::here();
   InRuntime guard;
   if (is_watching() && !is_own) {

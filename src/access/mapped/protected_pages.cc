@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "access/engine.h"
 #include "base/check.h"
 #include "base/units.h"
 #include "platform/machine.h"
@@ -67,6 +68,7 @@ Status ProtectedPages::reserve() {
 
 // What has no access is written, too: /proc/self/mem is a debugger's door.
 Status ProtectedPages::write(std::byte* address, const std::byte* from, uint64_t bytes) const {
+  if (is_in_child()) return touched_in_child();  // whose descriptor is of its parent's memory
   while (bytes > 0) {
     const ssize_t done = platform::raw::pwrite(memory_.fd(), from, bytes,
                                                static_cast<off_t>(reinterpret_cast<uintptr_t>(address)));
@@ -80,7 +82,7 @@ Status ProtectedPages::write(std::byte* address, const std::byte* from, uint64_t
 }
 
 Status ProtectedPages::begin(uint64_t) {
-  has_begun_ = true;
+  has_begun_.store_relaxed(true);
   return platform::protect(base_, bytes_, Protection::kNone);
 }
 
@@ -186,7 +188,7 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
       admitted = Admitted::kNot;
       return {};
     }
-    if ((state & kOpen) != 0) return {};
+    if ((state & kOpen) != 0) return give_rights(piece, state);  // by another thread, or in part
     telemetry::count(telemetry::Counter::reopen_faults);
     return open_as(alike_around(piece), state);
   });
@@ -198,15 +200,17 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
 // this processor.
 std::optional<int> ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
-  if (bytes > bytes_ - (address - reinterpret_cast<uintptr_t>(base_))) return ENOMEM;
+  const uint64_t offset = address - reinterpret_cast<uintptr_t>(base_);
+  if (offset >= bytes_ || bytes > bytes_ - offset) return ENOMEM;
   if (protection != PROT_NONE) protection |= PROT_READ;
   const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
+  const bool has_begun = has_begun_.load_relaxed();
   // A policy that forbids some rights does so for all private memory.
-  void* const tried = has_begun_ ? static_cast<void*>(scratch_.data()) : reinterpret_cast<void*>(address);
-  if (platform::raw::mprotect(tried, has_begun_ ? kMmuPageBytes : end - address, protection) != 0)
+  void* const tried = has_begun ? static_cast<void*>(scratch_.data()) : reinterpret_cast<void*>(address);
+  if (platform::raw::mprotect(tried, has_begun ? kMmuPageBytes : end - address, protection) != 0)
     return errno;
   program_rights_.set(address, end, protection);
-  if (!has_begun_) return 0;
+  if (!has_begun) return 0;
   const Status changed = give_rights_anew(address, end);
   return changed ? 0 : changed.error();
 }
@@ -223,7 +227,7 @@ Status ProtectedPages::give_rights_anew(uintptr_t begin, uintptr_t end) {
 void ProtectedPages::forget_rights(uintptr_t begin, uintptr_t end) {
   if (!program_rights_.any()) return;
   program_rights_.set(begin, end, ProgramRights::kUsual);
-  if (has_begun_) SPW_CHECK(give_rights_anew(begin, end).is_ok());
+  if (has_begun_.load_relaxed()) SPW_CHECK(give_rights_anew(begin, end).is_ok());
 }
 
 bool ProtectedPages::may_execute(uintptr_t address) const {
@@ -273,14 +277,14 @@ template <class Attempt>
 Status ProtectedPages::with_room(uint64_t number, Attempt attempt) {
   for (int i = 0; i < kClosedAtATime && is_over_limit(); ++i)
     if (!close_oldest()) break;
-  for (;;) {
+  for (int tries = 0;; ++tries) {
     const uint64_t closed = closed_.load_acquire();
     {
       std::lock_guard lock(lock_of(number));
       Status status = attempt();
       if (status || status.error() != ENOMEM) return status;
     }
-    if (!close_oldest() && closed_.load_acquire() == closed)
+    if ((!close_oldest() && closed_.load_acquire() == closed) || tries == kRetriesMax)
       return Status(ENOMEM, "the kernel has no area left for access rights (vm.max_map_count)");
   }
 }
@@ -289,9 +293,8 @@ Status ProtectedPages::with_room(uint64_t number, Attempt attempt) {
 // stays so.
 Status ProtectedPages::open_as(const Piece& piece, uint8_t state) {
   const uint8_t held = states_of(piece.window)[piece.first] & kHeld;
-  if (Status s = give_rights(piece, (state & kRights) | held); !s) return s;
   change(piece, [&](uint8_t) { return static_cast<uint8_t>((state & kRights) | kOpen | held); });
-  return {};
+  return give_rights(piece, (state & kRights) | held);
 }
 
 Status ProtectedPages::give_open_rights(const Piece& piece) const {

@@ -10,7 +10,8 @@
 // Code that was recompiled is affected little: what it misses stays loose (is_crowded()), and takes no area.
 //
 // Invariants
-//   a block's byte has kOpen <=> its pages have the rights of its state, as far as the program leaves them to it
+//   a block's byte has kOpen <=> its pages have the rights of its state, as far as the program leaves them to it, or are
+//   about to: where the kernel had no area left they may have been given in part, and are given anew
 //   without kOpen they have none; an absent block is never open
 //   edges_ = the sum of the windows' edges >= edges between areas within managed space that rights have made
 //   a block that is being written (kHeld) and a window that is kept open (holds > 0) are not closed: the kernel may be
@@ -73,7 +74,7 @@ class ProtectedPages final : public PlacedPages {
   static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8;
   // So many windows stay open whatever the number of edges: an instruction may need several.
   static constexpr uint64_t kOpenWindowsMin = 8;
-  static constexpr int kClosedAtATime = 2;
+  static constexpr int kClosedAtATime = 2, kRetriesMax = 1000;
 
   struct Window {
     uint32_t next;  // in the queue, by number
@@ -137,7 +138,7 @@ class ProtectedPages final : public PlacedPages {
   platform::Mapping own_;      // a page with a word that is not 0, but in a child
   ProgramRights program_rights_;
   platform::RangeReleaser releaser_;
-  bool has_begun_ = false;
+  Atomic<bool> has_begun_{false};
   struct alignas(64) Lock {
     std::mutex mutex;
   } locks_[kLocks];

@@ -178,7 +178,7 @@ void give_usual_rights(const Context& c, uintptr_t begin, uintptr_t end) {
 }
 
 // MAP_FIXED at a managed address.
-void* map_fixed(const Context& c, void* address, size_t bytes, int flags) {
+void* map_fixed(const Context& c, void* address, size_t bytes, int protection, int flags) {
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
   if ((flags & MAP_FIXED_NOREPLACE) != 0) return no_map(EEXIST);
   if (!is_anonymous(flags) || begin % kMmuPageBytes != 0) return no_map(EINVAL);
@@ -188,6 +188,10 @@ void* map_fixed(const Context& c, void* address, size_t bytes, int flags) {
   if (!all_anonymous) return no_map(ENOMEM);
   give_usual_rights(c, begin, end);
   make_zero(c, begin, end);
+  if (c.in_place && protection != (PROT_READ | PROT_WRITE)) {
+    protected_once.store_relaxed(true);
+    if (give_rights(c, begin, end - begin, protection) != 0) return MAP_FAILED;
+  }
   return address;
 }
 
@@ -254,7 +258,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   const bool is_wanted = is_fixed || (bytes > 0 && wants_managed(bytes, protection, flags));
   const Context* c = is_wanted ? allocation_context() : nullptr;
   InRuntime guard;
-  if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, flags);
+  if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, protection, flags);
   if (c != nullptr) {
     if (!is_anonymous(flags)) {
       if (void* mapped = map_some_file(*c, address, bytes, protection, flags, fd, offset)) return mapped;
