@@ -5,26 +5,41 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace spw::tests {
 
-// All threads of this process but the caller's sleep: each has got to where it waits, and nothing is left to be done.
-inline void wait_until_others_sleep() {
+// How often each other thread has gone to sleep so far; nothing if one of them is awake, or comes or goes meanwhile.
+inline std::optional<std::map<std::string, std::string>> sleeps_of_others() {
   const std::string self = std::to_string(::gettid());
-  for (bool all_sleep = false; !all_sleep;) {
-    all_sleep = true;
-    std::error_code gone;  // a thread that ends meanwhile: look again
-    for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
-         task.increment(gone)) {
-      std::ifstream file(task->path() / "stat");
-      std::string stat;
-      std::getline(file, stat);  // which throws nothing when the thread is gone, as a stream's buffer would
-      const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
-      if (task->path().filename() == self || name_end == stat.npos) continue;
-      all_sleep = all_sleep && stat.compare(name_end, 3, ") S") == 0;
+  std::map<std::string, std::string> sleeps;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
+       task.increment(gone)) {
+    const std::string name = task->path().filename();
+    if (name == self) continue;
+    std::ifstream file(task->path() / "status");
+    bool sleeps_now = false;
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("State:")) sleeps_now = line.find("S (sleeping)") != line.npos;
+      if (line.starts_with("voluntary_ctxt_switches:")) sleeps[name] = line;
     }
-    all_sleep = all_sleep && !gone;
+    if (!sleeps_now) return std::nullopt;
+  }
+  if (gone) return std::nullopt;
+  return sleeps;
+}
+
+// All threads of this process but the caller's sleep: each has got to where it waits, and nothing is left to be done.
+// They are looked at one after the other, and the last may wake the first: so twice, and none has run in between.
+inline void wait_until_others_sleep() {
+  for (auto before = sleeps_of_others();;) {
+    auto now = sleeps_of_others();
+    if (now && now == before) return;
+    before = std::move(now);
   }
 }
 
