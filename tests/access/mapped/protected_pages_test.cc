@@ -46,6 +46,7 @@ uint64_t reopened() { return telemetry::total(telemetry::read_totals(), Counter:
 class ProtectedPagesTest : public testing::Test {
  protected:
   void make(uint64_t edges_max) {
+    (void)telemetry::thread_counters();  // a handler is to find them
     space_ = std::move(*platform::reserve_range(0, kSpaceBytes));
     g_base = space_.data();
     (void)platform::advise(g_base, kSpaceBytes, platform::Advice::kNoHugePage);
@@ -303,6 +304,7 @@ TEST_F(ProtectedPagesTest, threads_that_close_each_others_windows_find_what_they
   std::vector<std::thread> threads;
   for (uint64_t self = 0; self < kThreads; ++self)
     threads.emplace_back([self, this] {
+      (void)telemetry::thread_counters();
       constexpr uint64_t kOwn = 512;
       enum { kAbsent, kClean, kStored };
       std::vector<int> states(kOwn, kAbsent);
