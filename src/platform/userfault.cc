@@ -184,26 +184,25 @@ RangeReleaser::RangeReleaser(Calls calls) {
   raw::munmap(page, kMmuPageBytes);
 }
 
+iovec take_adjoining(std::span<const iovec>* ranges) {
+  iovec whole{ranges->front().iov_base, 0};
+  auto* const begin = static_cast<std::byte*>(whole.iov_base);
+  while (!ranges->empty() && ranges->front().iov_base == begin + whole.iov_len) {
+    whole.iov_len += ranges->front().iov_len;
+    *ranges = ranges->subspan(1);
+  }
+  return whole;
+}
+
 void RangeReleaser::release(std::span<const iovec> ranges) const {
   iovec merged[kRangesMax];
   while (!ranges.empty()) {
-    size_t count = 0, taken = 0;
+    size_t count = 0;
     uint64_t bytes = 0;
-    for (; taken < ranges.size(); ++taken) {
-      const iovec& next = ranges[taken];
-      bytes += next.iov_len;
-      if (count > 0 &&
-          static_cast<std::byte*>(merged[count - 1].iov_base) + merged[count - 1].iov_len == next.iov_base) {
-        merged[count - 1].iov_len += next.iov_len;
-        continue;
-      }
-      if (count == kRangesMax) {
-        bytes -= next.iov_len;
-        break;
-      }
-      merged[count++] = next;
+    while (count < kRangesMax && !ranges.empty()) {
+      merged[count] = take_adjoining(&ranges);
+      bytes += merged[count++].iov_len;
     }
-    ranges = ranges.subspan(taken);
     if (vectored_ && count > 1 &&
         ::syscall(SYS_process_madvise, process_.fd(), merged, count, MADV_DONTNEED, 0u) ==
             static_cast<long>(bytes))

@@ -76,6 +76,9 @@ class UserFault {
   FaultDelivery delivery_ = FaultDelivery::kEvents;
 };
 
+// Takes the ranges at the front off that follow each other, as one. There is a first.
+iovec take_adjoining(std::span<const iovec>* ranges);
+
 // Gives the memory of many ranges of this process back with as few calls as the kernel allows.
 class RangeReleaser {
  public:

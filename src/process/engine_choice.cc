@@ -58,7 +58,7 @@ int look_at_module(dl_phdr_info* module, size_t, void* result) {
   return 0;
 }
 
-bool can_place_pages() { return open_userfault() || access::ProtectedPages::try_writes(); }
+bool can_place_pages() { return open_userfault() || access::ProtectedPages::open_memory(); }
 
 }  // namespace
 

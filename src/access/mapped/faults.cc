@@ -179,7 +179,7 @@ void MappedEngine::after_miss(cache::Client& client, BlockId block, Waits waits)
 // Of a block that is being freed its page may be there until it is discarded, and be read by a writeback. What has no
 // access rights anyhow faults again, and is refused then.
 void MappedEngine::refuse_freed(const platform::FaultEvent& event) {
-  if (pages_->faults_by_rights()) return;
+  if (!options_.has_userfault) return;
   const bool is_present = platform::is_page_present(event.address);
   if (event.is_protected || (is_signalled() && event.is_store && is_present))
     return refuse(event.address, platform::Protection::kRead);
@@ -229,7 +229,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   if (pages_->is_in_child() && !forked_) forked();
   check_not_forked();
   InRuntime guard;
-  if (pages_->faults_by_rights()) {
+  if (!options_.has_userfault) {
     if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it
     if (is_watching()) return serve_rights_fault(address, is_store, is_own);
   }

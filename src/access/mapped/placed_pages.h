@@ -10,7 +10,6 @@
 #include <sys/uio.h>
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -50,18 +49,14 @@ class PlacedPages {
   // While it is kept open, the kernel may access what is there of the block. The caller has it pinned.
   virtual void keep_open(std::byte* /*address*/) {}
   virtual void let_close(std::byte* /*address*/) {}
-  // A fault was a SIGSEGV, and nothing else: asks here first. Any access, at any time.
-  virtual bool faults_by_rights() const { return false; }
+  // Where a fault is a SIGSEGV, and nothing else: asked first. Any access, at any time.
   virtual Admitted admit(uintptr_t /*address*/, bool /*is_store*/) { return Admitted::kNot; }
   // What may be left where it is rather than be placed, is better left there.
   virtual bool is_crowded() const { return false; }
-  // The program gives pages other rights (PROT_*): what mprotect() would return, 0 or an error, or nothing where that
-  // is to be called. Not while begin() is.
-  virtual std::optional<int> program_protects(uintptr_t /*address*/, uint64_t /*bytes*/, int /*protection*/) {
-    return std::nullopt;
-  }
+  // The program gives pages other rights (PROT_*), as by mprotect(): 0 or an error. Not while begin() is.
+  virtual int program_protects(uintptr_t address, uint64_t bytes, int protection) = 0;
   // The range is handed out anew: it has the rights that memory has as a rule.
-  virtual void forget_rights(uintptr_t /*begin*/, uintptr_t /*end*/) {}
+  virtual void forget_rights(uintptr_t begin, uintptr_t end) = 0;
   virtual bool may_execute(uintptr_t /*address*/) const { return true; }
   // Whether this is a forked child, of which nobody may have told.
   virtual bool is_in_child() const { return false; }

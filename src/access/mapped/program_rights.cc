@@ -1,26 +1,25 @@
 #include "access/mapped/program_rights.h"
 
-#include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace spw::access {
 
 void ProgramRights::set(uintptr_t begin, uintptr_t end, int rights) {
   std::lock_guard lock(mutex_);
-  auto part = parts_.lower_bound(begin);
-  if (part != parts_.begin() && std::prev(part)->second.end > begin) {
-    Part& before = std::prev(part)->second;
-    const Part whole = before;
-    before.end = begin;
-    if (whole.end > end) part = parts_.emplace(end, whole).first;
-  }
-  while (part != parts_.end() && part->first < end) {
-    const Part old = part->second;
-    part = parts_.erase(part);
-    if (old.end > end) part = parts_.emplace(end, old).first;
-  }
+  split(begin);
+  split(end);
+  parts_.erase(parts_.lower_bound(begin), parts_.lower_bound(end));
   if (rights != kUsual && begin < end) parts_.emplace(begin, Part{end, rights});
   any_.store_release(!parts_.empty());
+}
+
+// Afterwards no part reaches over `at`.
+void ProgramRights::split(uintptr_t at) {
+  const auto behind = parts_.lower_bound(at);
+  if (behind == parts_.begin()) return;
+  Part& part = std::prev(behind)->second;
+  if (part.end > at) parts_.emplace(at, part).first->second.end = std::exchange(part.end, at);
 }
 
 int ProgramRights::at(uintptr_t address) const {

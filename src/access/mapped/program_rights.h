@@ -30,6 +30,8 @@ class ProgramRights {
     uintptr_t end;
     int rights;
   };
+  void split(uintptr_t at);
+
   mutable std::mutex mutex_;
   std::map<uintptr_t, Part> parts_;  // by where they begin
   Atomic<bool> any_{false};

@@ -20,14 +20,16 @@ using platform::Advice, platform::Protection;
 
 Result<std::unique_ptr<PlacedPages>> ProtectedPages::create(std::byte* base, uint64_t bytes,
                                                             unsigned block_shift, uint64_t edges_max) {
-  if (Status status = try_writes(); !status) return status;
+  auto memory = open_memory();
+  if (!memory) return memory.status();
   if (edges_max == 0) edges_max = platform::mappings_max() / 2;
-  std::unique_ptr<ProtectedPages> pages(new ProtectedPages(base, bytes, block_shift, edges_max));
+  std::unique_ptr<ProtectedPages> pages(
+      new ProtectedPages(base, bytes, block_shift, edges_max, std::move(*memory)));
   if (Status status = pages->reserve(); !status) return status;
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
 
-Status ProtectedPages::try_writes() {
+Result<platform::File> ProtectedPages::open_memory() {
   auto memory = platform::open_file("/proc/self/mem", O_RDWR);
   if (!memory) return memory.status();
   auto page = platform::map_anonymous(kMmuPageBytes);
@@ -38,15 +40,13 @@ Status ProtectedPages::try_writes() {
   if (platform::raw::pwrite(memory->fd(), &probe, 1, at) != 1)
     return Status(errno, "/proc/self/mem does not write what has no access rights");
   if (Status s = platform::protect(page->data(), kMmuPageBytes, Protection::kRead); !s) return s;
-  return *page->data() == probe ? Status() : Status(EIO, "/proc/self/mem is not this process's memory");
+  if (*page->data() != probe) return Status(EIO, "/proc/self/mem is not this process's memory");
+  return memory;
 }
 
 // The first touch comes while the space is one area: those that are made of it have its anon_vma (mm/vma.c merges no
 // areas with different ones).
 Status ProtectedPages::reserve() {
-  auto memory = platform::open_file("/proc/self/mem", O_RDWR);
-  if (!memory) return memory.status();
-  memory_ = std::move(*memory);
   const uint64_t windows = (bytes_ >> block_shift_) / kWindowBlocks + 1;
   const auto map = [](uint64_t bytes, platform::Mapping* mapped) {
     auto made = platform::map_anonymous(round_up(bytes, kMmuPageBytes));
@@ -133,12 +133,9 @@ void ProtectedPages::end_writeback(std::byte* address, uint64_t bytes) {
 }
 
 void ProtectedPages::release(std::span<const iovec> blocks) {
-  for (size_t next = 0; next < blocks.size();) {
-    auto* const address = static_cast<std::byte*>(blocks[next].iov_base);
-    uint64_t bytes = 0;
-    for (; next < blocks.size() && blocks[next].iov_base == address + bytes; ++next)
-      bytes += blocks[next].iov_len;
-    const Status taken = for_each_piece(address, bytes, [&](const Piece& piece) {
+  for (std::span<const iovec> left = blocks; !left.empty();) {
+    const iovec run = platform::take_adjoining(&left);
+    const Status taken = for_each_piece(run.iov_base, run.iov_len, [&](const Piece& piece) {
       return with_room(piece.window, [&] {
         const uint8_t* states = states_of(piece.window);
         const bool is_open = std::any_of(states + piece.first, states + piece.end(),
@@ -198,7 +195,7 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
 
 // What is closed gets the new rights when it is opened. What may be stored to or executed may be read, too: so it is on
 // this processor.
-std::optional<int> ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
+int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
   const uint64_t offset = address - reinterpret_cast<uintptr_t>(base_);
   if (offset >= bytes_ || bytes > bytes_ - offset) return ENOMEM;

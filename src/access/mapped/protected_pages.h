@@ -54,18 +54,17 @@ class ProtectedPages final : public PlacedPages {
   void release(std::span<const iovec> blocks) override;
   void keep_open(std::byte* address) override;
   void let_close(std::byte* address) override;
-  bool faults_by_rights() const override { return true; }
   Admitted admit(uintptr_t address, bool is_store) override;
   bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
-  std::optional<int> program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  int program_protects(uintptr_t address, uint64_t bytes, int protection) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   bool may_execute(uintptr_t address) const override;
   // The page that a child finds wiped is all that tells of one that was made without libc.
   bool is_in_child() const override { return *own_.data() == std::byte{0}; }
   void forked() override { memory_ = platform::File(); }
 
-  // Whether /proc/self/mem does what is needed. Errors: of that.
-  static Status try_writes();
+  // /proc/self/mem, which was found to do what is needed. Errors: of that.
+  static Result<platform::File> open_memory();
 
  private:
   static constexpr uint32_t kWindowBlocks = 512;
@@ -90,8 +89,13 @@ class ProtectedPages final : public PlacedPages {
     uint32_t end() const { return first + count; }
   };
 
-  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max)
-      : base_(base), bytes_(bytes), block_shift_(block_shift), edges_max_(edges_max) {}
+  ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max,
+                 platform::File memory)
+      : base_(base),
+        bytes_(bytes),
+        block_shift_(block_shift),
+        edges_max_(edges_max),
+        memory_(std::move(memory)) {}
   Status reserve();
   Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
   // Calls visit(piece) for what of the range is in each window, until that returns an error.

@@ -56,7 +56,7 @@ Status UserFaultPages::let_read(std::byte* address, uint64_t bytes, int added) c
   return error == 0 ? Status() : Status(error, "cannot read a block that the program may not read");
 }
 
-std::optional<int> UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
+int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
   std::lock_guard lock(rights_mutex_);
   if (platform::raw::mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return errno;
   program_rights_.set(address, address + round_up(bytes, kMmuPageBytes), protection);

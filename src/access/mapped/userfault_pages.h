@@ -35,7 +35,7 @@ class UserFaultPages final : public PlacedPages {
   Status begin_writeback(std::byte* address, uint64_t bytes) override;
   void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
-  std::optional<int> program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  int program_protects(uintptr_t address, uint64_t bytes, int protection) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
 
  private:

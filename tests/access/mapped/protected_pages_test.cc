@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -203,6 +204,29 @@ TEST_F(ProtectedPagesTest, what_is_kept_open_or_written_is_not_closed) {
   pages_->keep_open(at(4));
   EXPECT_TRUE(is_readable_to_the_kernel(4));
   pages_->let_close(at(4));
+}
+
+TEST(ProgramRightsTest, are_those_of_a_list_page_by_page) {
+  constexpr uint64_t kPages = 64;
+  ProgramRights rights;
+  std::vector<int> listed(kPages, ProgramRights::kUsual);
+  Rng rng(5);
+  for (int step = 0; step < 5000; ++step) {
+    const uint64_t begin = rng.below(kPages), end = begin + 1 + rng.below(kPages - begin);
+    const int chosen = step % 3 == 0 ? ProgramRights::kUsual : static_cast<int>(rng.below(8));
+    rights.set(begin, end, chosen);
+    std::fill(listed.begin() + static_cast<ptrdiff_t>(begin), listed.begin() + static_cast<ptrdiff_t>(end),
+              chosen);
+    std::vector<int> visited;
+    EXPECT_TRUE(rights.for_each(0, kPages, [&](uintptr_t from, uintptr_t to, int part) {
+      EXPECT_EQ(from, visited.size());
+      visited.resize(to, part);
+      return true;
+    }));
+    ASSERT_EQ(visited, listed);
+    for (uint64_t page = 0; page < kPages; ++page) ASSERT_EQ(rights.at(page), listed[page]);
+    EXPECT_EQ(rights.any(), std::count(listed.begin(), listed.end(), ProgramRights::kUsual) != kPages);
+  }
 }
 
 TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
