@@ -138,7 +138,8 @@ struct Options {
   uint32_t reserve_blocks_max = 1024;
   uint64_t reserve_bytes_max = 8 << 20;
   // How long a pin waits for a frame when all are pinned, or dirty with
-  // nowhere to go, before it is an error. So long waits evict_to_limit(), too.
+  // nowhere to go, before it is an error. While blocks are being written it waits on: a store that answers late, or
+  // connects again, has its own limits. So long waits evict_to_limit(), too, but not on.
   uint64_t frame_wait_ns_max = 30'000'000'000;
   // Called by a client that found no frame, before it waits for one:
   // who holds pins that he can do without gives them up.

@@ -65,7 +65,8 @@ bool SharedCacheParts::await_progress(Partition& partition, const Request& reque
   return true;
 }
 
-// No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait.
+// No frame could be had. Waits for something to finish, up to the deadline, which starts with the first wait, and then
+// until nothing is being read or written.
 // `write_error`: the latest meanwhile.
 Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, uint64_t* deadline_ns,
                                         Status* write_error) {
@@ -78,6 +79,11 @@ Status SharedCacheParts::wait_for_frame(Client& client, Partition& partition, ui
   }
   if (context_.options.no_frame) context_.options.no_frame();
   if (await_progress(partition, request, *deadline_ns)) return Status::ok();
+  if (request.queue != nullptr) {
+    // What is being read or written may yet give a frame. How long that may take is for its store to say.
+    delegate_->await_progress(partition, request, kAnnouncedWaitNs);
+    return Status::ok();
+  }
   Status status = *write_error
                       ? Status::sentence(EBUSY, "no frame can be evicted for block " +
                                                     std::to_string(request.block.value) + ": all are pinned")

@@ -287,6 +287,16 @@ TEST_P(SharedCacheTest, a_full_disk_keeps_blocks_until_there_is_space) {
   EXPECT_EQ(f.errors().size(), 0u);
 }
 
+TEST_P(SharedCacheTest, writes_that_take_longer_than_a_pin_waits_are_no_error) {
+  Options options = small_cache(64);
+  options.frame_wait_ns_max = 20'000'000;
+  CacheFixture f(options, "write:1+:delay:100000");
+  for (uint64_t b = 0; b < 96; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  f.plan().clear();
+  for (uint64_t b = 0; b < 96; ++b) EXPECT_EQ(f.read(b), b + 1);
+  EXPECT_EQ(f.errors().size(), 0u);
+}
+
 TEST_P(SharedCacheTest, a_disk_that_stays_full_is_an_error_that_names_it) {
   Options options = small_cache(64);
   options.frame_wait_ns_max = 50'000'000;
