@@ -34,7 +34,7 @@ uint32_t SimulatedCache::free_a_frame() {
   const uint32_t victim = policy_->next_candidate(*this);
   SPW_CHECK(victim != cache::kNoCandidate);
   on_offer_[victim] = true;
-  policy_->on_remove(victim);
+  policy_->on_remove(victim, BlockId(blocks_[victim]));
   on_offer_[victim] = false;
   frame_of_.erase(blocks_[victim]);
   return victim;

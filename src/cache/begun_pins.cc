@@ -53,6 +53,7 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
   if (!context_.options.clients_pin || context_.owner_fills) return Begun::kWouldWait;
   const WaitsForNobody guard(client);
   Miss miss(client, block, access, partition_of(block), out);
+  miss.partition.organisation().prefetch_block(block);
   miss.asked_ns = platform::monotonic_ns();
   const Step step = begin_present(miss);
   const Begun begun = step == Step::kPinned  ? Begun::kPinned

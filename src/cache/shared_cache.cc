@@ -201,6 +201,7 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   Miss miss(client, block, access, partition_of(block), out);
+  miss.partition.organisation().prefetch_block(block);
   miss.asked_ns = platform::monotonic_ns();
   const bool looks = context_.options.clients_pin;
   bool wants_unit = looks && access != Access::kOverwrite;

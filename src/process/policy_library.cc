@@ -26,7 +26,7 @@ class LibraryPolicy final : public cache::Policy {
     places_[frame] = Place::kHeld;
     functions_.on_insert(instance_, frame, block.value);
   }
-  void on_remove(uint32_t frame) override {
+  void on_remove(uint32_t frame, BlockId) override {
     places_[frame] = Place::kEmpty;
     functions_.on_remove(instance_, frame);
   }

@@ -44,8 +44,8 @@ struct Request {
   uint32_t segment_count = 0;
   uint64_t offset_bytes = 0;
   uint64_t discard_bytes = 0;
-  iovec segments[kSegmentsMax] = {};
-  void* user = nullptr;  // the caller's own
+  iovec segments[kSegmentsMax];  // the first segment_count are meant
+  void* user = nullptr;          // the caller's own
 
   uint64_t bytes() const;
 };

@@ -76,13 +76,10 @@ void give_back_node(Node* node) {
   r.free = node;
 }
 
-// Trivially destructible, so it stays readable while other thread-local destructors run.
-thread_local Node* t_node = nullptr;
-
 // A key's destructor instead of a C++ one, whose registration takes the dynamic loader's lock: a thread that serves
 // faults must not wait for it, since whoever has it may be waiting for a fault to be served.
 void thread_ended(void* node) {
-  t_node = nullptr;
+  detail::t_block = nullptr;
   give_back_node(static_cast<Node*>(node));
 }
 pthread_key_t end_key() {
@@ -94,17 +91,25 @@ pthread_key_t end_key() {
   return key;
 }
 
+void give_this_thread(Node* node) {
+  detail::t_block = node->block;
+  pthread_setspecific(end_key(), node);
+}
+
 }  // namespace
 
 std::span<const CounterInfo, kCounterCount> counter_infos() { return kInfos; }
 
-CounterBlock& thread_counters() {
-  if (!t_node) [[unlikely]] {
-    t_node = take_node();
-    pthread_setspecific(end_key(), t_node);
-  }
-  return *t_node->block;
+namespace detail {
+
+constinit thread_local CounterBlock* t_block = nullptr;
+
+CounterBlock& make_thread_counters() {
+  give_this_thread(take_node());
+  return *t_block;
 }
+
+}  // namespace detail
 
 void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used) {
   Registry& r = registry();
@@ -112,16 +117,14 @@ void place_counters(void* memory, size_t bytes, Atomic<uint32_t>& used) {
   auto* first = static_cast<CounterBlock*>(memory);
   r.place = {first, first + bytes / sizeof(CounterBlock), &used};
   r.free = nullptr;  // the next thread's block is to be a new one
-  if (!t_node) return;
-  // What it has counted so far stays where it is, out of the reader's sight.
-  t_node = new_node(r);
-  pthread_setspecific(end_key(), t_node);
+  // What this thread has counted so far stays where it is, out of the reader's sight.
+  if (detail::t_block != nullptr) give_this_thread(new_node(r));
 }
 
 // A thread that is gone may have had the registry's lock, so it is made anew where it is.
 void forget_placed_counters() {
   new (&registry()) Registry;
-  t_node = nullptr;
+  detail::t_block = nullptr;
   pthread_setspecific(end_key(), nullptr);
 }
 

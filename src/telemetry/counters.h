@@ -55,8 +55,19 @@ struct alignas(64) CounterBlock {
   }
 };
 
+namespace detail {
+// This thread's. nullptr: it has none yet. Trivial, so it stays readable while other thread-local destructors run.
+extern constinit thread_local CounterBlock* t_block;
+CounterBlock& make_thread_counters();
+}  // namespace detail
+
 // This thread's block, made at first use.
-CounterBlock& thread_counters();
+inline CounterBlock& thread_counters() {
+  CounterBlock* const block = detail::t_block;
+  if (block == nullptr) [[unlikely]]
+    return detail::make_thread_counters();
+  return *block;
+}
 
 inline void count(Counter c, uint64_t n = 1) { thread_counters().add(c, n); }
 
@@ -71,6 +82,11 @@ inline void count_miss(uint64_t block) {
 // Something happened to the block of this number (trace.h).
 inline void note_event(TraceEvent event, uint64_t block, uint64_t value = 0) {
   thread_counters().trace.note(event, block, value, platform::monotonic_ns());
+}
+
+// So did something to this one, at that time.
+inline void note_event_at(uint64_t at_ns, TraceEvent event, uint64_t block, uint64_t value = 0) {
+  thread_counters().trace.note(event, block, value, at_ns);
 }
 
 // A miss, or a wait for a block that somebody else brings in, is over; it began at this time. How long it took.

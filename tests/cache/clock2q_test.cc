@@ -55,7 +55,7 @@ class Cache final : public FrameProbe {
   void set_busy(uint64_t block, bool is_busy) { frames_.busy[frame_of_[block]] = is_busy; }
   void discard(uint64_t block) {
     const uint32_t frame = frame_of_[block];
-    policy_->on_remove(frame);
+    policy_->on_remove(frame, BlockId(blocks_[frame]));
     frame_of_.erase(block);
     frames_.referenced[frame] = false;
     policy_->on_insert(frame, BlockId(blocks_[frame] = ++fillers_));
@@ -67,7 +67,7 @@ class Cache final : public FrameProbe {
   uint32_t evict() {
     const uint32_t frame = policy_->next_candidate(*this);
     SPW_CHECK(frame != kNoCandidate && !frames_.busy[frame] && holds(blocks_[frame]));
-    policy_->on_remove(frame);
+    policy_->on_remove(frame, BlockId(blocks_[frame]));
     frame_of_.erase(blocks_[frame]);
     frames_.referenced[frame] = false;
     return frame;

@@ -78,8 +78,8 @@ TEST_F(Lru, a_frame_kept_is_the_last_to_go) {
 
 TEST_F(Lru, late_touches_of_frames_that_left_do_no_harm) {
   EXPECT_EQ(lru->next_candidate(frames), 0u);
-  lru->on_remove(0);
-  lru->on_remove(2);
+  lru->on_remove(0, BlockId(0));
+  lru->on_remove(2, BlockId(2));
   EXPECT_EQ(lru->next_candidate(frames), 1u);
   for (uint32_t f : {0u, 1u, 2u}) lru->on_touch(f);
   EXPECT_EQ(lru->next_candidate(frames), 3u);
@@ -118,7 +118,7 @@ class S3Fifo : public testing::Test {
   }
   uint32_t evict() {
     const uint32_t frame = s3fifo->next_candidate(frames);
-    if (frame != kNoCandidate) s3fifo->on_remove(frame);
+    if (frame != kNoCandidate) s3fifo->on_remove(frame, BlockId(frame));
     return frame;
   }
   Frames frames{kFrames};
@@ -413,7 +413,7 @@ class AgainstReference : public testing::TestWithParam<const char*> {
   }
   void leave_offer(uint32_t frame, bool evicted) {
     places_[frame] = evicted ? Place::kEmpty : Place::kHeld;
-    evicted ? policy_->on_remove(frame) : policy_->on_keep(frame);
+    evicted ? policy_->on_remove(frame, blocks_[frame]) : policy_->on_keep(frame);
     evicted ? reference_->remove(frame) : reference_->keep(frame);
   }
   void offer() {

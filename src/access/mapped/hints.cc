@@ -92,6 +92,7 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
     thread.holds.forget_last();
     return 0;
   }
+  cache_->pin_is_near(block);
   if (!may_access(reinterpret_cast<uintptr_t>(frames_->address_of(block)), is_store)) return 0;
   const Access access = access_of(block, is_store);
   const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;

@@ -141,8 +141,9 @@ void MappedFrames::allow_stores(std::span<const Resident> run) {
   must(pages_.allow_stores(address_of(run.front().block), run.size() << options_.block_shift));
 }
 
+// Every use of a loose block is.
 void MappedFrames::watch_for_use(Resident resident) {
-  if (!has_address(resident.block)) return;
+  if (!placement().is_placed(resident)) return;
   const bool is_along = HintTable::is_along(hints_.get(resident.block));
   hints_.set(resident.block, is_along ? HintTable::Hint::kAlongUnseen : HintTable::Hint::kUnseen);
 }

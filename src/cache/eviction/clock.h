@@ -13,7 +13,7 @@ class ClockPolicy final : public Policy {
 
   const char* name() const override { return "clock"; }
   void on_insert(uint32_t, BlockId) override {}
-  void on_remove(uint32_t) override {}
+  void on_remove(uint32_t, BlockId) override {}
   void on_keep(uint32_t) override {}
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }

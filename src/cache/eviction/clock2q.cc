@@ -9,10 +9,7 @@ namespace spw::cache {
 using Verdict = FrameProbe::Verdict;
 
 Clock2qPolicy::Clock2qPolicy(uint32_t frame_count)
-    : lists_(frame_count, kLists),
-      ghosts_(kGhostsAFrame * frame_count),
-      is_unused_(frame_count),
-      fingerprints_(frame_count) {
+    : lists_(frame_count, kLists), ghosts_(kGhostsAFrame * frame_count), is_unused_(frame_count) {
   on_limit(frame_count);
 }
 
@@ -22,13 +19,12 @@ void Clock2qPolicy::on_limit(uint32_t frames) {
 }
 
 void Clock2qPolicy::on_insert(uint32_t frame, BlockId block) {
-  fingerprints_[frame] = Ghosts::of(block);
-  lists_.put(!is_full_ ? kMain : ghosts_.came_back(fingerprints_[frame]) ? kReturned : kNew, frame);
+  lists_.put(!is_full_ ? kMain : ghosts_.came_back(Ghosts::of(block)) ? kReturned : kNew, frame);
 }
 
-void Clock2qPolicy::on_remove(uint32_t frame) {
+void Clock2qPolicy::on_remove(uint32_t frame, BlockId block) {
   const bool was_on_offer = !lists_.contains(frame);
-  if (was_on_offer && lists_.list_of(frame) <= kOld) ghosts_.left(fingerprints_[frame]);
+  if (was_on_offer && lists_.list_of(frame) <= kOld) ghosts_.left(Ghosts::of(block));
   lists_.take(frame);
 }
 
@@ -102,8 +98,7 @@ bool Clock2qPolicy::goes_along(uint32_t frame) {
 }
 
 uint64_t Clock2qPolicy::metadata_bytes() const {
-  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + is_unused_.capacity() / 8 +
-         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + is_unused_.capacity() / 8;
 }
 
 void Clock2qPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {

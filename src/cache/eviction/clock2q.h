@@ -15,7 +15,7 @@
 // From 2Q (Johnson and Shasha, VLDB 1994) as Clock2Q+ improves it:
 // one bit of use and a CLOCK instead of LRU lists, the window.
 // Invariants: a frame is in one of the lists <=> it holds a block and is not on offer
-// Threads: none (policy.h). Memory: 29 bytes a frame. All operations take constant time but next_candidate(), which
+// Threads: none (policy.h). Memory: 25 bytes a frame. All operations take constant time but next_candidate(), which
 // looks at each frame twice at most, and gives a list up after kBusyLooksMax busy ones.
 #pragma once
 
@@ -33,7 +33,7 @@ class Clock2qPolicy final : public Policy {
 
   const char* name() const override { return "clock2q+"; }
   void on_insert(uint32_t frame, BlockId block) override;
-  void on_remove(uint32_t frame) override;
+  void on_remove(uint32_t frame, BlockId block) override;
   void on_keep(uint32_t frame) override { lists_.put(lists_.list_of(frame), frame); }
   void on_touch(uint32_t) override {}
   bool wants_touches() const override { return false; }
@@ -42,6 +42,8 @@ class Clock2qPolicy final : public Policy {
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t frame) override;
   bool clears_ahead() const override { return true; }
+  void prefetch_block(BlockId block) const override { ghosts_.prefetch(Ghosts::of(block)); }
+  void prefetch_frame(uint32_t frame) const override { lists_.prefetch(frame); }
   uint64_t metadata_bytes() const override;
   void check_invariants(const std::vector<uint8_t>& may_be_offered) const override;
 
@@ -68,7 +70,6 @@ class Clock2qPolicy final : public Policy {
   CountedLists lists_;
   Ghosts ghosts_;
   std::vector<bool> is_unused_;  // of those in or from `old`: not used yet
-  std::vector<Ghosts::Fingerprint> fingerprints_;
   bool is_full_ = false;
 };
 

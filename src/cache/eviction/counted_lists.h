@@ -38,6 +38,7 @@ class CountedLists {
     lists_.unlink(frame);
   }
 
+  void prefetch(uint32_t frame) const { lists_.prefetch(frame); }
   uint64_t metadata_bytes() const {
     return lists_.metadata_bytes() + list_of_.capacity() + sizes_.capacity() * sizeof(uint32_t);
   }

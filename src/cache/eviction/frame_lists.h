@@ -23,6 +23,7 @@ class FrameLists {
   // Harmless for a frame that is in no list.
   void unlink(uint32_t frame);
 
+  void prefetch(uint32_t frame) const { __builtin_prefetch(&links_[frame], 1); }
   uint64_t metadata_bytes() const { return links_.capacity() * sizeof(Link); }
   // SPW_CHECKs the links; returns the number of frames in the list.
   uint32_t check_invariants(uint32_t list) const;

@@ -21,7 +21,8 @@ class LruPolicy final : public Policy {
 
   const char* name() const override { return "lru"; }
   void on_insert(uint32_t frame, BlockId) override { lists_.move_to_front(kAll, frame); }
-  void on_remove(uint32_t frame) override { lists_.unlink(frame); }
+  void on_remove(uint32_t frame, BlockId) override { lists_.unlink(frame); }
+  void prefetch_frame(uint32_t frame) const override { lists_.prefetch(frame); }
   void on_keep(uint32_t frame) override { lists_.move_to_front(kAll, frame); }
   void on_touch(uint32_t frame) override;
   bool wants_touches() const override { return true; }

@@ -9,7 +9,7 @@
 // Between next_candidate() = f and on_remove(f) or on_keep(f), f is on offer and not offered again. A frame that is
 // written together with a candidate, as its neighbour, may go with it: goes_along(f) = true is next_candidate() = f.
 //
-// Threads: none; the partition's owner calls. A policy keeps no locks and may use plain memory.
+// Threads: none, but for prefetches; the partition's owner calls. A policy keeps no locks and may use plain memory.
 // Limits: next_candidate looks at a bounded number of frames and may give up (kNoCandidate) though some exist.
 #pragma once
 
@@ -44,7 +44,8 @@ class Policy {
   virtual ~Policy() = default;
   virtual const char* name() const = 0;
   virtual void on_insert(uint32_t frame, BlockId block) = 0;
-  virtual void on_remove(uint32_t frame) = 0;
+  // `block`: which it held.
+  virtual void on_remove(uint32_t frame, BlockId block) = 0;
   virtual void on_keep(uint32_t frame) = 0;
   // A use ended: a reference count went 1 -> 0. Comes late, in batches, and not always, so also for a frame that is on
   // offer, is empty or holds another block by now (partition/touch_ring.h). Only if wants_touches().
@@ -62,6 +63,9 @@ class Policy {
   // Whether a frame that is not on offer may go before its turn; it is on offer then. Its bit of use is clear, or
   // is about to be cleared: where a group is swept, what was used goes as well (partition/ranked_frames.h).
   virtual bool goes_along(uint32_t frame) = 0;
+  // Any thread: on_insert() or on_remove() of the block, or of the frame, comes soon. Reads nothing that changes.
+  virtual void prefetch_block(BlockId) const {}
+  virtual void prefetch_frame(uint32_t) const {}
   virtual uint64_t metadata_bytes() const = 0;
   // SPW_CHECKs the policy's own structure, and that it has in store what it may offer: may_be_offered[f] != 0 for every
   // frame that holds a block and is not on offer.

@@ -12,22 +12,20 @@ using Verdict = FrameProbe::Verdict;
 S3FifoPolicy::S3FifoPolicy(uint32_t frame_count)
     : lists_(frame_count, kLists),
       ghosts_(std::max(frame_count - frame_count / kSmallShare, 1u)),
-      uses_(frame_count),
-      fingerprints_(frame_count) {
+      uses_(frame_count) {
   on_limit(frame_count);
 }
 
 void S3FifoPolicy::on_limit(uint32_t frames) { small_max_ = std::max(frames / kSmallShare, 1u); }
 
 void S3FifoPolicy::on_insert(uint32_t frame, BlockId block) {
-  fingerprints_[frame] = Ghosts::of(block);
   uses_[frame] = kNotUsedYet;
-  lists_.put(ghosts_.came_back(fingerprints_[frame]) ? kMain : kSmall, frame);
+  lists_.put(ghosts_.came_back(Ghosts::of(block)) ? kMain : kSmall, frame);
 }
 
-void S3FifoPolicy::on_remove(uint32_t frame) {
+void S3FifoPolicy::on_remove(uint32_t frame, BlockId block) {
   const bool was_on_offer = !lists_.contains(frame);
-  if (was_on_offer && lists_.list_of(frame) == kSmall) ghosts_.left(fingerprints_[frame]);
+  if (was_on_offer && lists_.list_of(frame) == kSmall) ghosts_.left(Ghosts::of(block));
   lists_.take(frame);
 }
 
@@ -87,8 +85,7 @@ bool S3FifoPolicy::goes_along(uint32_t frame) {
 }
 
 uint64_t S3FifoPolicy::metadata_bytes() const {
-  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + uses_.capacity() +
-         fingerprints_.capacity() * sizeof(Ghosts::Fingerprint);
+  return sizeof(*this) + lists_.metadata_bytes() + ghosts_.metadata_bytes() + uses_.capacity();
 }
 
 void S3FifoPolicy::check_invariants(const std::vector<uint8_t>& may_be_offered) const {

@@ -5,7 +5,7 @@
 //
 // Either way a block's dirty bit is cleared, and its writeback begun and ended, by the partition's owner only. So a
 // dirty frame keeps its block until the owner does something.
-// Threads: the owner's, but for take_alone(), wants_owner(), ahead_used() and the counts.
+// Threads: the owner's, but for prefetch_block(), take_alone(), wants_owner(), ahead_used() and the counts.
 #pragma once
 
 #include <algorithm>
@@ -50,6 +50,8 @@ class Organisation {
     Take how;
     FrameId frame = kNoFrame;
   };
+  // Any thread: take() of the block comes soon, most likely.
+  virtual void prefetch_block(BlockId) const {}
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
   // Whether the block of a frame that was just taken had gone a short while before. Not all remember.
   virtual bool came_back(FrameId) const { return false; }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cache/writeback/writeback.h"
+#include "platform/time.h"
 #include "telemetry/counters.h"
 
 namespace spw::cache {
@@ -76,7 +77,7 @@ uint32_t RankedFrames::take_frame() {
 // The frame's word has just been freed; `was` is what it was.
 void RankedFrames::remove(uint32_t frame, PinWord was) {
   context_.directory.ranked()->erase(was.block(), global(frame));
-  policy_->on_remove(frame);
+  policy_->on_remove(frame, was.block());
   on_offer_[frame] = 0;
   if (was.ahead()) ahead_used();
   victims_.push_back({global(frame), was.block()});
@@ -119,10 +120,19 @@ FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
   return Verdict::kReferenced;
 }
 
-// The next one's place in the table, whose word came when it was the next but one.
+// What remove() reads and changes: of the next one what its block leads to, by its word, which came when it was the
+// next but one.
 void RankedFrames::prefetch_victims() {
-  if (reserve_.size() > 0) context_.directory.prefetch_slot(word(reserve_.at(0)).load_relaxed().block());
-  if (reserve_.size() > 1) prefetch(reserve_.at(1));
+  if (reserve_.size() > 0) prefetch_block(word(reserve_.at(0)).load_relaxed().block());
+  if (reserve_.size() > 1) {
+    prefetch(reserve_.at(1));
+    policy_->prefetch_frame(reserve_.at(1));
+  }
+}
+
+void RankedFrames::prefetch_block(BlockId block) const {
+  context_.directory.prefetch_slot(block);
+  policy_->prefetch_block(block);
 }
 
 // The steps of an eviction. Victims are taken again in the order in which they went: frames of neighbours that came in
@@ -139,17 +149,25 @@ void RankedFrames::evict(EvictionBatch& batch) {
     if (frame == kNone) break;
     // 4. Remove it from the table and from the policy.
     remove(frame, was);
-    count(Counter::evictions);
-    telemetry::note_event(telemetry::TraceEvent::kEvicted, was.block().value);
     context_.tell_left(was.block());
     free_.push_back(frame);
     ++batch.evicted;
   }
   // 5. Free the memory of all of them together, and then the frames.
   const uint32_t evicted = batch.evicted - evicted_before;
+  note_evicted(evicted);
   std::reverse(free_.end() - evicted, free_.end());
   release_dropped();
   note_freed(evicted);
+}
+
+// The last so many victims. The time is asked for once.
+void RankedFrames::note_evicted(uint32_t evicted) {
+  if (evicted == 0) return;
+  count(Counter::evictions, evicted);
+  const uint64_t now_ns = platform::monotonic_ns();
+  for (const Resident& victim : std::span(victims_).last(evicted))
+    telemetry::note_event_at(now_ns, telemetry::TraceEvent::kEvicted, victim.block.value);
 }
 
 // Out of the reserve. A candidate that was used since it was chosen is spared, but not for ever: under pins that come

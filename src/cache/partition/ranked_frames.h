@@ -45,6 +45,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   RankedFrames(PartitionContext& context, PartitionId id, Writeback& writeback,
                std::unique_ptr<Policy> policy);
 
+  void prefetch_block(BlockId block) const override;
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
@@ -74,13 +75,17 @@ class RankedFrames final : public Organisation, private FrameProbe {
   uint32_t local(FrameId frame) const { return frame.value - first_frame().value; }
   AtomicPinWord& word(uint32_t frame) const { return Organisation::word(global(frame)); }
   Verdict probe(uint32_t frame) override;
-  void prefetch(uint32_t frame) override { context_.directory.prefetch_word(global(frame)); }
+  void prefetch(uint32_t frame) override {
+    context_.directory.prefetch_word(global(frame));
+    context_.placement.prefetch(global(frame));
+  }
 
   uint32_t take_frame();
   void choose_candidates(EvictionBatch& batch);
   Writeback::Started write_candidate(EvictionBatch& batch, uint32_t frame);
   uint32_t lock_clean(EvictionBatch& batch, PinWord* was);
   void prefetch_victims();
+  void note_evicted(uint32_t evicted);
   bool finish_sweep(EvictionBatch& batch);
   bool sweep(EvictionBatch& batch, BlockId block);
   bool goes_along(uint32_t frame, const EvictionBatch& batch);
