@@ -230,6 +230,13 @@ bool SharedCacheParts::try_end_flush(Client& client, Flushing* flushing, Status*
   return true;
 }
 
+void SharedCacheParts::await_writes(Client& client, BlockId first, uint64_t count) {
+  for_each_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
+    (void)run_to_end(client, partition, Wish::kAwaitWrites, piece, blocks);
+    return true;
+  });
+}
+
 bool SharedCacheParts::is_dirty(BlockId block) const {
   const FrameId frame = directory_.find(block);
   if (frame == kNoFrame) return false;

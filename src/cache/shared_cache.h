@@ -115,6 +115,7 @@ class SharedCacheParts final : public SharedCache {
   void begin_flush(Client& client, const std::function<BlockRun()>& next, Flushing* flushing) override;
   Status end_flush(Client& client, Flushing* flushing) override;
   bool try_end_flush(Client& client, Flushing* flushing, Status* status) override;
+  void await_writes(Client& client, BlockId first, uint64_t count) override;
   bool is_dirty(BlockId block) const override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;

@@ -62,6 +62,11 @@ def guard_pages_of_the_program_outlive_writebacks(kit: Kit) -> None:
             kit.same_as_native("guard_pages.c", part, configs=(CAP_16M, MEDIUM), env=env)
 
 
+def rights_come_and_go_while_pages_are_written(kit: Kit) -> None:
+    for env in ({}, {"SPILLWAY_FAULTS": "auto"}, FORBIDDEN):
+        kit.same_as_native("toggled_pages.c", configs=(CAP_16M, MEDIUM), env=env)
+
+
 def a_jump_into_data_is_the_programs_own_fault(kit: Kit) -> None:
     source = kit.place / "jump.c"
     source.write_text("""#include <stdlib.h>

@@ -158,12 +158,13 @@ std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t byte
   if (offset >= options_.space_bytes || bytes > options_.space_bytes - offset) return ENOMEM;
   const bool is_own = InRuntime::here();
   InRuntime guard;
-  if (is_watching() && !is_own) {
-    const BlockId first = block_of(address);
-    place_all(first, block_of(address + bytes - 1).value - first.value + 1);
-  }
+  const BlockId first = block_of(address);
+  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  if (is_watching() && !is_own) place_all(first, count);
   std::shared_lock lock(watch_mutex_);
-  return pages_->program_protects(address, bytes, protection);
+  return pages_->program_protects(address, bytes, protection, [&] {
+    if (is_watching()) cache_->await_writes(*this_thread().client, first, count);
+  });
 }
 
 // Blocks of the range that are loose, but for those that other threads hold.

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/status.h"
@@ -54,7 +55,9 @@ class PlacedPages {
   // What may be left where it is rather than be placed, is better left there.
   virtual bool is_crowded() const { return false; }
   // The program gives pages other rights (PROT_*), as by mprotect(): 0 or an error. Not while begin() is.
-  virtual int program_protects(uintptr_t address, uint64_t bytes, int protection) = 0;
+  // `await_writes` waits until what is being written of them has been; called without a lock, or not at all.
+  virtual int program_protects(uintptr_t address, uint64_t bytes, int protection,
+                               const std::function<void()>& await_writes) = 0;
   // The range is handed out anew: it has the rights that memory has as a rule.
   virtual void forget_rights(uintptr_t begin, uintptr_t end) = 0;
   virtual bool may_execute(uintptr_t /*address*/) const { return true; }

@@ -195,7 +195,8 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
 
 // What is closed gets the new rights when it is opened. What may be stored to or executed may be read, too: so it is on
 // this processor.
-int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
+int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection,
+                                     const std::function<void()>&) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
   const uint64_t offset = address - reinterpret_cast<uintptr_t>(base_);
   if (offset >= bytes_ || bytes > bytes_ - offset) return ENOMEM;

@@ -56,7 +56,8 @@ class ProtectedPages final : public PlacedPages {
   void let_close(std::byte* address) override;
   Admitted admit(uintptr_t address, bool is_store) override;
   bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
-  int program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  int program_protects(uintptr_t address, uint64_t bytes, int protection,
+                       const std::function<void()>& await_writes) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   bool may_execute(uintptr_t address) const override;
   // The page that a child finds wiped is all that tells of one that was made without libc.

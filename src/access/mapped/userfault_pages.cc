@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -35,32 +37,78 @@ Status UserFaultPages::renew(std::byte* address, uint64_t bytes) {
 
 Status UserFaultPages::begin_writeback(std::byte* address, uint64_t bytes) {
   if (Status s = faults_.write_protect(address, bytes, true); !s) return s;
-  return program_rights_.any() ? let_read(address, bytes, PROT_READ) : Status();
-}
-
-void UserFaultPages::end_writeback(std::byte* address, uint64_t bytes) {
-  if (program_rights_.any()) SPW_CHECK(let_read(address, bytes, 0).is_ok());
-}
-
-// What the program may not read of the range has the rights that it chose, and those that are added.
-Status UserFaultPages::let_read(std::byte* address, uint64_t bytes, int added) const {
+  fence_seq_cst();
+  if (!program_rights_.any()) return {};
   std::lock_guard lock(rights_mutex_);
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  int error = 0;
-  (void)program_rights_.for_each(begin, begin + bytes, [&](uintptr_t from, uintptr_t to, int rights) {
-    if ((rights & PROT_READ) == 0 &&
-        platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights | added) != 0)
-      error = errno;
-    return error == 0;
-  });
-  return error == 0 ? Status() : Status(error, "cannot read a block that the program may not read");
+  held_[begin] = begin + bytes;
+  return apply_rights(begin, begin + bytes);
 }
 
-int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection) {
+// It may have begun when nobody had chosen rights.
+void UserFaultPages::end_writeback(std::byte* address, uint64_t bytes) {
+  if (!program_rights_.any()) return;
   std::lock_guard lock(rights_mutex_);
-  if (platform::raw::mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return errno;
-  program_rights_.set(address, address + round_up(bytes, kMmuPageBytes), protection);
-  return 0;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  let_go(begin, begin + bytes);
+  SPW_CHECK(apply_rights(begin, begin + bytes).is_ok());
+}
+
+// A part of one piece that is held, or of none.
+void UserFaultPages::let_go(uintptr_t begin, uintptr_t end) {
+  auto held = held_.upper_bound(begin);
+  if (held == held_.begin() || std::prev(held)->second <= begin) return;
+  --held;
+  const auto [first, last] = *held;
+  held_.erase(held);
+  if (first < begin) held_[first] = begin;
+  if (end < last) held_[end] = last;
+}
+
+// Without rights nothing is held: who chooses some waits for what is being written.
+void UserFaultPages::record(uintptr_t begin, uintptr_t end, int rights) {
+  program_rights_.set(begin, end, rights);
+  if (!program_rights_.any()) held_.clear();
+}
+
+// Calls visit(from, to, rights) for the parts of [begin, end) that the program may not read, cut where what is held
+// begins and ends; `rights`: those that they are to have.
+template <class Visit>
+Status UserFaultPages::for_each_hidden(uintptr_t begin, uintptr_t end, Visit visit) const {
+  bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
+    while ((rights & PROT_READ) == 0 && from < to) {
+      auto held = held_.upper_bound(from);
+      const uintptr_t next = held == held_.end() ? to : std::min(to, held->first);
+      const bool is_held = held != held_.begin() && std::prev(held)->second > from;
+      const uintptr_t stop = is_held ? std::min(to, std::prev(held)->second) : next;
+      if (!visit(from, stop, is_held ? rights | PROT_READ : rights)) return false;
+      from = stop;
+    }
+    return true;
+  });
+  return is_done ? Status() : Status(errno, "cannot change what the program may read");
+}
+
+Status UserFaultPages::apply_rights(uintptr_t begin, uintptr_t end) const {
+  return for_each_hidden(begin, end, [](uintptr_t from, uintptr_t to, int rights) {
+    return platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights) == 0;
+  });
+}
+
+int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection,
+                                     const std::function<void()>& await_writes) {
+  const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
+  {
+    std::lock_guard lock(rights_mutex_);
+    if (platform::raw::mprotect(reinterpret_cast<void*>(address), bytes, protection | PROT_READ) != 0)
+      return errno;
+    record(address, end, protection);
+  }
+  if ((protection & PROT_READ) != 0) return 0;
+  fence_seq_cst();
+  await_writes();
+  std::lock_guard lock(rights_mutex_);
+  return apply_rights(address, end).error();
 }
 
 void UserFaultPages::forget_rights(uintptr_t begin, uintptr_t end) {
@@ -71,7 +119,7 @@ void UserFaultPages::forget_rights(uintptr_t begin, uintptr_t end) {
       SPW_CHECK(platform::protect(reinterpret_cast<void*>(from), to - from, Protection::kReadWrite).is_ok());
     return true;
   });
-  program_rights_.set(begin, end, ProgramRights::kUsual);
+  record(begin, end, ProgramRights::kUsual);
 }
 
 }  // namespace spw::access

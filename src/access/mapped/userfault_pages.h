@@ -1,9 +1,16 @@
 // Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone. The
 // access rights are the program's own; what it may not read can be read while it is written to the store.
 //
+// A write that begins when the program has chosen rights for any page is in `held_` until it ends, and what the program
+// may not read of it is readable meanwhile. One that began before is not, and knows of no rights, so program_protects()
+// records the rights first, then waits for such writes, and only then takes the right to read away from all but what
+// is held. Either the write sees the rights recorded, or program_protects() sees the block being written: each stores,
+// fences, and then looks.
+// Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held.
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -35,21 +42,27 @@ class UserFaultPages final : public PlacedPages {
   Status begin_writeback(std::byte* address, uint64_t bytes) override;
   void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
-  int program_protects(uintptr_t address, uint64_t bytes, int protection) override;
+  int program_protects(uintptr_t address, uint64_t bytes, int protection,
+                       const std::function<void()>& await_writes) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
 
  private:
   UserFaultPages(const platform::UserFault& faults, std::byte* base, uint64_t bytes)
       : faults_(faults), base_(base), bytes_(bytes) {}
 
-  Status let_read(std::byte* address, uint64_t bytes, int added) const;
+  template <class Visit>
+  Status for_each_hidden(uintptr_t begin, uintptr_t end, Visit visit) const;
+  Status apply_rights(uintptr_t begin, uintptr_t end) const;
+  void let_go(uintptr_t begin, uintptr_t end);
+  void record(uintptr_t begin, uintptr_t end, int rights);
 
   const platform::UserFault& faults_;
   std::byte* const base_;
   const uint64_t bytes_;
   platform::RangeReleaser releaser_;
-  mutable std::mutex rights_mutex_;  // what is recorded is what the kernel has
+  std::mutex rights_mutex_;  // what is recorded is what the kernel has
   ProgramRights program_rights_;
+  std::map<uintptr_t, uintptr_t> held_;  // what is being written and may have to be let read: begin -> end
 };
 
 }  // namespace spw::access

@@ -63,6 +63,9 @@ bool Partition::serve(Request& request) {
     case Wish::kBeginFlush:
       serve_flush(request);
       return true;
+    case Wish::kAwaitWrites:
+      serve_await_writes(request);
+      return true;
     case Wish::kCloseStore:
       serve_close_store(request);
       return true;

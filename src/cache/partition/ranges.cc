@@ -1,4 +1,4 @@
-// Operations on ranges of blocks: discard and flush. Both work in bounded steps, so that the owner is never held for
+// Operations on ranges of blocks: discard, flush and waiting for writes. All work in bounded steps, so that the owner is never held for
 // long; request.cursor says where to go on.
 #include <algorithm>
 #include <cstring>
@@ -87,6 +87,12 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
   std::memset(context_.data(resident), 0, context_.block_bytes());
   (void)pin_word.unpin();
   return true;
+}
+
+void Partition::serve_await_writes(Request& request) {
+  if (visit_range(request, [](FrameId, PinWord seen) { return !seen.writing(); })) return;
+  request.answer = Answer::kBlocked;
+  describe_wait(request);
 }
 
 // request.sequence: in, the first sequence number whose failure is this flush's; out, what has to finish.

@@ -23,14 +23,15 @@ enum class Wish : uint8_t {
   kUnpark,      // frame, which may not be parked any more
   kPrefetch,  // block, stride, count: blocks of this partition; access: of what they come along with; marker; cursor: how
               // many of them could be asked for
-  kZerosAhead,  // block: it and those behind it, where nothing was ever written
-  kAdopt,       // [block, block + count), from cursor: are at their addresses already
-  kDiscard,     // [block, block + count), from cursor
-  kFlush,       // the same
-  kBeginFlush,  // the same, but its transfers need not have finished
-  kCloseStore,  // store
-  kTrim,        // count: evict until no more frames than that are in use
-  kCheck,       // SPW_CHECKs the partition's invariants
+  kZerosAhead,   // block: it and those behind it, where nothing was ever written
+  kAdopt,        // [block, block + count), from cursor: are at their addresses already
+  kDiscard,      // [block, block + count), from cursor
+  kFlush,        // the same
+  kBeginFlush,   // the same, but its transfers need not have finished
+  kAwaitWrites,  // the same range: what is being written of it has been
+  kCloseStore,   // store
+  kTrim,         // count: evict until no more frames than that are in use
+  kCheck,        // SPW_CHECKs the partition's invariants
 };
 
 enum class Answer : uint8_t {
@@ -42,7 +43,7 @@ enum class Answer : uint8_t {
   kJoined,   // so it has, and someone else fills it
   kFailed,   // its fill failed a moment ago: see FillErrors
   kNoFrame,  // none can be had before something finishes; `status` says what went wrong last, if anything
-  kMore,     // kAdopt, kDiscard, kFlush, kTrim: a step is done; ask again
+  kMore,     // kAdopt, kDiscard, kFlush, kAwaitWrites, kTrim: a step is done; ask again
   kBlocked,  // the same, but not before something has finished
 };
 

@@ -77,6 +77,9 @@ class ProtectedPagesTest : public testing::Test {
     for (const uint64_t block : blocks) ranges.push_back({at(block), kBlock});
     pages_->release(ranges);
   }
+  int protects(uintptr_t address, uint64_t bytes, int protection) {
+    return pages_->program_protects(address, bytes, protection, [] {});
+  }
   // What a load of, or a store to, the block's first word finds.
   static Admitted touch(uint64_t block, bool is_store) {
     volatile uint64_t* address = &word(block);
@@ -233,9 +236,9 @@ TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
   make(1000);
   if (IsSkipped()) return;
   for (uint64_t block = 0; block < 8; ++block) put(block, block, true);
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(2)), 2 * kBlock, PROT_READ), 0);
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(5)), 1, PROT_NONE), 0);
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(5)), 1, 1 << 20), EINVAL);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(2)), 2 * kBlock, PROT_READ), 0);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(5)), 1, PROT_NONE), 0);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(5)), 1, 1 << 20), EINVAL);
   const auto check = [&] {
     for (uint64_t block = 0; block < 8; ++block) {
       const bool is_read_only = block == 2 || block == 3;
@@ -252,8 +255,7 @@ TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
   EXPECT_EQ(touch(3, false), Admitted::kNot);
   for (uint64_t block = 2; block < 6; ++block) put(block, block, true);
   check();
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(0)), 8 * kBlock, PROT_READ | PROT_WRITE),
-            0);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(0)), 8 * kBlock, PROT_READ | PROT_WRITE), 0);
   for (uint64_t block = 0; block < 8; ++block) EXPECT_EQ(touch(block, true), Admitted::kYes) << block;
 }
 
@@ -261,10 +263,10 @@ TEST_F(ProtectedPagesTest, a_guard_page_of_the_program_s_can_be_written_and_is_o
   make(1000);
   if (IsSkipped()) return;
   for (uint64_t block = 0; block < 3; ++block) put(block, block, true);
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(1)), kBlock, PROT_NONE), 0);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(1)), kBlock, PROT_NONE), 0);
   ASSERT_TRUE(pages_->begin_writeback(at(0), 3 * kBlock).is_ok());
   EXPECT_EQ(word(1), 1u);
-  EXPECT_EQ(pages_->program_protects(reinterpret_cast<uintptr_t>(at(2)), kBlock, PROT_NONE), 0);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(2)), kBlock, PROT_NONE), 0);
   EXPECT_EQ(word(2), 2u);
   pages_->end_writeback(at(0), 3 * kBlock);
   EXPECT_EQ(touch(1, false), Admitted::kRefused);
@@ -299,11 +301,11 @@ TEST_F(ProtectedPagesTest, what_may_be_stored_to_may_be_read_and_nothing_is_exec
   put(1, 1, true);
   const auto address = reinterpret_cast<uintptr_t>(at(1));
   EXPECT_FALSE(pages_->may_execute(address));
-  EXPECT_EQ(pages_->program_protects(address, kBlock, PROT_WRITE), 0);
+  EXPECT_EQ(protects(address, kBlock, PROT_WRITE), 0);
   EXPECT_EQ(touch(1, false), Admitted::kYes);
-  EXPECT_EQ(pages_->program_protects(address, kBlock, PROT_EXEC), 0);
+  EXPECT_EQ(protects(address, kBlock, PROT_EXEC), 0);
   EXPECT_TRUE(pages_->may_execute(address));
-  EXPECT_EQ(pages_->program_protects(address, 2 * kSpaceBytes, PROT_READ), ENOMEM);
+  EXPECT_EQ(protects(address, 2 * kSpaceBytes, PROT_READ), ENOMEM);
   EXPECT_FALSE(pages_->is_in_child());
 }
 
