@@ -64,7 +64,10 @@
  * and goes on with raw, which is p itself where the block is at its own address, or [p, p + bytes) crosses a block. A
  * segment is a piece of code without calls and loops, in which sites are numbered upwards; raw is good until the thread
  * asks from a site of the same or a lower number, and that is when it is of no more use.
+ * Before a call that accesses p itself (a copy) what is asked for is SPW_FOR_A_CALL: the block is at its own address
+ * then, and no raw address of the thread's is good any more.
  */
+#define SPW_FOR_A_CALL 0
 
 /* Out-of-line entry points. Those above and the first two below use LLVM's preserve_most calling convention (every
  * general register but r11 is kept; vector registers are not), so that the hot path around them spills little; the

@@ -72,8 +72,8 @@ class Atomic {
   std::atomic<T> value_{};
 };
 
-// Between a store and a load of something else: of two threads that do so, each with what the other loads, one sees what
-// the other has stored.
+// Between a store and a load of something else: of two threads that do so, each with what the other loads, one sees
+// what the other has stored.
 inline void fence_seq_cst() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 }  // namespace spw

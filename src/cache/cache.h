@@ -219,6 +219,8 @@ class SharedCache {
   }
   // To its own address, if it is loose; who holds it is the caller. False: others hold it, too, or it is being written.
   virtual bool place(FrameId) { return true; }
+  // References to a frame that the caller holds.
+  virtual uint64_t references(FrameId) const { return 1; }
   // Hints that move lines of the tables towards the processor and change nothing: pin(block) is near; and pin(block) is
   // next, and pin_is_near(block) was some time ago; unpin(frame) is near.
   virtual void pin_is_near(BlockId) const {}

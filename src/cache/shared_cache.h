@@ -94,6 +94,7 @@ class SharedCacheParts final : public SharedCache {
   Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
   Status pin_loose(Client& client, BlockId block, Access access, Pin* out) override;
   bool place(FrameId frame) override;
+  uint64_t references(FrameId frame) const override { return directory_.word(frame).load_relaxed().refs(); }
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
   void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }

@@ -128,7 +128,7 @@ static void protect(char* first, size_t bytes, int rights) {
 void* fake_reach(void* address, uint64_t bytes_and_site, int is_loose) {
   const size_t bytes = bytes_and_site & (((uint64_t)1 << SPW_SITE_SHIFT) - 1);
   const size_t site = bytes_and_site >> SPW_SITE_SHIFT;
-  if (bytes == 0 || site >= SPW_REACHES_MAX) die("fake reach: a site that is none\n");
+  if (site >= SPW_REACHES_MAX || (bytes == 0 && site != 0)) die("fake reach: a site that is none\n");
   const int saved = errno;
   for (size_t i = site; i < SPW_REACHES_MAX; ++i) {
     if (holds[i].first) protect(holds[i].first, holds[i].bytes, PROT_NONE);
@@ -136,7 +136,7 @@ void* fake_reach(void* address, uint64_t bytes_and_site, int is_loose) {
   }
   if (!thread_number) thread_number = atomic_fetch_add(&threads, 1) + 1;
   const uintptr_t offset = (uintptr_t)address - (uintptr_t)heap;
-  if (!is_loose || !heap || offset >= HEAP_BYTES || thread_number > kThreads ||
+  if (bytes == 0 || !is_loose || !heap || offset >= HEAP_BYTES || thread_number > kThreads ||
       offset / PAGE != (offset + bytes - 1) / PAGE)
     return address;
   holds[site] = (struct Hold){raw_base((unsigned)site) + (offset & ~(PAGE - 1)), PAGE};

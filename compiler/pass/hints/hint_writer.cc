@@ -4,6 +4,7 @@
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "pass/llvm_versions.h"
+#include "pass/options.h"
 #include "pass/runtime_symbols.h"
 
 namespace spw::pass {
@@ -26,6 +27,20 @@ Value* HintWriter::says_no(IRBuilder<>& builder, Value* bits, bool is_store) {
 }
 
 void HintWriter::test(Instruction& before, Value* address, bool is_store, Address kind) {
+  IRBuilder<> builder(when_no(before, address, is_store, kind));
+  call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
+                     {address});
+}
+
+void HintWriter::test_for_call(Instruction& call, Value* address, bool is_store, Address kind) {
+  if (!opt_reach) return test(call, address, is_store, kind);
+  IRBuilder<> builder(when_no(call, address, is_store, kind));
+  call_preserve_most(builder, is_store ? "__spw_reach_store_v1" : "__spw_reach_load_v1", pointer_,
+                     {address, builder.getInt64(SPW_FOR_A_CALL)});
+}
+
+// Where the hint of the address, which may be frozen, says no: the end of a block.
+Instruction* HintWriter::when_no(Instruction& before, Value*& address, bool is_store, Address kind) {
   IRBuilder<> builder(&before);
   if (kind == Address::kGuess) address = builder.CreateFreeze(address);
   Value* bits = builder.CreatePtrToInt(address, word_);
@@ -34,10 +49,8 @@ void HintWriter::test(Instruction& before, Value* address, bool is_store, Addres
   Value* no = says_no(builder, bits, is_store);
   const DebugLoc where = before.getDebugLoc();
   Instruction* end = SplitBlockAndInsertIfThen(no, &before, false, switch_.unlikely());
-  builder.SetInsertPoint(end);
-  builder.SetCurrentDebugLocation(where);
-  call_preserve_most(builder, is_store ? "__spw_hint_store_v1" : "__spw_hint_load_v1", builder.getVoidTy(),
-                     {address});
+  end->setDebugLoc(where);
+  return end;
 }
 
 Value* HintWriter::reach(Instruction& before, Value* address, int64_t low_bytes, uint64_t bytes,

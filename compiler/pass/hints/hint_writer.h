@@ -21,6 +21,10 @@ class HintWriter {
 
   // In front of `before`: "the hint says no: call".
   void test(llvm::Instruction& before, llvm::Value* address, bool is_store, Address kind = Address::kSure);
+  // The same where `call` accesses the address: what is asked for then is that it be in place, and no raw address is of
+  // use any more.
+  void test_for_call(llvm::Instruction& call, llvm::Value* address, bool is_store,
+                     Address kind = Address::kSure);
 
   // The same; what it returns in front of `before` is where [address + low_bytes, + bytes) is to be accessed: the raw
   // address of `address`.
@@ -41,6 +45,7 @@ class HintWriter {
   void require_version();
 
  private:
+  llvm::Instruction* when_no(llvm::Instruction& before, llvm::Value*& address, bool is_store, Address kind);
   llvm::Value* says_no(llvm::IRBuilder<>& builder, llvm::Value* bits, bool is_store);
   void call_c(llvm::IRBuilder<>& builder, const char* name, llvm::Value* address, llvm::Value* bytes,
               bool is_store);

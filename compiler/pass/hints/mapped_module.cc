@@ -195,14 +195,14 @@ class FunctionHints {
     IRBuilder<> builder(&before);
     Value* bytes = builder.CreateZExtOrTrunc(range.bytes, builder.getInt64Ty());
     Value* last = ptr_add(builder, range.address, builder.CreateSub(bytes, builder.getInt64(1)));
-    writer_.test(before, last, range.is_store, kind);
+    writer_.test_for_call(before, last, range.is_store, kind);
   }
 
   void hint_range(const Range& range) {
     Instruction& before = *range.instruction;
     if (auto* constant = dyn_cast<ConstantInt>(range.bytes);
         constant && constant->getZExtValue() < SPW_HINT_RANGE_BYTES_MIN) {
-      writer_.test(before, range.address, range.is_store);
+      writer_.test_for_call(before, range.address, range.is_store);
       if (constant->getZExtValue() > kOneHintBytesMax) test_last(before, range, HintWriter::Address::kSure);
       return;
     }
@@ -216,7 +216,7 @@ class FunctionHints {
     builder.SetCurrentDebugLocation(before.getDebugLoc());
     writer_.call_range(builder, range.address, bytes, range.is_store);
     // A copy of no bytes may have any address.
-    writer_.test(*when_short, range.address, range.is_store, HintWriter::Address::kGuess);
+    writer_.test_for_call(*when_short, range.address, range.is_store, HintWriter::Address::kGuess);
     test_last(*when_short, range, HintWriter::Address::kGuess);
   }
 

@@ -130,8 +130,8 @@ Status MappedEngine::open_aliases() {
                                     2 * LooseAliases::kSlotsOfFaults, LooseAliases::kSlotsMax);
   const BlockPool& pool = frames_->pool();
   aliases_ = std::make_unique<LooseAliases>(
-      LooseAliases::Options{space_.data(), options_.block_shift, slots, options_.fatal}, *cache_,
-      *alias_client_, *pages_, pool.file(), pool.base());
+      LooseAliases::Options{space_.data(), options_.block_shift, slots, loose_uses_.get(), options_.fatal},
+      *cache_, *alias_client_, *pages_, pool.file(), pool.base());
   return {};
 }
 

@@ -58,11 +58,16 @@ uintptr_t MappedEngine::reach(uintptr_t address, uint32_t bytes, uint32_t site, 
   if (!is_managed(address) || InRuntime::here() || !is_watching()) return address;
   const BlockId block = block_of(address);
   // Neighbours need not lie side by side but at their own addresses.
-  const uintptr_t last = address + bytes - 1;
+  const uintptr_t last = address + std::max(bytes, 1u) - 1;
   if (!may_come_loose() || block_of(last) != block) {
     if (site == 0 && !may_come_loose()) end_holds();
     hint(address, is_store);
     if (block_of(last) != block) hint(last, is_store);
+    return address;
+  }
+  if (bytes == 0) {
+    end_holds();
+    hint(address, is_store);
     return address;
   }
   Thread& thread = this_thread();
@@ -86,9 +91,8 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
       cache_->mark_dirty(client, hold->frame);
       hold->is_writable = true;
     }
-    if (!is_used_enough(hold->frame) || !cache_->place(hold->frame))
-      return reinterpret_cast<uintptr_t>(hold->data);
-    cache_->unpin(client, hold->frame);
+    if (!goes_in_place(block, hold->frame, is_store, false)) return reinterpret_cast<uintptr_t>(hold->data);
+    leave_in_place(client, block, hold->frame);
     thread.holds.forget_last();
     return 0;
   }
@@ -108,21 +112,36 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
     count(Counter::loose_fills);
     loose_uses_[pin.frame.value].store_relaxed(0);
   }
-  const bool goes = is_used_enough(pin.frame) && cache_->place(pin.frame);
+  const bool goes = goes_in_place(block, pin.frame, is_store, true);
   if (goes)
-    cache_->unpin(client, pin.frame);
+    leave_in_place(client, block, pin.frame);
   else
     thread.holds.add({block, pin.frame, pin.data, site, access != Access::kRead});
   if (pin.was_miss) after_hint(client, block, pin);
   return goes ? 0 : reinterpret_cast<uintptr_t>(pin.data);
 }
 
-// Of a loose block that is used once more. Uses by several threads at once may count as one.
-bool MappedEngine::is_used_enough(FrameId frame) {
+// Whether a loose block that is used once more, and which the caller holds, can be accessed at its own address from now
+// on: it has been placed, or, since others hold it as well, has an alias. Uses by several threads at once may count as
+// one. `is_new_hold`: the caller's is not among the thread's yet.
+bool MappedEngine::goes_in_place(BlockId block, FrameId frame, bool is_store, bool is_new_hold) {
   Atomic<uint8_t>& uses = loose_uses_[frame.value];
   const uint8_t before = uses.load_relaxed();
+  if (before == LooseAliases::kAliased) return true;
   if (before + 1 < kLooseUsesMax) uses.store_relaxed(static_cast<uint8_t>(before + 1));
-  return before + 1 >= kLooseUsesMax && !pages_->is_crowded();
+  if (before + 1 < kLooseUsesMax || pages_->is_crowded()) return false;
+  if (cache_->place(frame)) return true;
+  // Not one that is only being written, or that this thread holds at another site.
+  return cache_->references(frame) > this_thread().holds.count_of(block) + is_new_hold &&
+         aliases_->has_room() && aliases_->admit(block, is_store, false);
+}
+
+// And the caller's hold ends. Who has an alias is held by nobody anew: the last one who held it places it.
+void MappedEngine::leave_in_place(cache::Client& client, BlockId block, FrameId frame) {
+  const bool is_last =
+      loose_uses_[frame.value].load_relaxed() == LooseAliases::kAliased && cache_->references(frame) <= 2;
+  cache_->unpin(client, frame);
+  if (is_last) aliases_->place(block);
 }
 
 // Who has faulted on the block has it pinned. False: it is an alias.
@@ -217,6 +236,7 @@ void MappedEngine::hint_range(uintptr_t address, uint64_t bytes, bool is_store) 
   // More than this is left to faults and read-ahead: what is brought in first might be evicted before it is used.
   constexpr uint64_t kHintedBytesMax = 1 * kMiB;
   if (!is_managed(address) || bytes == 0) return;
+  if (!InRuntime::here() && is_watching()) end_holds();  // a call comes next
   const uintptr_t end = address + std::min(bytes, kHintedBytesMax);
   for (uintptr_t at = address; at < end; at = round_down(at, kMmuPageBytes) + kMmuPageBytes)
     if (HintTable::wants_call(at, is_store)) hint(at, is_store);

@@ -71,6 +71,7 @@ bool LooseAliases::admit(BlockId block, bool is_store, bool is_kept) {
     used_.fetch_add_relaxed(1);
     pages_.keep_open(address_of(block));
     map(*slot);
+    options_.uses[pin.frame.value].store_relaxed(kAliased);
     telemetry::count(telemetry::Counter::loose_aliases);
   } else if (is_store && !slot->writable) {
     open_to_stores(*slot);
@@ -94,13 +95,15 @@ bool LooseAliases::admit_again(BlockId block, bool is_store, uint64_t* gone) {
   return true;
 }
 
-void LooseAliases::vacate(Slot& slot) {
+void LooseAliases::vacate(Slot& slot, bool is_to_be_placed) {
   std::byte* const address = address_of(slot.block);
   must(platform::release_at(address, block_bytes()));
   must(platform::advise(address, block_bytes(), platform::Advice::kDontFork));
   (void)platform::advise(address, block_bytes(), platform::Advice::kNoHugePage);
   must(pages_.renew(address, block_bytes()));
   pages_.let_close(address);
+  options_.uses[slot.frame.value].store_relaxed(0);
+  if (is_to_be_placed) (void)cache_.place(slot.frame);
   cache_.unpin(client_, slot.frame);
   slot = {};
   ++gone_;
@@ -120,6 +123,12 @@ void LooseAliases::withdraw_old(uint64_t now_ns) {
   std::lock_guard lock(mutex_);
   for (Slot& slot : slots_)
     if (slot.is_used() && slot.kept == 0 && now_ns - slot.since_ns >= kAliasNs) vacate(slot);
+}
+
+void LooseAliases::place(BlockId block) {
+  std::lock_guard lock(mutex_);
+  Slot* slot = find(block);
+  if (slot && slot->kept == 0 && cache_.references(slot->frame) == 1) vacate(*slot, true);
 }
 
 }  // namespace spw::access

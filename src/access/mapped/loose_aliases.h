@@ -3,8 +3,8 @@
 // That code faults on a loose block, and the block is placed (cache::SharedCache::place). But as long as somebody else
 // may be using its raw address, it has to stay where it is: then its page in the pool is mapped a second time, at the
 // block's own address. Both are the same memory, so nobody has to wait for anybody: who holds a raw address may be
-// asleep, or wait for the very thread that faults. After kAliasNs the alias goes, and whoever comes next finds the
-// block free to be placed.
+// asleep, or wait for the very thread that faults. While it has an alias nobody is given its raw address anew, and who
+// asks for it and finds that nobody else holds it any more has it placed. After kAliasNs the alias goes in any case.
 //
 // Invariants
 //   a slot in use holds one reference on its frame, so the block stays loose, and is mapped to its page of the pool
@@ -35,8 +35,10 @@ class LooseAliases {
     std::byte* base = nullptr;  // of the block 0
     unsigned block_shift = 12;
     uint32_t slots = 0;
+    Atomic<uint8_t>* uses = nullptr;  // by frame: kAliased while it has an alias, 0 when it has one no longer
     void (*fatal)(const Status&) = nullptr;
   };
+  static constexpr uint8_t kAliased = 255;
   static constexpr uint64_t kAliasNs = 20'000'000;
   static constexpr uint32_t kSlotsMax = 64;
   // As many blocks as one instruction may need at once; never kept.
@@ -58,6 +60,10 @@ class LooseAliases {
   void withdraw(BlockId first, uint64_t count, Kept kept);
   // Those that are older than kAliasNs.
   void withdraw_old(uint64_t now_ns);
+  // Places the block instead, if it has an alias and nobody else holds it.
+  void place(BlockId block);
+  // For a block that can do without.
+  bool has_room() const { return used_.load_relaxed() < options_.slots / 2; }
 
  private:
   struct Slot {
@@ -78,7 +84,7 @@ class LooseAliases {
   bool may_keep(const Slot* slot) const;
   void open_to_stores(Slot& slot);
   void map(const Slot& slot);
-  void vacate(Slot& slot);
+  void vacate(Slot& slot, bool is_to_be_placed = false);
   void must(const Status& status) const {
     if (!status) options_.fatal(status);
   }

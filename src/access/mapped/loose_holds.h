@@ -41,6 +41,11 @@ class LooseHolds {
     return &holds_[count_ - 1];
   }
   void add(const LooseHold& hold) { holds_[count_++] = hold; }
+  uint64_t count_of(BlockId block) const {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < count_; ++i) count += holds_[i].block == block;
+    return count;
+  }
   // Of the last one, which begin() has found.
   void forget_last() { --count_; }
   void end_all(cache::SharedCache& cache, cache::Client& client) {

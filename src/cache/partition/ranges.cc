@@ -1,5 +1,5 @@
-// Operations on ranges of blocks: discard, flush and waiting for writes. All work in bounded steps, so that the owner is never held for
-// long; request.cursor says where to go on.
+// Operations on ranges of blocks: discard, flush and waiting for writes. All work in bounded steps, so that the owner
+// is never held for long; request.cursor says where to go on.
 #include <algorithm>
 #include <cstring>
 

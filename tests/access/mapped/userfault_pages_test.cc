@@ -1,5 +1,5 @@
-// Pages by userfaultfd, and the program's own access rights on top: what it may not read can be read by the kernel while
-// it is written to the store, and by nobody before and after.
+// Pages by userfaultfd, and the program's own access rights on top: what it may not read can be read by the kernel
+// while it is written to the store, and by nobody before and after.
 #include "access/mapped/userfault_pages.h"
 
 #include <gtest/gtest.h>

@@ -108,7 +108,8 @@ done:
   ret i64 %s
 }
 
-; A short copy of known length is two accesses, and no end of a segment; a move needs the addresses themselves.
+; A short copy of known length is two accesses, and no end of a segment; a move needs the addresses themselves: both
+; blocks are to be in place, and no raw address is of use any more (0 bytes, site 0).
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 define void @copies(ptr %to, ptr %from) {
@@ -123,7 +124,8 @@ define void @copies(ptr %to, ptr %from) {
 }
 define void @moves(ptr %to, ptr %from) {
 ; CHECK-LABEL: define void @moves
-; CHECK-NOT: @__spw_reach
+; CHECK: call preserve_mostcc ptr @__spw_reach_load_v1(ptr %from, i64 0)
+; CHECK: call preserve_mostcc ptr @__spw_reach_store_v1(ptr %to, i64 0)
 ; CHECK: call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 100, i1 false)
   call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 100, i1 false)
   ret void
