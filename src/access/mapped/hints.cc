@@ -130,7 +130,11 @@ bool MappedEngine::goes_in_place(BlockId block, FrameId frame, bool is_store, bo
   if (before == LooseAliases::kAliased) return true;
   if (before + 1 < kLooseUsesMax) uses.store_relaxed(static_cast<uint8_t>(before + 1));
   if (before + 1 < kLooseUsesMax || pages_->is_crowded()) return false;
-  if (cache_->place(frame)) return true;
+  if (cache_->place(frame)) {
+    uses.store_relaxed(0);
+    return true;
+  }
+  if (!may_come_loose()) return false;
   // Not one that is only being written, or that this thread holds at another site.
   return cache_->references(frame) > this_thread().holds.count_of(block) + is_new_hold &&
          aliases_->has_room() && aliases_->admit(block, is_store, false);
@@ -155,6 +159,7 @@ bool MappedEngine::put_in_place(BlockId block, const cache::Pin& pin, bool is_st
 // goes on with them.
 void MappedEngine::end_holds() {
   if (!t_thread) return;
+  InRuntime guard;
   Thread& thread = this_thread();
   if (!is_in_handler(thread)) thread.holds.end_all(*cache_, *thread.client);
 }

@@ -44,16 +44,19 @@ bool LooseAliases::may_keep(const Slot* slot) const {
 }
 
 // A forked child would store to its parent's block.
-void LooseAliases::map(const Slot& slot) {
-  must(platform::map_file_unforked_at(
+Status LooseAliases::map(const Slot& slot) {
+  Status status = platform::map_file_unforked_at(
       address_of(slot.block), pool_, slot.offset_bytes, block_bytes(),
-      slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead));
+      slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead);
+  if (status) status = pages_.limit_alias(address_of(slot.block), block_bytes(), rights_of(slot));
+  return status;
 }
 
 void LooseAliases::open_to_stores(Slot& slot) {
   cache_.mark_dirty(client_, slot.frame);
   slot.writable = true;
   must(platform::protect(address_of(slot.block), block_bytes(), platform::Protection::kReadWrite));
+  must(pages_.limit_alias(address_of(slot.block), block_bytes(), rights_of(slot)));
 }
 
 bool LooseAliases::admit(BlockId block, bool is_store, bool is_kept) {
@@ -70,12 +73,12 @@ bool LooseAliases::admit(BlockId block, bool is_store, bool is_kept) {
              0,     is_store};
     used_.fetch_add_relaxed(1);
     pages_.keep_open(address_of(block));
-    map(*slot);
-    options_.uses[pin.frame.value].store_relaxed(kAliased);
+    must(map(*slot));
     telemetry::count(telemetry::Counter::loose_aliases);
   } else if (is_store && !slot->writable) {
     open_to_stores(*slot);
   }
+  options_.uses[slot->frame.value].store_relaxed(kAliased);
   slot->kept += is_kept;
   return true;
 }

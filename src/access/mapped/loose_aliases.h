@@ -9,6 +9,7 @@
 // Invariants
 //   a slot in use holds one reference on its frame, so the block stays loose, and is mapped to its page of the pool
 //   a slot is writable => its frame was marked dirty after that reference was taken
+//   an alias admits no more than the program's own access rights do
 //   a frame is let go only after the block's address faults again, without a page
 // While an alias goes its address has no access for an instant: an access of the program's is a SIGSEGV then and tries
 // again (admit_again), one of the kernel's would fail. So what the kernel is about to access is kept (is_kept); and
@@ -16,6 +17,8 @@
 // Threads: any; one mutex, which a handler of SIGBUS or SIGSEGV may take, since no code that holds it touches managed
 // memory. Lifetime: the engine's; ends before the cache. Limits: `slots`.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <mutex>
@@ -83,7 +86,8 @@ class LooseAliases {
   Slot* free_slot();
   bool may_keep(const Slot* slot) const;
   void open_to_stores(Slot& slot);
-  void map(const Slot& slot);
+  Status map(const Slot& slot);
+  static int rights_of(const Slot& slot) { return slot.writable ? PROT_READ | PROT_WRITE : PROT_READ; }
   void vacate(Slot& slot, bool is_to_be_placed = false);
   void must(const Status& status) const {
     if (!status) options_.fatal(status);

@@ -58,6 +58,10 @@ class PlacedPages {
   // `await_writes` waits until what is being written of them has been; called without a lock, or not at all.
   virtual int program_protects(uintptr_t address, uint64_t bytes, int protection,
                                const std::function<void()>& await_writes) = 0;
+  // Whether the rights that the program has chosen admit the access.
+  virtual bool program_allows(uintptr_t address, bool is_store) const = 0;
+  // Of a mapping over the range that has `rights` (PROT_*), the program's rights are taken into account.
+  virtual Status limit_alias(std::byte* address, uint64_t bytes, int rights) = 0;
   // The range is handed out anew: it has the rights that memory has as a rule.
   virtual void forget_rights(uintptr_t begin, uintptr_t end) = 0;
   virtual bool may_execute(uintptr_t /*address*/) const { return true; }

@@ -1,7 +1,12 @@
 #include "access/mapped/program_rights.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <iterator>
 #include <utility>
+
+#include "platform/raw_calls.h"
 
 namespace spw::access {
 
@@ -28,6 +33,21 @@ int ProgramRights::at(uintptr_t address) const {
   const auto part = parts_.upper_bound(address);
   if (part == parts_.begin() || std::prev(part)->second.end <= address) return kUsual;
   return std::prev(part)->second.rights;
+}
+
+// As the kernel has it: what may be stored to may be read.
+bool ProgramRights::allow(uintptr_t address, bool is_store) const {
+  const int rights = at(address);
+  return (rights & (is_store ? PROT_WRITE : PROT_READ | PROT_WRITE)) != 0;
+}
+
+Status ProgramRights::give(uintptr_t begin, uintptr_t end, int most) const {
+  if (!any()) return {};
+  const bool is_done = for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
+    return rights == kUsual ||
+           platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights & most) == 0;
+  });
+  return is_done ? Status() : Status(errno, "cannot give memory the access rights that the program chose");
 }
 
 }  // namespace spw::access

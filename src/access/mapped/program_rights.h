@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/atomic.h"
+#include "base/status.h"
 
 namespace spw::access {
 
@@ -21,6 +22,9 @@ class ProgramRights {
   void set(uintptr_t begin, uintptr_t end, int rights);
   bool any() const { return any_.load_acquire(); }
   int at(uintptr_t address) const;
+  bool allow(uintptr_t address, bool is_store) const;
+  // Gives the parts of [begin, end) that do not have the usual rights theirs, but for those that `most` has not.
+  Status give(uintptr_t begin, uintptr_t end, int most) const;
   // Calls visit(begin, end, rights) for the parts of [begin, end), in order, until it returns false: false then.
   template <class Visit>
   bool for_each(uintptr_t begin, uintptr_t end, Visit visit) const;

@@ -58,6 +58,13 @@ class ProtectedPages final : public PlacedPages {
   bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
   int program_protects(uintptr_t address, uint64_t bytes, int protection,
                        const std::function<void()>& await_writes) override;
+  bool program_allows(uintptr_t address, bool is_store) const override {
+    return program_rights_.allow(address, is_store);
+  }
+  Status limit_alias(std::byte* address, uint64_t bytes, int rights) override {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    return program_rights_.give(begin, begin + bytes, rights);
+  }
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   bool may_execute(uintptr_t address) const override;
   // The page that a child finds wiped is all that tells of one that was made without libc.

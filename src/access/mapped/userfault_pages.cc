@@ -32,7 +32,16 @@ Status UserFaultPages::begin(uint64_t used_bytes) {
 
 Status UserFaultPages::renew(std::byte* address, uint64_t bytes) {
   if (Status s = faults_.register_range(address, bytes); !s) return s;
-  return platform::protect(address, bytes, Protection::kReadWrite);
+  std::lock_guard lock(rights_mutex_);
+  if (Status s = platform::protect(address, bytes, Protection::kReadWrite); !s) return s;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return program_rights_.give(begin, begin + bytes, ~0);  // nothing is there that could be written
+}
+
+Status UserFaultPages::limit_alias(std::byte* address, uint64_t bytes, int rights) {
+  std::lock_guard lock(rights_mutex_);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return program_rights_.give(begin, begin + bytes, rights);
 }
 
 Status UserFaultPages::begin_writeback(std::byte* address, uint64_t bytes) {
@@ -40,18 +49,19 @@ Status UserFaultPages::begin_writeback(std::byte* address, uint64_t bytes) {
   fence_seq_cst();
   if (!program_rights_.any()) return {};
   std::lock_guard lock(rights_mutex_);
+  if (!program_rights_.any()) return {};  // any longer: who chooses some again waits for this write
   const auto begin = reinterpret_cast<uintptr_t>(address);
   held_[begin] = begin + bytes;
   return apply_rights(begin, begin + bytes);
 }
 
-// It may have begun when nobody had chosen rights.
+// It may have begun when nobody had chosen rights. Where the right to read cannot be taken away again, it stays.
 void UserFaultPages::end_writeback(std::byte* address, uint64_t bytes) {
   if (!program_rights_.any()) return;
   std::lock_guard lock(rights_mutex_);
   const auto begin = reinterpret_cast<uintptr_t>(address);
   let_go(begin, begin + bytes);
-  SPW_CHECK(apply_rights(begin, begin + bytes).is_ok());
+  (void)apply_rights(begin, begin + bytes).is_ok();
 }
 
 // A part of one piece that is held, or of none.
@@ -95,13 +105,29 @@ Status UserFaultPages::apply_rights(uintptr_t begin, uintptr_t end) const {
   });
 }
 
+// The program's rights, and the right to read where the program has it now: it may be being written.
+int UserFaultPages::let_read_for_now(uintptr_t begin, uint64_t bytes, int rights) const {
+  if (begin % kMmuPageBytes != 0) return EINVAL;
+  const auto give = [](uintptr_t from, uintptr_t to, int given) {
+    return platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, given) == 0;
+  };
+  const uintptr_t end = begin + round_up(bytes, kMmuPageBytes);
+  const bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int now) {
+    return (now & PROT_READ) == 0 || give(from, to, rights | PROT_READ);
+  });
+  if (!is_done) return errno;
+  const Status hidden = for_each_hidden(begin, end, [&](uintptr_t from, uintptr_t to, int now) {
+    return give(from, to, rights | (now & PROT_READ));
+  });
+  return hidden.error();
+}
+
 int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection,
                                      const std::function<void()>& await_writes) {
   const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
   {
     std::lock_guard lock(rights_mutex_);
-    if (platform::raw::mprotect(reinterpret_cast<void*>(address), bytes, protection | PROT_READ) != 0)
-      return errno;
+    if (const int error = let_read_for_now(address, bytes, protection); error != 0) return error;
     record(address, end, protection);
   }
   if ((protection & PROT_READ) != 0) return 0;

@@ -3,9 +3,9 @@
 //
 // A write that begins when the program has chosen rights for any page is in `held_` until it ends, and what the program
 // may not read of it is readable meanwhile. One that began before is not, and knows of no rights, so program_protects()
-// records the rights first, then waits for such writes, and only then takes the right to read away from all but what
-// is held. Either the write sees the rights recorded, or program_protects() sees the block being written: each stores,
-// fences, and then looks.
+// records the rights first, then waits for such writes, and only then takes the right to read away from what had it,
+// but for what is held. Either the write sees the rights recorded, or program_protects() sees the block being written:
+// each stores, fences, and then looks.
 // Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held.
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
@@ -44,6 +44,10 @@ class UserFaultPages final : public PlacedPages {
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
   int program_protects(uintptr_t address, uint64_t bytes, int protection,
                        const std::function<void()>& await_writes) override;
+  bool program_allows(uintptr_t address, bool is_store) const override {
+    return program_rights_.allow(address, is_store);
+  }
+  Status limit_alias(std::byte* address, uint64_t bytes, int rights) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
 
  private:
@@ -53,6 +57,7 @@ class UserFaultPages final : public PlacedPages {
   template <class Visit>
   Status for_each_hidden(uintptr_t begin, uintptr_t end, Visit visit) const;
   Status apply_rights(uintptr_t begin, uintptr_t end) const;
+  int let_read_for_now(uintptr_t begin, uint64_t bytes, int rights) const;
   void let_go(uintptr_t begin, uintptr_t end);
   void record(uintptr_t begin, uintptr_t end, int rights);
 

@@ -113,6 +113,26 @@ TEST_F(LooseBlocks, may_be_accessed_without_end_while_aliases_come_and_go) {
   EXPECT_EQ(get(raw), added);
 }
 
+TEST_F(LooseBlocks, have_the_rights_that_the_program_chose_while_they_have_aliases_and_afterwards) {
+  Other other;
+  uintptr_t raw = 0;
+  other.run([&] { raw = to_load(at(5)); });
+  ASSERT_TRUE(is_raw(raw));
+  const uint64_t aliases = counted(Counter::loose_aliases);
+  EXPECT_EQ(engine_->program_protects(at(5), block_bytes(), PROT_READ), 0);
+  EXPECT_EQ(get(at(5)), at_first(5, 0));
+  EXPECT_EQ(counted(Counter::loose_aliases) - aliases, 1u);
+  EXPECT_TRUE(faults(at(5)));
+  EXPECT_EQ(get(raw), at_first(5, 0));
+  EXPECT_TRUE(loses_its_alias(5));
+  other.run([&] { let_go(); });
+  EXPECT_EQ(get(at(5)), at_first(5, 0));
+  EXPECT_TRUE(faults(at(5)));
+  EXPECT_EQ(engine_->program_protects(at(5), block_bytes(), PROT_READ | PROT_WRITE), 0);
+  put(at(5), 7);
+  EXPECT_EQ(get(at(5)), 7u);
+}
+
 class LooseBlocksInStreams : public LooseBlocks {
  protected:
   bool reads_ahead() const override { return true; }

@@ -112,6 +112,36 @@ TEST_F(UserFaultPagesTest, a_write_that_began_before_there_were_rights_is_waited
   EXPECT_FALSE(can_read(7));
 }
 
+TEST_F(UserFaultPagesTest, a_guard_page_is_one_all_the_while_its_neighbours_become_guards) {
+  ASSERT_EQ(protects(at(1), kMmuPageBytes, PROT_NONE), 0);
+  bool has_waited = false;
+  ASSERT_EQ(protects(at(0), 4 * kBlock, PROT_NONE,
+                     [&] {
+                       EXPECT_FALSE(can_read(1));
+                       EXPECT_TRUE(can_read(2)) << "it may be being written";
+                       has_waited = true;
+                     }),
+            0);
+  EXPECT_TRUE(has_waited);
+  EXPECT_FALSE(can_read(2));
+}
+
+TEST_F(UserFaultPagesTest, what_is_mapped_anew_has_the_rights_that_the_program_chose) {
+  ASSERT_EQ(protects(at(6), kMmuPageBytes, PROT_READ), 0);
+  ASSERT_EQ(protects(at(7), kMmuPageBytes, PROT_NONE), 0);
+  EXPECT_TRUE(pages_->program_allows(reinterpret_cast<uintptr_t>(at(6)), false));
+  EXPECT_FALSE(pages_->program_allows(reinterpret_cast<uintptr_t>(at(6)), true));
+  EXPECT_FALSE(pages_->program_allows(reinterpret_cast<uintptr_t>(at(7)), false));
+  ASSERT_TRUE(platform::protect(at(6), 2 * kBlock, platform::Protection::kReadWrite).is_ok());
+  ASSERT_TRUE(pages_->renew(at(6), 2 * kBlock).is_ok());
+  EXPECT_TRUE(can_read(6));
+  EXPECT_FALSE(can_read(7));
+  const uint64_t word = 0;
+  ASSERT_EQ(::write(pipe_[1], &word, sizeof word), static_cast<ssize_t>(sizeof word));
+  EXPECT_EQ(::read(pipe_[0], at(6), sizeof word), -1);
+  EXPECT_EQ(errno, EFAULT);
+}
+
 TEST_F(UserFaultPagesTest, rights_that_are_all_given_back_hold_nothing) {
   ASSERT_EQ(protects(at(2), kBlock, PROT_NONE), 0);
   ASSERT_TRUE(pages_->begin_writeback(at(2), kBlock).is_ok());
