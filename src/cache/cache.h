@@ -271,10 +271,10 @@ class SharedCache {
   virtual Status end_flush(Client& client, Flushing* flushing) = 0;
   // end_flush(), if it need not wait. False: some of it is not over; what is has left `flushing`, its error in *status.
   virtual bool try_end_flush(Client& client, Flushing* flushing, Status* status) = 0;
-  // Whether the block is there and has not been written since somebody
-  // made it dirty: as of now, for whoever is told that it was cleaned.
   // Waits until what is being written of the blocks when it is called has been.
   virtual void await_writes(Client&, BlockId /*first*/, uint64_t /*count*/) {}
+  // Whether the block is there and has not been written since somebody
+  // made it dirty: as of now, for whoever is told that it was cleaned.
   virtual bool is_dirty(BlockId block) const = 0;
   // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;

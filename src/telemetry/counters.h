@@ -80,13 +80,11 @@ inline void count_miss(uint64_t block) {
 }
 
 // Something happened to the block of this number (trace.h).
-inline void note_event(TraceEvent event, uint64_t block, uint64_t value = 0) {
-  thread_counters().trace.note(event, block, value, platform::monotonic_ns());
-}
-
-// So did something to this one, at that time.
 inline void note_event_at(uint64_t at_ns, TraceEvent event, uint64_t block, uint64_t value = 0) {
   thread_counters().trace.note(event, block, value, at_ns);
+}
+inline void note_event(TraceEvent event, uint64_t block, uint64_t value = 0) {
+  note_event_at(platform::monotonic_ns(), event, block, value);
 }
 
 // A miss, or a wait for a block that somebody else brings in, is over; it began at this time. How long it took.

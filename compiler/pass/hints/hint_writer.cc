@@ -47,21 +47,16 @@ Instruction* HintWriter::when_no(Instruction& before, Value*& address, bool is_s
   if (kind == Address::kGuess)
     bits = builder.CreateAnd(bits, builder.getInt64((uint64_t{1} << SPW_HINT_ADDRESS_BITS) - 1));
   Value* no = says_no(builder, bits, is_store);
-  const DebugLoc where = before.getDebugLoc();
   Instruction* end = SplitBlockAndInsertIfThen(no, &before, false, switch_.unlikely());
-  end->setDebugLoc(where);
+  end->setDebugLoc(before.getDebugLoc());
   return end;
 }
 
 Value* HintWriter::reach(Instruction& before, Value* address, int64_t low_bytes, uint64_t bytes,
                          bool is_store, unsigned site) {
-  IRBuilder<> builder(&before);
-  Value* no = says_no(builder, builder.CreatePtrToInt(address, word_), is_store);
   BasicBlock* head = before.getParent();
-  const DebugLoc where = before.getDebugLoc();
-  Instruction* end = SplitBlockAndInsertIfThen(no, &before, false, switch_.unlikely());
-  builder.SetInsertPoint(end);
-  builder.SetCurrentDebugLocation(where);
+  Instruction* end = when_no(before, address, is_store, Address::kSure);
+  IRBuilder<> builder(end);
   Value* low =
       low_bytes ? ptr_add(builder, address, builder.getInt64(static_cast<uint64_t>(low_bytes))) : address;
   Value* asked =
@@ -69,7 +64,7 @@ Value* HintWriter::reach(Instruction& before, Value* address, int64_t low_bytes,
                          {low, builder.getInt64(bytes | uint64_t{site} << SPW_SITE_SHIFT)});
   if (low_bytes) asked = ptr_add(builder, asked, builder.getInt64(static_cast<uint64_t>(-low_bytes)));
   PHINode* raw = make_phi(*before.getParent(), pointer_, 2, "spw.raw");
-  raw->setDebugLoc(where);
+  raw->setDebugLoc(before.getDebugLoc());
   raw->addIncoming(address, head);
   raw->addIncoming(asked, end->getParent());
   return raw;

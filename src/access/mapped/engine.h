@@ -219,8 +219,8 @@ class MappedEngine final : public access::Engine {
   bool may_come_loose() const { return is_signalled() && !loose_ended_.load_relaxed(); }
   bool is_loose(BlockId block, const cache::Pin& pin) const { return pin.data != frames_->address_of(block); }
   uintptr_t reach_block(Thread& thread, BlockId block, uint32_t site, bool is_store);
-  bool goes_in_place(BlockId block, FrameId frame, bool is_store, bool is_new_hold);
-  void leave_in_place(cache::Client& client, BlockId block, FrameId frame);
+  bool last_ends_in_place(Thread& thread, bool is_store);
+  bool goes_in_place(const Thread& thread, const LooseHold& held, bool is_store);
   bool put_in_place(BlockId block, const cache::Pin& pin, bool is_store);
   void end_holds();
   bool withdraw_loose(BlockId first, uint64_t count);

@@ -217,8 +217,7 @@ bool MappedEngine::serve_rights_fault(uintptr_t address, bool is_store, bool is_
   const bool is_program_s = may_access(address, is_store);
   if (!is_program_s && !is_own) return false;
   uint64_t gone = 0;
-  if (pages_->program_allows(address, is_store) && aliases_->admit_again(block_of(address), is_store, &gone))
-    return true;
+  if (aliases_->admit_again(address, is_store, &gone)) return true;
   if (!is_own && options_.serves_a_fault) options_.serves_a_fault();
   const Admitted admitted = pages_->admit(address, is_store);
   if (admitted != Admitted::kNot || !is_program_s) return admitted == Admitted::kYes;
@@ -238,9 +237,7 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
   if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;
   uint64_t gone = 0;
-  if (is_watching() && pages_->program_allows(address, is_store) &&
-      aliases_->admit_again(block_of(address), is_store, &gone))
-    return true;
+  if (is_watching() && aliases_->admit_again(address, is_store, &gone)) return true;
   std::lock_guard lock(refused_mutex_);
   const bool found = admit_pages(page, page + kMmuPageBytes);
   // Another thread may have let the page in since this one faulted, or an alias of it may have gone meanwhile: it tries

@@ -56,18 +56,18 @@ void MappedEngine::after_hint(cache::Client& client, BlockId block, const cache:
 
 uintptr_t MappedEngine::reach(uintptr_t address, uint32_t bytes, uint32_t site, bool is_store) {
   if (!is_managed(address) || InRuntime::here() || !is_watching()) return address;
+  if (bytes == SPW_FOR_A_CALL) {
+    end_holds();
+    hint(address, is_store);
+    return address;
+  }
   const BlockId block = block_of(address);
   // Neighbours need not lie side by side but at their own addresses.
-  const uintptr_t last = address + std::max(bytes, 1u) - 1;
+  const uintptr_t last = address + bytes - 1;
   if (!may_come_loose() || block_of(last) != block) {
     if (site == 0 && !may_come_loose()) end_holds();
     hint(address, is_store);
     if (block_of(last) != block) hint(last, is_store);
-    return address;
-  }
-  if (bytes == 0) {
-    end_holds();
-    hint(address, is_store);
     return address;
   }
   Thread& thread = this_thread();
@@ -91,10 +91,8 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
       cache_->mark_dirty(client, hold->frame);
       hold->is_writable = true;
     }
-    if (!goes_in_place(block, hold->frame, is_store, false)) return reinterpret_cast<uintptr_t>(hold->data);
-    leave_in_place(client, block, hold->frame);
-    thread.holds.forget_last();
-    return 0;
+    const auto raw = reinterpret_cast<uintptr_t>(hold->data);
+    return last_ends_in_place(thread, is_store) ? 0 : raw;
   }
   cache_->pin_is_near(block);
   if (!may_access(reinterpret_cast<uintptr_t>(frames_->address_of(block)), is_store)) return 0;
@@ -112,19 +110,28 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
     count(Counter::loose_fills);
     loose_uses_[pin.frame.value].store_relaxed(0);
   }
-  const bool goes = goes_in_place(block, pin.frame, is_store, true);
-  if (goes)
-    leave_in_place(client, block, pin.frame);
-  else
-    thread.holds.add({block, pin.frame, pin.data, site, access != Access::kRead});
+  thread.holds.add({block, pin.frame, pin.data, site, access != Access::kRead});
+  const bool goes = last_ends_in_place(thread, is_store);
   if (pin.was_miss) after_hint(client, block, pin);
   return goes ? 0 : reinterpret_cast<uintptr_t>(pin.data);
 }
 
-// Whether a loose block that is used once more, and which the caller holds, can be accessed at its own address from now
-// on: it has been placed, or, since others hold it as well, has an alias. Uses by several threads at once may count as
-// one. `is_new_hold`: the caller's is not among the thread's yet.
-bool MappedEngine::goes_in_place(BlockId block, FrameId frame, bool is_store, bool is_new_hold) {
+// The thread's last hold is of a loose block that is used once more: whether it has ended, since the block can be
+// accessed at its own address. Of one that has an alias nobody gets a hold anew: the last one who held it places it.
+bool MappedEngine::last_ends_in_place(Thread& thread, bool is_store) {
+  const LooseHold held = thread.holds.last();
+  if (!goes_in_place(thread, held, is_store)) return false;
+  const bool is_last = loose_uses_[held.frame.value].load_relaxed() == LooseAliases::kAliased &&
+                       cache_->references(held.frame) <= 2;
+  thread.holds.forget_last();
+  cache_->unpin(*thread.client, held.frame);
+  if (is_last) aliases_->place(held.block);
+  return true;
+}
+
+// It has been placed, or, since others hold it as well, has an alias. Uses by several threads at once may count as one.
+bool MappedEngine::goes_in_place(const Thread& thread, const LooseHold& held, bool is_store) {
+  const FrameId frame = held.frame;
   Atomic<uint8_t>& uses = loose_uses_[frame.value];
   const uint8_t before = uses.load_relaxed();
   if (before == LooseAliases::kAliased) return true;
@@ -136,16 +143,8 @@ bool MappedEngine::goes_in_place(BlockId block, FrameId frame, bool is_store, bo
   }
   if (!may_come_loose()) return false;
   // Not one that is only being written, or that this thread holds at another site.
-  return cache_->references(frame) > this_thread().holds.count_of(block) + is_new_hold &&
-         aliases_->has_room() && aliases_->admit(block, is_store, false);
-}
-
-// And the caller's hold ends. Who has an alias is held by nobody anew: the last one who held it places it.
-void MappedEngine::leave_in_place(cache::Client& client, BlockId block, FrameId frame) {
-  const bool is_last =
-      loose_uses_[frame.value].load_relaxed() == LooseAliases::kAliased && cache_->references(frame) <= 2;
-  cache_->unpin(client, frame);
-  if (is_last) aliases_->place(block);
+  return cache_->references(frame) > thread.holds.count_of(held.block) && aliases_->has_room() &&
+         aliases_->admit(held.block, is_store, false);
 }
 
 // Who has faulted on the block has it pinned. False: it is an alias.

@@ -44,12 +44,11 @@ bool LooseAliases::may_keep(const Slot* slot) const {
 }
 
 // A forked child would store to its parent's block.
-Status LooseAliases::map(const Slot& slot) {
-  Status status = platform::map_file_unforked_at(
+void LooseAliases::map(const Slot& slot) {
+  must(platform::map_file_unforked_at(
       address_of(slot.block), pool_, slot.offset_bytes, block_bytes(),
-      slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead);
-  if (status) status = pages_.limit_alias(address_of(slot.block), block_bytes(), rights_of(slot));
-  return status;
+      slot.writable ? platform::Protection::kReadWrite : platform::Protection::kRead));
+  must(pages_.limit_alias(address_of(slot.block), block_bytes(), rights_of(slot)));
 }
 
 void LooseAliases::open_to_stores(Slot& slot) {
@@ -73,7 +72,7 @@ bool LooseAliases::admit(BlockId block, bool is_store, bool is_kept) {
              0,     is_store};
     used_.fetch_add_relaxed(1);
     pages_.keep_open(address_of(block));
-    must(map(*slot));
+    map(*slot);
     telemetry::count(telemetry::Counter::loose_aliases);
   } else if (is_store && !slot->writable) {
     open_to_stores(*slot);
@@ -89,11 +88,11 @@ void LooseAliases::let_go(BlockId block) {
   if (Slot* slot = find(block); slot && slot->kept > 0) --slot->kept;
 }
 
-bool LooseAliases::admit_again(BlockId block, bool is_store, uint64_t* gone) {
+bool LooseAliases::admit_again(uintptr_t address, bool is_store, uint64_t* gone) {
   std::lock_guard lock(mutex_);  // if it is going, it has gone then
   *gone = gone_;
-  Slot* slot = find(block);
-  if (!slot) return false;
+  Slot* slot = find(BlockId((address - reinterpret_cast<uintptr_t>(options_.base)) >> options_.block_shift));
+  if (!slot || !pages_.program_allows(address, is_store)) return false;
   if (is_store && !slot->writable) open_to_stores(*slot);
   return true;
 }

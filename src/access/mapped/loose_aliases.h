@@ -55,9 +55,9 @@ class LooseAliases {
   // False: no more may be kept; else always true.
   bool admit(BlockId block, bool is_store, bool is_kept);
   void let_go(BlockId block);
-  // SIGSEGV at the block: whether an alias of it may be accessed so by now. `gone`: how many aliases have gone by now,
-  // one of which may be why.
-  bool admit_again(BlockId block, bool is_store, uint64_t* gone);
+  // SIGSEGV at the address: whether an alias of its block may be accessed so by now, as far as the program's own rights
+  // go. `gone`: how many aliases have gone by now, one of which may be why.
+  bool admit_again(uintptr_t address, bool is_store, uint64_t* gone);
   // Of blocks that are about to be discarded, or flushed: those that are kept stay then, and as dirty as they are.
   enum class Kept : uint8_t { kStay, kGo };
   void withdraw(BlockId first, uint64_t count, Kept kept);
@@ -86,7 +86,7 @@ class LooseAliases {
   Slot* free_slot();
   bool may_keep(const Slot* slot) const;
   void open_to_stores(Slot& slot);
-  Status map(const Slot& slot);
+  void map(const Slot& slot);
   static int rights_of(const Slot& slot) { return slot.writable ? PROT_READ | PROT_WRITE : PROT_READ; }
   void vacate(Slot& slot, bool is_to_be_placed = false);
   void must(const Status& status) const {

@@ -46,7 +46,8 @@ class LooseHolds {
     for (uint32_t i = 0; i < count_; ++i) count += holds_[i].block == block;
     return count;
   }
-  // Of the last one, which begin() has found.
+  // That which begin() has found, or which was added.
+  const LooseHold& last() const { return holds_[count_ - 1]; }
   void forget_last() { --count_; }
   void end_all(cache::SharedCache& cache, cache::Client& client) {
     while (count_ > 0) cache.unpin(client, holds_[--count_].frame);

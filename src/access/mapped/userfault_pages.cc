@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <optional>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -81,53 +82,47 @@ void UserFaultPages::record(uintptr_t begin, uintptr_t end, int rights) {
   if (!program_rights_.any()) held_.clear();
 }
 
-// Calls visit(from, to, rights) for the parts of [begin, end) that the program may not read, cut where what is held
-// begins and ends; `rights`: those that they are to have.
-template <class Visit>
-Status UserFaultPages::for_each_hidden(uintptr_t begin, uintptr_t end, Visit visit) const {
-  bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
-    while ((rights & PROT_READ) == 0 && from < to) {
-      auto held = held_.upper_bound(from);
-      const uintptr_t next = held == held_.end() ? to : std::min(to, held->first);
-      const bool is_held = held != held_.begin() && std::prev(held)->second > from;
-      const uintptr_t stop = is_held ? std::min(to, std::prev(held)->second) : next;
-      if (!visit(from, stop, is_held ? rights | PROT_READ : rights)) return false;
-      from = stop;
+// Gives each part of [begin, end) what choose(its recorded rights, whether it is held) says, if that says anything.
+template <class Choose>
+Status UserFaultPages::give(uintptr_t begin, uintptr_t end, Choose choose) const {
+  const bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
+    while (from < to) {
+      const auto next = held_.upper_bound(from);
+      const bool is_held = next != held_.begin() && std::prev(next)->second > from;
+      const uintptr_t stop = is_held ? std::prev(next)->second : next == held_.end() ? to : next->first;
+      const uintptr_t part_end = std::min(to, stop);
+      const std::optional<int> given = choose(rights, is_held);
+      if (given && platform::raw::mprotect(reinterpret_cast<void*>(from), part_end - from, *given) != 0)
+        return false;
+      from = part_end;
     }
     return true;
   });
   return is_done ? Status() : Status(errno, "cannot change what the program may read");
 }
 
+// To what the program may not read: its rights, and the right to read while it is held.
 Status UserFaultPages::apply_rights(uintptr_t begin, uintptr_t end) const {
-  return for_each_hidden(begin, end, [](uintptr_t from, uintptr_t to, int rights) {
-    return platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights) == 0;
+  return give(begin, end, [](int rights, bool is_held) -> std::optional<int> {
+    if ((rights & PROT_READ) != 0) return std::nullopt;
+    return is_held ? rights | PROT_READ : rights;
   });
 }
 
-// The program's rights, and the right to read where the program has it now: it may be being written.
-int UserFaultPages::let_read_for_now(uintptr_t begin, uint64_t bytes, int rights) const {
-  if (begin % kMmuPageBytes != 0) return EINVAL;
-  const auto give = [](uintptr_t from, uintptr_t to, int given) {
-    return platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, given) == 0;
-  };
-  const uintptr_t end = begin + round_up(bytes, kMmuPageBytes);
-  const bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int now) {
-    return (now & PROT_READ) == 0 || give(from, to, rights | PROT_READ);
+// The rights, and the right to read where the program has it now: it may be being written.
+Status UserFaultPages::let_read_for_now(uintptr_t begin, uintptr_t end, int chosen) const {
+  return give(begin, end, [chosen](int rights, bool is_held) -> std::optional<int> {
+    return (rights & PROT_READ) != 0 || is_held ? chosen | PROT_READ : chosen;
   });
-  if (!is_done) return errno;
-  const Status hidden = for_each_hidden(begin, end, [&](uintptr_t from, uintptr_t to, int now) {
-    return give(from, to, rights | (now & PROT_READ));
-  });
-  return hidden.error();
 }
 
 int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int protection,
                                      const std::function<void()>& await_writes) {
+  if (address % kMmuPageBytes != 0) return EINVAL;
   const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
   {
     std::lock_guard lock(rights_mutex_);
-    if (const int error = let_read_for_now(address, bytes, protection); error != 0) return error;
+    if (Status s = let_read_for_now(address, end, protection); !s) return s.error();
     record(address, end, protection);
   }
   if ((protection & PROT_READ) != 0) return 0;

@@ -54,10 +54,10 @@ class UserFaultPages final : public PlacedPages {
   UserFaultPages(const platform::UserFault& faults, std::byte* base, uint64_t bytes)
       : faults_(faults), base_(base), bytes_(bytes) {}
 
-  template <class Visit>
-  Status for_each_hidden(uintptr_t begin, uintptr_t end, Visit visit) const;
+  template <class Choose>
+  Status give(uintptr_t begin, uintptr_t end, Choose choose) const;
   Status apply_rights(uintptr_t begin, uintptr_t end) const;
-  int let_read_for_now(uintptr_t begin, uint64_t bytes, int rights) const;
+  Status let_read_for_now(uintptr_t begin, uintptr_t end, int chosen) const;
   void let_go(uintptr_t begin, uintptr_t end);
   void record(uintptr_t begin, uintptr_t end, int rights);
 

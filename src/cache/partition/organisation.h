@@ -50,7 +50,7 @@ class Organisation {
     Take how;
     FrameId frame = kNoFrame;
   };
-  // Any thread: take() of the block comes soon, most likely.
+  // Any thread: take() of the block comes soon, most likely. Where it is cached has been looked up already.
   virtual void prefetch_block(BlockId) const {}
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
   // Whether the block of a frame that was just taken had gone a short while before. Not all remember.

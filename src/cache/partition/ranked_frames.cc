@@ -123,16 +123,15 @@ FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
 // What remove() reads and changes: of the next one what its block leads to, by its word, which came when it was the
 // next but one.
 void RankedFrames::prefetch_victims() {
-  if (reserve_.size() > 0) prefetch_block(word(reserve_.at(0)).load_relaxed().block());
+  if (reserve_.size() > 0) {
+    const BlockId block = word(reserve_.at(0)).load_relaxed().block();
+    context_.directory.prefetch_slot(block);
+    policy_->prefetch_block(block);
+  }
   if (reserve_.size() > 1) {
     prefetch(reserve_.at(1));
     policy_->prefetch_frame(reserve_.at(1));
   }
-}
-
-void RankedFrames::prefetch_block(BlockId block) const {
-  context_.directory.prefetch_slot(block);
-  policy_->prefetch_block(block);
 }
 
 // The steps of an eviction. Victims are taken again in the order in which they went: frames of neighbours that came in

@@ -45,7 +45,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   RankedFrames(PartitionContext& context, PartitionId id, Writeback& writeback,
                std::unique_ptr<Policy> policy);
 
-  void prefetch_block(BlockId block) const override;
+  void prefetch_block(BlockId block) const override { policy_->prefetch_block(block); }
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way

@@ -2,7 +2,6 @@
 // those pages are being written to the store all the time.
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
