@@ -77,7 +77,7 @@ class Blocks final : public BlockSource {
     return {&store_, b.value << kShift, contents_[b.value].load_acquire() != 0};
   }
   Backing locate_for_writeback(BlockId b) override { return {&store_, b.value << kShift, true}; }
-  void written_back(BlockId b) override { contents_[b.value].store_release(1); }
+  void written_back(BlockId b, const store::Store*) override { contents_[b.value].store_release(1); }
 
  private:
   store::Store& store_;

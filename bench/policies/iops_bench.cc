@@ -43,7 +43,7 @@ class FileBlocks final : public BlockSource {
   explicit FileBlocks(store::Store& store) : store_(store) {}
   Backing locate_for_fill(BlockId block) override { return {&store_, block.value << kShift, true}; }
   Backing locate_for_writeback(BlockId block) override { return locate_for_fill(block); }
-  void written_back(BlockId) override {}
+  void written_back(BlockId, const store::Store*) override {}
 
  private:
   store::Store& store_;

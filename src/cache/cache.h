@@ -56,8 +56,8 @@ class BlockSource {
   // It is no file's: its store may get it though nobody has stored to it, and has the space already if it has
   // contents.
   virtual bool is_anonymous(BlockId) { return false; }
-  // The contents of `block` have reached the place locate_for_writeback gave.
-  virtual void written_back(BlockId block) = 0;
+  // The contents of `block` have reached the place locate_for_writeback gave, on the store `to`.
+  virtual void written_back(BlockId block, const store::Store* to) = 0;
   // Blocks of a group that nobody asked for are about to be there, dirty.
   virtual void dirtied(BlockId /*first*/, uint64_t /*count*/) {}
   // Blocks of a group that were dirty have been written, or need not
@@ -273,6 +273,9 @@ class SharedCache {
   virtual bool try_end_flush(Client& client, Flushing* flushing, Status* status) = 0;
   // Waits until what is being written of the blocks when it is called has been.
   virtual void await_writes(Client&, BlockId /*first*/, uint64_t /*count*/) {}
+  // Calls visit for the frames whose blocks their stores have not, or may not have: as of about now.
+  virtual bool holds(Resident) const { return false; }
+  virtual void for_each_unwritten(const std::function<void(Resident)>& /*visit*/) const {}
   // Whether the block is there and has not been written since somebody
   // made it dirty: as of now, for whoever is told that it was cleaned.
   virtual bool is_dirty(BlockId block) const = 0;

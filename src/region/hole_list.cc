@@ -66,7 +66,7 @@ void HoleList::flush() {
     request.offset_bytes = ranges_[i].begin;
     request.discard_bytes = ranges_[i].end - ranges_[i].begin;
     // A store that cannot give space back (EOPNOTSUPP) keeps it: nothing is wrong, only larger.
-    Status ignored = store_.transfer(request);
+    Status ignored = store_->transfer(request);
     static_cast<void>(ignored);
   }
   count_ = 0;

@@ -20,12 +20,21 @@ class HoleList {
   static constexpr size_t kPendingMax = 64;
   static constexpr uint64_t kPendingBytesMax = 64 * kMiB;
 
-  explicit HoleList(store::Store& store) : store_(store) {}
+  explicit HoleList(store::Store& store) : store_(&store) {}
+  // An empty list's.
+  void set_store(store::Store& store) { store_ = &store; }
 
   // Discards [offset, offset + bytes) of the store, now or later.
   void add(uint64_t offset_bytes, uint64_t bytes);
   void cancel(uint64_t offset_bytes, uint64_t bytes);
   void flush();
+  // Calls visit(begin, end) for what waits, and forgets it.
+  template <class Visit>
+  void take_all(Visit visit) {
+    for (size_t i = 0; i < count_; ++i) visit(ranges_[i].begin, ranges_[i].end);
+    count_ = 0;
+    pending_bytes_ = 0;
+  }
   uint64_t pending_bytes() const { return pending_bytes_; }
   void check_invariants() const;
 
@@ -37,7 +46,7 @@ class HoleList {
   void insert_at(size_t index, Range range);
   void erase_at(size_t index);
 
-  store::Store& store_;
+  store::Store* store_;
   Range ranges_[kPendingMax] = {};
   size_t count_ = 0;
   uint64_t pending_bytes_ = 0;

@@ -36,7 +36,7 @@ Result<std::unique_ptr<RegionMap>> RegionMap::create(unsigned block_shift, uint6
 Status RegionMap::allocate(uint64_t space_bytes) {
   blocks_ = round_up(space_bytes, kChunkBytes) >> block_shift_;
   if (Status s = live_.allocate(memory_, blocks_); !s) return s;
-  if (Status s = written_.allocate(memory_, blocks_); !s) return s;
+  if (Status s = spilled_.allocate(memory_, blocks_); !s) return s;
   if (Status s = chunk_file_.allocate(round_up(space_bytes, kChunkBytes) / kChunkBytes); !s) return s;
   if (Status s = chunk_fill_.allocate(chunk_file_.count()); !s) return s;
   return files_.allocate(kFileRegionsMax + 1);
@@ -62,7 +62,7 @@ uint64_t RegionMap::file_offset(const FileRegion& file, BlockId block) const {
 
 uint64_t RegionMap::make_live(BlockId first, uint64_t count, bool has_contents) {
   if (ranges_ != nullptr) ranges_->grow(first, count, live_bytes() + (count << block_shift_), has_contents);
-  holes_.cancel(spill_offset(first), count << block_shift_);
+  spilled_.cancel_holes(first, count);
   uint64_t added = count - live_.count_set(first.value, count);
   live_.set_range(first.value, count);
   live_bytes_.fetch_add_relaxed(added << block_shift_);
@@ -149,18 +149,6 @@ std::shared_ptr<store::Store> RegionMap::retire(FileRegion& file) {
   return std::move(file.keeps);
 }
 
-// Forgets what the spill store holds of the range; the cache holds none of it any more, and no writeback is in flight.
-void RegionMap::forget_written(BlockId first, uint64_t count) {
-  written_.for_each_run(first.value, count, [&](uint64_t block, uint64_t blocks) {
-    // The heap leaves a block out behind a large object, whose space is reserved with that of its neighbours.
-    if (const uint64_t behind = block + blocks;
-        behind << block_shift_ < spill_.size_bytes() && !live_.test(behind))
-      ++blocks;
-    holes_.add(spill_offset(BlockId(block)), blocks << block_shift_);
-  });
-  written_.clear_range(first.value, count);
-}
-
 void RegionMap::remove(uintptr_t address, uint64_t bytes) {
   telemetry::forget_areas(address - SPW_MANAGED_BASE, bytes);
   BlockId first = block_of(address);
@@ -176,7 +164,7 @@ void RegionMap::remove(uintptr_t address, uint64_t bytes) {
   if (ranges_ != nullptr) ranges_->discard(first, count);
   std::shared_ptr<store::Store> retired;  // outlives the lock: its end reaches the cache
   std::lock_guard lock(mutex_);
-  forget_written(first, count);
+  spilled_.forget(first, count, live_);
   FileRegion* file = file_of(first);
   if (file == nullptr) return;
   // Chunks of which nothing is left may become another region's.
@@ -195,13 +183,13 @@ void RegionMap::discard(uintptr_t address, uint64_t bytes) {
     // Before the frames go, so that another thread's read-ahead does not bring the old contents back; and again
     // after, because a writeback in flight may have noted them meanwhile.
     std::lock_guard lock(mutex_);
-    forget_written(first, blocks_of(bytes));
+    spilled_.forget(first, blocks_of(bytes), live_);
   }
   if (ranges_ != nullptr) ranges_->discard(first, blocks_of(bytes));
   std::lock_guard lock(mutex_);
-  forget_written(first, blocks_of(bytes));
+  spilled_.forget(first, blocks_of(bytes), live_);
   // The blocks live on and may be written back from now on, which a later discard would destroy.
-  holes_.flush();
+  spilled_.flush_holes();
 }
 
 Status RegionMap::sync(uintptr_t address, uint64_t bytes) {
@@ -333,8 +321,8 @@ cache::Backing RegionMap::locate_for_fill(BlockId block) {
   // Read-ahead of what is mapped at the end of the space asks for blocks behind it.
   if (block.value >= blocks_ || !live_.test(block.value)) return {};
   FileRegion* file = file_of(block);
-  bool spilled = written_.test(block.value);
-  if (file == nullptr || spilled) return {&spill_, spill_offset(block), spilled};
+  const cache::Backing spilled = spilled_.find(block);
+  if (file == nullptr || spilled.has_contents) return spilled;
   store::Store* store = file->store.load_relaxed();
   const uint64_t offset = file_offset(*file, block);
   const Atomic<uint64_t>* written_end = file->written_end.load_relaxed();
@@ -348,10 +336,7 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
     bool is_private = file->kind.load_relaxed() == Kind::kPrivateFile;
     if (!is_private) return {file->store.load_relaxed(), file_offset(*file, block), true};
   }
-  // Where there is no room, the write itself says so.
-  if (Status no_room = spill_.reserve(spill_offset(block), block_bytes()); !no_room)
-    static_cast<void>(no_room);
-  return {&spill_, spill_offset(block), written_.test(block.value)};
+  return spilled_.place_for(block);
 }
 
 bool RegionMap::is_anonymous(BlockId block) { return kind_of(block) == Kind::kAnonymous; }
@@ -366,9 +351,9 @@ bool RegionMap::is_buffered_file(BlockId block) {
   return file != nullptr && file->kind.load_relaxed() == Kind::kBufferedFile;
 }
 
-void RegionMap::written_back(BlockId block) {
+void RegionMap::written_back(BlockId block, const store::Store* to) {
   FileRegion* file = file_of(block);
-  if (file == nullptr || file->kind.load_relaxed() == Kind::kPrivateFile) written_.set(block.value);
+  if (file == nullptr || file->kind.load_relaxed() == Kind::kPrivateFile) spilled_.written_back(block, to);
 }
 
 // Blocks of a group may be of several chunks.
@@ -400,25 +385,42 @@ void RegionMap::cleaned(BlockId first, uint64_t count) {
 
 void RegionMap::flush_holes() {
   std::lock_guard lock(mutex_);
-  holes_.flush();
+  spilled_.flush_holes();
 }
 
-void RegionMap::lock_for_fork() {
-  mutex_.lock();
+void RegionMap::lock_for_fork() { mutex_.lock(); }
+
+void RegionMap::lock_layers_for_fork(bool are_shared) {
+  spilled_.lock_for_fork(are_shared);
   memory_.lock_for_fork();
 }
 
 void RegionMap::unlock_after_fork() {
   memory_.unlock_after_fork();
+  spilled_.unlock_after_fork();
   mutex_.unlock();
+}
+
+void RegionMap::in_child() {
+  memory_.unlock_after_fork();
+  spilled_.in_child();
+  mutex_.unlock();
+}
+
+bool RegionMap::look_at_layers() {
+  std::vector<std::unique_ptr<store::Store>> closed;
+  const bool is_to_move = spilled_.look(&closed);
+  if (ranges_ != nullptr)
+    for (const auto& store : closed) ranges_->forget(*store);
+  return is_to_move;
 }
 
 void RegionMap::check_invariants() {
   std::lock_guard lock(mutex_);
-  holes_.check_invariants();
+  spilled_.check_invariants();
   uint64_t blocks = chunk_file_.count() * (kChunkBytes >> block_shift_);
   SPW_CHECK(live_.count_set(0, blocks) << block_shift_ == live_bytes_.load_relaxed());
-  written_.for_each_run(
+  spilled_.for_each_run(
       0, blocks, [&](uint64_t first, uint64_t count) { SPW_CHECK(live_.count_set(first, count) == count); });
   for (uint32_t slot = 1; slot <= file_slots_; ++slot)
     SPW_CHECK((files_[slot]->keeps != nullptr) == (files_[slot]->live_blocks > 0));

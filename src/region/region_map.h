@@ -2,18 +2,19 @@
 //
 // A block b of managed space is live or not. What a live block is
 // follows from its chunk (kChunkBytes of managed space):
-//   anonymous      on the spill store at offset b << block_shift: neighbours in address are neighbours on disk
+//   anonymous      on the spill store at offset b << block_shift: neighbours in address are neighbours on disk. There may
+//                  be several of these after a fork (spill_layers.h)
 //   file, shared   on its file, read and written there
 //   file, private  on its file until it was written back once, from then on like an anonymous block
 //   file, read-only  on its file, which refuses a writeback: that is how a store to such a mapping is reported
 // Invariants
-//   written(b) => b is live, and b's contents are on the spill store at its identity offset
+//   a spill layer has b => b is live, and b's contents are there at its identity offset
 //   chunk c belongs to a file region f => every live block of c belongs to f
 //   f.live_blocks = number of live blocks in f's chunks
-// Never written means zero without I/O; a removed or discarded range is never-written again. Its space goes back to the
-// spill store: of a removed range in batches (hole_list.h), of a discarded one, which is in use still, at once.
-// File ends: blocks that begin at or behind the file's end at the time of mapping are not live. Of the block that holds
-// the end, bytes behind it read as zeros and must not extend the file: the store sees to that (store.h).
+// Never written means zero without I/O; a removed or discarded range is never-written again. Its space goes back to
+// the spill store: of a removed range in batches (hole_list.h), of a discarded one, which is in use still, at once.
+// File ends: blocks that begin at or behind the file's end at the time of mapping are not live. Of the block that
+// holds the end, bytes behind it read as zeros and must not extend the file: the store sees to that (store.h).
 //
 // Threads: lookups (BlockSource) lock-free from any thread; changes under one mutex. A range is changed only while no
 // thread uses it; read-ahead may look it up meanwhile and sees either state.
@@ -31,9 +32,9 @@
 #include "base/units.h"
 #include "cache/cache.h"
 #include "region/cache_ranges.h"
-#include "region/hole_list.h"
 #include "region/native_memory.h"
 #include "region/sparse_bits.h"
+#include "region/spill_layers.h"
 #include "store/store.h"
 
 namespace spw::region {
@@ -131,7 +132,7 @@ class RegionMap final : public cache::BlockSource {
   bool is_anonymous(BlockId block) override;
   // Or a private copy of a file's. (Of a shared file the store gets what was stored, and nothing else.)
   bool may_write_unstored(BlockId block) const;
-  void written_back(BlockId block) override;
+  void written_back(BlockId block, const store::Store* to) override;
   void dirtied(BlockId first, uint64_t count) override;
   void cleaned(BlockId first, uint64_t count) override;
 
@@ -143,7 +144,15 @@ class RegionMap final : public cache::BlockSource {
   // Gives freed space back to the spill store now.
   void flush_holes();
   void lock_for_fork();
+  // The rest, when no block leaves memory any more: a layer may only be kept from a child if whatever was written to
+  // it since is in the child's memory. `are_shared`: the child will read them.
+  void lock_layers_for_fork(bool are_shared);
   void unlock_after_fork();
+  // In a child, in place of unlock_after_fork(). Who cached the blocks is gone.
+  void in_child();
+  // What was spilled, in layers that forks share. look_at_layers(): now and then; true: blocks should move.
+  SpillLayers& spilled() { return spilled_; }
+  bool look_at_layers();
   void check_invariants();
 
  private:
@@ -151,12 +160,11 @@ class RegionMap final : public cache::BlockSource {
   using WriteRange = Status (CacheRanges::*)(BlockId first, uint64_t count);
 
   explicit RegionMap(unsigned block_shift, store::Store& spill)
-      : block_shift_(block_shift), spill_(spill), holes_(spill) {}
+      : block_shift_(block_shift), spilled_(spill, block_shift) {}
   Status allocate(uint64_t space_bytes);
 
   BlockId block_of(uintptr_t address) const;
   uint64_t blocks_of(uint64_t bytes) const { return bytes >> block_shift_; }
-  uint64_t spill_offset(BlockId block) const { return block.value << block_shift_; }
   uint64_t chunk_of(BlockId block) const { return block.value >> (kMaxBlockShift - block_shift_); }
   Kind kind_of(BlockId block) const;
   FileRegion* file_of(BlockId block) const;
@@ -168,23 +176,20 @@ class RegionMap final : public cache::BlockSource {
   void make_file_blocks_live(FileRegion& file, BlockId first, uint64_t count);
   Status write_shared_files(WriteRange write);
   void change_fill(uintptr_t address, uint64_t bytes, uint16_t keep, uint16_t value);
-  void forget_written(BlockId first, uint64_t count);
   std::shared_ptr<store::Store> retire(FileRegion& file);
 
   const unsigned block_shift_;
   uint64_t blocks_ = 0;  // of the space
-  store::Store& spill_;
   CacheRanges* ranges_ = nullptr;
   NativeMemory memory_;
   SparseBits live_;
-  SparseBits written_;
+  SpillLayers spilled_;
   SparseArray<Atomic<uint32_t>> chunk_file_;  // slot of the chunk's file region, or 0
   // By chunk: log2 of the unit of fault-around, in the upper byte that of an advised one; 0: none.
   SparseArray<Atomic<uint16_t>> chunk_fill_;
   Atomic<uint64_t> live_bytes_{0};
 
   std::mutex mutex_;  // guards what follows, and every change of what stands above
-  HoleList holes_;
   SparseArray<FileRegion*>
       files_;  // by slot; a FileRegion is reused, never freed, because lookups take no lock
   uint32_t file_slots_ = 0;

@@ -27,8 +27,10 @@ class SparseBits {
     if (leaf == nullptr) return false;
     return (leaf->words[bit % kLeafBits / 64].load_acquire() >> (bit % 64)) & 1;
   }
-  void set(uint64_t bit) {
-    own_leaf(bit / kLeafBits)->words[bit % kLeafBits / 64].fetch_or_acq_rel(mask(bit));
+  // Whether it was not.
+  bool set(uint64_t bit) {
+    return (own_leaf(bit / kLeafBits)->words[bit % kLeafBits / 64].fetch_or_acq_rel(mask(bit)) & mask(bit)) ==
+           0;
   }
   void set_range(uint64_t first, uint64_t count);
   void clear_range(uint64_t first, uint64_t count);

@@ -40,7 +40,7 @@ class IdentityBlocks final : public BlockSource {
     if (block.value >= kBlocks) return {};
     return {&store_, block.value << shift_, true};
   }
-  void written_back(BlockId block) override { contents_[block.value].store_release(1); }
+  void written_back(BlockId block, const store::Store*) override { contents_[block.value].store_release(1); }
   bool is_buffered_file(BlockId) override { return is_buffered_file_; }
   // Before the first block is cached.
   void be_buffered_file() { is_buffered_file_ = true; }

@@ -29,7 +29,7 @@ class BlocksOfOthers final : public BlockSource {
   Backing locate_for_writeback(BlockId block) override {
     return is_freed(block) ? Backing() : blocks_.locate_for_writeback(block);
   }
-  void written_back(BlockId block) override { blocks_.written_back(block); }
+  void written_back(BlockId block, const store::Store* to) override { blocks_.written_back(block, to); }
   void set_live(bool live) { live_ = live; }
 
  private:

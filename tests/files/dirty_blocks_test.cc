@@ -32,7 +32,7 @@ class OneFile final : public cache::BlockSource {
   cache::Backing locate_for_writeback(BlockId block) override {
     return {&store_, block.value << kShift, true};
   }
-  void written_back(BlockId) override {}
+  void written_back(BlockId, const store::Store*) override {}
   void cleaned(BlockId first, uint64_t count) override {
     watcher_->cleaned(first.value << kShift, first, count);
   }

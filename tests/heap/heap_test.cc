@@ -124,7 +124,7 @@ TEST(Heap, random_operations_agree_with_a_model_at_2_mib_blocks) { random_operat
 TEST(Heap, a_freed_large_object_is_discarded_and_its_addresses_are_used_again) {
   HeapOnFakes it;
   void* p = it.heap->allocate(kMiB).address;
-  it.map->written_back(BlockId((number(p) - SPW_MANAGED_BASE) >> 12));
+  it.map->written_back(BlockId((number(p) - SPW_MANAGED_BASE) >> 12), &it.spill);
   it.heap->free(p);
   ASSERT_EQ(it.ranges.discards.size(), 1u);
   EXPECT_EQ(it.ranges.discards[0].count, 256u);

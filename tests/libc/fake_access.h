@@ -88,7 +88,7 @@ class FakeAccess final : public access::ManagedAccess {
       if (!it->second.dirty) continue;
       BlockId block(it->first - (SPW_MANAGED_BASE >> 12));
       move(store::Op::kWrite, source->locate_for_writeback(block), it->second.data);
-      source->written_back(block);
+      source->written_back(block, source->locate_for_fill(block).store);
       it->second.dirty = false;
     }
   }

@@ -45,7 +45,7 @@ TEST_F(RegionMapTest, an_anonymous_block_lies_at_its_own_offset_and_has_contents
   EXPECT_EQ(backing.store, &spill);
   EXPECT_EQ(backing.offset_bytes, 4 * kMiB + 3 * kBlock);
   EXPECT_FALSE(backing.has_contents);
-  map->written_back(block(4 * kMiB + 3 * kBlock));
+  map->written_back(block(4 * kMiB + 3 * kBlock), &spill);
   EXPECT_TRUE(map->locate_for_fill(block(4 * kMiB + 3 * kBlock)).has_contents);
   EXPECT_FALSE(map->locate_for_fill(block(4 * kMiB + 2 * kBlock)).has_contents);
   EXPECT_EQ(map->locate_for_fill(block(4 * kMiB + 10 * kBlock)).store, nullptr);
@@ -53,8 +53,8 @@ TEST_F(RegionMapTest, an_anonymous_block_lies_at_its_own_offset_and_has_contents
 
 TEST_F(RegionMapTest, discard_forgets_contents_and_gives_space_back_in_one_request_per_run) {
   map->add_anonymous(at(4 * kMiB), 100 * kBlock);
-  for (uint64_t i = 10; i < 20; ++i) map->written_back(block(4 * kMiB + i * kBlock));
-  map->written_back(block(4 * kMiB + 50 * kBlock));
+  for (uint64_t i = 10; i < 20; ++i) map->written_back(block(4 * kMiB + i * kBlock), &spill);
+  map->written_back(block(4 * kMiB + 50 * kBlock), &spill);
   map->discard(at(4 * kMiB), 100 * kBlock);
   EXPECT_EQ(ranges.discards, (std::vector<RecordedRanges::Call>{{1024, 100}}));
   EXPECT_FALSE(map->locate_for_fill(block(4 * kMiB + 15 * kBlock)).has_contents);
@@ -64,9 +64,9 @@ TEST_F(RegionMapTest, discard_forgets_contents_and_gives_space_back_in_one_reque
 
 TEST_F(RegionMapTest, what_is_written_after_a_discard_stays) {
   map->add_anonymous(at(4 * kMiB), 4 * kBlock);
-  map->written_back(block(4 * kMiB));
+  map->written_back(block(4 * kMiB), &spill);
   map->discard(at(4 * kMiB), 4 * kBlock);
-  map->written_back(block(4 * kMiB));
+  map->written_back(block(4 * kMiB), &spill);
   spill.discards = 0;
   map->flush_holes();
   EXPECT_EQ(spill.discards, 0u);
@@ -84,7 +84,7 @@ TEST_F(RegionMapTest, never_written_ranges_cost_the_store_nothing) {
 
 TEST_F(RegionMapTest, a_range_handed_out_again_is_not_discarded_behind_its_new_owner) {
   map->add_anonymous(at(4 * kMiB), 10 * kBlock);
-  for (uint64_t i = 0; i < 10; ++i) map->written_back(block(4 * kMiB + i * kBlock));
+  for (uint64_t i = 0; i < 10; ++i) map->written_back(block(4 * kMiB + i * kBlock), &spill);
   map->remove(at(4 * kMiB), 10 * kBlock);
   map->add_anonymous(at(4 * kMiB + 2 * kBlock), 3 * kBlock);
   map->flush_holes();
@@ -99,7 +99,7 @@ TEST_F(RegionMapTest, a_shared_file_is_filled_from_and_written_to_its_file) {
   EXPECT_EQ(fill.offset_bytes, 13 * kBlock);
   EXPECT_TRUE(fill.has_contents);
   EXPECT_EQ(map->locate_for_writeback(block(6 * kMiB)).offset_bytes, 8 * kBlock);
-  map->written_back(block(6 * kMiB));
+  map->written_back(block(6 * kMiB), &spill);
   EXPECT_EQ(map->locate_for_fill(block(6 * kMiB)).store, file.get());
 }
 
@@ -110,7 +110,7 @@ TEST_F(RegionMapTest, a_private_file_is_read_until_written_back_and_never_writte
   auto writeback = map->locate_for_writeback(block(6 * kMiB));
   EXPECT_EQ(writeback.store, &spill);
   EXPECT_EQ(writeback.offset_bytes, 6 * kMiB);
-  map->written_back(block(6 * kMiB));
+  map->written_back(block(6 * kMiB), &spill);
   EXPECT_EQ(map->locate_for_fill(block(6 * kMiB)).store, &spill);
   EXPECT_EQ(map->locate_for_fill(block(6 * kMiB + kBlock)).store, file.get());
   map->remove(at(6 * kMiB), 64 * kBlock);
@@ -210,7 +210,7 @@ TEST_F(RegionMapTest, lookups_run_beside_changes) {
       if (backing.store != nullptr) {
         EXPECT_EQ(backing.store, &spill);
       }
-      map->written_back(block(4 * kMiB + (round % 256) * kBlock));
+      map->written_back(block(4 * kMiB + (round % 256) * kBlock), &spill);
     }
   });
   for (int round = 0; round < 200; ++round) {

@@ -182,7 +182,7 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
     const FrameId frame = op.frames[i];
     context_.frames.end_writeback({op.frames[i], op.block(i)});
     if (error == 0) {
-      context_.blocks.written_back(op.block(i));
+      context_.blocks.written_back(op.block(i), op.store);
       word(frame).end_writing();
       count(Counter::writebacks);
     } else {
