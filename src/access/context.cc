@@ -32,6 +32,7 @@ void set_context(const Context* context) {
 }
 void elsewhere_from_now_on() { detail::in_place.store_relaxed(false); }
 void kernel_reaches_from_now_on() { detail::kernel_reaches.store_relaxed(true); }
+void kernel_reaches_no_more() { detail::kernel_reaches.store_relaxed(false); }
 void note_forked() { detail::forked.store_relaxed(true); }
 void set_initialiser(void (*ensure_initialised)()) { detail::initialiser.store_release(ensure_initialised); }
 

@@ -47,6 +47,8 @@ void elsewhere_from_now_on();
 // System calls may be given managed memory: their faults are served.
 // Who has brought it in, or copied it, may go on: it is only slow.
 void kernel_reaches_from_now_on();
+// In a forked child, whose faults threads serve themselves.
+void kernel_reaches_no_more();
 // In a forked child: what is freed there stays as it is, since its memory is the parent's alone.
 void note_forked();
 // Called, once, by the first allocation that asks for a context and finds none. It sets the
@@ -76,7 +78,7 @@ using spw::is_managed;
 // This is a forked child: note_forked() was called.
 inline bool is_forked() { return detail::forked.load_relaxed(); }
 
-// Whether a system call may be given managed memory. Once true, it stays true.
+// Whether a system call may be given managed memory. Once true, it stays true, but in a forked child.
 inline bool kernel_reaches() { return detail::kernel_reaches.load_relaxed(); }
 
 // Managed, and its bytes are not at its address: this code has to go through ManagedAccess. Once true, it stays true.

@@ -59,8 +59,19 @@ class Engine : public ManagedAccess, public region::CacheRanges {
   virtual bool may_execute(uintptr_t /*address*/) const { return true; }
   // SIGBUS at `address`, which is managed, of an engine that has faults delivered so. False: it is no fault of its own.
   virtual bool bring_in_fault(uintptr_t /*address*/, bool /*is_store*/, bool /*is_own*/) { return false; }
-  // Called in a forked child, by the only thread there is: from now on every access reports and stops.
-  virtual void forked() = 0;
+  // Forks: before_fork() while others go on, then lock_for_fork(), under the region map's locks, and after it in the
+  // parent unlock_after_fork(), in the child forked(), by the only thread there is.
+  virtual void before_fork() {}
+  virtual void lock_for_fork() {}
+  virtual void unlock_after_fork() {}
+  // Whether children go on. Else they are refused at their first access.
+  virtual bool survives_forks() const { return false; }
+  enum class InChild : uint8_t {
+    kRefused,  // every access reports and stops
+    kAsNew,    // what it has is in memory; the first call that needs more asks for everything to be made anew
+    kWatched,  // that may happen at any instruction
+  };
+  virtual InChild forked() = 0;
   // Adds to the counters what threads that have not ended have counted for themselves.
   virtual void settle_counters() {}
   // What it uses beside the frames: translation caches, staging, hints.

@@ -237,6 +237,14 @@ void SharedCacheParts::await_writes(Client& client, BlockId first, uint64_t coun
   });
 }
 
+// One that is being filled and is dirty is on its way to its own address (place()).
+void SharedCacheParts::for_each_unwritten(const std::function<void(Resident)>& visit) const {
+  for (uint32_t i = 0; i < directory_.shares().frame_count(); ++i) {
+    const PinWord word = directory_.word(FrameId(i)).load_acquire();
+    if (word.dirty() || word.writing()) visit({FrameId(i), word.block()});
+  }
+}
+
 bool SharedCacheParts::is_dirty(BlockId block) const {
   const FrameId frame = directory_.find(block);
   if (frame == kNoFrame) return false;

@@ -117,6 +117,10 @@ class SharedCacheParts final : public SharedCache {
   Status end_flush(Client& client, Flushing* flushing) override;
   bool try_end_flush(Client& client, Flushing* flushing, Status* status) override;
   void await_writes(Client& client, BlockId first, uint64_t count) override;
+  bool holds(Resident resident) const override {
+    return directory_.word(resident.frame).load_acquire().holds(resident.block);
+  }
+  void for_each_unwritten(const std::function<void(Resident)>& visit) const override;
   bool is_dirty(BlockId block) const override;
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;

@@ -121,6 +121,16 @@ void Heap::lock_for_fork() {
 void Heap::unlock_after_fork() {
   memory_.unlock_after_fork();
   regions_.unlock_after_fork();
+  unlock_own_after_fork();
+}
+
+void Heap::in_child() {
+  memory_.unlock_after_fork();
+  regions_.in_child();
+  unlock_own_after_fork();
+}
+
+void Heap::unlock_own_after_fork() {
   if (for_calls_) for_calls_->ranges.unlock_after_fork();
   if (for_calls_) for_calls_->mappings.unlock_after_fork();
   ranges_.unlock_after_fork();

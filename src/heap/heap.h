@@ -62,9 +62,12 @@ class Heap {
   // pthread_atfork: no other thread is inside the heap or the region map between the two.
   void lock_for_fork();
   void unlock_after_fork();
+  // In a child that goes on, in place of it.
+  void in_child();
   void check_invariants();
 
  private:
+  void unlock_own_after_fork();
   Heap(region::RegionMap& regions, uint64_t space_bytes);
   Status start(uint64_t space_bytes);
   uint64_t large_bytes(uint64_t bytes) const;

@@ -55,6 +55,8 @@ int flag_of(Advice advice) {
       return MADV_POPULATE_WRITE;
     case Advice::kWipeOnFork:
       return MADV_WIPEONFORK;
+    case Advice::kDoFork:
+      return MADV_DOFORK;
     case Advice::kDontFork:
       return MADV_DONTFORK;
     case Advice::kDontDump:

@@ -76,6 +76,7 @@ enum class Advice : uint8_t {
   kCollapse,  // make huge pages now; EINVAL before Linux 6.1, EAGAIN or ENOMEM when there are none
   kPopulateWrite,
   kDontFork,
+  kDoFork,
   kWipeOnFork,  // a forked child finds zeros; private memory
   kDontDump,
   kNormal,  // files: the kernel reads ahead and around what is touched

@@ -25,6 +25,7 @@
 #include "process/engine_choice.h"
 #include "process/fatal.h"
 #include "process/foreign_code.h"
+#include "process/forked_child.h"
 #include "process/policy_library.h"
 #include "process/refused_child.h"
 #include "process/store_check.h"
@@ -129,23 +130,29 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineK
   return runtime;
 }
 
-Status Runtime::open_spill_store() {
-  if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
-    return Status::sentence(EINVAL, refusal_line(options_.store, place));
+// A directory's is another one at each call.
+Result<std::unique_ptr<store::Store>> Runtime::open_store() {
   store::OpenOptions for_store;
   for_store.engine = engine_kind(options_.io);
   for_store.spill = true;
+  for_store.faults = faults_.get();
+  const bool named = is_store_name(options_.store);
+  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
+  if (!spill && named)
+    return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
+  return spill;
+}
+
+Status Runtime::open_spill_store() {
+  if (StoreFacts place = check_store(options_.store); !place.refusal.empty())
+    return Status::sentence(EINVAL, refusal_line(options_.store, place));
   if (const char* spec = ::secure_getenv(kFaultsVariable)) {
     Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
     if (!plan) return plan.status();
     faults_ = std::move(*plan);
-    for_store.faults = faults_.get();
   }
-  const bool named = is_store_name(options_.store);
-  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
-  if (!spill)
-    return named ? Status::sentence(EINVAL, spill.status().message() + "; --store can name another one")
-                 : spill.status();
+  auto spill = open_store();
+  if (!spill) return spill.status();
   spill_ = std::move(*spill);
   auto refused = [&](const std::string& why) {
     return Status::sentence(EINVAL, "the store " + spill_->describe() + ": " + why);
@@ -161,39 +168,41 @@ Status Runtime::open_spill_store() {
 
 Status Runtime::build() {
   if (options_.stats.kind == StatsKind::kText) report_to_ = platform::File(::fcntl(2, F_DUPFD_CLOEXEC, 3));
-  started_ns_ = platform::monotonic_ns();
-  cpu_started_ns_ = platform::process_cpu_ns();
+  if (Result<MemoryPlan> possible = plan(); !possible) return possible.status();
+  if (Status status = open_spill_store(); !status) return status;
+  call_bytes_ = kind_ == EngineKind::kMapped ? kCallBytes : 0;
+  space_bytes_ = round_down(std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes_, spill_->size_bytes()),
+                            region::kChunkBytes);
+  const auto block_shift = static_cast<unsigned>(std::countr_zero(options_.block_bytes));
+  auto regions = region::RegionMap::create(block_shift, space_bytes_ + call_bytes_, *spill_);
+  if (!regions) return regions.status();
+  regions_ = std::move(*regions);
+  regions_->spilled().prepare({[this] { return open_store(); }, &end_on_error});
+  return build_over_regions();
+}
+
+Result<MemoryPlan> Runtime::plan() const {
   Options planned = options_;
   if (options_.memory_is_auto && kind_ == EngineKind::kTranslated)
     planned.memory_bytes = options_.memory_bytes / 4 * 3;
-  Result<MemoryPlan> plan = plan_memory(planned, kind_);
-  if (!plan) return plan.status();
-  if (Status status = open_spill_store(); !status) return status;
+  return plan_memory(planned, kind_);
+}
 
+// All that a forked child has to have made anew, and the heap if there is none.
+Status Runtime::build_over_regions() {
+  started_ns_ = platform::monotonic_ns();
+  cpu_started_ns_ = platform::process_cpu_ns();
+  Result<MemoryPlan> plan = this->plan();
+  if (!plan) return plan.status();
   cache::Options for_cache = cache_options(options_, plan->frames);
   if (is_file_name(options_.policy)) {
     auto factory = load_policy(options_.policy);
     if (!factory) return factory.status();
     for_cache.make_policy = std::move(*factory);
   }
-  if (!options_.trace_file.empty()) {
-    auto recorder = UseRecorder::create(options_.trace_file);
-    if (!recorder) return recorder.status();
-    recorder_ = std::move(*recorder);
-    for_cache.observer = recorder_.get();
-  } else if (options_.curve == Curve::kOn) {
-    curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
-    for_cache.observer = curve_.get();
-  }
-  const uint64_t call_bytes = kind_ == EngineKind::kMapped ? kCallBytes : 0;
-  const uint64_t space_bytes = round_down(
-      std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes, spill_->size_bytes()), region::kChunkBytes);
-  auto regions = region::RegionMap::create(for_cache.block_shift, space_bytes + call_bytes, *spill_);
-  if (!regions) return regions.status();
-  regions_ = std::move(*regions);
-
-  Status status = kind_ == EngineKind::kMapped ? build_mapped(for_cache, space_bytes, *plan)
-                                               : build_translated(for_cache, *plan);
+  if (Status status = open_observer(for_cache); !status) return status;
+  Status status =
+      kind_ == EngineKind::kMapped ? build_mapped(for_cache, *plan) : build_translated(for_cache, *plan);
   if (!status) return status;
   regions_->attach(engine_.get());
   const uint32_t limit_min =
@@ -202,9 +211,11 @@ Status Runtime::build() {
   memory_limit_bytes_.store_relaxed(options_.memory_bytes);
   open_mapped_reads();
 
-  auto heap = heap::Heap::create(*regions_, space_bytes, call_bytes);
-  if (!heap) return heap.status();
-  heap_ = std::move(*heap);
+  if (!heap_) {
+    auto heap = heap::Heap::create(*regions_, space_bytes_, call_bytes_);
+    if (!heap) return heap.status();
+    heap_ = std::move(*heap);
+  }
   descriptors_ = std::make_unique<files::Descriptors>(
       files::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_),
                        plan->index_bytes, heap_->call_mappings(),
@@ -213,6 +224,20 @@ Status Runtime::build() {
                                                         : cache::PageCleaner::Options{.evictors = 0}});
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
+  return {};
+}
+
+// A trace is of one process.
+Status Runtime::open_observer(cache::Options& for_cache) {
+  if (!options_.trace_file.empty() && !is_child_) {
+    auto recorder = UseRecorder::create(options_.trace_file);
+    if (!recorder) return recorder.status();
+    recorder_ = std::move(*recorder);
+    for_cache.observer = recorder_.get();
+  } else if (options_.curve == Curve::kOn) {
+    curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
+    for_cache.observer = curve_.get();
+  }
   return {};
 }
 
@@ -243,10 +268,10 @@ Status Runtime::build_translated(const cache::Options& for_cache, const MemoryPl
   return {};
 }
 
-Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan) {
+Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, const MemoryPlan& plan) {
   access::MappedOptions for_engine;
-  for_engine.block_shift = for_cache.block_shift;
-  for_engine.space_bytes = space_bytes;
+  for_engine.block_shift = block_shift;
+  for_engine.space_bytes = space_bytes_;
   const auto userfault = open_userfault();
   for_engine.has_userfault = static_cast<bool>(userfault);
   if (!userfault && options_.faults == Faults::kThreads)
@@ -256,6 +281,10 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   for_engine.faults_by = options_.faults == Faults::kAuto      ? access::FaultChoice::kAuto
                          : options_.faults == Faults::kSignals ? access::FaultChoice::kSignals
                                                                : access::FaultChoice::kEvents;
+  // A child's memory faults before it has threads, and before rings of its own.
+  if (is_child_) for_engine.faults_by = access::FaultChoice::kSignals;
+  for_engine.await_engine = &await_parts_of_child;
+  for_engine.children_go_on = !is_store_name(options_.store) || store::is_another_each_time(options_.store);
   for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
   for_engine.rings_reach_less = [] {
@@ -269,16 +298,27 @@ Status Runtime::build_mapped(const cache::Options& for_cache, uint64_t space_byt
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = room_options(options_);
   for_engine.fatal = &end_on_error;
-  auto engine = access::MappedEngine::create(for_engine);
-  if (!engine) return engine.status();
-  auto frames = (*engine)->make_frames(for_cache.frame_count);
+  return for_engine;
+}
+
+Status Runtime::build_mapped(const cache::Options& for_cache, const MemoryPlan& plan) {
+  auto for_engine = mapped_options(for_cache.block_shift, plan);
+  if (!for_engine) return for_engine.status();
+  if (is_child_) {
+    auto& forked = static_cast<access::MappedEngine&>(*engine_);
+    if (Status status = access::MappedEngine::make_anew(forked, *for_engine); !status) return status;
+  } else {
+    auto engine = access::MappedEngine::create(*for_engine);
+    if (!engine) return engine.status();
+    engine_ = std::move(*engine);
+  }
+  auto& mapped = static_cast<access::MappedEngine&>(*engine_);
+  auto frames = mapped.make_frames(for_cache.frame_count);
   if (!frames) return frames.status();
   auto cache =
       cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
   if (!cache) return cache.status();
   cache_ = std::move(*cache);
-  access::MappedEngine& mapped = **engine;
-  engine_ = std::move(*engine);
   if (Status status = mapped.start(*cache_, *regions_); !status) return status;
   if (!options_.memory_is_auto) return {};
   // It begins with what a fixed cap would be.
@@ -314,7 +354,7 @@ void Runtime::open_mapped_reads() {
 nodes::NodeExchange* Runtime::nodes() {
   const unsigned there = machine_nodes();
   const auto wanted = options_.nodes == 0 ? there : static_cast<unsigned>(options_.nodes);
-  if (wanted < 2 || forked_) return nullptr;
+  if (wanted < 2 || is_child_) return nullptr;
   std::lock_guard lock(nodes_mutex_);
   if (nodes_tried_) return nodes_.get();
   nodes_tried_ = true;
@@ -424,7 +464,7 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
 }
 
 void Runtime::finish() {
-  if (forked_) return;
+  if (is_child_) return;
   InRuntime guard;
   if (Status status = descriptors_->finish(); !status)
     warn("a buffered file was not written whole: " + status.message());
@@ -447,17 +487,51 @@ void Runtime::finish() {
 }
 
 void Runtime::lock_for_fork() {
-  if (!forked_ && options_.on_refused_child == OnRefusedChild::kEnd) let_children_end_the_run();
+  if (!is_child_ && !engine_->survives_forks() && options_.on_refused_child == OnRefusedChild::kEnd)
+    let_children_end_the_run();
+  engine_->before_fork();
+  // What is mapped by both sides they read from the file.
+  if (!is_child_ && engine_->is_watching())
+    if (Status status = regions_->flush_shared_files(); !status)
+      warn("a file mapping was not written: " + status.message());
   heap_->lock_for_fork();
+  engine_->lock_for_fork();
+  regions_->lock_layers_for_fork(engine_->survives_forks());
 }
-void Runtime::unlock_after_fork() { heap_->unlock_after_fork(); }
 
-void Runtime::forked() {
-  forked_ = true;
+void Runtime::unlock_after_fork() {
+  engine_->unlock_after_fork();
+  heap_->unlock_after_fork();
+}
+
+access::Engine::InChild Runtime::forked() {
+  is_child_ = true;
   telemetry::forget_placed_counters();
   telemetry::place_areas(nullptr);
-  heap_->unlock_after_fork();
-  engine_->forked();
+  const auto how = engine_->forked();
+  if (how == access::Engine::InChild::kRefused)
+    heap_->unlock_after_fork();
+  else
+    heap_->in_child();
+  return how;
+}
+
+// What was its parent's is left as it is: threads that nobody can end, locks that nobody gives back.
+Status Runtime::make_anew() {
+  for (void* left : {static_cast<void*>(cache_.release()), static_cast<void*>(nodes_.release()),
+                     static_cast<void*>(pinned_.release()), static_cast<void*>(memory_adapter_.release()),
+                     static_cast<void*>(page_cache_share_.release()),
+                     static_cast<void*>(mapped_reads_.release()), static_cast<void*>(descriptors_.release()),
+                     static_cast<void*>(recorder_.release()), static_cast<void*>(curve_.release())})
+    static_cast<void>(left);
+  if (live_page_) new std::optional(std::move(live_page_));
+  new (&nodes_mutex_) std::mutex;
+  new (&limit_mutex_) std::mutex;
+  nodes_tried_ = false;
+  if (Status status = build_over_regions(); !status) return status;
+  is_child_ = false;
+  access::MappedEngine::is_made_anew();
+  return {};
 }
 
 }  // namespace spw::process

@@ -5,7 +5,8 @@
 // and engine, of either kind -> heap -> C entry points.
 // Threads: create() once; the accessors any. Lifetime: never destroyed
 // (threads may still run at exit); finish() is called as the process ends.
-// Fork: forked() in the child; from then on managed memory is out of reach there.
+// Fork: before_fork() and lock_for_fork() in the parent, forked() in the child. What the child needs beside its
+// memory it has made anew (make_anew()) when it first needs it; or its managed memory is out of reach.
 #pragma once
 
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "access/engine.h"
+#include "access/mapped/engine.h"
 #include "base/atomic.h"
 #include "base/status.h"
 #include "cache/cache.h"
@@ -50,7 +52,9 @@ class Runtime {
   void finish();
   void lock_for_fork();
   void unlock_after_fork();
-  void forked();
+  access::Engine::InChild forked();
+  // In a child that goes on. Others may be waiting in the engine meanwhile, and hold the region map's lock.
+  Status make_anew();
 
   access::Engine& engine() { return *engine_; }
   // Whether managed memory is at its own addresses, and whether system calls may use it there.
@@ -65,7 +69,7 @@ class Runtime {
   // the threads that it needs cannot be had, or this is a forked child, which has none of them.
   nodes::NodeExchange* nodes();
   // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
-  page_cache::Mappings* mapped_reads() { return forked_ ? nullptr : mapped_reads_.get(); }
+  page_cache::Mappings* mapped_reads() { return is_child_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
   // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP);
@@ -85,10 +89,15 @@ class Runtime {
       : options_(options), kind_(engine), is_recompiled_(is_recompiled) {}
   Status build();
   Status open_spill_store();
+  Result<std::unique_ptr<store::Store>> open_store();
+  Result<MemoryPlan> plan() const;
+  Status build_over_regions();
+  Status open_observer(cache::Options& for_cache);
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
   Status change_memory_limit(uint64_t bytes);
   void open_mapped_reads();
-  Status build_mapped(const cache::Options& for_cache, uint64_t space_bytes, const MemoryPlan& plan);
+  Status build_mapped(const cache::Options& for_cache, const MemoryPlan& plan);
+  Result<access::MappedOptions> mapped_options(unsigned block_shift, const MemoryPlan& plan);
 
   const Options options_;
   const EngineKind kind_;
@@ -118,7 +127,10 @@ class Runtime {
   std::mutex limit_mutex_;
   Atomic<uint64_t> memory_limit_bytes_{0};
   platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
-  bool forked_ = false;
+  uint64_t space_bytes_ = 0;  // of addresses; those of files that are not mapped come behind
+  uint64_t call_bytes_ = 0;
+  // This is a forked child that has no managed memory, or one whose parts are still its parent's.
+  bool is_child_ = false;
 };
 
 }  // namespace spw::process

@@ -15,6 +15,7 @@
 #include "libc/aio/shadow.h"
 #include "libc/alloc/rules.h"
 #include "libc/io/buffered.h"
+#include "libc/process/forks.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
@@ -22,6 +23,7 @@
 #include "process/engine_choice.h"
 #include "process/fatal.h"
 #include "process/fault_handler.h"
+#include "process/forked_child.h"
 #include "store/file_store.h"
 
 extern "C" int __spw_hint_table_error;  // of libspillway_first.so
@@ -33,6 +35,7 @@ namespace {
 Atomic<Runtime*> g_runtime{nullptr};
 pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
 thread_local bool t_making = false;
+access::Context g_context;
 Options* g_options = nullptr;
 const LoadedCode* g_code = nullptr;
 const Result<EngineKind>* g_choice = nullptr;  // of the engine, for g_options as they are
@@ -63,22 +66,54 @@ void explain_bus_error(uintptr_t address) {
                           ", which the program has mapped: the device failed, or the file is shorter now");
 }
 
+// Whoever is making the runtime has made it, and a forked child its parts.
 void before_fork() {
+  InRuntime guard;
   if (files::FileCalls* calls = libc::file_calls()) calls->settle();
+  pthread_mutex_lock(&g_making);
+  hold_children();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
 }
 void after_fork_in_parent() {
+  InRuntime guard;
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
+  let_children_go();
+  pthread_mutex_unlock(&g_making);
 }
+
+Status take_faults() {
+  if (Status status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error); !status) return status;
+  return libc::prepare_dispatch();
+}
+
+void go_on_in_child(Runtime& runtime, bool is_watched) {
+  access::kernel_reaches_no_more();
+  g_context.mapped_reads = nullptr;
+  if (g_options->faults == Faults::kThreads)
+    if (Status status = take_faults(); !status) fatal(kExitFailure, status.message());
+  if (is_watched) {
+    libc::threads_serve_faults_from_now_on();
+    libc::dispatch_if_wanted();
+  }
+  child_begins(runtime, is_watched, [](Runtime& made) { g_context.mapped_reads = made.mapped_reads(); });
+}
+
 void after_fork_in_child() {
+  InRuntime guard;
   libc::signals_forked();
   libc::shadows_forked();
-  libc::set_allocation_rules({});
-  access::note_forked();
   libc::dispatch_forked();
   libc::use_file_calls(nullptr);
   DurableProcess::forked();
-  if (Runtime* runtime = g_runtime.load_acquire()) runtime->forked();
+  pthread_mutex_unlock(&g_making);
+  Runtime* const runtime = g_runtime.load_acquire();
+  if (runtime == nullptr) return let_children_go();
+  const auto how = runtime->forked();
+  if (how != access::Engine::InChild::kRefused)
+    return go_on_in_child(*runtime, how == access::Engine::InChild::kWatched);
+  let_children_go();
+  libc::set_allocation_rules({});
+  access::note_forked();
 }
 
 Runtime* make_runtime() {
@@ -109,7 +144,7 @@ bool maps_file(int fd) {
 }
 
 void connect(Runtime& runtime) {
-  static access::Context context;
+  access::Context& context = g_context;
   context.heap = &runtime.heap();
   context.regions = &runtime.regions();
   context.access = &runtime.engine();
@@ -157,6 +192,7 @@ __attribute__((constructor)) void library_loaded() {
     for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
   decide_what_is_managed();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  libc::set_fork_handlers({&before_fork, &after_fork_in_parent, &after_fork_in_child});
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
     libc::use_file_calls(new files::FileCalls(&make_descriptors, g_options->buffer, &warn));

@@ -37,4 +37,7 @@ struct OpenOptions {
 // EINVAL for a name that names nothing; else what opening it said.
 Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOptions& options = {});
 
+// Whether each time that it is opened as a place to spill to it is another store: not one file, device or export.
+bool is_another_each_time(const std::string& uri);
+
 }  // namespace spw::store

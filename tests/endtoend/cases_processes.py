@@ -26,21 +26,6 @@ def fork_and_exec_work_twice_over(kit: Kit) -> None:
     kit.same_as_native("processes.cc", "fork_twice", configs=(SMALL, UNOPTIMISED, DEDICATED))
 
 
-def a_forked_child_that_touches_managed_memory_ends_the_run(kit: Kit) -> None:
-    kit.expect_children_end_the_run(SMALL, UNOPTIMISED)
-
-
-def a_forked_child_that_touches_managed_memory_is_stopped_with_a_message(kit: Kit) -> None:
-    kit.expect_children_are_stopped(SMALL, UNOPTIMISED)
-
-
-def a_forked_child_allocates_from_libc(kit: Kit) -> None:
-    """Large allocations, too, which would be managed in its parent."""
-    for config in (SMALL, UNOPTIMISED):
-        run = kit.run(kit.compile("processes.cc", *config.flags), "touch_in_a_child", 2, env=config.environment())
-        expect(run.code == 0 and "\ncode 50\n" in run.output and run.errors == "", f"{config}: {run.last_words()}")
-
-
 def a_segmentation_fault_sent_by_hand_ends_the_program(kit: Kit) -> None:
     run = kit.run(kit.compile("processes.cc", *SMALL.flags), "raise_segv", env=SMALL.environment())
     expect(run.code == -signal.SIGSEGV, run.last_words())

@@ -83,14 +83,6 @@ def children_beside_memory_that_fits_work(kit: Kit) -> None:
         _same(kit, part, configs=(FITS, FITS_UNOPTIMISED), source="processes.cc")
 
 
-def a_forked_child_that_touches_memory_that_fits_ends_the_run(kit: Kit) -> None:
-    kit.expect_children_end_the_run(FITS, FITS_UNOPTIMISED)
-
-
-def a_forked_child_that_touches_memory_that_fits_is_stopped_with_a_message(kit: Kit) -> None:
-    kit.expect_children_are_stopped(FITS, FITS_UNOPTIMISED)
-
-
 def threads_of_all_kinds_share_memory_that_fits(kit: Kit) -> None:
     for part, argument in (("come_and_go", 500), ("interleaved", 16), ("atomics", 0), ("foreign_locks", 0), ("standard_locks", 0),
                            ("atomic_waits", 0), ("futures", 0), ("keys", 0)):

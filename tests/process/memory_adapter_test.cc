@@ -130,7 +130,7 @@ class FakeEngine final : public access::Engine {
   void watch() override { watching_ = true; }
   bool is_watching() const override { return watching_; }
   bool admit_fault(uintptr_t, bool, bool) override { return false; }
-  void forked() override {}
+  InChild forked() override { return InChild::kRefused; }
   uint64_t metadata_bytes() const override { return 0; }
   access::Window pin(uintptr_t, size_t, cache::Access) override { return {}; }
   void unpin(const access::Window&) override {}

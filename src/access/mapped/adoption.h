@@ -4,6 +4,9 @@
 // goes over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of
 // a block that is there in part, the rest is filled with zeros first). What is dead is dropped, so that it faults.
 //
+// A forked child takes over what it has of its parent's memory so (is_in_child). What is absent there may be on a
+// store, and nothing of the dead ranges is present; of a file that only its store may change, what is present goes.
+//
 // Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
 // adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not
 // live first, discarded then): dead pages go here, and the discard finds nothing.
@@ -28,6 +31,7 @@ struct Adoption {
   const region::RegionMap& regions;
   cache::SharedCache& cache;
   cache::Client& client;
+  bool is_in_child = false;
 
   Status run() const;
 };

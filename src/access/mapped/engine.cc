@@ -52,6 +52,7 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   auto hints = HintTable::create(options.block_shift, options.space_bytes);
   if (!hints) return hints.status();
   engine->hints_ = std::move(*hints);
+  if (Status status = engine->mark_process(); !status) return status;
   return engine;
 }
 
@@ -98,18 +99,23 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (options_.faults_by == FaultChoice::kEvents && faults_.scope() == platform::FaultScope::kAll &&
       options_.kernel_reaches)
     options_.kernel_reaches();
-  room_ = std::make_unique<cache::PageCleaner>(cache, options_.room, [this] {
-    hint_switch_.look(platform::monotonic_ns());
-    aliases_->withdraw_old(platform::monotonic_ns());
-  });
+  room_ = std::make_unique<cache::PageCleaner>(cache, options_.room, [this] { look(); });
   if (Status status = open_aliases(); !status) return status;
   if (Status status = room_->start(); !status) return status;
   bool at_once = options_.watches_at_once;
-  if (!at_once) {
+  if (!at_once || is_watched_child_) {
     if (auto pages = platform::ResidentPages::open())
       resident_pages_ = std::move(*pages);
+    else if (is_watched_child_)
+      return pages.status();
     else
       at_once = true;
+  }
+  if (is_watched_child_) {
+    cache::Client& client = open_client(cache::Uses::kUnseen);
+    start_watching(&client);
+    cache.close_client(&client);
+    return {};
   }
   if (at_once) {
     start_watching(nullptr);
@@ -120,6 +126,14 @@ Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions
   if (!watcher) return watcher.status();
   watcher_ = std::move(*watcher);
   return {};
+}
+
+// Every few milliseconds, by one thread.
+void MappedEngine::look() {
+  const uint64_t now_ns = platform::monotonic_ns();
+  hint_switch_.look(now_ns);
+  aliases_->withdraw_old(now_ns);
+  if (now_ns >= next_look_at_layers_ns_) look_at_layers(now_ns);
 }
 
 Status MappedEngine::open_aliases() {
@@ -201,6 +215,7 @@ uint64_t MappedEngine::metadata_bytes() const {
 void MappedEngine::watch() {
   if (is_watching()) return;
   check_not_forked();
+  if (is_unknown_child()) options_.fatal(access::touched_in_child());
   uint32_t was = kNotWatched;
   if (watch_.cas_strong_acq_rel(was, kWatchWanted)) platform::futex_wake_all(watch_);
   while (!is_watching()) platform::futex_wait(watch_, kWatchWanted);
@@ -221,7 +236,8 @@ void MappedEngine::start_watching(cache::Client* client) {
   if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
   Status status = pages_->begin(used);
   if (status && used > 0)
-    status = Adoption{base, used, options_.block_shift, resident_pages_, *pages_, *regions_, *cache_, *client}
+    status = Adoption{base,    used,    options_.block_shift, resident_pages_, *pages_, *regions_,
+                      *cache_, *client, is_watched_child_}
                  .run();
   if (!status) options_.fatal(status);
   telemetry::note_event(telemetry::TraceEvent::kWatched, telemetry::kTraceNoBlock);
@@ -300,26 +316,13 @@ void MappedEngine::thread_ended(void* ended) {
   InRuntime guard;
   auto* thread = static_cast<Thread*>(ended);
   t_thread = nullptr;
-  if (MappedEngine* engine = g_engine.load_acquire(); engine && !engine->forked_) {
+  if (MappedEngine* engine = g_engine.load_acquire(); engine && !g_lacks_engine.load_relaxed()) {
     thread->holds.end_all(*engine->cache_, *thread->client);
     engine->loose_holds_.fetch_sub_relaxed(thread->holds_max);
     engine->cache_->close_client(thread->client);
     if (thread->fault_client) engine->cache_->close_client(thread->fault_client);
   }
   delete thread;
-}
-
-void MappedEngine::check_not_forked() const {
-  if (forked_) options_.fatal(access::touched_in_child());
-}
-
-// The descriptor is one for the parent's address space: nothing that the child does may reach it.
-void MappedEngine::forked() {
-  forked_ = true;
-  t_thread = nullptr;
-  faults_ = platform::UserFault();
-  event_faults_ = platform::UserFault();
-  pages_->forked();
 }
 
 cache::Client& MappedEngine::client() { return *this_thread().client; }

@@ -11,8 +11,8 @@
 // Watching: as long as all managed memory fits (access::surely_fits) and nothing of it comes from a store, the kernel
 //   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch()
 //   ends that for good: it registers the range, makes all of it accessible (what is missing faults from then on) and
-//   takes what is there into the cache (adoption.h). Why nothing is missed: from the registration on a page comes to be
-//   there only through the runtime; who would do so waits in serve() or returns from hint() until all is adopted.
+//   takes what is there into the cache (adoption.h). Why nothing is missed: from the registration on a page comes to
+//   be there only through the runtime; who would do so waits in serve() or returns from hint() until all is adopted.
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects
 //   cache and regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it. A fault
@@ -30,13 +30,16 @@
 //   live, so one of them sees the other. A range may be freed while others fault on it: until it is
 //   discarded, the runtime's own accesses to what is there of it get the rights back in admit_fault().
 // Lifetime: a process's; ends before its cache, when no transfer is in flight.
-// Fork: managed space is not inherited; a child that touches it stops with a message.
+// Fork: forks.cc. What is placed the child has by the kernel's copy-on-write, and it faults on what is not, as its
+//   parent does; what was loose and not on a store is copied to its address there. The engine is made anew when a fault
+//   or a call needs one, over what the child has (make_anew()).
 #pragma once
 
 #include <pthread.h>
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string_view>
 #include <vector>
@@ -77,6 +80,9 @@ struct MappedOptions {
   FaultServer::Options faults;
   cache::PageCleaner::Options room;
   void (*fatal)(const Status&) = nullptr;
+  bool children_go_on = true;  // after a fork; else they have no managed memory
+  // In a forked child, which needs more than it has: returns when the engine has been made anew.
+  void (*await_engine)() = nullptr;
   // Called at most once: system calls may be given managed memory from now on, since their faults are served.
   void (*kernel_reaches)() = nullptr;
   // Called at most once: memory is about to be watched, and its faults are served by the threads that have them.
@@ -91,6 +97,8 @@ struct MappedOptions {
 class MappedEngine;
 // The entry points are C functions without a context: they find the engine here. Written once at start.
 extern Atomic<MappedEngine*> g_engine;
+// This is a forked child whose engine is not made anew yet, or never will be.
+extern Atomic<bool> g_lacks_engine;
 extern thread_local void* t_thread;
 
 class MappedEngine final : public access::Engine {
@@ -102,6 +110,11 @@ class MappedEngine final : public access::Engine {
 
   Result<std::unique_ptr<cache::FrameSource>> make_frames(uint32_t frame_count);
   Status start(cache::SharedCache& cache, region::RegionMap& regions);
+  // In a forked child, with `forked` as forked() left it: an engine in its place, for make_frames() and start(). What
+  // belonged to threads that the child does not have is left as it is.
+  static Status make_anew(MappedEngine& forked, const MappedOptions& options);
+  // That one has started: others go on with it.
+  static void is_made_anew();
   // Ends the engine's threads: nothing is read ahead or written on their account any more, and no fault is served.
   // Again: nothing more. The destructor does it otherwise.
   void stop();
@@ -136,7 +149,11 @@ class MappedEngine final : public access::Engine {
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
   bool may_execute(uintptr_t address) const override { return pages_->may_execute(address); }
   bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
-  void forked() override;
+  bool survives_forks() const override { return options_.children_go_on; }
+  void before_fork() override;
+  void lock_for_fork() override;
+  void unlock_after_fork() override;
+  InChild forked() override;
   uint64_t metadata_bytes() const override;
 
  protected:
@@ -149,8 +166,8 @@ class MappedEngine final : public access::Engine {
     cache::Client* fault_client = nullptr;  // opened by the first signal
     LooseHolds holds;
     uint32_t holds_max = 0;
-    // Signal handlers of the program that run, one within the other, and the outermost one's stack. What they interrupt
-    // may be using raw addresses, so they get none.
+    // Signal handlers of the program that run, one within the other, and the outermost one's stack. What they
+    // interrupt may be using raw addresses, so they get none.
     int handlers = 0;
     HandlerStack handler;
     unsigned held_windows = 0;
@@ -170,6 +187,12 @@ class MappedEngine final : public access::Engine {
   // Whether who serves a fault may wait for others, who may wait for that fault or another (BegunFaults).
   enum class Waits : uint8_t { kMay, kNever };
   class BegunFaults;
+  // What a child is given beside what it inherits.
+  struct ForChild {
+    std::vector<BlockId> copied;   // blocks that were loose and not on a store
+    platform::Mapping copies;      // of them, in this order
+    std::vector<BlockId> aliased;  // nothing is mapped there
+  };
   explicit MappedEngine(const MappedOptions& options) : options_(options), stores_(options.block_shift) {}
 
   // What watch_ says; threads sleep on it.
@@ -193,6 +216,9 @@ class MappedEngine final : public access::Engine {
   Status open_faults();
   Status start_server();
   Status open_aliases();
+  void look();
+  void look_at_layers(uint64_t now_ns);
+  bool move_blocks();
   void choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
@@ -236,7 +262,24 @@ class MappedEngine final : public access::Engine {
                     const cache::Pin& pin);
   void allow_stores_ahead(BlockId block);
   void after_miss(cache::Client& client, BlockId block, Waits waits);
-  void check_not_forked() const;
+  // Waits, in a child, until there is an engine to go on with.
+  void check_not_forked() const {
+    if (g_lacks_engine.load_acquire()) [[unlikely]]
+      await_engine();
+  }
+  void await_engine() const;
+  Status mark_process();
+  // A forked child of which nobody has told: it has no managed memory.
+  bool is_unknown_child() const {
+    return reinterpret_cast<const Atomic<uint8_t>*>(process_mark_.data())->load_relaxed() == 0;
+  }
+  void let_children_have(bool let) const;
+  bool copy_unwritten(ForChild* given) const;
+  void lock_own_for_fork();
+  Status give_to_child(const ForChild& given) const;
+  Status watch_in_child();
+  bool serve_without_engine(uintptr_t address, bool is_own);
+  Status put_there(BlockId block, const std::byte* from) const;
 
   const MappedOptions options_;
   platform::UserFault faults_;        // what managed space is registered with
@@ -271,7 +314,12 @@ class MappedEngine final : public access::Engine {
   Atomic<uint64_t> used_bytes_{0};          // from the start of the space; nothing behind was ever live
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
-  bool forked_ = false;
+  uint64_t next_look_at_layers_ns_ = 0;  // the page cleaner's
+  platform::Mapping process_mark_;       // a page that is all zeros in a forked child
+  // How many faults a forked child may serve before it needs an engine.
+  static constexpr uint32_t kServedWithoutEngineMax = 128;
+  bool is_watched_child_ = false;  // a forked child's, whose memory has faulted since its first instruction
+  std::optional<ForChild> for_child_;  // during a fork
 };
 
 }  // namespace spw::access

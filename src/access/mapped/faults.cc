@@ -64,8 +64,9 @@ void MappedEngine::serve(const platform::FaultEvent& event) {
 
 // In a signal handler.
 bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store, bool is_own) {
-  if (!is_signalled()) return false;
+  if (g_lacks_engine.load_acquire() && serve_without_engine(address, is_own)) return true;
   check_not_forked();
+  if (!is_signalled()) return false;
   InRuntime guard;
   if (!is_watching()) watch();  // waits for who is about it
   if (!is_own && options_.serves_a_fault) options_.serves_a_fault();
@@ -226,8 +227,10 @@ bool MappedEngine::serve_rights_fault(uintptr_t address, bool is_store, bool is_
 }
 
 bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
-  if (pages_->is_in_child() && !forked_) forked();
+  if (g_lacks_engine.load_acquire() && !options_.has_userfault && serve_without_engine(address, is_own))
+    return true;
   check_not_forked();
+  if (is_unknown_child()) options_.fatal(access::touched_in_child());
   InRuntime guard;
   if (!options_.has_userfault) {
     if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it

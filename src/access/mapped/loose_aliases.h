@@ -65,6 +65,14 @@ class LooseAliases {
   void withdraw_old(uint64_t now_ns);
   // Places the block instead, if it has an alias and nobody else holds it.
   void place(BlockId block);
+  // Around a fork no alias comes or goes. Calls visit(block) for each: a child has nothing mapped there.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_)
+      if (slot.is_used()) visit(slot.block);
+  }
   // For a block that can do without.
   bool has_room() const { return used_.load_relaxed() < options_.slots / 2; }
 

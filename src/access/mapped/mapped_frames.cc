@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/units.h"
 
@@ -47,10 +48,36 @@ MappedFrames::MappedFrames(std::byte* base, PlacedPages& pages, HintTable& hints
       zeros_(std::move(zeros)),
       pool_(std::move(pool)) {}
 
+// Who forks would wait for ever behind others who come and go, so these wait for it.
+class MappedFrames::Moving {
+ public:
+  explicit Moving(MappedFrames& frames) {
+    if (frames.forks_.load_relaxed()) std::lock_guard waits(frames.forking_);
+    held_ = std::shared_lock(frames.moving_);
+  }
+
+ private:
+  std::shared_lock<std::shared_mutex> held_;
+};
+
+void MappedFrames::lock_for_fork() {
+  forking_.lock();
+  forks_.store_relaxed(true);
+  moving_.lock();
+}
+
+void MappedFrames::unlock_after_fork() {
+  moving_.unlock();
+  forks_.store_relaxed(false);
+  forking_.unlock();
+}
+
 void MappedFrames::install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                            bool writable) {
   if (!has_address(run.front().block)) return install_in_pool(run, contents, staging);
   if (contents == Contents::kFilled && !staging) return;  // it was read into the pool
+  std::optional<Moving> moving;
+  if (block_bytes() > kMmuPageBytes || !pages_.copies_pages_at_once()) moving.emplace(*this);
   const std::byte* source = contents == Contents::kFilled ? staging : zeros_.data();
   pool_->note_in_place(run);
   // Before the pages, so that who waits for them does not ask again.
@@ -104,6 +131,7 @@ void MappedFrames::for_each_placed(std::span<const Resident> run, Visit visit) c
 
 // The place's memory stays for the next block.
 void MappedFrames::place(Resident resident, bool writable) {
+  const Moving moving(*this);
   hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
                    block_bytes(), writable));
@@ -112,6 +140,7 @@ void MappedFrames::place(Resident resident, bool writable) {
 }
 
 void MappedFrames::release(std::span<const Resident> victims) {
+  const Moving moving(*this);
   iovec ranges[kReleaseBatchMax];
   while (!victims.empty()) {
     const size_t count = std::min<size_t>(victims.size(), kReleaseBatchMax);

@@ -13,10 +13,14 @@
 //   in what is written; one after it faults, and whoever serves the fault makes the block dirty
 //   again before the store goes on. Eviction takes clean blocks alone; a store that comes between
 //   the eviction's CAS and the release faults too, and waits until the block has been read anew.
-// Threads, ordering: see FrameSource; the kernel orders page-table changes.
+// Threads, ordering: see FrameSource; the kernel orders page-table changes. Around a fork no block leaves its place or
+//   comes to it (but one of a single page, which comes as a whole): lock_for_fork().
 // Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program
 //   through `fatal`: without memory there is nothing to go on with.
 #pragma once
+
+#include <mutex>
+#include <shared_mutex>
 
 #include "access/mapped/block_pool.h"
 #include "access/mapped/hint_table.h"
@@ -72,10 +76,15 @@ class MappedFrames final : public cache::FrameSource {
   void watch_for_store(cache::Resident resident) override;
   bool notes_uses() const override { return true; }
 
+  void lock_for_fork();
+  void unlock_after_fork();
+
   const BlockPool& pool() const { return *pool_; }
   std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
 
  private:
+  // Held by who moves blocks. Nobody sleeps with it but in the kernel's memory calls.
+  class Moving;
   MappedFrames(std::byte* base, PlacedPages& pages, HintTable& hints, const MappedFramesOptions& options,
                platform::Mapping zeros, std::unique_ptr<BlockPool> pool);
 
@@ -99,6 +108,9 @@ class MappedFrames final : public cache::FrameSource {
   cache::StagingBuffers staging_;
   platform::Mapping zeros_;  // a run's length
   std::unique_ptr<BlockPool> pool_;
+  std::shared_mutex moving_;
+  Atomic<bool> forks_{false};  // or is about to: nobody else begins to move blocks
+  std::mutex forking_;
 };
 
 }  // namespace spw::access

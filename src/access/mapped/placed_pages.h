@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
+#include "platform/userfault.h"
 
 namespace spw::access {
 
@@ -40,6 +42,8 @@ class PlacedPages {
 
   // Absent blocks are there, with this contents, all at once.
   virtual Status copy(std::byte* address, const std::byte* from, uint64_t bytes, bool is_writable) = 0;
+  // Whether nobody, not even a fork, finds a page half done meanwhile.
+  virtual bool copies_pages_at_once() const { return true; }
   virtual Status allow_stores(std::byte* address, uint64_t bytes) = 0;
   // From begin_writeback() to end_writeback(), which may be of a part, the kernel may read them; stores are noticed.
   virtual Status begin_writeback(std::byte* address, uint64_t bytes) = 0;
@@ -65,10 +69,12 @@ class PlacedPages {
   // The range is handed out anew: it has the rights that memory has as a rule.
   virtual void forget_rights(uintptr_t begin, uintptr_t end) = 0;
   virtual bool may_execute(uintptr_t /*address*/) const { return true; }
-  // Whether this is a forked child, of which nobody may have told.
-  virtual bool is_in_child() const { return false; }
-  // In a forked child: nothing may reach the parent's memory.
-  virtual void forked() {}
+  // Around a fork no rights change.
+  virtual void lock_for_fork() {}
+  virtual void unlock_after_fork() {}
+  // In a forked child, of its parent's: the same range, for begin() if this one had begun. What is there is there, and
+  // the program's rights are as they were. `faults`: its descriptor, if there is one.
+  virtual Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) = 0;
 };
 
 }  // namespace spw::access

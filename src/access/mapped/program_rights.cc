@@ -10,6 +10,12 @@
 
 namespace spw::access {
 
+void ProgramRights::copy(const ProgramRights& other) {
+  std::scoped_lock lock(mutex_, other.mutex_);
+  parts_ = other.parts_;
+  any_.store_release(!parts_.empty());
+}
+
 void ProgramRights::set(uintptr_t begin, uintptr_t end, int rights) {
   std::lock_guard lock(mutex_);
   split(begin);

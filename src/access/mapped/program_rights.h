@@ -20,6 +20,8 @@ class ProgramRights {
 
   // `rights`: PROT_*, of [begin, end).
   void set(uintptr_t begin, uintptr_t end, int rights);
+  // Those of `other`.
+  void copy(const ProgramRights& other);
   bool any() const { return any_.load_acquire(); }
   int at(uintptr_t address) const;
   bool allow(uintptr_t address, bool is_store) const;

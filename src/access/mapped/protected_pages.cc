@@ -25,7 +25,19 @@ Result<std::unique_ptr<PlacedPages>> ProtectedPages::create(std::byte* base, uin
   if (edges_max == 0) edges_max = platform::mappings_max() / 2;
   std::unique_ptr<ProtectedPages> pages(
       new ProtectedPages(base, bytes, block_shift, edges_max, std::move(*memory)));
-  if (Status status = pages->reserve(); !status) return status;
+  for (Status status : {pages->make_tables(), pages->reserve()})
+    if (!status) return status;
+  return std::unique_ptr<PlacedPages>(std::move(pages));
+}
+
+// Nothing of it is known to be there before begin() and adopt().
+Result<std::unique_ptr<PlacedPages>> ProtectedPages::inherit(const platform::UserFault&) {
+  auto memory = open_memory();
+  if (!memory) return memory.status();
+  std::unique_ptr<ProtectedPages> pages(
+      new ProtectedPages(base_, bytes_, block_shift_, edges_max_, std::move(*memory)));
+  if (Status status = pages->make_tables(); !status) return status;
+  pages->program_rights_.copy(program_rights_);
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
 
@@ -44,9 +56,7 @@ Result<platform::File> ProtectedPages::open_memory() {
   return memory;
 }
 
-// The first touch comes while the space is one area: those that are made of it have its anon_vma (mm/vma.c merges no
-// areas with different ones).
-Status ProtectedPages::reserve() {
+Status ProtectedPages::make_tables() {
   const uint64_t windows = (bytes_ >> block_shift_) / kWindowBlocks + 1;
   const auto map = [](uint64_t bytes, platform::Mapping* mapped) {
     auto made = platform::map_anonymous(round_up(bytes, kMmuPageBytes));
@@ -56,10 +66,12 @@ Status ProtectedPages::reserve() {
   };
   if (Status s = map(windows * kWindowBlocks, &states_); !s) return s;
   if (Status s = map(windows * sizeof(Window), &windows_); !s) return s;
-  if (Status s = map(kMmuPageBytes, &scratch_); !s) return s;
-  if (Status s = map(kMmuPageBytes, &own_); !s) return s;
-  if (Status s = platform::advise(own_.data(), kMmuPageBytes, Advice::kWipeOnFork); !s) return s;
-  *own_.data() = std::byte{1};
+  return map(kMmuPageBytes, &scratch_);
+}
+
+// The first touch comes while the space is one area: those that are made of it have its anon_vma (mm/vma.c merges no
+// areas with different ones).
+Status ProtectedPages::reserve() {
   if (Status s = platform::protect(base_, bytes_, Protection::kReadWrite); !s) return s;
   std::memset(base_, 0, 1);
   if (Status s = platform::advise(base_, kMmuPageBytes, Advice::kDontNeed); !s) return s;
@@ -68,7 +80,6 @@ Status ProtectedPages::reserve() {
 
 // What has no access is written, too: /proc/self/mem is a debugger's door.
 Status ProtectedPages::write(std::byte* address, const std::byte* from, uint64_t bytes) const {
-  if (is_in_child()) return touched_in_child();  // whose descriptor is of its parent's memory
   while (bytes > 0) {
     const ssize_t done = platform::raw::pwrite(memory_.fd(), from, bytes,
                                                static_cast<off_t>(reinterpret_cast<uintptr_t>(address)));

@@ -67,9 +67,8 @@ class ProtectedPages final : public PlacedPages {
   }
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   bool may_execute(uintptr_t address) const override;
-  // The page that a child finds wiped is all that tells of one that was made without libc.
-  bool is_in_child() const override { return *own_.data() == std::byte{0}; }
-  void forked() override { memory_ = platform::File(); }
+  bool copies_pages_at_once() const override { return false; }
+  Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) override;
 
   // /proc/self/mem, which was found to do what is needed. Errors: of that.
   static Result<platform::File> open_memory();
@@ -104,6 +103,7 @@ class ProtectedPages final : public PlacedPages {
         block_shift_(block_shift),
         edges_max_(edges_max),
         memory_(std::move(memory)) {}
+  Status make_tables();
   Status reserve();
   Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
   // Calls visit(piece) for what of the range is in each window, until that returns an error.
@@ -147,7 +147,6 @@ class ProtectedPages final : public PlacedPages {
   platform::File memory_;  // this process's
   platform::Mapping states_, windows_;
   platform::Mapping scratch_;  // a page to try rights on
-  platform::Mapping own_;      // a page with a word that is not 0, but in a child
   ProgramRights program_rights_;
   platform::RangeReleaser releaser_;
   Atomic<bool> has_begun_{false};

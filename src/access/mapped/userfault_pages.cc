@@ -25,6 +25,15 @@ Result<std::unique_ptr<PlacedPages>> UserFaultPages::create(const platform::User
   return std::unique_ptr<PlacedPages>(new UserFaultPages(faults, base, bytes));
 }
 
+// What was being written is no longer, here.
+Result<std::unique_ptr<PlacedPages>> UserFaultPages::inherit(const platform::UserFault& faults) {
+  std::unique_ptr<UserFaultPages> pages(new UserFaultPages(faults, base_, bytes_));
+  pages->program_rights_.copy(program_rights_);
+  for (const auto& [from, to] : held_)
+    if (Status status = pages->apply_rights(from, to); !status) return status;
+  return std::unique_ptr<PlacedPages>(std::move(pages));
+}
+
 // Live ranges keep the access rights they have, which the program may have chosen.
 Status UserFaultPages::begin(uint64_t used_bytes) {
   if (Status s = faults_.register_range(base_, bytes_); !s) return s;

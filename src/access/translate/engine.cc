@@ -256,9 +256,10 @@ bool TranslatedEngine::withdraw(BlockId first, uint64_t blocks) {
   return false;
 }
 
-void TranslatedEngine::forked() {
+access::Engine::InChild TranslatedEngine::forked() {
   forked_ = true;
   reset_thread();
+  return InChild::kRefused;
 }
 
 access::Window TranslatedEngine::pin(uintptr_t address, size_t max_bytes, cache::Access access) {

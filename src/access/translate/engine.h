@@ -70,7 +70,7 @@ class TranslatedEngine final : public access::Engine {
   void grown(BlockId, uint64_t) override {}
   // cache::Options::no_frame: the view's pins go.
   static void give_up_view();
-  void forked() override;
+  InChild forked() override;
   void settle_counters() override;
   uint64_t metadata_bytes() const override;
 

@@ -130,6 +130,7 @@ void threads_serve_faults_from_now_on() {
 }
 
 void dispatch_forked() {
+  spw::detail::in_runtime.is_dispatched.store_relaxed(false);
   detail::threads_serve_faults.store_relaxed(false);
   detail::dispatches.store_relaxed(false);
 }

@@ -13,6 +13,7 @@
 #include "libc/io/transfers.h"
 #include "libc/map/mapped_reads.h"
 #include "libc/map/mapping.h"
+#include "libc/process/forks.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/kernel_action.h"
 #include "libc/system_calls/dispatch.h"
@@ -301,6 +302,10 @@ long execute(long number, const CallArguments& given) {
 
 // Calls whose arguments have to be looked at whether they are managed or not.
 bool is_seen_to(long number, CallArguments& given, long* result) {
+  if (is_fork(number, given)) {
+    *result = fork_by_number(number, given);
+    return true;
+  }
   switch (number) {
     case SYS_futex:
       *result = call_futex(given);

@@ -306,7 +306,6 @@ TEST_F(ProtectedPagesTest, what_may_be_stored_to_may_be_read_and_nothing_is_exec
   EXPECT_EQ(protects(address, kBlock, PROT_EXEC), 0);
   EXPECT_TRUE(pages_->may_execute(address));
   EXPECT_EQ(protects(address, 2 * kSpaceBytes, PROT_READ), ENOMEM);
-  EXPECT_FALSE(pages_->is_in_child());
 }
 
 TEST_F(ProtectedPagesTest, what_was_there_before_is_adopted_and_faults_once) {

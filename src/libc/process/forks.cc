@@ -1,0 +1,50 @@
+#include "libc/process/forks.h"
+
+#include <linux/sched.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "libc/managed.h"
+#include "libc/real.h"
+
+namespace spw::libc {
+
+namespace {
+constinit ForkHandlers g_handlers;
+}  // namespace
+
+namespace detail {
+
+void before_fork() {
+  if (g_handlers.before != nullptr) g_handlers.before();
+}
+void after_fork(bool is_child) {
+  const int saved_errno = errno;
+  auto* const handler = is_child ? g_handlers.in_child : g_handlers.in_parent;
+  if (handler != nullptr) handler();
+  errno = saved_errno;
+}
+
+}  // namespace detail
+
+void set_fork_handlers(const ForkHandlers& handlers) { g_handlers = handlers; }
+
+bool is_fork(long number, const CallArguments& given) {
+  constexpr auto kShares = static_cast<uint64_t>(CLONE_VM);
+  if (number == SYS_fork) return true;
+  if (number == SYS_clone) return (static_cast<uint64_t>(given[0]) & kShares) == 0 && given[1] == 0;
+  if (number != SYS_clone3) return false;
+  const auto* const arguments = reinterpret_cast<const clone_args*>(given[0]);
+  return (load_value(reinterpret_cast<const uint64_t*>(&arguments->flags)) & kShares) == 0 &&
+         load_value(reinterpret_cast<const uint64_t*>(&arguments->stack)) == 0;
+}
+
+long fork_by_number(long number, const CallArguments& given) {
+  detail::before_fork();
+  const long result = real().syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+  detail::after_fork(result == 0);
+  return result;
+}
+
+}  // namespace spw::libc

@@ -1,0 +1,68 @@
+#include "process/forked_child.h"
+
+#include <pthread.h>
+
+#include "access/engine.h"
+#include "base/atomic.h"
+#include "base/in_runtime.h"
+#include "platform/futex.h"
+#include "platform/thread.h"
+#include "process/fatal.h"
+#include "process/runtime.h"
+
+namespace spw::process {
+
+namespace {
+
+// kWaits -> kWanted -> kDone, or at once to kDone. Threads sleep on it.
+constexpr uint32_t kDone = 0, kWaits = 1, kWanted = 2;
+constinit Atomic<uint32_t> g_state{kDone};
+constinit Atomic<bool> g_has_maker{false};
+pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
+Runtime* g_runtime = nullptr;
+void (*g_made)(Runtime&) = nullptr;
+
+void make() {
+  while (g_state.load_acquire() == kWaits)
+    if (platform::futex_wait(g_state, kWaits, kWithoutAskingNs) == platform::FutexWait::kTimedOut) break;
+  pthread_mutex_lock(&g_making);
+  if (Status status = g_runtime->make_anew(); !status)
+    fatal(kExitFailure, "a forked child cannot go on: " + status.message());
+  g_made(*g_runtime);
+  g_state.store_release(kDone);
+  platform::futex_wake_all(g_state);
+  pthread_mutex_unlock(&g_making);
+}
+
+void start_maker() {
+  if (g_has_maker.exchange_acquire(true)) return;
+  auto maker = platform::Thread::start(&make);
+  if (!maker) fatal(kExitFailure, "a forked child cannot go on: " + maker.status().message());
+  new platform::Thread(std::move(*maker));  // nobody waits for its end
+}
+
+}  // namespace
+
+void hold_children() { pthread_mutex_lock(&g_making); }
+void let_children_go() { pthread_mutex_unlock(&g_making); }
+
+void child_begins(Runtime& runtime, bool is_watched, void (*made)(Runtime&)) {
+  g_runtime = &runtime;
+  g_made = made;
+  g_has_maker.store_relaxed(false);
+  g_state.store_relaxed(kWaits);
+  pthread_mutex_unlock(&g_making);
+  if (is_watched) start_maker();
+}
+
+void await_parts_of_child() {
+  if (g_runtime == nullptr) fatal(kExitFailure, access::touched_in_child().message());
+  uint32_t state = kWaits;
+  if (g_state.cas_strong_acq_rel(state, kWanted)) platform::futex_wake_all(g_state);
+  InRuntime guard;
+  start_maker();
+  for (state = g_state.load_acquire(); state != kDone; state = g_state.load_acquire())
+    platform::futex_wait(g_state, state);
+}
+
+}  // namespace spw::process
