@@ -1,6 +1,7 @@
-// What a fork costs: forks_bench MIB FORKS. A process fills so much memory and forks so often; each child ends at once, and
-// its parent touches all pages in between. Prints medians in milliseconds, as JSON: until fork() returns, and until the child has
-// ended. With a third argument the children read all of the memory, and it prints how long all of that took.
+// What a fork costs: forks_bench MIB FORKS. A process fills so much memory and forks so often; each child ends at
+// once, and its parent touches all pages in between. Prints medians in milliseconds, as JSON: until fork() returns,
+// and until the child has ended. With a third argument the children read all of the memory, and it prints how long
+// all of that took.
 #include <sys/wait.h>
 #include <unistd.h>
 

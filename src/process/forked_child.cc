@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include "access/engine.h"
 #include "base/atomic.h"
 #include "base/in_runtime.h"
 #include "platform/futex.h"
@@ -34,11 +33,15 @@ void make() {
   pthread_mutex_unlock(&g_making);
 }
 
-void start_maker() {
-  if (g_has_maker.exchange_acquire(true)) return;
+Status start_maker() {
+  if (g_has_maker.exchange_acquire(true)) return {};
   auto maker = platform::Thread::start(&make);
-  if (!maker) fatal(kExitFailure, "a forked child cannot go on: " + maker.status().message());
+  if (!maker) {
+    g_has_maker.store_release(false);
+    return maker.status();
+  }
   new platform::Thread(std::move(*maker));  // nobody waits for its end
+  return {};
 }
 
 }  // namespace
@@ -46,21 +49,22 @@ void start_maker() {
 void hold_children() { pthread_mutex_lock(&g_making); }
 void let_children_go() { pthread_mutex_unlock(&g_making); }
 
-void child_begins(Runtime& runtime, bool is_watched, void (*made)(Runtime&)) {
+void child_begins(Runtime& runtime, bool starts_at_once, void (*made)(Runtime&)) {
   g_runtime = &runtime;
   g_made = made;
   g_has_maker.store_relaxed(false);
   g_state.store_relaxed(kWaits);
   pthread_mutex_unlock(&g_making);
-  if (is_watched) start_maker();
+  if (starts_at_once) (void)start_maker().is_ok();  // else who needs it tries again
 }
 
 void await_parts_of_child() {
-  if (g_runtime == nullptr) fatal(kExitFailure, access::touched_in_child().message());
   uint32_t state = kWaits;
+  if (g_state.load_acquire() == kDone) return;
   if (g_state.cas_strong_acq_rel(state, kWanted)) platform::futex_wake_all(g_state);
   InRuntime guard;
-  start_maker();
+  if (Status status = start_maker(); !status)
+    fatal(kExitFailure, "a forked child cannot go on: " + status.message());
   for (state = g_state.load_acquire(); state != kDone; state = g_state.load_acquire())
     platform::futex_wait(g_state, state);
 }

@@ -284,7 +284,12 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   // A child's memory faults before it has threads, and before rings of its own.
   if (is_child_) for_engine.faults_by = access::FaultChoice::kSignals;
   for_engine.await_engine = &await_parts_of_child;
-  for_engine.children_go_on = !is_store_name(options_.store) || store::is_another_each_time(options_.store);
+  // Threads that do a store's transfers are its parent's.
+  const bool has_threads =
+      engine_kind(options_.io) == store::IoEngineKind::kThreads ||
+      (options_.io == IoChoice::kAuto && store::choose_engine() == store::IoEngineKind::kThreads);
+  for_engine.children_go_on =
+      !has_threads && (!is_store_name(options_.store) || store::is_another_each_time(options_.store));
   for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
   for_engine.rings_reach_less = [] {
@@ -495,6 +500,7 @@ void Runtime::lock_for_fork() {
     if (Status status = regions_->flush_shared_files(); !status)
       warn("a file mapping was not written: " + status.message());
   heap_->lock_for_fork();
+  hold_children();  // who waits for them may have had the heap's locks
   engine_->lock_for_fork();
   regions_->lock_layers_for_fork(engine_->survives_forks());
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,27 +67,33 @@ void explain_bus_error(uintptr_t address) {
                           ", which the program has mapped: the device failed, or the file is shorter now");
 }
 
-// Whoever is making the runtime has made it, and a forked child its parts.
+// While a process forks, its thread is inside the runtime: handlers of signals wait, which might touch managed memory.
+std::optional<InRuntime> g_forks_inside;  // under g_making
+// Whoever is making the runtime has made it.
 void before_fork() {
-  InRuntime guard;
   if (files::FileCalls* calls = libc::file_calls()) calls->settle();
+  InRuntime guard;
   pthread_mutex_lock(&g_making);
-  hold_children();
+  g_forks_inside.emplace();
   if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
 }
 void after_fork_in_parent() {
   InRuntime guard;
-  if (Runtime* runtime = g_runtime.load_acquire()) runtime->unlock_after_fork();
-  let_children_go();
+  if (Runtime* runtime = g_runtime.load_acquire()) {
+    runtime->unlock_after_fork();
+    let_children_go();
+  }
+  g_forks_inside.reset();
   pthread_mutex_unlock(&g_making);
 }
 
 Status take_faults() {
+  for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
   if (Status status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error); !status) return status;
   return libc::prepare_dispatch();
 }
 
-void go_on_in_child(Runtime& runtime, bool is_watched) {
+void go_on_in_child(Runtime& runtime, bool is_watched, bool starts_at_once) {
   access::kernel_reaches_no_more();
   g_context.mapped_reads = nullptr;
   if (g_options->faults == Faults::kThreads)
@@ -95,26 +102,31 @@ void go_on_in_child(Runtime& runtime, bool is_watched) {
     libc::threads_serve_faults_from_now_on();
     libc::dispatch_if_wanted();
   }
-  child_begins(runtime, is_watched, [](Runtime& made) { g_context.mapped_reads = made.mapped_reads(); });
+  child_begins(runtime, is_watched && starts_at_once,
+               [](Runtime& made) { g_context.mapped_reads = made.mapped_reads(); });
 }
 
-void after_fork_in_child() {
+// `by_libc`: which has put its own locks in order, so that a thread can be started.
+void begin_in_child(bool by_libc) {
   InRuntime guard;
   libc::signals_forked();
   libc::shadows_forked();
   libc::dispatch_forked();
   libc::use_file_calls(nullptr);
   DurableProcess::forked();
+  g_forks_inside.reset();
   pthread_mutex_unlock(&g_making);
   Runtime* const runtime = g_runtime.load_acquire();
-  if (runtime == nullptr) return let_children_go();
+  if (runtime == nullptr) return;
   const auto how = runtime->forked();
   if (how != access::Engine::InChild::kRefused)
-    return go_on_in_child(*runtime, how == access::Engine::InChild::kWatched);
+    return go_on_in_child(*runtime, how == access::Engine::InChild::kWatched, by_libc);
   let_children_go();
   libc::set_allocation_rules({});
   access::note_forked();
 }
+void after_fork_in_child() { begin_in_child(true); }
+void after_other_fork_in_child() { begin_in_child(false); }
 
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
@@ -192,7 +204,7 @@ __attribute__((constructor)) void library_loaded() {
     for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
   decide_what_is_managed();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  libc::set_fork_handlers({&before_fork, &after_fork_in_parent, &after_fork_in_child});
+  libc::set_fork_handlers({&before_fork, &after_fork_in_parent, &after_other_fork_in_child});
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
     libc::use_file_calls(new files::FileCalls(&make_descriptors, g_options->buffer, &warn));
@@ -243,7 +255,10 @@ Status override_option(std::string_view name, std::string_view value) {
 }
 
 Runtime* ensure_runtime() {
-  if (Runtime* runtime = g_runtime.load_acquire()) return runtime;  // pairs with the release below
+  if (Runtime* runtime = g_runtime.load_acquire()) {  // pairs with the release below
+    await_parts_of_child();
+    return runtime;
+  }
   if (t_making) return nullptr;
   pthread_mutex_lock(&g_making);
   Runtime* runtime = g_runtime.load_relaxed();

@@ -114,6 +114,8 @@ class RegionMap final : public cache::BlockSource {
     return chunk_fill_[chunk_of(block)].load_relaxed() != 0 ? fill_of(block).count : 0;
   }
 
+  // Or had any.
+  bool has_files() const { return file_slots_ > 0; }
   // Whether [address, address + bytes) lies in managed space and every block of it is live.
   bool is_live(uintptr_t address, uint64_t bytes) const;
   Kind kind_at(uintptr_t address) const;
@@ -150,7 +152,7 @@ class RegionMap final : public cache::BlockSource {
   void unlock_after_fork();
   // In a child, in place of unlock_after_fork(). Who cached the blocks is gone.
   void in_child();
-  // What was spilled, in layers that forks share. look_at_layers(): now and then; true: blocks should move.
+  // What was spilled, in layers that forks share. look_at_layers(): SpillLayers::look(); true: blocks should move.
   SpillLayers& spilled() { return spilled_; }
   bool look_at_layers();
   void check_invariants();

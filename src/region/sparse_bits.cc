@@ -1,5 +1,7 @@
 #include "region/sparse_bits.h"
 
+#include <bit>
+
 #include "base/check.h"
 
 namespace spw::region {
@@ -37,15 +39,22 @@ void SparseBits::set_range(uint64_t first, uint64_t count) {
   });
 }
 
-void SparseBits::clear_range(uint64_t first, uint64_t count) {
+uint64_t SparseBits::clear_range(uint64_t first, uint64_t count) {
+  uint64_t cleared = 0;
   for_each_leaf(first, count, [&](uint64_t index, uint64_t at, uint64_t bits) {
     Leaf* expected = ones_;
-    if (bits == kLeafBits && root_[index].cas_strong_acq_rel(expected, nullptr)) return;
+    if (bits == kLeafBits && root_[index].cas_strong_acq_rel(expected, nullptr)) {
+      cleared += kLeafBits;
+      return;
+    }
     if (root_[index].load_acquire() == nullptr) return;
     Leaf* leaf = own_leaf(index);
-    for (uint64_t end = at + bits; at < end; at = (at / 64 + 1) * 64)
-      leaf->words[at / 64].fetch_and_acq_rel(~mask(at % 64, std::min<uint64_t>(64, end - at / 64 * 64)));
+    for (uint64_t end = at + bits; at < end; at = (at / 64 + 1) * 64) {
+      const uint64_t taken = mask(at % 64, std::min<uint64_t>(64, end - at / 64 * 64));
+      cleared += static_cast<uint64_t>(std::popcount(leaf->words[at / 64].fetch_and_acq_rel(~taken) & taken));
+    }
   });
+  return cleared;
 }
 
 uint64_t SparseBits::count_set(uint64_t first, uint64_t count) const {

@@ -33,7 +33,8 @@ class SparseBits {
            0;
   }
   void set_range(uint64_t first, uint64_t count);
-  void clear_range(uint64_t first, uint64_t count);
+  // How many were set.
+  uint64_t clear_range(uint64_t first, uint64_t count);
   // Calls found(first, count) for each run of set bits in the range, in order; a run may come in several pieces.
   template <class Found>
   void for_each_run(uint64_t first, uint64_t count, Found found) const;

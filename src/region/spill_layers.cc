@@ -86,19 +86,23 @@ void SpillLayers::raise_end(Layer& layer, uint64_t end) {
 
 void SpillLayers::written_back(BlockId block, const store::Store* to) {
   Layer* written = top_.load_acquire();
-  if (written->store != to) [[unlikely]]
+  if (written->store != to) [[unlikely]] {
+    written = nullptr;
     for_each_layer([&](Layer& layer) {
       if (layer.store == to) written = &layer;
     });
+    SPW_CHECK(written != nullptr);  // a layer stays as long as something is being written to it
+  }
   if (written->end.load_relaxed() <= block.value) raise_end(*written, block.value + 1);
   if (written->bits.set(block.value)) written->count.fetch_add_relaxed(1);
   if (!written->has_contents.load_relaxed()) written->has_contents.store_relaxed(true);
   if (count_.load_relaxed() == 1) return;
   for_each_layer([&](Layer& layer) {
     if (&layer == written || !layer.bits.test(block.value)) return;
-    layer.bits.clear_range(block.value, 1);
+    if (layer.bits.clear_range(block.value, 1) == 0) return;
     layer.count.fetch_sub_relaxed(1);
     layer.stale.set(block.value);
+    layer.has_stale.store_release(true);
   });
 }
 
@@ -110,7 +114,8 @@ void SpillLayers::forget(BlockId first, uint64_t count, const SparseBits& live) 
   for_each_layer([&](Layer& layer) {
     const bool is_written_to = &layer == top && layer.is_ours.load_relaxed();
     layer.bits.for_each_run(first.value, count, [&](uint64_t block, uint64_t blocks) {
-      layer.count.fetch_sub_relaxed(static_cast<int64_t>(blocks));
+      // What is written meanwhile is forgotten by who asks again when nothing is being written.
+      layer.count.fetch_sub_relaxed(static_cast<int64_t>(layer.bits.clear_range(block, blocks)));
       // The heap leaves a block out behind a large object, whose space is reserved with that of its neighbours.
       const uint64_t behind = block + blocks;
       if (offset(BlockId(behind)) < layer.store->size_bytes() && behind < blocks_ && !live.test(behind))
@@ -119,9 +124,9 @@ void SpillLayers::forget(BlockId first, uint64_t count, const SparseBits& live) 
         layer.holes.add(offset(BlockId(block)), blocks << block_shift_);
       else
         layer.stale.set_range(block, blocks);
+      layer.has_stale.store_release(true);
       raise_end(layer, block + blocks);
     });
-    layer.bits.clear_range(first.value, count);
   });
 }
 
@@ -144,28 +149,12 @@ void SpillLayers::discard(Layer& layer, uint64_t first, uint64_t count) {
   static_cast<void>(layer.store->transfer(request).is_ok());
 }
 
-// Of a layer that is ours, and that nobody writes to.
+// Of a layer that nobody writes to.
 void SpillLayers::give_back_stale(Layer& layer) {
+  if (!layer.has_stale.exchange_acquire(false)) return;
   layer.stale.for_each_run(0, layer.end.load_relaxed(), [&](uint64_t first, uint64_t count) {
     discard(layer, first, count);
     layer.stale.clear_range(first, count);
-  });
-}
-
-bool SpillLayers::has_reserves() {
-  if (count_.load_relaxed() == 1) return false;
-  std::lock_guard lock(mutex_);
-  bool found = false;
-  for_each_layer([&](const Layer& layer) { found |= is_spare(layer) && layer.reserves; });
-  return found;
-}
-
-void SpillLayers::give_back_reserves() {
-  std::lock_guard lock(mutex_);
-  for_each_layer([&](Layer& layer) {
-    if (!is_spare(layer) || !layer.reserves) return;
-    give_back_all_but_contents(layer);
-    layer.reserves = false;
   });
 }
 
@@ -179,55 +168,55 @@ void SpillLayers::give_back_all_but_contents(Layer& layer) {
   });
   if (end > at) discard(layer, at, end - at);
   layer.stale.clear_range(0, layer.end.load_relaxed());
+  layer.has_stale.store_relaxed(false);
 }
 
 // ---- Whose a layer is ----
 
-// The very first layer is written to rather than another one of ours; what is pending there is given back before.
-void SpillLayers::take_back_unused() {
-  Layer* const before = top_.load_relaxed();
-  Layer* top = before->is_ours.load_relaxed() ? before : nullptr;
-  for (Atomic<Layer*>& entry : layers_) {
-    Layer* const layer = entry.load_relaxed();
-    if (layer == nullptr) continue;
-    if (!layer->is_ours.load_relaxed()) {
-      if (layer->id == 0 || !uses_ || !uses_->is_only_user(layer->id)) continue;
-      uses_->end_use(layer->id);
-      layer->id = 0;
-      give_back_stale(*layer);
-      layer->is_ours.store_release(true);
-      if (layer->store == &first_) top = layer;
-    } else if (layer != before) {
-      give_back_stale(*layer);
-    }
-    if (top == nullptr) top = layer;
-  }
-  if (top == nullptr || top == before) return;
-  std::lock_guard lock(holes_mutex_);
-  before->holes.flush();
-  top_.store_release(top);
+void SpillLayers::take_back(Layer& layer) {
+  uses_->end_use(layer.id);
+  layer.id = 0;
+  layer.is_ours.store_release(true);
 }
 
+// What is pending in the one before is given back first.
+void SpillLayers::set_top(Layer& layer) {
+  Layer* const before = top_.load_relaxed();
+  if (before == &layer) return;
+  layer.is_quiet = false;
+  layer.reserves = true;
+  std::lock_guard lock(holes_mutex_);
+  if (before->is_ours.load_relaxed()) before->holes.flush();
+  top_.store_release(&layer);
+}
+
+// Without a wait: what has stale space is left to look().
 SpillLayers::Layer* SpillLayers::top_for_writes() {
   std::lock_guard lock(mutex_);
-  if (!top_.load_relaxed()->is_ours.load_relaxed()) take_back_unused();
-  Layer* top = top_.load_relaxed();
-  return top->is_ours.load_relaxed() ? top : open_top();
+  Layer* found = top_.load_relaxed()->is_ours.load_relaxed() ? top_.load_relaxed() : nullptr;
+  for_each_layer([&](Layer& layer) {
+    if (found == nullptr && !layer.has_stale.load_acquire() && is_unused(layer)) take_back(layer);
+    if (found == nullptr && layer.is_ours.load_relaxed()) found = &layer;
+  });
+  if (found == nullptr) return open_top();
+  set_top(*found);
+  return found;
 }
 
 SpillLayers::Layer* SpillLayers::open_top() {
   auto store = at_forks_.open ? at_forks_.open() : Status(EBUSY, "no store to open");
+  if (store && (*store)->size_bytes() < first_.size_bytes())
+    store = Status::sentence(
+        EFBIG, "a second store is smaller than the first one was: has a limit of file sizes changed?");
   Result<Layer*> layer = store ? make_layer(**store) : store.status();
   if (!layer) {
     at_forks_.fatal(layer.status());
     return top_.load_relaxed();  // tests
   }
   (*layer)->keeps = std::move(*store);
-  (*layer)->reserves = true;
-  std::lock_guard lock(holes_mutex_);
   Layer* const before = top_.load_relaxed();
-  top_.store_release(*layer);
-  if (!before->has_contents.load_relaxed()) leave(*before);
+  set_top(**layer);
+  if (before->id == 0 && !before->has_contents.load_relaxed()) leave(*before);  // its parent's
   return *layer;
 }
 
@@ -249,20 +238,39 @@ void SpillLayers::clear(Layer& layer) {
   layer.has_contents.store_relaxed(false);
 }
 
-bool SpillLayers::look(std::vector<std::unique_ptr<store::Store>>* closed) {
+bool SpillLayers::expect_quiet() {
   if (count_.load_relaxed() == 1 && left_.empty() && top_.load_relaxed()->is_ours.load_relaxed())
     return false;
   std::lock_guard lock(mutex_);
-  take_back_unused();
-  for (Atomic<Layer*>& entry : layers_) {
-    Layer* const layer = entry.load_relaxed();
-    if (layer != nullptr && layer != top_.load_relaxed() && layer->store != &first_ && is_empty(*layer))
-      leave(*layer);
-  }
+  for_each_layer(
+      [&](Layer& layer) { layer.is_quiet = &layer != top_.load_relaxed() || !layer.is_ours.load_relaxed(); });
+  return true;
+}
+
+bool SpillLayers::look(std::vector<std::unique_ptr<store::Store>>* closed) {
+  std::lock_guard lock(mutex_);
+  for_each_layer([this](Layer& layer) {
+    if (layer.is_quiet) see_to(layer);
+  });
   const uint64_t now_ns = platform::monotonic_ns();
   for (Layer* layer : left_)
     if (layer->keeps && now_ns - layer->left_ns > kRetiredNs) closed->push_back(std::move(layer->keeps));
   return count_.load_relaxed() > kLayersWanted;
+}
+
+// The very first one is written to rather than another one.
+void SpillLayers::see_to(Layer& layer) {
+  if (is_unused(layer)) {
+    give_back_stale(layer);
+    take_back(layer);
+    if (layer.store == &first_ || !top_.load_relaxed()->is_ours.load_relaxed()) return set_top(layer);
+  }
+  if (&layer == top_.load_relaxed()) return;
+  if (layer.store != &first_ && is_empty(layer)) return leave(layer);
+  if (!layer.is_ours.load_relaxed()) return;
+  if (layer.reserves) give_back_all_but_contents(layer);
+  layer.reserves = false;
+  give_back_stale(layer);
 }
 
 std::vector<cache::BlockRun> SpillLayers::to_be_moved(uint64_t most) {
@@ -289,6 +297,7 @@ void SpillLayers::share(Layer& layer) {
   std::lock_guard lock(holes_mutex_);
   layer.holes.take_all([&](uint64_t begin, uint64_t end) {
     layer.stale.set_range(begin >> block_shift_, (end - begin) >> block_shift_);
+    layer.has_stale.store_relaxed(true);
   });
   if (layer.id == 0 && uses_) {
     layer.id = uses_->new_id();
@@ -299,12 +308,13 @@ void SpillLayers::share(Layer& layer) {
 
 void SpillLayers::lock_for_fork(bool are_shared) {
   mutex_.lock();
+  is_sharing_ = are_shared;
   if (!are_shared) return;
   if (!uses_)
     if (auto made = platform::UseLocks::create()) uses_ = std::move(*made);
   for_each_layer([this](Layer& layer) {
     if (!layer.is_ours.load_relaxed() || !layer.has_contents.load_relaxed()) return;
-    if (count_.load_relaxed() > 1 && is_empty(layer))
+    if (count_.load_relaxed() > 1 && layer.bits.count_set(0, layer.end.load_relaxed()) == 0)
       layer.has_contents.store_relaxed(false);
     else
       share(layer);
@@ -313,18 +323,25 @@ void SpillLayers::lock_for_fork(bool are_shared) {
     if (auto made = uses_->for_child()) child_uses_ = std::move(*made);
 }
 
+// Without locks of the child's, neither side ever takes back what they share.
+void SpillLayers::never_take_back() {
+  for_each_layer([](Layer& layer) {
+    if (!layer.is_ours.load_relaxed()) layer.id = 0;
+  });
+}
+
 void SpillLayers::unlock_after_fork() {
+  if (is_sharing_ && !child_uses_) never_take_back();
   child_uses_.reset();
   mutex_.unlock();
 }
 
-// A layer that had nothing at the fork is its parent's alone. Without locks of its own the child must not take anything
-// back: its parent may use it.
+// A layer that had nothing at the fork is its parent's alone.
 void SpillLayers::in_child() {
   if (child_uses_)
     uses_->become(std::move(*child_uses_));
   else
-    uses_.reset();
+    never_take_back();
   child_uses_.reset();
   for_each_layer([](Layer& layer) {
     if (layer.is_ours.load_relaxed()) {
@@ -332,6 +349,8 @@ void SpillLayers::in_child() {
       clear(layer);
     }
     layer.is_ours.store_relaxed(false);
+    layer.count.store_relaxed(static_cast<int64_t>(layer.bits.count_set(0, layer.end.load_relaxed())));
+    layer.store->in_child();
   });
   mutex_.unlock();
 }

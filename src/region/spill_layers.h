@@ -64,7 +64,9 @@ class SpillLayers {
   cache::Backing find(BlockId block) const {
     const Layer& top = *top_.load_acquire();
     if (top.bits.test(block.value)) return backing(top, block, true);
-    return count_.load_relaxed() == 1 ? backing(top, block, false) : find_lower(top, block);
+    // Another one may have become the top one, and this one gone, since it was looked up.
+    if (count_.load_acquire() == 1 && top_.load_acquire() == &top) return backing(top, block, false);
+    return find_lower(top, block);
   }
   // Where to write the block, with its space reserved where that can be.
   cache::Backing place_for(BlockId block);
@@ -86,13 +88,12 @@ class SpillLayers {
   void unlock_after_fork();
   void in_child();
 
-  // Now and then: takes back what nobody else uses any more. True: there are more layers than wanted. `closed`: stores
-  // that are not needed any more; the cache should forget them before they go.
+  // Now and then, in two steps. expect_quiet(): whether there is anything to see to. Then, when every write has ended
+  // that had begun before it, look(): layers that nobody else uses any more are taken back, space that those hold
+  // which are no longer written to is given back, and empty ones go. True: there are more than wanted. `closed`:
+  // stores that are not needed any more; the cache should forget them before they go.
+  bool expect_quiet();
   bool look(std::vector<std::unique_ptr<store::Store>>* closed);
-  // Layers that are no longer written to hold space that they had reserved. To be given back when every write has
-  // ended that began before has_reserves() said so.
-  bool has_reserves();
-  void give_back_reserves();
   // Up to `most` blocks of the layer that should go.
   std::vector<cache::BlockRun> to_be_moved(uint64_t most);
   uint32_t count() const { return count_.load_relaxed(); }
@@ -111,7 +112,9 @@ class SpillLayers {
     Atomic<int64_t> count{0};          // of bits, or soon
     Atomic<uint64_t> end{0};           // no bit behind it was ever set, in either
     Atomic<bool> has_contents{false};  // or had
+    Atomic<bool> has_stale{false};     // or had
     bool reserves = false;             // space, since it is, or was, the top one
+    bool is_quiet = false;             // since expect_quiet(), nobody could begin to write to it
     uint64_t left_ns = 0;
   };
 
@@ -126,18 +129,21 @@ class SpillLayers {
   Result<Layer*> new_layer(store::Store& of);
   Layer* top_for_writes();
   Layer* open_top();
-  void take_back_unused();
+  bool is_unused(const Layer& layer) const {
+    return !layer.is_ours.load_relaxed() && layer.id != 0 && uses_ && uses_->is_only_user(layer.id);
+  }
+  void take_back(Layer& layer);
+  void set_top(Layer& layer);
+  void see_to(Layer& layer);
   void give_back_stale(Layer& layer);
   void give_back_all_but_contents(Layer& layer);
   void discard(Layer& layer, uint64_t first, uint64_t count);
   void leave(Layer& layer);
-  bool is_spare(const Layer& layer) const {
-    return &layer != top_.load_relaxed() && layer.is_ours.load_relaxed();
-  }
   static bool is_empty(const Layer& layer) { return layer.count.load_relaxed() == 0; }
   static void clear(Layer& layer);
   static void raise_end(Layer& layer, uint64_t end);
   void share(Layer& layer);
+  void never_take_back();
 
   const unsigned block_shift_;
   NativeMemory* memory_ = nullptr;
@@ -153,6 +159,7 @@ class SpillLayers {
       left_;  // the first for the longest time; used again, since somebody may be looking into one
   std::optional<platform::UseLocks> uses_;
   std::optional<platform::UseLocks> child_uses_;  // during a fork
+  bool is_sharing_ = false;                       // likewise
 };
 
 template <class Visit>

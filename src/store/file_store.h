@@ -73,6 +73,7 @@ class FileStore final : public GrowingStore {
   Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
     return space_->reserve(offset_bytes, bytes);
   }
+  void in_child() override { space_->in_child(); }
 
   // For tests: the file.
   int fd() const { return file_.fd(); }

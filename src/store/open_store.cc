@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -131,12 +130,7 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
 }
 
 bool is_another_each_time(const std::string& uri) {
-  constexpr std::string_view kOthers[] = {"memory:", "spill:", "sparse:"}, kStriped = "striped:";
-  for (const std::string_view prefix : kOthers)
-    if (uri.starts_with(prefix)) return true;
-  if (!uri.starts_with(kStriped)) return is_directory(uri);
-  auto name = parse_striped(uri.substr(kStriped.size()), kStripeChunkBytesDefault);
-  return name && std::ranges::all_of(name->members, is_another_each_time);
+  return uri.starts_with("memory:") || uri.starts_with("spill:") || is_directory(uri);
 }
 
 }  // namespace spw::store

@@ -37,7 +37,8 @@ struct OpenOptions {
 // EINVAL for a name that names nothing; else what opening it said.
 Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOptions& options = {});
 
-// Whether each time that it is opened as a place to spill to it is another store: not one file, device or export.
+// Whether each time that it is opened as a place to spill to it is another store, and a forked child can go on using
+// its parent's: not one file, device or export, nor what has threads and locks of its own (sparse, striped).
 bool is_another_each_time(const std::string& uri);
 
 }  // namespace spw::store

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "base/atomic.h"
 #include "base/status.h"
@@ -29,6 +30,8 @@ class SpaceReservations {
   Status reserve(uint64_t offset_bytes, uint64_t bytes);
   // [offset, offset + bytes) has been punched out.
   void forget(uint64_t offset_bytes, uint64_t bytes);
+  // As Store's.
+  void in_child() { new (&mutex_) std::mutex; }
 
  private:
   bool is_reserved(uint64_t chunk) const;

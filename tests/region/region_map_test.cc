@@ -236,7 +236,11 @@ TEST(SparseBits, ranges_agree_with_a_plain_bitmap) {
     uint64_t first = whole_leaf ? random(3) * SparseBits::kLeafBits : random(kBits);
     uint64_t count = whole_leaf ? SparseBits::kLeafBits : std::min(random(500), kBits - first);
     bool set = random(2) == 0;
-    set ? bits.set_range(first, count) : bits.clear_range(first, count);
+    const uint64_t were_set = bits.count_set(first, count);
+    if (set)
+      bits.set_range(first, count);
+    else
+      EXPECT_EQ(bits.clear_range(first, count), were_set);
     std::fill(model.begin() + first, model.begin() + first + count, set);
   }
   std::vector<bool> seen(kBits);

@@ -58,6 +58,11 @@ struct SpillLayersTest : ::testing::Test {
     }
     layers.unlock_after_fork();
   }
+  // Nothing is being written.
+  void look() {
+    std::vector<std::unique_ptr<store::Store>> closed;
+    if (layers.expect_quiet()) layers.look(&closed);
+  }
   void end_child() {
     if (child == 0) return;
     int status = 0;
@@ -112,8 +117,7 @@ TEST_F(SpillLayersTest, what_is_freed_after_a_fork_is_given_back_when_nobody_els
   write(8);
   EXPECT_EQ(first.discards, 0u);
   end_child();
-  std::vector<std::unique_ptr<store::Store>> closed;
-  layers.look(&closed);
+  look();
   EXPECT_EQ(first.discarded_bytes, 2u << kShift);
   EXPECT_EQ(where(7), nullptr);
   EXPECT_EQ(where(8), opened[0]);
@@ -124,8 +128,7 @@ TEST_F(SpillLayersTest, a_layer_that_is_alone_again_is_written_to) {
   fork();
   EXPECT_NE(write(8), &first);
   end_child();
-  std::vector<std::unique_ptr<store::Store>> closed;
-  layers.look(&closed);
+  look();
   EXPECT_EQ(write(8), &first);
   EXPECT_EQ(where(8), &first);
   EXPECT_EQ(write(9), &first);
@@ -162,8 +165,7 @@ TEST_F(SpillLayersTest, a_child_takes_over_what_its_parent_has_given_up) {
   fork([&] {
     char byte;
     EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    std::vector<std::unique_ptr<store::Store>> closed;
-    layers.look(&closed);
+    look();
     EXPECT_NE(write(7), &first);
   });
   EXPECT_EQ(::write(ready[1], "x", 1), 1);
@@ -176,8 +178,7 @@ TEST_F(SpillLayersTest, many_forks_whose_children_end_make_no_chain) {
     fork();
     for (uint64_t block = 0; block < 20; ++block) write((round * 11 + block) % 500);
     end_child();
-    std::vector<std::unique_ptr<store::Store>> closed;
-    layers.look(&closed);
+    look();
     // As the engine does it, by way of the cache.
     while (layers.count() > SpillLayers::kLayersWanted) {
       const auto runs = layers.to_be_moved(64);

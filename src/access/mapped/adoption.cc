@@ -73,34 +73,17 @@ Status Adoption::run() const {
   if (!present) return present.status();
   Status status;
   const auto open_dead = [&](uint64_t begin, uint64_t end) {
-    if (begin == end || !status || is_in_child) return;
+    if (begin == end || !status) return;
     status = platform::advise(base + begin, end - begin, platform::Advice::kDontNeed);
-    if (status) status = placed.renew(base + begin, end - begin);
+    if (status && !is_in_child) status = placed.renew(base + begin, end - begin);
   };
-  const auto adopt_present = [&](uint64_t begin, uint64_t end) {
+  const auto adopt_live = [&](uint64_t begin, uint64_t end) {
     for (; begin < end && status; begin += kStepBytes) {
       const uint64_t count = std::min(kStepBytes, end - begin) / kMmuPageBytes;
       const std::span<bool> found(reinterpret_cast<bool*>(present->data()), count);
       status = pages.read(base + begin, found);
       if (status) status = adopt_step({*this, zeros->data(), base + begin, found});
     }
-  };
-  const auto is_own = [&](uint64_t at) { return regions.may_write_unstored(BlockId(at >> block_shift)); };
-  const auto adopt_live = [&](uint64_t begin, uint64_t end) {
-    while (is_in_child && begin < end && status) {
-      const bool own = is_own(begin);
-      uint64_t piece = begin;
-      do {
-        piece = round_up(piece + 1, region::kChunkBytes);
-      } while (piece < end && is_own(piece) == own);
-      piece = std::min(piece, end);
-      if (own)
-        adopt_present(begin, piece);
-      else
-        status = platform::advise(base + begin, piece - begin, platform::Advice::kDontNeed);
-      begin = piece;
-    }
-    if (begin < end) adopt_present(begin, end);
   };
   uint64_t at = 0;
   regions.for_each_live_run(BlockId(0), used_bytes >> block_shift, [&](BlockId first, uint64_t count) {

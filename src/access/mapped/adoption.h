@@ -4,8 +4,8 @@
 // goes over the live ranges in the process's page map: what is present becomes a resident, dirty block of the cache (of
 // a block that is there in part, the rest is filled with zeros first). What is dead is dropped, so that it faults.
 //
-// A forked child takes over what it has of its parent's memory so (is_in_child). What is absent there may be on a
-// store, and nothing of the dead ranges is present; of a file that only its store may change, what is present goes.
+// A forked child takes over what it has of its parent's memory so (is_in_child): all of it faults already, and what is
+// absent may be on a store.
 //
 // Threads: one, while no other brings blocks in, evicts what is not adopted yet, or
 // adds to the live range. Ranges may be removed meanwhile (RegionMap::remove: not

@@ -337,6 +337,7 @@ cache::Client& MappedEngine::fault_client() {
 
 access::Window MappedEngine::pin(uintptr_t address, size_t max_bytes, Access access) {
   InRuntime guard;
+  check_not_forked();
   watch();
   const uint64_t block_bytes = uint64_t{1} << options_.block_shift;
   const size_t bytes = std::min<size_t>(max_bytes, block_bytes - address % block_bytes);

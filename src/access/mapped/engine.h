@@ -147,7 +147,10 @@ class MappedEngine final : public access::Engine {
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
-  bool may_execute(uintptr_t address) const override { return pages_->may_execute(address); }
+  bool may_execute(uintptr_t address) const override {
+    check_not_forked();
+    return pages_->may_execute(address);
+  }
   bool bring_in_fault(uintptr_t address, bool is_store, bool is_own) override;
   bool survives_forks() const override { return options_.children_go_on; }
   void before_fork() override;
@@ -218,6 +221,7 @@ class MappedEngine final : public access::Engine {
   Status open_aliases();
   void look();
   void look_at_layers(uint64_t now_ns);
+  bool see_to_layers();
   bool move_blocks();
   void choose_faults();
   void watch_when_wanted(cache::Client& client);
@@ -264,7 +268,7 @@ class MappedEngine final : public access::Engine {
   void after_miss(cache::Client& client, BlockId block, Waits waits);
   // Waits, in a child, until there is an engine to go on with.
   void check_not_forked() const {
-    if (g_lacks_engine.load_acquire()) [[unlikely]]
+    if (g_lacks_engine.load_acquire() || is_unknown_child()) [[unlikely]]
       await_engine();
   }
   void await_engine() const;
@@ -276,6 +280,8 @@ class MappedEngine final : public access::Engine {
   void let_children_have(bool let) const;
   bool copy_unwritten(ForChild* given) const;
   void lock_own_for_fork();
+  void unlock_own_after_fork();
+  Status drop_shared() const;
   Status give_to_child(const ForChild& given) const;
   Status watch_in_child();
   bool serve_without_engine(uintptr_t address, bool is_own);

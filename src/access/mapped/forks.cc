@@ -39,6 +39,7 @@ constinit thread_local bool t_makes_engine = false;
 struct Child {
   std::mutex mutex;
   bool makes_engine = false;  // some thread does
+  bool is_refused = false;    // there will be none
   uint32_t served = 0;        // faults
   platform::Mapping buffer;   // a block
 };
@@ -49,10 +50,11 @@ Child& child() {
 }  // namespace
 
 void MappedEngine::before_fork() {
-  if (g_lacks_engine.load_relaxed() || !is_watching() || !is_signalled() || !options_.children_go_on) return;
+  if (g_lacks_engine.load_relaxed() || !is_watching() || !options_.children_go_on) return;
   InRuntime guard;
   while (regions_->spilled().count() > region::SpillLayers::kLayersHigh && move_blocks())
-    (void)regions_->look_at_layers();
+    (void)see_to_layers();
+  if (!is_signalled()) return;  // nothing is loose
   end_holds();
   aliases_->withdraw(BlockId(0), space_blocks(), LooseAliases::Kept::kStay);
   cache::Client& client = *this_thread().client;
@@ -78,7 +80,7 @@ Status MappedEngine::mark_process() {
 void MappedEngine::let_children_have(bool let) const {
   const auto advice = let ? platform::Advice::kDoFork : platform::Advice::kDontFork;
   std::vector<uint64_t> without;
-  if (let && for_child_)
+  if (for_child_)
     for (const BlockId block : for_child_->aliased) without.push_back(block.value << options_.block_shift);
   std::ranges::sort(without);
   without.push_back(options_.space_bytes);
@@ -103,6 +105,7 @@ void MappedEngine::lock_own_for_fork() {
   refused_mutex_.lock();
   pages_->lock_for_fork();
   frames_->lock_for_fork();
+  pages_->lock_rights_for_fork();
   if (!is_watching()) return;
   InRuntime guard;
   for_child_.emplace();
@@ -137,8 +140,13 @@ bool MappedEngine::copy_unwritten(ForChild* given) const {
 
 void MappedEngine::unlock_after_fork() {
   if (options_.children_go_on) let_children_have(false);
+  unlock_own_after_fork();
+}
+
+void MappedEngine::unlock_own_after_fork() {
   if (!g_lacks_engine.load_relaxed()) {
     for_child_.reset();
+    pages_->unlock_rights_after_fork();
     frames_->unlock_after_fork();
     pages_->unlock_after_fork();
     refused_mutex_.unlock();
@@ -153,8 +161,10 @@ access::Engine::InChild MappedEngine::forked() {
   InRuntime guard;
   const bool was_child = g_lacks_engine.load_relaxed();
   const bool was_watching = was_child ? is_watched_child_ : is_watching();
+  if (options_.children_go_on) let_children_have(false);
   const ForChild given = for_child_ ? std::move(*for_child_) : ForChild();
-  unlock_after_fork();
+  unlock_own_after_fork();
+  new (&watch_mutex_) std::shared_mutex;  // others waited for it
   g_lacks_engine.store_relaxed(true);
   *process_mark_.data() = std::byte{1};
   new (&child()) Child;
@@ -163,13 +173,15 @@ access::Engine::InChild MappedEngine::forked() {
   // These are of the parent's address space: nothing that the child does may reach it.
   faults_ = platform::UserFault();
   event_faults_ = platform::UserFault();
-  if (!options_.children_go_on) return InChild::kRefused;
+  child().is_refused = !options_.children_go_on;
+  if (child().is_refused) return InChild::kRefused;
   watch_.store_relaxed(kNotWatched);
   is_watched_child_ = was_watching;
   if (!was_watching) return InChild::kAsNew;
-  if (give_to_child(given) && watch_in_child()) return InChild::kWatched;
+  if (give_to_child(given) && drop_shared() && watch_in_child()) return InChild::kWatched;
   // Without faults what is on the store would read as zeros.
   SPW_CHECK(platform::protect(space_.data(), options_.space_bytes, platform::Protection::kNone).is_ok());
+  child().is_refused = true;
   return InChild::kRefused;
 }
 
@@ -178,7 +190,9 @@ access::Engine::InChild MappedEngine::forked() {
 Status MappedEngine::give_to_child(const ForChild& given) const {
   const uint64_t bytes = uint64_t{1} << options_.block_shift;
   for (const BlockId block : given.aliased)
-    if (Status s = platform::release_at(frames_->address_of(block), bytes); !s) return s;
+    for (Status s : {platform::release_at(frames_->address_of(block), bytes),
+                     platform::advise(frames_->address_of(block), bytes, platform::Advice::kDontFork)})
+      if (!s) return s;
   const std::byte* from = given.copies.data();
   for (const BlockId block : given.copied) {
     std::byte* const address = frames_->address_of(block);
@@ -198,6 +212,21 @@ Status MappedEngine::give_to_child(const ForChild& given) const {
   return {};
 }
 
+// Of files that only their stores may change nothing is there, so that each access to them asks for the engine.
+Status MappedEngine::drop_shared() const {
+  if (!regions_->has_files()) return {};
+  Status status;
+  regions_->for_each_live_run(BlockId(0), space_blocks(), [&](BlockId first, uint64_t count) {
+    const uint64_t end = (first.value + count) << options_.block_shift;
+    for (uint64_t at = first.value << options_.block_shift, next; at < end && status; at = next) {
+      next = std::min(end, round_up(at + 1, region::kChunkBytes));
+      if (!regions_->may_write_unstored(BlockId(at >> options_.block_shift)))
+        status = platform::advise(space_.data() + at, next - at, platform::Advice::kDontNeed);
+    }
+  });
+  return status;
+}
+
 // Without userfaultfd what is absent has no access rights, here as in the parent.
 Status MappedEngine::watch_in_child() {
   if (!options_.has_userfault) return {};
@@ -215,8 +244,7 @@ bool MappedEngine::serve_without_engine(uintptr_t address, bool is_own) {
   std::lock_guard lock(child.mutex);
   if (child.makes_engine && (!t_makes_engine || is_watching())) return false;
   const BlockId block = block_of(address);
-  if (!options_.children_go_on || !is_watched_child_ || !is_live(block) ||
-      !regions_->may_write_unstored(block))
+  if (child.is_refused || !is_watched_child_ || !is_live(block) || !regions_->may_write_unstored(block))
     return false;
   if (!is_own && ++child.served > kServedWithoutEngineMax) return false;
   const uint64_t bytes = uint64_t{1} << options_.block_shift;
@@ -265,12 +293,14 @@ Status MappedEngine::put_there(BlockId block, const std::byte* from) const {
 
 void MappedEngine::look_at_layers(uint64_t now_ns) {
   constexpr uint64_t kSeldomNs = 500'000'000;
-  const bool has_moved = regions_->look_at_layers() && is_watching() && move_blocks();
-  if (is_watching() && regions_->spilled().has_reserves()) {
-    cache_->await_writes(*this_thread().client, BlockId(0), space_blocks());
-    regions_->spilled().give_back_reserves();
-  }
-  next_look_at_layers_ns_ = has_moved ? 0 : now_ns + kSeldomNs;
+  next_look_at_layers_ns_ = see_to_layers() && move_blocks() ? 0 : now_ns + kSeldomNs;
+}
+
+// Whether there are too many.
+bool MappedEngine::see_to_layers() {
+  if (!is_watching() || !regions_->spilled().expect_quiet()) return false;
+  cache_->await_writes(*this_thread().client, BlockId(0), space_blocks());
+  return regions_->look_at_layers();
 }
 
 // Some, from a layer that should go to the top one: what is dirty is written there. False: there are none.
@@ -293,7 +323,8 @@ bool MappedEngine::move_blocks() {
 
 void MappedEngine::await_engine() const {
   if (t_makes_engine) return;
-  if (!options_.await_engine || !options_.children_go_on) options_.fatal(access::touched_in_child());
+  if (is_unknown_child()) options_.fatal(access::touched_in_child());
+  if (!options_.await_engine || child().is_refused) options_.fatal(access::touched_in_child());
   options_.await_engine();
 }
 

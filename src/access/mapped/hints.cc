@@ -175,6 +175,7 @@ void MappedEngine::before_flush(BlockId first, uint64_t count) {
 }
 
 std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t bytes, int protection) {
+  check_not_forked();
   loose_ended_.store_relaxed(true);
   if (bytes == 0) return std::nullopt;
   const uint64_t offset = address - SPW_MANAGED_BASE;

@@ -72,6 +72,9 @@ class PlacedPages {
   // Around a fork no rights change.
   virtual void lock_for_fork() {}
   virtual void unlock_after_fork() {}
+  // The same, when no block is being moved any more.
+  virtual void lock_rights_for_fork() = 0;
+  virtual void unlock_rights_after_fork() = 0;
   // In a forked child, of its parent's: the same range, for begin() if this one had begun. What is there is there, and
   // the program's rights are as they were. `faults`: its descriptor, if there is one.
   virtual Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) = 0;

@@ -20,6 +20,8 @@ class ProgramRights {
 
   // `rights`: PROT_*, of [begin, end).
   void set(uintptr_t begin, uintptr_t end, int rights);
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
   // Those of `other`.
   void copy(const ProgramRights& other);
   bool any() const { return any_.load_acquire(); }

@@ -68,6 +68,8 @@ class ProtectedPages final : public PlacedPages {
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   bool may_execute(uintptr_t address) const override;
   bool copies_pages_at_once() const override { return false; }
+  void lock_rights_for_fork() override { program_rights_.lock_for_fork(); }
+  void unlock_rights_after_fork() override { program_rights_.unlock_after_fork(); }
   Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) override;
 
   // /proc/self/mem, which was found to do what is needed. Errors: of that.

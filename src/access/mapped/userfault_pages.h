@@ -49,6 +49,8 @@ class UserFaultPages final : public PlacedPages {
   }
   Status limit_alias(std::byte* address, uint64_t bytes, int rights) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
+  void lock_rights_for_fork() override { program_rights_.lock_for_fork(); }
+  void unlock_rights_after_fork() override { program_rights_.unlock_after_fork(); }
   Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) override;
   void lock_for_fork() override { rights_mutex_.lock(); }
   void unlock_after_fork() override { rights_mutex_.unlock(); }

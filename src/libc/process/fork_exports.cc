@@ -49,8 +49,13 @@ SPW_ENTRY int clone(int (*body)(void*), void* stack, int flags, void* argument, 
   auto* const local = va_arg(more, void*);
   auto* const child_id = va_arg(more, pid_t*);
   va_end(more);
-  if ((flags & CLONE_VM) != 0 || spw::InRuntime::here())
+  if ((flags & kSharingFlags) != 0 || spw::InRuntime::here())
     return real().clone(body, stack, flags, argument, parent_id, local, child_id);
+  // libc writes there, when nothing can be brought in.
+  if (stack != nullptr) {
+    auto* const top = static_cast<volatile char*>(stack) - 1;
+    *top = *top;
+  }
   detail::before_fork();
   Begin begin{body, argument};
   const int result = real().clone(&Begin::run, stack, flags, &begin, parent_id, local, child_id);

@@ -31,7 +31,7 @@ void after_fork(bool is_child) {
 void set_fork_handlers(const ForkHandlers& handlers) { g_handlers = handlers; }
 
 bool is_fork(long number, const CallArguments& given) {
-  constexpr auto kShares = static_cast<uint64_t>(CLONE_VM);
+  constexpr auto kShares = static_cast<uint64_t>(kSharingFlags);
   if (number == SYS_fork) return true;
   if (number == SYS_clone) return (static_cast<uint64_t>(given[0]) & kShares) == 0 && given[1] == 0;
   if (number != SYS_clone3) return false;

@@ -2,13 +2,18 @@
 // clone(), and system calls by number. What has to be done around a fork is done here.
 //
 // Threads: any; the handlers are set once, before any other use. Async-signal-safe as far as the handlers are.
-// Limits: a child that goes on at once on another stack, or shares memory with its parent, is none of these. The
-// first gets no managed memory.
+// Limits: a child that goes on at once on another stack, or shares descriptors with its parent, is none of these, and
+// gets no managed memory.
 #pragma once
+
+#include <sched.h>
 
 #include "libc/system_calls/system_calls.h"
 
 namespace spw::libc {
+
+// Of clone(): a child with one of these shares memory or descriptors with its parent, or has it sleep.
+inline constexpr int kSharingFlags = CLONE_VM | CLONE_FILES | CLONE_VFORK;
 
 struct ForkHandlers {
   void (*before)() = nullptr;
