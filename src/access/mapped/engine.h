@@ -99,6 +99,8 @@ class MappedEngine;
 extern Atomic<MappedEngine*> g_engine;
 // This is a forked child whose engine is not made anew yet, or never will be.
 extern Atomic<bool> g_lacks_engine;
+// 0 in a forked child that has not begun as one (MappedEngine::forked).
+extern Atomic<uint8_t>* g_process_mark;
 extern thread_local void* t_thread;
 
 class MappedEngine final : public access::Engine {
@@ -272,11 +274,9 @@ class MappedEngine final : public access::Engine {
       await_engine();
   }
   void await_engine() const;
-  Status mark_process();
+  static Status mark_process();
   // A forked child of which nobody has told: it has no managed memory.
-  bool is_unknown_child() const {
-    return reinterpret_cast<const Atomic<uint8_t>*>(process_mark_.data())->load_relaxed() == 0;
-  }
+  static bool is_unknown_child() { return g_process_mark->load_relaxed() == 0; }
   void let_children_have(bool let) const;
   bool copy_unwritten(ForChild* given) const;
   void lock_own_for_fork();
@@ -321,7 +321,6 @@ class MappedEngine final : public access::Engine {
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
   uint64_t next_look_at_layers_ns_ = 0;  // the page cleaner's
-  platform::Mapping process_mark_;       // a page that is all zeros in a forked child
   // How many faults a forked child may serve before it needs an engine.
   static constexpr uint32_t kServedWithoutEngineMax = 128;
   bool is_watched_child_ = false;  // a forked child's, whose memory has faulted since its first instruction

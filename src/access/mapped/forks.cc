@@ -31,6 +31,10 @@
 namespace spw::access {
 
 constinit Atomic<bool> g_lacks_engine{false};
+namespace {
+constinit Atomic<uint8_t> g_unmarked{1};
+}
+constinit Atomic<uint8_t>* g_process_mark = &g_unmarked;
 
 namespace {
 constinit thread_local bool t_makes_engine = false;
@@ -68,12 +72,16 @@ void MappedEngine::before_fork() {
   });
 }
 
+// Once a process, in a page of its own that a child finds wiped.
 Status MappedEngine::mark_process() {
-  auto page = platform::map_anonymous(kMmuPageBytes);
-  if (!page) return page.status();
-  process_mark_ = std::move(*page);
-  *process_mark_.data() = std::byte{1};
-  return platform::advise(process_mark_.data(), kMmuPageBytes, platform::Advice::kWipeOnFork);
+  static platform::Mapping page;
+  if (page.bytes() > 0) return {};
+  auto made = platform::map_anonymous(kMmuPageBytes);
+  if (!made) return made.status();
+  if (Status s = platform::advise(made->data(), kMmuPageBytes, platform::Advice::kWipeOnFork); !s) return s;
+  page = std::move(*made);
+  g_process_mark = new (page.data()) Atomic<uint8_t>(1);
+  return {};
 }
 
 // But for aliases, which are the pool's memory.
@@ -166,7 +174,7 @@ access::Engine::InChild MappedEngine::forked() {
   unlock_own_after_fork();
   new (&watch_mutex_) std::shared_mutex;  // others waited for it
   g_lacks_engine.store_relaxed(true);
-  *process_mark_.data() = std::byte{1};
+  g_process_mark->store_relaxed(1);
   new (&child()) Child;
   t_thread = nullptr;
   if (!was_child) pthread_key_delete(key_);
@@ -340,7 +348,6 @@ Status MappedEngine::make_anew(MappedEngine& forked, const MappedOptions& option
   platform::UserFault faults = std::move(forked.faults_);
   platform::Mapping space = std::move(forked.space_);
   HintTable hints = std::move(forked.hints_);
-  platform::Mapping process_mark = std::move(forked.process_mark_);
   std::unique_ptr<PlacedPages> pages = std::move(forked.pages_);
   std::vector<uintptr_t> refused_pages = std::move(forked.refused_pages_);
   const bool is_watched = forked.is_watched_child_, is_loose_ended = forked.loose_ended_.load_relaxed();
@@ -355,7 +362,6 @@ Status MappedEngine::make_anew(MappedEngine& forked, const MappedOptions& option
   engine->space_ = std::move(space);
   engine->regions_ = regions;
   engine->hints_ = std::move(hints);
-  engine->process_mark_ = std::move(process_mark);
   auto inherited = pages->inherit(engine->faults_);
   if (!inherited) return inherited.status();
   engine->pages_ = std::move(*inherited);

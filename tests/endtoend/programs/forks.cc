@@ -142,8 +142,10 @@ int allocates(long) {
 }
 
 // Threads change pages of their own, each in turn, and fork; a child finds its forking thread's pages as they were,
-// and every page of the others whole, but for the one that was being changed.
+// and every page of the others whole, but for the one that was being changed; or as many as FORKS_HALF_DONE says.
 int storm(long rounds) {
+  const char* const text = std::getenv("FORKS_HALF_DONE");
+  static const size_t half_done_max = text == nullptr ? 1 : static_cast<size_t>(std::atol(text));
   constexpr size_t kThreads = 4;
   static Table table;
   static std::atomic<size_t> wrong{0};
@@ -165,7 +167,7 @@ int storm(long rounds) {
         for (size_t page = 0; page < table.pages() / kThreads * kThreads; ++page) {
           const uint64_t expected = page % kThreads == self ? versions[page] : table.version(page);
           if (table.is(page, expected)) continue;
-          if (page % kThreads == self || ++half_done[page % kThreads] > 1) ++found;
+          if (page % kThreads == self || ++half_done[page % kThreads] > half_done_max) ++found;
         }
         for (size_t page = self; page < table.pages(); page += kThreads * 5) table.set(page, 99);
         for (size_t page = self; page < table.pages(); page += kThreads * 5) found += !table.is(page, 99);
