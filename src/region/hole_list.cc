@@ -6,6 +6,14 @@
 
 namespace spw::region {
 
+void give_back(store::Store& store, uint64_t offset_bytes, uint64_t bytes) {
+  store::Request request;
+  request.op = store::Op::kDiscard;
+  request.offset_bytes = offset_bytes;
+  request.discard_bytes = bytes;
+  static_cast<void>(store.transfer(request).is_ok());
+}
+
 void HoleList::insert_at(size_t index, Range range) {
   std::copy_backward(ranges_ + index, ranges_ + count_, ranges_ + count_ + 1);
   ranges_[index] = range;
@@ -60,17 +68,7 @@ void HoleList::cancel(uint64_t offset_bytes, uint64_t bytes) {
 }
 
 void HoleList::flush() {
-  store::Request request;
-  request.op = store::Op::kDiscard;
-  for (size_t i = 0; i < count_; ++i) {
-    request.offset_bytes = ranges_[i].begin;
-    request.discard_bytes = ranges_[i].end - ranges_[i].begin;
-    // A store that cannot give space back (EOPNOTSUPP) keeps it: nothing is wrong, only larger.
-    Status ignored = store_->transfer(request);
-    static_cast<void>(ignored);
-  }
-  count_ = 0;
-  pending_bytes_ = 0;
+  take_all([this](uint64_t begin, uint64_t end) { give_back(*store_, begin, end - begin); });
 }
 
 void HoleList::check_invariants() const {

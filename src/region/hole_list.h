@@ -15,6 +15,9 @@
 
 namespace spw::region {
 
+// Gives the store's space back. One that cannot (EOPNOTSUPP) keeps it: nothing is wrong, only larger.
+void give_back(store::Store& store, uint64_t offset_bytes, uint64_t bytes);
+
 class HoleList {
  public:
   static constexpr size_t kPendingMax = 64;

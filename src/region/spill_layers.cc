@@ -120,12 +120,10 @@ void SpillLayers::forget(BlockId first, uint64_t count, const SparseBits& live) 
       const uint64_t behind = block + blocks;
       if (offset(BlockId(behind)) < layer.store->size_bytes() && behind < blocks_ && !live.test(behind))
         ++blocks;
-      if (is_written_to)
-        layer.holes.add(offset(BlockId(block)), blocks << block_shift_);
-      else
-        layer.stale.set_range(block, blocks);
-      layer.has_stale.store_release(true);
+      if (is_written_to) return layer.holes.add(offset(BlockId(block)), blocks << block_shift_);
       raise_end(layer, block + blocks);
+      layer.stale.set_range(block, blocks);
+      layer.has_stale.store_release(true);
     });
   });
 }
@@ -140,13 +138,8 @@ void SpillLayers::flush_holes() {
   top_.load_relaxed()->holes.flush();
 }
 
-// A store that cannot give space back (EOPNOTSUPP) keeps it: nothing is wrong, only larger.
 void SpillLayers::discard(Layer& layer, uint64_t first, uint64_t count) {
-  store::Request request;
-  request.op = store::Op::kDiscard;
-  request.offset_bytes = offset(BlockId(first));
-  request.discard_bytes = count << block_shift_;
-  static_cast<void>(layer.store->transfer(request).is_ok());
+  give_back(*layer.store, offset(BlockId(first)), count << block_shift_);
 }
 
 // Of a layer that nobody writes to.

@@ -142,6 +142,17 @@ TEST_F(SpillLayersTest, a_child_that_writes_nothing_costs_no_layer) {
   EXPECT_EQ(layers.count(), 1u);
 }
 
+TEST_F(SpillLayersTest, what_was_freed_before_a_fork_costs_no_layer) {
+  write(7);
+  write(8);
+  layers.forget(BlockId(7), 1, live);
+  layers.flush_holes();
+  fork();
+  end_child();
+  EXPECT_EQ(write(8), &first);
+  EXPECT_EQ(layers.count(), 1u);
+}
+
 TEST_F(SpillLayersTest, a_layer_without_contents_stays_its_parents) {
   fork([this] { EXPECT_NE(write(7), &first); });
   EXPECT_EQ(write(7), &first);

@@ -215,7 +215,6 @@ uint64_t MappedEngine::metadata_bytes() const {
 void MappedEngine::watch() {
   if (is_watching()) return;
   check_not_forked();
-  if (is_unknown_child()) options_.fatal(access::touched_in_child());
   uint32_t was = kNotWatched;
   if (watch_.cas_strong_acq_rel(was, kWatchWanted)) platform::futex_wake_all(watch_);
   while (!is_watching()) platform::futex_wait(watch_, kWatchWanted);

@@ -230,7 +230,6 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
   if (g_lacks_engine.load_acquire() && !options_.has_userfault && serve_without_engine(address, is_own))
     return true;
   check_not_forked();
-  if (is_unknown_child()) options_.fatal(access::touched_in_child());
   InRuntime guard;
   if (!options_.has_userfault) {
     if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it

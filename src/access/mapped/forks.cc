@@ -331,8 +331,8 @@ bool MappedEngine::move_blocks() {
 
 void MappedEngine::await_engine() const {
   if (t_makes_engine) return;
-  if (is_unknown_child()) options_.fatal(access::touched_in_child());
-  if (!options_.await_engine || child().is_refused) options_.fatal(access::touched_in_child());
+  if (is_unknown_child() || child().is_refused || !options_.await_engine)
+    options_.fatal(access::touched_in_child());
   options_.await_engine();
 }
 
