@@ -27,6 +27,12 @@ class Mapping {
   }
   ~Mapping();
 
+  // It is the caller's from now on.
+  std::byte* release() {
+    bytes_ = 0;
+    return std::exchange(base_, nullptr);
+  }
+
   std::byte* data() const { return base_; }
   uint64_t bytes() const { return bytes_; }
 

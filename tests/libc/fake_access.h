@@ -87,8 +87,9 @@ class FakeAccess final : public access::ManagedAccess {
          ++it) {
       if (!it->second.dirty) continue;
       BlockId block(it->first - (SPW_MANAGED_BASE >> 12));
-      move(store::Op::kWrite, source->locate_for_writeback(block), it->second.data);
-      source->written_back(block, source->locate_for_fill(block).store);
+      const cache::Backing place = source->locate_for_writeback(block);
+      move(store::Op::kWrite, place, it->second.data);
+      source->written_back(block, place.store);
       it->second.dirty = false;
     }
   }

@@ -47,9 +47,15 @@ struct Child {
   uint32_t served = 0;        // faults
   platform::Mapping buffer;   // a block
 };
+// Never destroyed: destructors of the program's own statics fault, and may fork.
 Child& child() {
-  static constinit Child instance;
-  return instance;
+  union Kept {
+    constexpr Kept() : child() {}
+    ~Kept() {}
+    Child child;
+  };
+  static constinit Kept kept;
+  return kept.child;
 }
 }  // namespace
 
@@ -74,13 +80,11 @@ void MappedEngine::before_fork() {
 
 // Once a process, in a page of its own that a child finds wiped.
 Status MappedEngine::mark_process() {
-  static platform::Mapping page;
-  if (page.bytes() > 0) return {};
+  if (g_process_mark != &g_unmarked) return {};
   auto made = platform::map_anonymous(kMmuPageBytes);
   if (!made) return made.status();
   if (Status s = platform::advise(made->data(), kMmuPageBytes, platform::Advice::kWipeOnFork); !s) return s;
-  page = std::move(*made);
-  g_process_mark = new (page.data()) Atomic<uint8_t>(1);
+  g_process_mark = new (made->release()) Atomic<uint8_t>(1);
   return {};
 }
 
