@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -31,7 +32,9 @@ bool can_read_directly(int fd) {
 }  // namespace
 
 File::~File() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  drop_descriptor(fd_);
+  ::syscall(SYS_close, fd_);
 }
 
 Result<File> open_file(const std::string& path, int flags) {

@@ -12,13 +12,15 @@
 #include <utility>
 
 #include "base/status.h"
+#include "platform/own_descriptors.h"
 
 namespace spw::platform {
 
 class File {
  public:
   File() = default;
-  explicit File(int fd) : fd_(fd) {}  // takes the descriptor over
+  // Takes the descriptor over, which may change its number (own_descriptors.h).
+  explicit File(int fd) : fd_(take_descriptor(fd)) {}
   File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   File& operator=(File&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -29,7 +31,7 @@ class File {
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   // The descriptor is the caller's from now on.
-  int release() { return std::exchange(fd_, -1); }
+  int release() { return give_descriptor(std::exchange(fd_, -1)); }
 
  private:
   int fd_ = -1;

@@ -21,6 +21,7 @@
 #include "libc/system_calls/dispatch.h"
 #include "platform/machine.h"
 #include "platform/numa.h"
+#include "platform/own_descriptors.h"
 #include "platform/time.h"
 #include "process/engine_choice.h"
 #include "process/fatal.h"
@@ -124,6 +125,7 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineKind engine,
                                                  bool is_recompiled) {
+  platform::keep_own_descriptors();
   std::unique_ptr<Runtime> runtime(new Runtime(options, engine, is_recompiled));
   Status status = runtime->build();
   if (!status) return status;

@@ -7,8 +7,7 @@
 // Layout: LiveHeader, at kAreasOffset the areas (areas.h), at kBlocksOffset `used` CounterBlocks.
 // Threads: publish() once; a reader's functions one at a time. Ordering: `used` is stored with release after a block is
 // made and read with acquire; each word is as of some recent instant (counters.h).
-// Limits: threads that count at the same time, kThreadsMax; those beyond are not seen. A process that closes
-// descriptors it does not know (closefrom) hides its page.
+// Limits: threads that count at the same time, kThreadsMax; those beyond are not seen.
 #pragma once
 
 #include <cstdint>

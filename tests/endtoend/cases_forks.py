@@ -57,6 +57,11 @@ def children_made_by_other_calls_than_fork_go_on(kit: Kit) -> None:
         _forks(kit, "otherwise", how, configs=(SMALL, FITS))
 
 
+def processes_that_close_all_descriptors_go_on(kit: Kit) -> None:
+    for how in range(6):
+        _forks(kit, "closes_descriptors", how, configs=(SMALL, FITS))
+
+
 def a_child_made_by_an_instruction_goes_on_or_ends_before_it_harms(kit: Kit) -> None:
     """Where threads of the runtime serve faults nobody sees the instruction, nor while memory fits."""
     for config in (SMALL, FITS):

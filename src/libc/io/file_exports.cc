@@ -1,4 +1,4 @@
-// Calls on descriptors that only buffered files are interposed for, under their ordinary names.
+// Calls on descriptors, under their ordinary names: interposed for buffered files, and for what must stay open.
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,14 +8,15 @@
 
 #include "libc/entry.h"
 #include "libc/io/buffered.h"
+#include "libc/io/closing.h"
 #include "libc/io/native_argument.h"
 
 using namespace spw::libc;
 
-SPW_ENTRY int close(int fd) { return files_or_real().close(fd); }
+SPW_ENTRY int close(int fd) { return close_fd(fd); }
 SPW_ENTRY int dup(int fd) noexcept { return files_or_real().dup(fd); }
-SPW_ENTRY int dup2(int fd, int to) noexcept { return files_or_real().dup2(fd, to); }
-SPW_ENTRY int dup3(int fd, int to, int flags) noexcept { return files_or_real().dup3(fd, to, flags); }
+SPW_ENTRY int dup2(int fd, int to) noexcept { return replace_fd(fd, to); }
+SPW_ENTRY int dup3(int fd, int to, int flags) noexcept { return replace_fd(fd, to, flags); }
 SPW_ENTRY off_t lseek(int fd, off_t offset, int whence) noexcept {
   return files_or_real().lseek(fd, offset, whence);
 }
@@ -64,9 +65,9 @@ SPW_ENTRY void _Exit(int code) noexcept {
   __builtin_unreachable();
 }
 SPW_ENTRY int close_range(unsigned first, unsigned last, int flags) noexcept {
-  return files_or_real().close_range(first, last, flags);
+  return close_fds(first, last, flags);
 }
-SPW_ENTRY void closefrom(int first) noexcept { files_or_real().closefrom(first); }
+SPW_ENTRY void closefrom(int first) noexcept { close_fds_from(first); }
 SPW_ENTRY void sync() noexcept { files_or_real().sync(); }
 SPW_ENTRY int syncfs(int fd) noexcept { return files_or_real().syncfs(fd); }
 // What programs that were linked with a libc before 2.33 call.

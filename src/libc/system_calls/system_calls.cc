@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "libc/io/closing.h"
 #include "libc/io/descriptors.h"
 #include "libc/io/native_argument.h"
 #include "libc/io/remote_memory.h"
@@ -300,12 +301,36 @@ long execute(long number, const CallArguments& given) {
                         static_cast<char* const*>(TextList(pointer<char* const>(given[3]))), given[4]);
 }
 
+bool changes_descriptors(long number, const CallArguments& given, long* result) {
+  const auto first = static_cast<int>(given[0]), second = static_cast<int>(given[1]);
+  switch (number) {
+    case SYS_close:
+      *result = close_fd(first);
+      return true;
+    case SYS_close_range:
+      *result =
+          close_fds(static_cast<unsigned>(first), static_cast<unsigned>(second), static_cast<int>(given[2]));
+      return true;
+#ifdef SYS_dup2  // not on newer processors, whose dup2() is dup3()
+    case SYS_dup2:
+      *result = replace_fd(first, second);
+      return true;
+#endif
+    case SYS_dup3:
+      *result = replace_fd(first, second, static_cast<int>(given[2]));
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Calls whose arguments have to be looked at whether they are managed or not.
 bool is_seen_to(long number, CallArguments& given, long* result) {
   if (is_fork(number, given)) {
     *result = fork_by_number(number, given);
     return true;
   }
+  if (changes_descriptors(number, given, result)) return true;
   switch (number) {
     case SYS_futex:
       *result = call_futex(given);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "platform/own_descriptors.h"
 #include "platform/time.h"
 
 namespace spw::store {
@@ -54,12 +55,15 @@ Result<std::unique_ptr<IoEngine>> UringEngine::create(size_t depth) {
   int result = io_uring_queue_init(static_cast<unsigned>(depth), &engine->ring_, 0);
   if (result < 0) return Status(-result, "cannot set up an io_uring");
   engine->ring_is_open_ = true;
+  engine->ring_.ring_fd = engine->ring_.enter_ring_fd = platform::take_descriptor(engine->ring_.ring_fd);
   engine->own_.emplace();
   return std::unique_ptr<IoEngine>(std::move(engine));
 }
 
 UringEngine::~UringEngine() {
-  if (ring_is_open_) io_uring_queue_exit(&ring_);
+  if (!ring_is_open_) return;
+  platform::drop_descriptor(ring_.ring_fd);
+  io_uring_queue_exit(&ring_);
 }
 
 void UringEngine::issue(std::span<const RawIo> ios) { issued_.add(ios); }

@@ -1,5 +1,6 @@
 // Forked children that go on with their parent's memory, which is larger than the cap. Every word says what it should
 // be, so that each process can tell whether what it has is whole.
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -300,6 +301,50 @@ int otherwise(long how) {
   return 0;
 }
 
+// As a daemon does: closes all it may have inherited. How many there were.
+int close_all_but_standard(long how) {
+  constexpr int kFirst = 3, kMost = 4096;
+  const int null = open("/dev/null", O_RDWR);
+  int closed = 0;
+  switch (how) {
+    case 0:
+      for (int fd = kFirst; fd < kMost; ++fd) closed += close(fd) == 0;
+      break;
+    case 1:
+      closefrom(kFirst);
+      break;
+    case 2:
+      closed = close_range(kFirst, ~0u, 0);
+      break;
+    case 3:
+      for (int fd = kFirst; fd < kMost; ++fd) closed += syscall(SYS_close, fd) == 0;
+      break;
+    case 4:
+      closed = static_cast<int>(syscall(SYS_close_range, kFirst, ~0u, 0));
+      break;
+    default:  // as a shell does for `exec 3</dev/null`, and so on
+      for (int fd = kFirst; fd < 200; ++fd) closed += dup2(null, fd) == fd;
+      for (int fd = kFirst; fd < kMost; ++fd) closed += close(fd) == 0;
+  }
+  return closed;
+}
+
+int closes_descriptors(long how) {
+  Table table;
+  std::printf("the next one is %d\n", dup(0));
+  std::fflush(stdout);
+  const pid_t child = fork();
+  const int closed = close_all_but_standard(how);
+  const uint64_t mine = child == 0 ? 5 : 6;
+  size_t wrong = table.wrong([](size_t) { return uint64_t{0}; });
+  for (size_t page = 0; page < table.pages(); page += 2) table.set(page, mine);
+  wrong += table.wrong([&](size_t page) { return page % 2 == 0 ? mine : uint64_t{0}; });
+  const int end = child == 0 ? 0 : end_of(child);
+  std::printf("closed %d, the next one is %d, %zu wrong, the child ended with %d\n", closed, dup(0), wrong,
+              end);
+  return 0;
+}
+
 // Children that write to what is on the store beside their parent, which does too. Waits for a line before them and
 // after.
 int keeps_space(long rounds) {
@@ -328,6 +373,7 @@ const Part kParts[] = {{"both_change", both_change},
                        {"kills", kills},
                        {"executes", executes},
                        {"otherwise", otherwise},
+                       {"closes_descriptors", closes_descriptors},
                        {"keeps_space", keeps_space}};
 
 }  // namespace

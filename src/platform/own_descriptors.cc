@@ -1,0 +1,80 @@
+#include "platform/own_descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "base/atomic.h"
+
+namespace spw::platform {
+
+namespace {
+
+constexpr unsigned kWordBits = 64;
+constexpr unsigned kWords = kOwnDescriptorsMax / kWordBits;
+// Where RLIMIT_NOFILE is 1024, as it mostly is, a fourth is left for the runtime. Much higher, and forks would copy a
+// longer table of descriptors.
+constexpr int kFirstOwn = 768;
+
+constinit Atomic<uint64_t> g_own[kWords];
+constinit Atomic<int> g_first{-1};  // none is known
+
+bool can_be_known(int fd) { return fd >= 0 && fd < kOwnDescriptorsMax; }
+uint64_t bit_of(int fd) { return uint64_t{1} << (static_cast<unsigned>(fd) % kWordBits); }
+Atomic<uint64_t>& word_of(int fd) { return g_own[static_cast<unsigned>(fd) / kWordBits]; }
+
+// To the lowest free number from `first` on; closed on exec or not, as it is. errno is kept.
+int moved(int fd, int first) {
+  const int saved_errno = errno;
+  const int flags = ::fcntl(fd, F_GETFD);
+  const int to = ::fcntl(fd, (flags & FD_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, first);
+  if (to >= 0) ::syscall(SYS_close, fd);
+  errno = saved_errno;
+  return to < 0 ? fd : to;
+}
+
+}  // namespace
+
+void keep_own_descriptors() {
+  rlimit limit{};
+  const bool is_limited = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kOwnDescriptorsMax;
+  const int most = is_limited ? static_cast<int>(limit.rlim_cur) : kOwnDescriptorsMax;
+  g_first.store_relaxed(std::min(kFirstOwn, most / 4 * 3));
+}
+
+bool is_own_descriptor(int fd) { return can_be_known(fd) && (word_of(fd).load_relaxed() & bit_of(fd)) != 0; }
+
+int next_own_descriptor(unsigned from) {
+  for (unsigned word = from / kWordBits; word < kWords; ++word) {
+    uint64_t bits = g_own[word].load_relaxed();
+    if (word == from / kWordBits) bits &= ~uint64_t{0} << (from % kWordBits);
+    if (bits != 0) return static_cast<int>(word * kWordBits + static_cast<unsigned>(std::countr_zero(bits)));
+  }
+  return -1;
+}
+
+int take_descriptor(int fd) {
+  const int first = g_first.load_relaxed();
+  if (fd < 0 || first < 0) return fd;
+  if (fd < first) fd = moved(fd, first);
+  if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(bit_of(fd));
+  return fd;
+}
+
+void drop_descriptor(int fd) {
+  if (can_be_known(fd)) word_of(fd).fetch_and_relaxed(~bit_of(fd));
+}
+
+int give_descriptor(int fd) {
+  if (!is_own_descriptor(fd)) return fd;
+  drop_descriptor(fd);
+  return moved(fd, 0);
+}
+
+}  // namespace spw::platform
