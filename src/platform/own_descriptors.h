@@ -1,13 +1,12 @@
-// Descriptors of the runtime within a program that does not know of them. They lie behind the numbers that programs use
-// (the next one that a program opens is what it would be natively, and a shell's `exec 3>file` replaces nothing of ours),
-// and are known, so that calls that close whatever there is (a daemon's loop, closefrom) can leave them alone: a forked
-// child whose memory could no longer be brought in would read zeros.
+// Descriptors of the runtime within a program that does not know of them. They lie behind the numbers that programs
+// use (the next one that a program opens is what it would be natively, and a shell's `exec 3>file` replaces nothing
+// of ours), and are known, so that calls that close whatever there is (a daemon's loop, closefrom) can leave them
+// alone: a forked child whose memory could no longer be brought in would read zeros.
 //
-// Every platform::File takes its descriptor over by take_descriptor(). Before keep_own_descriptors(), and in tools, that
-// changes nothing.
-// Limits: kOwnDescriptorsMax, above which descriptors are not known. Where the process may have no more of them
-// (RLIMIT_NOFILE), they stay where they were opened.
-// Threads: any. A forked child has its parent's, and changes its own. Async-signal-safe. errno is kept.
+// Every platform::File takes its descriptor over by take_descriptor(). Before keep_own_descriptors(), and in tools,
+// that changes nothing. Limits: kOwnDescriptorsMax, above which descriptors are not known. Where the process may have
+// no more of them (RLIMIT_NOFILE), they stay where they were opened. Threads: any. A forked child has its parent's,
+// and changes its own. Async-signal-safe. errno is kept.
 #pragma once
 
 namespace spw::platform {

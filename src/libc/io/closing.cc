@@ -22,7 +22,8 @@ int between_own(unsigned first, unsigned last, Close close) {
   for (;;) {
     const int own = InRuntime::here() ? -1 : platform::next_own_descriptor(first);
     const bool is_last = own < 0 || static_cast<unsigned>(own) > last;
-    const unsigned end = is_last ? last : static_cast<unsigned>(own);  // one behind, unless it is the last run
+    const unsigned end =
+        is_last ? last : static_cast<unsigned>(own);  // one behind, unless it is the last run
     if (is_last || first < end)
       if (const int result = close(first, is_last ? end : end - 1); result != 0) return result;
     if (is_last || end == last) return 0;
