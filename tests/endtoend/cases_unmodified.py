@@ -9,12 +9,15 @@ from kit import HERE, Kit, MIB, PRELOADED, THREADS, Skipped, expect
 ENGINES = PRELOADED
 # Who serves the faults changes nothing of what these programs do: with threads sort and Java stand for them.
 SLOW_WITH = {THREADS: ("sqlite_in_memory_works_on_more_than_the_cap", "sort_works_where_system_calls_may_not_fault",
-                       "node_works_on_buffers_beyond_the_cap")}
+                       "node_works_on_buffers_beyond_the_cap", "node_collects_a_heap_beyond_the_cap",
+                       "java_starts_with_a_collector_that_wants_addresses_of_its_own")}
 USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 # A few times the cap, which is large enough for what the programs keep natively.
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
 # Of a virtual machine only the large buffers are managed, which it gets from malloc().
 BUFFERS_ONLY = {"SPILLWAY_THRESHOLD": "1M"}
+# What a virtual machine keeps for itself is managed, too.
+HEAP_CAP = {"SPILLWAY_MEMORY": "96M"}
 
 NUMPY = """
 import numpy
@@ -44,7 +47,7 @@ def _program(name: str, *more: str) -> pathlib.Path:
 
 
 def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes: int, env: dict[str, str],
-                        stdin: str = "") -> None:
+                        stdin: str = "", counter: str = "managed_bytes_allocated") -> None:
     """The run under the cap prints what the other does, had more data than the cap, and kept to the cap."""
     free = kit.run(program, *arguments, stdin=stdin)
     expect(free.code == 0, f"without a cap: {free.last_words()}")
@@ -55,7 +58,7 @@ def _same_without_a_cap(kit: Kit, program: pathlib.Path, *arguments, least_bytes
     if "SPILLWAY_TEST_USERFAULT" in env:
         expect(made["facts"]["system_call_faults"] == "brought in first", f"{made['facts']}")
     counters = made["counters"]
-    expect(counters["managed_bytes_allocated"] >= least_bytes and counters["evictions"] > 0, f"{counters}")
+    expect(counters[counter] >= least_bytes and counters["evictions"] > 0, f"{counters}")
 
 
 def _numpy(kit: Kit, env: dict[str, str]) -> None:
@@ -96,6 +99,26 @@ def java_works_on_direct_buffers_beyond_the_cap(kit: Kit) -> None:
 
 def node_works_on_buffers_beyond_the_cap(kit: Kit) -> None:
     _same_without_a_cap(kit, _program("node"), HERE / "programs" / "buffers.js", least_bytes=96 * MIB, env=BUFFERS_ONLY)
+
+
+def java_collects_a_heap_beyond_the_cap(kit: Kit) -> None:
+    for collector in ("Serial", "G1"):
+        _same_without_a_cap(kit, _program("java"), "-Xmx700m", f"-XX:+Use{collector}GC", HERE / "programs" / "ObjectHeap.java", 500,
+                            least_bytes=192 * MIB, env=HEAP_CAP, counter="bytes_dirtied")
+
+
+def java_starts_with_a_collector_that_wants_addresses_of_its_own(kit: Kit) -> None:
+    """ZGC maps shared memory at several places, with marks in the address: that stays the kernel's."""
+    java = _program("java")
+    if kit.run(java, "-XX:+UseZGC", "-version").code != 0:
+        raise Skipped("this Java has no ZGC")
+    run = kit.run(java, "-XX:+UseZGC", "-Xmx200m", HERE / "programs" / "ObjectHeap.java", 50, env=HEAP_CAP)
+    expect(run.code == 0, run.last_words())
+
+
+def node_collects_a_heap_beyond_the_cap(kit: Kit) -> None:
+    _same_without_a_cap(kit, _program("node"), HERE / "programs" / "object_heap.js", least_bytes=192 * MIB, env=HEAP_CAP,
+                        counter="bytes_dirtied")
 
 
 def numpy_works_where_system_calls_may_not_fault(kit: Kit) -> None:

@@ -15,6 +15,7 @@
 #include "libc/managed.h"
 #include "libc/map/mapped_files.h"
 #include "libc/map/mapped_reads.h"
+#include "libc/map/reservations.h"
 #include "libc/real.h"
 
 namespace spw::libc {
@@ -32,6 +33,8 @@ MappedFiles& mapped_files() {
 // Some range has had its access rights changed: those of a range that is handed out anew have to be put back.
 Atomic<bool> protected_once{false};
 
+constexpr int kUsualRights = PROT_READ | PROT_WRITE;
+
 uintptr_t number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -44,18 +47,11 @@ constexpr int kNeverManagedFlags =
     MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_32BIT;
 
 bool wants_managed(size_t bytes, int protection, int flags) {
-  return mapping_managed_by_size(bytes) && (flags & kNeverManagedFlags) == 0 &&
-         (protection & PROT_READ) != 0 && (protection & PROT_EXEC) == 0;
+  return mapping_managed_by_size(bytes) && (flags & kNeverManagedFlags) == 0 && (protection & PROT_EXEC) == 0;
 }
 
 bool is_anonymous(int flags) { return (flags & MAP_ANONYMOUS) != 0; }
 bool is_shared(int flags) { return (flags & MAP_TYPE) != MAP_PRIVATE; }
-
-void* map_anonymous(const Context& c, size_t bytes) {
-  uintptr_t address = c.heap->mappings().map_anonymous(bytes);
-  dispatch_if_wanted();
-  return address == 0 ? no_map(ENOMEM) : pointer(address);
-}
 
 struct FileRequest {
   int fd;
@@ -177,6 +173,24 @@ void give_usual_rights(const Context& c, uintptr_t begin, uintptr_t end) {
     (void)give_rights(c, begin, end - begin, PROT_READ | PROT_WRITE);
 }
 
+// Where managed memory is not at its own addresses, its rights cannot be changed.
+bool can_map_anonymous(const Context& c, const void* hint, size_t bytes, int protection) {
+  if ((protection & kUsualRights) == kUsualRights) return true;
+  return c.in_place && (protection != PROT_NONE || is_reservation_managed(hint, bytes, c.memory_bytes));
+}
+
+// nullptr where the kernel should map what is only reserved so far.
+void* map_anonymous(const Context& c, size_t bytes, int protection) {
+  const uintptr_t address = c.heap->mappings().map_anonymous(bytes);
+  if (address == 0) return protection == PROT_NONE ? nullptr : no_map(ENOMEM);
+  dispatch_if_wanted();
+  if (!c.in_place || protection == kUsualRights) return pointer(address);
+  protected_once.store_relaxed(true);
+  if (give_rights(c, address, round_up(bytes, kMmuPageBytes), protection) == 0) return pointer(address);
+  c.heap->mappings().unmap(address, round_up(bytes, kMmuPageBytes));
+  return MAP_FAILED;
+}
+
 // MAP_FIXED at a managed address.
 void* map_fixed(const Context& c, void* address, size_t bytes, int protection, int flags) {
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
@@ -261,9 +275,10 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, protection, flags);
   if (c != nullptr) {
     if (!is_anonymous(flags)) {
+      if ((protection & PROT_READ) == 0) return real().mmap(address, bytes, protection, flags, fd, offset);
       if (void* mapped = map_some_file(*c, address, bytes, protection, flags, fd, offset)) return mapped;
-    } else if (!is_shared(flags) && (protection & PROT_WRITE) != 0) {
-      return map_anonymous(*c, bytes);
+    } else if (!is_shared(flags) && can_map_anonymous(*c, address, bytes, protection)) {
+      if (void* mapped = map_anonymous(*c, bytes, protection)) return mapped;
     }
   }
   return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
