@@ -191,17 +191,46 @@ void* map_anonymous(const Context& c, size_t bytes, int protection) {
   return MAP_FAILED;
 }
 
+// The private mapping of a file over managed memory: a copy of it, which the program may change as it likes.
+// Behind the end of the file there are zeros.
+bool copy_file(int fd, uint64_t offset, uintptr_t begin, uintptr_t end) {
+  Bounce bounce(kBounceBytes, true);
+  if (bounce.bytes() == 0) return false;
+  while (begin < end) {
+    const size_t wanted = std::min<size_t>(end - begin, bounce.bytes());
+    const ssize_t got = real().pread(fd, bounce.data(), wanted, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    copy_bytes(pointer(begin), bounce.data(), static_cast<size_t>(got));
+    begin += static_cast<size_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+void* refuse_shared_part(const Context& c) {
+  static Atomic<bool> told{false};
+  if (c.warn != nullptr && !told.exchange_acquire(true))
+    c.warn(
+        "a shared mapping over a part of a reservation is refused (EINVAL): the reservation is managed "
+        "memory; a larger --threshold leaves it to the kernel");
+  return no_map(EINVAL);
+}
+
 // MAP_FIXED at a managed address.
-void* map_fixed(const Context& c, void* address, size_t bytes, int protection, int flags) {
+void* map_fixed(const Context& c, void* address, size_t bytes, int protection, int flags, int fd,
+                off_t offset) {
   uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
   if ((flags & MAP_FIXED_NOREPLACE) != 0) return no_map(EEXIST);
-  if (!is_anonymous(flags) || begin % kMmuPageBytes != 0) return no_map(EINVAL);
+  if (begin % kMmuPageBytes != 0 || offset % kMmuPageBytes != 0 || bytes == 0) return no_map(EINVAL);
+  if (is_shared(flags)) return refuse_shared_part(c);
   bool all_anonymous = is_mapped(c, begin, end) && for_each_mapped(c, begin, end, [](auto, auto, Kind kind) {
                          return kind == Kind::kAnonymous;
                        });
   if (!all_anonymous) return no_map(ENOMEM);
   give_usual_rights(c, begin, end);
   make_zero(c, begin, end);
+  if (!is_anonymous(flags) && !copy_file(fd, static_cast<uint64_t>(offset), begin, end)) return MAP_FAILED;
   if (c.in_place && protection != (PROT_READ | PROT_WRITE)) {
     protected_once.store_relaxed(true);
     if (give_rights(c, begin, end - begin, protection) != 0) return MAP_FAILED;
@@ -272,7 +301,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   const bool is_wanted = is_fixed || (bytes > 0 && wants_managed(bytes, protection, flags));
   const Context* c = is_wanted ? allocation_context() : nullptr;
   InRuntime guard;
-  if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, protection, flags);
+  if (c != nullptr && is_fixed) return map_fixed(*c, address, bytes, protection, flags, fd, offset);
   if (c != nullptr) {
     if (!is_anonymous(flags)) {
       if ((protection & PROT_READ) == 0) return real().mmap(address, bytes, protection, flags, fd, offset);

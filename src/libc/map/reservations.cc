@@ -13,8 +13,9 @@ namespace {
 constexpr uint64_t kNearBytes = kGiB;  // of a jump's two
 constexpr uintptr_t kMarkedAddressMin = uintptr_t{1} << 42;
 constexpr size_t kMarkedBytesMin = kGiB;
-// One without a hint is worth managing when it could hold this share of the cap.
+// One without a hint is worth managing when it could hold this share of the cap, and is more than a ring buffer.
 constexpr uint64_t kCapShare = 8;
+constexpr uint64_t kRingBytesMax = 32 * kMiB;
 
 bool is_near_code(uintptr_t address) {
   const auto is_near = [](dl_phdr_info* object, size_t, void* data) {
@@ -32,7 +33,7 @@ bool is_near_code(uintptr_t address) {
 }  // namespace
 
 bool is_reservation_managed(const void* hint, size_t bytes, uint64_t memory_bytes) {
-  if (hint == nullptr) return bytes >= memory_bytes / kCapShare;
+  if (hint == nullptr) return bytes > kRingBytesMax && bytes >= memory_bytes / kCapShare;
   const auto address = reinterpret_cast<uintptr_t>(hint);
   if (address >= kMarkedAddressMin && bytes >= kMarkedBytesMin) return false;
   return !is_near_code(address);
