@@ -16,12 +16,12 @@ SPW_PUBLIC int spw_set_option(const char* name, const char* value) {
 
 SPW_PUBLIC uint64_t spw_memory_limit(void) {
   Call call;
-  return call->memory_limit_bytes();
+  return call->memory_limit().bytes();
 }
 
 SPW_PUBLIC int spw_set_memory_limit(uint64_t bytes) {
   Call call;
-  return result_of(call->set_memory_limit(bytes));
+  return result_of(call->memory_limit().choose(bytes));
 }
 
 SPW_PUBLIC int spw_get_statistics(struct spw_statistics* statistics) {
@@ -34,7 +34,7 @@ SPW_PUBLIC int spw_get_statistics(struct spw_statistics* statistics) {
   const cache::SharedCache& cache = call->cache();
   spw_statistics now{};
   now.size = std::min(statistics->size, sizeof now);
-  now.memory_limit_bytes = call->memory_limit_bytes();
+  now.memory_limit_bytes = call->memory_limit().bytes();
   now.block_bytes = call->block_bytes();
   now.managed_bytes = call->regions().live_bytes();
   now.cached_bytes =

@@ -96,6 +96,7 @@ bool is_page_present(uintptr_t address);
 struct ProcessMemory {
   uint64_t resident_bytes = 0;  // anonymous + file + shared
   uint64_t resident_anonymous_bytes = 0;
+  uint64_t resident_shared_bytes = 0;  // of memory files and shared anonymous mappings
   uint64_t resident_peak_bytes = 0;
 };
 Result<ProcessMemory> process_memory();

@@ -210,8 +210,8 @@ Status Runtime::build_over_regions() {
   const uint32_t limit_min =
       options_.memory_is_auto ? cache_->frame_count() / AdaptiveLimit::kLimitShareMin : UINT32_MAX;
   pinned_ = std::make_unique<PinnedRanges>(*cache_, *engine_, for_cache.block_shift, limit_min);
-  memory_limit_bytes_.store_relaxed(options_.memory_bytes);
   open_mapped_reads();
+  if (status = limit_memory(); !status) return status;
 
   if (!heap_) {
     auto heap = heap::Heap::create(*regions_, space_bytes_, call_bytes_);
@@ -227,6 +227,22 @@ Status Runtime::build_over_regions() {
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};
+}
+
+Status Runtime::limit_memory() {
+  const bool can_change = kind_ == EngineKind::kMapped && !options_.memory_is_auto;
+  const uint64_t chosen_bytes =
+      limit_ ? limit_->chosen_bytes() : options_.memory_bytes;  // a child's parent had one
+  static_cast<void>(limit_.release());
+  limit_ = std::make_unique<MemoryLimit>(
+      options_, MemoryLimit::Parts{*cache_, *engine_, *pinned_, page_cache_share_.get(), can_change});
+  if (chosen_bytes != options_.memory_bytes) (void)limit_->inherit(chosen_bytes);
+  if (options_.memory_is_auto) return {};
+  native_memory_ = std::make_unique<NativeMemory>(
+      NativeMemory::Parts{*cache_, *engine_, *regions_, *limit_, options_.memory_bytes, options_.block_bytes,
+                          options_.quota_bytes, can_change},
+      NativeMemory::Outside::of_process(options_.memory_bytes));
+  return native_memory_->start();
 }
 
 // A trace is of one process.
@@ -374,42 +390,6 @@ nodes::NodeExchange* Runtime::nodes() {
   return nodes_.get();
 }
 
-uint64_t Runtime::memory_limit_bytes() const {
-  if (!options_.memory_is_auto) return memory_limit_bytes_.load_relaxed();
-  return options_.memory_bytes -
-         uint64_t{cache_->frame_count() - cache_->frame_limit()} * options_.block_bytes;
-}
-
-Status Runtime::set_memory_limit(uint64_t bytes) {
-  if (kind_ != EngineKind::kMapped)
-    return Status::sentence(ENOTSUP, "the translated engine keeps the cap that it started with");
-  if (options_.memory_is_auto)
-    return Status::sentence(ENOTSUP, "with the option memory=auto the cap follows the machine");
-  if (bytes > options_.memory_bytes)
-    return Status::sentence(
-        EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
-  InRuntime guard;
-  engine_->watch();
-  if (Status status = change_memory_limit(bytes); !status) return status;
-  return cache_->evict_to_limit(engine_->client());
-}
-
-Status Runtime::change_memory_limit(uint64_t bytes) {
-  std::lock_guard lock(limit_mutex_);
-  // Tables and staging stay, so all that goes is frames.
-  const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
-  if (gone + kCapFramesMin > cache_->frame_count())
-    return Status::sentence(EINVAL,
-                            "the cap cannot be below " +
-                                format_size(options_.memory_bytes -
-                                            (cache_->frame_count() - kCapFramesMin) * options_.block_bytes));
-  const auto frames = static_cast<uint32_t>(cache_->frame_count() - gone);
-  if (Status status = pinned_->change_limit(frames); !status) return status;
-  if (page_cache_share_) page_cache_share_->set_ceiling(frames);
-  memory_limit_bytes_.store_relaxed(bytes);
-  return {};
-}
-
 bool Runtime::admit_fault(const Fault& fault) {
   if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
   if (fault.is_fetch && !engine_->may_execute(fault.address)) return false;
@@ -436,6 +416,7 @@ telemetry::Facts Runtime::facts() const {
   facts.misses = telemetry::summary_of(telemetry::read_miss_latencies());
   facts.metadata_bytes = cache_->metadata_bytes() + engine_->metadata_bytes() + regions_->metadata_bytes() +
                          heap_->metadata_bytes() + descriptors_->metadata_bytes();
+  if (native_memory_) facts.native_peak_bytes = native_memory_->peak_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
   facts.foreign = foreign_code(foreign_sites_);
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
@@ -473,6 +454,7 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
 void Runtime::finish() {
   if (is_child_) return;
   InRuntime guard;
+  if (native_memory_) native_memory_->at_end();
   if (Status status = descriptors_->finish(); !status)
     warn("a buffered file was not written whole: " + status.message());
   if (Status status = regions_->sync_shared_files(); !status)
@@ -526,15 +508,15 @@ access::Engine::InChild Runtime::forked() {
 
 // What was its parent's is left as it is: threads that nobody can end, locks that nobody gives back.
 Status Runtime::make_anew() {
-  for (void* left : {static_cast<void*>(cache_.release()), static_cast<void*>(nodes_.release()),
-                     static_cast<void*>(pinned_.release()), static_cast<void*>(memory_adapter_.release()),
-                     static_cast<void*>(page_cache_share_.release()),
-                     static_cast<void*>(mapped_reads_.release()), static_cast<void*>(descriptors_.release()),
-                     static_cast<void*>(recorder_.release()), static_cast<void*>(curve_.release())})
+  for (void* left :
+       {static_cast<void*>(cache_.release()), static_cast<void*>(nodes_.release()),
+        static_cast<void*>(pinned_.release()), static_cast<void*>(memory_adapter_.release()),
+        static_cast<void*>(native_memory_.release()), static_cast<void*>(page_cache_share_.release()),
+        static_cast<void*>(mapped_reads_.release()), static_cast<void*>(descriptors_.release()),
+        static_cast<void*>(recorder_.release()), static_cast<void*>(curve_.release())})
     static_cast<void>(left);
   if (live_page_) new std::optional(std::move(live_page_));
   new (&nodes_mutex_) std::mutex;
-  new (&limit_mutex_) std::mutex;
   nodes_tried_ = false;
   if (Status status = build_over_regions(); !status) return status;
   is_child_ = false;

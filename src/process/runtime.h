@@ -27,7 +27,9 @@
 #include "process/curve_observer.h"
 #include "process/fault_handler.h"
 #include "process/memory_adapter.h"
+#include "process/memory_limit.h"
 #include "process/memory_plan.h"
+#include "process/native_memory.h"
 #include "process/options.h"
 #include "process/page_cache_share.h"
 #include "process/pinned_ranges.h"
@@ -72,11 +74,7 @@ class Runtime {
   page_cache::Mappings* mapped_reads() { return is_child_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
-  // The cap that holds now, and a lower one. Mapped engine with a cap that does not follow the machine only (ENOTSUP);
-  // EINVAL outside of what is possible, EBUSY when pinned ranges do not leave room to go on with less. ETIMEDOUT when
-  // the new one holds but not all above it could be evicted in time (SharedCache::evict_to_limit).
-  uint64_t memory_limit_bytes() const;
-  Status set_memory_limit(uint64_t bytes);
+  MemoryLimit& memory_limit() { return *limit_; }
   telemetry::Facts facts() const;
   // Of the whole run, at its end.
   telemetry::Facts final_facts(const telemetry::Totals& totals) const;
@@ -94,7 +92,7 @@ class Runtime {
   Status build_over_regions();
   Status open_observer(cache::Options& for_cache);
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
-  Status change_memory_limit(uint64_t bytes);
+  Status limit_memory();
   void open_mapped_reads();
   Status build_mapped(const cache::Options& for_cache, const MemoryPlan& plan);
   Result<access::MappedOptions> mapped_options(unsigned block_shift, const MemoryPlan& plan);
@@ -124,8 +122,8 @@ class Runtime {
   std::unique_ptr<files::Descriptors> descriptors_;
   telemetry::CallSites foreign_sites_;
   std::optional<telemetry::LivePage> live_page_;
-  std::mutex limit_mutex_;
-  Atomic<uint64_t> memory_limit_bytes_{0};
+  std::unique_ptr<MemoryLimit> limit_;
+  std::unique_ptr<NativeMemory> native_memory_;
   platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
   uint64_t space_bytes_ = 0;  // of addresses; those of files that are not mapped come behind
   uint64_t call_bytes_ = 0;

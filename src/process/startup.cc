@@ -211,7 +211,8 @@ __attribute__((constructor)) void library_loaded() {
 }
 
 __attribute__((destructor)) void process_ends() {
-  if (Runtime* runtime = g_runtime.load_acquire()) runtime->finish();
+  if (Runtime* runtime = g_runtime.load_acquire()) return runtime->finish();
+  if (!g_options->memory_is_auto) tell_if_over(g_options->memory_bytes);
 }
 
 }  // namespace

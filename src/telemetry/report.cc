@@ -121,6 +121,7 @@ void append_json_facts(std::string& json, const Facts& facts) {
          static_cast<unsigned long long>(facts.misses.p999_ns),
          static_cast<unsigned long long>(facts.misses.worst_ns));
   number("metadata_bytes", facts.metadata_bytes);
+  number("native_peak_bytes", facts.native_peak_bytes);
   number("resident_peak_bytes", facts.resident_peak_bytes);
   append(json, "    \"processor_seconds\": %.6f,\n", facts.processor_seconds);
   append(json, "    \"wall_seconds\": %.6f\n  },\n", facts.wall_seconds);
@@ -158,6 +159,8 @@ std::string report_text(const Facts& facts, const Totals& t) {
          format_size(facts.memory_cap_bytes).c_str(), static_cast<unsigned long long>(facts.frames),
          format_size(facts.block_bytes).c_str(), static_cast<unsigned long long>(facts.frames_peak),
          format_size(facts.metadata_bytes).c_str(), format_size(facts.resident_peak_bytes).c_str());
+  if (facts.native_peak_bytes != 0)
+    text += "             " + format_size(facts.native_peak_bytes) + " of it not managed at most\n";
   if (!facts.watched) text += "             all managed memory fitted and was left to the kernel\n";
   if (!facts.faults_by.empty()) text += "             faults served by " + facts.faults_by + "\n";
   if (!facts.mapped_reads.empty())

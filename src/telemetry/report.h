@@ -56,6 +56,7 @@ struct Facts {
   std::string mapped_reads;        // who serves mapped files that are only read, and why; "": nobody has to
   LatencySummary misses;           // how long they took
   uint64_t metadata_bytes = 0;
+  uint64_t native_peak_bytes = 0;    // of memory that is not managed; 0: nobody looked
   uint64_t resident_peak_bytes = 0;  // of the whole process
   double wall_seconds = 0;
   double processor_seconds = 0;      // of the whole process

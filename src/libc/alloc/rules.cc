@@ -34,6 +34,7 @@ namespace detail {
 Atomic<uint64_t> threshold_bytes{UINT64_MAX};
 Atomic<uint64_t> quota_bytes{UINT64_MAX};
 Atomic<bool> whole_process{false};
+Atomic<bool> native_over_quota{false};
 
 // libc gives the kernel what it allocates for itself (buffers of files and directories, results it makes room for),
 // with system calls of its own; and threads that it starts for itself block every signal, where the loader allocates

@@ -1,7 +1,7 @@
 // Which allocations are managed. This is the only place that says so:
 //
 //   by size    of at least the threshold, or any when the native bytes that are live exceed the quota; of mappings,
-//              those of at least the threshold
+//              those of at least the threshold, and when what is native exceeds the quota, of kOverQuotaBytes
 //   by caller  redirected calls of recompiled code; calls by the ordinary names, from any code, only where the whole
 //              process is managed, and not those that have to stay native (managed_for)
 //
@@ -28,11 +28,20 @@ void set_allocation_rules(const AllocationRules& rules);
 
 namespace detail {
 extern Atomic<uint64_t> threshold_bytes, quota_bytes;
-extern Atomic<bool> whole_process;
+extern Atomic<bool> whole_process, native_over_quota;
 bool is_for_the_kernel(const void* caller);
 }  // namespace detail
 
-inline bool mapping_managed_by_size(size_t bytes) { return bytes >= detail::threshold_bytes.load_relaxed(); }
+// Of memory that is not managed the process has more than the quota, in whatever way it came by it.
+inline void set_native_over_quota(bool is_over) { detail::native_over_quota.store_relaxed(is_over); }
+inline bool is_native_over_quota() { return detail::native_over_quota.load_relaxed(); }
+// Then mappings from here on are managed, whatever the threshold.
+inline constexpr size_t kOverQuotaBytes = 64 * 1024;
+
+inline bool mapping_managed_by_size(size_t bytes) {
+  return bytes >= detail::threshold_bytes.load_relaxed() ||
+         (bytes >= kOverQuotaBytes && detail::native_over_quota.load_relaxed());
+}
 
 inline bool managed_by_size(size_t bytes) {
   return bytes >= detail::threshold_bytes.load_relaxed() ||

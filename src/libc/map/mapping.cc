@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
+#include "base/units.h"
+#include "files/path_patterns.h"
 #include "libc/alloc/rules.h"
 #include "libc/entry.h"
 #include "libc/io/bounce.h"
@@ -62,11 +65,23 @@ struct FileRequest {
   struct stat info;
 };
 
+// Of a file that no pattern of --map-files matches.
+void tell_of_unmatched(const Context& c, size_t bytes, int fd) {
+  static Atomic<bool> told{false};
+  if (c.warn == nullptr || bytes <= c.memory_bytes || told.exchange_acquire(true)) return;
+  const std::string name = files::path_of(fd);
+  c.warn("what is in memory of " + name + " (" + format_size(bytes) +
+         " are mapped) is not kept within the cap: no --map-files matches it; --map-files='" + name +
+         "' does");
+}
+
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
 bool can_map_file(const Context& c, int protection, int flags, int fd, off_t offset, FileRequest* request) {
-  if (c.open_file_store == nullptr || (c.maps_file && !c.maps_file(fd)) || offset < 0 ||
-      offset % kMmuPageBytes != 0)
+  if (c.open_file_store == nullptr || offset < 0 || offset % kMmuPageBytes != 0) return false;
+  if (c.maps_file && !c.maps_file(fd)) {
+    tell_of_unmatched(c, request->bytes, fd);
     return false;
+  }
   int mode = fcntl(fd, F_GETFL);
   if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY || (mode & O_PATH) != 0) return false;
   request->shared = is_shared(flags);

@@ -1,6 +1,6 @@
 // Ranges that a program reserves without access, to commit pieces of them later: what garbage-collected languages and
-// arena allocators do. Committed by mprotect or MAP_FIXED, they are as large as any heap, so they are managed as if they
-// had access from the start. Not those that would not work as managed memory:
+// arena allocators do. Committed by mprotect or MAP_FIXED, they are as large as any heap, so they are managed as if
+// they had access from the start. Not those that would not work as managed memory:
 //
 //   near code                   a code range, which has to be within reach of jumps from the program's code
 //   large, at a high address    a collector keeps marks in address bits, and takes no other place (ZGC)

@@ -1,0 +1,91 @@
+// What the program has in memory beside managed memory: small allocations, stacks, what it asked the kernel for in ways
+// that nobody manages.
+//
+//   held    = anonymous and shared memory of the process that is resident
+//   native  = held - frames in use - what the plan of the cap has beside frames (memory_plan.h)
+//
+// The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, down to
+// 1 / kFramesShareMin of them, so that the whole process keeps to its cap; and past the quota, mappings are managed from
+// kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
+// and kTolerance of it all the same says so, once, and what it mostly is.
+// Looked at every kPeriodNs: a process may be over its cap for that long.
+// Threads: the rule is pure; NativeMemory has a thread of its own. Lifetime: shorter than that of what it is made of.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "access/engine.h"
+#include "base/atomic.h"
+#include "cache/cache.h"
+#include "platform/thread.h"
+#include "process/memory_limit.h"
+#include "region/region_map.h"
+
+namespace spw::process {
+
+class NativeMemory {
+ public:
+  static constexpr uint64_t kNativeAllowanceBytes = uint64_t{32} << 20;
+  static constexpr uint64_t kFramesShareMin = 4;
+  static constexpr uint64_t kTolerance = 10;  // a tenth
+  static constexpr uint64_t kPeriodNs = 100'000'000;
+  // Changes below this share of the cap are not worth theirs.
+  static constexpr uint64_t kStepShare = 64;
+
+  struct Parts {
+    cache::SharedCache& cache;
+    access::Engine& engine;
+    const region::RegionMap& regions;
+    MemoryLimit& limit;
+    uint64_t cap_bytes;
+    uint64_t frame_bytes;
+    uint64_t quota_bytes;
+    bool can_give_way;  // the limit can change
+  };
+  // What it is told of the world outside; tests make it up.
+  struct Outside {
+    std::function<std::optional<uint64_t>()> held_bytes;
+    std::function<void(uint64_t held_bytes)> is_over;  // once
+    uint64_t period_ns = kPeriodNs;
+    static Outside of_process(uint64_t cap_bytes);
+  };
+  NativeMemory(const Parts& parts, Outside outside) : parts_(parts), outside_(std::move(outside)) {}
+  ~NativeMemory() { stop(); }
+
+  Status start();
+  void stop();
+  // Of a run that was too short to be looked at.
+  void at_end();
+  uint64_t peak_bytes() const { return peak_bytes_.load_relaxed(); }
+
+  // What it takes of frames that have `frames_bytes`.
+  static uint64_t taken_from_frames(uint64_t native_bytes, uint64_t frames_bytes);
+  static bool is_over(uint64_t held_bytes, uint64_t cap_bytes);
+
+ private:
+  void keep(cache::Client& client);
+  void look(cache::Client& client);
+  void tell(uint64_t held_bytes);
+  uint64_t native_bytes(uint64_t held_bytes) const;
+
+  const Parts parts_;
+  const Outside outside_;
+  uint64_t taken_bytes_ = 0;
+  unsigned over_ = 0;  // looks, one after the other
+  Atomic<uint64_t> peak_bytes_{0};
+  Atomic<bool> told_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  platform::Thread thread_;
+};
+
+// For a process that never had managed memory, at its end.
+void tell_if_over(uint64_t cap_bytes);
+
+}  // namespace spw::process
