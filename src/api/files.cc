@@ -48,10 +48,13 @@ int open_striped(const char* name, int flags, unsigned mode) {
   Call call;
   auto members = files::StripedMembers::open(name, flags, mode);
   if (!members) return result_of(members.status());
-  if (Status status = call->descriptors().attach_striped(members->files[0].fd(), flags, name, *members);
-      !status)
+  const int fd = ::fcntl(members->files[0].fd(), (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + name));
+  if (Status status = call->descriptors().attach_striped(fd, flags, name, *members); !status) {
+    ::close(fd);
     return result_of(status);
-  return members->files[0].release();
+  }
+  return fd;
 }
 
 int open_buffered(const char* path, int flags, unsigned mode) {

@@ -30,8 +30,6 @@ class File {
 
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  // The descriptor is the caller's from now on.
-  int release() { return give_descriptor(std::exchange(fd_, -1)); }
 
  private:
   int fd_ = -1;

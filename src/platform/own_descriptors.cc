@@ -71,10 +71,4 @@ void drop_descriptor(int fd) {
   if (can_be_known(fd)) word_of(fd).fetch_and_relaxed(~bit_of(fd));
 }
 
-int give_descriptor(int fd) {
-  if (!is_own_descriptor(fd)) return fd;
-  drop_descriptor(fd);
-  return moved(fd, 0);
-}
-
 }  // namespace spw::platform

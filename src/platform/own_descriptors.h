@@ -24,7 +24,5 @@ int next_own_descriptor(unsigned from);
 int take_descriptor(int fd);
 // It is not one of the runtime's any more; before it is closed.
 void drop_descriptor(int fd);
-// It is the program's from now on, under the number that is returned: the lowest free one.
-int give_descriptor(int fd);
 
 }  // namespace spw::platform

@@ -30,11 +30,11 @@ Kinds kinds_of_native_memory() {
     int name = -1;
     if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %*s %n", &begin, &end, &name) >= 2 && name >= 0) {
       const std::string_view named = std::string_view(line).substr(static_cast<size_t>(name));
-      kind = spw::is_managed(reinterpret_cast<void*>(begin))                       ? nullptr
-             : named == "[heap]"                                                   ? &kinds.heap_bytes
-             : named.starts_with("[stack")                                         ? &kinds.stack_bytes
-             : named.starts_with("/dev/zero") || named.starts_with("/dev/shm/") || named.starts_with("/memfd:") ||
-                     named.starts_with("/SYSV")
+      kind = spw::is_managed(reinterpret_cast<void*>(begin)) ? nullptr
+             : named == "[heap]"                             ? &kinds.heap_bytes
+             : named.starts_with("[stack")                   ? &kinds.stack_bytes
+             : named.starts_with("/dev/zero") || named.starts_with("/dev/shm/") ||
+                     named.starts_with("/memfd:") || named.starts_with("/SYSV")
                  ? &kinds.shared_bytes
                  : &kinds.mapped_bytes;
       continue;
@@ -54,7 +54,8 @@ std::string over_line(uint64_t held_bytes, uint64_t cap_bytes) {
     const char* mend;
   };
   const Named all[] = {
-      {kinds.heap_bytes, "on the heap that libc has by brk", "a lower --quota or --threshold has Spillway manage it"},
+      {kinds.heap_bytes, "on the heap that libc has by brk",
+       "a lower --quota or --threshold has Spillway manage it"},
       {kinds.mapped_bytes, "in anonymous mappings", "a lower --threshold may have Spillway manage it"},
       {kinds.shared_bytes, "shared memory", "raise --memory, since Spillway does not manage it"},
       {kinds.stack_bytes, "on the stack", "raise --memory, since Spillway does not manage it"}};
@@ -81,7 +82,8 @@ uint64_t NativeMemory::taken_from_frames(uint64_t native_bytes, uint64_t frames_
 }
 
 bool NativeMemory::is_over(uint64_t held_bytes, uint64_t cap_bytes) {
-  return held_bytes > cap_bytes + std::max(cap_bytes / kTolerance, kNativeAllowanceBytes + cap_bytes / kTolerance / 2);
+  return held_bytes >
+         cap_bytes + std::max(cap_bytes / kTolerance, kNativeAllowanceBytes + cap_bytes / kTolerance / 2);
 }
 
 Status NativeMemory::start() {

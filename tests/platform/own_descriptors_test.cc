@@ -61,18 +61,6 @@ TEST(OwnDescriptors, a_file_leaves_its_number_to_the_program) {
   });
 }
 
-TEST(OwnDescriptors, one_that_is_given_away_is_the_programs) {
-  in_a_child([] {
-    keep_own_descriptors();
-    const int fd = open_null();
-    File file(fd);
-    const int high = file.fd();
-    EXPECT_EQ(file.release(), fd);
-    EXPECT_FALSE(is_own_descriptor(fd) || is_own_descriptor(high) || is_open(high));
-    EXPECT_TRUE(is_open(fd));
-  });
-}
-
 TEST(OwnDescriptors, where_no_more_fit_they_stay_and_are_known) {
   in_a_child([] {
     rlimit limit{};
