@@ -1,5 +1,5 @@
-// The cap that holds now, below that of the start: what the program chose (spw_set_memory_limit), and what is left of it
-// beside memory that is not managed (native_memory.h).
+// The cap that holds now, below that of the start: what the program chose (spw_set_memory_limit), and what is left of
+// it beside memory that is not managed (native_memory.h).
 //
 //   bytes()        what the program chose
 //   the frames     what bytes() has room for, less what native memory takes of it
@@ -36,12 +36,12 @@ class MemoryLimit {
   uint64_t chosen_bytes() const { return chosen_bytes_.load_relaxed(); }
   // What a forked child's parent had chosen, before anything is in memory.
   Status inherit(uint64_t bytes);
-  // ENOTSUP where it cannot change; EINVAL outside of what is possible, EBUSY when pinned ranges do not leave room to go
-  // on with less. ETIMEDOUT when the new one holds but not all above it could be evicted in time
+  // ENOTSUP where it cannot change; EINVAL outside of what is possible, EBUSY when pinned ranges do not leave room to
+  // go on with less. ETIMEDOUT when the new one holds but not all above it could be evicted in time
   // (SharedCache::evict_to_limit).
   Status choose(uint64_t bytes);
-  // So many bytes of it are native memory's, from now on. Fewer frames are kept where pinned ranges need them. True: there
-  // is less for frames than before.
+  // So many bytes of it are native memory's, from now on. Fewer frames are kept where pinned ranges need them. True:
+  // there is less for frames than before.
   bool leave_to_native(uint64_t bytes);
 
  private:

@@ -1,15 +1,15 @@
-// What the program has in memory beside managed memory: small allocations, stacks, what it asked the kernel for in ways
-// that nobody manages.
+// What the program has in memory beside managed memory: small allocations, stacks, what it asked the kernel for in
+// ways that nobody manages.
 //
 //   held    = anonymous and shared memory of the process that is resident
 //   native  = held - frames in use - what the plan of the cap has beside frames (memory_plan.h)
 //
-// The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, down to
-// 1 / kFramesShareMin of them, so that the whole process keeps to its cap; and past the quota, mappings are managed from
+// The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, down to 1 /
+// kFramesShareMin of them, so that the whole process keeps to its cap; and past the quota, mappings are managed from
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
-// and kTolerance of it all the same says so, once, and what it mostly is.
-// Looked at every kPeriodNs: a process may be over its cap for that long.
-// Threads: the rule is pure; NativeMemory has a thread of its own. Lifetime: shorter than that of what it is made of.
+// and kTolerance of it all the same says so, once, and what it mostly is. Looked at every kPeriodNs: a process may be
+// over its cap for that long. Threads: the rule is pure; NativeMemory has a thread of its own. Lifetime: shorter than
+// that of what it is made of.
 #pragma once
 
 #include <condition_variable>
