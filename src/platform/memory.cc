@@ -203,6 +203,7 @@ Result<ProcessMemory> process_memory() {
   memory.resident_bytes = kib_field(*text, "VmRSS:").value_or(0);
   memory.resident_anonymous_bytes = kib_field(*text, "RssAnon:").value_or(0);
   memory.resident_shared_bytes = kib_field(*text, "RssShmem:").value_or(0);
+  memory.page_table_bytes = kib_field(*text, "VmPTE:").value_or(0);
   memory.resident_peak_bytes = kib_field(*text, "VmHWM:").value_or(0);
   return memory;
 }

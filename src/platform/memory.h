@@ -98,6 +98,7 @@ struct ProcessMemory {
   uint64_t resident_anonymous_bytes = 0;
   uint64_t resident_shared_bytes = 0;  // of memory files and shared anonymous mappings
   uint64_t resident_peak_bytes = 0;
+  uint64_t page_table_bytes = 0;  // of the kernel's, which a control group counts
 };
 Result<ProcessMemory> process_memory();
 

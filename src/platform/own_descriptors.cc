@@ -63,8 +63,12 @@ int take_descriptor(int fd) {
   const int first = g_first.load_relaxed();
   if (fd < 0 || first < 0) return fd;
   if (fd < first) fd = moved(fd, first);
-  if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(bit_of(fd));
+  know_descriptor(fd);
   return fd;
+}
+
+void know_descriptor(int fd) {
+  if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(bit_of(fd));
 }
 
 void drop_descriptor(int fd) {

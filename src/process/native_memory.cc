@@ -1,20 +1,30 @@
 #include "process/native_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 
 #include "abi/managed.h"
+#include "base/atomic.h"
 #include "base/units.h"
 #include "cache/client_thread.h"
 #include "libc/alloc/rules.h"
 #include "platform/memory.h"
 #include "platform/proc_text.h"
+#include "platform/time.h"
 #include "process/fatal.h"
+#include "process/memory_adapter.h"
 
 namespace spw::process {
 
 namespace {
+
+constexpr uint64_t kFullShare = 16;
+// Of the members of a tree together; the rest of the allowance is for processes without managed memory.
+constexpr uint64_t kTreeAllowanceBytes = NativeMemory::kNativeAllowanceBytes / 2;
+constexpr uint64_t kOverNs = 1'000'000'000;
 
 // Of the process's anonymous memory outside of managed space, by what it is.
 struct Kinds {
@@ -46,7 +56,7 @@ Kinds kinds_of_native_memory() {
   return kinds;
 }
 
-std::string over_line(uint64_t held_bytes, uint64_t cap_bytes) {
+std::string over_line(uint64_t held_bytes, uint64_t held_by_all, uint64_t cap_bytes) {
   const Kinds kinds = kinds_of_native_memory();
   struct Named {
     uint64_t bytes;
@@ -61,19 +71,73 @@ std::string over_line(uint64_t held_bytes, uint64_t cap_bytes) {
       {kinds.stack_bytes, "on the stack", "raise --memory, since Spillway does not manage it"}};
   const Named& most = *std::max_element(std::begin(all), std::end(all),
                                         [](const Named& a, const Named& b) { return a.bytes < b.bytes; });
-  return "the program holds " + format_size(held_bytes) + ", and --memory is " + format_size(cap_bytes) +
-         ": " + format_size(most.bytes) + " of it is " + most.what + "; " + most.mend;
+  const std::string who = held_by_all > held_bytes
+                              ? "the processes of this run hold " + format_size(held_by_all) + ", process " +
+                                    std::to_string(::getpid()) + " " + format_size(held_bytes)
+                              : "the program holds " + format_size(held_bytes);
+  return who + ", and --memory is " + format_size(cap_bytes) + ": " + format_size(most.bytes) + " of it is " +
+         most.what + "; " + most.mend;
 }
 
 }  // namespace
 
-NativeMemory::Outside NativeMemory::Outside::of_process(uint64_t cap_bytes) {
-  return {[]() -> std::optional<uint64_t> {
-            auto own = platform::process_memory();
-            if (!own) return std::nullopt;
-            return own->resident_anonymous_bytes + own->resident_shared_bytes;
-          },
-          [cap_bytes](uint64_t held_bytes) { warn(over_line(held_bytes, cap_bytes)); }};
+namespace {
+
+constinit Atomic<bool> g_has_forked{false};
+
+// Anonymous and shared memory, and its page tables. The kernel walks all pages of a process to tell its part of what
+// it has in common with others, so that is asked for so seldom that it costs little. In between, every block that was
+// brought in counts as this process's alone: it may have taken the place of one that is still another's.
+class HeldMemory {
+ public:
+  HeldMemory(bool is_forked, uint64_t frame_bytes) : is_forked_(is_forked), frame_bytes_(frame_bytes) {}
+  std::optional<uint64_t> bytes() {
+    auto own = platform::process_memory();
+    if (!own) return std::nullopt;
+    const uint64_t resident = own->resident_anonymous_bytes + own->resident_shared_bytes;
+    if (!is_forked_ && !g_has_forked.load_relaxed()) return resident + own->page_table_bytes;
+    const uint64_t now_ns = platform::monotonic_ns();
+    if (now_ns >= next_ns_) measure(now_ns, resident);
+    const uint64_t brought =
+        (filled_blocks() - filled_) * frame_bytes_ + resident - std::min(resident, part_of_);
+    return std::min(resident, part_ + brought) + own->page_table_bytes;
+  }
+
+ private:
+  static constexpr uint64_t kCostShare = 20;  // of the time
+  void measure(uint64_t now_ns, uint64_t resident) {
+    std::ifstream file("/proc/self/smaps_rollup");
+    uint64_t part = 0, found = 0;
+    for (std::string line; std::getline(file, line);)
+      for (const char* field : {"Pss_Anon:", "Pss_Shmem:"})
+        if (const auto bytes = platform::kib_field(line, field)) {
+          part += *bytes;
+          ++found;
+        }
+    part_ = found == 2 ? part : resident;
+    part_of_ = resident;
+    filled_ = filled_blocks();
+    const uint64_t end_ns = platform::monotonic_ns();
+    next_ns_ = end_ns + (end_ns - now_ns) * kCostShare;
+  }
+
+  const bool is_forked_;
+  const uint64_t frame_bytes_;
+  uint64_t next_ns_ = 0;
+  uint64_t filled_ = 0;              // blocks, then
+  uint64_t part_ = 0, part_of_ = 0;  // bytes of this process, when so many were resident
+};
+
+}  // namespace
+
+void note_fork() { g_has_forked.store_relaxed(true); }
+
+NativeMemory::Outside NativeMemory::Outside::of_process(uint64_t cap_bytes, uint64_t frame_bytes,
+                                                        bool is_forked) {
+  return {[held = HeldMemory(is_forked, frame_bytes)]() mutable { return held.bytes(); },
+          [cap_bytes](uint64_t held_bytes, uint64_t held_by_all) {
+            warn(over_line(held_bytes, held_by_all, cap_bytes));
+          }};
 }
 
 uint64_t NativeMemory::taken_from_frames(uint64_t native_bytes, uint64_t frames_bytes) {
@@ -86,10 +150,21 @@ bool NativeMemory::is_over(uint64_t held_bytes, uint64_t cap_bytes) {
          cap_bytes + std::max(cap_bytes / kTolerance, kNativeAllowanceBytes + cap_bytes / kTolerance / 2);
 }
 
+// With what is granted so far, before there is anything in the frames.
 Status NativeMemory::start() {
-  auto thread = cache::start_client_thread(parts_.cache, [this](cache::Client& client) { keep(client); });
-  if (!thread) return thread.status();
-  thread_ = std::move(*thread);
+  over_since_ns_ = platform::monotonic_ns();
+  if (const auto held = outside_.held_bytes(); held && parts_.tree != nullptr) {
+    parts_.tree->begin(counted_in_tree(*held));
+    (void)give_way(*held);
+  }
+  auto looks = cache::start_client_thread(parts_.cache, [this](cache::Client&) { keep_looking(); });
+  if (!looks) return looks.status();
+  looks_ = std::move(*looks);
+  if (!parts_.can_give_way) return {};
+  auto evicts =
+      cache::start_client_thread(parts_.cache, [this](cache::Client& client) { keep_evicting(client); });
+  if (!evicts) return evicts.status();
+  evicts_ = std::move(*evicts);
   return {};
 }
 
@@ -99,14 +174,36 @@ void NativeMemory::stop() {
     stopping_ = true;
     wake_.notify_all();
   }
-  thread_.join();
+  looks_.join();
+  evicts_.join();
 }
 
-void NativeMemory::keep(cache::Client& client) {
+void NativeMemory::keep_looking() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::nanoseconds(outside_.period_ns), [this] { return stopping_; })) {
+  const auto stops = [this] { return stopping_; };
+  for (uint64_t waited_ns = kPeriodNs;
+       !wake_.wait_for(lock, std::chrono::nanoseconds(kTreePeriodNs), stops);) {
+    waited_ns += kTreePeriodNs;
+    if (waited_ns < kPeriodNs && (parts_.tree == nullptr || parts_.tree->is_alone())) continue;
+    waited_ns = 0;
     lock.unlock();
-    look(client);
+    const bool is_above = look();
+    lock.lock();
+    if (!is_above) continue;
+    is_above_ = true;
+    wake_.notify_all();
+  }
+}
+
+// Evictions wait for writes, while what others do goes on.
+void NativeMemory::keep_evicting(cache::Client& client) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return is_above_ || stopping_; });
+    if (stopping_) return;
+    is_above_ = false;
+    lock.unlock();
+    parts_.cache.make_room(client, 0, 0);
     lock.lock();
   }
 }
@@ -120,29 +217,63 @@ uint64_t NativeMemory::native_bytes(uint64_t held_bytes) const {
   return held_bytes - std::min(held_bytes, planned);
 }
 
-void NativeMemory::look(cache::Client& client) {
+uint64_t NativeMemory::taken_by_native(uint64_t held_bytes) const {
+  return taken_from_frames(native_bytes(held_bytes), parts_.cache.frame_count() * parts_.frame_bytes);
+}
+
+uint64_t NativeMemory::counted_in_tree(uint64_t held_bytes) const {
+  return held_bytes - std::min(held_bytes, kTreeAllowanceBytes / parts_.tree->members());
+}
+
+// What is measured counts here, not the plan: several processes each have a plan for all of the cap.
+uint64_t NativeMemory::taken_by_others(uint64_t held_bytes) {
+  const uint64_t used = parts_.cache.used_frames(), limit = parts_.cache.frame_limit();
+  const uint64_t counted = counted_in_tree(held_bytes);
+  const bool is_full = parts_.engine.is_watching() && used >= limit - limit / kFullShare;
+  const int64_t granted =
+      parts_.tree->look(counted, filled_blocks() * parts_.frame_bytes, is_full, platform::monotonic_ns());
+  if (parts_.tree->members() == 1 && granted >= static_cast<int64_t>(parts_.cap_bytes)) return 0;
+  const uint64_t count = parts_.cache.frame_count(),
+                 may_hold = static_cast<uint64_t>(std::max<int64_t>(granted, 0));
+  // What still is another process's, too, gives back only a part of its bytes when it is evicted.
+  const uint64_t frames =
+      counted <= may_hold ? used + (may_hold - counted) / parts_.frame_bytes : used * may_hold / counted;
+  return (count - std::min(frames, count)) * parts_.frame_bytes;
+}
+
+bool NativeMemory::give_way(uint64_t held_bytes) {
+  uint64_t taken = taken_by_native(held_bytes);
+  if (parts_.tree != nullptr) taken = std::max(taken, taken_by_others(held_bytes));
+  const uint64_t change = taken > taken_bytes_ ? taken - taken_bytes_ : taken_bytes_ - taken;
+  const uint64_t frames_bytes = parts_.cache.frame_count() * parts_.frame_bytes;
+  if (change == 0 || (change <= frames_bytes / kStepShare && taken != 0)) return false;
+  const uint64_t left = frames_bytes - taken;
+  if (taken > 0 && !parts_.engine.is_watching() && parts_.regions.live_bytes() > left) parts_.engine.watch();
+  taken_bytes_ = taken;
+  return parts_.limit.leave_to_native(taken);
+}
+
+// True: frames have to be evicted.
+bool NativeMemory::look() {
   const auto held = outside_.held_bytes();
-  if (!held) return;
+  if (!held) return false;
   const uint64_t native = native_bytes(*held);
   peak_bytes_.store_relaxed(std::max(peak_bytes_.load_relaxed(), native));
   libc::set_native_over_quota(native > std::max(parts_.quota_bytes, kNativeAllowanceBytes));
-  if (parts_.can_give_way) {
-    const uint64_t frames_bytes = parts_.cache.frame_count() * parts_.frame_bytes;
-    const uint64_t taken = taken_from_frames(native, frames_bytes);
-    const uint64_t change = taken > taken_bytes_ ? taken - taken_bytes_ : taken_bytes_ - taken;
-    if (change > frames_bytes / kStepShare || (taken == 0 && change > 0)) {
-      if (taken > 0 && !parts_.engine.is_watching()) parts_.engine.watch();
-      taken_bytes_ = taken;
-      if (parts_.limit.leave_to_native(taken)) parts_.cache.make_room(client, 0, 0);
-    }
-  }
-  // Twice, since frames may be giving way.
-  over_ = is_over(*held, parts_.cap_bytes) ? over_ + 1 : 0;
-  if (over_ == 2) tell(*held);
+  const bool is_above = parts_.can_give_way && give_way(*held);
+  // For a while, since frames may be giving way.
+  const bool has_others = parts_.tree != nullptr && parts_.tree->members() > 1;
+  const uint64_t now_ns = platform::monotonic_ns();
+  if (!is_over(has_others ? parts_.tree->held_by_all() : *held, parts_.cap_bytes)) over_since_ns_ = now_ns;
+  if (now_ns - over_since_ns_ > kOverNs) tell(*held);
+  return is_above;
 }
 
 void NativeMemory::tell(uint64_t held_bytes) {
-  if (outside_.is_over && !told_.exchange_acquire(true)) outside_.is_over(held_bytes);
+  if (told_.exchange_acquire(true)) return;
+  const bool has_others = parts_.tree != nullptr && parts_.tree->members() > 1;
+  if (has_others && !parts_.tree->is_first_to_tell()) return;
+  outside_.is_over(held_bytes, has_others ? parts_.tree->held_by_all() : held_bytes);
 }
 
 void NativeMemory::at_end() {
@@ -154,7 +285,7 @@ void tell_if_over(uint64_t cap_bytes) {
   auto own = platform::process_memory();
   if (!own) return;
   const uint64_t held = own->resident_anonymous_bytes + own->resident_shared_bytes;
-  if (NativeMemory::is_over(held, cap_bytes)) warn(over_line(held, cap_bytes));
+  if (NativeMemory::is_over(held, cap_bytes)) warn(over_line(held, held, cap_bytes));
 }
 
 }  // namespace spw::process

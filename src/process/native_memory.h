@@ -8,8 +8,10 @@
 // kFramesShareMin of them, so that the whole process keeps to its cap; and past the quota, mappings are managed from
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
 // and kTolerance of it all the same says so, once, and what it mostly is. Looked at every kPeriodNs: a process may be
-// over its cap for that long. Threads: the rule is pure; NativeMemory has a thread of its own. Lifetime: shorter than
-// that of what it is made of.
+// over its cap for that long. With others below the same cap (tree_cap.h) it is kTreePeriodNs, and frames have the
+// room that what is granted leaves them. Of memory that forked processes still have in common each holds its part
+// (Pss). Threads: the rule is pure; NativeMemory has two threads of its own. Lifetime: shorter than that of what it
+// is made of.
 #pragma once
 
 #include <condition_variable>
@@ -24,6 +26,7 @@
 #include "cache/cache.h"
 #include "platform/thread.h"
 #include "process/memory_limit.h"
+#include "process/tree_cap.h"
 #include "region/region_map.h"
 
 namespace spw::process {
@@ -34,6 +37,7 @@ class NativeMemory {
   static constexpr uint64_t kFramesShareMin = 4;
   static constexpr uint64_t kTolerance = 10;  // a tenth
   static constexpr uint64_t kPeriodNs = 100'000'000;
+  static constexpr uint64_t kTreePeriodNs = 20'000'000;
   // Changes below this share of the cap are not worth theirs.
   static constexpr uint64_t kStepShare = 64;
 
@@ -46,13 +50,15 @@ class NativeMemory {
     uint64_t frame_bytes;
     uint64_t quota_bytes;
     bool can_give_way;  // the limit can change
+    TreeCap* tree;      // nullptr: the cap is this process's alone
   };
   // What it is told of the world outside; tests make it up.
   struct Outside {
     std::function<std::optional<uint64_t>()> held_bytes;
-    std::function<void(uint64_t held_bytes)> is_over;  // once
-    uint64_t period_ns = kPeriodNs;
-    static Outside of_process(uint64_t cap_bytes);
+    // Once. `held_by_all`: by all members of the tree.
+    std::function<void(uint64_t held_bytes, uint64_t held_by_all)> is_over;
+    // `is_forked`: it still has memory in common with its parent.
+    static Outside of_process(uint64_t cap_bytes, uint64_t frame_bytes, bool is_forked);
   };
   NativeMemory(const Parts& parts, Outside outside) : parts_(parts), outside_(std::move(outside)) {}
   ~NativeMemory() { stop(); }
@@ -68,22 +74,31 @@ class NativeMemory {
   static bool is_over(uint64_t held_bytes, uint64_t cap_bytes);
 
  private:
-  void keep(cache::Client& client);
-  void look(cache::Client& client);
+  void keep_looking();
+  void keep_evicting(cache::Client& client);
+  bool look();
   void tell(uint64_t held_bytes);
   uint64_t native_bytes(uint64_t held_bytes) const;
+  uint64_t taken_by_native(uint64_t held_bytes) const;
+  uint64_t counted_in_tree(uint64_t held_bytes) const;
+  uint64_t taken_by_others(uint64_t held_bytes);
+  bool give_way(uint64_t held_bytes);
 
   const Parts parts_;
   const Outside outside_;
   uint64_t taken_bytes_ = 0;
-  unsigned over_ = 0;  // looks, one after the other
+  uint64_t over_since_ns_ = 0;
   Atomic<uint64_t> peak_bytes_{0};
   Atomic<bool> told_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  platform::Thread thread_;
+  bool is_above_ = false;  // frames are to be evicted
+  platform::Thread looks_, evicts_;
 };
+
+// A child is about to be forked, which will have memory in common with this process.
+void note_fork();
 
 // For a process that never had managed memory, at its end.
 void tell_if_over(uint64_t cap_bytes);

@@ -238,10 +238,18 @@ Status Runtime::limit_memory() {
       options_, MemoryLimit::Parts{*cache_, *engine_, *pinned_, page_cache_share_.get(), can_change});
   if (chosen_bytes != options_.memory_bytes) (void)limit_->inherit(chosen_bytes);
   if (options_.memory_is_auto) return {};
+  if (can_change) {
+    auto joined = tree_ ? tree_->join_as_child() : TreeCap::join(options_.memory_bytes);
+    tree_.reset();
+    if (joined)
+      tree_ = std::make_unique<TreeCap>(std::move(*joined));
+    else
+      warn("this process has a cap of its own: " + joined.status().message());
+  }
   native_memory_ = std::make_unique<NativeMemory>(
       NativeMemory::Parts{*cache_, *engine_, *regions_, *limit_, options_.memory_bytes, options_.block_bytes,
-                          options_.quota_bytes, can_change},
-      NativeMemory::Outside::of_process(options_.memory_bytes));
+                          options_.quota_bytes, can_change, tree_.get()},
+      NativeMemory::Outside::of_process(options_.memory_bytes, options_.block_bytes, is_child_));
   return native_memory_->start();
 }
 
@@ -479,6 +487,7 @@ void Runtime::lock_for_fork() {
   if (!is_child_ && !engine_->survives_forks() && options_.on_refused_child == OnRefusedChild::kEnd)
     let_children_end_the_run();
   engine_->before_fork();
+  note_fork();
   // What is mapped by both sides they read from the file.
   if (!is_child_ && engine_->is_watching())
     if (Status status = regions_->flush_shared_files(); !status)

@@ -123,6 +123,7 @@ class Runtime {
   telemetry::CallSites foreign_sites_;
   std::optional<telemetry::LivePage> live_page_;
   std::unique_ptr<MemoryLimit> limit_;
+  std::unique_ptr<TreeCap> tree_;  // as this process is a member of it
   std::unique_ptr<NativeMemory> native_memory_;
   platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
   uint64_t space_bytes_ = 0;  // of addresses; those of files that are not mapped come behind

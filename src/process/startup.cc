@@ -192,6 +192,7 @@ const OptionInfo* find_option(std::string_view name) {
 
 __attribute__((constructor)) void library_loaded() {
   read_options();
+  TreeCap::keep_inherited();
   g_code = new LoadedCode(loaded_code());
   // Something else may have the addresses (the address sanitizer has): only code with hints cannot do without.
   if (__spw_hint_table_error != 0 && g_code->has_hints)

@@ -13,6 +13,7 @@
 #include "messages.h"
 #include "process/options.h"
 #include "process/store_check.h"
+#include "process/tree_cap.h"
 #include "program.h"
 
 namespace spw::tool {
@@ -161,6 +162,9 @@ int run_program(const RunArguments& arguments) {
        {program_refusal(arguments, *options, &found), store_refusal(*options), stats_refusal(*options)})
     if (!line.empty()) return refuse(line);
   if (found.is_preloaded) preload();
+  if (!options->memory_is_auto)
+    if (Status status = process::TreeCap::make_for_children(options->memory_bytes); !status)
+      warn(status.message() + ": each process of the run has a cap of its own");
 
   std::vector<char*> argv;
   for (const std::string& word : arguments.program) argv.push_back(const_cast<char*>(word.c_str()));

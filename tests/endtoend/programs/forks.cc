@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -366,6 +367,31 @@ int keeps_space(long rounds) {
   return 0;
 }
 
+// Workers that go over all of it again and again, each with changes of its own, for so many seconds.
+int workers(long seconds) {
+  constexpr int kWorkers = 4;
+  const Table table(8 * kWords);
+  pid_t children[kWorkers];
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    if ((children[worker] = fork()) != 0) continue;
+    const uint64_t mine = static_cast<uint64_t>(worker) + 1;
+    Table own = table;
+    size_t wrong = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    for (uint64_t round = 0; std::chrono::steady_clock::now() < end; ++round) {
+      for (size_t page = 0; page < own.pages(); page += 7) {
+        wrong += !own.is(page, round == 0 ? 0 : mine);
+        own.set(page, mine);
+      }
+    }
+    _exit(wrong == 0 ? 0 : 4);
+  }
+  for (const pid_t child : children)
+    if (const int end = end_of(child); end != 0) std::printf("a worker ended with %d\n", end);
+  std::printf("%zu wrong\n", table.wrong([](size_t) { return uint64_t{0}; }));
+  return 0;
+}
+
 const Part kParts[] = {{"both_change", both_change},
                        {"generations", generations},
                        {"allocates", allocates},
@@ -374,7 +400,8 @@ const Part kParts[] = {{"both_change", both_change},
                        {"executes", executes},
                        {"otherwise", otherwise},
                        {"closes_descriptors", closes_descriptors},
-                       {"keeps_space", keeps_space}};
+                       {"keeps_space", keeps_space},
+                       {"workers", workers}};
 
 }  // namespace
 

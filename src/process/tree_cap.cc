@@ -1,0 +1,275 @@
+#include "process/tree_cap.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "platform/own_descriptors.h"
+
+namespace spw::process {
+
+namespace {
+
+constexpr uint64_t kMagic = 0x3165657254777053;  // "SpwTree1"
+constexpr const char* kName = "spillway-tree";
+// Below those of the runtime's own (platform/own_descriptors.h), above those of programs.
+constexpr int kDescriptor = 700;
+constexpr int64_t kStepShare = 64;
+constexpr int64_t kTakenShareMin = 16;
+// Of an equal share of the cap, what a member keeps whatever its pages' ages are.
+constexpr int64_t kKeptShare = 2;
+// Whose pages are so many times as old gives that many steps at once.
+constexpr int64_t kMuchOlder = 8;
+constexpr unsigned kLooksOfBeginner = 4;
+constexpr uint64_t kAgeOfBeginnerNs = 1'000'000'000;
+constexpr unsigned kCountEvery = 8;  // looks
+
+struct Inherited {
+  int fd = -1;
+  int process = 0;  // which has the same under the same number
+};
+
+std::optional<Inherited> inherited() {
+  const char* text = ::secure_getenv(kTreeVariable);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view value(text);
+  Inherited found;
+  const auto fd = std::from_chars(value.begin(), value.end(), found.fd);
+  if (fd.ec != std::errc() || fd.ptr == value.end() || *fd.ptr != ':') return std::nullopt;
+  const auto process = std::from_chars(fd.ptr + 1, value.end(), found.process);
+  if (process.ec != std::errc() || process.ptr != value.end()) return std::nullopt;
+  return found;
+}
+
+std::string path_of(const std::string& process, int fd) { return "/proc/" + process + "/fd/" + std::to_string(fd); }
+
+bool lock(const platform::File& file, int command, unsigned slot, struct flock* wish) {
+  *wish = {};
+  wish->l_type = F_WRLCK;
+  wish->l_whence = SEEK_SET;
+  wish->l_start = slot;
+  wish->l_len = 1;
+  return ::fcntl(file.fd(), command, wish) == 0;
+}
+
+}  // namespace
+
+struct TreeCap::Slot {
+  Atomic<int64_t> granted{0};
+  Atomic<uint64_t> held{0};
+  Atomic<uint64_t> age{0};
+  Atomic<uint32_t> is_taken{0};
+  Atomic<uint32_t> wants{0};
+};
+struct TreeCap::Ledger {
+  uint64_t magic;
+  uint64_t cap_bytes;
+  Atomic<int64_t> free;
+  Atomic<uint32_t> slots;  // that were ever taken: the first ones
+  Atomic<uint32_t> has_told;
+  Atomic<uint32_t> joins;
+  Slot slot[kTreeProcessesMax];
+};
+
+int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
+  const auto cap = static_cast<int64_t>(others.cap), held = static_cast<int64_t>(mine.held);
+  const int64_t step = cap / kStepShare, fair = cap / others.members;
+  const bool needs = mine.is_full || held > mine.granted;
+  const bool is_older = others.want && mine.age / 5 * 4 > others.youngest;
+  if (needs && others.free > 0 && (!is_older || mine.granted < fair / kKeptShare))
+    return std::min(others.free, std::max({cap / kTakenShareMin, mine.granted / 4, held - mine.granted}));
+  if (!others.want && others.free >= 0) return 0;
+  if (!needs) return -std::max<int64_t>(mine.granted - held - step, 0);
+  if (others.free < 0 && mine.granted > fair) return -std::min({mine.granted - fair, -others.free, kMuchOlder * step});
+  if (!is_older) return 0;
+  const bool is_much_older = mine.age / static_cast<uint64_t>(kMuchOlder) > others.youngest;
+  return -std::clamp<int64_t>(mine.granted - fair / kKeptShare, 0, is_much_older ? kMuchOlder * step : step);
+}
+
+Status TreeCap::make_for_children(uint64_t cap_bytes) {
+  auto made = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
+  if (!made) return made.status();
+  auto shared = platform::map_file(*made, 0, round_up(sizeof(Ledger), kMmuPageBytes),
+                                   platform::Protection::kReadWrite);
+  if (!shared) return shared.status();
+  auto* ledger = reinterpret_cast<Ledger*>(shared->data());
+  ledger->magic = kMagic;
+  ledger->cap_bytes = cap_bytes;
+  ledger->free.store_relaxed(static_cast<int64_t>(cap_bytes));
+  const int fd = ::fcntl(made->fd(), F_DUPFD, kDescriptor);  // stays open in what is executed
+  if (fd < 0) return Status(errno, "cannot keep what the processes of a run share");
+  const std::string value = std::to_string(fd) + ":" + std::to_string(::getpid());
+  ::setenv(kTreeVariable, value.c_str(), 1);
+  return {};
+}
+
+void TreeCap::keep_inherited() {
+  if (const auto from = inherited(); from && ::fcntl(from->fd, F_GETFD) >= 0) platform::know_descriptor(from->fd);
+}
+
+Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
+  if (const auto from = inherited()) {
+    for (const std::string& process : {std::string("self"), std::to_string(from->process)}) {
+      auto file = platform::open_file(path_of(process, from->fd), O_RDWR);
+      if (!file) continue;
+      if (auto joined = join_file(*file)) return joined;
+    }
+  }
+  auto own = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
+  if (!own) return own.status();
+  auto shared =
+      platform::map_file(*own, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
+  if (!shared) return shared.status();
+  auto* ledger = reinterpret_cast<Ledger*>(shared->data());
+  ledger->magic = kMagic;
+  ledger->cap_bytes = cap_bytes;
+  ledger->free.store_relaxed(static_cast<int64_t>(cap_bytes));
+  return join_file(*own);
+}
+
+Result<TreeCap> TreeCap::join_as_child() const { return join_file(file_); }
+
+Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
+  TreeCap joined;
+  auto size = platform::file_size(inherited);
+  if (!size) return size.status();
+  if (*size < sizeof(Ledger)) return Status(EINVAL, "what the processes of a run share is another file");
+  auto file = platform::open_file(path_of("self", inherited.fd()), O_RDWR);
+  if (!file) return file.status();
+  auto shared = platform::map_file(*file, 0, round_up(sizeof(Ledger), kMmuPageBytes),
+                                   platform::Protection::kReadWrite);
+  if (!shared) return shared.status();
+  joined.file_ = std::move(*file);
+  joined.shared_ = std::move(*shared);
+  if (joined.ledger().magic != kMagic)
+    return Status(EINVAL, "what the processes of a run share is of another version");
+  if (Status status = joined.take_slot(); !status) return status;
+  return joined;
+}
+
+bool TreeCap::is_alone() const { return members_ == 1 && ledger().joins.load_relaxed() == joins_; }
+int64_t TreeCap::free_bytes() const { return ledger().free.load_relaxed(); }
+bool TreeCap::is_first_to_tell() { return ledger().has_told.exchange_acquire(1) == 0; }
+TreeCap::Slot& TreeCap::mine() const { return ledger().slot[slot_]; }
+uint64_t TreeCap::cap_bytes() const { return ledger().cap_bytes; }
+int64_t TreeCap::granted() const { return mine().granted.load_relaxed(); }
+
+Status TreeCap::take_slot() {
+  Ledger& all = ledger();
+  struct flock wish;
+  for (slot_ = 0; slot_ < kTreeProcessesMax; ++slot_) {
+    if (!lock(file_, F_OFD_SETLK, slot_, &wish)) continue;
+    // What a process that ended had.
+    all.free.fetch_add_relaxed(mine().granted.load_relaxed());
+    mine().granted.store_relaxed(0);
+    mine().held.store_relaxed(0);
+    mine().wants.store_relaxed(1);
+    mine().age.store_relaxed(kAgeOfBeginnerNs);
+    mine().is_taken.store_relaxed(1);
+    uint32_t slots = all.slots.load_relaxed();
+    while (slots <= slot_ && !all.slots.cas_strong_acq_rel(slots, slot_ + 1)) {
+    }
+    change(std::max(all.free.load_relaxed(), kLeastBytes));
+    all.joins.fetch_add_relaxed(1);
+    (void)look_at_others();
+    return {};
+  }
+  return Status(EMFILE, "too many processes share one cap");
+}
+
+bool TreeCap::is_locked(unsigned slot) const {
+  struct flock wish;
+  return lock(file_, F_OFD_GETLK, slot, &wish) && wish.l_type != F_UNLCK;
+}
+
+void TreeCap::change(int64_t bytes) {
+  ledger().free.fetch_add_relaxed(-bytes);
+  mine().granted.fetch_add_relaxed(bytes);
+}
+
+void TreeCap::begin(uint64_t held_bytes) {
+  const int64_t lacking = static_cast<int64_t>(held_bytes) + kLeastBytes - granted();
+  mine().held.store_relaxed(held_bytes);
+  if (members_ > 1 && lacking > 0) change(lacking);
+}
+
+TreeOthers TreeCap::look_at_others() {
+  Ledger& all = ledger();
+  const bool counts = looks_++ % kCountEvery == 0;
+  joins_ = all.joins.load_relaxed();
+  TreeOthers others;
+  others.cap = all.cap_bytes;
+  const uint32_t slots = std::min(all.slots.load_relaxed(), kTreeProcessesMax);
+  unsigned members = 1;
+  for (unsigned i = 0; i < slots; ++i) {
+    Slot& slot = all.slot[i];
+    if (i == slot_ || slot.is_taken.load_relaxed() == 0) continue;
+    struct flock wish;
+    if (counts && !is_locked(i) && lock(file_, F_OFD_SETLK, i, &wish)) {
+      // It ended; nobody else has the slot while it is locked.
+      all.free.fetch_add_relaxed(slot.granted.load_relaxed());
+      slot.granted.store_relaxed(0);
+      slot.held.store_relaxed(0);
+      slot.is_taken.store_relaxed(0);
+      wish.l_type = F_UNLCK;
+      (void)::fcntl(file_.fd(), F_OFD_SETLK, &wish);
+      continue;
+    }
+    ++members;
+    if (slot.wants.load_relaxed() == 0) continue;
+    others.want = true;
+    others.youngest = std::min(others.youngest, slot.age.load_relaxed());
+  }
+  others.members = members_ = members;
+  others.free = all.free.load_relaxed();
+  return others;
+}
+
+uint64_t TreeCap::held_by_all() const {
+  uint64_t sum = 0;
+  const uint32_t slots = std::min(ledger().slots.load_relaxed(), kTreeProcessesMax);
+  for (unsigned i = 0; i < slots; ++i) sum += ledger().slot[i].held.load_relaxed();
+  return sum;
+}
+
+int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full, uint64_t now_ns) {
+  constexpr double kSecondNs = 1e9, kNew = 0.25;
+  if (last_ns_ != 0 && now_ns > last_ns_) {
+    const double rate = static_cast<double>(brought_bytes - std::min(brought_bytes, last_brought_)) * kSecondNs /
+                        static_cast<double>(now_ns - last_ns_);
+    brought_a_second_ += kNew * (rate - brought_a_second_);
+  }
+  last_ns_ = now_ns;
+  last_brought_ = brought_bytes;
+  Slot& own = mine();
+  const auto held = static_cast<int64_t>(held_bytes);
+  if (to_give_ > 0 && held <= own.granted.load_relaxed() - to_give_) {
+    change(-to_give_);
+    to_give_ = 0;
+  }
+  // Who has only begun has brought in nothing so far, which says nothing.
+  TreeMember now{own.granted.load_relaxed(), held_bytes, looks_ < kLooksOfBeginner ? kAgeOfBeginnerNs : UINT64_MAX, is_full};
+  if (brought_a_second_ >= 1 && looks_ >= kLooksOfBeginner)
+    now.age = static_cast<uint64_t>(std::min(static_cast<double>(held_bytes) / brought_a_second_ * kSecondNs, 1e18));
+  own.held.store_relaxed(held_bytes);
+  own.age.store_relaxed(now.age);
+  const TreeOthers others = look_at_others();
+  const int64_t wanted = share_change(now, others);
+  if (wanted > 0) {
+    to_give_ = 0;
+    change(wanted);
+  }
+  if (wanted < 0 && to_give_ == 0) to_give_ = -wanted;
+  own.wants.store_relaxed(wanted <= 0 && (is_full || held > now.granted) ? 1 : 0);
+  return own.granted.load_relaxed() - to_give_;
+}
+
+}  // namespace spw::process
