@@ -49,7 +49,9 @@ std::optional<Inherited> inherited() {
   return found;
 }
 
-std::string path_of(const std::string& process, int fd) { return "/proc/" + process + "/fd/" + std::to_string(fd); }
+std::string path_of(const std::string& process, int fd) {
+  return "/proc/" + process + "/fd/" + std::to_string(fd);
+}
 
 bool lock(const platform::File& file, int command, unsigned slot, struct flock* wish) {
   *wish = {};
@@ -88,7 +90,8 @@ int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
     return std::min(others.free, std::max({cap / kTakenShareMin, mine.granted / 4, held - mine.granted}));
   if (!others.want && others.free >= 0) return 0;
   if (!needs) return -std::max<int64_t>(mine.granted - held - step, 0);
-  if (others.free < 0 && mine.granted > fair) return -std::min({mine.granted - fair, -others.free, kMuchOlder * step});
+  if (others.free < 0 && mine.granted > fair)
+    return -std::min({mine.granted - fair, -others.free, kMuchOlder * step});
   if (!is_older) return 0;
   const bool is_much_older = mine.age / static_cast<uint64_t>(kMuchOlder) > others.youngest;
   return -std::clamp<int64_t>(mine.granted - fair / kKeptShare, 0, is_much_older ? kMuchOlder * step : step);
@@ -97,8 +100,8 @@ int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
 Status TreeCap::make_for_children(uint64_t cap_bytes) {
   auto made = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
   if (!made) return made.status();
-  auto shared = platform::map_file(*made, 0, round_up(sizeof(Ledger), kMmuPageBytes),
-                                   platform::Protection::kReadWrite);
+  auto shared =
+      platform::map_file(*made, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
   if (!shared) return shared.status();
   auto* ledger = reinterpret_cast<Ledger*>(shared->data());
   ledger->magic = kMagic;
@@ -112,7 +115,8 @@ Status TreeCap::make_for_children(uint64_t cap_bytes) {
 }
 
 void TreeCap::keep_inherited() {
-  if (const auto from = inherited(); from && ::fcntl(from->fd, F_GETFD) >= 0) platform::know_descriptor(from->fd);
+  if (const auto from = inherited(); from && ::fcntl(from->fd, F_GETFD) >= 0)
+    platform::know_descriptor(from->fd);
 }
 
 Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
@@ -144,8 +148,8 @@ Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
   if (*size < sizeof(Ledger)) return Status(EINVAL, "what the processes of a run share is another file");
   auto file = platform::open_file(path_of("self", inherited.fd()), O_RDWR);
   if (!file) return file.status();
-  auto shared = platform::map_file(*file, 0, round_up(sizeof(Ledger), kMmuPageBytes),
-                                   platform::Protection::kReadWrite);
+  auto shared =
+      platform::map_file(*file, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
   if (!shared) return shared.status();
   joined.file_ = std::move(*file);
   joined.shared_ = std::move(*shared);
@@ -243,8 +247,8 @@ uint64_t TreeCap::held_by_all() const {
 int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full, uint64_t now_ns) {
   constexpr double kSecondNs = 1e9, kNew = 0.25;
   if (last_ns_ != 0 && now_ns > last_ns_) {
-    const double rate = static_cast<double>(brought_bytes - std::min(brought_bytes, last_brought_)) * kSecondNs /
-                        static_cast<double>(now_ns - last_ns_);
+    const double rate = static_cast<double>(brought_bytes - std::min(brought_bytes, last_brought_)) *
+                        kSecondNs / static_cast<double>(now_ns - last_ns_);
     brought_a_second_ += kNew * (rate - brought_a_second_);
   }
   last_ns_ = now_ns;
@@ -256,9 +260,11 @@ int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full,
     to_give_ = 0;
   }
   // Who has only begun has brought in nothing so far, which says nothing.
-  TreeMember now{own.granted.load_relaxed(), held_bytes, looks_ < kLooksOfBeginner ? kAgeOfBeginnerNs : UINT64_MAX, is_full};
+  TreeMember now{own.granted.load_relaxed(), held_bytes,
+                 looks_ < kLooksOfBeginner ? kAgeOfBeginnerNs : UINT64_MAX, is_full};
   if (brought_a_second_ >= 1 && looks_ >= kLooksOfBeginner)
-    now.age = static_cast<uint64_t>(std::min(static_cast<double>(held_bytes) / brought_a_second_ * kSecondNs, 1e18));
+    now.age = static_cast<uint64_t>(
+        std::min(static_cast<double>(held_bytes) / brought_a_second_ * kSecondNs, 1e18));
   own.held.store_relaxed(held_bytes);
   own.age.store_relaxed(now.age);
   const TreeOthers others = look_at_others();

@@ -42,8 +42,8 @@ struct TreeMember {
 struct TreeOthers {
   uint64_t cap = 0;
   int64_t free = 0;
-  unsigned members = 1;  // this one, too
-  bool want = false;     // some other one lacks memory
+  unsigned members = 1;            // this one, too
+  bool want = false;               // some other one lacks memory
   uint64_t youngest = UINT64_MAX;  // the least age of those
 };
 // By how much `granted` is to change.
