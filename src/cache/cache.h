@@ -290,6 +290,8 @@ class SharedCache {
 
   // The memory file in which frame f stands at f << block_shift, so that it can be mapped a second time; nullptr: none.
   virtual const platform::File* frames_file() const { return nullptr; }
+  // As FrameSource::memory_file_bytes().
+  virtual uint64_t memory_file_bytes() const { return 0; }
   virtual uint32_t frame_count() const = 0;
   virtual uint32_t free_frames() const = 0;
   // Of frame_limit(); the two counts are read one after the other, so this is about right.

@@ -126,6 +126,7 @@ class SharedCacheParts final : public SharedCache {
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return directory_.map(); }
   const platform::File* frames_file() const override { return frames_->file(); }
+  uint64_t memory_file_bytes() const override { return frames_->memory_file_bytes(); }
   uint32_t frames_per_partition() const override { return directory_.shares().of_smallest(); }
   uint32_t frame_count() const override { return directory_.shares().frame_count(); }
   uint32_t free_frames() const override;

@@ -77,6 +77,12 @@ Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused)
   return file;
 }
 
+uint64_t allocated_bytes(const File& file) {
+  constexpr uint64_t kUnitBytes = 512;
+  struct stat info{};
+  return ::fstat(file.fd(), &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * kUnitBytes : 0;
+}
+
 Result<uint64_t> file_size(const File& file) {
   struct stat info{};
   if (::fstat(file.fd(), &info) != 0) return failed("cannot stat a file");

@@ -59,6 +59,8 @@ Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused 
 // Bytes of a regular file or a block device; EISDIR, ENOTSUP for anything else.
 Result<uint64_t> file_size(const File& file);
 Status set_file_size(const File& file, uint64_t bytes);
+// Of a file without errors: what its contents take on the device, or in memory.
+uint64_t allocated_bytes(const File& file);
 // Bytes an unprivileged writer can still use on the file's filesystem.
 Result<uint64_t> filesystem_free(const File& file);
 // The multiple that offsets and lengths of direct transfers must have, as the kernel reports it; 512 where it does not.

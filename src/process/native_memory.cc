@@ -44,7 +44,8 @@ Kinds kinds_of_native_memory() {
              : named == "[heap]"                             ? &kinds.heap_bytes
              : named.starts_with("[stack")                   ? &kinds.stack_bytes
              : named.starts_with("/dev/zero") || named.starts_with("/dev/shm/") ||
-                     named.starts_with("/memfd:") || named.starts_with("/SYSV")
+                     (named.starts_with("/memfd:") && !named.starts_with("/memfd:spillway-")) ||
+                     named.starts_with("/SYSV")
                  ? &kinds.shared_bytes
                  : &kinds.mapped_bytes;
       continue;
@@ -90,11 +91,15 @@ constinit Atomic<bool> g_has_forked{false};
 // brought in counts as this process's alone: it may have taken the place of one that is still another's.
 class HeldMemory {
  public:
-  HeldMemory(bool is_forked, uint64_t frame_bytes) : is_forked_(is_forked), frame_bytes_(frame_bytes) {}
+  HeldMemory(const cache::SharedCache& cache, uint64_t frame_bytes, bool is_forked)
+      : cache_(cache), is_forked_(is_forked), frame_bytes_(frame_bytes) {}
   std::optional<uint64_t> bytes() {
     auto own = platform::process_memory();
     if (!own) return std::nullopt;
-    const uint64_t resident = own->resident_anonymous_bytes + own->resident_shared_bytes;
+    // The frames' memory may be mapped twice, and count twice there.
+    const uint64_t files = cache_.memory_file_bytes();
+    const uint64_t resident = own->resident_anonymous_bytes + files + own->resident_shared_bytes -
+                              std::min(own->resident_shared_bytes, 2 * files);
     if (!is_forked_ && !g_has_forked.load_relaxed()) return resident + own->page_table_bytes;
     const uint64_t now_ns = platform::monotonic_ns();
     if (now_ns >= next_ns_) measure(now_ns, resident);
@@ -121,6 +126,7 @@ class HeldMemory {
     next_ns_ = end_ns + (end_ns - now_ns) * kCostShare;
   }
 
+  const cache::SharedCache& cache_;
   const bool is_forked_;
   const uint64_t frame_bytes_;
   uint64_t next_ns_ = 0;
@@ -132,9 +138,9 @@ class HeldMemory {
 
 void note_fork() { g_has_forked.store_relaxed(true); }
 
-NativeMemory::Outside NativeMemory::Outside::of_process(uint64_t cap_bytes, uint64_t frame_bytes,
-                                                        bool is_forked) {
-  return {[held = HeldMemory(is_forked, frame_bytes)]() mutable { return held.bytes(); },
+NativeMemory::Outside NativeMemory::Outside::of_process(const cache::SharedCache& cache, uint64_t cap_bytes,
+                                                        uint64_t frame_bytes, bool is_forked) {
+  return {[held = HeldMemory(cache, frame_bytes, is_forked)]() mutable { return held.bytes(); },
           [cap_bytes](uint64_t held_bytes, uint64_t held_by_all) {
             warn(over_line(held_bytes, held_by_all, cap_bytes));
           }};

@@ -58,7 +58,8 @@ class NativeMemory {
     // Once. `held_by_all`: by all members of the tree.
     std::function<void(uint64_t held_bytes, uint64_t held_by_all)> is_over;
     // `is_forked`: it still has memory in common with its parent.
-    static Outside of_process(uint64_t cap_bytes, uint64_t frame_bytes, bool is_forked);
+    static Outside of_process(const cache::SharedCache& cache, uint64_t cap_bytes, uint64_t frame_bytes,
+                              bool is_forked);
   };
   NativeMemory(const Parts& parts, Outside outside) : parts_(parts), outside_(std::move(outside)) {}
   ~NativeMemory() { stop(); }

@@ -249,7 +249,7 @@ Status Runtime::limit_memory() {
   native_memory_ = std::make_unique<NativeMemory>(
       NativeMemory::Parts{*cache_, *engine_, *regions_, *limit_, options_.memory_bytes, options_.block_bytes,
                           options_.quota_bytes, can_change, tree_.get()},
-      NativeMemory::Outside::of_process(options_.memory_bytes, options_.block_bytes, is_child_));
+      NativeMemory::Outside::of_process(*cache_, options_.memory_bytes, options_.block_bytes, is_child_));
   return native_memory_->start();
 }
 

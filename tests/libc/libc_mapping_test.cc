@@ -218,7 +218,10 @@ TEST_F(MappingTest, fixed_on_managed_memory_makes_it_anew) {
   EXPECT_EQ(__spw_mmap_v1(p + 65536, 65536, PROT_READ | PROT_WRITE, flags, -1, 0), p + 65536);
   EXPECT_TRUE(all(p + 65536, 65536, 0));
   EXPECT_TRUE(all(p, 65536, 9));
-  EXPECT_EQ(__spw_mmap_v1(p, 65536, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0), MAP_FAILED);
+  EXPECT_EQ(__spw_mmap_v1(p, 65536, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 4096), p);
+  EXPECT_EQ(copy_of(p, 65536), std::vector<char>(contents.begin() + 4096, contents.begin() + 4096 + 65536));
+  EXPECT_TRUE(all(p + 131072, 65536, 9));
+  EXPECT_EQ(__spw_mmap_v1(p, 65536, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0), MAP_FAILED);
   EXPECT_EQ(errno, EINVAL);
   unmap(p, kLarge);
 }

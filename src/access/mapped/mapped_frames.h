@@ -80,6 +80,7 @@ class MappedFrames final : public cache::FrameSource {
   void unlock_after_fork();
 
   const BlockPool& pool() const { return *pool_; }
+  uint64_t memory_file_bytes() const override { return platform::allocated_bytes(pool_->file()); }
   std::byte* address_of(BlockId block) const { return base_ + (block.value << options_.block_shift); }
 
  private:

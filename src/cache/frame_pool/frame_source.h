@@ -115,6 +115,8 @@ class FrameSource {
 
   // The memory file behind the frames, where frame f stands at f << block_shift; nullptr: there is none.
   virtual const platform::File* file() const { return nullptr; }
+  // Of memory files behind the frames, so much has memory.
+  virtual uint64_t memory_file_bytes() const { return 0; }
 };
 
 }  // namespace spw::cache

@@ -48,6 +48,7 @@ class PoolFrames final : public FrameSource {
   size_t release_batch_max() const override { return 1; }
 
   const platform::File* file() const override { return &file_; }
+  uint64_t memory_file_bytes() const override { return platform::allocated_bytes(file_); }
   // Pieces of 2 MiB that came into use, and those of them the kernel made huge pages.
   uint32_t used_pieces() const { return used_pieces_.load_relaxed(); }
   uint32_t huge_pieces() const { return huge_pieces_.load_relaxed(); }
