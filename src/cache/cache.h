@@ -299,6 +299,8 @@ class SharedCache {
     const uint32_t limit = frame_limit();
     return limit - std::min(free_frames(), limit);
   }
+  // That hold a block, those above the limit, too, which are to be evicted.
+  virtual uint32_t occupied_frames() const = 0;
   // Whether a miss in this partition finds a frame without evicting. A hint: one relaxed load.
   virtual bool has_free_frames(PartitionId partition) const = 0;
   virtual uint32_t peak_frames() const = 0;

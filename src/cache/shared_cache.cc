@@ -446,6 +446,12 @@ SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resid
 
 // ---- Telling ----
 
+uint32_t SharedCacheParts::occupied_frames() const {
+  uint32_t sum = 0;
+  for (const auto& partition : partitions_) sum += partition->organisation().used_frames();
+  return sum;
+}
+
 uint32_t SharedCacheParts::free_frames() const {
   uint32_t sum = 0;
   for (const auto& partition : partitions_) sum += partition->organisation().free_frames();

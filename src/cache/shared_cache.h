@@ -130,6 +130,7 @@ class SharedCacheParts final : public SharedCache {
   uint32_t frames_per_partition() const override { return directory_.shares().of_smallest(); }
   uint32_t frame_count() const override { return directory_.shares().frame_count(); }
   uint32_t free_frames() const override;
+  uint32_t occupied_frames() const override;
   bool has_free_frames(PartitionId partition) const override {
     return partitions_[partition.value]->organisation().free_frames() > 0;
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "platform/file.h"
 #include "platform/proc_text.h"
 #include "platform/raw_calls.h"
 
@@ -197,7 +198,13 @@ bool is_page_present(uintptr_t address) {
 }
 
 Result<ProcessMemory> process_memory() {
-  auto text = read_small_file("/proc/self/status");
+  auto status = open_file("/proc/self/status", O_RDONLY);
+  if (!status) return status.status();
+  return process_memory(*status);
+}
+
+Result<ProcessMemory> process_memory(const File& status) {
+  auto text = read_small_file(status);
   if (!text) return text.status();
   ProcessMemory memory;
   memory.resident_bytes = kib_field(*text, "VmRSS:").value_or(0);

@@ -65,8 +65,9 @@ Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint6
 // As map_file_at(); forked children do not have it, from its first instant on.
 Status map_file_unforked_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                             Protection protection);
-// As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach persistent
-// memory with the processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such memory.
+// As map_file_at(), readable and writable. kPrivate: stores stay in this process. kSynchronous: stores reach
+// persistent memory with the processor's own instructions alone (MAP_SYNC); EOPNOTSUPP where the file is not on such
+// memory.
 enum class Sharing : uint8_t { kShared, kPrivate, kSynchronous };
 Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing);
 // Puts a piece of a reservation back to no access and no memory. Async-signal-safe unless it fails.
@@ -101,5 +102,7 @@ struct ProcessMemory {
   uint64_t page_table_bytes = 0;  // of the kernel's, which a control group counts
 };
 Result<ProcessMemory> process_memory();
+// The same of /proc/self/status that is kept open, which takes no descriptor for a moment.
+Result<ProcessMemory> process_memory(const File& status);
 
 }  // namespace spw::platform

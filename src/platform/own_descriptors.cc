@@ -34,9 +34,10 @@ int moved(int fd, int first) {
   const int saved_errno = errno;
   const int flags = ::fcntl(fd, F_GETFD);
   const int to = ::fcntl(fd, (flags & FD_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, first);
+  const bool is_gone = to < 0 && errno == EBADF;  // somebody closed it meanwhile
   if (to >= 0) ::syscall(SYS_close, fd);
   errno = saved_errno;
-  return to < 0 ? fd : to;
+  return to >= 0 ? to : is_gone ? -1 : fd;
 }
 
 }  // namespace

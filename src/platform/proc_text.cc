@@ -8,18 +8,24 @@
 
 #include "base/units.h"
 #include "platform/file.h"
+#include "platform/raw_calls.h"
 
 namespace spw::platform {
 
 Result<std::string> read_small_file(const std::string& path) {
   auto file = open_file(path, O_RDONLY);
   if (!file) return file.status();
+  auto text = read_small_file(*file);
+  return text ? std::move(text) : Status(text.status().error(), "cannot read " + path);
+}
+
+Result<std::string> read_small_file(const File& file) {
   std::string text;
   char piece[4096];
   while (text.size() < kSmallFileBytesMax) {
-    ssize_t got = ::read(file->fd(), piece, sizeof piece);
+    const ssize_t got = raw::pread(file.fd(), piece, sizeof piece, static_cast<off_t>(text.size()));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Status(errno, "cannot read " + path);
+    if (got < 0) return Status(errno, "cannot read a file of the kernel's");
     if (got == 0) break;
     text.append(piece, static_cast<size_t>(got));
   }

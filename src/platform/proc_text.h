@@ -9,12 +9,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "platform/file.h"
 
 namespace spw::platform {
 
 inline constexpr size_t kSmallFileBytesMax = 64 * 1024;
 
 Result<std::string> read_small_file(const std::string& path);
+// From its beginning, whatever was read of it before.
+Result<std::string> read_small_file(const File& file);
 
 // The value of a line "NAME   123 kB", in bytes. `name` with its colon.
 std::optional<uint64_t> kib_field(std::string_view text, std::string_view name);

@@ -17,7 +17,7 @@ uint64_t MemoryLimit::bytes() const {
 
 Status MemoryLimit::inherit(uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  if (Status status = apply(bytes, native_bytes_); !status) return status;
+  if (Status status = apply(bytes, native_bytes_, frames_max_); !status) return status;
   chosen_bytes_.store_relaxed(bytes);
   return {};
 }
@@ -34,21 +34,21 @@ Status MemoryLimit::choose(uint64_t bytes) {
   parts_.engine.watch();
   {
     std::lock_guard lock(mutex_);
-    if (Status status = apply(bytes, native_bytes_); !status) return status;
+    if (Status status = apply(bytes, native_bytes_, frames_max_); !status) return status;
     chosen_bytes_.store_relaxed(bytes);
   }
   return parts_.cache.evict_to_limit(parts_.engine.client());
 }
 
-bool MemoryLimit::leave_to_native(uint64_t bytes) {
+Status MemoryLimit::leave(uint64_t native_bytes, uint64_t frames_max) {
   std::lock_guard lock(mutex_);
-  const uint32_t before = parts_.cache.frame_limit();
-  if (!apply(chosen_bytes(), bytes)) return false;
-  native_bytes_ = bytes;
-  return parts_.cache.frame_limit() < before;
+  if (Status status = apply(chosen_bytes(), native_bytes, frames_max); !status) return status;
+  native_bytes_ = native_bytes;
+  frames_max_ = frames_max;
+  return {};
 }
 
-Status MemoryLimit::apply(uint64_t bytes, uint64_t native_bytes) {
+Status MemoryLimit::apply(uint64_t bytes, uint64_t native_bytes, uint64_t frames_max) {
   const uint64_t all = parts_.cache.frame_count();
   const uint64_t gone = round_up(options_.memory_bytes - bytes, options_.block_bytes) / options_.block_bytes;
   if (gone + kCapFramesMin > all)
@@ -57,7 +57,7 @@ Status MemoryLimit::apply(uint64_t bytes, uint64_t native_bytes) {
                     format_size(options_.memory_bytes - (all - kCapFramesMin) * options_.block_bytes));
   const uint64_t chosen = all - gone;
   const uint64_t native = std::min(native_bytes / options_.block_bytes, chosen - kCapFramesMin);
-  const auto frames = static_cast<uint32_t>(chosen - native);
+  const auto frames = static_cast<uint32_t>(std::min(chosen - native, std::max(frames_max, kCapFramesMin)));
   if (Status status = parts_.pinned.change_limit(frames); !status) return status;
   if (parts_.page_cache_share != nullptr) parts_.page_cache_share->set_ceiling(frames);
   return {};

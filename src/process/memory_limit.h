@@ -2,7 +2,8 @@
 // it beside memory that is not managed (native_memory.h).
 //
 //   bytes()        what the program chose
-//   the frames     what bytes() has room for, less what native memory takes of it
+//   the frames     what bytes() has room for, less what native memory takes of it; and no more than this process is
+//                  granted of a cap that it shares (tree_cap.h)
 //
 // Tables and staging stay, so all that goes is frames.
 // Threads: any. Lifetime: shorter than that of what it is made of. Mapped engine with a cap that does not follow the
@@ -40,19 +41,20 @@ class MemoryLimit {
   // go on with less. ETIMEDOUT when the new one holds but not all above it could be evicted in time
   // (SharedCache::evict_to_limit).
   Status choose(uint64_t bytes);
-  // So many bytes of it are native memory's, from now on. Fewer frames are kept where pinned ranges need them. True:
-  // there is less for frames than before.
-  bool leave_to_native(uint64_t bytes);
+  // From now on: so many bytes of it are native memory's, and no more frames than these are in use. EBUSY, and nothing
+  // changes, while pinned ranges would not leave room to go on.
+  Status leave(uint64_t native_bytes, uint64_t frames_max);
 
  private:
   // Under mutex_.
-  Status apply(uint64_t bytes, uint64_t native_bytes);
+  Status apply(uint64_t bytes, uint64_t native_bytes, uint64_t frames_max);
 
   const Options& options_;
   const Parts parts_;
   std::mutex mutex_;
   Atomic<uint64_t> chosen_bytes_{options_.memory_bytes};
   uint64_t native_bytes_ = 0;
+  uint64_t frames_max_ = UINT64_MAX;
 };
 
 }  // namespace spw::process

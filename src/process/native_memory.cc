@@ -1,10 +1,12 @@
 #include "process/native_memory.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <memory>
 
 #include "abi/managed.h"
 #include "base/atomic.h"
@@ -22,6 +24,8 @@ namespace spw::process {
 namespace {
 
 constexpr uint64_t kFullShare = 16;
+// Of its frames, what a process keeps however many others there are.
+constexpr uint64_t kTreeShareMin = 64;
 // Of the members of a tree together; the rest of the allowance is for processes without managed memory.
 constexpr uint64_t kTreeAllowanceBytes = NativeMemory::kNativeAllowanceBytes / 2;
 constexpr uint64_t kOverNs = 1'000'000'000;
@@ -91,31 +95,46 @@ constinit Atomic<bool> g_has_forked{false};
 // brought in counts as this process's alone: it may have taken the place of one that is still another's.
 class HeldMemory {
  public:
-  HeldMemory(const cache::SharedCache& cache, uint64_t frame_bytes, bool is_forked)
-      : cache_(cache), is_forked_(is_forked), frame_bytes_(frame_bytes) {}
-  std::optional<uint64_t> bytes() {
-    auto own = platform::process_memory();
+  HeldMemory(const cache::SharedCache& cache, uint64_t frame_bytes, unsigned mapped_times, bool is_forked)
+      : cache_(cache), frame_bytes_(frame_bytes), mapped_times_(mapped_times), is_forked_(is_forked) {}
+
+  std::optional<NativeMemory::Held> look() {
+    std::lock_guard lock(mutex_);
+    if (!status_.is_open() && !open()) return std::nullopt;
+    auto own = platform::process_memory(status_);
     if (!own) return std::nullopt;
-    // The frames' memory may be mapped twice, and count twice there.
+    // The frames' own files are mapped as often as that, and count as often.
     const uint64_t files = cache_.memory_file_bytes();
     const uint64_t resident = own->resident_anonymous_bytes + files + own->resident_shared_bytes -
-                              std::min(own->resident_shared_bytes, 2 * files);
-    if (!is_forked_ && !g_has_forked.load_relaxed()) return resident + own->page_table_bytes;
+                              std::min(own->resident_shared_bytes, mapped_times_ * files);
+    const uint64_t tables = own->page_table_bytes;
+    if (!is_forked_ && !g_has_forked.load_relaxed())
+      return NativeMemory::Held{resident + tables, cache_.occupied_frames()};
     const uint64_t now_ns = platform::monotonic_ns();
     if (now_ns >= next_ns_) measure(now_ns, resident);
     const uint64_t brought =
         (filled_blocks() - filled_) * frame_bytes_ + resident - std::min(resident, part_of_);
-    return std::min(resident, part_ + brought) + own->page_table_bytes;
+    return NativeMemory::Held{std::min(resident, part_ + brought) + tables, frames_};
   }
 
  private:
   static constexpr uint64_t kCostShare = 20;  // of the time
+
+  // Kept open: whoever opens a file takes the lowest number, which the program may count on.
+  bool open() {
+    auto status = platform::open_file("/proc/self/status", O_RDONLY);
+    auto rollup = platform::open_file("/proc/self/smaps_rollup", O_RDONLY);
+    if (!status || !rollup) return false;
+    status_ = std::move(*status);
+    rollup_ = std::move(*rollup);
+    return true;
+  }
   void measure(uint64_t now_ns, uint64_t resident) {
-    std::ifstream file("/proc/self/smaps_rollup");
+    frames_ = cache_.occupied_frames();
     uint64_t part = 0, found = 0;
-    for (std::string line; std::getline(file, line);)
+    if (auto text = platform::read_small_file(rollup_))
       for (const char* field : {"Pss_Anon:", "Pss_Shmem:"})
-        if (const auto bytes = platform::kib_field(line, field)) {
+        if (const auto bytes = platform::kib_field(*text, field)) {
           part += *bytes;
           ++found;
         }
@@ -127,10 +146,14 @@ class HeldMemory {
   }
 
   const cache::SharedCache& cache_;
-  const bool is_forked_;
   const uint64_t frame_bytes_;
+  const unsigned mapped_times_;
+  const bool is_forked_;
+  std::mutex mutex_;  // the end of the process looks, too
+  platform::File status_, rollup_;
   uint64_t next_ns_ = 0;
   uint64_t filled_ = 0;              // blocks, then
+  uint64_t frames_ = 0;              // occupied, then
   uint64_t part_ = 0, part_of_ = 0;  // bytes of this process, when so many were resident
 };
 
@@ -138,10 +161,12 @@ class HeldMemory {
 
 void note_fork() { g_has_forked.store_relaxed(true); }
 
-NativeMemory::Outside NativeMemory::Outside::of_process(const cache::SharedCache& cache, uint64_t cap_bytes,
-                                                        uint64_t frame_bytes, bool is_forked) {
-  return {[held = HeldMemory(cache, frame_bytes, is_forked)]() mutable { return held.bytes(); },
-          [cap_bytes](uint64_t held_bytes, uint64_t held_by_all) {
+NativeMemory::Outside NativeMemory::Outside::of_process(const Parts& parts, bool is_forked) {
+  // The translated engine's view maps frames once more.
+  auto memory =
+      std::make_shared<HeldMemory>(parts.cache, parts.frame_bytes, parts.can_give_way ? 1 : 2, is_forked);
+  return {[memory] { return memory->look(); },
+          [cap_bytes = parts.cap_bytes](uint64_t held_bytes, uint64_t held_by_all) {
             warn(over_line(held_bytes, held_by_all, cap_bytes));
           }};
 }
@@ -159,7 +184,8 @@ bool NativeMemory::is_over(uint64_t held_bytes, uint64_t cap_bytes) {
 // With what is granted so far, before there is anything in the frames.
 Status NativeMemory::start() {
   over_since_ns_ = platform::monotonic_ns();
-  if (const auto held = outside_.held_bytes(); held && parts_.tree != nullptr) {
+  frames_ = parts_.cache.frame_count();
+  if (const auto held = outside_.held(); held && parts_.tree != nullptr) {
     parts_.tree->begin(counted_in_tree(*held));
     (void)give_way(*held);
   }
@@ -214,54 +240,69 @@ void NativeMemory::keep_evicting(cache::Client& client) {
   }
 }
 
-// While the kernel has managed memory alone, all that is live may be in memory.
-uint64_t NativeMemory::native_bytes(uint64_t held_bytes) const {
+// Frames that blocks are in. While the kernel has managed memory alone, all that is live may be in memory.
+uint64_t NativeMemory::frames_of(const Held& held) const {
+  if (parts_.engine.is_watching()) return held.frames;
+  const uint64_t live = parts_.regions.live_bytes() / parts_.frame_bytes;
+  return std::min<uint64_t>({live, held.bytes / parts_.frame_bytes, parts_.cache.frame_count()});
+}
+
+uint64_t NativeMemory::native_bytes(const Held& held) const {
   const uint64_t frames_bytes = parts_.cache.frame_count() * parts_.frame_bytes;
-  const uint64_t managed = parts_.engine.is_watching() ? parts_.cache.used_frames() * parts_.frame_bytes
-                                                       : std::min(parts_.regions.live_bytes(), frames_bytes);
-  const uint64_t planned = managed + parts_.cap_bytes - std::min(parts_.cap_bytes, frames_bytes);
-  return held_bytes - std::min(held_bytes, planned);
+  const uint64_t planned =
+      frames_of(held) * parts_.frame_bytes + parts_.cap_bytes - std::min(parts_.cap_bytes, frames_bytes);
+  return held.bytes - std::min(held.bytes, planned);
 }
 
-uint64_t NativeMemory::taken_by_native(uint64_t held_bytes) const {
-  return taken_from_frames(native_bytes(held_bytes), parts_.cache.frame_count() * parts_.frame_bytes);
-}
-
-uint64_t NativeMemory::counted_in_tree(uint64_t held_bytes) const {
-  return held_bytes - std::min(held_bytes, kTreeAllowanceBytes / parts_.tree->members());
+// With the pages of files that the kernel serves within the cap.
+uint64_t NativeMemory::counted_in_tree(const Held& held) const {
+  const uint64_t mapped = parts_.page_cache_share != nullptr ? parts_.page_cache_share->mapped_bytes() : 0;
+  return held.bytes - std::min(held.bytes, kTreeAllowanceBytes / parts_.tree->members()) + mapped;
 }
 
 // What is measured counts here, not the plan: several processes each have a plan for all of the cap.
-uint64_t NativeMemory::taken_by_others(uint64_t held_bytes) {
-  const uint64_t used = parts_.cache.used_frames(), limit = parts_.cache.frame_limit();
-  const uint64_t counted = counted_in_tree(held_bytes);
-  const bool is_full = parts_.engine.is_watching() && used >= limit - limit / kFullShare;
-  const int64_t granted =
-      parts_.tree->look(counted, filled_blocks() * parts_.frame_bytes, is_full, platform::monotonic_ns());
-  if (parts_.tree->members() == 1 && granted >= static_cast<int64_t>(parts_.cap_bytes)) return 0;
-  const uint64_t count = parts_.cache.frame_count(),
-                 may_hold = static_cast<uint64_t>(std::max<int64_t>(granted, 0));
+uint64_t NativeMemory::frames_in_tree(const Held& held) {
+  const uint64_t count = parts_.cache.frame_count(), limit = parts_.cache.frame_limit();
+  const uint64_t counted = counted_in_tree(held);
+  const bool is_pressed = parts_.page_cache_share != nullptr && parts_.page_cache_share->is_pressed();
+  const bool is_full =
+      parts_.engine.is_watching() && parts_.cache.occupied_frames() >= limit - limit / kFullShare;
+  const int64_t granted = parts_.tree->look(counted, filled_blocks() * parts_.frame_bytes,
+                                            is_full || is_pressed, platform::monotonic_ns());
+  if (parts_.tree->members() == 1 && granted >= static_cast<int64_t>(parts_.cap_bytes)) return count;
+  const uint64_t may_hold = static_cast<uint64_t>(std::max<int64_t>(granted, 0));
+  const uint64_t mapped = parts_.page_cache_share != nullptr ? parts_.page_cache_share->mapped_bytes() : 0;
+  const uint64_t used = frames_of(held) + mapped / parts_.frame_bytes;
   // What still is another process's, too, gives back only a part of its bytes when it is evicted.
   const uint64_t frames =
-      counted <= may_hold ? used + (may_hold - counted) / parts_.frame_bytes : used * may_hold / counted;
-  return (count - std::min(frames, count)) * parts_.frame_bytes;
+      counted <= may_hold ? used + (may_hold - counted) / parts_.frame_bytes
+                          : static_cast<uint64_t>(static_cast<unsigned __int128>(used) * may_hold / counted);
+  return std::clamp(frames, count / kTreeShareMin, count);
 }
 
-bool NativeMemory::give_way(uint64_t held_bytes) {
-  uint64_t taken = taken_by_native(held_bytes);
-  if (parts_.tree != nullptr) taken = std::max(taken, taken_by_others(held_bytes));
-  const uint64_t change = taken > taken_bytes_ ? taken - taken_bytes_ : taken_bytes_ - taken;
-  const uint64_t frames_bytes = parts_.cache.frame_count() * parts_.frame_bytes;
-  if (change == 0 || (change <= frames_bytes / kStepShare && taken != 0)) return false;
-  const uint64_t left = frames_bytes - taken;
-  if (taken > 0 && !parts_.engine.is_watching() && parts_.regions.live_bytes() > left) parts_.engine.watch();
-  taken_bytes_ = taken;
-  return parts_.limit.leave_to_native(taken);
+// True: frames have to be evicted.
+bool NativeMemory::give_way(const Held& held) {
+  const uint64_t count = parts_.cache.frame_count();
+  const uint64_t taken =
+      taken_from_frames(native_bytes(held), count * parts_.frame_bytes) / parts_.frame_bytes;
+  const uint64_t granted = parts_.tree != nullptr ? frames_in_tree(held) : count;
+  const uint64_t frames = std::min(count - taken, granted);
+  // What others are to have is given up at once; else small changes are not worth theirs.
+  const uint64_t change = frames > frames_ ? frames - frames_ : frames_ - frames;
+  const bool is_small = change <= std::min(count / kStepShare, frames_ / kFullShare / 2);
+  const bool is_given_up = frames < frames_ && granted < count;
+  if (change == 0 || (is_small && frames != count && !is_given_up)) return false;
+  if (!parts_.engine.is_watching() && parts_.regions.live_bytes() > frames * parts_.frame_bytes)
+    parts_.engine.watch();
+  if (!parts_.limit.leave(taken * parts_.frame_bytes, granted)) return false;
+  const bool is_less = frames < frames_;
+  frames_ = frames;
+  return is_less;
 }
 
 // True: frames have to be evicted.
 bool NativeMemory::look() {
-  const auto held = outside_.held_bytes();
+  const auto held = outside_.held();
   if (!held) return false;
   const uint64_t native = native_bytes(*held);
   peak_bytes_.store_relaxed(std::max(peak_bytes_.load_relaxed(), native));
@@ -269,9 +310,10 @@ bool NativeMemory::look() {
   const bool is_above = parts_.can_give_way && give_way(*held);
   // For a while, since frames may be giving way.
   const bool has_others = parts_.tree != nullptr && parts_.tree->members() > 1;
+  const uint64_t cap = has_others ? parts_.tree->cap_bytes() : parts_.cap_bytes;
   const uint64_t now_ns = platform::monotonic_ns();
-  if (!is_over(has_others ? parts_.tree->held_by_all() : *held, parts_.cap_bytes)) over_since_ns_ = now_ns;
-  if (now_ns - over_since_ns_ > kOverNs) tell(*held);
+  if (!is_over(has_others ? parts_.tree->held_by_all() : held->bytes, cap)) over_since_ns_ = now_ns;
+  if (now_ns - over_since_ns_ > kOverNs) tell(held->bytes);
   return is_above;
 }
 
@@ -283,8 +325,8 @@ void NativeMemory::tell(uint64_t held_bytes) {
 }
 
 void NativeMemory::at_end() {
-  const auto held = outside_.held_bytes();
-  if (held && is_over(*held, parts_.cap_bytes)) tell(*held);
+  const auto held = outside_.held();
+  if (held && is_over(held->bytes, parts_.cap_bytes)) tell(held->bytes);
 }
 
 void tell_if_over(uint64_t cap_bytes) {

@@ -49,17 +49,21 @@ class NativeMemory {
     uint64_t cap_bytes;
     uint64_t frame_bytes;
     uint64_t quota_bytes;
-    bool can_give_way;  // the limit can change
-    TreeCap* tree;      // nullptr: the cap is this process's alone
+    bool can_give_way;                       // the limit can change
+    TreeCap* tree;                           // nullptr: the cap is this process's alone
+    const PageCacheShare* page_cache_share;  // nullptr: no files are served by the kernel
+  };
+  struct Held {
+    uint64_t bytes;
+    uint64_t frames;  // that blocks were in when that was measured
   };
   // What it is told of the world outside; tests make it up.
   struct Outside {
-    std::function<std::optional<uint64_t>()> held_bytes;
+    std::function<std::optional<Held>()> held;
     // Once. `held_by_all`: by all members of the tree.
     std::function<void(uint64_t held_bytes, uint64_t held_by_all)> is_over;
     // `is_forked`: it still has memory in common with its parent.
-    static Outside of_process(const cache::SharedCache& cache, uint64_t cap_bytes, uint64_t frame_bytes,
-                              bool is_forked);
+    static Outside of_process(const Parts& parts, bool is_forked);
   };
   NativeMemory(const Parts& parts, Outside outside) : parts_(parts), outside_(std::move(outside)) {}
   ~NativeMemory() { stop(); }
@@ -79,15 +83,15 @@ class NativeMemory {
   void keep_evicting(cache::Client& client);
   bool look();
   void tell(uint64_t held_bytes);
-  uint64_t native_bytes(uint64_t held_bytes) const;
-  uint64_t taken_by_native(uint64_t held_bytes) const;
-  uint64_t counted_in_tree(uint64_t held_bytes) const;
-  uint64_t taken_by_others(uint64_t held_bytes);
-  bool give_way(uint64_t held_bytes);
+  uint64_t frames_of(const Held& held) const;
+  uint64_t native_bytes(const Held& held) const;
+  uint64_t counted_in_tree(const Held& held) const;
+  uint64_t frames_in_tree(const Held& held);
+  bool give_way(const Held& held);
 
   const Parts parts_;
   const Outside outside_;
-  uint64_t taken_bytes_ = 0;
+  uint64_t frames_ = 0;  // that may be in use, as it was last set
   uint64_t over_since_ns_ = 0;
   Atomic<uint64_t> peak_bytes_{0};
   Atomic<bool> told_{false};

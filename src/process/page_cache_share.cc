@@ -69,6 +69,8 @@ uint64_t PageCacheShare::limit_pages(const page_cache::Use& use) {
   if (rule_.is_step_due(now_ns)) brought_by_frames_ = filled_blocks() * frame_bytes_;
   const uint64_t share_bytes =
       rule_.next(cap_bytes, mappings, {held_by_frames(), brought_by_frames_}, engine_.is_watching(), now_ns);
+  mapped_bytes_.store_relaxed(mappings.held_bytes);
+  is_pressed_.store_relaxed(rule_.is_pressed());
   if (!engine_.is_watching() && rule_.is_pressed()) engine_.watch();
   if (engine_.is_watching()) {
     const uint64_t frames = std::max((cap_bytes - share_bytes) / frame_bytes_, kCapFramesMin);

@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "access/engine.h"
+#include "base/atomic.h"
 #include "cache/cache.h"
 #include "page_cache/evictor.h"
 #include "region/region_map.h"
@@ -59,6 +60,9 @@ class PageCacheShare {
   uint64_t limit_pages(const page_cache::Use& use);
   // Frames that the cache could use if there were no mappings: what its limit was set to by whoever sets it.
   void set_ceiling(uint32_t frames);
+  // As of the last look: what the mappings hold, and whether all of the cap is in use.
+  uint64_t mapped_bytes() const { return mapped_bytes_.load_relaxed(); }
+  bool is_pressed() const { return is_pressed_.load_relaxed(); }
 
  private:
   uint64_t held_by_frames() const;
@@ -72,6 +76,8 @@ class PageCacheShare {
   uint32_t ceiling_;
   uint64_t brought_by_frames_ = 0;  // when a step was last due
   ShareRule rule_;
+  Atomic<uint64_t> mapped_bytes_{0};
+  Atomic<bool> is_pressed_{false};
 };
 
 }  // namespace spw::process

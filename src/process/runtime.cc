@@ -246,10 +246,17 @@ Status Runtime::limit_memory() {
     else
       warn("this process has a cap of its own: " + joined.status().message());
   }
-  native_memory_ = std::make_unique<NativeMemory>(
-      NativeMemory::Parts{*cache_, *engine_, *regions_, *limit_, options_.memory_bytes, options_.block_bytes,
-                          options_.quota_bytes, can_change, tree_.get()},
-      NativeMemory::Outside::of_process(*cache_, options_.memory_bytes, options_.block_bytes, is_child_));
+  const NativeMemory::Parts parts{*cache_,
+                                  *engine_,
+                                  *regions_,
+                                  *limit_,
+                                  options_.memory_bytes,
+                                  options_.block_bytes,
+                                  options_.quota_bytes,
+                                  can_change,
+                                  tree_.get(),
+                                  page_cache_share_.get()};
+  native_memory_ = std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_));
   return native_memory_->start();
 }
 
@@ -505,6 +512,7 @@ void Runtime::unlock_after_fork() {
 
 access::Engine::InChild Runtime::forked() {
   is_child_ = true;
+  if (tree_) tree_->forked();
   telemetry::forget_placed_counters();
   telemetry::place_areas(nullptr);
   const auto how = engine_->forked();

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 
 #include "base/units.h"
 #include "platform/own_descriptors.h"
+#include "platform/raw_calls.h"
 
 namespace spw::process {
 
@@ -49,6 +51,11 @@ std::optional<Inherited> inherited() {
   return found;
 }
 
+bool is_ledger(int fd) {
+  uint64_t magic = 0;
+  return platform::raw::pread(fd, &magic, sizeof magic, 0) == sizeof magic && magic == kMagic;
+}
+
 std::string path_of(const std::string& process, int fd) {
   return "/proc/" + process + "/fd/" + std::to_string(fd);
 }
@@ -81,10 +88,16 @@ struct TreeCap::Ledger {
   Slot slot[kTreeProcessesMax];
 };
 
+// Who is full with less than it is granted has a limit of its own.
+static bool needs_more(const TreeMember& mine, int64_t cap) {
+  const auto held = static_cast<int64_t>(mine.held);
+  return held > mine.granted || (mine.is_full && mine.granted - held < cap / kStepShare);
+}
+
 int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
   const auto cap = static_cast<int64_t>(others.cap), held = static_cast<int64_t>(mine.held);
   const int64_t step = cap / kStepShare, fair = cap / others.members;
-  const bool needs = mine.is_full || held > mine.granted;
+  const bool needs = needs_more(mine, cap);
   const bool is_older = others.want && mine.age / 5 * 4 > others.youngest;
   if (needs && others.free > 0 && (!is_older || mine.granted < fair / kKeptShare))
     return std::min(others.free, std::max({cap / kTakenShareMin, mine.granted / 4, held - mine.granted}));
@@ -115,16 +128,15 @@ Status TreeCap::make_for_children(uint64_t cap_bytes) {
 }
 
 void TreeCap::keep_inherited() {
-  if (const auto from = inherited(); from && ::fcntl(from->fd, F_GETFD) >= 0)
-    platform::know_descriptor(from->fd);
+  if (const auto from = inherited(); from && is_ledger(from->fd)) platform::know_descriptor(from->fd);
 }
 
 Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
   if (const auto from = inherited()) {
     for (const std::string& process : {std::string("self"), std::to_string(from->process)}) {
       auto file = platform::open_file(path_of(process, from->fd), O_RDWR);
-      if (!file) continue;
-      if (auto joined = join_file(*file)) return joined;
+      if (!file || !is_ledger(file->fd())) continue;
+      return join_file(*file);
     }
   }
   auto own = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
@@ -153,8 +165,6 @@ Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
   if (!shared) return shared.status();
   joined.file_ = std::move(*file);
   joined.shared_ = std::move(*shared);
-  if (joined.ledger().magic != kMagic)
-    return Status(EINVAL, "what the processes of a run share is of another version");
   if (Status status = joined.take_slot(); !status) return status;
   return joined;
 }
@@ -168,7 +178,12 @@ int64_t TreeCap::granted() const { return mine().granted.load_relaxed(); }
 
 Status TreeCap::take_slot() {
   Ledger& all = ledger();
-  struct flock wish;
+  struct flock wish, joining;
+  (void)lock(file_, F_OFD_SETLKW, kTreeProcessesMax, &joining);
+  const auto joined = [&] {
+    joining.l_type = F_UNLCK;
+    (void)::fcntl(file_.fd(), F_OFD_SETLK, &joining);
+  };
   for (slot_ = 0; slot_ < kTreeProcessesMax; ++slot_) {
     if (!lock(file_, F_OFD_SETLK, slot_, &wish)) continue;
     // What a process that ended had.
@@ -183,9 +198,11 @@ Status TreeCap::take_slot() {
     }
     change(std::max(all.free.load_relaxed(), kLeastBytes));
     all.joins.fetch_add_relaxed(1);
+    joined();
     (void)look_at_others();
     return {};
   }
+  joined();
   return Status(EMFILE, "too many processes share one cap");
 }
 
@@ -197,6 +214,29 @@ bool TreeCap::is_locked(unsigned slot) const {
 void TreeCap::change(int64_t bytes) {
   ledger().free.fetch_add_relaxed(-bytes);
   mine().granted.fetch_add_relaxed(bytes);
+}
+
+// The lock of the parent's slot is the parent's alone from now on, which it loses when it ends. Between fork and exec
+// nothing may be called that takes a lock.
+void TreeCap::forked() {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file_.fd());
+  const long own = ::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  if (own < 0) return;
+  (void)::syscall(SYS_dup3, own, file_.fd(), O_CLOEXEC);
+  ::syscall(SYS_close, own);
+}
+
+// Who finds himself alone puts right what processes lost that were killed between taking and being given.
+void TreeCap::put_right() {
+  struct flock wish;
+  if (members_ != 1 || !lock(file_, F_OFD_SETLK, kTreeProcessesMax, &wish)) return;
+  bool is_alone = true;
+  for (unsigned i = 0; i < std::min(ledger().slots.load_relaxed(), kTreeProcessesMax); ++i)
+    is_alone = is_alone && (i == slot_ || !is_locked(i));
+  if (is_alone) ledger().free.store_relaxed(static_cast<int64_t>(cap_bytes()) - granted());
+  wish.l_type = F_UNLCK;
+  (void)::fcntl(file_.fd(), F_OFD_SETLK, &wish);
 }
 
 void TreeCap::begin(uint64_t held_bytes) {
@@ -233,6 +273,7 @@ TreeOthers TreeCap::look_at_others() {
     others.youngest = std::min(others.youngest, slot.age.load_relaxed());
   }
   others.members = members_ = members;
+  if (counts) put_right();
   others.free = all.free.load_relaxed();
   return others;
 }
@@ -255,9 +296,10 @@ int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full,
   last_brought_ = brought_bytes;
   Slot& own = mine();
   const auto held = static_cast<int64_t>(held_bytes);
-  if (to_give_ > 0 && held <= own.granted.load_relaxed() - to_give_) {
-    change(-to_give_);
-    to_give_ = 0;
+  // As much of it as is not held any more.
+  if (const int64_t given = std::min(to_give_, own.granted.load_relaxed() - held); given > 0) {
+    change(-given);
+    to_give_ -= given;
   }
   // Who has only begun has brought in nothing so far, which says nothing.
   TreeMember now{own.granted.load_relaxed(), held_bytes,
@@ -266,15 +308,14 @@ int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full,
     now.age = static_cast<uint64_t>(
         std::min(static_cast<double>(held_bytes) / brought_a_second_ * kSecondNs, 1e18));
   own.held.store_relaxed(held_bytes);
-  own.age.store_relaxed(now.age);
+  // Memory that is not in frames cannot be had back: whoever has any gives.
+  own.age.store_relaxed(held > now.granted && !is_full ? 0 : now.age);
+  const auto all_bytes = static_cast<int64_t>(cap_bytes());
   const TreeOthers others = look_at_others();
   const int64_t wanted = share_change(now, others);
-  if (wanted > 0) {
-    to_give_ = 0;
-    change(wanted);
-  }
-  if (wanted < 0 && to_give_ == 0) to_give_ = -wanted;
-  own.wants.store_relaxed(wanted <= 0 && (is_full || held > now.granted) ? 1 : 0);
+  if (wanted > 0) change(wanted);
+  to_give_ = wanted < 0 ? std::max(to_give_, -wanted) : 0;
+  own.wants.store_relaxed(wanted <= 0 && needs_more(now, all_bytes) ? 1 : 0);
   return own.granted.load_relaxed() - to_give_;
 }
 

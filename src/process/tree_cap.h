@@ -62,6 +62,8 @@ class TreeCap {
   static Result<TreeCap> join(uint64_t cap_bytes);
   // A forked child's own membership, beside its parent's.
   Result<TreeCap> join_as_child() const;
+  // In a forked child, before anything else.
+  void forked();
 
   uint64_t cap_bytes() const;
   unsigned members() const { return members_; }
@@ -82,6 +84,7 @@ class TreeCap {
   struct Ledger;
   static Result<TreeCap> join_file(const platform::File& inherited);
   Status take_slot();
+  void put_right();
   bool is_locked(unsigned slot) const;
   TreeOthers look_at_others();
   void change(int64_t bytes);

@@ -1,5 +1,5 @@
 """Ranges that are reserved without access and committed piece by piece. (The translated engine leaves them to the kernel.)"""
-from kit import Config, ENGINES, Kit, THREADS
+from kit import Config, ENGINES, Kit, THREADS, expect
 
 ENGINES = (*ENGINES[1:], THREADS)
 
@@ -24,3 +24,8 @@ def a_ring_buffer_of_shared_memory_is_made(kit: Kit) -> None:
 
 def memory_is_only_read_or_executed(kit: Kit) -> None:
     kit.same_as_native("reserved.cc", "others", 0, configs=(SMALL, LARGE_BLOCKS), env=MANAGED)
+
+
+def what_cannot_be_moved_into_a_reservation_is_refused(kit: Kit) -> None:
+    run = kit.run(kit.compile("reserved.cc", "-O2"), "moved_into", 0, env=SMALL.environment() | MANAGED)
+    expect((run.code, run.output) == (0, "fine, refused 1, 0 wrong\n"), run.last_words())

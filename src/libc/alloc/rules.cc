@@ -51,6 +51,7 @@ void set_allocation_rules(const AllocationRules& rules) {
     g_libc.find(reinterpret_cast<const void*>(real().read));
     g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
   }
+  detail::native_over_quota.store_relaxed(false);
   detail::quota_bytes.store_relaxed(rules.quota_bytes);
   detail::threshold_bytes.store_relaxed(rules.threshold_bytes);
   detail::whole_process.store_relaxed(rules.whole_process);

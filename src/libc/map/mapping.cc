@@ -306,9 +306,9 @@ void* map_some_file(const Context& c, void* address, size_t bytes, int protectio
 }  // namespace
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
-  if (is_the_kernels_to_map(flags, fd))
-    return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
   const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+  if (is_the_kernels_to_map(flags, fd) && !(is_fixed && is_managed(address)))
+    return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
   if (is_fixed && !is_managed(address)) {
     if ((flags & MAP_FIXED_NOREPLACE) == 0) release_reads(address, bytes);
     return real().mmap(address, bytes, protection, flags, fd, offset);
@@ -325,6 +325,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
       if (void* mapped = map_anonymous(*c, bytes, protection)) return mapped;
     }
   }
+  if (is_fixed && is_managed(address)) return no_map(ENOMEM);
   return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
 }
 
@@ -349,6 +350,7 @@ int unmap(void* address, size_t bytes) {
 }
 
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address) {
+  if ((flags & MREMAP_FIXED) != 0 && is_managed(new_address)) return no_map(EINVAL);
   if (!is_managed(address)) {
     if (auto moved = remap_reads(address, old_bytes, new_bytes, flags, new_address)) {
       if (*moved != MAP_FAILED)

@@ -83,6 +83,7 @@ class EvictAtOnce final : public cache::SharedCache {
   }
   uint32_t frame_count() const override { return static_cast<uint32_t>(frames_.size()); }
   uint32_t free_frames() const override { return static_cast<uint32_t>(free_.size()); }
+  uint32_t occupied_frames() const override { return static_cast<uint32_t>(free_.size()); }
   bool has_free_frames(PartitionId) const override { return !pressed; }
   uint32_t peak_frames() const override { return peak; }
   uint64_t metadata_bytes() const override { return 0; }

@@ -126,6 +126,18 @@ int file(long) {
   return 0;
 }
 
+// Other memory cannot be moved into managed memory, natively it can: it is refused, and what is there stays.
+int moved_into(long) {
+  char* space = reserve();
+  bool fine = commit(space, false);
+  fill(space, 0, 1);
+  void* other = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* moved = mremap(other, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, space);
+  std::printf("%s, refused %d, %zu wrong\n", fine ? "fine" : "a call failed", moved == MAP_FAILED,
+              wrong(space, 0, 1));
+  return 0;
+}
+
 // Memory that is mapped twice, one behind the other: a small reservation.
 int ring(long) {
   const size_t half = size_t{1} << 20;
@@ -160,7 +172,8 @@ int others(long) {
   return 0;
 }
 
-const Part kParts[] = {{"pieces", pieces}, {"file", file}, {"ring", ring}, {"others", others}};
+const Part kParts[] = {
+    {"pieces", pieces}, {"file", file}, {"ring", ring}, {"moved_into", moved_into}, {"others", others}};
 
 }  // namespace
 
