@@ -44,6 +44,32 @@ Result<File> open_file(const std::string& path, int flags) {
   return File(fd);
 }
 
+namespace {
+struct flock byte_lock(uint64_t at, short type) {
+  struct flock wish{};
+  wish.l_type = type;
+  wish.l_whence = SEEK_SET;
+  wish.l_start = static_cast<off_t>(at);
+  wish.l_len = 1;
+  return wish;
+}
+}  // namespace
+
+bool lock_byte(const File& file, uint64_t at, ByteLock lock, bool waits) {
+  const int type = lock == ByteLock::kNone ? F_UNLCK : lock == ByteLock::kShared ? F_RDLCK : F_WRLCK;
+  struct flock wish = byte_lock(at, static_cast<short>(type));
+  return ::fcntl(file.fd(), waits ? F_OFD_SETLKW : F_OFD_SETLK, &wish) == 0;
+}
+
+bool is_byte_locked(const File& file, uint64_t at) {
+  struct flock wish = byte_lock(at, F_WRLCK);
+  return ::fcntl(file.fd(), F_OFD_GETLK, &wish) == 0 && wish.l_type != F_UNLCK;
+}
+
+Result<File> open_again(const File& file) {
+  return open_file("/proc/self/fd/" + std::to_string(file.fd()), O_RDWR);
+}
+
 Result<OpenedFile> reopen_file(int fd, Direct direct) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return failed("cannot use file descriptor " + std::to_string(fd));

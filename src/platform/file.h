@@ -81,6 +81,17 @@ Result<FileStamp> file_stamp(int fd);
 enum class Lock : uint8_t { kShared, kExclusive };
 Status lock_file(const File& file, Lock lock);
 
+// Locks of single bytes, which need not be there, against other open descriptions (F_OFD_SETLK): they are given up when
+// the last descriptor of this one is closed, however the process ends. False, and nothing changes: another one has a
+// lock that forbids it. kNone gives up. `waits`: until it is to be had.
+enum class ByteLock : uint8_t { kNone, kShared, kExclusive };
+bool lock_byte(const File& file, uint64_t at, ByteLock lock, bool waits = false);
+// By another open description.
+bool is_byte_locked(const File& file, uint64_t at);
+
+// An open description of its own, for reading and writing, of what `file` has open. Needs /proc.
+Result<File> open_again(const File& file);
+
 // Whether the file is in memory, which a crash of the machine takes with it (tmpfs).
 Result<bool> is_in_memory(const File& file);
 

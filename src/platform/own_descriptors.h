@@ -4,9 +4,10 @@
 // alone: a forked child whose memory could no longer be brought in would read zeros.
 //
 // Every platform::File takes its descriptor over by take_descriptor(). Before keep_own_descriptors(), and in tools,
-// that changes nothing. Limits: kOwnDescriptorsMax, above which descriptors are not known. Where the process may have
-// no more of them (RLIMIT_NOFILE), they stay where they were opened. Threads: any. A forked child has its parent's,
-// and changes its own. Async-signal-safe. errno is kept.
+// that changes nothing.
+// Limits: kOwnDescriptorsMax, above which descriptors are not known. Where the process may have no more of them
+// (RLIMIT_NOFILE), they stay where they were opened.
+// Threads: any. A forked child has its parent's, and changes its own. Async-signal-safe. errno is kept.
 #pragma once
 
 namespace spw::platform {

@@ -1,10 +1,7 @@
 #include "platform/use_locks.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <string>
 
 #include "base/atomic.h"
 #include "base/units.h"
@@ -12,15 +9,6 @@
 namespace spw::platform {
 
 namespace {
-
-bool lock(const File& file, uint64_t id, short type) {
-  struct flock wish{};
-  wish.l_type = type;
-  wish.l_whence = SEEK_SET;
-  wish.l_start = static_cast<off_t>(id);
-  wish.l_len = 1;
-  return ::fcntl(file.fd(), F_OFD_SETLK, &wish) == 0;
-}
 
 Status lock_failed() { return Status(errno, "cannot lock what forked processes share"); }
 
@@ -40,7 +28,7 @@ Result<UseLocks> UseLocks::create() {
 
 Result<UseLocks> UseLocks::for_child() const {
   UseLocks child;
-  auto file = open_file("/proc/self/fd/" + std::to_string(file_.fd()), O_RDWR);
+  auto file = open_again(file_);
   if (!file) return file.status();
   child.file_ = std::move(*file);
   for (const uint64_t id : used_)
@@ -58,20 +46,20 @@ uint64_t UseLocks::new_id() {
 }
 
 Status UseLocks::use(uint64_t id) {
-  if (!lock(file_, id, F_RDLCK)) return lock_failed();
+  if (!lock_byte(file_, id, ByteLock::kShared)) return lock_failed();
   used_.push_back(id);
   return {};
 }
 
 void UseLocks::end_use(uint64_t id) {
-  lock(file_, id, F_UNLCK);
+  lock_byte(file_, id, ByteLock::kNone);
   std::erase(used_, id);
 }
 
 // A lock is made another one in one step.
 bool UseLocks::is_only_user(uint64_t id) const {
-  if (!lock(file_, id, F_WRLCK)) return false;
-  lock(file_, id, F_RDLCK);
+  if (!lock_byte(file_, id, ByteLock::kExclusive)) return false;
+  lock_byte(file_, id, ByteLock::kShared);
   return true;
 }
 

@@ -32,11 +32,7 @@ Status MemoryLimit::choose(uint64_t bytes) {
         EINVAL, "the cap cannot be above that of the start, " + format_size(options_.memory_bytes));
   InRuntime guard;
   parts_.engine.watch();
-  {
-    std::lock_guard lock(mutex_);
-    if (Status status = apply(bytes, native_bytes_, frames_max_); !status) return status;
-    chosen_bytes_.store_relaxed(bytes);
-  }
+  if (Status status = inherit(bytes); !status) return status;
   return parts_.cache.evict_to_limit(parts_.engine.client());
 }
 

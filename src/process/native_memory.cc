@@ -84,10 +84,6 @@ std::string over_line(uint64_t held_bytes, uint64_t held_by_all, uint64_t cap_by
          most.what + "; " + most.mend;
 }
 
-}  // namespace
-
-namespace {
-
 constinit Atomic<bool> g_has_forked{false};
 
 // Anonymous and shared memory, and its page tables. The kernel walks all pages of a process to tell its part of what
@@ -254,10 +250,15 @@ uint64_t NativeMemory::native_bytes(const Held& held) const {
   return held.bytes - std::min(held.bytes, planned);
 }
 
-// With the pages of files that the kernel serves within the cap.
+bool NativeMemory::has_others() const { return parts_.tree != nullptr && parts_.tree->members() > 1; }
+
+// Pages of files that the kernel serves within the cap.
+uint64_t NativeMemory::mapped_bytes() const {
+  return parts_.page_cache_share != nullptr ? parts_.page_cache_share->mapped_bytes() : 0;
+}
+
 uint64_t NativeMemory::counted_in_tree(const Held& held) const {
-  const uint64_t mapped = parts_.page_cache_share != nullptr ? parts_.page_cache_share->mapped_bytes() : 0;
-  return held.bytes - std::min(held.bytes, kTreeAllowanceBytes / parts_.tree->members()) + mapped;
+  return held.bytes - std::min(held.bytes, kTreeAllowanceBytes / parts_.tree->members()) + mapped_bytes();
 }
 
 // What is measured counts here, not the plan: several processes each have a plan for all of the cap.
@@ -271,8 +272,7 @@ uint64_t NativeMemory::frames_in_tree(const Held& held) {
                                             is_full || is_pressed, platform::monotonic_ns());
   if (parts_.tree->members() == 1 && granted >= static_cast<int64_t>(parts_.cap_bytes)) return count;
   const uint64_t may_hold = static_cast<uint64_t>(std::max<int64_t>(granted, 0));
-  const uint64_t mapped = parts_.page_cache_share != nullptr ? parts_.page_cache_share->mapped_bytes() : 0;
-  const uint64_t used = frames_of(held) + mapped / parts_.frame_bytes;
+  const uint64_t used = frames_of(held) + mapped_bytes() / parts_.frame_bytes;
   // What still is another process's, too, gives back only a part of its bytes when it is evicted.
   const uint64_t frames =
       counted <= may_hold ? used + (may_hold - counted) / parts_.frame_bytes
@@ -309,19 +309,17 @@ bool NativeMemory::look() {
   libc::set_native_over_quota(native > std::max(parts_.quota_bytes, kNativeAllowanceBytes));
   const bool is_above = parts_.can_give_way && give_way(*held);
   // For a while, since frames may be giving way.
-  const bool has_others = parts_.tree != nullptr && parts_.tree->members() > 1;
-  const uint64_t cap = has_others ? parts_.tree->cap_bytes() : parts_.cap_bytes;
+  const uint64_t cap = has_others() ? parts_.tree->cap_bytes() : parts_.cap_bytes;
   const uint64_t now_ns = platform::monotonic_ns();
-  if (!is_over(has_others ? parts_.tree->held_by_all() : held->bytes, cap)) over_since_ns_ = now_ns;
+  if (!is_over(has_others() ? parts_.tree->held_by_all() : held->bytes, cap)) over_since_ns_ = now_ns;
   if (now_ns - over_since_ns_ > kOverNs) tell(held->bytes);
   return is_above;
 }
 
 void NativeMemory::tell(uint64_t held_bytes) {
   if (told_.exchange_acquire(true)) return;
-  const bool has_others = parts_.tree != nullptr && parts_.tree->members() > 1;
-  if (has_others && !parts_.tree->is_first_to_tell()) return;
-  outside_.is_over(held_bytes, has_others ? parts_.tree->held_by_all() : held_bytes);
+  if (has_others() && !parts_.tree->is_first_to_tell()) return;
+  outside_.is_over(held_bytes, has_others() ? parts_.tree->held_by_all() : held_bytes);
 }
 
 void NativeMemory::at_end() {

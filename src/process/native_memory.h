@@ -4,14 +4,15 @@
 //   held    = anonymous and shared memory of the process that is resident
 //   native  = held - frames in use - what the plan of the cap has beside frames (memory_plan.h)
 //
-// The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, down to 1 /
-// kFramesShareMin of them, so that the whole process keeps to its cap; and past the quota, mappings are managed from
+// The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, which keep
+// 1 / kFramesShareMin, so that the whole process keeps to its cap; and past the quota, mappings are managed from
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
-// and kTolerance of it all the same says so, once, and what it mostly is. Looked at every kPeriodNs: a process may be
-// over its cap for that long. With others below the same cap (tree_cap.h) it is kTreePeriodNs, and frames have the
-// room that what is granted leaves them. Of memory that forked processes still have in common each holds its part
-// (Pss). Threads: the rule is pure; NativeMemory has two threads of its own. Lifetime: shorter than that of what it
-// is made of.
+// and kTolerance of it all the same says so, once, and what it mostly is.
+// Looked at every kPeriodNs: a process may be over its cap for that long. With others below the same cap (tree_cap.h)
+// it is kTreePeriodNs, and frames have the room that what is granted leaves them. Of memory that forked processes
+// still have in common each holds its part (Pss).
+// Threads: the rule is pure; NativeMemory has two threads of its own. Lifetime: shorter than that of what it is made
+// of.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +20,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include "access/engine.h"
 #include "base/atomic.h"
@@ -85,6 +85,8 @@ class NativeMemory {
   void tell(uint64_t held_bytes);
   uint64_t frames_of(const Held& held) const;
   uint64_t native_bytes(const Held& held) const;
+  bool has_others() const;
+  uint64_t mapped_bytes() const;
   uint64_t counted_in_tree(const Held& held) const;
   uint64_t frames_in_tree(const Held& held);
   bool give_way(const Held& held);

@@ -1,7 +1,6 @@
 #include "process/tree_cap.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +16,8 @@
 #include "platform/raw_calls.h"
 
 namespace spw::process {
+
+using platform::ByteLock;
 
 namespace {
 
@@ -60,15 +61,6 @@ std::string path_of(const std::string& process, int fd) {
   return "/proc/" + process + "/fd/" + std::to_string(fd);
 }
 
-bool lock(const platform::File& file, int command, unsigned slot, struct flock* wish) {
-  *wish = {};
-  wish->l_type = F_WRLCK;
-  wish->l_whence = SEEK_SET;
-  wish->l_start = slot;
-  wish->l_len = 1;
-  return ::fcntl(file.fd(), command, wish) == 0;
-}
-
 }  // namespace
 
 struct TreeCap::Slot {
@@ -87,17 +79,21 @@ struct TreeCap::Ledger {
   Atomic<uint32_t> joins;
   Slot slot[kTreeProcessesMax];
 };
+constinit const uint64_t TreeCap::kLedgerBytes = round_up(sizeof(Ledger), kMmuPageBytes);
 
+namespace {
 // Who is full with less than it is granted has a limit of its own.
-static bool needs_more(const TreeMember& mine, int64_t cap) {
+bool needs_more(const TreeMember& mine, uint64_t cap) {
   const auto held = static_cast<int64_t>(mine.held);
-  return held > mine.granted || (mine.is_full && mine.granted - held < cap / kStepShare);
+  return held > mine.granted ||
+         (mine.is_full && mine.granted - held < static_cast<int64_t>(cap) / kStepShare);
 }
+}  // namespace
 
 int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
   const auto cap = static_cast<int64_t>(others.cap), held = static_cast<int64_t>(mine.held);
   const int64_t step = cap / kStepShare, fair = cap / others.members;
-  const bool needs = needs_more(mine, cap);
+  const bool needs = needs_more(mine, others.cap);
   const bool is_older = others.want && mine.age / 5 * 4 > others.youngest;
   if (needs && others.free > 0 && (!is_older || mine.granted < fair / kKeptShare))
     return std::min(others.free, std::max({cap / kTakenShareMin, mine.granted / 4, held - mine.granted}));
@@ -110,16 +106,22 @@ int64_t share_change(const TreeMember& mine, const TreeOthers& others) {
   return -std::clamp<int64_t>(mine.granted - fair / kKeptShare, 0, is_much_older ? kMuchOlder * step : step);
 }
 
-Status TreeCap::make_for_children(uint64_t cap_bytes) {
-  auto made = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
-  if (!made) return made.status();
-  auto shared =
-      platform::map_file(*made, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
+// Of which all is free.
+Result<platform::File> TreeCap::make_ledger(uint64_t cap_bytes) {
+  auto made = platform::create_memory_file(kName, kLedgerBytes);
+  if (!made) return made;
+  auto shared = platform::map_file(*made, 0, kLedgerBytes, platform::Protection::kReadWrite);
   if (!shared) return shared.status();
   auto* ledger = reinterpret_cast<Ledger*>(shared->data());
   ledger->magic = kMagic;
   ledger->cap_bytes = cap_bytes;
   ledger->free.store_relaxed(static_cast<int64_t>(cap_bytes));
+  return made;
+}
+
+Status TreeCap::make_for_children(uint64_t cap_bytes) {
+  auto made = make_ledger(cap_bytes);
+  if (!made) return made.status();
   const int fd = ::fcntl(made->fd(), F_DUPFD, kDescriptor);  // stays open in what is executed
   if (fd < 0) return Status(errno, "cannot keep what the processes of a run share");
   const std::string value = std::to_string(fd) + ":" + std::to_string(::getpid());
@@ -139,15 +141,8 @@ Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
       return join_file(*file);
     }
   }
-  auto own = platform::create_memory_file(kName, round_up(sizeof(Ledger), kMmuPageBytes));
+  auto own = make_ledger(cap_bytes);
   if (!own) return own.status();
-  auto shared =
-      platform::map_file(*own, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
-  if (!shared) return shared.status();
-  auto* ledger = reinterpret_cast<Ledger*>(shared->data());
-  ledger->magic = kMagic;
-  ledger->cap_bytes = cap_bytes;
-  ledger->free.store_relaxed(static_cast<int64_t>(cap_bytes));
   return join_file(*own);
 }
 
@@ -158,10 +153,9 @@ Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
   auto size = platform::file_size(inherited);
   if (!size) return size.status();
   if (*size < sizeof(Ledger)) return Status(EINVAL, "what the processes of a run share is another file");
-  auto file = platform::open_file(path_of("self", inherited.fd()), O_RDWR);
+  auto file = platform::open_again(inherited);
   if (!file) return file.status();
-  auto shared =
-      platform::map_file(*file, 0, round_up(sizeof(Ledger), kMmuPageBytes), platform::Protection::kReadWrite);
+  auto shared = platform::map_file(*file, 0, kLedgerBytes, platform::Protection::kReadWrite);
   if (!shared) return shared.status();
   joined.file_ = std::move(*file);
   joined.shared_ = std::move(*shared);
@@ -176,20 +170,21 @@ TreeCap::Slot& TreeCap::mine() const { return ledger().slot[slot_]; }
 uint64_t TreeCap::cap_bytes() const { return ledger().cap_bytes; }
 int64_t TreeCap::granted() const { return mine().granted.load_relaxed(); }
 
+// What a process that ended had. By who has the slot's lock.
+void TreeCap::take_back(Slot& slot) {
+  ledger().free.fetch_add_relaxed(slot.granted.load_relaxed());
+  slot.granted.store_relaxed(0);
+  slot.held.store_relaxed(0);
+}
+
 Status TreeCap::take_slot() {
   Ledger& all = ledger();
-  struct flock wish, joining;
-  (void)lock(file_, F_OFD_SETLKW, kTreeProcessesMax, &joining);
-  const auto joined = [&] {
-    joining.l_type = F_UNLCK;
-    (void)::fcntl(file_.fd(), F_OFD_SETLK, &joining);
-  };
-  for (slot_ = 0; slot_ < kTreeProcessesMax; ++slot_) {
-    if (!lock(file_, F_OFD_SETLK, slot_, &wish)) continue;
-    // What a process that ended had.
-    all.free.fetch_add_relaxed(mine().granted.load_relaxed());
-    mine().granted.store_relaxed(0);
-    mine().held.store_relaxed(0);
+  (void)platform::lock_byte(file_, kTreeProcessesMax, ByteLock::kExclusive, true);
+  for (slot_ = 0; slot_ < kTreeProcessesMax; ++slot_)
+    if (platform::lock_byte(file_, slot_, ByteLock::kExclusive)) break;
+  const bool is_taken = slot_ < kTreeProcessesMax;
+  if (is_taken) {
+    take_back(mine());
     mine().wants.store_relaxed(1);
     mine().age.store_relaxed(kAgeOfBeginnerNs);
     mine().is_taken.store_relaxed(1);
@@ -198,17 +193,11 @@ Status TreeCap::take_slot() {
     }
     change(std::max(all.free.load_relaxed(), kLeastBytes));
     all.joins.fetch_add_relaxed(1);
-    joined();
-    (void)look_at_others();
-    return {};
   }
-  joined();
-  return Status(EMFILE, "too many processes share one cap");
-}
-
-bool TreeCap::is_locked(unsigned slot) const {
-  struct flock wish;
-  return lock(file_, F_OFD_GETLK, slot, &wish) && wish.l_type != F_UNLCK;
+  (void)platform::lock_byte(file_, kTreeProcessesMax, ByteLock::kNone);
+  if (!is_taken) return Status(EMFILE, "too many processes share one cap");
+  (void)look_at_others();
+  return {};
 }
 
 void TreeCap::change(int64_t bytes) {
@@ -229,14 +218,12 @@ void TreeCap::forked() {
 
 // Who finds himself alone puts right what processes lost that were killed between taking and being given.
 void TreeCap::put_right() {
-  struct flock wish;
-  if (members_ != 1 || !lock(file_, F_OFD_SETLK, kTreeProcessesMax, &wish)) return;
+  if (members_ != 1 || !platform::lock_byte(file_, kTreeProcessesMax, ByteLock::kExclusive)) return;
   bool is_alone = true;
   for (unsigned i = 0; i < std::min(ledger().slots.load_relaxed(), kTreeProcessesMax); ++i)
-    is_alone = is_alone && (i == slot_ || !is_locked(i));
+    is_alone = is_alone && (i == slot_ || !platform::is_byte_locked(file_, i));
   if (is_alone) ledger().free.store_relaxed(static_cast<int64_t>(cap_bytes()) - granted());
-  wish.l_type = F_UNLCK;
-  (void)::fcntl(file_.fd(), F_OFD_SETLK, &wish);
+  (void)platform::lock_byte(file_, kTreeProcessesMax, ByteLock::kNone);
 }
 
 void TreeCap::begin(uint64_t held_bytes) {
@@ -256,15 +243,10 @@ TreeOthers TreeCap::look_at_others() {
   for (unsigned i = 0; i < slots; ++i) {
     Slot& slot = all.slot[i];
     if (i == slot_ || slot.is_taken.load_relaxed() == 0) continue;
-    struct flock wish;
-    if (counts && !is_locked(i) && lock(file_, F_OFD_SETLK, i, &wish)) {
-      // It ended; nobody else has the slot while it is locked.
-      all.free.fetch_add_relaxed(slot.granted.load_relaxed());
-      slot.granted.store_relaxed(0);
-      slot.held.store_relaxed(0);
+    if (counts && platform::lock_byte(file_, i, ByteLock::kExclusive)) {
+      take_back(slot);
       slot.is_taken.store_relaxed(0);
-      wish.l_type = F_UNLCK;
-      (void)::fcntl(file_.fd(), F_OFD_SETLK, &wish);
+      (void)platform::lock_byte(file_, i, ByteLock::kNone);
       continue;
     }
     ++members;
@@ -310,12 +292,11 @@ int64_t TreeCap::look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full,
   own.held.store_relaxed(held_bytes);
   // Memory that is not in frames cannot be had back: whoever has any gives.
   own.age.store_relaxed(held > now.granted && !is_full ? 0 : now.age);
-  const auto all_bytes = static_cast<int64_t>(cap_bytes());
   const TreeOthers others = look_at_others();
   const int64_t wanted = share_change(now, others);
   if (wanted > 0) change(wanted);
   to_give_ = wanted < 0 ? std::max(to_give_, -wanted) : 0;
-  own.wants.store_relaxed(wanted <= 0 && needs_more(now, all_bytes) ? 1 : 0);
+  own.wants.store_relaxed(wanted <= 0 && needs_more(now, others.cap) ? 1 : 0);
   return own.granted.load_relaxed() - to_give_;
 }
 

@@ -13,10 +13,11 @@
 // needs more takes of what is free; while others lack, who needs less gives what he has too much; and where all need,
 // those whose pages have been there longest give way, step by step, as one LRU list of all would have it
 // (page_cache_share.h has the same rule for two). What is given is free once it is not held any more, so the sum
-// keeps to the cap. Threads: one at a time of a process. Ordering: `free` and each `granted` are changed by atomic
-// additions of one member's own, so that their sum is off by what is on its way only; the rest are hints. Errors: a
-// machine without such locks, or an ledger of another version: the process has a cap of its own. Limits:
-// kTreeProcessesMax members; more have a cap of their own. A process that never manages memory is no member.
+// keeps to the cap.
+// Threads: one at a time of a process. Ordering: `free` and each `granted` are changed by atomic additions of one
+// member's own, so that their sum is off by what is on its way only; the rest are hints.
+// Errors: a machine without such locks, or a ledger that is full: the process has a cap of its own.
+// Limits: kTreeProcessesMax members. A process that never manages memory is no member.
 #pragma once
 
 #include <cstdint>
@@ -82,10 +83,12 @@ class TreeCap {
  private:
   struct Slot;
   struct Ledger;
+  static const uint64_t kLedgerBytes;
+  static Result<platform::File> make_ledger(uint64_t cap_bytes);
   static Result<TreeCap> join_file(const platform::File& inherited);
   Status take_slot();
   void put_right();
-  bool is_locked(unsigned slot) const;
+  void take_back(Slot& slot);
   TreeOthers look_at_others();
   void change(int64_t bytes);
   Ledger& ledger() const { return *reinterpret_cast<Ledger*>(shared_.data()); }

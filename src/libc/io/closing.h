@@ -1,6 +1,7 @@
 // Closing descriptors and replacing them, on the program's behalf: as the functions of these names, but the runtime's
 // own descriptors stay (platform/own_descriptors.h). To close one is EBADF, since the program has opened none of that
-// number; to replace one is EBUSY. Threads: any. Async-signal-safe. errno as libc's.
+// number; to replace one is EBUSY.
+// Threads: any. Async-signal-safe. errno as libc's.
 #pragma once
 
 namespace spw::libc {

@@ -177,6 +177,7 @@ Status sync_range(const Context& c, uintptr_t begin, uintptr_t end) {
 }
 
 int give_rights(const Context& c, uintptr_t address, size_t bytes, int protection) {
+  if (protection != kUsualRights) protected_once.store_relaxed(true);
   const auto error = c.access->program_protects(address, bytes, protection);
   if (!error) return real().mprotect(pointer(address), bytes, protection);
   return *error == 0 ? 0 : static_cast<int>(fail(*error));
@@ -184,8 +185,7 @@ int give_rights(const Context& c, uintptr_t address, size_t bytes, int protectio
 
 // A range whose rights may have been changed is to be handed out anew.
 void give_usual_rights(const Context& c, uintptr_t begin, uintptr_t end) {
-  if (c.in_place && protected_once.load_relaxed())
-    (void)give_rights(c, begin, end - begin, PROT_READ | PROT_WRITE);
+  if (c.in_place && protected_once.load_relaxed()) (void)give_rights(c, begin, end - begin, kUsualRights);
 }
 
 // Where managed memory is not at its own addresses, its rights cannot be changed.
@@ -200,7 +200,6 @@ void* map_anonymous(const Context& c, size_t bytes, int protection) {
   if (address == 0) return protection == PROT_NONE ? nullptr : no_map(ENOMEM);
   dispatch_if_wanted();
   if (!c.in_place || protection == kUsualRights) return pointer(address);
-  protected_once.store_relaxed(true);
   if (give_rights(c, address, round_up(bytes, kMmuPageBytes), protection) == 0) return pointer(address);
   c.heap->mappings().unmap(address, round_up(bytes, kMmuPageBytes));
   return MAP_FAILED;
@@ -246,10 +245,8 @@ void* map_fixed(const Context& c, void* address, size_t bytes, int protection, i
   give_usual_rights(c, begin, end);
   make_zero(c, begin, end);
   if (!is_anonymous(flags) && !copy_file(fd, static_cast<uint64_t>(offset), begin, end)) return MAP_FAILED;
-  if (c.in_place && protection != (PROT_READ | PROT_WRITE)) {
-    protected_once.store_relaxed(true);
-    if (give_rights(c, begin, end - begin, protection) != 0) return MAP_FAILED;
-  }
+  if (c.in_place && protection != kUsualRights && give_rights(c, begin, end - begin, protection) != 0)
+    return MAP_FAILED;
   return address;
 }
 
@@ -457,10 +454,8 @@ int protect_mapping(void* address, size_t bytes, int protection) {
     return changed ? *changed : real().mprotect(address, bytes, protection);
   }
   if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
-  if (const Context* c = context(); c != nullptr && c->in_place) {
-    protected_once.store_relaxed(true);
+  if (const Context* c = context(); c != nullptr && c->in_place)
     return give_rights(*c, number(address), bytes, protection);
-  }
   return (protection & PROT_EXEC) != 0 ? static_cast<int>(fail(EACCES)) : 0;
 }
 

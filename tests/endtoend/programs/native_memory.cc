@@ -68,13 +68,19 @@ int heap_by_brk(long mebibytes) {
   return report(wrong);
 }
 
-// More shared memory than the cap, which nobody manages.
-int shared(long mebibytes) {
+// Shared memory, which nobody manages.
+Words shared_words(long mebibytes) {
   const size_t bytes = static_cast<size_t>(mebibytes) * kMib;
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return 2;
+  if (mapped == MAP_FAILED) std::exit(2);
   const Words words{static_cast<uint64_t*>(mapped), bytes};
   words.fill(0);
+  return words;
+}
+
+// More of it than the cap, beside a little that is managed.
+int shared(long mebibytes) {
+  const Words words = shared_words(mebibytes);
   const Words managed{static_cast<uint64_t*>(std::malloc(kMib)), kMib};
   managed.fill(1);
   for (int i = 0; i < 20; ++i) usleep(20'000);
@@ -82,14 +88,7 @@ int shared(long mebibytes) {
 }
 
 // The same in a process that has no managed memory at all.
-int shared_alone(long mebibytes) {
-  const size_t bytes = static_cast<size_t>(mebibytes) * kMib;
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return 2;
-  const Words words{static_cast<uint64_t*>(mapped), bytes};
-  words.fill(0);
-  return report(words.wrong(0));
-}
+int shared_alone(long mebibytes) { return report(shared_words(mebibytes).wrong(0)); }
 
 // A file of which nothing is in memory yet, to be read.
 int maps_a_file(long mebibytes) {
