@@ -24,6 +24,12 @@
 
 namespace spw::access {
 
+// Keeps ranges in memory, whole blocks; one that was pinned is unpinned with the very same bounds. nullptr: not here.
+struct Pins {
+  bool (*pin)(uintptr_t begin, uint64_t bytes) = nullptr;
+  void (*unpin)(uintptr_t begin, uint64_t bytes) = nullptr;
+};
+
 struct Context {
   heap::Heap* heap = nullptr;
   region::RegionMap* regions = nullptr;
@@ -34,6 +40,7 @@ struct Context {
   // Mappings of files that are only read. nullptr: they are managed as all others.
   page_cache::Mappings* mapped_reads = nullptr;
   void (*warn)(std::string_view line) = nullptr;
+  Pins pins{};
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.

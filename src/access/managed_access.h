@@ -7,6 +7,8 @@
 // for it: abi.h's validity rule is enough.)
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -52,6 +54,8 @@ class ManagedAccess {
   virtual std::optional<int> program_protects(uintptr_t /*address*/, size_t /*bytes*/, int /*protection*/) {
     return std::nullopt;
   }
+  // The rights of the byte at `begin`, and in `*end` how far they are the same, at most what it was.
+  virtual int program_rights(uintptr_t /*begin*/, uintptr_t* /*end*/) const { return PROT_READ | PROT_WRITE; }
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }
   // A signal handler of the program begins in this thread, which is outside of the runtime:

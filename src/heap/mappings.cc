@@ -50,6 +50,75 @@ Result<uintptr_t> Mappings::map_file(uint64_t bytes, region::FileMapping file, u
   return address;
 }
 
+bool Mappings::map_at(uintptr_t address, uint64_t bytes) {
+  if (bytes == 0 || bytes > SPW_MANAGED_BYTES) return false;
+  const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
+  std::lock_guard lock(mutex_);
+  std::vector<Gap> gaps, taken;
+  auto it = table_.upper_bound(address);
+  if (it != table_.begin() && std::prev(it)->first + std::prev(it)->second.bytes > address) --it;
+  uintptr_t at = address;
+  for (; it != table_.end() && it->first < end; ++it) {
+    if (it->second.kind != Kind::kAnonymous) return false;
+    if (it->first > at) gaps.push_back({at, it->first});
+    at = it->first + it->second.bytes;
+  }
+  if (at < end) gaps.push_back({at, end});
+  const bool is_taken = take_gaps(gaps, &taken);
+  for (const Gap& units : taken)
+    if (is_taken)
+      regions_.add_anonymous(units.begin, units.end - units.begin);
+    else
+      ranges_.give(units.begin, units.end - units.begin);
+  if (is_taken) join(address, end);
+  return is_taken;
+}
+
+// The pages of gaps between mappings: units that nobody has are taken, of others more pages are mapped. False: some
+// are neither; then only `taken` is to be given back.
+bool Mappings::take_gaps(std::span<const Gap> gaps, std::vector<Gap>* taken) {
+  const uint64_t unit = unit_bytes(Kind::kAnonymous);
+  for (const Gap& gap : gaps) {
+    for (uintptr_t at = round_down(gap.begin, unit); at < gap.end; at += unit) {
+      const auto left = mapped_left_.find(at);
+      if (left != mapped_left_.end()) {
+        if (regions_.kind_at(at) != Kind::kAnonymous) return false;
+        continue;
+      }
+      uintptr_t to = at + unit;
+      while (to < gap.end && !mapped_left_.contains(to)) to += unit;
+      if (!ranges_.take_at(at, to - at)) return false;
+      taken->push_back({at, to});
+      at = to - unit;
+    }
+  }
+  for (const Gap& gap : gaps) {
+    for (uintptr_t at = round_down(gap.begin, unit); at < gap.end; at += unit) {
+      const uint64_t pages = std::min(gap.end, at + unit) - std::max(gap.begin, at);
+      if (pages == unit) continue;
+      uint64_t& left = mapped_left_[at];
+      left += pages;
+      if (left == unit) mapped_left_.erase(at);
+    }
+  }
+  return true;
+}
+
+// [begin, end), where there are no other kinds, is one mapping with those that it touches.
+void Mappings::join(uintptr_t begin, uintptr_t end) {
+  auto it = table_.lower_bound(begin);
+  if (it != table_.begin()) {
+    const auto before = std::prev(it);
+    if (before->second.kind == Kind::kAnonymous && before->first + before->second.bytes >= begin) it = before;
+  }
+  while (it != table_.end() && it->second.kind == Kind::kAnonymous && it->first <= end) {
+    begin = std::min(begin, it->first);
+    end = std::max<uintptr_t>(end, it->first + it->second.bytes);
+    it = table_.erase(it);
+  }
+  table_.emplace(begin, Entry{end - begin, Kind::kAnonymous});
+}
+
 Mapping Mappings::find(uintptr_t address, uintptr_t end) const {
   std::lock_guard lock(mutex_);
   auto it = table_.upper_bound(address);

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "heap/node_pool.h"
 #include "heap/range_allocator.h"
@@ -39,6 +41,9 @@ class Mappings {
   uintptr_t map_anonymous(uint64_t bytes, uint64_t alignment = 0);
   // ENOMEM where there are no new addresses, ENFILE.
   Result<uintptr_t> map_file(uint64_t bytes, region::FileMapping file, uint64_t alignment = 0);
+  // Anonymous memory at [address, address + bytes), where other such mappings may be, which keep what they hold; one
+  // mapping with those that it touches. False, and nothing changes: something else is there.
+  bool map_at(uintptr_t address, uint64_t bytes);
   // The mapping that holds `address`, or the first one behind it that begins before `end`.
   Mapping find(uintptr_t address, uintptr_t end) const;
   // Drops the pages of [address, address + bytes) wherever they are
@@ -62,6 +67,11 @@ class Mappings {
       std::map<uintptr_t, uint64_t, std::less<>, PoolAllocator<std::pair<const uintptr_t, uint64_t>>>;
 
   uint64_t unit_bytes(region::Kind kind) const;
+  struct Gap {
+    uintptr_t begin, end;
+  };
+  bool take_gaps(std::span<const Gap> gaps, std::vector<Gap>* taken);
+  void join(uintptr_t begin, uintptr_t end);
   void unmap_within(uintptr_t begin, uintptr_t end, region::Kind kind);
   void drop_pages(uintptr_t unit, uint64_t bytes, region::Kind kind);
   void give_back(uintptr_t address, uint64_t bytes, region::Kind kind);

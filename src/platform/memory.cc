@@ -62,6 +62,8 @@ int flag_of(Advice advice) {
       return MADV_DONTFORK;
     case Advice::kDontDump:
       return MADV_DONTDUMP;
+    case Advice::kDoDump:
+      return MADV_DODUMP;
     case Advice::kNormal:
       return MADV_NORMAL;
     case Advice::kRandom:
@@ -192,7 +194,7 @@ Status advise(void* address, uint64_t bytes, Advice advice) {
 
 bool is_page_present(uintptr_t address) {
   unsigned char present = 0;
-  return ::mincore(reinterpret_cast<void*>(round_down(address, kMmuPageBytes)), kMmuPageBytes, &present) ==
+  return raw::mincore(reinterpret_cast<void*>(round_down(address, kMmuPageBytes)), kMmuPageBytes, &present) ==
              0 &&
          (present & 1) != 0;
 }

@@ -86,6 +86,7 @@ enum class Advice : uint8_t {
   kDoFork,
   kWipeOnFork,  // a forked child finds zeros; private memory
   kDontDump,
+  kDoDump,
   kNormal,  // files: the kernel reads ahead and around what is touched
   kRandom,  // files: it reads what is touched
 };

@@ -30,6 +30,9 @@ inline void* mremap(void* from, size_t bytes, size_t new_bytes, int flags, void*
 inline int madvise(void* address, size_t bytes, int advice) {
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }
+inline int mincore(void* address, size_t bytes, unsigned char* present) {
+  return static_cast<int>(::syscall(SYS_mincore, address, bytes, present));
+}
 // Of one piece: the kernel need not copy a list of pieces first.
 inline ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
   return ::syscall(SYS_pread64, fd, data, bytes, offset);

@@ -16,6 +16,7 @@
 #include "libc/aio/shadow.h"
 #include "libc/alloc/rules.h"
 #include "libc/io/buffered.h"
+#include "libc/map/mapping.h"
 #include "libc/process/forks.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
@@ -75,12 +76,16 @@ void before_fork() {
   InRuntime guard;
   pthread_mutex_lock(&g_making);
   g_forks_inside.emplace();
-  if (Runtime* runtime = g_runtime.load_acquire()) runtime->lock_for_fork();
+  Runtime* const runtime = g_runtime.load_acquire();
+  if (runtime == nullptr) return;
+  libc::lock_mappings_for_fork();
+  runtime->lock_for_fork();
 }
 void after_fork_in_parent() {
   InRuntime guard;
   if (Runtime* runtime = g_runtime.load_acquire()) {
     runtime->unlock_after_fork();
+    libc::unlock_mappings_after_fork();
     let_children_go();
   }
   g_forks_inside.reset();
@@ -104,6 +109,7 @@ void go_on_in_child(Runtime& runtime, bool is_watched, bool starts_at_once) {
   }
   child_begins(runtime, is_watched && starts_at_once,
                [](Runtime& made) { g_context.mapped_reads = made.mapped_reads(); });
+  libc::mappings_in_child();
 }
 
 // `by_libc`: which has put its own locks in order, so that a thread can be started.
@@ -121,6 +127,7 @@ void begin_in_child(bool by_libc) {
   const auto how = runtime->forked();
   if (how != access::Engine::InChild::kRefused)
     return go_on_in_child(*runtime, how == access::Engine::InChild::kWatched, by_libc);
+  libc::unlock_mappings_after_fork();
   let_children_go();
   libc::set_allocation_rules({});
   access::note_forked();
@@ -155,6 +162,18 @@ bool maps_file(int fd) {
   return !path.empty() && files::matches_any(g_options->map_files, path);
 }
 
+BlockId block_at(uintptr_t address) {
+  return BlockId((address - SPW_MANAGED_BASE) / g_context.regions->block_bytes());
+}
+bool pin_blocks(uintptr_t begin, uint64_t bytes) {
+  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
+  return pinned.pin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
+}
+void unpin_blocks(uintptr_t begin, uint64_t bytes) {
+  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
+  (void)pinned.unpin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
+}
+
 void connect(Runtime& runtime) {
   access::Context& context = g_context;
   context.heap = &runtime.heap();
@@ -164,7 +183,10 @@ void connect(Runtime& runtime) {
   context.open_file_store = &open_file_store;
   context.in_place = runtime.is_in_place();
   context.in_place_at_first = runtime.engine().has_view();
-  if (runtime.is_in_place()) context.maps_file = &maps_file;
+  if (runtime.is_in_place()) {
+    context.maps_file = &maps_file;
+    context.pins = {&pin_blocks, &unpin_blocks};
+  }
   context.mapped_reads = runtime.mapped_reads();
   context.warn = &warn;
   access::set_context(&context);

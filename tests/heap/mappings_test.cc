@@ -49,6 +49,48 @@ TEST_P(MappingsTest, a_mapping_is_found_by_any_address_in_it) {
   EXPECT_EQ(map->live_bytes(), 0u);
 }
 
+TEST_P(MappingsTest, holes_are_filled_in_any_order_and_become_one_mapping) {
+  Rng rng(GetParam() + 7);
+  for (int round = 0; round < 50; ++round) {
+    const uint64_t pages = 1 + rng.below(200);
+    const uintptr_t a = mappings().map_anonymous(pages * kPage);
+    std::vector<bool> is_mapped(pages, true);
+    for (int step = 0; step < 40; ++step) {
+      const uint64_t first = rng.below(pages), count = 1 + rng.below(pages - first);
+      const bool maps = rng.below(2) == 0;
+      // Where all of a unit was unmapped another mapping could be by now; here is none.
+      if (maps)
+        ASSERT_TRUE(mappings().map_at(a + first * kPage, count * kPage));
+      else
+        mappings().unmap(a + first * kPage, count * kPage);
+      std::fill_n(is_mapped.begin() + static_cast<long>(first), count, maps);
+    }
+    for (uint64_t i = 0; i < pages; ++i)
+      ASSERT_EQ(mappings().find(a + i * kPage, a + (i + 1) * kPage).kind == Kind::kAnonymous, is_mapped[i]);
+    ASSERT_TRUE(mappings().map_at(a, pages * kPage));
+    EXPECT_EQ(mappings().find(a, a + 1).bytes, pages * kPage);
+    EXPECT_EQ(mappings().count(), 1u);
+    mappings().check_invariants();
+    mappings().unmap(a, pages * kPage);
+    EXPECT_EQ(map->live_bytes(), 0u);
+  }
+}
+
+TEST_P(MappingsTest, nothing_is_mapped_where_something_else_is) {
+  void* const object = heap->allocate(64 << 20).address;
+  const auto at = reinterpret_cast<uintptr_t>(object);
+  EXPECT_FALSE(mappings().map_at(at, kPage));
+  EXPECT_FALSE(mappings().map_at(at - 4 * block(), 4 * block() + kPage));
+  auto file = mappings().map_file(10 * kPage, {std::make_shared<FakeStore>(kSpace), 0, Kind::kPrivateFile});
+  ASSERT_TRUE(file.is_ok());
+  EXPECT_FALSE(mappings().map_at(*file, kPage));
+  mappings().unmap(*file, kPage);
+  EXPECT_FALSE(mappings().map_at(*file, kPage));
+  mappings().unmap(*file, 10 * kPage);
+  heap->free(object);
+  EXPECT_EQ(map->live_bytes(), 0u);
+}
+
 TEST_P(MappingsTest, unmapping_page_by_page_in_any_order_gives_everything_back) {
   Rng rng(GetParam());
   for (int round = 0; round < 20; ++round) {

@@ -5,7 +5,9 @@
 #include "fake_access.h"
 #include "libc/bytes/memory.h"
 #include "libc/managed.h"
+#include "libc/map/advice.h"
 #include "libc/map/mapping.h"
+#include "libc/map/rights.h"
 #include "store/file_store.h"
 
 namespace spw::libc {

@@ -40,6 +40,8 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   engine->space_ = std::move(*space);
   std::byte* const base = engine->space_.data();
   if (Status s = platform::advise(base, options.space_bytes, platform::Advice::kDontFork); !s) return s;
+  // The kernel would walk over all of it, for hours (let_dump()).
+  if (Status s = platform::advise(base, options.space_bytes, platform::Advice::kDontDump); !s) return s;
   // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
   (void)platform::advise(base, options.space_bytes, platform::Advice::kNoHugePage);
   auto pages = options.has_userfault ? UserFaultPages::create(engine->faults_, base, options.space_bytes)
@@ -244,7 +246,18 @@ void MappedEngine::start_watching(cache::Client* client) {
   platform::futex_wake_all(watch_);
 }
 
+// A core dump has what is in memory of anonymous memory, which is handed out from the start of the space.
+void MappedEngine::let_dump(uint64_t end) {
+  constexpr uint64_t kStep = 64 * kMiB;  // each is a system call
+  end = std::min(round_up(end, kStep), options_.space_bytes);
+  uint64_t begin = dumped_bytes_.load_relaxed();
+  while (begin < end && !dumped_bytes_.cas_weak_acq_rel(begin, end)) {
+  }
+  if (begin < end) (void)platform::advise(space_.data() + begin, end - begin, platform::Advice::kDoDump);
+}
+
 void MappedEngine::grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) {
+  if (!has_contents && first.value < space_blocks()) let_dump((first.value + count) << options_.block_shift);
   if (!is_watching() && !grow_unwatched(first, count, live_bytes, has_contents)) watch();
 }
 

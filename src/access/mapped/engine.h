@@ -137,6 +137,9 @@ class MappedEngine final : public access::Engine {
   void let_go(const access::Window& window) override;
   // From the first call on no block comes loose: a raw address has no access rights.
   std::optional<int> program_protects(uintptr_t address, size_t bytes, int protection) override;
+  int program_rights(uintptr_t begin, uintptr_t* end) const override {
+    return pages_->program_rights(begin, end);
+  }
   int handler_begins(const HandlerStack& stack) override;
   void handler_ends(int level) override;
 
@@ -228,6 +231,7 @@ class MappedEngine final : public access::Engine {
   void choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
+  void let_dump(uint64_t end);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
   Thread& this_thread();
   Thread& register_thread();
@@ -318,6 +322,7 @@ class MappedEngine final : public access::Engine {
   Atomic<int64_t> pieces_{0};
   platform::ResidentPages resident_pages_;  // where it cannot be read the space is watched from the start
   Atomic<uint64_t> used_bytes_{0};          // from the start of the space; nothing behind was ever live
+  Atomic<uint64_t> dumped_bytes_{0};        // from the start: part of core dumps, if they are there
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
   uint64_t next_look_at_layers_ns_ = 0;  // the page cleaner's

@@ -64,6 +64,8 @@ class PlacedPages {
                                const std::function<void()>& await_writes) = 0;
   // Whether the rights that the program has chosen admit the access.
   virtual bool program_allows(uintptr_t address, bool is_store) const = 0;
+  // Those at `begin` (PROT_*), and in `*end` how far they are the same, at most what it was.
+  virtual int program_rights(uintptr_t begin, uintptr_t* end) const = 0;
   // Of a mapping over the range that has `rights` (PROT_*), the program's rights are taken into account.
   virtual Status limit_alias(std::byte* address, uint64_t bytes, int rights) = 0;
   // The range is handed out anew: it has the rights that memory has as a rule.

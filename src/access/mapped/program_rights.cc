@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <iterator>
-#include <utility>
 
 #include "platform/raw_calls.h"
 
@@ -12,33 +10,30 @@ namespace spw::access {
 
 void ProgramRights::copy(const ProgramRights& other) {
   std::scoped_lock lock(mutex_, other.mutex_);
-  parts_ = other.parts_;
-  any_.store_release(!parts_.empty());
+  rights_.clear();
+  (void)other.rights_.for_each(0, UINTPTR_MAX, [&](uintptr_t begin, uintptr_t end, int rights) {
+    rights_.set(begin, end, rights);
+    return true;
+  });
+  any_.store_release(!rights_.is_empty());
 }
 
 void ProgramRights::set(uintptr_t begin, uintptr_t end, int rights) {
   std::lock_guard lock(mutex_);
-  split(begin);
-  split(end);
-  parts_.erase(parts_.lower_bound(begin), parts_.lower_bound(end));
-  if (rights != kUsual && begin < end) parts_.emplace(begin, Part{end, rights});
-  any_.store_release(!parts_.empty());
-}
-
-// Afterwards no part reaches over `at`.
-void ProgramRights::split(uintptr_t at) {
-  const auto behind = parts_.lower_bound(at);
-  if (behind == parts_.begin()) return;
-  Part& part = std::prev(behind)->second;
-  if (part.end > at) parts_.emplace(at, part).first->second.end = std::exchange(part.end, at);
+  rights_.set(begin, end, rights);
+  any_.store_release(!rights_.is_empty());
 }
 
 int ProgramRights::at(uintptr_t address) const {
   if (!any()) return kUsual;
   std::lock_guard lock(mutex_);
-  const auto part = parts_.upper_bound(address);
-  if (part == parts_.begin() || std::prev(part)->second.end <= address) return kUsual;
-  return std::prev(part)->second.rights;
+  return rights_.at(address);
+}
+
+int ProgramRights::at(uintptr_t begin, uintptr_t* end) const {
+  if (!any()) return kUsual;
+  std::lock_guard lock(mutex_);
+  return rights_.at(begin, end);
 }
 
 // As the kernel has it: what may be stored to may be read.

@@ -1,15 +1,14 @@
 // The access rights that the program has given to pages of managed space, where those of the kernel say something else.
 //
-// Invariant: the parts do not overlap, and none of them is readable and writable and nothing more, as all the rest is.
 // Threads: any, in the runtime (what is allocated here must not be managed); any() without a lock, so that who has
 // changed nothing pays nothing. Errors: none.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <mutex>
 
 #include "base/atomic.h"
+#include "base/interval_map.h"
 #include "base/status.h"
 
 namespace spw::access {
@@ -26,6 +25,8 @@ class ProgramRights {
   void copy(const ProgramRights& other);
   bool any() const { return any_.load_acquire(); }
   int at(uintptr_t address) const;
+  // `*end` on return: how far they are the same, at most what it was.
+  int at(uintptr_t begin, uintptr_t* end) const;
   bool allow(uintptr_t address, bool is_store) const;
   // Gives the parts of [begin, end) that do not have the usual rights theirs, but for those that `most` has not.
   Status give(uintptr_t begin, uintptr_t end, int most) const;
@@ -34,31 +35,15 @@ class ProgramRights {
   bool for_each(uintptr_t begin, uintptr_t end, Visit visit) const;
 
  private:
-  struct Part {
-    uintptr_t end;
-    int rights;
-  };
-  void split(uintptr_t at);
-
   mutable std::mutex mutex_;
-  std::map<uintptr_t, Part> parts_;  // by where they begin
+  IntervalMap<int> rights_{kUsual};
   Atomic<bool> any_{false};
 };
 
 template <class Visit>
 bool ProgramRights::for_each(uintptr_t begin, uintptr_t end, Visit visit) const {
   std::lock_guard lock(mutex_);
-  auto part = parts_.upper_bound(begin);
-  if (part != parts_.begin() && std::prev(part)->second.end > begin) --part;
-  while (begin < end) {
-    const bool is_usual = part == parts_.end() || part->first > begin;
-    const uintptr_t stop =
-        is_usual ? part == parts_.end() ? end : std::min(end, part->first) : std::min(end, part->second.end);
-    if (!visit(begin, stop, is_usual ? kUsual : part->second.rights)) return false;
-    if (!is_usual) ++part;
-    begin = stop;
-  }
-  return true;
+  return rights_.for_each(begin, end, visit);
 }
 
 }  // namespace spw::access

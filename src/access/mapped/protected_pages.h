@@ -61,6 +61,9 @@ class ProtectedPages final : public PlacedPages {
   bool program_allows(uintptr_t address, bool is_store) const override {
     return program_rights_.allow(address, is_store);
   }
+  int program_rights(uintptr_t begin, uintptr_t* end) const override {
+    return program_rights_.at(begin, end);
+  }
   Status limit_alias(std::byte* address, uint64_t bytes, int rights) override {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     return program_rights_.give(begin, begin + bytes, rights);

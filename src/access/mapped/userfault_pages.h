@@ -47,6 +47,9 @@ class UserFaultPages final : public PlacedPages {
   bool program_allows(uintptr_t address, bool is_store) const override {
     return program_rights_.allow(address, is_store);
   }
+  int program_rights(uintptr_t begin, uintptr_t* end) const override {
+    return program_rights_.at(begin, end);
+  }
   Status limit_alias(std::byte* address, uint64_t bytes, int rights) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;
   void lock_rights_for_fork() override { program_rights_.lock_for_fork(); }

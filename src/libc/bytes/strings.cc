@@ -7,6 +7,7 @@
 #include "libc/bytes/search.h"
 #include "libc/entry.h"
 #include "libc/managed.h"
+#include "libc/map/parts.h"
 
 namespace spw::libc {
 
@@ -31,6 +32,7 @@ size_t string_length(const char* text) { return string_length(text, kUnknownLeng
 
 NativeString::NativeString(const char* text) : text_(text) {
   if (!kernel_cannot_reach(text)) return;
+  if (reachable_bytes(text, 1, false) == 0) return;  // EFAULT, by the kernel
   size_t bytes = string_length(text) + 1;
   text_ = copy_ = static_cast<char*>(libc_malloc(bytes));
   if (copy_ != nullptr) copy_bytes(copy_, text, bytes);

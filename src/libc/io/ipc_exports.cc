@@ -37,10 +37,6 @@ SPW_ENTRY ssize_t process_vm_writev(pid_t process, const iovec* local, unsigned 
                                     unsigned long flags) noexcept {
   return copy_remote(false, process, {local, local_count, remote, remote_count}, flags);
 }
-SPW_ENTRY int mincore(void* address, size_t bytes, unsigned char* out) noexcept {
-  return real().mincore(address, bytes,
-                        Native(out, spw::round_up(bytes, spw::kMmuPageBytes) / spw::kMmuPageBytes));
-}
 
 // Queues and semaphores of System V. A message begins with its type.
 SPW_ENTRY int msgsnd(int queue, const void* message, size_t bytes, int flags) {

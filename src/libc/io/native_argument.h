@@ -3,7 +3,8 @@
 //     return files_or_real().stat(Text(path), Native(out));
 //
 // A plain pointer is passed on as it is. A managed one is replaced by a native copy; where the callee may write (the
-// type is not const), what it left there is copied back when the full expression ends. errno is kept.
+// type is not const), what it left there is copied back when the full expression ends. errno is kept. One that the
+// program itself may not access is passed on, too: the kernel says EFAULT.
 // Threads: one. Limits: kInlineBytes of stack an argument, more from libc's heap; out of memory passes a null pointer,
 // which libc reports as EFAULT or EINVAL.
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "libc/bytes/strings.h"
 #include "libc/managed.h"
+#include "libc/map/parts.h"
 #include "libc/real.h"
 
 namespace spw::libc {
@@ -60,6 +62,7 @@ class Native {
   Native(T* argument, size_t count, size_t each)
       : argument_(argument), bytes_(count * each), native_(argument) {
     if (!kernel_cannot_reach(argument)) return;
+    if (reachable_bytes(argument, bytes_, !std::is_const_v<T>) < bytes_) return;  // EFAULT, by the kernel
     copied_ = true;
     void* copy = bytes_ <= kInlineBytes ? inline_ : libc_malloc(bytes_);
     native_ = static_cast<T*>(copy);

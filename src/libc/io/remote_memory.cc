@@ -13,6 +13,7 @@
 #include "libc/io/descriptors.h"
 #include "libc/io/transfers.h"
 #include "libc/managed.h"
+#include "libc/map/parts.h"
 #include "libc/real.h"
 
 namespace spw::libc {
@@ -54,8 +55,8 @@ class Far {
 
  private:
   ssize_t copy_own(void* near, void* far, size_t bytes) const {
-    const Context* c = context();
-    if (c == nullptr || !c->regions->is_live(reinterpret_cast<uintptr_t>(far), bytes)) return fail(EFAULT);
+    bytes = reachable_bytes(far, bytes, !is_read_);
+    if (bytes == 0) return fail(EFAULT);
     is_read_ ? copy_bytes(near, far, bytes) : copy_bytes(far, near, bytes);
     return static_cast<ssize_t>(bytes);
   }
@@ -90,9 +91,16 @@ ssize_t copy_in_pieces(bool is_read, const Far& far, const Scatter& near, const 
 [[gnu::noinline]] ssize_t copy_slowly(bool is_read, const Far& far, const RemotePieces& pieces) {
   iovec local[IOV_MAX], remote[IOV_MAX];  // 32 KiB of stack, which is why plain calls do not come here
   if (pieces.local_count > IOV_MAX || pieces.remote_count > IOV_MAX) return fail(EINVAL);
-  copy_bytes(local, pieces.local, pieces.local_count * sizeof(iovec));
-  copy_bytes(remote, pieces.remote, pieces.remote_count * sizeof(iovec));
-  return copy_in_pieces(is_read, far, Scatter({local, pieces.local_count}), remote, pieces.remote_count);
+  const size_t local_bytes = pieces.local_count * sizeof(iovec),
+               remote_bytes = pieces.remote_count * sizeof(iovec);
+  if (reachable_bytes(pieces.local, local_bytes, false) < local_bytes ||
+      reachable_bytes(pieces.remote, remote_bytes, false) < remote_bytes)
+    return fail(EFAULT);
+  copy_bytes(local, pieces.local, local_bytes);
+  copy_bytes(remote, pieces.remote, remote_bytes);
+  const Reached reached = reach({local, pieces.local_count}, is_read);
+  if (reached.bytes == 0 && reached.is_cut) return fail(EFAULT);
+  return copy_in_pieces(is_read, far, Scatter({local, reached.count}), remote, pieces.remote_count);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "libc/io/bounce.h"
 #include "libc/io/descriptors.h"
 #include "libc/managed.h"
+#include "libc/map/parts.h"
 #include "libc/real.h"
 
 namespace spw::libc {
@@ -91,6 +92,10 @@ ssize_t pwrite_scattered(int fd, const Scatter& from, off_t offset) {
   });
 }
 
+// Where the program may not access the first byte, the call is made with an address that nobody may: whatever else is
+// wrong with it the kernel says first, and consumes what it would consume.
+void* const kNoAddress = reinterpret_cast<void*>(1);
+
 iovec piece_of(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
 
 // What any of the pieces needs.
@@ -102,29 +107,37 @@ bool any_needs(Needs needs, const iovec* list, size_t count) {
 // The common shape of the vectored calls; needs(buffer): whether a
 // piece cannot be given to the kernel. The list may itself be managed.
 template <class Needs, class Plain, class Managed>
-[[gnu::noinline]] ssize_t vectored_slowly(Needs needs, const iovec* list, int count, Plain plain,
-                                          Managed managed) {
+[[gnu::noinline]] ssize_t vectored_slowly(Needs needs, bool is_input, const iovec* list, int count,
+                                          Plain plain, Managed managed) {
   iovec copy[IOV_MAX];  // 16 KiB of stack, which is why plain calls do not come here
   auto n = static_cast<size_t>(count);
   copy_bytes(copy, list, n * sizeof(iovec));
-  return any_needs(needs, copy, n) ? managed(Scatter({copy, n})) : plain(copy, count);
+  if (!any_needs(needs, copy, n)) return plain(copy, count);
+  const Reached reached = reach({copy, n}, is_input);
+  if (reached.bytes == 0 && reached.is_cut) {
+    iovec none{kNoAddress, 1};
+    return plain(&none, 1);
+  }
+  return managed(Scatter({copy, reached.count}));
 }
 
 template <class Needs, class Plain, class Managed>
-ssize_t vectored(Needs needs, const iovec* list, int count, Plain plain, Managed managed) {
+ssize_t vectored(Needs needs, bool is_input, const iovec* list, int count, Plain plain, Managed managed) {
   if (count < 0 || count > IOV_MAX) return fail(EINVAL);
+  const size_t list_bytes = static_cast<size_t>(count) * sizeof(iovec);
+  if (reachable_bytes(list, list_bytes, false) < list_bytes) return fail(EFAULT);
   if (!kernel_cannot_reach(list) && !any_needs(needs, list, static_cast<size_t>(count)))
     return plain(list, count);
-  return vectored_slowly(needs, list, count, plain, managed);
+  return vectored_slowly(needs, is_input, list, count, plain, managed);
 }
 
 template <class Plain, class Managed>
 ssize_t vectored_input(int fd, const iovec* list, int count, Plain plain, Managed managed) {
-  return vectored([&](const void* p) { return input_needs_help(fd, p); }, list, count, plain, managed);
+  return vectored([&](const void* p) { return input_needs_help(fd, p); }, true, list, count, plain, managed);
 }
 template <class Plain, class Managed>
 ssize_t vectored_output(const iovec* list, int count, Plain plain, Managed managed) {
-  return vectored([](const void* p) { return kernel_cannot_reach(p); }, list, count, plain, managed);
+  return vectored([](const void* p) { return kernel_cannot_reach(p); }, false, list, count, plain, managed);
 }
 
 }  // namespace
@@ -135,25 +148,29 @@ bool input_needs_help(int fd, const void* buffer) {
 
 ssize_t read_fd(int fd, void* buffer, size_t bytes) {
   if (!input_needs_help(fd, buffer)) return files_or_real().read(fd, buffer, bytes);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+  if (piece.iov_len == 0 && bytes > 0) return real().read(fd, kNoAddress, bytes);
   return read_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
   if (!kernel_cannot_reach(buffer)) return files_or_real().write(fd, buffer, bytes);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
+  if (piece.iov_len == 0 && bytes > 0) return real().write(fd, kNoAddress, bytes);
   return write_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
   if (!input_needs_help(fd, buffer)) return files_or_real().pread(fd, buffer, bytes, offset);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+  if (piece.iov_len == 0 && bytes > 0) return real().pread(fd, kNoAddress, bytes, offset);
   return pread_scattered(fd, Scatter({&piece, 1}), offset);
 }
 
 ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
   if (!kernel_cannot_reach(buffer)) return files_or_real().pwrite(fd, buffer, bytes, offset);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
+  if (piece.iov_len == 0 && bytes > 0) return real().pwrite(fd, kNoAddress, bytes, offset);
   return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
 }
 
@@ -209,7 +226,8 @@ ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, s
   sockaddr_storage address;
   socklen_t address_bytes = sizeof(address), room = from_bytes == nullptr ? 0 : load_value(from_bytes);
   bool message = keeps_messages(fd);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+  if (piece.iov_len == 0 && bytes > 0) return real().recvfrom(fd, kNoAddress, bytes, flags, nullptr, nullptr);
   bool whole = message && bytes > kBounceBytes && bytes <= kBounceBytesMax;
   auto call = [&](std::byte* data, size_t n, size_t) {
     address_bytes = sizeof(address);
@@ -235,6 +253,7 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
   if (to != nullptr) copy_bytes(&address, to, to_bytes);
   Shape shape = shape_of(fd, bytes);
   if (shape.error != 0) return fail(shape.error);
+  if (reachable_bytes(buffer, bytes, false) < bytes) return fail(EFAULT);
   iovec piece = piece_of(buffer, bytes);
   return drain(Scatter({&piece, 1}), shape.whole, [&](std::byte* data, size_t n, size_t) {
     return real().sendto(fd, data, n, flags, to == nullptr ? nullptr : reinterpret_cast<sockaddr*>(&address),
@@ -244,7 +263,8 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
 
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
   if (!kernel_cannot_reach(buffer)) return real().getrandom(buffer, bytes, flags);
-  iovec piece = piece_of(buffer, bytes);
+  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+  if (piece.iov_len == 0 && bytes > 0) return real().getrandom(kNoAddress, bytes, flags);
   // It comes short where something is to be done in this thread meanwhile,
   // which may be of the runtime's own making (a transfer that ends).
   auto call = [&](std::byte* data, size_t n, size_t) {

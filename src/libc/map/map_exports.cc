@@ -6,8 +6,13 @@
 #include "libc/alloc/rules.h"
 #include "libc/entry.h"
 #include "libc/io/buffered.h"
+#include "libc/io/descriptors.h"
 #include "libc/managed.h"
+#include "libc/map/advice.h"
+#include "libc/map/mapped_reads.h"
 #include "libc/map/mapping.h"
+#include "libc/map/marks.h"
+#include "libc/map/rights.h"
 #include "libc/real.h"
 
 using namespace spw::libc;
@@ -59,10 +64,24 @@ SPW_ENTRY int posix_madvise(void* address, size_t bytes, int advice) noexcept {
 SPW_ENTRY int mprotect(void* address, size_t bytes, int protection) noexcept {
   return protect_mapping(address, bytes, protection);
 }
-// Managed memory is not the kernel's to lock: what is hot stays cached, and that is all there is to promise.
-SPW_ENTRY int mlock(const void* address, size_t bytes) noexcept {
-  return is_managed(address) ? 0 : real().mlock(address, bytes);
+SPW_ENTRY int pkey_mprotect(void* address, size_t bytes, int protection, int key) noexcept {
+  if (!is_managed(address)) {
+    release_reads(address, bytes);
+    return real().pkey_mprotect(address, bytes, protection, key);
+  }
+  return key == -1 ? protect_mapping(address, bytes, protection) : static_cast<int>(fail(EINVAL));
 }
-SPW_ENTRY int munlock(const void* address, size_t bytes) noexcept {
-  return is_managed(address) ? 0 : real().munlock(address, bytes);
+SPW_ENTRY int mlock(const void* address, size_t bytes) noexcept { return lock_pages(address, bytes, 0); }
+SPW_ENTRY int mlock2(const void* address, size_t bytes, unsigned flags) noexcept {
+  return lock_pages(address, bytes, flags);
+}
+SPW_ENTRY int munlock(const void* address, size_t bytes) noexcept { return unlock_pages(address, bytes); }
+SPW_ENTRY int mlockall(int flags) noexcept { return lock_all(flags); }
+SPW_ENTRY int munlockall() noexcept { return unlock_all(); }
+SPW_ENTRY int mincore(void* address, size_t bytes, unsigned char* out) noexcept {
+  return resident_pages(address, bytes, out);
+}
+SPW_ENTRY void* shmat(int segment, const void* address, int flags) noexcept {
+  if (!is_managed(address)) return real().shmat(segment, address, flags);
+  return reinterpret_cast<void*>(fail(EINVAL));  // nothing of the kernel's lies there
 }

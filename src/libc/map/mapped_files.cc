@@ -49,4 +49,9 @@ void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
   }
 }
 
+MappedFiles& mapped_files() {
+  static auto* files = new MappedFiles;  // never destroyed: munmap may run at exit
+  return *files;
+}
+
 }  // namespace spw::libc

@@ -28,10 +28,16 @@ class MappedFiles {
   void remove(uintptr_t address, uint64_t bytes);
   // The part that is mapped at `from` stands at `to` from now on, with `bytes` bytes.
   void move(uintptr_t from, uintptr_t to, uint64_t bytes);
+  // Around a fork.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   std::mutex mutex_;
   std::vector<Part> parts_;
 };
+
+// Those of the process.
+MappedFiles& mapped_files();
 
 }  // namespace spw::libc

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "files/path_patterns.h"
@@ -18,25 +19,17 @@
 #include "libc/managed.h"
 #include "libc/map/mapped_files.h"
 #include "libc/map/mapped_reads.h"
+#include "libc/map/marks.h"
+#include "libc/map/parts.h"
 #include "libc/map/reservations.h"
+#include "libc/map/rights.h"
 #include "libc/real.h"
 
 namespace spw::libc {
 
-using heap::Mapping;
 using region::Kind;
 
 namespace {
-
-MappedFiles& mapped_files() {
-  static auto* files = new MappedFiles;  // never destroyed: munmap may run at exit
-  return *files;
-}
-
-// Some range has had its access rights changed: those of a range that is handed out anew have to be put back.
-Atomic<bool> protected_once{false};
-
-constexpr int kUsualRights = PROT_READ | PROT_WRITE;
 
 uintptr_t number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
@@ -47,7 +40,7 @@ void* no_map(int error) {
 }
 
 constexpr int kNeverManagedFlags =
-    MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_32BIT;
+    MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_32BIT | MAP_HUGETLB;
 
 bool wants_managed(size_t bytes, int protection, int flags) {
   return mapping_managed_by_size(bytes) && (flags & kNeverManagedFlags) == 0 && (protection & PROT_EXEC) == 0;
@@ -115,77 +108,17 @@ void* map_file(const Context& c, const FileRequest& request) {
   return pointer(*mapped);
 }
 
-// Whole blocks of an anonymous range become never-written; the edges are zeroed.
-void make_zero(const Context& c, uintptr_t begin, uintptr_t end) {
-  uint64_t block = c.regions->block_bytes();
-  uintptr_t first = round_up(begin, block), last = round_down(end, block);
-  if (first >= last) return fill_bytes(pointer(begin), 0, end - begin);
-  fill_bytes(pointer(begin), 0, first - begin);
-  fill_bytes(pointer(last), 0, end - last);
-  c.regions->discard(first, last - first);
-}
-
-// A private file's own bytes again.
-bool restore_from_file(const Context& c, uintptr_t begin, uintptr_t end) {
-  uint64_t block = c.regions->block_bytes();
-  Bounce bounce(std::max<size_t>(block, kBounceBytes), true);
-  if (bounce.bytes() == 0) return false;
-  for (uintptr_t at = begin; at < end;) {
-    uintptr_t start = round_down(at, block), stop = std::min(end, start + block);
-    if (c.regions->kind_at(start) == Kind::kPrivateFile) {
-      region::FileMapping file = c.regions->mapping_at(start);
-      store::Request request;
-      request.op = store::Op::kRead;
-      request.offset_bytes = file.offset_bytes;
-      request.segment_count = 1;
-      request.segments[0] = {bounce.data(), block};
-      if (!file.store->transfer(request)) return false;
-      copy_bytes(pointer(at), bounce.data() + (at - start), stop - at);
-    }
-    at = stop;
-  }
-  return true;
-}
-
-// Calls part(begin, end, kind) for what is mapped of a range; false
-// from it ends the walk. Nothing else of it is touched.
-template <class Part>
-bool for_each_mapped(const Context& c, uintptr_t begin, uintptr_t end, Part part) {
-  while (begin < end) {
-    Mapping hit = c.heap->mappings().find(begin, end);
-    if (hit.kind == Kind::kNone) return true;
-    uintptr_t to = std::min(end, hit.end());
-    if (!part(std::max(begin, hit.address), to, hit.kind)) return false;
-    begin = to;
-  }
-  return true;
-}
-
-bool is_mapped(const Context& c, uintptr_t begin, uintptr_t end) {
-  uintptr_t expected = begin;
-  for_each_mapped(c, begin, end, [&](uintptr_t from, uintptr_t to, Kind) {
-    if (from != expected) return false;
-    expected = to;
-    return true;
+// What was stored to shared mappings of files; false: some of it could not be written.
+bool sync_shared_files(const Context& c, uintptr_t begin, uintptr_t end) {
+  const uint64_t block = c.regions->block_bytes();
+  bool is_done = true;
+  for_each_part(c, begin, end, [&](const Part& part) {
+    const uintptr_t first = round_down(part.begin, block);
+    if (part.kind == Kind::kSharedFile)
+      is_done = c.regions->sync(first, round_up(part.end, block) - first).is_ok();
+    return is_done;
   });
-  return expected == end;
-}
-
-Status sync_range(const Context& c, uintptr_t begin, uintptr_t end) {
-  uint64_t block = c.regions->block_bytes();
-  return c.regions->sync(round_down(begin, block), round_up(end, block) - round_down(begin, block));
-}
-
-int give_rights(const Context& c, uintptr_t address, size_t bytes, int protection) {
-  if (protection != kUsualRights) protected_once.store_relaxed(true);
-  const auto error = c.access->program_protects(address, bytes, protection);
-  if (!error) return real().mprotect(pointer(address), bytes, protection);
-  return *error == 0 ? 0 : static_cast<int>(fail(*error));
-}
-
-// A range whose rights may have been changed is to be handed out anew.
-void give_usual_rights(const Context& c, uintptr_t begin, uintptr_t end) {
-  if (c.in_place && protected_once.load_relaxed()) (void)give_rights(c, begin, end - begin, kUsualRights);
+  return is_done;
 }
 
 // Where managed memory is not at its own addresses, its rights cannot be changed.
@@ -200,8 +133,9 @@ void* map_anonymous(const Context& c, size_t bytes, int protection) {
   if (address == 0) return protection == PROT_NONE ? nullptr : no_map(ENOMEM);
   dispatch_if_wanted();
   if (!c.in_place || protection == kUsualRights) return pointer(address);
-  if (give_rights(c, address, round_up(bytes, kMmuPageBytes), protection) == 0) return pointer(address);
-  c.heap->mappings().unmap(address, round_up(bytes, kMmuPageBytes));
+  const uintptr_t end = address + round_up(bytes, kMmuPageBytes);
+  if (give_rights(c, address, end, protection) == 0) return pointer(address);
+  c.heap->mappings().unmap(address, end - address);
   return MAP_FAILED;
 }
 
@@ -222,6 +156,15 @@ bool copy_file(int fd, uint64_t offset, uintptr_t begin, uintptr_t end) {
   return true;
 }
 
+// As mmap() would find.
+bool may_map_file(int fd, bool is_to_be_written) {
+  const int mode = fcntl(fd, F_GETFL);
+  if (mode < 0) return false;
+  errno = (mode & O_PATH) != 0 ? EBADF : EACCES;
+  const int access = mode & O_ACCMODE;
+  return (mode & O_PATH) == 0 && access != O_WRONLY && (!is_to_be_written || access == O_RDWR);
+}
+
 void* refuse_shared_part(const Context& c) {
   static Atomic<bool> told{false};
   if (c.warn != nullptr && !told.exchange_acquire(true))
@@ -231,48 +174,52 @@ void* refuse_shared_part(const Context& c) {
   return no_map(EINVAL);
 }
 
+}  // namespace
+
+bool make_anonymous(const Context& c, uintptr_t begin, uintptr_t end) {
+  bool is_free = true;
+  std::vector<Part> had;
+  for_each_part(c, begin, end, [&](const Part& part) {
+    is_free = part.kind == Kind::kAnonymous && !part.is_object;
+    had.push_back(part);
+    return is_free;
+  });
+  if (!is_free || !c.heap->mappings().map_at(begin, end - begin)) return false;
+  for (const Part& part : had) {
+    remove_marks(c, part.begin, part.end);
+    give_usual_rights(c, part.begin, part.end);
+  }
+  make_zero(c, begin, end);
+  return true;
+}
+
+namespace {
+
+bool is_anything_mapped(const Context& c, uintptr_t begin, uintptr_t end) {
+  bool is_found = false;
+  for_each_part(c, begin, end, [&](const Part&) {
+    is_found = true;
+    return false;
+  });
+  return is_found;
+}
+
 // MAP_FIXED at a managed address.
 void* map_fixed(const Context& c, void* address, size_t bytes, int protection, int flags, int fd,
                 off_t offset) {
-  uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
-  if ((flags & MAP_FIXED_NOREPLACE) != 0) return no_map(EEXIST);
-  if (begin % kMmuPageBytes != 0 || offset % kMmuPageBytes != 0 || bytes == 0) return no_map(EINVAL);
+  const Pages pages = pages_of(address, bytes);
+  if (!pages.is_valid || offset % kMmuPageBytes != 0 || pages.is_empty()) return no_map(EINVAL);
+  if ((flags & MAP_FIXED_NOREPLACE) != 0 && is_anything_mapped(c, pages.begin, pages.end))
+    return no_map(EEXIST);
+  if (!is_anonymous(flags) && !may_map_file(fd, is_shared(flags) && (protection & PROT_WRITE) != 0))
+    return MAP_FAILED;
   if (is_shared(flags)) return refuse_shared_part(c);
-  bool all_anonymous = is_mapped(c, begin, end) && for_each_mapped(c, begin, end, [](auto, auto, Kind kind) {
-                         return kind == Kind::kAnonymous;
-                       });
-  if (!all_anonymous) return no_map(ENOMEM);
-  give_usual_rights(c, begin, end);
-  make_zero(c, begin, end);
-  if (!is_anonymous(flags) && !copy_file(fd, static_cast<uint64_t>(offset), begin, end)) return MAP_FAILED;
-  if (c.in_place && protection != kUsualRights && give_rights(c, begin, end - begin, protection) != 0)
+  if (!make_anonymous(c, pages.begin, pages.end)) return no_map(ENOMEM);
+  if (!is_anonymous(flags) && !copy_file(fd, static_cast<uint64_t>(offset), pages.begin, pages.end))
+    return MAP_FAILED;
+  if (c.in_place && protection != kUsualRights && give_rights(c, pages.begin, pages.end, protection) != 0)
     return MAP_FAILED;
   return address;
-}
-
-// Another place for the mapping that begins at `from`.
-void* move_mapping(const Context& c, const Mapping& from, uintptr_t begin, size_t old_bytes,
-                   size_t new_bytes) {
-  uintptr_t to = 0;
-  if (from.kind == Kind::kAnonymous) {
-    to = c.heap->mappings().map_anonymous(new_bytes);
-    if (to == 0) return no_map(ENOMEM);
-    copy_bytes(pointer(to), pointer(begin), old_bytes);
-  } else {
-    if (begin % c.regions->block_bytes() != 0 || c.regions->kind_at(begin) == Kind::kNone)
-      return no_map(EINVAL);
-    // Not the blocks move but what they stand for: changes of a
-    // shared file go there, those of a private one are copied.
-    if (from.kind == Kind::kSharedFile)
-      if (Status s = sync_range(c, begin, begin + old_bytes); !s) return no_map(EIO);
-    auto mapped = c.heap->mappings().map_file(new_bytes, c.regions->mapping_at(begin));
-    if (!mapped) return no_map(ENOMEM);
-    to = *mapped;
-    if (from.kind == Kind::kPrivateFile) copy_bytes(pointer(to), pointer(begin), old_bytes);
-    mapped_files().move(begin, to, new_bytes);
-  }
-  c.heap->mappings().unmap(begin, old_bytes);
-  return pointer(to);
 }
 
 // What is only read, the kernel serves where it can.
@@ -332,131 +279,37 @@ int unmap(void* address, size_t bytes) {
     return real().munmap(address, bytes);
   }
   InRuntime guard;
-  if (number(address) % kMmuPageBytes != 0 || bytes == 0) return static_cast<int>(fail(EINVAL));
+  const Pages pages = pages_of(address, bytes);
+  if (!pages.is_valid || pages.is_empty()) return static_cast<int>(fail(EINVAL));
   const Context* c = context();
   if (c == nullptr) return 0;
-  uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
-  bool synced = for_each_mapped(*c, begin, end, [&](uintptr_t from, uintptr_t to, Kind kind) {
-    return kind != Kind::kSharedFile || sync_range(*c, from, to).is_ok();
+  // What cannot be synced is still mapped: nothing is lost.
+  if (!sync_shared_files(*c, pages.begin, pages.end)) return static_cast<int>(fail(EIO));
+  for_each_part(*c, pages.begin, pages.end, [&](const Part& part) {
+    if (part.is_object) return true;  // its owner frees it
+    remove_marks(*c, part.begin, part.end);
+    give_usual_rights(*c, part.begin, part.end);
+    c->heap->mappings().unmap(part.begin, part.end - part.begin);
+    mapped_files().remove(part.begin, part.end - part.begin);
+    return true;
   });
-  if (!synced) return static_cast<int>(fail(EIO));  // still mapped: nothing is lost
-  give_usual_rights(*c, begin, end);
-  c->heap->mappings().unmap(begin, end - begin);
-  mapped_files().remove(begin, end - begin);
   return 0;
-}
-
-void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address) {
-  if ((flags & MREMAP_FIXED) != 0 && is_managed(new_address)) return no_map(EINVAL);
-  if (!is_managed(address)) {
-    if (auto moved = remap_reads(address, old_bytes, new_bytes, flags, new_address)) {
-      if (*moved != MAP_FAILED)
-        mapped_files().move(number(address), number(*moved), round_up(new_bytes, kMmuPageBytes));
-      return *moved;
-    }
-    return real().mremap(address, old_bytes, new_bytes, flags, new_address);
-  }
-  InRuntime guard;
-  const Context* c = context();
-  uintptr_t begin = number(address);
-  old_bytes = round_up(old_bytes, kMmuPageBytes);
-  new_bytes = round_up(new_bytes, kMmuPageBytes);
-  if (c == nullptr || begin % kMmuPageBytes != 0 || new_bytes == 0 || old_bytes == 0) return no_map(EINVAL);
-  if ((flags & ~MREMAP_MAYMOVE) != 0) return no_map(EINVAL);
-  Mapping from = c->heap->mappings().find(begin, begin + old_bytes);
-  if (from.kind == Kind::kNone || from.address > begin || from.end() < begin + old_bytes)
-    return no_map(EFAULT);
-  if (new_bytes <= old_bytes) {
-    if (new_bytes < old_bytes && unmap(pointer(begin + new_bytes), old_bytes - new_bytes) != 0)
-      return MAP_FAILED;
-    return address;
-  }
-  uint64_t block = c->regions->block_bytes();
-  uintptr_t old_end = begin + old_bytes, block_end = std::min(round_up(old_end, block), begin + new_bytes);
-  if (c->heap->mappings().extend(begin, old_bytes, new_bytes)) {
-    // Pages of the last block that were unmapped before come back as zeros.
-    if (from.kind == Kind::kAnonymous && old_end < block_end)
-      fill_bytes(pointer(old_end), 0, block_end - old_end);
-    if (from.kind != Kind::kAnonymous) mapped_files().move(begin, begin, new_bytes);
-    return address;
-  }
-  if ((flags & MREMAP_MAYMOVE) == 0) return no_map(ENOMEM);
-  return move_mapping(*c, from, begin, old_bytes, new_bytes);
 }
 
 int sync_mapping(void* address, size_t bytes, int flags) {
   if (!is_managed(address)) return real().msync(address, bytes, flags);
   InRuntime guard;
   const Context* c = context();
-  uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
-  bool both = (flags & MS_SYNC) != 0 && (flags & MS_ASYNC) != 0;
-  if (c == nullptr || begin % kMmuPageBytes != 0 || both) return static_cast<int>(fail(EINVAL));
-  if (!is_mapped(*c, begin, end)) return static_cast<int>(fail(ENOMEM));
-  if ((flags & MS_SYNC) == 0) return 0;
-  bool synced = for_each_mapped(*c, begin, end, [&](uintptr_t from, uintptr_t to, Kind kind) {
-    return kind != Kind::kSharedFile || sync_range(*c, from, to).is_ok();
-  });
-  return synced ? 0 : static_cast<int>(fail(EIO));
-}
-
-namespace {
-region::Order order_of(int advice) {
-  switch (advice) {
-    case MADV_RANDOM:
-      return region::Order::kRandom;
-    case MADV_SEQUENTIAL:
-      return region::Order::kSequential;
-    default:
-      return region::Order::kUnknown;
-  }
-}
-}  // namespace
-
-int advise_mapping(void* address, size_t bytes, int advice) {
-  if (!is_managed(address)) {
-    const auto advised = advise_reads(address, bytes, advice);
-    return advised ? *advised : real().madvise(address, bytes, advice);
-  }
-  InRuntime guard;
-  const Context* c = context();
-  uintptr_t begin = number(address), end = begin + round_up(bytes, kMmuPageBytes);
-  if (c == nullptr || begin % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
-  uint64_t block = c->regions->block_bytes();
-  bool fine = true;
-  switch (advice) {
-    case MADV_DONTNEED:
-    case MADV_FREE:
-    case MADV_REMOVE:
-      // Pages of objects that are no mappings keep what they hold.
-      fine = for_each_mapped(*c, begin, end, [&](uintptr_t from, uintptr_t to, Kind kind) {
-        if (kind == Kind::kAnonymous) make_zero(*c, from, to);
-        return kind != Kind::kPrivateFile || advice != MADV_DONTNEED || restore_from_file(*c, from, to);
-      });
-      return fine ? 0 : static_cast<int>(fail(EIO));
-    case MADV_WILLNEED:
-    case MADV_POPULATE_READ:
-    case MADV_POPULATE_WRITE:
-      c->regions->prefetch(round_down(begin, block), round_up(end, block) - round_down(begin, block));
-      return 0;
-    case MADV_NORMAL:
-    case MADV_RANDOM:
-    case MADV_SEQUENTIAL:
-      c->regions->advise_order(begin, end - begin, order_of(advice));
-      return 0;
-    default:
-      return 0;  // hints about pages that are not there
-  }
-}
-
-int protect_mapping(void* address, size_t bytes, int protection) {
-  if (!is_managed(address)) {
-    const auto changed = protect_reads(address, bytes, protection);
-    return changed ? *changed : real().mprotect(address, bytes, protection);
-  }
-  if (number(address) % kMmuPageBytes != 0) return static_cast<int>(fail(EINVAL));
-  if (const Context* c = context(); c != nullptr && c->in_place)
-    return give_rights(*c, number(address), bytes, protection);
-  return (protection & PROT_EXEC) != 0 ? static_cast<int>(fail(EACCES)) : 0;
+  const Pages pages = pages_of(address, bytes);
+  const bool both = (flags & MS_SYNC) != 0 && (flags & MS_ASYNC) != 0;
+  if (c == nullptr || both || (flags & ~(MS_SYNC | MS_ASYNC | MS_INVALIDATE)) != 0)
+    return static_cast<int>(fail(EINVAL));
+  if (!pages.is_valid) return static_cast<int>(fail(pages.begin % kMmuPageBytes != 0 ? EINVAL : ENOMEM));
+  if ((flags & MS_INVALIDATE) != 0 && is_any_marked(pages.begin, pages.end, kLocked))
+    return static_cast<int>(fail(EBUSY));
+  if ((flags & MS_SYNC) != 0 && !sync_shared_files(*c, pages.begin, pages.end))
+    return static_cast<int>(fail(EIO));
+  return has_no_hole(*c, pages.begin, pages.end) ? 0 : static_cast<int>(fail(ENOMEM));
 }
 
 }  // namespace spw::libc

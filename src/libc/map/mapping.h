@@ -3,12 +3,15 @@
 // mmap from instrumented code is managed when it is at least the threshold and is
 //   anonymous: private, readable and writable, not executable, not a stack, not locked, anywhere it likes
 //   a file:    regular, not executable, anywhere it likes; shared and writable, shared and read-only, or private
-// Everything else is the kernel's; a file that is only read may be, too, within the cap (mapped_reads.h). A managed
-// file mapping is a copy in the cache: what is stored to a shared one reaches the file by msync, munmap and exit; what
-// others write to the file after its block was read is not seen. Two writable shared mappings of one part of a file
-// would not see each other either, so the second is refused (ENODEV). MAP_FIXED onto managed anonymous memory makes it
-// anew (zero); with a file it is refused (EINVAL). Protection is not enforced, except that stores to a mapping of a
-// read-only file are reported as I/O errors.
+// Also what is only reserved, without access or with other rights (reservations.h). Everything else is the kernel's; a
+// file that is only read may be, too, within the cap (mapped_reads.h). A managed file mapping is a copy in the cache:
+// what is stored to a shared one reaches the file by msync, munmap and exit; what others write to the file after its
+// block was read is not seen. Two writable shared mappings of one part of a file would not see each other either, so
+// the second is refused (ENODEV).
+// MAP_FIXED at a managed address makes anonymous memory there, whatever of it is mapped, with a copy of the file if
+// there is one; a shared mapping is refused (EINVAL), and so is one over a mapped file or an object of malloc (ENOMEM).
+// mremap() moves contents, rights and marks (marks.h). Which errors there are, and what is not as with the kernel, the
+// table in spillway-regions(7) says.
 // Threads: any. Errors: libc's.
 #pragma once
 
@@ -16,6 +19,9 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+
+#include "libc/managed.h"
 
 namespace spw::libc {
 
@@ -23,8 +29,16 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
 int unmap(void* address, size_t bytes);
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address);
 int sync_mapping(void* address, size_t bytes, int flags);
-int advise_mapping(void* address, size_t bytes, int advice);
-int protect_mapping(void* address, size_t bytes, int protection);
+
+// Memory at [begin, end) of managed space, which reads as zeros and has the usual rights, in place of what is there.
+// False, and nothing has changed: files or objects of malloc are there.
+bool make_anonymous(const Context& c, uintptr_t begin, uintptr_t end);
+
+// Around a fork nothing of what stands in this folder changes.
+void lock_mappings_for_fork();
+void unlock_mappings_after_fork();
+// In a child that has its parent's memory, when it can be used.
+void mappings_in_child();
 
 }  // namespace spw::libc
 

@@ -7,6 +7,7 @@
 
 #include "libc/bytes/strings.h"
 #include "libc/managed.h"
+#include "libc/map/parts.h"
 #include "libc/real.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/waits/waits.h"
@@ -122,7 +123,7 @@ void NativeArguments::copy(const ArgumentRule& rule, CallArguments& arguments) {
   auto* program = reinterpret_cast<char*>(arguments[rule.index]);
   if (!kernel_cannot_reach(program)) return;
   const bool is_text = rule.kind == Kind::kText;
-  if (!is_live(program, 1)) {
+  if (reachable_bytes(program, 1, false) == 0) {
     error_ = EFAULT;
     return;
   }
@@ -133,7 +134,7 @@ void NativeArguments::copy(const ArgumentRule& rule, CallArguments& arguments) {
 }
 
 void* NativeArguments::copied(const void* program, size_t bytes, bool is_out) {
-  if (!is_live(program, bytes)) {
+  if (bytes > kCopyBytesMax || reachable_bytes(program, bytes, is_out) < bytes) {
     error_ = EFAULT;
     return nullptr;
   }
@@ -151,7 +152,7 @@ void* NativeArguments::copied(const void* program, size_t bytes, bool is_out) {
 
 // Whatever is not there the kernel finds out by itself.
 void NativeArguments::copy_mask(const ArgumentRule& rule, CallArguments& arguments) {
-  const auto reach = [&](const void* p, size_t bytes) { return !is_managed(p) || is_live(p, bytes); };
+  const auto reach = [&](const void* p, size_t bytes) { return reachable_bytes(p, bytes, false) == bytes; };
   const void* mask = reinterpret_cast<const void*>(arguments[rule.index]);
   if (rule.kind == Kind::kMaskAndBytes) {
     if (!reach(mask, sizeof mask_and_bytes_)) return;

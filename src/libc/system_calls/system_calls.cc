@@ -12,8 +12,11 @@
 #include "libc/io/remote_memory.h"
 #include "libc/io/requests.h"
 #include "libc/io/transfers.h"
+#include "libc/map/advice.h"
 #include "libc/map/mapped_reads.h"
 #include "libc/map/mapping.h"
+#include "libc/map/marks.h"
+#include "libc/map/rights.h"
 #include "libc/process/forks.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/kernel_action.h"
@@ -168,6 +171,10 @@ void release_what_changes(long number, const CallArguments& given) {
 
 // Of managed addresses. Whatever else would change what is mapped there is refused: it is not the kernel's to change.
 bool changes_mappings(long number, const CallArguments& given, long* result) {
+  if (number == SYS_mlockall || number == SYS_munlockall) {
+    *result = number == SYS_mlockall ? lock_all(static_cast<int>(given[0])) : unlock_all();
+    return true;
+  }
   if (!is_managed(pointer<void>(given[0]))) {
     release_what_changes(number, given);
     return false;
@@ -199,9 +206,16 @@ bool changes_mappings(long number, const CallArguments& given, long* result) {
       *result = sync_mapping(address, bytes, third);
       return true;
     case SYS_mlock:
+      *result = lock_pages(address, bytes, 0);
+      return true;
     case SYS_mlock2:
+      *result = lock_pages(address, bytes, static_cast<unsigned>(given[2]));
+      return true;
     case SYS_munlock:
-      *result = 0;
+      *result = unlock_pages(address, bytes);
+      return true;
+    case SYS_mincore:
+      *result = resident_pages(address, bytes, pointer<unsigned char>(given[2]));
       return true;
     case SYS_remap_file_pages:
       *result = fail(EINVAL);

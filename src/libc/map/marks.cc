@@ -1,0 +1,272 @@
+#include "libc/map/marks.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/interval_map.h"
+#include "libc/alloc/rules.h"
+#include "libc/entry.h"
+#include "libc/io/descriptors.h"
+#include "libc/io/native_argument.h"
+#include "libc/map/mapped_reads.h"
+#include "libc/map/mapping.h"
+#include "libc/map/parts.h"
+#include "libc/real.h"
+#include "platform/raw_calls.h"
+
+namespace spw::libc {
+
+namespace {
+
+struct Marks {
+  std::mutex mutex;
+  IntervalMap<uint8_t> of{0};
+  std::map<uintptr_t, uintptr_t> locked;  // pieces as they are pinned: begin -> end
+  uint64_t locked_bytes = 0;
+  Atomic<bool> is_any{false};
+};
+// Never destroyed: munmap may run at exit.
+Marks& marks() {
+  static auto* made = new Marks;
+  return *made;
+}
+
+struct Blocks {
+  uintptr_t begin;
+  uint64_t bytes;
+};
+Blocks blocks_of(const Context& c, uintptr_t begin, uintptr_t end) {
+  const uint64_t block = c.regions->block_bytes();
+  const uintptr_t first = round_down(begin, block);
+  return {first, round_up(end, block) - first};
+}
+
+bool may_lock(uint64_t bytes) {
+  rlimit limit{};
+  return geteuid() == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         bytes <= limit.rlim_cur;
+}
+
+// Under the mutex.
+bool pin_piece(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
+  const Blocks blocks = blocks_of(c, begin, end);
+  if (c.pins.pin == nullptr || !c.pins.pin(blocks.begin, blocks.bytes)) return false;
+  m.locked.emplace(begin, end);
+  m.locked_bytes += end - begin;
+  m.of.change(begin, end, [](uint8_t was) { return was | kLocked; });
+  m.is_any.store_relaxed(true);
+  return true;
+}
+
+// What of the pieces lies outside of [begin, end) is pinned again, of which there is room: it was pinned before.
+void unpin_pieces(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
+  auto piece = m.locked.upper_bound(begin);
+  if (piece != m.locked.begin() && std::prev(piece)->second > begin) --piece;
+  while (piece != m.locked.end() && piece->first < end) {
+    const auto [from, to] = *piece;
+    piece = m.locked.erase(piece);
+    m.locked_bytes -= to - from;
+    const Blocks blocks = blocks_of(c, from, to);
+    c.pins.unpin(blocks.begin, blocks.bytes);
+    m.of.change(from, to, [](uint8_t was) { return was & ~kLocked; });
+    if (from < begin) (void)pin_piece(c, m, from, begin);
+    if (end < to) (void)pin_piece(c, m, end, to);
+  }
+}
+
+}  // namespace
+
+bool is_all_marked(uintptr_t begin, uintptr_t end, Mark mark) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return false;
+  std::lock_guard lock(m.mutex);
+  return m.of.for_each(begin, end, [&](uintptr_t, uintptr_t, uint8_t has) { return (has & mark) != 0; });
+}
+
+bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return false;
+  std::lock_guard lock(m.mutex);
+  return !m.of.for_each(begin, end, [&](uintptr_t, uintptr_t, uint8_t has) { return (has & mark) == 0; });
+}
+
+void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set) {
+  Marks& m = marks();
+  if (!is_set && !m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  m.of.change(begin, end, [&](uint8_t was) { return is_set ? was | mark : was & ~mark; });
+  m.is_any.store_relaxed(true);
+}
+
+int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  std::lock_guard lock(m.mutex);
+  std::vector<std::pair<uintptr_t, uintptr_t>> wanted;
+  uint64_t bytes = m.locked_bytes;
+  m.of.for_each(begin, end, [&](uintptr_t from, uintptr_t to, uint8_t has) {
+    if ((has & kLocked) != 0) return true;
+    if (!wanted.empty() && wanted.back().second == from)
+      wanted.back().second = to;
+    else
+      wanted.emplace_back(from, to);
+    bytes += to - from;
+    return true;
+  });
+  if (!may_lock(bytes)) return ENOMEM;
+  for (const auto& [from, to] : wanted)
+    if (!pin_piece(c, m, from, to)) return ENOMEM;
+  return 0;
+}
+
+void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  unpin_pieces(c, m, begin, end);
+}
+
+void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  unpin_pieces(c, m, begin, end);
+  (void)m.of.for_each(begin, end, [](uintptr_t from, uintptr_t to, uint8_t has) {
+    if ((has & kNotDumped) != 0)
+      (void)platform::raw::madvise(reinterpret_cast<void*>(from), to - from, MADV_DODUMP);
+    return true;
+  });
+  m.of.set(begin, end, 0);
+}
+
+void copy_marks(uintptr_t from, uintptr_t to, uint64_t bytes) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  std::vector<std::pair<uintptr_t, uint8_t>> parts;
+  (void)m.of.for_each(from, from + bytes, [&](uintptr_t begin, uintptr_t, uint8_t has) {
+    parts.emplace_back(begin - from, has & ~kLocked);
+    return true;
+  });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const uintptr_t begin = to + parts[i].first,
+                    end = to + (i + 1 < parts.size() ? parts[i + 1].first : bytes);
+    m.of.set(begin, end, parts[i].second);
+    if ((parts[i].second & kNotDumped) != 0)
+      (void)platform::raw::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTDUMP);
+  }
+}
+
+void lock_marks_for_fork() { marks().mutex.lock(); }
+void unlock_marks_after_fork() { marks().mutex.unlock(); }
+
+// What was pinned is the parent's. Objects of malloc stay in a child: it may free them.
+void marks_in_child() {
+  Marks& m = marks();
+  m.locked.clear();
+  m.locked_bytes = 0;
+  struct Wanted {
+    uintptr_t begin, end;
+    bool is_wiped;
+  };
+  std::vector<Wanted> wanted;
+  (void)m.of.for_each(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
+                      [&](uintptr_t begin, uintptr_t end, uint8_t has) {
+                        if ((has & (kWipeOnFork | kNotInChild)) != 0)
+                          wanted.push_back({begin, end, (has & kNotInChild) == 0});
+                        return true;
+                      });
+  m.of.change(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
+              [](uint8_t was) { return was & ~kLocked; });
+  m.mutex.unlock();
+  const Context* c = context();
+  for (const Wanted& range : wanted) {
+    if (c == nullptr) return;
+    std::vector<Part> parts;
+    for_each_part(*c, range.begin, range.end, [&](const Part& part) {
+      parts.push_back(part);
+      return true;
+    });
+    for (const Part& part : parts) {
+      if (range.is_wiped)
+        make_zero(*c, part.begin, part.end);
+      else if (!part.is_object)
+        (void)unmap(reinterpret_cast<void*>(part.begin), part.end - part.begin);
+    }
+  }
+}
+
+// As the kernel: what lies before a hole is locked. Where the program may not access it, too, but then it is an error.
+int lock_pages(const void* address, size_t bytes, unsigned flags) {
+  if (!is_managed(address)) {
+    release_reads(address, bytes);
+    return flags == 0 ? real().mlock(address, bytes) : real().mlock2(address, bytes, flags);
+  }
+  if ((flags & ~static_cast<unsigned>(MLOCK_ONFAULT)) != 0) return static_cast<int>(fail(EINVAL));
+  InRuntime guard;
+  const Context* c = context();
+  const uintptr_t begin = round_down(reinterpret_cast<uintptr_t>(address), kMmuPageBytes);
+  const Pages pages =
+      pages_of(reinterpret_cast<void*>(begin), bytes + (reinterpret_cast<uintptr_t>(address) - begin));
+  if (!pages.is_valid) return static_cast<int>(fail(EINVAL));
+  if (c == nullptr || pages.is_empty()) return 0;
+  uintptr_t end = pages.begin;
+  for_each_part(*c, pages.begin, pages.end, [&](const Part& part) {
+    if (part.begin == end) end = part.end;
+    return end == part.end;
+  });
+  const int error = end > pages.begin ? lock_in_memory(*c, pages.begin, end) : 0;
+  const bool is_whole =
+      end == pages.end && reachable_bytes(reinterpret_cast<void*>(begin), end - begin, false) == end - begin;
+  return error == 0 && is_whole ? 0 : static_cast<int>(fail(ENOMEM));
+}
+
+int unlock_pages(const void* address, size_t bytes) {
+  if (!is_managed(address)) return real().munlock(address, bytes);
+  InRuntime guard;
+  const Context* c = context();
+  const uintptr_t begin = round_down(reinterpret_cast<uintptr_t>(address), kMmuPageBytes);
+  const Pages pages =
+      pages_of(reinterpret_cast<void*>(begin), bytes + (reinterpret_cast<uintptr_t>(address) - begin));
+  if (!pages.is_valid) return static_cast<int>(fail(EINVAL));
+  if (c == nullptr || pages.is_empty()) return 0;
+  unlock_in_memory(*c, pages.begin, pages.end);
+  return has_no_hole(*c, pages.begin, pages.end) ? 0 : static_cast<int>(fail(ENOMEM));
+}
+
+int lock_all(int flags) {
+  if (!manages_any_code()) return real().mlockall(flags);
+  static Atomic<bool> told{false};
+  const Context* c = context();
+  if (c != nullptr && c->warn != nullptr && !told.exchange_acquire(true))
+    c->warn(
+        "mlockall is refused (ENOMEM): memory that may outgrow the cap cannot all be locked; mlock can, up "
+        "to half of it");
+  return static_cast<int>(fail(ENOMEM));
+}
+
+int unlock_all() {
+  if (const Context* c = context(); c != nullptr) {
+    InRuntime guard;
+    unlock_in_memory(*c, SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES);
+  }
+  return real().munlockall();
+}
+
+int resident_pages(void* address, size_t bytes, unsigned char* out) {
+  const Pages pages = pages_of(address, bytes);
+  const Native<unsigned char> native(out, (pages.end - pages.begin) / kMmuPageBytes);
+  const int result = real().mincore(address, bytes, native);
+  if (result != 0 || !is_managed(address)) return result;
+  InRuntime guard;
+  const Context* c = context();
+  return c == nullptr || has_no_hole(*c, pages.begin, pages.end) ? 0 : static_cast<int>(fail(ENOMEM));
+}
+
+}  // namespace spw::libc

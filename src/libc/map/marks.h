@@ -1,0 +1,52 @@
+// What a program has said of managed memory that outlasts the call: that a child is not to have it, or is to find
+// zeros, that a core dump leaves it out, that it is locked in memory.
+//
+// What is locked is pinned in the cache in pieces of whole blocks; a block with pages of two pieces counts twice. The
+// kernel's own rules otherwise: locks do not nest, are not inherited, and end with the mapping.
+// Invariant: what no mapping and no object has is not marked.
+// Threads: any; one mutex, which a fork takes before it looks at the memory. Limits: half of the frames can be locked
+// (process/pinned_ranges.h); RLIMIT_MEMLOCK counts managed and other memory apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libc/managed.h"
+
+namespace spw::libc {
+
+enum Mark : uint8_t {
+  kWipeOnFork = 1,
+  kNotInChild = 2,
+  kNotDumped = 4,
+  kLocked = 8,
+};
+
+// Whether all, or any, of [begin, end) is marked so.
+bool is_all_marked(uintptr_t begin, uintptr_t end, Mark mark);
+bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
+// Not kLocked.
+void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);
+// 0, or ENOMEM, or EPERM. The range has no hole.
+int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
+void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
+// It is unmapped, or its contents go elsewhere.
+void remove_marks(const Context& c, uintptr_t begin, uintptr_t end);
+// The marks of [from, from + bytes) are those of `to`, too, but for locks.
+void copy_marks(uintptr_t from, uintptr_t to, uint64_t bytes);
+
+void lock_marks_for_fork();
+void unlock_marks_after_fork();
+// In a child that has its parent's memory, in place of unlock_marks_after_fork(); when it can be used.
+void marks_in_child();
+
+int lock_pages(const void* address, size_t bytes, unsigned flags);
+int unlock_pages(const void* address, size_t bytes);
+// mlockall() is refused where memory is managed (ENOMEM): what is beyond the cap cannot be locked, and the kernel would
+// begin with all of managed space.
+int lock_all(int flags);
+int unlock_all();
+// mincore(): what is managed and in memory, but not at its own address, counts as not there.
+int resident_pages(void* address, size_t bytes, unsigned char* out);
+
+}  // namespace spw::libc
