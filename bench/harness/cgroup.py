@@ -3,11 +3,13 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import signal
 import time
 
 MOUNT = pathlib.Path("/sys/fs/cgroup")
 PREFIX = "spillway-bench-"
 REMOVE_TRIES_MAX = 100
+KILL_TRIES_MAX = 200
 
 
 @dataclasses.dataclass
@@ -46,6 +48,17 @@ class MemoryGroup:
     def enter(self) -> None:
         """Moves the calling process in."""
         (self.directory / "cgroup.procs").write_text(str(os.getpid()))
+
+    def kill_all(self) -> None:
+        """Ends what a program left behind, in whatever session or process group it is by now."""
+        for _ in range(KILL_TRIES_MAX):
+            members = self._read("cgroup.procs").split()
+            if not members:
+                return
+            for member in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(member), signal.SIGKILL)
+            time.sleep(0.01)
 
     def sample(self) -> None:
         anonymous = "rss" if self.version == 1 else "anon"

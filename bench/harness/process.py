@@ -119,18 +119,22 @@ def _end(child: subprocess.Popen) -> None:
 
 
 def run(command: list, directory: pathlib.Path, *, limit_bytes: int | None = None, grouped: bool = True,
-        time_limit_s: float | None = None, environment: dict | None = None, show_progress: bool = False) -> Result:
+        time_limit_s: float | None = None, environment: dict | None = None, show_progress: bool = False,
+        working_directory: pathlib.Path | None = None) -> Result:
     """Runs `command` in a control group of its own (if `grouped`), with temporary files and disk statistics of
-    `directory`. show_progress: the program's standard error goes to ours instead of into the result."""
+    `directory`. show_progress: the program's standard error goes to ours instead of into the result. What the program
+    leaves running in the group is ended."""
     with contextlib.ExitStack() as stack:
         group = stack.enter_context(cgroup.memory_group(limit_bytes)) if grouped else None
-        output = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory))
-        errors = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory))
+        output = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory, errors="replace"))
+        errors = stack.enter_context(tempfile.TemporaryFile("w+", dir=directory, errors="replace"))
         disk = Disk(directory)
         read_before, written_before = disk.read_write_bytes()
         start = time.monotonic()
+        if group is not None:
+            stack.callback(group.kill_all)
         child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
-                                 stderr=None if show_progress else errors, start_new_session=True,
+                                 stderr=None if show_progress else errors, start_new_session=True, cwd=working_directory,
                                  env={**os.environ, **(environment or {})}, preexec_fn=lambda: _before_exec(group))
         stack.callback(_end, child)
         status, rusage, timed_out, samples = _wait(child, group, disk, time_limit_s)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole programs on more data than memory: programs_test.py BUILD CASE [PROGRAMS].
+"""Whole programs on more data than memory: examples_test.py BUILD CASE [PROGRAMS].
 
 PROGRAMS: `spillway` (for the translated engine, what is meant if nothing is said), `mapped` or `native`, which is unmodified.
 
@@ -173,7 +173,7 @@ def durable_map_killed_at_any_moment_has_all_that_was_put(programs: Programs) ->
 def main() -> int:
     case = globals()[sys.argv[2]]
     workspace.stop_on_signals()
-    with workspace.workspace(BUILD / "tests" / "programs" / f"{case.__name__}.{PROGRAM_BUILD}") as store:
+    with workspace.workspace(BUILD / "tests" / "examples_data" / f"{case.__name__}.{PROGRAM_BUILD}") as store:
         programs = Programs(BUILD, store, grouped=cgroup.why_not() is None)
         reason = programs.why_not_spillway()
         if reason:
