@@ -64,6 +64,11 @@ def programs_are_told_of_the_handlers_they_set(kit: Kit) -> None:
     _same(kit, "told", source="handlers.cc")
 
 
+def alternate_stacks_may_lie_in_managed_memory(kit: Kit) -> None:
+    for part, count in (("main", 0), ("threads", 3)):
+        _same(kit, part, count, source="alternate_stack.cc")
+
+
 def programs_handle_bus_errors_of_their_own(kit: Kit) -> None:
     _same(kit, "own_handler")
 

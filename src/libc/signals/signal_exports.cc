@@ -9,6 +9,7 @@
 #include "libc/aio/aio.h"
 #include "libc/entry.h"
 #include "libc/io/native_argument.h"
+#include "libc/signals/alternate_stack.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/handlers.h"
 
@@ -108,7 +109,7 @@ SPW_ENTRY int sigignore(int number) noexcept {
   return change_action(number, &action, nullptr);
 }
 SPW_ENTRY int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
-  return real().sigaltstack(Native(wanted), Native(before));
+  return set_alternate_stack(Native(wanted), Native(before));
 }
 
 // What is blocked.
