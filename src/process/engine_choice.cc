@@ -3,10 +3,13 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "access/mapped/protected_pages.h"
+#include "base/units.h"
 #include "process/userfault_check.h"
 
 extern "C" int __spw_hint_table_error;  // of libspillway_first.so
@@ -43,10 +46,29 @@ Symbols symbols_of(const dl_phdr_info& module) {
   return symbols;
 }
 
+// Its linker names each build in a note.
+bool is_of_go(const dl_phdr_info& module) {
+  constexpr std::string_view kGo("Go\0\0", 4);
+  for (size_t i = 0; i < module.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = module.dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    const uint64_t alignment = std::max<uint64_t>(part.p_align, sizeof(uint32_t));
+    const auto* begin = reinterpret_cast<const char*>(module.dlpi_addr + part.p_vaddr);
+    for (uint64_t at = 0; at + sizeof(ElfW(Nhdr)) <= part.p_memsz;) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, begin + at, sizeof note);
+      if (std::string_view(begin + at + sizeof note, note.n_namesz) == kGo) return true;
+      at += round_up(sizeof note + note.n_namesz, alignment) + round_up(note.n_descsz, alignment);
+    }
+  }
+  return false;
+}
+
 int look_at_module(dl_phdr_info* module, size_t, void* result) {
   auto* code = static_cast<LoadedCode*>(result);
   // The kernel's own module has addresses that were not relocated.
   if (std::string_view(module->dlpi_name).find("linux-vdso") != std::string_view::npos) return 0;
+  if (is_of_go(*module)) code->has_go = true;
   const Symbols symbols = symbols_of(*module);
   if (!symbols.table || !symbols.names) return 0;
   for (size_t i = 1; i < symbols.count; ++i) {

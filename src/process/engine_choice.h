@@ -20,6 +20,7 @@ namespace spw::process {
 struct LoadedCode {
   bool has_hints = false;
   bool has_translations = false;
+  bool has_go = false;  // Go's runtime: stacks, also for signals, are on its heap, which is managed
   bool is_recompiled() const { return has_hints || has_translations; }
 };
 LoadedCode loaded_code();

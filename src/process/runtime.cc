@@ -124,9 +124,9 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineKind engine,
-                                                 bool is_recompiled) {
+                                                 const LoadedCode& code) {
   platform::keep_own_descriptors();
-  std::unique_ptr<Runtime> runtime(new Runtime(options, engine, is_recompiled));
+  std::unique_ptr<Runtime> runtime(new Runtime(options, engine, code));
   Status status = runtime->build();
   if (!status) return status;
   return runtime;
@@ -314,6 +314,11 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   for_engine.faults_by = options_.faults == Faults::kAuto      ? access::FaultChoice::kAuto
                          : options_.faults == Faults::kSignals ? access::FaultChoice::kSignals
                                                                : access::FaultChoice::kEvents;
+  for_engine.stacks_are_managed = code_.has_go;
+  for_engine.why_no_managed_stacks =
+      std::string(
+          "a program with Go's runtime has its stacks on its heap, whose faults only threads can serve; ") +
+      (options_.faults == Faults::kSignals ? "leave --faults=signals out" : kAllowUserfault);
   // A child's memory faults before it has threads, and before rings of its own.
   if (is_child_) for_engine.faults_by = access::FaultChoice::kSignals;
   for_engine.await_engine = &await_parts_of_child;
@@ -369,7 +374,7 @@ Status Runtime::build_mapped(const cache::Options& for_cache, const MemoryPlan& 
 void Runtime::open_mapped_reads() {
   if (kind_ != EngineKind::kMapped) return;
   if (options_.mapped_reads == MappedReads::kCache ||
-      (options_.mapped_reads == MappedReads::kAuto && is_recompiled_)) {
+      (options_.mapped_reads == MappedReads::kAuto && code_.is_recompiled())) {
     mapped_reads_by_ = "cache";
     return;
   }

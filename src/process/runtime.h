@@ -25,6 +25,7 @@
 #include "page_cache/mappings.h"
 #include "platform/memory.h"
 #include "process/curve_observer.h"
+#include "process/engine_choice.h"
 #include "process/fault_handler.h"
 #include "process/memory_adapter.h"
 #include "process/memory_limit.h"
@@ -46,9 +47,8 @@ namespace spw::process {
 class Runtime {
  public:
   // `engine`: kTranslated or kMapped. Errors: EINVAL and friends with one line for the user.
-  // `is_recompiled`: the program has code with hints or translations.
   static Result<std::unique_ptr<Runtime>> create(const Options& options, EngineKind engine,
-                                                 bool is_recompiled);
+                                                 const LoadedCode& code);
 
   // Shared file mappings reach their files; the report is written if one was asked for.
   void finish();
@@ -83,8 +83,8 @@ class Runtime {
   bool admit_fault(const Fault& fault);
 
  private:
-  Runtime(const Options& options, EngineKind engine, bool is_recompiled)
-      : options_(options), kind_(engine), is_recompiled_(is_recompiled) {}
+  Runtime(const Options& options, EngineKind engine, const LoadedCode& code)
+      : options_(options), kind_(engine), code_(code) {}
   Status build();
   Status open_spill_store();
   Result<std::unique_ptr<store::Store>> open_store();
@@ -99,7 +99,7 @@ class Runtime {
 
   const Options options_;
   const EngineKind kind_;
-  const bool is_recompiled_;
+  const LoadedCode code_;
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;

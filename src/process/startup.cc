@@ -138,7 +138,7 @@ void after_other_fork_in_child() { begin_in_child(false); }
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
   if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
-  auto made = Runtime::create(*g_options, **g_choice, g_code->is_recompiled());
+  auto made = Runtime::create(*g_options, **g_choice, *g_code);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process
   Status status = install_fault_handler(SIGSEGV, &admit_fault, &explain_bus_error);

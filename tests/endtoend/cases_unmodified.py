@@ -3,8 +3,9 @@ import os
 import pathlib
 import random
 import shutil
+import subprocess
 
-from kit import HERE, Kit, MIB, PRELOADED, THREADS, Skipped, expect
+from kit import EXIT_FAILURE, HERE, Kit, MIB, PRELOADED, THREADS, Skipped, expect
 
 ENGINES = PRELOADED
 # Who serves the faults changes nothing of what these programs do: with threads sort and Java stand for them.
@@ -16,6 +17,7 @@ USER_FAULTS_ONLY = {"SPILLWAY_TEST_USERFAULT": "user"}
 CAP = {"SPILLWAY_MEMORY": "32M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_QUOTA": "4M"}
 # Of a virtual machine only the large buffers are managed, which it gets from malloc().
 BUFFERS_ONLY = {"SPILLWAY_THRESHOLD": "1M"}
+GO_WORDS = 160_000  # 45 MiB
 # What a virtual machine keeps for itself is managed, too.
 HEAP_CAP = {"SPILLWAY_MEMORY": "96M"}
 
@@ -114,6 +116,32 @@ def java_starts_with_a_collector_that_wants_addresses_of_its_own(kit: Kit) -> No
         raise Skipped("this Java has no ZGC")
     run = kit.run(java, "-XX:+UseZGC", "-Xmx200m", HERE / "programs" / "ObjectHeap.java", 50, env=HEAP_CAP)
     expect(run.code == 0, run.last_words())
+
+
+def _go(kit: Kit) -> pathlib.Path:
+    go = _program("go", "/usr/local/go/bin/go")
+    if shutil.which("gcc") is None:
+        raise Skipped("cgo needs gcc")
+    source, program = kit.place / "go", kit.place / "go_heap"
+    source.mkdir()
+    shutil.copy(HERE / "programs" / "go_heap.go", source / "main.go")
+    (source / "go.mod").write_text("module go_heap\n\ngo 1.18\n")
+    env = os.environ | {"CGO_ENABLED": "1", "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+    if "HOME" not in env:
+        env["GOCACHE"] = str(kit.place / "go-cache")
+    built = subprocess.run([go, "build", "-o", program, "."], cwd=source, env=env, capture_output=True, text=True, check=False)
+    expect(built.returncode == 0, f"go build: {built.stderr[-800:]}")
+    return program
+
+
+def go_has_its_stacks_on_a_heap_beyond_the_cap(kit: Kit) -> None:
+    """The kernel cannot send a signal where the stack for it is not in memory. It ends by a system call: there is no report."""
+    program, cap = _go(kit), CAP | {"SPILLWAY_MEMORY": "16M"}
+    free, capped = kit.run(program, GO_WORDS), kit.run(program, GO_WORDS, env=cap)
+    expect(free.code == 0 and capped.code == 0, f"without a cap: {free.last_words()}; with: {capped.last_words()}")
+    expect(capped.output == free.output, f"with the cap\n{capped.output[-800:]}\nwithout\n{free.output[-800:]}")
+    refused = kit.run(program, GO_WORDS, env=cap | USER_FAULTS_ONLY)
+    expect(refused.code == EXIT_FAILURE and "Go's runtime" in refused.errors, refused.last_words())
 
 
 def node_collects_a_heap_beyond_the_cap(kit: Kit) -> None:

@@ -173,8 +173,12 @@ Status MappedEngine::open_faults() {
 void MappedEngine::choose_faults() {
   if (!options_.has_userfault && options_.rings_reach_less && platform::has_async_contexts_of_program())
     options_.rings_reach_less();
-  if (options_.faults_by != FaultChoice::kAuto || !event_faults_.is_open()) return;
-  if (!platform::has_async_contexts_of_program()) return;
+  const bool is_open = options_.faults_by == FaultChoice::kAuto && event_faults_.is_open();
+  const bool kernel_is_served = !is_signalled() && faults_.scope() == platform::FaultScope::kAll;
+  if (options_.stacks_are_managed && !is_watched_child_ && !kernel_is_served && !is_open)
+    options_.fatal(Status::sentence(EPERM, options_.why_no_managed_stacks));
+  if (!is_open) return;
+  if (!options_.stacks_are_managed && !platform::has_async_contexts_of_program()) return;
   auto events = event_faults_.duplicate();
   if (!events) options_.fatal(events.status());
   faults_ = std::move(*events);
@@ -186,9 +190,9 @@ std::string_view MappedEngine::faults_by() const {
   if (is_signalled())
     return options_.faults_by == FaultChoice::kAuto ? "the thread that faults"
                                                     : "the thread that faults (--faults=signals)";
-  return options_.faults_by == FaultChoice::kAuto
-             ? "threads of the runtime: the program has rings for asynchronous I/O"
-             : "threads of the runtime (--faults=threads)";
+  if (options_.faults_by != FaultChoice::kAuto) return "threads of the runtime (--faults=threads)";
+  return options_.stacks_are_managed ? "threads of the runtime: stacks of Go lie in managed memory"
+                                     : "threads of the runtime: the program has rings for asynchronous I/O";
 }
 
 Status MappedEngine::start_server() {

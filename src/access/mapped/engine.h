@@ -77,6 +77,8 @@ struct MappedOptions {
   FaultChoice faults_by = FaultChoice::kAuto;
   uint32_t staging_runs_max = 16;
   bool watches_at_once = false;
+  // No signal can be sent to the program's threads where their memory is not there: kAuto is kEvents.
+  bool stacks_are_managed = false;
   FaultServer::Options faults;
   cache::PageCleaner::Options room;
   void (*fatal)(const Status&) = nullptr;
@@ -90,6 +92,8 @@ struct MappedOptions {
   // Called at most once: from now on asynchronous I/O of the program's fails where its memory is not there, since
   // nobody can serve faults of the kernel's.
   void (*rings_reach_less)() = nullptr;
+  // What is told where the program's stacks are managed and no thread can serve their faults.
+  std::string why_no_managed_stacks;
   // By a thread that serves a fault of its own, in a signal handler, in the runtime. Async-signal-safe.
   void (*serves_a_fault)() = nullptr;
 };
