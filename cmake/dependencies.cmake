@@ -1,8 +1,7 @@
 # Every outside library, found once. docs/DEPENDENCIES.md says why each.
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
-find_library(SPW_LIBAIO aio REQUIRED)
+# The archive: the runtime has to load where there is no liburing.so.
+find_library(SPW_LIBURING liburing.a REQUIRED)
 find_path(SPW_LIBNBD_INCLUDE libnbd.h REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)

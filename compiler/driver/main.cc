@@ -18,7 +18,8 @@ using namespace spw::driver;
 
 constexpr const char* kHelp = R"(spillway-clang, spillway-clang++: clang that instruments for Spillway
 
-They take every option of clang, compile with the Spillway pass and link with libspillway. Of their own:
+They take every option of clang, compile with the Spillway pass and link with libspillway
+and, for C++, libspillway_cxx. Of their own:
 
   -fno-spillway        compile and link as plain clang would
   -fspillway-engine=E  write code for the engine E: mapped (the default) or translated; or none, which manages no memory

@@ -1,13 +1,15 @@
 #include "durable/region_file.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <vector>
 
+#include "base/check.h"
 #include "durable/block_writes.h"
 #include "durable/pmem.h"
 
@@ -71,6 +73,13 @@ Status read_through(const platform::File& file, const std::string& path, uint64_
 bool is_zero(const Header& header) {
   static constexpr Header kZero{};
   return std::memcmp(&header, &kZero, sizeof header) == 0;
+}
+
+// Not of libstdc++'s random_device, which may ask a newer glibc than there is.
+uint64_t draw() {
+  uint64_t drawn = 0;
+  SPW_CHECK(::syscall(SYS_getrandom, &drawn, sizeof drawn, 0) == sizeof drawn);
+  return drawn;
 }
 
 }  // namespace
@@ -146,8 +155,6 @@ Status RegionFile::create(const Options& options) {
   if (Status status = check_options(options.layout); !status) return status;
   LayoutOptions layout = options.layout;
   layout.capacity_bytes = round_up(layout.capacity_bytes, kChunkBytes);
-  std::random_device random;
-  const auto draw = [&random] { return uint64_t{random()} << 32 | random(); };
   const uint64_t places = (kAddressEnd - kAddressFirst - layout.capacity_bytes) / kAddressStep;
   for (unsigned i = 0; layout.base == 0 && i < kAddressTries; ++i) {
     const uint64_t base = kAddressFirst + draw() % places * kAddressStep;

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "base/check.h"
+#include "libc/older_glibc.h"
 
 namespace spw::libc {
 
@@ -27,11 +28,24 @@ FileFunctions file_table;
 Atomic<bool> finding{false};
 constinit thread_local bool finding_here __attribute__((tls_model("initial-exec"))) = false;
 
+// This library's export, where libc has none of the name.
+bool is_own(const void* function) {
+  static const char here = 0;
+  Dl_info own, found;
+  return kScope == RTLD_NEXT && dladdr(&here, &own) != 0 && dladdr(function, &found) != 0 &&
+         own.dli_fbase == found.dli_fbase;
+}
+
 template <class Function>
 void find(Function& function, const char* name) {
   void* found = dlsym(kScope, name);
-  // Libc stands before this library where only another library needs it; then nothing is interposed for the program.
-  if (!found) found = dlsym(RTLD_DEFAULT, name);
+  if (found != nullptr) {
+    found = newest_version(found, name);
+  } else {
+    // Libc stands before this library where only another library needs it; then nothing is interposed for the program.
+    found = dlsym(RTLD_DEFAULT, name);
+    if (found == nullptr || is_own(found)) found = stand_in_for(name);
+  }
   function = reinterpret_cast<Function>(found);
   SPW_CHECK(function != nullptr);
 }

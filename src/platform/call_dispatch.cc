@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "platform/machine.h"
+
 namespace spw::platform {
 
 namespace {
@@ -24,10 +26,10 @@ int look_at(dl_phdr_info* object, size_t, void* search_of) {
   bool is_in_it = false;
   for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    if (segment.p_type != PT_LOAD) continue;
     const uintptr_t begin = object->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
     is_in_it |= search.address >= begin && search.address < end;
-    code = {std::min(code.begin, begin), std::max(code.end, end)};
+    if ((segment.p_flags & PF_X) != 0) code = {std::min(code.begin, begin), std::max(code.end, end)};
   }
   if (is_in_it) search.found = code;
   return is_in_it ? 1 : 0;
@@ -53,6 +55,8 @@ bool dispatch_calls_of_this_thread(const CodeRange& passes, const void* selector
 }
 
 bool can_dispatch_calls() {
+  constexpr int kOneLibrary = 34;
+  if (glibc_minor() < kOneLibrary) return false;
   static const uint8_t passes = 0;
   return control(PR_SYS_DISPATCH_ON, 0, 0, &passes) && control(PR_SYS_DISPATCH_OFF, 0, 0, nullptr);
 }

@@ -23,7 +23,8 @@ Result<CodeRange> code_around(const void* address);
 
 // False: the kernel has no such thing, or does not allow it.
 bool dispatch_calls_of_this_thread(const CodeRange& passes, const void* selector);
-// Tries it out.
+// Tries it out. False, too, where libc's calls do not all come from one range: before glibc 2.34, which moved those of
+// threads into libc.
 bool can_dispatch_calls();
 
 }  // namespace spw::platform

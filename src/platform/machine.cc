@@ -1,6 +1,9 @@
 #include "platform/machine.h"
 
+#include <gnu/libc-version.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,6 +126,11 @@ unsigned cpu_count() {
   if (::sched_getaffinity(0, sizeof set, &set) == 0)
     return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
   return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1024 processors
+}
+
+int glibc_minor() {
+  const std::string_view version = gnu_get_libc_version();
+  return version.starts_with("2.") ? atoi(version.data() + 2) : INT_MAX;
 }
 
 uint64_t mappings_max() {

@@ -34,6 +34,9 @@ std::optional<uint64_t> cgroup_memory_available_bytes();
 std::optional<uint64_t> cgroup_memory_limit_bytes(std::string_view proc_cgroup, const std::string& mount);
 std::optional<uint64_t> cgroup_memory_available_bytes(std::string_view proc_cgroup, const std::string& mount);
 
+// N of glibc 2.N, the one that is loaded. INT_MAX: another libc, or a later one.
+int glibc_minor();
+
 // Mappings that a process may have (vm.max_map_count).
 uint64_t mappings_max();
 

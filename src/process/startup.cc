@@ -1,5 +1,6 @@
 #include "process/startup.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -212,7 +213,13 @@ const OptionInfo* find_option(std::string_view name) {
   return nullptr;
 }
 
+// The program's libstdc++ puts memory by for exceptions when it is initialised, of a size that would be managed and make an
+// engine for every program in C++. So it comes first; that is what opening a library does which is loaded, but not
+// initialised yet.
+void initialise_libstdcxx() { (void)dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); }
+
 __attribute__((constructor)) void library_loaded() {
+  initialise_libstdcxx();
   read_options();
   TreeCap::keep_inherited();
   g_code = new LoadedCode(loaded_code());

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libspillway.so exports every entry point that its sources declare, every redirected function, and no C++ template."""
+"""libspillway.so and libspillway_cxx.so export every entry point that their sources declare, every redirected function, and no
+C++ template."""
 import pathlib
 import re
 import subprocess
@@ -10,9 +11,9 @@ ENTRY = re.compile(r"^SPW_(?:ENTRY|PUBLIC)\s[^(]*?(\w+)\((?:[^)]*\)\s*__asm__\(\
 
 
 def main() -> int:
-    root, library = pathlib.Path(sys.argv[1]), sys.argv[2]
-    listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    exported = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+    root, libraries = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    listed = subprocess.run(["nm", "-D", "--defined-only", *libraries], capture_output=True, text=True, check=True).stdout
+    exported = {line.split()[-1].split("@")[0] for line in listed.splitlines() if len(line.split()) > 1}
     wanted = set()
     for source in [*root.glob("src/libc/**/*.cc"), *root.glob("src/api/*.cc")]:
         wanted |= {symbol or name for name, symbol in ENTRY.findall(source.read_text()) if not name.startswith("operator")}

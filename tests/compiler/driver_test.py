@@ -9,6 +9,7 @@ The drivers find plugin and runtime beside themselves, so they are copied beside
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,9 @@ class DriverTest(unittest.TestCase):
         (root / "a.S").write_text(".text\n.globl eight\neight: mov $8, %eax\nret\n")
         for library, objects in [("libspillway.so", cls.objects), ("libhints.so", cls.hints)]:
             subprocess.run([cls.c, "-fno-spillway", "-shared", "-o", root / "lib" / library, *objects], check=True)
+        # The stand-in of operator new is in the stand-in runtime; this one is there to be linked.
+        (root / "new.c").write_text("void* __spw_stand_in_new(void) { return 0; }\n")
+        subprocess.run([cls.c, "-fno-spillway", "-shared", "-o", root / "lib/libspillway_cxx.so", root / "new.c"], check=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -120,6 +124,21 @@ class DriverTest(unittest.TestCase):
         self.compile("-Wl,--as-needed", "plain.o", "-o", "needed")
         needed = subprocess.run(["readelf", "-d", self.root / "needed"], capture_output=True, text=True, check=True).stdout
         self.assertIn("libspillway.so", needed)
+
+    def needed_by(self, program):
+        dynamic = subprocess.run(["readelf", "-d", self.root / program], capture_output=True, text=True, check=True).stdout
+        return re.findall(r"\(NEEDED\).*\[([^\]]+)\]", dynamic)
+
+    def test_operator_new_is_linked_to_what_is_in_cxx(self):
+        self.compile("-O2", "p.c", "-o", "in_c")
+        self.assertNotIn("libspillway_cxx.so", self.needed_by("in_c"))
+        for inputs in [["p.cc"], ["--", "p.cc"]]:
+            self.compile("-O2", "-o", "in_cxx", *inputs, driver=self.cxx)
+            self.assertIn("libspillway_cxx.so", self.needed_by("in_cxx"))
+        # Linked by the driver for C, as some build systems do.
+        (self.root / "n.c").write_text("void* __spw_stand_in_new(void); int main(void) { return __spw_stand_in_new() != 0; }\n")
+        self.compile("-O2", "n.c", "-o", "by_c")
+        self.assertIn("libspillway_cxx.so", self.needed_by("by_c"))
 
     def test_without_inputs_nothing_is_linked(self):
         for option in ["--version", "-v", "-dumpversion", "-print-resource-dir"]:

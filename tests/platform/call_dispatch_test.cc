@@ -39,8 +39,14 @@ TEST(CallDispatch, code_around_an_address_is_its_objects_and_no_others) {
   for (const char* name : {"getppid", "syscall", "pthread_create", "malloc"})
     EXPECT_TRUE(in_libc(dlsym(RTLD_NEXT, name))) << name;
   EXPECT_FALSE(in_libc(reinterpret_cast<const void*>(&raw_getppid)));
-  static int data;
-  EXPECT_EQ(code_around(&data).status().error(), ENOENT);
+  static int data;  // of this program, as the function is
+  auto own = code_around(&data);
+  ASSERT_TRUE(own) << own.status().message();
+  const auto address = reinterpret_cast<uintptr_t>(&raw_getppid);
+  EXPECT_TRUE(address >= (*own).begin && address < (*own).end);
+  EXPECT_FALSE(in_libc(&data));
+  int local;
+  EXPECT_EQ(code_around(&local).status().error(), ENOENT);
 }
 
 // In a thread of its own: a dispatch is a thread's, and ends with it.

@@ -170,7 +170,7 @@ Finding call_dispatch() {
       f, "not allowed",
       "where threads serve their own faults, system calls made without libc (by liburing, Rust's rustix, "
       "assembly) fail with EFAULT on data that is not in memory; --faults=threads serves them",
-      "use Linux 5.11 or later; in a container, a seccomp profile that allows prctl of "
+      "use Linux 5.11 and glibc 2.34 or later; in a container, a seccomp profile that allows prctl of "
       "PR_SET_SYSCALL_USER_DISPATCH");
 }
 

@@ -1,6 +1,6 @@
 // Who called the runtime: for telling where a large piece of memory was allocated.
 //
-// Threads: any. Takes no lock, the dynamic loader's neither. x86-64; elsewhere nobody is known.
+// Threads: any. Takes no lock, the dynamic loader's neither. x86-64 and glibc 2.35; elsewhere nobody is known.
 #pragma once
 
 namespace spw::libc {

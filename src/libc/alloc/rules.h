@@ -29,7 +29,7 @@ void set_allocation_rules(const AllocationRules& rules);
 namespace detail {
 extern Atomic<uint64_t> threshold_bytes, quota_bytes;
 extern Atomic<bool> whole_process, native_over_quota;
-bool is_for_the_kernel(const void* caller);
+bool stays_native(const void* caller);
 }  // namespace detail
 
 // Of memory that is not managed the process has more than the quota, in whatever way it came by it.
@@ -51,11 +51,11 @@ inline bool managed_by_size(size_t bytes) {
 // Whether what any code allocates or maps, the runtime's own apart, goes by size.
 inline bool manages_any_code() { return detail::whole_process.load_relaxed() && !InRuntime::here(); }
 
-// A call by an ordinary name. `caller`: the address that it returns to. What libc and the loader ask for themselves is
-// native where the kernel cannot reach managed memory.
+// A call by an ordinary name. `caller`: the address that it returns to. What this library asks for itself is native; what
+// libc and the loader do, where the kernel cannot reach managed memory.
 inline bool managed_for(size_t bytes, const void* caller) {
   return detail::whole_process.load_relaxed() && managed_by_size(bytes) &&
-         !detail::is_for_the_kernel(caller) && !InRuntime::here();
+         !detail::stays_native(caller) && !InRuntime::here();
 }
 
 }  // namespace spw::libc

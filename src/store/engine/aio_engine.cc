@@ -1,10 +1,35 @@
 #include "store/engine/aio_engine.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/check.h"
 
 namespace spw::store {
+
+namespace {
+
+int or_error(long result) { return result < 0 ? -errno : static_cast<int>(result); }
+
+iocb control_of(const RawIo& io, int completed_fd) {
+  iocb control;
+  memset(&control, 0, sizeof control);
+  control.aio_data = io.slot;
+  control.aio_lio_opcode = io.op == Op::kRead ? IOCB_CMD_PREADV : IOCB_CMD_PWRITEV;
+  control.aio_fildes = static_cast<uint32_t>(io.fd);
+  control.aio_buf = reinterpret_cast<uintptr_t>(io.segments);
+  control.aio_nbytes = io.segment_count;
+  control.aio_offset = static_cast<int64_t>(io.offset_bytes);
+  control.aio_flags = IOCB_FLAG_RESFD;
+  control.aio_resfd = static_cast<uint32_t>(completed_fd);
+  return control;
+}
+
+}  // namespace
 
 AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth), issued_(depth), done_(depth) {
   batch_.reserve(depth);
@@ -18,14 +43,14 @@ Result<std::unique_ptr<IoEngine>> AioEngine::create(size_t depth) {
   auto wake = platform::WakeFd::create();
   if (!wake) return wake.status();
   engine->wake_ = std::move(*wake);
-  if (int result = io_setup(static_cast<int>(depth), &engine->context_); result < 0)
+  if (int result = or_error(::syscall(SYS_io_setup, depth, &engine->context_)); result < 0)
     return Status(-result, "cannot set up asynchronous I/O (libaio)");
   engine->own_.emplace();
   return std::unique_ptr<IoEngine>(std::move(engine));
 }
 
 AioEngine::~AioEngine() {
-  if (context_) io_destroy(context_);
+  if (context_) ::syscall(SYS_io_destroy, context_);
 }
 
 void AioEngine::put_done(RawResult result) {
@@ -41,11 +66,7 @@ void AioEngine::issue(std::span<const RawIo> ios) {
       continue;
     }
     iocb& control = controls_[io.slot];
-    auto offset = static_cast<long long>(io.offset_bytes);
-    auto count = static_cast<int>(io.segment_count);
-    if (io.op == Op::kRead) io_prep_preadv(&control, io.fd, io.segments, count, offset);
-    if (io.op == Op::kWrite) io_prep_pwritev(&control, io.fd, io.segments, count, offset);
-    io_set_eventfd(&control, completed_.fd());
+    control = control_of(io, completed_.fd());
     batch_.push_back(&control);
   }
   issued_.add(batch_);
@@ -58,7 +79,7 @@ void AioEngine::kick() {
 // io_submit stops at the first control block it cannot take and tells why only when that is the first one.
 void AioEngine::start(std::span<iocb*> controls) {
   while (!controls.empty()) {
-    int result = io_submit(context_, static_cast<long>(controls.size()), controls.data());
+    int result = or_error(::syscall(SYS_io_submit, context_, controls.size(), controls.data()));
     if (result == -EINTR) continue;
     if (result <= 0) {
       put_done({static_cast<uint32_t>(controls[0] - controls_.data()), result == 0 ? -EAGAIN : result});
@@ -75,12 +96,12 @@ size_t AioEngine::harvest(std::span<RawResult> out) {
   int count;
   do {
     auto room = static_cast<long>(std::min(out.size() - taken, events_.size()));
-    count = io_getevents(context_, 0, room, events_.data(), &at_once);
+    count = or_error(::syscall(SYS_io_getevents, context_, 0, room, events_.data(), &at_once));
   } while (count == -EINTR);
   SPW_CHECK(count >= 0);
   for (int i = 0; i < count; ++i) {
     const io_event& event = events_[static_cast<size_t>(i)];
-    out[taken++] = {static_cast<uint32_t>(event.obj - controls_.data()), static_cast<int64_t>(event.res)};
+    out[taken++] = {static_cast<uint32_t>(event.data), event.res};
   }
   if (taken == out.size()) completed_.wake();
   return taken;

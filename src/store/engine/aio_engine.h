@@ -5,10 +5,11 @@
 //   harvest() clears it *before* it takes results, and signals it again when it may have left some.
 // Threads: issue() and harvest() by one thread at a time; wait()
 // kicks and polls, beside them. Kickers take turns (issued_steps.h).
+// The kernel's calls are made without libaio.so, which programs that are run as they are need not have.
 // Limits: the kernel's fs.aio-max-nr, over all processes.
 #pragma once
 
-#include <libaio.h>
+#include <linux/aio_abi.h>
 
 #include <optional>
 #include <vector>
@@ -38,7 +39,7 @@ class AioEngine final : public IoEngine {
   void start(std::span<iocb*> controls);
   void put_done(RawResult result);
 
-  io_context_t context_ = nullptr;
+  aio_context_t context_ = 0;
   std::optional<platform::OwnAsyncContext> own_;
   platform::WakeFd completed_;
   platform::WakeFd wake_;

@@ -1,15 +1,19 @@
-// The forms of operator new. Compiled with exceptions: a failed `new` throws through instrumented
-// frames, not through the runtime's.
+// The forms of operator new that recompiled code calls: libspillway_cxx.so.
+//
+// They throw, and call new handlers, which have to be those of the program's libstdc++; libspillway.so has one of its own
+// inside. Code that was not recompiled does not come here: its operator new calls malloc. Compiled with exceptions: a
+// failed `new` throws through instrumented frames, not through the runtime's.
 #include <dlfcn.h>
 
 #include <new>
 
 #include "libc/alloc/allocate.h"
 #include "libc/entry.h"
-#include "libc/managed.h"
 
 namespace spw::libc {
 namespace {
+
+constexpr size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 // A program may replace operator new in a module the pass does not see together with this one. Then its operator
 // delete gets what this one returns, so this one must be the program's too.
@@ -22,7 +26,8 @@ bool new_replaced() {
 // As the standard says: try, call the new handler, try again.
 void* allocate_or_handle(size_t bytes, size_t alignment) {
   for (;;) {
-    if (void* object = allocate(bytes, alignment)) return object;
+    if (void* object = alignment <= kDefaultAlignment ? __spw_malloc_v1(bytes) : __spw_memalign_v1(alignment, bytes))
+      return object;
     std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
@@ -43,7 +48,6 @@ void* allocate_or_null(size_t bytes, size_t alignment) noexcept {
 using namespace spw::libc;
 
 namespace {
-constexpr size_t kDefaultAlignment = spw::heap::kAlignmentMin;
 size_t number(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
 }  // namespace
 
