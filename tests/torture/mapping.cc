@@ -1,0 +1,235 @@
+// mmap, munmap, mprotect.
+#include <algorithm>
+#include <cerrno>
+
+#include "operations.h"
+
+namespace torture {
+
+namespace {
+
+struct Asked {
+  int protection;
+  int flags;
+  int descriptor;
+  off_t offset;
+};
+
+int choose_protection(Random& random) {
+  constexpr int kRead = PROT_READ, kWrite = PROT_WRITE, kExecute = PROT_EXEC;
+  static constexpr int kRare[] = {kWrite, kRead | kExecute, kRead | kWrite | kExecute, kExecute, kWrite | kExecute};
+  const uint64_t kind = random.below(100);
+  if (kind < 60) return kRead | kWrite;
+  if (kind < 76) return kRead;
+  if (kind < 90) return PROT_NONE;
+  return random.of(kRare);
+}
+
+// Private files are those that never change: whether a private mapping sees a change is not said.
+void choose_file(Context& context, Asked& asked, bool shared) {
+  Random& random = context.random;
+  static constexpr FileKind kShared[] = {FileKind::kDisk, FileKind::kMemfd, FileKind::kShm};
+  unsigned group = context.group();
+  const FileKind kind = shared ? random.of(kShared) : FileKind::kConstant;
+  const File& file = file_of(group, kind);
+  const bool writable = random.percent(80);
+  asked.descriptor = writable ? file.read_write : file.read_only;
+  asked.offset = static_cast<off_t>(random.below(random.percent(70) ? 64 : kFilePagesMax) * kPage);
+  context.log->in("file", static_cast<int>(kind));
+  context.log->in("file_page", asked.offset / static_cast<off_t>(kPage));
+  context.log->in("writable", writable);
+}
+
+Asked choose_mapping(Context& context) {
+  Random& random = context.random;
+  Asked asked{choose_protection(random), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0};
+  const uint64_t kind = random.below(100);
+  static const bool shared_anonymous = allowed("shared_anonymous"), private_file = allowed("private_file"),
+                    shared_file = allowed("shared_file");
+  if (kind < 12 && shared_anonymous) asked.flags = MAP_SHARED | MAP_ANONYMOUS;
+  if (kind >= 12 && kind < 22 && private_file) {
+    asked.flags = MAP_PRIVATE;
+    choose_file(context, asked, false);
+  }
+  if (kind >= 22 && kind < 38 && shared_file) {
+    asked.flags = random.percent(80) ? MAP_SHARED : MAP_SHARED_VALIDATE;
+    choose_file(context, asked, true);
+  }
+  static const bool populate = allowed("populate"), locked = allowed("locked");
+  if (random.percent(10)) asked.flags |= MAP_NORESERVE;
+  if (random.percent(8) && populate) asked.flags |= MAP_POPULATE;
+  if (random.percent(2)) asked.flags |= MAP_NONBLOCK;
+  if (random.percent(2)) asked.flags |= MAP_STACK;
+  if (random.percent(1)) asked.flags |= MAP_DENYWRITE | MAP_EXECUTABLE;
+  if (random.percent(1) && locked && context.alone) asked.flags |= MAP_LOCKED;
+  return asked;
+}
+
+void log_asked(Context& context, const Asked& asked) {
+  context.log->in("protection", asked.protection);
+  context.log->hex("flags", static_cast<unsigned>(asked.flags));
+}
+
+void map_fixed(Context& context) {
+  Random& random = context.random;
+  Slot* slot = choose_slot(random, kOfMapped, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const Range range = choose_range(random, *slot, kSlotPages);
+  log_range(context, range);
+  Context of_slot{context.log, random, context.number, 1u << slot->group, context.alone};
+  Asked asked = choose_mapping(of_slot);
+  random = of_slot.random;
+  asked.flags |= random.percent(88) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+  log_asked(context, asked);
+  context.log->calls();
+  void* at = mmap(range.begin(), range.bytes(), asked.protection, asked.flags, asked.descriptor, asked.offset);
+  context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
+  if (at == MAP_FAILED) return;
+  mark(range, mixed(context.number) | 1);
+  if (random.percent(50)) probe_range(context, {slot, range.page, std::min(range.pages, 16u)});
+}
+
+// Only far slots have holes that stay free.
+void map_hint(Context& context) {
+  Random& random = context.random;
+  Slot* slot = choose_slot(random, kOfFar, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const Range range = choose_range(random, *slot, 64);
+  log_range(context, range);
+  context.log->calls();
+  void* at = mmap(range.begin(), range.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  context.log->result("elsewhere", at == MAP_FAILED ? -1 : at != range.begin());
+  if (at == range.begin()) {
+    mark(range, mixed(context.number) | 1);
+    return;
+  }
+  context.log->out("overlaps", overlaps_a_slot(static_cast<char*>(at), range.bytes(), context.groups, nullptr));
+  context.log->result("unmapped", munmap(at, range.bytes()));
+}
+
+void map_near(Context& context) {
+  Random& random = context.random;
+  Slot* slot = choose_empty_slot(random, Kind::kDynamic, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const uint32_t pages = 1 + static_cast<uint32_t>(random.below(random.percent(50) ? 256 : kSlotPages));
+  context.log->in("slot", slot->number);
+  context.log->in("pages", pages);
+  Context of_slot{context.log, random, context.number, 1u << slot->group, context.alone};
+  Asked asked = choose_mapping(of_slot);
+  random = of_slot.random;
+  log_asked(context, asked);
+  context.log->calls();
+  void* at = mmap(nullptr, pages * kPage, asked.protection, asked.flags, asked.descriptor, asked.offset);
+  context.log->result("misaligned", at == MAP_FAILED ? -1 : reinterpret_cast<uintptr_t>(at) % kPage);
+  if (at == MAP_FAILED) return;
+  context.log->out("overlaps", overlaps_a_slot(static_cast<char*>(at), pages * kPage, context.groups, slot));
+  slot->base = static_cast<char*>(at);
+  slot->pages = pages;
+  mark({slot, 0, pages}, mixed(context.number) | 1);
+}
+
+void unmap_near(Context& context) {
+  Slot* slot = choose_slot(context.random, kOfDynamic, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  context.log->in("slot", slot->number);
+  context.log->calls();
+  context.log->result("munmap", munmap(slot->base, slot->pages * kPage));
+  slot->pages = 0;
+}
+
+// Whatever spans the hole.
+void use_around(Context& context, const Range& hole) {
+  Random& random = context.random;
+  const uint32_t before = static_cast<uint32_t>(random.below(std::min(hole.page, 4u) + 1));
+  const uint32_t behind = static_cast<uint32_t>(random.below(std::min(hole.slot->pages - hole.page - hole.pages, 4u) + 1));
+  const Range around{hole.slot, hole.page - before, before + hole.pages + behind};
+  context.log->out("from", around.page);
+  context.log->out("to", around.page + around.pages);
+  switch (random.below(5)) {
+    case 0: return protect_range(context, around);
+    case 1: return advise_range(context, around);
+    case 2: return look_at_range(context, around);
+    default: return probe_range(context, around);
+  }
+}
+
+void unmap(Context& context) {
+  Random& random = context.random;
+  Slot* slot = choose_slot(random, kOfMapped, context.groups);
+  if (slot == nullptr || (slot->is_near() && !context.alone)) return context.log->calls();
+  const Range range = choose_range(random, *slot, kSlotPages);
+  log_range(context, range);
+  context.log->calls();
+  // The length is rounded up.
+  context.log->result("munmap", munmap(range.begin(), range.bytes() - random.below(kPage)));
+  mark(range, 0);
+  for (uint64_t uses = random.below(3); uses > 0; --uses) use_around(context, range);
+  if (slot->is_near()) plug(context, range);
+}
+
+void protect(Context& context) {
+  Slot* slot = choose_slot(context.random, kOfMapped, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const Range range = choose_range(context.random, *slot, kSlotPages);
+  log_range(context, range);
+  context.log->calls();
+  protect_range(context, range);
+}
+
+// Calls that are wrong, and change nothing.
+void map_wrong(Context& context) {
+  Random& random = context.random;
+  Slot* slot = choose_slot(random, kOfMapped, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const Range range = choose_range(random, *slot, 64);
+  log_range(context, range);
+  const uint64_t which = random.below(12);
+  context.log->in("which", static_cast<int64_t>(which));
+  context.log->calls();
+  constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+  const int constant = file_of(slot->group, FileKind::kConstant).read_only;
+  char* at = range.begin();
+  const size_t bytes = range.bytes();
+  void* mapped = nullptr;
+  int64_t done = 0;
+  switch (which) {
+    case 0: mapped = mmap(at, 0, PROT_READ, kAnonymous | MAP_FIXED, -1, 0); break;
+    case 1: mapped = mmap(at + 8, bytes, PROT_READ, kAnonymous | MAP_FIXED, -1, 0); break;
+    case 2: mapped = mmap(at, bytes, PROT_READ, MAP_ANONYMOUS | MAP_FIXED, -1, 0); break;
+    case 3: mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, 987, 0); break;
+    case 4: mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, constant, 100); break;
+    case 5: mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, constant, 0); break;
+    case 6: mapped = mmap(nullptr, size_t{1} << 60, PROT_READ, kAnonymous, -1, 0); break;
+    case 7: mapped = mmap(at, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_FIXED | (1 << 27), constant, 0); break;
+    case 8: done = munmap(at + 8, bytes); break;
+    case 9: done = munmap(at, 0); break;
+    case 10: done = mprotect(at + 8, bytes, PROT_READ); break;
+    default: done = mprotect(at, bytes, PROT_READ | PROT_GROWSDOWN | PROT_GROWSUP); break;
+  }
+  context.log->result("call", mapped == MAP_FAILED || done == -1 ? -1 : 0);
+}
+
+}  // namespace
+
+void protect_range(Context& context, const Range& range) {
+  const int protection = choose_protection(context.random);
+  context.log->out("protection", protection);
+  const int done = mprotect(range.begin(), range.bytes() - context.random.below(kPage), protection);
+  context.log->result("mprotect", done);
+  // One that fails may have changed what comes before a hole.
+  remark(range, context.number);
+}
+
+void plug(Context& context, const Range& range) {
+  void* at = mmap(range.begin(), range.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  context.log->result("plug", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
+  if (at != MAP_FAILED) mark(range, mixed(context.number, 7) | 1);
+}
+
+const Operation mapping_operations[] = {
+    {"map_fixed", 60, map_fixed, false},   {"map_hint", 4, map_hint, false}, {"map_near", 24, map_near, false},
+    {"unmap_near", 8, unmap_near, false},  {"unmap", 40, unmap, false},      {"protect", 80, protect, false},
+    {"map_wrong", 5, map_wrong, false},    {nullptr, 0, nullptr, false},
+};
+
+}  // namespace torture
