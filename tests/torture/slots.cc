@@ -12,8 +12,9 @@ Slot slots[kSlots];
 
 namespace {
 
-// 32 TiB up: below all that the kernel places from the top down, above what programs are linked to.
-constexpr uintptr_t kFarBase = 0x200000000000u;
+// Below all that the kernel places from the top down, above what programs are linked to, and not where Spillway's own space is
+// (`spillway doctor`), of which a program that chooses addresses itself has to keep clear.
+constexpr uintptr_t kFarBase = 0x380000000000u;
 constexpr uintptr_t kFarStride = 4 * kSlotPages * kPage;
 
 Kind kind_of(unsigned number) {
