@@ -211,6 +211,27 @@ void map_wrong(Context& context) {
 
 }  // namespace
 
+// Some slots stay as they are, others have memory from the start, got in one of several ways.
+void prepare_slot(Context& context) {
+  Random& random = context.random;
+  Slot& slot = slots[context.number];
+  const uint32_t pages = random.percent(50) ? kSlotPages : 2048;
+  const Range range{&slot, 0, pages};
+  log_range(context, range);
+  const uint64_t how = random.below(4);
+  context.log->in("how", static_cast<int64_t>(how));
+  context.log->calls();
+  if (how == 0) return;
+  if (how == 1 && slot.kind == Kind::kReserved) {
+    context.log->result("mprotect", mprotect(range.begin(), range.bytes(), PROT_READ | PROT_WRITE));
+  } else {
+    const int flags = (how == 2 && allowed("shared_anonymous") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_FIXED;
+    void* at = mmap(range.begin(), range.bytes(), PROT_READ | PROT_WRITE, flags, -1, 0);
+    context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
+  }
+  mark(range, mixed(context.number) | 1);
+}
+
 void protect_range(Context& context, const Range& range) {
   const int protection = choose_protection(context.random);
   context.log->out("protection", protection);

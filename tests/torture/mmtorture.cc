@@ -28,6 +28,14 @@ struct Options {
   const char* directory = ".";
 };
 
+// NUMBER:WHO:K,K,...
+void parse_inner(const char* text) {
+  char* end = nullptr;
+  inner.number = std::strtoull(text, &end, 10);
+  for (++end; *end != ':' && *end != 0; ++end) std::strncat(inner.who, end, std::strlen(inner.who) < 2 ? 1 : 0);
+  while (*end != 0 && end[1] != 0 && inner.count < 64) inner.kept[inner.count++] = std::strtoull(end + 1, &end, 10);
+}
+
 Options parse(int count, char** words) {
   Options options;
   for (int at = 1; at + 1 < count; at += 2) {
@@ -41,6 +49,7 @@ Options parse(int count, char** words) {
     else if (is("--only")) options.only = value;
     else if (is("--directory")) options.directory = value;
     else if (is("--without")) set_left_out(value);
+    else if (is("--inner")) parse_inner(value);
     else {
       std::fprintf(stderr, "mmtorture: no such option: %s\n", name);
       std::exit(2);
@@ -80,12 +89,17 @@ void run(const Options& options) {
   } else {
     count = options.operations;
   }
+  const Operation preparing{"prepare", 0, prepare_slot, true};
   char line[80];
   uint64_t hash = 0;
   for (uint64_t at = 0; at < count; ++at) {
     const uint64_t number = only == nullptr ? at : numbers[at];
     Log& of_operation = number >= options.text_from ? text : log;
-    run_operation(of_operation, number, options.seed, kAllGroups, true);
+    if (number < kPreparing) {
+      run_one(of_operation, preparing, number, options.seed, kAllGroups, true);
+    } else {
+      run_operation(of_operation, number, options.seed, kAllGroups, true);
+    }
     hash = mixed(hash, of_operation.hash());
     if ((at + 1) % options.every != 0 && at + 1 != count) continue;
     std::snprintf(line, sizeof line, "%llu %016llx\n", static_cast<unsigned long long>(at + 1), static_cast<unsigned long long>(hash));

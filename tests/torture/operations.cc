@@ -31,6 +31,17 @@ const Operation& operation_of(uint64_t ticket) {
 
 }  // namespace
 
+Inner inner;
+
+bool is_kept(uint64_t number, const char* who, uint64_t of_it) {
+  if (number != inner.number) return true;
+  if (std::strcmp(who, inner.who) != 0) return false;
+  for (uint64_t at = 0; at < inner.count; ++at) {
+    if (inner.kept[at] == of_it) return true;
+  }
+  return false;
+}
+
 bool allowed(const char* name) {
   const size_t length = std::strlen(name);
   for (const char* at = left_out; (at = std::strstr(at, name)) != nullptr; at += length) {
@@ -42,10 +53,8 @@ bool allowed(const char* name) {
 
 void set_left_out(const char* names) { left_out = names; }
 
-void run_operation(Log& log, uint64_t number, uint64_t seed, unsigned groups, bool alone) {
-  static const unsigned weights = total_weight();
+void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups, bool alone) {
   Context context{&log, Random(mixed(seed, number)), number, groups, alone};
-  const Operation& operation = operation_of(context.random.below(weights));
   log.begin(number, operation.name);
   if ((operation.alone && !alone) || !allowed(operation.name)) {
     log.word("left_out");
@@ -54,6 +63,12 @@ void run_operation(Log& log, uint64_t number, uint64_t seed, unsigned groups, bo
     operation.run(context);
   }
   log.end();
+}
+
+void run_operation(Log& log, uint64_t number, uint64_t seed, unsigned groups, bool alone) {
+  static const unsigned weights = total_weight();
+  Random chosen(mixed(~seed, number));
+  run_one(log, operation_of(chosen.below(weights)), number, seed, groups, alone);
 }
 
 void log_range(Context& context, const Range& range) {

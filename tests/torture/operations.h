@@ -37,8 +37,24 @@ extern const Operation access_operations[], mapping_operations[], remap_operatio
 bool allowed(const char* name);
 void set_left_out(const char* names);
 
+// The first operations of a sequence give the slots something to begin with.
+inline constexpr uint64_t kPreparing = kFar + kReserved;
+void prepare_slot(Context& context);
+
+// Of one operation with threads or a child: only one of them does something (`t1`, `c`), and only these of its operations. For
+// making a sequence smaller.
+struct Inner {
+  uint64_t number = UINT64_MAX;
+  char who[4] = "";
+  uint64_t count = 0;
+  uint64_t kept[64];
+};
+extern Inner inner;
+bool is_kept(uint64_t number, const char* who, uint64_t of_it);
+
 // The seed's operation of that number.
 void run_operation(Log& log, uint64_t number, uint64_t seed, unsigned groups, bool alone);
+void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups, bool alone);
 
 // Operations on a range, as parts of others: they add to the line that was begun.
 void probe_range(Context& context, const Range& range);

@@ -21,10 +21,12 @@ TEXT_SHOWN = 600
 
 @dataclasses.dataclass(frozen=True)
 class Sequence:
-    """Operations: the first `count` of a seed, or only those of `only`."""
+    """Operations: the first `count` of a seed, or only those of `only`. Of one with threads or a child perhaps only some of one of them:
+    (NUMBER, who, their numbers)."""
     seed: int
     count: int
     only: tuple[int, ...] | None = None
+    inner: tuple[int, str, tuple[int, ...]] | None = None
 
 
 @dataclasses.dataclass
@@ -101,6 +103,9 @@ class Torture:
             only = self.place / "only"
             only.write_text("\n".join(map(str, sequence.only)))
             command += ["--only", only]
+        if sequence.inner is not None:
+            number, who, kept = sequence.inner
+            command += ["--inner", f"{number}:{who}:{','.join(map(str, kept))}"]
         if text_from is not None:
             command += ["--text", self.text_of(ours), "--text-from", text_from]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}

@@ -89,7 +89,7 @@ Range choose_range(Random& random, Slot& slot, uint32_t pages_max) {
   if (kind >= 50) pages = 2 + static_cast<uint32_t>(random.below(7));
   if (kind >= 80) pages = 8 + static_cast<uint32_t>(random.below(57));
   if (kind >= 95) pages = 64 + static_cast<uint32_t>(random.below(961));
-  if (kind >= 99) pages = kSlotPages;
+  if (kind >= 99 && random.percent(30)) pages = kSlotPages;
   pages = std::min({pages, pages_max, slot.pages});
   const uint32_t places = slot.pages - pages + 1;
   const uint32_t page = static_cast<uint32_t>(random.below(random.percent(60) ? std::min(places, 96u) : places));

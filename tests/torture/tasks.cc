@@ -16,6 +16,8 @@ namespace {
 
 struct Work {
   Log log;
+  uint64_t number;
+  char who[4];
   uint64_t seed;
   unsigned groups;
   uint64_t operations;
@@ -24,6 +26,7 @@ struct Work {
 void* work(void* given) {
   Work& of_thread = *static_cast<Work*>(given);
   for (uint64_t number = 0; number < of_thread.operations; ++number) {
+    if (!is_kept(of_thread.number, of_thread.who, number)) continue;
     run_operation(of_thread.log, number, of_thread.seed, of_thread.groups, false);
   }
   return nullptr;
@@ -40,7 +43,8 @@ void start_threads(Context& context) {
   for (unsigned group = 0; group < kGroups; ++group) {
     char key[32];
     std::snprintf(key, sizeof key, "%llu.t%u.", static_cast<unsigned long long>(context.number), group);
-    of_threads[group] = {Log(context.log->descriptor(), key), context.random.next(), 1u << group, operations};
+    of_threads[group] = {Log(context.log->descriptor(), key), context.number, {'t', static_cast<char>('0' + group), 0},
+                         context.random.next(), 1u << group, operations};
     if (pthread_create(&threads[group], nullptr, work, &of_threads[group]) != 0) {
       std::perror("mmtorture: a thread");
       std::exit(98);
@@ -58,7 +62,9 @@ void start_threads(Context& context) {
   std::snprintf(key, sizeof key, "%llu.c.", static_cast<unsigned long long>(context.number));
   Log log(context.log->descriptor(), key);
   const uint64_t seed = context.random.next();
-  for (uint64_t number = 0; number < operations; ++number) run_operation(log, number, seed, context.groups, true);
+  for (uint64_t number = 0; number < operations; ++number) {
+    if (is_kept(context.number, "c", number)) run_operation(log, number, seed, context.groups, true);
+  }
   const uint64_t hash = log.hash();
   _exit(write(told, &hash, sizeof hash) == sizeof hash ? 7 : 8);
 }
