@@ -20,13 +20,14 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
-PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights")
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture")
 PART_LIMIT_S = 4 * 3600
 LOG_LINES_SHOWN = 30
 CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
 # Less than the quick number has too few of the rare cases that the test wants to have seen. 2,000,000 take some ten minutes.
 CRASHES, CRASHES_QUICK = 2_000_000, 40_000
 NOT_USED = 77
+TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,000 operations
 # Other parts have them.
 NOT_AMONG_THE_SLOW = "^model_|killed_"
 RULE = re.compile(r"^\|(?: *:?-+:? *\|)+$", re.MULTILINE)
@@ -92,6 +93,7 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
     programs, crashes = (CSMITH_PROGRAMS_QUICK, CRASHES_QUICK) if quick else (CSMITH_PROGRAMS, CRASHES)
     # By itself, since ctest ends it after two minutes.
     simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={day * 1_000_000}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
+    torture = ["--seed", day * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
     found = {
         "slow": [ctest("-L", "slow", *(["-R", r"^endtoend\.long_random_operations_end"] if quick else ["-E", NOT_AMONG_THE_SLOW]))],
         "llvm22": [[ROOT / "dev", "test", *([] if quick else ["--slow"]), "llvm22"]],
@@ -99,6 +101,7 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         "models": models,
         "crashes": [simulated, *([] if quick else [ctest("-R", "killed_")])],
         "rights": [["env", "SPW_USERFAULT=none", *ctest("-R", r"^endtoend_(mapped|unmodified)\.", "-L", "root" if quick else "program")]],
+        "mmtorture": [[sys.executable, "-B", ROOT / "tests/torture/mmtorture.py", "--build", BUILD, *torture]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }
     return found[part]

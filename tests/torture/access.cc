@@ -30,11 +30,16 @@ void store_one(char* at, uint64_t value) {
 
 uint64_t load_bytes(const char* at, uint32_t size) {
   switch (size) {
-    case 1: return load_one<uint8_t>(at);
-    case 2: return load_one<uint16_t>(at);
-    case 4: return load_one<uint32_t>(at);
-    case 8: return load_one<uint64_t>(at);
-    default: break;
+    case 1:
+      return load_one<uint8_t>(at);
+    case 2:
+      return load_one<uint16_t>(at);
+    case 4:
+      return load_one<uint32_t>(at);
+    case 8:
+      return load_one<uint64_t>(at);
+    default:
+      break;
   }
   uint64_t sum = 0;
   for (uint32_t offset = 0; offset < size; offset += 16) {
@@ -46,11 +51,16 @@ uint64_t load_bytes(const char* at, uint32_t size) {
 
 void store_bytes(char* at, uint32_t size, uint64_t value) {
   switch (size) {
-    case 1: return store_one<uint8_t>(at, value);
-    case 2: return store_one<uint16_t>(at, value);
-    case 4: return store_one<uint32_t>(at, value);
-    case 8: return store_one<uint64_t>(at, value);
-    default: break;
+    case 1:
+      return store_one<uint8_t>(at, value);
+    case 2:
+      return store_one<uint16_t>(at, value);
+    case 4:
+      return store_one<uint32_t>(at, value);
+    case 8:
+      return store_one<uint64_t>(at, value);
+    default:
+      break;
   }
   for (uint32_t offset = 0; offset < size; offset += 16) {
     const Vector16 vector = {static_cast<long long>(value + offset), static_cast<long long>(~value)};
@@ -72,7 +82,8 @@ Place choose_place(Context& context) {
   const Range range = choose_range(random, *slot, 2);
   const uint32_t size = random.of(kSizes);
   uint64_t offset = random.percent(50) ? random.below(kPage / size) * size : random.below(kPage - size + 1);
-  if (size > 1 && range.page + 1 < slot->pages && random.percent(25)) offset = kPage - 1 - random.below(size - 1);
+  if (size > 1 && range.page + 1 < slot->pages && random.percent(25))
+    offset = kPage - 1 - random.below(size - 1);
   context.log->in("slot", slot->number);
   context.log->in("page", range.page);
   context.log->in("offset", static_cast<int64_t>(offset));
@@ -181,7 +192,8 @@ void load_pages(Context& context, const Range& range, bool whole) {
     volatile uint64_t of_page = 0;
     const bool ended = guarded([&] {
       uint64_t loaded = 0;
-      for (uint32_t offset = first; offset < kPage; offset += stride) loaded = mixed(loaded, load_one<uint64_t>(at + offset));
+      for (uint32_t offset = first; offset < kPage; offset += stride)
+        loaded = mixed(loaded, load_one<uint64_t>(at + offset));
       of_page = loaded;
     });
     if (ended) {
@@ -202,7 +214,8 @@ void store_pages(Context& context, const Range& range, bool whole) {
   for (uint32_t page = range.page; page < end; ++page) {
     char* at = range.slot->at(page);
     const bool ended = guarded([&] {
-      for (uint32_t offset = first; offset < kPage; offset += stride) store_one<uint64_t>(at + offset, value + page * kPage + offset);
+      for (uint32_t offset = first; offset < kPage; offset += stride)
+        store_one<uint64_t>(at + offset, value + page * kPage + offset);
     });
     if (!ended) {
       log_caught(*context.log, range.slot->base);
@@ -216,7 +229,8 @@ void rewrite_pages(Context& context, const Range& range) {
   for (uint32_t page = range.page; page < range.page + range.pages; ++page) {
     char* at = range.slot->at(page);
     guarded([&] {
-      for (uint32_t offset = 0; offset < kPage; offset += 8) store_one<uint64_t>(at + offset, value + page * kPage + offset);
+      for (uint32_t offset = 0; offset < kPage; offset += 8)
+        store_one<uint64_t>(at + offset, value + page * kPage + offset);
     });
   }
 }
@@ -226,9 +240,10 @@ bool accessible(const Range& range, bool stores) {
   for (uint32_t page = range.page; page < range.page + range.pages; ++page) {
     volatile char* at = range.slot->at(page);
     all = guarded([&] {
-      const char value = *at;
-      if (stores) *at = value;
-    }) && all;
+            const char value = *at;
+            if (stores) *at = value;
+          }) &&
+          all;
   }
   return all;
 }

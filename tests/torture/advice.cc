@@ -25,7 +25,8 @@ int choose_advice(Random& random) {
   return random.of(kUnknown);
 }
 
-// MADV_FREE: until a page is stored to, it has its old bytes or zeros. Then all are stored to, since which is not said.
+// MADV_FREE: until a page is stored to, it has its old bytes or zeros. Then all are stored to, since which is not
+// said.
 void free_pages(Context& context, const Range& range) {
   if (range.pages > kFreedPagesMax || !accessible(range, true)) return context.log->word("not_tried");
   uint64_t before[kFreedPagesMax];
@@ -71,11 +72,21 @@ void lock(Context& context) {
   context.log->calls();
   const uint64_t which = unlocks ? 0 : 1 + context.random.below(4);
   switch (which) {
-    case 0: context.log->result("munlock", munlock(range.begin(), range.bytes())); break;
-    case 1: context.log->result("mlock", mlock(range.begin(), range.bytes())); break;
-    case 2: context.log->result("mlock2", mlock2(range.begin(), range.bytes(), 0)); break;
-    case 3: context.log->result("mlock_onfault", mlock2(range.begin(), range.bytes(), MLOCK_ONFAULT)); break;
-    default: context.log->result("mlock_wrong", mlock2(range.begin(), range.bytes(), 2)); break;
+    case 0:
+      context.log->result("munlock", munlock(range.begin(), range.bytes()));
+      break;
+    case 1:
+      context.log->result("mlock", mlock(range.begin(), range.bytes()));
+      break;
+    case 2:
+      context.log->result("mlock2", mlock2(range.begin(), range.bytes(), 0));
+      break;
+    case 3:
+      context.log->result("mlock_onfault", mlock2(range.begin(), range.bytes(), MLOCK_ONFAULT));
+      break;
+    default:
+      context.log->result("mlock_wrong", mlock2(range.begin(), range.bytes(), 2));
+      break;
   }
   remark(range, context.number);
 }
@@ -84,23 +95,45 @@ void lock(Context& context) {
 
 void advise_range(Context& context, const Range& range) {
   const int advice = choose_advice(context.random);
-  static constexpr const char* kNames[] = {"madvise_normal",     "madvise_random",       "madvise_sequential",    "madvise_willneed",
-                                           "madvise_dontneed",   "madvise_5",            "madvise_6",             "madvise_7",
-                                           "madvise_free",       "madvise_remove",       "madvise_dontfork",      "madvise_dofork",
-                                           "madvise_mergeable",  "madvise_unmergeable",  "madvise_hugepage",      "madvise_nohugepage",
-                                           "madvise_dontdump",   "madvise_dodump",       "madvise_wipeonfork",    "madvise_keeponfork",
-                                           "madvise_cold",       "madvise_pageout",      "madvise_populate_read", "madvise_populate_write",
-                                           "madvise_dontneed_locked", "madvise_collapse", "madvise_26"};
+  static constexpr const char* kNames[] = {"madvise_normal",
+                                           "madvise_random",
+                                           "madvise_sequential",
+                                           "madvise_willneed",
+                                           "madvise_dontneed",
+                                           "madvise_5",
+                                           "madvise_6",
+                                           "madvise_7",
+                                           "madvise_free",
+                                           "madvise_remove",
+                                           "madvise_dontfork",
+                                           "madvise_dofork",
+                                           "madvise_mergeable",
+                                           "madvise_unmergeable",
+                                           "madvise_hugepage",
+                                           "madvise_nohugepage",
+                                           "madvise_dontdump",
+                                           "madvise_dodump",
+                                           "madvise_wipeonfork",
+                                           "madvise_keeponfork",
+                                           "madvise_cold",
+                                           "madvise_pageout",
+                                           "madvise_populate_read",
+                                           "madvise_populate_write",
+                                           "madvise_dontneed_locked",
+                                           "madvise_collapse",
+                                           "madvise_26"};
   static constexpr int kKnown = sizeof kNames / sizeof kNames[0];
-  const char* name = advice >= 0 && advice < kKnown ? kNames[advice] : advice == 102 ? "madvise_guard_install"
-                                                  : advice == 103   ? "madvise_guard_remove"
-                                                                    : "madvise_unknown";
+  const char* name = advice >= 0 && advice < kKnown ? kNames[advice]
+                     : advice == 102                ? "madvise_guard_install"
+                     : advice == 103                ? "madvise_guard_remove"
+                                                    : "madvise_unknown";
   context.log->out("advice", advice);
   // Memory that goes back to malloc is as it was.
   const bool lasting = (advice >= 10 && advice <= 11) || (advice >= 18 && advice <= 19) || advice >= 102;
   // A child would have a hole in a near slot.
   const bool hole = advice == 10 && range.slot->is_near();
-  if (!allowed(name) || hole || (lasting && range.slot->kind == Kind::kHeap)) return context.log->word("left_out");
+  if (!allowed(name) || hole || (lasting && range.slot->kind == Kind::kHeap))
+    return context.log->word("left_out");
   if (advice == kFree) return free_pages(context, range);
   const bool wrong = context.random.one_in(50);
   size_t bytes = range.bytes() - context.random.below(kPage);
@@ -112,7 +145,8 @@ void advise_range(Context& context, const Range& range) {
 
 void look_at_range(Context& context, const Range& range) {
   static unsigned char residency[kGroups][kSlotPages];
-  static constexpr int kFlags[] = {MS_ASYNC, MS_SYNC, MS_INVALIDATE, MS_SYNC | MS_INVALIDATE, MS_ASYNC | MS_SYNC, 0, 64};
+  static constexpr int kFlags[] = {
+      MS_ASYNC, MS_SYNC, MS_INVALIDATE, MS_SYNC | MS_INVALIDATE, MS_ASYNC | MS_SYNC, 0, 64};
   if (context.random.percent(50)) {
     // What is in memory is nobody's business.
     context.log->result("mincore", mincore(range.begin(), range.bytes(), residency[range.slot->group]));

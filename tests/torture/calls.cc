@@ -85,7 +85,8 @@ void read_file(Context& context) {
   if (buffer.slot == nullptr) return;
   const int file = scratches[buffer.slot->group].file;
   if (seeks) lseek(file, offset, SEEK_SET);
-  const ssize_t done = seeks ? read(file, buffer.at, buffer.bytes) : pread(file, buffer.at, buffer.bytes, offset);
+  const ssize_t done =
+      seeks ? read(file, buffer.at, buffer.bytes) : pread(file, buffer.at, buffer.bytes, offset);
   context.log->result("read", done);
   if (seeks) context.log->out("moved", lseek(file, 0, SEEK_CUR) - offset);
   if (done > 0) log_sum(context, buffer, static_cast<size_t>(done));
@@ -102,8 +103,8 @@ void write_file(Context& context) {
   if (buffer.slot == nullptr) return;
   Scratch& scratch = scratches[buffer.slot->group];
   if (seeks) lseek(scratch.file, offset, SEEK_SET);
-  const ssize_t done =
-      seeks ? write(scratch.file, buffer.at, buffer.bytes) : pwrite(scratch.file, buffer.at, buffer.bytes, offset);
+  const ssize_t done = seeks ? write(scratch.file, buffer.at, buffer.bytes)
+                             : pwrite(scratch.file, buffer.at, buffer.bytes, offset);
   context.log->result("write", done);
   if (seeks) context.log->out("moved", lseek(scratch.file, 0, SEEK_CUR) - offset);
   if (done <= 0) return;
@@ -128,7 +129,8 @@ void read_vectors(Context& context) {
   if (writes) {
     const ssize_t done = pwritev(scratch.file, vectors, static_cast<int>(count), offset);
     context.log->result("pwritev", done);
-    const ssize_t back = pread(scratch.file, scratch.bytes, static_cast<size_t>(std::max<ssize_t>(done, 0)), offset);
+    const ssize_t back =
+        pread(scratch.file, scratch.bytes, static_cast<size_t>(std::max<ssize_t>(done, 0)), offset);
     context.log->hex("sum", sum_of(scratch.bytes, static_cast<size_t>(std::max<ssize_t>(back, 0))));
     return;
   }
@@ -138,7 +140,8 @@ void read_vectors(Context& context) {
   for (unsigned at = 0; at < count; ++at) wanted += buffers[at].bytes;
   for (unsigned at = 0; at < count; ++at) {
     if (done == static_cast<ssize_t>(wanted)) log_sum(context, buffers[at], buffers[at].bytes);
-    settle(context, buffers[at], done == static_cast<ssize_t>(wanted) ? static_cast<ssize_t>(buffers[at].bytes) : -1);
+    settle(context, buffers[at],
+           done == static_cast<ssize_t>(wanted) ? static_cast<ssize_t>(buffers[at].bytes) : -1);
   }
 }
 
@@ -152,8 +155,8 @@ void copy_of_process(Context& context) {
   Scratch& scratch = scratches[buffer.slot->group];
   std::memset(scratch.bytes, static_cast<int>(context.random.next()), buffer.bytes);
   const iovec ours{scratch.bytes, buffer.bytes}, theirs{buffer.at, buffer.bytes};
-  const ssize_t done =
-      writes ? process_vm_writev(getpid(), &ours, 1, &theirs, 1, 0) : process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0);
+  const ssize_t done = writes ? process_vm_writev(getpid(), &ours, 1, &theirs, 1, 0)
+                              : process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0);
   context.log->result("done", done);
   if (writes) {
     settle(context, buffer, done);
@@ -170,7 +173,8 @@ void use_pipe(Context& context) {
   if (from.slot == nullptr || to.slot == nullptr) return;
   Scratch& scratch = scratches[from.slot->group];
   const iovec vector{from.at, from.bytes};
-  const ssize_t written = splices ? vmsplice(scratch.pipe[1], &vector, 1, 0) : write(scratch.pipe[1], from.at, from.bytes);
+  const ssize_t written =
+      splices ? vmsplice(scratch.pipe[1], &vector, 1, 0) : write(scratch.pipe[1], from.at, from.bytes);
   context.log->result(splices ? "vmsplice" : "write", written);
   // What was spliced may be the memory itself.
   const bool itself = splices && from.slot == to.slot;
@@ -194,10 +198,18 @@ void call_with_structure(Context& context) {
   const int file = scratches[buffer.slot->group].file;
   int64_t done = 0;
   switch (which) {
-    case 0: done = fstat(file, reinterpret_cast<struct stat*>(buffer.at)); break;
-    case 1: done = uname(reinterpret_cast<utsname*>(buffer.at)); break;
-    case 2: done = getrlimit(RLIMIT_CORE, reinterpret_cast<rlimit*>(buffer.at)); break;
-    case 3: done = readlink("/proc/self/exe", buffer.at, 1); break;
+    case 0:
+      done = fstat(file, reinterpret_cast<struct stat*>(buffer.at));
+      break;
+    case 1:
+      done = uname(reinterpret_cast<utsname*>(buffer.at));
+      break;
+    case 2:
+      done = getrlimit(RLIMIT_CORE, reinterpret_cast<rlimit*>(buffer.at));
+      break;
+    case 3:
+      done = readlink("/proc/self/exe", buffer.at, 1);
+      break;
     default:
       if (!guarded([&] { std::memcpy(buffer.at, "/dev", 5); })) log_caught(*context.log, buffer.slot->base);
       done = open(buffer.at, O_RDONLY | O_DIRECTORY);
@@ -216,7 +228,8 @@ void set_up_scratches() {
     bool good = scratch.file >= 0 && pipe2(scratch.pipe, O_NONBLOCK | O_CLOEXEC) == 0;
     for (size_t at = 0; at < kBytesMax; ++at) scratch.bytes[at] = static_cast<char>(mixed(at));
     for (size_t offset = 0; good && offset < kFileBytes; offset += kBytesMax) {
-      good = pwrite(scratch.file, scratch.bytes, kBytesMax, static_cast<off_t>(offset)) == static_cast<ssize_t>(kBytesMax);
+      good = pwrite(scratch.file, scratch.bytes, kBytesMax, static_cast<off_t>(offset)) ==
+             static_cast<ssize_t>(kBytesMax);
     }
     if (good) continue;
     std::perror("mmtorture: a file to write to");

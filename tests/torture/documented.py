@@ -5,8 +5,6 @@ Nothing else is left out or forgiven.
 """
 import dataclasses
 
-ALL = ("unmodified", "signals", "mapped", "translated")
-
 
 @dataclasses.dataclass(frozen=True)
 class Rule:

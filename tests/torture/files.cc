@@ -40,8 +40,10 @@ void set_up_file(File& file, FileKind kind, const char* directory, unsigned grou
   char page[kPage];
   bool good = file.read_write >= 0 && file.read_only >= 0;
   for (uint32_t at = 0; good && at < kFirstPages; ++at) {
-    for (size_t byte = 0; byte < kPage; ++byte) page[byte] = static_cast<char>(mixed(at + group, byte / 64 + static_cast<unsigned>(kind)));
-    good = pwrite(file.read_write, page, kPage, static_cast<off_t>(at * kPage)) == static_cast<ssize_t>(kPage);
+    for (size_t byte = 0; byte < kPage; ++byte)
+      page[byte] = static_cast<char>(mixed(at + group, byte / 64 + static_cast<unsigned>(kind)));
+    good =
+        pwrite(file.read_write, page, kPage, static_cast<off_t>(at * kPage)) == static_cast<ssize_t>(kPage);
   }
   if (good) return;
   std::perror("mmtorture: a file to map");
@@ -79,7 +81,8 @@ void punch(Context& context) {
   context.log->in("offset", offset);
   context.log->in("bytes", bytes);
   context.log->calls();
-  context.log->result("fallocate", fallocate(file.read_write, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes));
+  context.log->result("fallocate",
+                      fallocate(file.read_write, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes));
 }
 
 void write_mapped(Context& context) {

@@ -1,8 +1,9 @@
 #include "guarded.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 namespace torture {
 
@@ -13,8 +14,9 @@ namespace {
 void on_fault(int signal, siginfo_t* info, void*) {
   if (!caught.armed) {
     char text[160];
-    const int length = std::snprintf(text, sizeof text, "mmtorture: signal %d, code %d, at %p, where none may come\n", signal,
-                                     info->si_code, info->si_addr);
+    const int length =
+        std::snprintf(text, sizeof text, "mmtorture: signal %d, code %d, at %p, where none may come\n",
+                      signal, info->si_code, info->si_addr);
     if (write(2, text, static_cast<size_t>(length)) < 0) _exit(97);
     _exit(99);
   }

@@ -22,8 +22,8 @@ extern thread_local Catch caught;
 
 void catch_faults();
 
-// True if `access` came to its end; else `caught` has the signal. What `access` changes has to be in memory that is read anew
-// (volatile, or behind a pointer), since it may stop anywhere.
+// True if `access` came to its end; else `caught` has the signal. What `access` changes has to be in memory that is
+// read anew (volatile, or behind a pointer), since it may stop anywhere.
 template <typename Access>
 __attribute__((noinline)) bool guarded(Access access) {
   if (sigsetjmp(caught.back, 0) != 0) return false;

@@ -29,11 +29,14 @@ uint64_t sum_of(const char* at, size_t bytes) {
     std::memcpy(&word, at + offset, sizeof word);
     sum = mixed(sum, word);
   }
-  for (size_t offset = bytes - std::min<size_t>(bytes, 8); offset < bytes; ++offset) sum = mixed(sum, static_cast<unsigned char>(at[offset]));
+  for (size_t offset = bytes - std::min<size_t>(bytes, 8); offset < bytes; ++offset)
+    sum = mixed(sum, static_cast<unsigned char>(at[offset]));
   return sum;
 }
 
-void fill(char* at, size_t bytes, uint64_t value) { std::memset(at, static_cast<int>(value % 255 + 1), bytes); }
+void fill(char* at, size_t bytes, uint64_t value) {
+  std::memset(at, static_cast<int>(value % 255 + 1), bytes);
+}
 
 void adopt(Context& context, Slot& slot, void* allocated, size_t bytes) {
   slot.heap = static_cast<char*>(allocated);
@@ -48,13 +51,21 @@ void adopt(Context& context, Slot& slot, void* allocated, size_t bytes) {
 void* allocated_by(Context& context, uint64_t which, size_t bytes, size_t alignment) {
   void* at = nullptr;
   switch (which) {
-    case 0: return malloc(bytes);
-    case 1: return calloc(bytes, 1);
-    case 2: return calloc(1, bytes);
-    case 3: context.log->out("posix_memalign", posix_memalign(&at, alignment, bytes)); return at;
-    case 4: return aligned_alloc(alignment, bytes / alignment * alignment + alignment);
-    case 5: return memalign(alignment, bytes);
-    default: return valloc(bytes);
+    case 0:
+      return malloc(bytes);
+    case 1:
+      return calloc(bytes, 1);
+    case 2:
+      return calloc(1, bytes);
+    case 3:
+      context.log->out("posix_memalign", posix_memalign(&at, alignment, bytes));
+      return at;
+    case 4:
+      return aligned_alloc(alignment, bytes / alignment * alignment + alignment);
+    case 5:
+      return memalign(alignment, bytes);
+    default:
+      return valloc(bytes);
   }
 }
 
@@ -125,8 +136,9 @@ void protect_heap(Context& context) {
 }  // namespace
 
 const Operation heap_operations[] = {
-    {"allocate", 24, allocate, false}, {"reallocate", 6, reallocate, false},    {"release", 14, release, false},
-    {"protect_heap", 8, protect_heap, false}, {nullptr, 0, nullptr, false},
+    {"allocate", 24, allocate, false}, {"reallocate", 6, reallocate, false},
+    {"release", 14, release, false},   {"protect_heap", 8, protect_heap, false},
+    {nullptr, 0, nullptr, false},
 };
 
 }  // namespace torture

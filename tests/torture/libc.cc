@@ -1,5 +1,5 @@
-// The functions of libc that touch much memory. Where they stop, and in which direction they go, is not said: of ranges that cannot
-// be reached as a whole only it is compared that a signal came.
+// The functions of libc that touch much memory. Where they stop, and in which direction they go, is not said: of
+// ranges that cannot be reached as a whole only it is compared that a signal came.
 #include <algorithm>
 #include <cstring>
 
@@ -35,8 +35,8 @@ void set(Context& context) {
   const size_t first = context.random.below(kPage), last = range.bytes() - context.random.below(kPage);
   const auto value = static_cast<int>(context.random.next());
   context.log->out("ended", guarded([&] {
-    if (first < last) std::memset(range.begin() + first, value, last - first);
-  }));
+                     if (first < last) std::memset(range.begin() + first, value, last - first);
+                   }));
   if (!reachable) rewrite_pages(context, range);
 }
 
@@ -50,7 +50,8 @@ void move(Context& context) {
   const size_t bytes = std::min(from.range.bytes(), to.range.bytes()) - context.random.below(kPage);
   const bool reachable = accessible(from.range, false) && accessible(to.range, true);
   if (!reachable && from.range.pages > kUnreachablePagesMax) return;
-  // Two mappings of one file may be the same memory, which neither function is made for: by way of other memory, then.
+  // Two mappings of one file may be the same memory, which neither function is made for: by way of other memory,
+  // then.
   char* bounce = scratches[from.range.slot->group].bytes;
   const bool ended = guarded([&] {
     if (from.range.slot == to.range.slot) {
@@ -87,18 +88,16 @@ void compare(Context& context) {
   Chosen other = choose(context, 1u << one.range.slot->group, one.range.pages);
   context.log->calls();
   if (other.range.slot == nullptr || !accessible(one.range, false) || !accessible(other.range, false)) return;
-  const int difference = std::memcmp(one.range.begin(), other.range.begin(), std::min(one.range.bytes(), other.range.bytes()));
+  const int difference =
+      std::memcmp(one.range.begin(), other.range.begin(), std::min(one.range.bytes(), other.range.bytes()));
   context.log->out("difference", (difference > 0) - (difference < 0));
 }
 
 }  // namespace
 
 const Operation libc_operations[] = {
-    {"set", 24, set, false},
-    {"move", 24, move, false},
-    {"length", 10, length, false},
-    {"compare", 10, compare, false},
-    {nullptr, 0, nullptr, false},
+    {"set", 24, set, false},         {"move", 24, move, false},    {"length", 10, length, false},
+    {"compare", 10, compare, false}, {nullptr, 0, nullptr, false},
 };
 
 }  // namespace torture

@@ -1,9 +1,10 @@
 #include "log.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 #include "random.h"
 

@@ -1,9 +1,10 @@
 // What operations were asked and what they returned, as a running hash and, on demand, as text.
 //
-// An operation is two lines of text: `>KEY name arguments`, written before it is carried out so that one that ends the process can
-// be seen, and `<KEY results`. KEY is the operation's number, with more behind a dot for what threads and children do, so that
-// lines of several of them may be written in any order. Nothing here allocates: the memory calls are what is tested.
-// One thread uses a log. Sub-logs (of threads and children) have their own hash, which whoever waits for them takes in.
+// An operation is two lines of text: `>KEY name arguments`, written before it is carried out so that one that ends
+// the process can be seen, and `<KEY results`. KEY is the operation's number, with more behind a dot for what threads
+// and children do, so that lines of several of them may be written in any order. Nothing here allocates: the memory
+// calls are what is tested. One thread uses a log. Sub-logs (of threads and children) have their own hash, which
+// whoever waits for them takes in.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ struct Asked {
 
 int choose_protection(Random& random) {
   constexpr int kRead = PROT_READ, kWrite = PROT_WRITE, kExecute = PROT_EXEC;
-  static constexpr int kRare[] = {kWrite, kRead | kExecute, kRead | kWrite | kExecute, kExecute, kWrite | kExecute};
+  static constexpr int kRare[] = {kWrite, kRead | kExecute, kRead | kWrite | kExecute, kExecute,
+                                  kWrite | kExecute};
   const uint64_t kind = random.below(100);
   if (kind < 60) return kRead | kWrite;
   if (kind < 76) return kRead;
@@ -82,7 +83,8 @@ void map_fixed(Context& context) {
   asked.flags |= random.percent(88) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
   log_asked(context, asked);
   context.log->calls();
-  void* at = mmap(range.begin(), range.bytes(), asked.protection, asked.flags, asked.descriptor, asked.offset);
+  void* at =
+      mmap(range.begin(), range.bytes(), asked.protection, asked.flags, asked.descriptor, asked.offset);
   context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
   if (at == MAP_FAILED) return;
   mark(range, mixed(context.number) | 1);
@@ -103,7 +105,8 @@ void map_hint(Context& context) {
     mark(range, mixed(context.number) | 1);
     return;
   }
-  context.log->out("overlaps", overlaps_a_slot(static_cast<char*>(at), range.bytes(), context.groups, nullptr));
+  context.log->out("overlaps",
+                   overlaps_a_slot(static_cast<char*>(at), range.bytes(), context.groups, nullptr));
   context.log->result("unmapped", munmap(at, range.bytes()));
 }
 
@@ -141,15 +144,20 @@ void unmap_near(Context& context) {
 void use_around(Context& context, const Range& hole) {
   Random& random = context.random;
   const uint32_t before = static_cast<uint32_t>(random.below(std::min(hole.page, 4u) + 1));
-  const uint32_t behind = static_cast<uint32_t>(random.below(std::min(hole.slot->pages - hole.page - hole.pages, 4u) + 1));
+  const uint32_t behind =
+      static_cast<uint32_t>(random.below(std::min(hole.slot->pages - hole.page - hole.pages, 4u) + 1));
   const Range around{hole.slot, hole.page - before, before + hole.pages + behind};
   context.log->out("from", around.page);
   context.log->out("to", around.page + around.pages);
   switch (random.below(5)) {
-    case 0: return protect_range(context, around);
-    case 1: return advise_range(context, around);
-    case 2: return look_at_range(context, around);
-    default: return probe_range(context, around);
+    case 0:
+      return protect_range(context, around);
+    case 1:
+      return advise_range(context, around);
+    case 2:
+      return look_at_range(context, around);
+    default:
+      return probe_range(context, around);
   }
 }
 
@@ -193,18 +201,42 @@ void map_wrong(Context& context) {
   void* mapped = nullptr;
   int64_t done = 0;
   switch (which) {
-    case 0: mapped = mmap(at, 0, PROT_READ, kAnonymous | MAP_FIXED, -1, 0); break;
-    case 1: mapped = mmap(at + 8, bytes, PROT_READ, kAnonymous | MAP_FIXED, -1, 0); break;
-    case 2: mapped = mmap(at, bytes, PROT_READ, MAP_ANONYMOUS | MAP_FIXED, -1, 0); break;
-    case 3: mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, 987, 0); break;
-    case 4: mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, constant, 100); break;
-    case 5: mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, constant, 0); break;
-    case 6: mapped = mmap(nullptr, size_t{1} << 60, PROT_READ, kAnonymous, -1, 0); break;
-    case 7: mapped = mmap(at, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_FIXED | (1 << 27), constant, 0); break;
-    case 8: done = munmap(at + 8, bytes); break;
-    case 9: done = munmap(at, 0); break;
-    case 10: done = mprotect(at + 8, bytes, PROT_READ); break;
-    default: done = mprotect(at, bytes, PROT_READ | PROT_GROWSDOWN | PROT_GROWSUP); break;
+    case 0:
+      mapped = mmap(at, 0, PROT_READ, kAnonymous | MAP_FIXED, -1, 0);
+      break;
+    case 1:
+      mapped = mmap(at + 8, bytes, PROT_READ, kAnonymous | MAP_FIXED, -1, 0);
+      break;
+    case 2:
+      mapped = mmap(at, bytes, PROT_READ, MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      break;
+    case 3:
+      mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, 987, 0);
+      break;
+    case 4:
+      mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, constant, 100);
+      break;
+    case 5:
+      mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, constant, 0);
+      break;
+    case 6:
+      mapped = mmap(nullptr, size_t{1} << 60, PROT_READ, kAnonymous, -1, 0);
+      break;
+    case 7:
+      mapped = mmap(at, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_FIXED | (1 << 27), constant, 0);
+      break;
+    case 8:
+      done = munmap(at + 8, bytes);
+      break;
+    case 9:
+      done = munmap(at, 0);
+      break;
+    case 10:
+      done = mprotect(at + 8, bytes, PROT_READ);
+      break;
+    default:
+      done = mprotect(at, bytes, PROT_READ | PROT_GROWSDOWN | PROT_GROWSUP);
+      break;
   }
   context.log->result("call", mapped == MAP_FAILED || done == -1 ? -1 : 0);
 }
@@ -225,7 +257,8 @@ void prepare_slot(Context& context) {
   if (how == 1 && slot.kind == Kind::kReserved) {
     context.log->result("mprotect", mprotect(range.begin(), range.bytes(), PROT_READ | PROT_WRITE));
   } else {
-    const int flags = (how == 2 && allowed("shared_anonymous") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_FIXED;
+    const int flags =
+        (how == 2 && allowed("shared_anonymous") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_FIXED;
     void* at = mmap(range.begin(), range.bytes(), PROT_READ | PROT_WRITE, flags, -1, 0);
     context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
   }
@@ -242,15 +275,16 @@ void protect_range(Context& context, const Range& range) {
 }
 
 void plug(Context& context, const Range& range) {
-  void* at = mmap(range.begin(), range.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  void* at = mmap(range.begin(), range.bytes(), PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   context.log->result("plug", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
   if (at != MAP_FAILED) mark(range, mixed(context.number, 7) | 1);
 }
 
 const Operation mapping_operations[] = {
-    {"map_fixed", 60, map_fixed, false},   {"map_hint", 4, map_hint, false}, {"map_near", 24, map_near, false},
-    {"unmap_near", 8, unmap_near, false},  {"unmap", 40, unmap, false},      {"protect", 80, protect, false},
-    {"map_wrong", 5, map_wrong, false},    {nullptr, 0, nullptr, false},
+    {"map_fixed", 60, map_fixed, false},  {"map_hint", 4, map_hint, false}, {"map_near", 24, map_near, false},
+    {"unmap_near", 8, unmap_near, false}, {"unmap", 40, unmap, false},      {"protect", 80, protect, false},
+    {"map_wrong", 5, map_wrong, false},   {nullptr, 0, nullptr, false},
 };
 
 }  // namespace torture

@@ -1,11 +1,12 @@
-// A random sequence of memory calls and accesses: `mmtorture --seed S --operations N`. What a seed does is the same natively and
-// under Spillway, so what it prints has to be: now and then a hash of all that calls returned and loads read.
+// A random sequence of memory calls and accesses: `mmtorture --seed S --operations N`. What a seed does is the same
+// natively and under Spillway, so what it prints has to be: now and then a hash of all that calls returned and loads
+// read.
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +33,10 @@ struct Options {
 void parse_inner(const char* text) {
   char* end = nullptr;
   inner.number = std::strtoull(text, &end, 10);
-  for (++end; *end != ':' && *end != 0; ++end) std::strncat(inner.who, end, std::strlen(inner.who) < 2 ? 1 : 0);
-  while (*end != 0 && end[1] != 0 && inner.count < 64) inner.kept[inner.count++] = std::strtoull(end + 1, &end, 10);
+  for (++end; *end != ':' && *end != 0; ++end)
+    std::strncat(inner.who, end, std::strlen(inner.who) < 2 ? 1 : 0);
+  while (*end != 0 && end[1] != 0 && inner.count < 64)
+    inner.kept[inner.count++] = std::strtoull(end + 1, &end, 10);
 }
 
 Options parse(int count, char** words) {
@@ -41,15 +44,24 @@ Options parse(int count, char** words) {
   for (int at = 1; at + 1 < count; at += 2) {
     const char *name = words[at], *value = words[at + 1];
     const auto is = [&](const char* known) { return std::strcmp(name, known) == 0; };
-    if (is("--seed")) options.seed = std::strtoull(value, nullptr, 10);
-    else if (is("--operations")) options.operations = std::strtoull(value, nullptr, 10);
-    else if (is("--every")) options.every = std::strtoull(value, nullptr, 10);
-    else if (is("--text-from")) options.text_from = std::strtoull(value, nullptr, 10);
-    else if (is("--text")) options.text = value;
-    else if (is("--only")) options.only = value;
-    else if (is("--directory")) options.directory = value;
-    else if (is("--without")) set_left_out(value);
-    else if (is("--inner")) parse_inner(value);
+    if (is("--seed"))
+      options.seed = std::strtoull(value, nullptr, 10);
+    else if (is("--operations"))
+      options.operations = std::strtoull(value, nullptr, 10);
+    else if (is("--every"))
+      options.every = std::strtoull(value, nullptr, 10);
+    else if (is("--text-from"))
+      options.text_from = std::strtoull(value, nullptr, 10);
+    else if (is("--text"))
+      options.text = value;
+    else if (is("--only"))
+      options.only = value;
+    else if (is("--directory"))
+      options.directory = value;
+    else if (is("--without"))
+      set_left_out(value);
+    else if (is("--inner"))
+      parse_inner(value);
     else {
       std::fprintf(stderr, "mmtorture: no such option: %s\n", name);
       std::exit(2);
@@ -66,7 +78,9 @@ void give_up_rights() {
   if (syscall(SYS_capget, &header, data) == 0) {
     data[0].effective &= ~(1u << CAP_SYS_ADMIN | 1u << CAP_IPC_LOCK);
     data[0].permitted &= ~(1u << CAP_SYS_ADMIN | 1u << CAP_IPC_LOCK);
-    if (syscall(SYS_capset, &header, data) == 0 && setrlimit(RLIMIT_MEMLOCK, &locked) == 0 && setrlimit(RLIMIT_CORE, &core) == 0) return;
+    if (syscall(SYS_capset, &header, data) == 0 && setrlimit(RLIMIT_MEMLOCK, &locked) == 0 &&
+        setrlimit(RLIMIT_CORE, &core) == 0)
+      return;
   }
   std::perror("mmtorture: giving up rights");
   std::exit(98);
@@ -78,13 +92,17 @@ void say(const char* line) {
 
 void run(const Options& options) {
   static Log log(-1, "");
-  static Log text(options.text == nullptr ? -1 : open(options.text, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644), "");
+  static Log text(options.text == nullptr
+                      ? -1
+                      : open(options.text, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644),
+                  "");
   FILE* only = options.only == nullptr ? nullptr : std::fopen(options.only, "r");
   static uint64_t numbers[1u << 20];
   uint64_t count = 0;
   if (only != nullptr) {
     unsigned long long number = 0;
-    while (count < sizeof numbers / sizeof numbers[0] && std::fscanf(only, "%llu", &number) == 1) numbers[count++] = number;
+    while (count < sizeof numbers / sizeof numbers[0] && std::fscanf(only, "%llu", &number) == 1)
+      numbers[count++] = number;
     std::fclose(only);
   } else {
     count = options.operations;
@@ -102,7 +120,8 @@ void run(const Options& options) {
     }
     hash = mixed(hash, of_operation.hash());
     if ((at + 1) % options.every != 0 && at + 1 != count) continue;
-    std::snprintf(line, sizeof line, "%llu %016llx\n", static_cast<unsigned long long>(at + 1), static_cast<unsigned long long>(hash));
+    std::snprintf(line, sizeof line, "%llu %016llx\n", static_cast<unsigned long long>(at + 1),
+                  static_cast<unsigned long long>(hash));
     say(line);
   }
 }

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import reduce
-from runs import KINDS, RECOMPILED, Sequence, Torture
+from runs import KINDS, Sequence, Torture
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "release"

@@ -8,8 +8,9 @@ namespace {
 
 const char* left_out = "";
 
-const Operation* const kTables[] = {access_operations, mapping_operations, remap_operations, advice_operations,
-                                    call_operations, libc_operations, heap_operations, file_operations, task_operations};
+const Operation* const kTables[] = {access_operations, mapping_operations, remap_operations,
+                                    advice_operations, call_operations,    libc_operations,
+                                    heap_operations,   file_operations,    task_operations};
 
 unsigned total_weight() {
   unsigned total = 0;
@@ -53,7 +54,8 @@ bool allowed(const char* name) {
 
 void set_left_out(const char* names) { left_out = names; }
 
-void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups, bool alone) {
+void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups,
+             bool alone) {
   Context context{&log, Random(mixed(seed, number)), number, groups, alone};
   log.begin(number, operation.name);
   if ((operation.alone && !alone) || !allowed(operation.name)) {

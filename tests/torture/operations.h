@@ -30,8 +30,8 @@ struct Operation {
 };
 
 // Ended by one without a name. Each file of operations has its own table.
-extern const Operation access_operations[], mapping_operations[], remap_operations[], advice_operations[], call_operations[],
-    libc_operations[], heap_operations[], file_operations[], task_operations[];
+extern const Operation access_operations[], mapping_operations[], remap_operations[], advice_operations[],
+    call_operations[], libc_operations[], heap_operations[], file_operations[], task_operations[];
 
 // What --without leaves out.
 bool allowed(const char* name);
@@ -41,8 +41,8 @@ void set_left_out(const char* names);
 inline constexpr uint64_t kPreparing = kFar + kReserved;
 void prepare_slot(Context& context);
 
-// Of one operation with threads or a child: only one of them does something (`t1`, `c`), and only these of its operations. For
-// making a sequence smaller.
+// Of one operation with threads or a child: only one of them does something (`t1`, `c`), and only these of its
+// operations. For making a sequence smaller.
 struct Inner {
   uint64_t number = UINT64_MAX;
   char who[4] = "";
@@ -54,7 +54,8 @@ bool is_kept(uint64_t number, const char* who, uint64_t of_it);
 
 // The seed's operation of that number.
 void run_operation(Log& log, uint64_t number, uint64_t seed, unsigned groups, bool alone);
-void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups, bool alone);
+void run_one(Log& log, const Operation& operation, uint64_t number, uint64_t seed, unsigned groups,
+             bool alone);
 
 // Operations on a range, as parts of others: they add to the line that was begun.
 void probe_range(Context& context, const Range& range);

@@ -1,5 +1,5 @@
-// The numbers that decide what an operation does. Each operation has a generator of its own, seeded by the run's seed and the
-// operation's number, so that leaving other operations out changes nothing in it but what it finds.
+// The numbers that decide what an operation does. Each operation has a generator of its own, seeded by the run's seed
+// and the operation's number, so that leaving other operations out changes nothing in it but what it finds.
 #pragma once
 
 #include <cstdint>

@@ -68,7 +68,8 @@ void move_away(Context& context) {
   void* at = mremap(range.begin(), range.bytes(), range.bytes() + more * kPage, MREMAP_MAYMOVE);
   context.log->result("stayed", at == MAP_FAILED ? -1 : at == range.begin());
   if (at == MAP_FAILED || at == range.begin()) return;
-  context.log->out("overlaps", overlaps_a_slot(static_cast<char*>(at), range.bytes() + more * kPage, context.groups, to));
+  context.log->out("overlaps",
+                   overlaps_a_slot(static_cast<char*>(at), range.bytes() + more * kPage, context.groups, to));
   to->base = static_cast<char*>(at);
   to->pages = range.pages + more;
   mark({to, 0, to->pages}, of_range);
@@ -95,7 +96,8 @@ void move_to(Context& context) {
   if (to.page + wanted > slot->pages) return;
   to.pages = wanted;
   // A shrinking move may have unmapped the rest, whatever happens then; where both meet, nothing moves.
-  const bool meet = slot == range.slot && to.page < range.page + range.pages && range.page < to.page + to.pages;
+  const bool meet =
+      slot == range.slot && to.page < range.page + range.pages && range.page < to.page + to.pages;
   if (meet && wanted != range.pages) return;
   const uint64_t of_range = range.slot->marks[range.page];
   const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | (stays ? MREMAP_DONTUNMAP : 0);
@@ -139,12 +141,24 @@ void remap_wrong(Context& context) {
   const size_t bytes = range.bytes();
   void* moved = nullptr;
   switch (which) {
-    case 0: moved = mremap(at + 8, bytes, bytes, MREMAP_MAYMOVE); break;
-    case 1: moved = mremap(at, bytes, 0, MREMAP_MAYMOVE); break;
-    case 2: moved = mremap(at, bytes, bytes, MREMAP_FIXED, at); break;
-    case 3: moved = mremap(at, bytes, bytes, 64); break;
-    case 4: moved = mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at + 8); break;
-    default: moved = mremap(at, bytes, bytes + kPage, MREMAP_MAYMOVE | MREMAP_DONTUNMAP); break;
+    case 0:
+      moved = mremap(at + 8, bytes, bytes, MREMAP_MAYMOVE);
+      break;
+    case 1:
+      moved = mremap(at, bytes, 0, MREMAP_MAYMOVE);
+      break;
+    case 2:
+      moved = mremap(at, bytes, bytes, MREMAP_FIXED, at);
+      break;
+    case 3:
+      moved = mremap(at, bytes, bytes, 64);
+      break;
+    case 4:
+      moved = mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at + 8);
+      break;
+    default:
+      moved = mremap(at, bytes, bytes + kPage, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+      break;
   }
   context.log->result("call", moved == MAP_FAILED ? -1 : 0);
 }
@@ -152,9 +166,12 @@ void remap_wrong(Context& context) {
 }  // namespace
 
 const Operation remap_operations[] = {
-    {"shrink", 8, shrink, false},       {"grow_in_place", 12, grow_in_place, false},
-    {"move_away", 12, move_away, false}, {"move_to", 24, move_to, false},
-    {"move_shared_again", 4, move_shared_again, false}, {"remap_wrong", 3, remap_wrong, false},
+    {"shrink", 8, shrink, false},
+    {"grow_in_place", 12, grow_in_place, false},
+    {"move_away", 12, move_away, false},
+    {"move_to", 24, move_to, false},
+    {"move_shared_again", 4, move_shared_again, false},
+    {"remap_wrong", 3, remap_wrong, false},
     {nullptr, 0, nullptr, false},
 };
 

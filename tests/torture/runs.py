@@ -11,8 +11,10 @@ import documented
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = sorted(HERE.glob("*.cc"))
-# unmodified and signals run the native program; who serves its page faults is chosen by an option.
-KINDS = {"unmodified": [], "signals": ["--faults", "signals"], "threads": ["--faults", "threads"], "mapped": [], "translated": []}
+# Options of spillway run, and what else is in the environment. The first three run the native program: page faults come by userfaultfd
+# and are served by the threads that have them, by threads of the runtime, or they are of access rights.
+KINDS = {"unmodified": ([], {}), "threads": (["--faults", "threads"], {}), "rights": ([], {"SPILLWAY_TEST_USERFAULT": "none"}),
+         "mapped": ([], {}), "translated": ([], {})}
 RECOMPILED = ("mapped", "translated")
 FLAGS = ("-std=c++20", "-O2", "-g", "-Wall", "-Wextra", "-pthread")
 NATIVE_LIMIT_S, LIMIT_S = 120, 400
@@ -80,7 +82,7 @@ class Torture:
             program = self._compile(str(build / "bin" / "spillway-clang++"), kind, f"-fspillway-engine={kind}")
         (place / "store").mkdir(exist_ok=True)
         self.under = [build / "bin" / "spillway", "run", "--memory", memory, "--store", place / "store", "--stats", place / "stats.json",
-                      *KINDS[kind], *more, "--", program]
+                      *KINDS[kind][0], *more, "--", program]
 
     def _compile(self, compiler: str, name: str, *flags: str) -> pathlib.Path:
         target = self.made / f"mmtorture_{name}"
@@ -110,7 +112,7 @@ class Torture:
             command += ["--text", self.text_of(ours), "--text-from", text_from]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   errors="replace", cwd=self.place, env=kept, start_new_session=True)
+                                   errors="replace", cwd=self.place, env=kept | (KINDS[self.kind][1] if ours else {}), start_new_session=True)
         try:
             output, errors = process.communicate(timeout=LIMIT_S if ours else NATIVE_LIMIT_S)
             code = process.returncode

@@ -12,8 +12,8 @@ Slot slots[kSlots];
 
 namespace {
 
-// Below all that the kernel places from the top down, above what programs are linked to, and not where Spillway's own space is
-// (`spillway doctor`), of which a program that chooses addresses itself has to keep clear.
+// Below all that the kernel places from the top down, above what programs are linked to, and not where Spillway's own
+// space is (`spillway doctor`), of which a program that chooses addresses itself has to keep clear.
 constexpr uintptr_t kFarBase = 0x380000000000u;
 constexpr uintptr_t kFarStride = 4 * kSlotPages * kPage;
 
@@ -35,7 +35,8 @@ void set_up_slots() {
       slot.base = reinterpret_cast<char*>(kFarBase + number * kFarStride);
       slot.pages = kSlotPages;
     } else if (slot.kind == Kind::kReserved) {
-      void* at = mmap(nullptr, kSlotPages * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* at =
+          mmap(nullptr, kSlotPages * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (at == MAP_FAILED) {
         std::perror("mmtorture: reserving a slot");
         std::exit(98);
@@ -68,7 +69,9 @@ uint32_t run_from(const Slot& slot, uint32_t page, uint32_t pages_max) {
 Slot* choose_slot(Random& random, unsigned kinds, unsigned groups) {
   for (int tries = 0; tries < 24; ++tries) {
     Slot& slot = slots[random.below(kSlots)];
-    if (slot.pages == 0 || (kinds >> static_cast<unsigned>(slot.kind) & 1) == 0 || (groups >> slot.group & 1) == 0) continue;
+    if (slot.pages == 0 || (kinds >> static_cast<unsigned>(slot.kind) & 1) == 0 ||
+        (groups >> slot.group & 1) == 0)
+      continue;
     return &slot;
   }
   return nullptr;
@@ -92,7 +95,8 @@ Range choose_range(Random& random, Slot& slot, uint32_t pages_max) {
   if (kind >= 99 && random.percent(30)) pages = kSlotPages;
   pages = std::min({pages, pages_max, slot.pages});
   const uint32_t places = slot.pages - pages + 1;
-  const uint32_t page = static_cast<uint32_t>(random.below(random.percent(60) ? std::min(places, 96u) : places));
+  const uint32_t page =
+      static_cast<uint32_t>(random.below(random.percent(60) ? std::min(places, 96u) : places));
   return {&slot, page, pages};
 }
 

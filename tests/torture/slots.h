@@ -1,12 +1,12 @@
 // The ranges of addresses that operations work in, by number, since addresses differ from run to run.
 //
-// Far slots lie at addresses of their own, away from where the kernel chooses addresses: nothing else comes into their holes.
-// Reserved ones were reserved without access at the start, at an address that the kernel chose; a hole in one is filled again
-// before the operation that made it ends. Dynamic ones are mapped and unmapped as a whole (and have holes as reserved ones do).
-// Heap ones come from malloc and its kin.
+// Far slots lie at addresses of their own, away from where the kernel chooses addresses: nothing else comes into
+// their holes. Reserved ones were reserved without access at the start, at an address that the kernel chose; a hole
+// in one is filled again before the operation that made it ends. Dynamic ones are mapped and unmapped as a whole (and
+// have holes as reserved ones do). Heap ones come from malloc and its kin.
 //
-// Each page has a mark, 0 where nothing is mapped. Neighbours with the same mark came from one call and had everything done to them
-// together since, so they are one mapping in whatever way the kernel cuts and joins its own.
+// Each page has a mark, 0 where nothing is mapped. Neighbours with the same mark came from one call and had
+// everything done to them together since, so they are one mapping in whatever way the kernel cuts and joins its own.
 //
 // A slot belongs to a group. Threads work on one group each, and what belongs to different groups shares nothing.
 #pragma once
@@ -26,7 +26,14 @@ inline constexpr unsigned kSlots = kFar + kReserved + kDynamic + kHeap;
 inline constexpr unsigned kAllGroups = (1u << kGroups) - 1;
 
 enum class Kind : uint8_t { kFar, kReserved, kDynamic, kHeap };
-enum Kinds : unsigned { kOfFar = 1, kOfReserved = 2, kOfDynamic = 4, kOfHeap = 8, kOfMapped = 7, kOfAll = 15 };
+enum Kinds : unsigned {
+  kOfFar = 1,
+  kOfReserved = 2,
+  kOfDynamic = 4,
+  kOfHeap = 8,
+  kOfMapped = 7,
+  kOfAll = 15
+};
 
 struct Slot {
   char* base;
@@ -64,7 +71,8 @@ uint32_t run_from(const Slot& slot, uint32_t page, uint32_t pages_max);
 Slot* choose_slot(Random& random, unsigned kinds, unsigned groups);
 Slot* choose_empty_slot(Random& random, Kind kind, unsigned groups);
 Range choose_range(Random& random, Slot& slot, uint32_t pages_max);
-// Whether the bytes overlap what a slot of the groups other than `except` has. (Other threads' slots change meanwhile.)
+// Whether the bytes overlap what a slot of the groups other than `except` has. (Other threads' slots change
+// meanwhile.)
 bool overlaps_a_slot(const char* begin, size_t bytes, unsigned groups, const Slot* except);
 
 }  // namespace torture

@@ -1,12 +1,12 @@
 // Threads that work on one group each, and children.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <sys/mman.h>
 
 #include "operations.h"
 
@@ -43,8 +43,12 @@ void start_threads(Context& context) {
   for (unsigned group = 0; group < kGroups; ++group) {
     char key[32];
     std::snprintf(key, sizeof key, "%llu.t%u.", static_cast<unsigned long long>(context.number), group);
-    of_threads[group] = {Log(context.log->descriptor(), key), context.number, {'t', static_cast<char>('0' + group), 0},
-                         context.random.next(), 1u << group, operations};
+    of_threads[group] = {Log(context.log->descriptor(), key),
+                         context.number,
+                         {'t', static_cast<char>('0' + group), 0},
+                         context.random.next(),
+                         1u << group,
+                         operations};
     if (pthread_create(&threads[group], nullptr, work, &of_threads[group]) != 0) {
       std::perror("mmtorture: a thread");
       std::exit(98);
