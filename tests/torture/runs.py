@@ -156,7 +156,7 @@ class Torture:
         differing = [(key, done, ours_by_key.get(key, Done())) for key, done in self.operations(False).items()
                      if done != ours_by_key.get(key, Done(done.asked))]
         # What threads and children do is written before what waits for them, whose result is only their sum.
-        inner = [one for one in differing if one[2].returned is None or not one[1].asked.startswith(("start_threads", "have_a_child"))]
+        inner = [one for one in differing if one[2].returned is None or not one[1].asked.startswith(("start_threads", "have_a_child", "fork_beside"))]
         for key, one, other in sorted(inner or differing, key=lambda found: order_of(found[0])):
             if other.returned is None and other.asked == "":
                 continue  # never begun: something before it ended the program

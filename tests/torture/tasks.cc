@@ -1,5 +1,6 @@
 // Threads that work on one group each, and children.
 #include <pthread.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,32 +33,52 @@ void* work(void* given) {
   return nullptr;
 }
 
+// Of some groups, one each.
+class Threads {
+ public:
+  Threads(Context& context, uint64_t operations, unsigned groups);
+  void join(Context& context);
+
+ private:
+  unsigned groups_;
+  Work work_[kGroups];
+  pthread_t threads_[kGroups];
+};
+
+Threads::Threads(Context& context, uint64_t operations, unsigned groups) : groups_(groups) {
+  for (unsigned group = 0; group < kGroups; ++group) {
+    if ((groups >> group & 1) == 0) continue;
+    char key[32];
+    std::snprintf(key, sizeof key, "%llu.t%u.", static_cast<unsigned long long>(context.number), group);
+    work_[group] = {Log(context.log->descriptor(), key),
+                         context.number,
+                         {'t', static_cast<char>('0' + group), 0},
+                         context.random.next(),
+                         1u << group,
+                         operations};
+    if (pthread_create(&threads_[group], nullptr, work, &work_[group]) != 0) {
+      std::perror("mmtorture: a thread");
+      std::exit(98);
+    }
+  }
+}
+
+void Threads::join(Context& context) {
+  for (unsigned group = 0; group < kGroups; ++group) {
+    if ((groups_ >> group & 1) == 0) continue;
+    pthread_join(threads_[group], nullptr);
+    context.log->hex("thread", work_[group].log.hash());
+  }
+}
+
 void start_threads(Context& context) {
   const uint64_t operations = 1 + context.random.below(60);
   context.log->in("operations", static_cast<int64_t>(operations));
   context.log->calls();
   // What is locked counts for the whole process.
   context.log->result("munlockall", munlockall());
-  static Work of_threads[kGroups];
-  pthread_t threads[kGroups];
-  for (unsigned group = 0; group < kGroups; ++group) {
-    char key[32];
-    std::snprintf(key, sizeof key, "%llu.t%u.", static_cast<unsigned long long>(context.number), group);
-    of_threads[group] = {Log(context.log->descriptor(), key),
-                         context.number,
-                         {'t', static_cast<char>('0' + group), 0},
-                         context.random.next(),
-                         1u << group,
-                         operations};
-    if (pthread_create(&threads[group], nullptr, work, &of_threads[group]) != 0) {
-      std::perror("mmtorture: a thread");
-      std::exit(98);
-    }
-  }
-  for (unsigned group = 0; group < kGroups; ++group) {
-    pthread_join(threads[group], nullptr);
-    context.log->hex("thread", of_threads[group].log.hash());
-  }
+  Threads threads(context, operations, kAllGroups);
+  threads.join(context);
 }
 
 // Tells its sum by a pipe, since the exit status is short.
@@ -73,10 +94,7 @@ void start_threads(Context& context) {
   _exit(write(told, &hash, sizeof hash) == sizeof hash ? 7 : 8);
 }
 
-void have_a_child(Context& context) {
-  const uint64_t operations = context.random.below(60);
-  context.log->in("operations", static_cast<int64_t>(operations));
-  context.log->calls();
+void fork_child(Context& context, uint64_t operations) {
   static int depth = 0;
   if (depth >= 2) return;
   int told[2];
@@ -97,11 +115,53 @@ void have_a_child(Context& context) {
   context.log->hex("child", hash);
 }
 
+void have_a_child(Context& context) {
+  const uint64_t operations = context.random.below(60);
+  context.log->in("operations", static_cast<int64_t>(operations));
+  context.log->calls();
+  fork_child(context, operations);
+}
+
+// A child of one thread while the others go on: it has what that thread's group has, as it was.
+void fork_beside_threads(Context& context) {
+  const uint64_t operations = 1 + context.random.below(40);
+  context.log->in("operations", static_cast<int64_t>(operations));
+  context.log->calls();
+  context.log->result("munlockall", munlockall());
+  Threads others(context, operations, kAllGroups & ~1u);
+  Context of_group{context.log, context.random, context.number, 1, true};
+  for (int children = 0; children < 2; ++children) fork_child(of_group, operations);
+  others.join(context);
+}
+
+// A program that is started, which is looked at no closer.
+void start_program(Context& context) {
+  const bool by_vfork = context.random.percent(50);
+  context.log->in("by_vfork", by_vfork);
+  context.log->calls();
+  char name[] = "/bin/true", *words[] = {name, nullptr}, *none[] = {nullptr};
+  pid_t child = -1;
+  if (by_vfork) {
+    child = vfork();
+    if (child == 0) {
+      execve(name, words, none);
+      _exit(9);
+    }
+  } else {
+    context.log->out("posix_spawn", posix_spawn(&child, name, nullptr, nullptr, words, none));
+  }
+  int status = -1;
+  if (child > 0) waitpid(child, &status, 0);
+  context.log->out("status", status);
+}
+
 }  // namespace
 
 const Operation task_operations[] = {
     {"start_threads", 1, start_threads, true},
     {"have_a_child", 1, have_a_child, true},
+    {"fork_beside_threads", 1, fork_beside_threads, true},
+    {"start_program", 1, start_program, true},
     {nullptr, 0, nullptr, false},
 };
 
