@@ -41,7 +41,7 @@ void set_left_out(const char* names);
 inline constexpr uint64_t kPreparing = kFar + kReserved;
 void prepare_slot(Context& context);
 
-// Of one operation with threads or a child: only one of them does something (`t1`, `c`), and only these of its
+// Of one operation with threads or a child: only one of them does something (`t1`, `c0`), and only these of its
 // operations. For making a sequence smaller.
 struct Inner {
   uint64_t number = UINT64_MAX;

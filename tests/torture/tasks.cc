@@ -75,26 +75,26 @@ void start_threads(Context& context) {
   const uint64_t operations = 1 + context.random.below(60);
   context.log->in("operations", static_cast<int64_t>(operations));
   context.log->calls();
-  // What is locked counts for the whole process.
+  // What is locked counts for the whole process, whatever thread locks it.
   context.log->result("munlockall", munlockall());
-  Threads threads(context, operations, kAllGroups);
+  Threads threads(context, operations, context.groups);
   threads.join(context);
 }
 
 // Tells its sum by a pipe, since the exit status is short.
-[[noreturn]] void be_a_child(Context& context, int told, uint64_t operations) {
+[[noreturn]] void be_a_child(Context& context, const char* who, int told, uint64_t operations) {
   char key[32];
-  std::snprintf(key, sizeof key, "%llu.c.", static_cast<unsigned long long>(context.number));
+  std::snprintf(key, sizeof key, "%llu.%s.", static_cast<unsigned long long>(context.number), who);
   Log log(context.log->descriptor(), key);
   const uint64_t seed = context.random.next();
   for (uint64_t number = 0; number < operations; ++number) {
-    if (is_kept(context.number, "c", number)) run_operation(log, number, seed, context.groups, true);
+    if (is_kept(context.number, who, number)) run_operation(log, number, seed, context.groups, true);
   }
   const uint64_t hash = log.hash();
   _exit(write(told, &hash, sizeof hash) == sizeof hash ? 7 : 8);
 }
 
-void fork_child(Context& context, uint64_t operations) {
+void fork_child(Context& context, const char* who, uint64_t operations) {
   static int depth = 0;
   if (depth >= 2) return;
   int told[2];
@@ -102,7 +102,7 @@ void fork_child(Context& context, uint64_t operations) {
   const pid_t child = fork();
   if (child == 0) {
     ++depth;
-    be_a_child(context, told[1], operations);
+    be_a_child(context, who, told[1], operations);
   }
   close(told[1]);
   uint64_t hash = 0;
@@ -119,7 +119,7 @@ void have_a_child(Context& context) {
   const uint64_t operations = context.random.below(60);
   context.log->in("operations", static_cast<int64_t>(operations));
   context.log->calls();
-  fork_child(context, operations);
+  fork_child(context, "c0", operations);
 }
 
 // A child of one thread while the others go on: it has what that thread's group has, as it was.
@@ -128,9 +128,10 @@ void fork_beside_threads(Context& context) {
   context.log->in("operations", static_cast<int64_t>(operations));
   context.log->calls();
   context.log->result("munlockall", munlockall());
-  Threads others(context, operations, kAllGroups & ~1u);
-  Context of_group{context.log, context.random, context.number, 1, true};
-  for (int children = 0; children < 2; ++children) fork_child(of_group, operations);
+  Threads others(context, operations, context.groups & ~1u);
+  Context of_group{context.log, context.random, context.number, 1u & context.groups, true};
+  fork_child(of_group, "c0", operations);
+  fork_child(of_group, "c1", operations);
   others.join(context);
 }
 
