@@ -19,8 +19,9 @@ from runs import KINDS, Sequence, Torture
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "release"
-EVERY = 500
-TRIES = 3  # of what differs in some runs only
+EVERY = 1  # so that what does not happen again has been seen where it was
+TEXT_BEFORE = 100
+TRIES = 5  # of what differs in some runs only
 
 
 def report(torture: Torture, found: reduce.Found) -> None:
@@ -46,12 +47,14 @@ def try_seed(torture: Torture, sequence: Sequence, known: set, reduces: bool) ->
     until = Sequence(sequence.seed, differs_at)
     difference = None
     for attempt in range(TRIES):
-        difference = torture.first_difference(until, max(0, differs_at - EVERY) if attempt == 0 else 0)
+        difference = torture.first_difference(until, max(0, differs_at - TEXT_BEFORE) if attempt == 0 else 0)
         if difference is not None:
             break
     where = f"seed {sequence.seed}, {torture.kind}"
     if difference is None:
-        print(f"{where}: differs after {differs_at} operations, not again when run with text; {ours.errors[-400:]}", flush=True)
+        operation = torture.operations(False).get(str(differs_at - 1))
+        print(f"{where}: not every time: {differs_at - 1} {operation and operation.asked}\n    native {operation and operation.returned}\n"
+              f"    ours   exit code {ours.code}, {ours.errors[-400:]}", flush=True)
         return False, differs_at, counters
     if difference.signature() in known:
         print(f"{where}: again {difference.signature()}", flush=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from runs import Difference, Sequence, Torture
 
 SLOT = re.compile(r"\b(?:slot|to)=(\d+)")
-TRIALS_MAX = 300
-LINES_SHOWN = 60
+TRIALS_MAX = 120
+LINES_SHOWN = 30
 
 
 @dataclasses.dataclass
