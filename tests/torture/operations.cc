@@ -8,9 +8,9 @@ namespace {
 
 const char* left_out = "";
 
-const Operation* const kTables[] = {access_operations, mapping_operations, remap_operations,
-                                    advice_operations, call_operations,    libc_operations,
-                                    heap_operations,   file_operations,    task_operations, special_operations};
+const Operation* const kTables[] = {
+    access_operations, mapping_operations, remap_operations, advice_operations, call_operations,
+    libc_operations,   heap_operations,    file_operations,  task_operations,   special_operations};
 
 unsigned total_weight() {
   unsigned total = 0;

@@ -31,7 +31,8 @@ struct Operation {
 
 // Ended by one without a name. Each file of operations has its own table.
 extern const Operation access_operations[], mapping_operations[], remap_operations[], advice_operations[],
-    call_operations[], libc_operations[], heap_operations[], file_operations[], task_operations[], special_operations[];
+    call_operations[], libc_operations[], heap_operations[], file_operations[], task_operations[],
+    special_operations[];
 
 // What --without leaves out.
 bool allowed(const char* name);

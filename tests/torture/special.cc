@@ -89,7 +89,8 @@ void stack_in_slot(Context& context) {
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, range.begin(), range.bytes());
   pthread_t thread;
-  const int made = pthread_create(&thread, &attributes, sum_on_stack, reinterpret_cast<void*>(context.random.next()));
+  const int made =
+      pthread_create(&thread, &attributes, sum_on_stack, reinterpret_cast<void*>(context.random.next()));
   pthread_attr_destroy(&attributes);
   context.log->out("made", made);
   if (made != 0) return;
@@ -111,7 +112,8 @@ void use_futex(Context& context) {
   volatile uint32_t value = 0;
   guarded([&] { value = *static_cast<volatile uint32_t*>(word) + 1; });
   const timespec at_once{0, 1};
-  const int64_t done = syscall(SYS_futex, word, (wakes ? FUTEX_WAKE : FUTEX_WAIT) | own, wakes ? 1 : value, &at_once, nullptr, 0);
+  const int64_t done = syscall(SYS_futex, word, (wakes ? FUTEX_WAKE : FUTEX_WAIT) | own, wakes ? 1 : value,
+                               &at_once, nullptr, 0);
   context.log->result("futex", done);
 }
 
@@ -181,7 +183,8 @@ void map_odd_file(Context& context) {
   const ssize_t back = pread(file, ours, 4 * kPage, 0);
   context.log->out("back", back);
   uint64_t sum = 0;
-  for (ssize_t byte = 0; byte < back; ++byte) sum = (sum ^ static_cast<unsigned char>(ours[byte])) * 0x100000001B3u;
+  for (ssize_t byte = 0; byte < back; ++byte)
+    sum = (sum ^ static_cast<unsigned char>(ours[byte])) * 0x100000001B3u;
   context.log->hex("sum", sum);
   context.log->result("munmap", munmap(at, 4 * kPage));
 }
@@ -197,7 +200,8 @@ void use_proc_mem(Context& context) {
   char* ours = scratches[range.slot->group].bytes;
   const auto offset = static_cast<off_t>(reinterpret_cast<uintptr_t>(range.begin()));
   std::memset(ours, static_cast<int>(context.random.next()), range.bytes());
-  const ssize_t done = writes ? pwrite(memory, ours, range.bytes(), offset) : pread(memory, ours, range.bytes(), offset);
+  const ssize_t done =
+      writes ? pwrite(memory, ours, range.bytes(), offset) : pread(memory, ours, range.bytes(), offset);
   context.log->result("done", done);
   uint64_t sum = 0;
   for (ssize_t byte = 0; byte < done; byte += 8) sum = mixed(sum, static_cast<unsigned char>(ours[byte]));

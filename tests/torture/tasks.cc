@@ -51,11 +51,11 @@ Threads::Threads(Context& context, uint64_t operations, unsigned groups) : group
     char key[32];
     std::snprintf(key, sizeof key, "%llu.t%u.", static_cast<unsigned long long>(context.number), group);
     work_[group] = {Log(context.log->descriptor(), key),
-                         context.number,
-                         {'t', static_cast<char>('0' + group), 0},
-                         context.random.next(),
-                         1u << group,
-                         operations};
+                    context.number,
+                    {'t', static_cast<char>('0' + group), 0},
+                    context.random.next(),
+                    1u << group,
+                    operations};
     if (pthread_create(&threads_[group], nullptr, work, &work_[group]) != 0) {
       std::perror("mmtorture: a thread");
       std::exit(98);
@@ -94,6 +94,19 @@ void start_threads(Context& context) {
   _exit(write(told, &hash, sizeof hash) == sizeof hash ? 7 : 8);
 }
 
+// What a child tells, and how it ends.
+void hear(Context& context, pid_t child, const int* told) {
+  close(told[1]);
+  uint64_t hash = 0;
+  const ssize_t heard = child < 0 ? 0 : read(told[0], &hash, sizeof hash);
+  close(told[0]);
+  int status = 0;
+  if (child > 0) waitpid(child, &status, 0);
+  context.log->out("heard", heard);
+  context.log->out("status", status);
+  context.log->hex("child", hash);
+}
+
 void fork_child(Context& context, const char* who, uint64_t operations) {
   static int depth = 0;
   if (depth >= 2) return;
@@ -104,15 +117,7 @@ void fork_child(Context& context, const char* who, uint64_t operations) {
     ++depth;
     be_a_child(context, who, told[1], operations);
   }
-  close(told[1]);
-  uint64_t hash = 0;
-  const ssize_t heard = child < 0 ? 0 : read(told[0], &hash, sizeof hash);
-  close(told[0]);
-  int status = 0;
-  if (child > 0) waitpid(child, &status, 0);
-  context.log->out("heard", heard);
-  context.log->out("status", status);
-  context.log->hex("child", hash);
+  hear(context, child, told);
 }
 
 void have_a_child(Context& context) {
@@ -133,6 +138,36 @@ void fork_beside_threads(Context& context) {
   fork_child(of_group, "c0", operations);
   fork_child(of_group, "c1", operations);
   others.join(context);
+}
+
+// What a child has of memory that was to be left out or wiped at a fork.
+void fork_with_advice(Context& context) {
+  Slot* slot = choose_slot(context.random, kOfMapped, context.groups);
+  if (slot == nullptr) return context.log->calls();
+  const Range range = choose_range(context.random, *slot, 64);
+  static constexpr int kAdvice[] = {MADV_DONTFORK, MADV_WIPEONFORK, MADV_WIPEONFORK, MADV_KEEPONFORK,
+                                    MADV_DOFORK};
+  const int advice = context.random.of(kAdvice);
+  log_range(context, range);
+  context.log->in("advice", advice);
+  context.log->calls();
+  store_pages(context, range, false);
+  context.log->result("madvise", madvise(range.begin(), range.bytes(), advice));
+  int told[2];
+  if (pipe(told) != 0) return context.log->word("no_pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    Log log(-1, "");
+    Context of_child{&log, context.random, context.number, context.groups, true};
+    load_pages(of_child, range, true);
+    const uint64_t hash = log.hash();
+    _exit(write(told[1], &hash, sizeof hash) == sizeof hash ? 7 : 8);
+  }
+  hear(context, child, told);
+  // A child would have a hole in a near slot, and something else might come there.
+  if (advice == MADV_DONTFORK)
+    context.log->result("again", madvise(range.begin(), range.bytes(), MADV_DOFORK));
+  remark(range, context.number);
 }
 
 // A program that is started, which is looked at no closer.
@@ -162,6 +197,7 @@ const Operation task_operations[] = {
     {"start_threads", 1, start_threads, true},
     {"have_a_child", 1, have_a_child, true},
     {"fork_beside_threads", 1, fork_beside_threads, true},
+    {"fork_with_advice", 2, fork_with_advice, true},
     {"start_program", 1, start_program, true},
     {nullptr, 0, nullptr, false},
 };
