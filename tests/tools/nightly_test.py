@@ -45,7 +45,7 @@ class Nightly(tool_case.ToolCase):
         row = self.nightly.row(WHEN, "def+", False, [outcome("csmith", "failed", "1 wrong | seed 3", 1900),
                                                      outcome("slow", "passed", "27 passed", 42.4)])
         self.assertEqual(row, "| 2026-01-02 03:04 | def+ | passed: 27 passed; 42 s | not run | **failed**: 1 wrong / seed 3; 32 min |"
-                              " not run | not run | not run | not run |")
+                              " not run | not run | not run | not run | not run |")
 
     def test_a_quick_row_says_so(self):
         self.assertIn("| 2026-01-02 03:04, quick |", self.nightly.row(WHEN, "def", True, []))

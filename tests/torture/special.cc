@@ -1,5 +1,5 @@
-// Memory that is used as more than data: code, stacks, futexes, System V's shared memory, the break, files that end within a page, and what
-// /proc/self/mem says.
+// Memory that is used as more than data: code, stacks, futexes, System V's shared memory, the break, files that end
+// within a page, and what /proc/self/mem says.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
