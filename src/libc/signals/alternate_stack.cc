@@ -32,7 +32,7 @@ void thread_ended(void*) {
   InRuntime guard;
   stack_t none{};
   none.ss_flags = SS_DISABLE;
-  // A signal that comes later uses the thread's own stack. Refused where this runs on the replacement, which then stays.
+  // A signal that comes later uses the thread's own stack. Refused where this runs on the replacement: then it stays.
   if (real().sigaltstack(&none, nullptr) != 0) return;
   give_back(t_replacement);
   t_replacement = {};
