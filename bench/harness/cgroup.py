@@ -14,12 +14,24 @@ KILL_TRIES_MAX = 200
 
 @dataclasses.dataclass
 class Usage:
-    """peak_program_bytes: anonymous and shared memory, which a cap can be compared with (sampled).
+    """peak_program_bytes: anonymous and shared memory, which a cap can be compared with (sampled: `samples` has (time, bytes)).
     peak_total_bytes: all that was charged, page cache included (exact; 0 where the kernel does not say)."""
 
     peak_program_bytes: int = 0
     peak_total_bytes: int = 0
     out_of_memory_kills: int = 0
+    samples: list[tuple[float, int]] = dataclasses.field(default_factory=list, repr=False)
+
+    def longest_above_s(self, limit_bytes: int) -> float:
+        """For how long without a break the program had more, as exactly as it was sampled."""
+        longest, since = 0.0, None
+        for at, held in self.samples:
+            if held <= limit_bytes:
+                since = None
+                continue
+            since = at if since is None else since
+            longest = max(longest, at - since)
+        return longest
 
 
 class MemoryGroup:
@@ -64,6 +76,7 @@ class MemoryGroup:
         anonymous = "rss" if self.version == 1 else "anon"
         now = self._field("memory.stat", anonymous) + self._field("memory.stat", "shmem")
         self.usage.peak_program_bytes = max(self.usage.peak_program_bytes, now)
+        self.usage.samples.append((time.monotonic(), now))
 
     def finish(self) -> Usage:
         peak = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"

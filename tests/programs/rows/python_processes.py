@@ -119,13 +119,13 @@ def sort_part(place: int) -> None:
     array[place << 20:(place + 1) << 20].sort()
 
 
-NOTEBOOK = ("import numpy; numbers = numpy.arange(64 << 20)[::-1].copy()", "!echo one > made; ls", "numbers.sort(); int(numbers[12345])",
+NOTEBOOK = ("import numpy; numbers = numpy.arange(40 << 20)[::-1].copy()", "!echo one > made; ls", "numbers.sort(); int(numbers[12345])",
             "%%bash\nls | wc -l", "import subprocess; subprocess.run(['ls'], capture_output=True, text=True).stdout",
             "found = !cat made\nfound", "int((numbers * 3 % 1000).sum())")
 
 
 def jupyter_shell_commands():
-    """a notebook by nbclient: an array of 512 MiB, with !ls, %%bash and subprocess between"""
+    """a notebook by nbclient: an array of 320 MiB, with its copies, and !ls, %%bash and subprocess between"""
     import nbclient
     import nbformat
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in NOTEBOOK])

@@ -37,9 +37,9 @@ def pandas_groupby_merge():
 
 
 def pandas_csv():
-    """writes 2 M rows of numbers and texts as CSV, reads it (texts as Python's), counts and joins texts"""
+    """writes 1 M rows of numbers and texts as CSV, reads it (texts as Python's), counts and joins texts"""
     import pandas
-    facts = pandas.DataFrame(columns(2 * MIB))
+    facts = pandas.DataFrame(columns(MIB))
     facts["name"] = ("customer " + facts["key"].astype(str)).astype(object)
     facts.to_csv("facts.csv", index=False)
     again = pandas.read_csv("facts.csv", dtype={"name": object})
@@ -61,11 +61,11 @@ def polars_group_join():
 
 
 def duckdb_sql():
-    """a table of 16 M rows in its memory: aggregates, a join with itself, a sort (its own limit is left at 80 % of the machine)"""
+    """a table of 8 M rows in its memory: aggregates, a join with itself, a sort (its own limit is left at 80 % of the machine)"""
     import duckdb
     connection = duckdb.connect()
     connection.execute("""create table facts as select (i * 7919) % 200000 as key, i % 365 as day,
-        (hash(i) % 1099511627776)::bigint as value, (i % 97)::int as weight from range(16000000) t(i)""")
+        (hash(i) % 1099511627776)::bigint as value, (i % 97)::int as weight from range(8000000) t(i)""")
     queries = ("select day, sum(value), max(key), count(distinct key) from facts group by day order by day",
                "select a.day, sum(a.value % 1000), count(*) from facts a join facts b on a.value = b.value group by a.day order by 1",
                "select * from (select *, row_number() over (order by value, key, day) as place from facts) where place % 10007 = 0 order by place")
