@@ -71,6 +71,12 @@ PageMap::Large Heap::large_at(const void* object) const {
   return large;
 }
 
+bool Heap::is_object(const void* object) const {
+  const auto address = reinterpret_cast<uintptr_t>(object);
+  if (pages_.find_span(address) != nullptr || pages_.find_large(address).bytes != 0) return true;
+  return mappings_.find(address, address + 1).bytes == 0;  // a bug of the program's, for free() to find
+}
+
 void Heap::free(void* object) {
   auto address = reinterpret_cast<uintptr_t>(object);
   if (Span* span = pages_.find_span(address)) return slabs_.free(*span, address);

@@ -47,6 +47,8 @@ class Heap {
   // `object`: what allocate() returned, not yet freed; anything else is a check failure.
   void free(void* object);
   uint64_t usable_bytes(const void* object) const;
+  // False where a mapping has the address: an allocator that the program brought along has its objects there.
+  bool is_object(const void* object) const;
   // True when the object has at least `bytes` usable bytes now and gave back what it need not keep, without moving.
   // New bytes of a large object that grew are zeros.
   bool resize_in_place(void* object, uint64_t bytes);

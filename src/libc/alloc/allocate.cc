@@ -17,8 +17,27 @@ namespace spw::libc {
 
 namespace {
 
+// Managed as an object, not in a mapping of an allocator that the program brought along. A forked child that has no
+// context keeps all that it has.
+bool is_managed_object(const void* object) {
+  if (!is_managed(object)) return false;
+  const Context* c = context();
+  return c == nullptr || c->heap->is_object(object);
+}
+
+// Another allocator may make objects of its own when it is asked the first time (tcmalloc has): those are not counted.
+constinit thread_local bool t_asks = false;
+
+int64_t native_usable_bytes(void* object) {
+  if (t_asks) return 0;
+  t_asks = true;
+  const auto bytes = static_cast<int64_t>(real().malloc_usable_size(object));
+  t_asks = false;
+  return bytes;
+}
+
 void* counted(void* object) {
-  if (object != nullptr) count_native_bytes(static_cast<int64_t>(real().malloc_usable_size(object)));
+  if (object != nullptr) count_native_bytes(native_usable_bytes(object));
   return object;
 }
 
@@ -95,7 +114,7 @@ void* reallocate_from(const Context* source, void* object, size_t bytes) {
     release(object);
     return nullptr;
   }
-  if (is_managed(object)) return reallocate_managed(object, bytes);
+  if (is_managed_object(object)) return reallocate_managed(object, bytes);
   size_t old_bytes = real().malloc_usable_size(object);
   if (source != nullptr && bytes > old_bytes)
     return move_object(object, old_bytes, allocate_from(source, bytes, heap::kAlignmentMin), bytes);
@@ -132,8 +151,8 @@ void* process_reallocate(void* object, size_t bytes, const void* caller) {
 void release(void* object) {
   if (object == nullptr) return;
   int saved_errno = errno;
-  if (!is_managed(object)) {
-    count_native_bytes(-static_cast<int64_t>(real().malloc_usable_size(object)));
+  if (!is_managed_object(object)) {
+    count_native_bytes(-native_usable_bytes(object));
     libc_free(object);
   } else if (const Context* c = context(); c != nullptr && !access::is_forked()) {
     InRuntime guard;
@@ -143,7 +162,7 @@ void release(void* object) {
 }
 
 size_t usable_bytes(void* object) {
-  if (!is_managed(object)) return real().malloc_usable_size(object);
+  if (!is_managed_object(object)) return real().malloc_usable_size(object);
   const Context* c = context();
   return c == nullptr ? 0 : c->heap->usable_bytes(object);
 }

@@ -10,6 +10,8 @@
 #include "libc/alloc/allocate.h"
 #include "libc/entry.h"
 
+extern "C" void* __spw_operator_new_v1(size_t bytes);  // libspillway.so's, as _Znwm
+
 namespace spw::libc {
 namespace {
 
@@ -17,9 +19,9 @@ constexpr size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 // A program may replace operator new in a module the pass does not see together with this one. Then its operator
 // delete gets what this one returns, so this one must be the program's too.
-bool replaced_by_program(const char* name) { return dlsym(RTLD_DEFAULT, name) != dlsym(RTLD_NEXT, name); }
 bool new_replaced() {
-  static const bool replaced = replaced_by_program("_Znwm");
+  static const bool replaced =
+      dlsym(RTLD_DEFAULT, "_Znwm") != reinterpret_cast<void*>(&__spw_operator_new_v1);
   return replaced;
 }
 
