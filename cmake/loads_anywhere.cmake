@@ -1,6 +1,6 @@
 # spw_loads_anywhere(TARGET [WITH_LIBSTDCXX]): for what is loaded into programs of other systems and distributions, or runs beside them: no
 # libstdc++ of the system's, whose version may be another, and no symbol of a glibc newer than 2.31.
-# tests/platform/loads_anywhere_test.py looks at the results.
+# tests/api/loads_anywhere_test.py looks at the results.
 #
 # WITH_LIBSTDCXX: all the same but for that, where exceptions have to be the program's own.
 #

@@ -47,7 +47,8 @@ void append_link_options(Words& words, const Arguments& arguments, const Places&
     if (!arguments.linker) words.push_back("-fuse-ld=lld");
     words.push_back("-Wl,--load-pass-plugin=" + plugin);
   }
-  append(words, {"-L" + libraries, "-Wl,-rpath," + libraries, "-Wl,--push-state,--no-as-needed", "-lspillway"});
+  append(words,
+         {"-L" + libraries, "-Wl,-rpath," + libraries, "-Wl,--push-state,--no-as-needed", "-lspillway"});
   // Which needs libstdc++: programs in C are to do without, unless there are modules of C++ in them.
   if (!places.cxx) words.push_back("-Wl,--as-needed");
   append(words, {"-lspillway_cxx", "-Wl,--pop-state"});

@@ -113,7 +113,8 @@ void* newest_version(void* found, const char* name) {
   constexpr int kNextIsNewest = 36;
   static const bool is_newest = platform::glibc_minor() >= kNextIsNewest;
   if (is_newest) return found;
-  static const Library libraries[] = {Library("libc.so.6"), Library("libpthread.so.0"), Library("librt.so.1")};
+  static const Library libraries[] = {Library("libc.so.6"), Library("libpthread.so.0"),
+                                      Library("librt.so.1")};
   for (const Library& library : libraries)
     if (library.has(found)) return dlsym(library.handle, name);
   return found;

@@ -1,10 +1,10 @@
 // Functions of glibc that have newer symbol versions than 2.31's, under the versions they have had all along.
 //
-// What is linked binds to the newest version that the machine it is built on knows, and then does not load where glibc is
-// older, though the functions are the same: in 2.33 and 2.34 they only moved between glibc's libraries, or stopped being
-// inline. Hidden definitions here stand before glibc's for all that is linked together, libstdc++'s archive too, and pass
-// on to the old versions, which every glibc keeps. Before 2.34 those are in libpthread and libdl: who links this needs
-// both by name (cmake/loads_anywhere.cmake), and they are empty from there on.
+// What is linked binds to the newest version that the machine it is built on knows, and then does not load where
+// glibc is older, though the functions are the same: in 2.33 and 2.34 they only moved between glibc's libraries, or
+// stopped being inline. Hidden definitions here stand before glibc's for all that is linked together, libstdc++'s
+// archive too, and pass on to the old versions, which every glibc keeps. Before 2.34 those are in libpthread and
+// libdl: who links this needs both by name (cmake/loads_anywhere.cmake), and they are empty from there on.
 //
 // Threads, errors: as the functions themselves.
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 #define SPW_HIDDEN extern "C" __attribute__((visibility("hidden")))
 // Declares spw_old_NAME, which is glibc's NAME of that version.
-#define SPW_OLD(name, version)           \
+#define SPW_OLD(name, version)              \
   extern "C" decltype(name) spw_old_##name; \
   __asm__(".symver spw_old_" #name "," #name "@GLIBC_" version)
 

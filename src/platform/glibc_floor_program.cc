@@ -41,8 +41,8 @@ SPW_HIDDEN int fstat64(int fd, struct stat64* out) noexcept {
 // 2.34: before it a program brought the function along that runs its constructors, and from there on glibc runs them
 // only where a program brings none.
 using Main = int(int, char**, char**);
-extern "C" int spw_old_start_main(Main* main, int count, char** words, Main* constructors, void (*destructors)(),
-                                  void (*loader_at_exit)(), void* stack_end);
+extern "C" int spw_old_start_main(Main* main, int count, char** words, Main* constructors,
+                                  void (*destructors)(), void (*loader_at_exit)(), void* stack_end);
 __asm__(".symver spw_old_start_main,__libc_start_main@GLIBC_2.2.5");
 
 SPW_HIDDEN void _init();
@@ -58,7 +58,7 @@ static int run_constructors(int count, char** words, char** environment) {
 }
 
 // Destructors are the dynamic loader's to run, of any program that it has loaded.
-SPW_HIDDEN int __libc_start_main(Main* main, int count, char** words, Main*, void (*)(), void (*loader_at_exit)(),
-                                 void* stack_end) {
+SPW_HIDDEN int __libc_start_main(Main* main, int count, char** words, Main*, void (*)(),
+                                 void (*loader_at_exit)(), void* stack_end) {
   return spw_old_start_main(main, count, words, &run_constructors, nullptr, loader_at_exit, stack_end);
 }

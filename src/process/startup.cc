@@ -213,9 +213,9 @@ const OptionInfo* find_option(std::string_view name) {
   return nullptr;
 }
 
-// The program's libstdc++ puts memory by for exceptions when it is initialised, of a size that would be managed and make an
-// engine for every program in C++. So it comes first; that is what opening a library does which is loaded, but not
-// initialised yet.
+// The program's libstdc++ puts memory by for exceptions when it is initialised, of a size that would be managed and
+// make an engine for every program in C++. So it comes first; that is what opening a library does which is loaded,
+// but not initialised yet.
 void initialise_libstdcxx() { (void)dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); }
 
 __attribute__((constructor)) void library_loaded() {

@@ -30,8 +30,8 @@ bool follows_call(uintptr_t address) {
   return code[-5] == 0xE8 || (code[-6] == 0xFF && code[-5] == 0x15);
 }
 
-// glibc's own, by name: older ones do not have it, and everything that takes no lock. Asked for as the library is loaded,
-// since allocations must not ask.
+// glibc's own, by name: older ones do not have it, and everything that takes no lock. Asked for as the library is
+// loaded, since allocations must not ask.
 using FindObject = int (*)(void* address, dl_find_object* object) noexcept;
 FindObject g_find_object = nullptr;
 __attribute__((constructor)) void look_for_find_object() {

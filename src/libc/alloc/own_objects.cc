@@ -1,11 +1,13 @@
-// operator new and delete of libspillway.so's own code: always glibc's allocator, whatever the program has in its place.
+// operator new and delete of libspillway.so's own code: always glibc's allocator, whatever the program has in its
+// place.
 //
-// A program's own allocator may have its memory in managed mappings. A thread that is inside of it, with its locks, and
-// faults there is served by the runtime, which therefore must not come to that allocator for objects of its own.
-// The linker has all of libspillway.so's references to operator new and delete come here (--wrap, src/api), those of the
-// libstdc++ in it, too. Counted against the quota, as all native memory is.
+// A program's own allocator may have its memory in managed mappings. A thread that is inside of it, with its locks,
+// and faults there is served by the runtime, which therefore must not come to that allocator for objects of its own.
+// The linker has all of libspillway.so's references to operator new and delete come here (--wrap, src/api), those of
+// the libstdc++ in it, too. Counted against the quota, as all native memory is.
 //
-// Threads: any. Errors: no memory is a check failure, since the runtime has no exceptions; nullptr where nothrow is asked.
+// Threads: any. Errors: no memory is a check failure, since the runtime has no exceptions; nullptr where nothrow is
+// asked.
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -51,11 +51,11 @@ inline bool managed_by_size(size_t bytes) {
 // Whether what any code allocates or maps, the runtime's own apart, goes by size.
 inline bool manages_any_code() { return detail::whole_process.load_relaxed() && !InRuntime::here(); }
 
-// A call by an ordinary name. `caller`: the address that it returns to. What this library asks for itself is native; what
-// libc and the loader do, where the kernel cannot reach managed memory.
+// A call by an ordinary name. `caller`: the address that it returns to. What this library asks for itself is native;
+// what libc and the loader do, where the kernel cannot reach managed memory.
 inline bool managed_for(size_t bytes, const void* caller) {
-  return detail::whole_process.load_relaxed() && managed_by_size(bytes) &&
-         !detail::stays_native(caller) && !InRuntime::here();
+  return detail::whole_process.load_relaxed() && managed_by_size(bytes) && !detail::stays_native(caller) &&
+         !InRuntime::here();
 }
 
 }  // namespace spw::libc

@@ -1,8 +1,8 @@
 // The forms of operator new that recompiled code calls: libspillway_cxx.so.
 //
-// They throw, and call new handlers, which have to be those of the program's libstdc++; libspillway.so has one of its own
-// inside. Code that was not recompiled does not come here: its operator new calls malloc. Compiled with exceptions: a
-// failed `new` throws through instrumented frames, not through the runtime's.
+// They throw, and call new handlers, which have to be those of the program's libstdc++; libspillway.so has one of its
+// own inside. Code that was not recompiled does not come here: its operator new calls malloc. Compiled with
+// exceptions: a failed `new` throws through instrumented frames, not through the runtime's.
 #include <dlfcn.h>
 
 #include <new>
@@ -28,7 +28,8 @@ bool new_replaced() {
 // As the standard says: try, call the new handler, try again.
 void* allocate_or_handle(size_t bytes, size_t alignment) {
   for (;;) {
-    if (void* object = alignment <= kDefaultAlignment ? __spw_malloc_v1(bytes) : __spw_memalign_v1(alignment, bytes))
+    if (void* object =
+            alignment <= kDefaultAlignment ? __spw_malloc_v1(bytes) : __spw_memalign_v1(alignment, bytes))
       return object;
     std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
