@@ -36,3 +36,7 @@ def system_calls_refuse_what_the_program_may_not_access(kit: Kit) -> None:
 
 def children_find_what_was_advised(kit: Kit) -> None:
     _part(kit, "children")
+
+
+def memory_without_the_right_is_not_executed(kit: Kit) -> None:
+    _part(kit, "calls")

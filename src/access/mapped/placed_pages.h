@@ -70,7 +70,7 @@ class PlacedPages {
   virtual Status limit_alias(std::byte* address, uint64_t bytes, int rights) = 0;
   // The range is handed out anew: it has the rights that memory has as a rule.
   virtual void forget_rights(uintptr_t begin, uintptr_t end) = 0;
-  virtual bool may_execute(uintptr_t /*address*/) const { return true; }
+  virtual bool may_execute(uintptr_t address) const = 0;
   // Around a fork no rights change.
   virtual void lock_for_fork() {}
   virtual void unlock_after_fork() {}

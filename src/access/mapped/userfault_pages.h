@@ -10,6 +10,8 @@
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
 
+#include <sys/mman.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +51,9 @@ class UserFaultPages final : public PlacedPages {
   }
   int program_rights(uintptr_t begin, uintptr_t* end) const override {
     return program_rights_.at(begin, end);
+  }
+  bool may_execute(uintptr_t address) const override {
+    return (program_rights_.at(address) & PROT_EXEC) != 0;
   }
   Status limit_alias(std::byte* address, uint64_t bytes, int rights) override;
   void forget_rights(uintptr_t begin, uintptr_t end) override;

@@ -85,6 +85,9 @@ long call_futex(long (&given)[6]) {
   const int command = static_cast<int>(given[1]) & FUTEX_CMD_MASK;
   auto* word = reinterpret_cast<Word*>(given[0]);
   auto* second = reinterpret_cast<Word*>(given[4]);
+  const size_t reached = reachable_bytes(word, sizeof(Word), !only_looks(command));
+  if (reached < sizeof(Word) && !is_gone(word, command))  // EFAULT, by the kernel
+    return real().syscall(SYS_futex, given[0], given[1], given[2], given[3], given[4], given[5]);
   if (is_in_frames(word) || (takes_second_word(command) && is_in_frames(second)))
     wake_instead_of_moving(given);
   Word none = 0;

@@ -236,6 +236,33 @@ int transfers(long outgrows) {
   return 0;
 }
 
+// Memory that may not be executed, but holds code: `ret`.
+int calls(long outgrows) {
+  begin(outgrows != 0);
+  char* p = filled();
+  volatile int ran = 0, refused = 0;
+  for (volatile size_t at = 0; at < kBytes; at = at + 7 * kPage) {
+    p[at] = static_cast<char>(0xC3);
+    void (*volatile code)();
+    void* entry = p + at;
+    std::memcpy(const_cast<void (**)()>(&code), &entry, sizeof entry);
+    if (sigsetjmp(g_back, 1) != 0) {
+      refused = refused + 1;
+      continue;
+    }
+    code();
+    ran = ran + 1;
+  }
+  std::printf("ran %d, refused %d\n", ran, refused);
+  told("executable", mprotect(p, kBytes, PROT_READ | PROT_EXEC));
+  void (*code)();
+  void* entry = p + 7 * kPage;
+  std::memcpy(&code, &entry, sizeof entry);
+  code();
+  told("ran", 0L);
+  return 0;
+}
+
 int children(long outgrows) {
   begin(outgrows != 0);
   char* p = filled();
@@ -270,8 +297,8 @@ int children(long outgrows) {
   return 0;
 }
 
-const Part kParts[] = {{"holes", holes}, {"advice", advice},       {"locks", locks},
-                       {"moves", moves}, {"transfers", transfers}, {"children", children}};
+const Part kParts[] = {{"holes", holes},         {"advice", advice},     {"locks", locks}, {"moves", moves},
+                       {"transfers", transfers}, {"children", children}, {"calls", calls}};
 
 }  // namespace
 
