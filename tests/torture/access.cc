@@ -16,7 +16,7 @@ struct __attribute__((packed, may_alias)) Unaligned {
 };
 
 constexpr uint32_t kSizes[] = {1, 2, 4, 8, 8, 8, 16, 32, 64};
-constexpr uint32_t kPagesMax = 1024;
+constexpr uint32_t kPagesMax = 256;
 
 template <typename T>
 uint64_t load_one(const char* at) {

@@ -165,6 +165,13 @@ void copy_of_process(Context& context) {
   }
 }
 
+// Whether pages are spliced that may be stored to or executed, but not read, depends on whether their tables are there.
+bool spliced_for_sure(const Buffer& from, Scratch& scratch) {
+  const iovec ours{scratch.bytes, from.bytes}, theirs{from.at, from.bytes};
+  const bool copied = process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) == static_cast<ssize_t>(from.bytes);
+  return copied == accessible(from.pages, false);
+}
+
 void use_pipe(Context& context) {
   const Buffer from = choose_buffer(context, 8), to = choose_buffer(context, 8);
   const bool splices = context.random.percent(40);
@@ -173,6 +180,7 @@ void use_pipe(Context& context) {
   if (from.slot == nullptr || to.slot == nullptr) return;
   Scratch& scratch = scratches[from.slot->group];
   const iovec vector{from.at, from.bytes};
+  if (splices && !spliced_for_sure(from, scratch)) return context.log->word("neither");
   const ssize_t written =
       splices ? vmsplice(scratch.pipe[1], &vector, 1, 0) : write(scratch.pipe[1], from.at, from.bytes);
   context.log->result(splices ? "vmsplice" : "write", written);
@@ -190,11 +198,13 @@ void use_pipe(Context& context) {
 
 // Structures that the kernel stores, and names that it loads.
 void call_with_structure(Context& context) {
-  const Buffer buffer = choose_buffer(context, 2);
+  Buffer buffer = choose_buffer(context, 2);
   const uint64_t which = context.random.below(5);
   context.log->in("which", static_cast<int64_t>(which));
   context.log->calls();
   if (buffer.slot == nullptr) return;
+  // The largest of them ends before the range does.
+  buffer.at = std::min(buffer.at, buffer.pages.begin() + buffer.pages.bytes() - 512);
   const int file = scratches[buffer.slot->group].file;
   int64_t done = 0;
   switch (which) {

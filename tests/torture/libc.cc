@@ -10,7 +10,7 @@ namespace torture {
 
 namespace {
 
-constexpr uint32_t kPagesMax = 256, kUnreachablePagesMax = 16;
+constexpr uint32_t kPagesMax = 64, kUnreachablePagesMax = 16;
 
 struct Chosen {
   Range range;

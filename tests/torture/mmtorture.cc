@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -130,6 +131,8 @@ void run(const Options& options) {
 
 int main(int count, char** words) {
   const Options options = parse(count, words);
+  // One that does not end ends with the driver.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   give_up_rights();
   set_up_files(options.directory);
   set_up_scratches();
