@@ -58,8 +58,7 @@ void find_before(Function& function, const char* name, Function own) {
   if (first != own) function = first;
 }
 
-// What the program calls by these names is not this library's. Neither is it libc's, where that stands before this
-// library.
+// What the program calls by these names is not this library's. Neither is it libc's, where that stands before this library.
 void find_other_allocator() {
   auto first = reinterpret_cast<decltype(&::free)>(dlsym(RTLD_DEFAULT, "free"));
   if (kScope != RTLD_NEXT || first == &::free || first == table.free) return;

@@ -1,13 +1,12 @@
 // libc's own versions of the functions this library exports under their ordinary names, found once; and those of them
 // that buffered files take over.
 //
-// Code of the runtime that must not come back to its own exports calls real().NAME, which is always libc's own. What
-// is done on behalf of the program, about descriptors and files, is files_or_real().NAME: where files are buffered
-// that asks them first (io/buffered.cc), elsewhere it is libc's own. Which functions there are: abi/calls.def.
-// Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global
-// scope before libc (linked before it, or preloaded). While the table is being filled, this thread's exported
-// allocations are served from a small static buffer (resolving(), alloc/alloc_exports.cc), because dlsym may
-// allocate.
+// Code of the runtime that must not come back to its own exports calls real().NAME, which is always libc's own. What is
+// done on behalf of the program, about descriptors and files, is files_or_real().NAME: where files are buffered that
+// asks them first (io/buffered.cc), elsewhere it is libc's own. Which functions there are: abi/calls.def.
+// Threads: any. Lifetime: the process. Limits: found with dlsym(RTLD_NEXT), so the library must be in the global scope
+// before libc (linked before it, or preloaded). While the table is being filled, this thread's exported allocations are
+// served from a small static buffer (resolving(), alloc/alloc_exports.cc), because dlsym may allocate.
 #pragma once
 
 #include <aio.h>
@@ -100,9 +99,8 @@ inline const FileFunctions& files_or_real() {
   return *detail::file_functions.load_acquire();
 }
 
-// The program's malloc and free are of an allocator that stands before this library: linked into the program, or
-// preloaded before it. It has what real().malloc and its kin are then, and this library's exports see none of it but
-// what it maps.
+// The program's malloc and free are of an allocator that stands before this library: linked into the program, or preloaded
+// before it. It has what real().malloc and its kin are then, and this library's exports see none of it but what it maps.
 inline bool has_other_allocator() {
   (void)real();
   return detail::has_other_allocator.load_relaxed();
@@ -114,9 +112,9 @@ void take_over_files(const FileFunctions& table);
 // This thread is inside find_real_functions().
 bool resolving();
 
-// libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may
-// make the first managed access of its kind, which allocates. Another allocator may have its memory managed, and
-// therefore is called as the program's own code, which nothing of the runtime comes back to (alloc/own_objects.cc).
+// libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may make
+// the first managed access of its kind, which allocates. Another allocator may have its memory managed, and therefore is
+// called as the program's own code, which nothing of the runtime comes back to (alloc/own_objects.cc).
 class InLibcsAllocator {
  public:
   InLibcsAllocator() {

@@ -16,8 +16,8 @@ namespace spw::platform {
 
 namespace {
 
-// Without opendir and fopen, which allocate: a thread of the program may wait for this inside of its allocator, with
-// its locks.
+// Without opendir and fopen, which allocate: a thread of the program may wait for this inside of its allocator, with its
+// locks.
 constexpr size_t kPieceBytes = 4096;
 
 Atomic<int> g_own{0};

@@ -46,13 +46,9 @@ static void* no_heap() {
   errno = ENOMEM;
   return reinterpret_cast<void*>(-1);
 }
-SPW_ENTRY void* sbrk(intptr_t bytes) noexcept {
-  return may_grow_heap(bytes) ? real().sbrk(bytes) : no_heap();
-}
+SPW_ENTRY void* sbrk(intptr_t bytes) noexcept { return may_grow_heap(bytes) ? real().sbrk(bytes) : no_heap(); }
 // What tcmalloc's own sbrk calls.
-SPW_ENTRY void* __sbrk(intptr_t bytes) noexcept {
-  return may_grow_heap(bytes) ? real().__sbrk(bytes) : no_heap();
-}
+SPW_ENTRY void* __sbrk(intptr_t bytes) noexcept { return may_grow_heap(bytes) ? real().__sbrk(bytes) : no_heap(); }
 SPW_ENTRY int brk(void* end) noexcept {
   if (end <= real().sbrk(0) || !manages_any_code() || !is_native_over_quota()) return real().brk(end);
   errno = ENOMEM;
