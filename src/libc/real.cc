@@ -50,35 +50,10 @@ void find(Function& function, const char* name) {
   SPW_CHECK(function != nullptr);
 }
 
-size_t no_usable_bytes(void*) noexcept { return 0; }
-
-template <class Function>
-void find_before(Function& function, const char* name, Function own) {
-  auto first = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  if (first != own) function = first;
-}
-
-// What the program calls by these names is not this library's. Neither is it libc's, where that stands before this library.
-void find_other_allocator() {
-  auto first = reinterpret_cast<decltype(&::free)>(dlsym(RTLD_DEFAULT, "free"));
-  if (kScope != RTLD_NEXT || first == &::free || first == table.free) return;
-  table.malloc_usable_size = &no_usable_bytes;  // where the other has none
-  find_before(table.malloc, "malloc", &::malloc);
-  find_before(table.calloc, "calloc", &::calloc);
-  find_before(table.realloc, "realloc", &::realloc);
-  find_before(table.free, "free", &::free);
-  find_before(table.malloc_usable_size, "malloc_usable_size", &::malloc_usable_size);
-  find_before(table.posix_memalign, "posix_memalign", &::posix_memalign);
-  find_before(table.aligned_alloc, "aligned_alloc", &::aligned_alloc);
-  find_before(table.memalign, "memalign", &::memalign);
-  detail::has_other_allocator.store_relaxed(true);
-}
-
 }  // namespace
 
 namespace detail {
 
-Atomic<bool> has_other_allocator{false};
 Atomic<const RealFunctions*> real_functions{nullptr};
 Atomic<const FileFunctions*> file_functions{nullptr};
 
@@ -90,7 +65,6 @@ const RealFunctions& find_real_functions() {
 #include "abi/calls.def"
 #define SPW_FILE(name) file_table.name = table.name;
 #include "abi/calls.def"
-    find_other_allocator();
     finding_here = false;
     file_functions.store_release(&file_table);
     real_functions.store_release(&table);

@@ -55,14 +55,11 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include <optional>
-
 #include "base/atomic.h"
 #include "base/in_runtime.h"
 
-// Headers declare these with _FORTIFY_SOURCE only, or not at all.
+// Headers declare these with _FORTIFY_SOURCE only.
 extern "C" {
-void* __sbrk(intptr_t bytes) noexcept;
 int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
 int __vfprintf_chk(FILE*, int, const char*, va_list);
 int __vdprintf_chk(int, int, const char*, va_list);
@@ -81,7 +78,6 @@ struct FileFunctions {
 };
 
 namespace detail {
-extern Atomic<bool> has_other_allocator;
 extern Atomic<const RealFunctions*> real_functions;
 extern Atomic<const FileFunctions*> file_functions;
 const RealFunctions& find_real_functions();
@@ -99,13 +95,6 @@ inline const FileFunctions& files_or_real() {
   return *detail::file_functions.load_acquire();
 }
 
-// The program's malloc and free are of an allocator that stands before this library: linked into the program, or preloaded
-// before it. It has what real().malloc and its kin are then, and this library's exports see none of it but what it maps.
-inline bool has_other_allocator() {
-  (void)real();
-  return detail::has_other_allocator.load_relaxed();
-}
-
 // From now on files_or_real() is `table`, which stays.
 void take_over_files(const FileFunctions& table);
 
@@ -113,35 +102,25 @@ void take_over_files(const FileFunctions& table);
 bool resolving();
 
 // libc's allocator, for calls that come from the program's code. A signal waits until it is left: its handler may make
-// the first managed access of its kind, which allocates. Another allocator may have its memory managed, and therefore is
-// called as the program's own code, which nothing of the runtime comes back to (alloc/own_objects.cc).
-class InLibcsAllocator {
- public:
-  InLibcsAllocator() {
-    if (!has_other_allocator()) guard_.emplace();
-  }
-
- private:
-  std::optional<InRuntime> guard_;
-};
+// the first managed access of its kind, which allocates.
 inline void* libc_malloc(size_t bytes) {
-  InLibcsAllocator guard;
+  InRuntime guard;
   return real().malloc(bytes);
 }
 inline void* libc_calloc(size_t count, size_t bytes) {
-  InLibcsAllocator guard;
+  InRuntime guard;
   return real().calloc(count, bytes);
 }
 inline void* libc_memalign(size_t alignment, size_t bytes) {
-  InLibcsAllocator guard;
+  InRuntime guard;
   return real().memalign(alignment, bytes);
 }
 inline void* libc_realloc(void* object, size_t bytes) {
-  InLibcsAllocator guard;
+  InRuntime guard;
   return real().realloc(object, bytes);
 }
 inline void libc_free(void* object) {
-  InLibcsAllocator guard;
+  InRuntime guard;
   real().free(object);
 }
 

@@ -19,7 +19,6 @@
 #include "libc/io/buffered.h"
 #include "libc/map/mapping.h"
 #include "libc/process/forks.h"
-#include "libc/real.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
@@ -239,10 +238,6 @@ __attribute__((constructor)) void library_loaded() {
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
     libc::use_file_calls(new files::FileCalls(&make_descriptors, g_options->buffer, &warn));
-  // Else the first of its mappings makes the runtime while it holds locks, and what libc allocates for the runtime's
-  // threads and files comes to it again.
-  if (libc::has_other_allocator() && *g_choice && **g_choice == EngineKind::kMapped)
-    (void)access::allocation_context();
 }
 
 __attribute__((destructor)) void process_ends() {

@@ -32,7 +32,6 @@ Code g_libc, g_loader, g_own;
 namespace detail {
 
 Atomic<uint64_t> threshold_bytes{UINT64_MAX};
-Atomic<uint64_t> mapping_threshold_bytes{UINT64_MAX};
 Atomic<uint64_t> quota_bytes{UINT64_MAX};
 Atomic<bool> whole_process{false};
 Atomic<bool> native_over_quota{false};
@@ -58,11 +57,8 @@ void set_allocation_rules(const AllocationRules& rules) {
     g_loader.find(reinterpret_cast<const void*>(getauxval(AT_BASE)));
   }
   detail::native_over_quota.store_relaxed(false);
-  // Another allocator's `free` would get what is managed here; what it maps is managed itself.
-  const bool has_objects = !has_other_allocator();
-  detail::quota_bytes.store_relaxed(has_objects ? rules.quota_bytes : UINT64_MAX);
-  detail::threshold_bytes.store_relaxed(has_objects ? rules.threshold_bytes : UINT64_MAX);
-  detail::mapping_threshold_bytes.store_relaxed(rules.threshold_bytes);
+  detail::quota_bytes.store_relaxed(rules.quota_bytes);
+  detail::threshold_bytes.store_relaxed(rules.threshold_bytes);
   detail::whole_process.store_relaxed(rules.whole_process);
 }
 

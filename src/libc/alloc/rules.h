@@ -3,8 +3,7 @@
 //   by size    of at least the threshold, or any when the native bytes that are live exceed the quota; of mappings,
 //              those of at least the threshold, and when what is native exceeds the quota, of kOverQuotaBytes
 //   by caller  redirected calls of recompiled code; calls by the ordinary names, from any code, only where the whole
-//              process is managed, and not those that have to stay native (managed_for). No call where another
-//              allocator has the program's `free` (has_other_allocator): then it is the mappings alone
+//              process is managed, and not those that have to stay native (managed_for)
 //
 // Threads: any. Set when the library is loaded and by spw_set_option, before an engine is made, so that a process that
 // never needs one makes none; and in a forked child, where nothing more is managed.
@@ -28,7 +27,7 @@ struct AllocationRules {
 void set_allocation_rules(const AllocationRules& rules);
 
 namespace detail {
-extern Atomic<uint64_t> threshold_bytes, mapping_threshold_bytes, quota_bytes;
+extern Atomic<uint64_t> threshold_bytes, quota_bytes;
 extern Atomic<bool> whole_process, native_over_quota;
 bool stays_native(const void* caller);
 }  // namespace detail
@@ -40,7 +39,7 @@ inline bool is_native_over_quota() { return detail::native_over_quota.load_relax
 inline constexpr size_t kOverQuotaBytes = 64 * 1024;
 
 inline bool mapping_managed_by_size(size_t bytes) {
-  return bytes >= detail::mapping_threshold_bytes.load_relaxed() ||
+  return bytes >= detail::threshold_bytes.load_relaxed() ||
          (bytes >= kOverQuotaBytes && detail::native_over_quota.load_relaxed());
 }
 

@@ -39,16 +39,13 @@ SPW_ENTRY void* mremap(void* address, size_t old_bytes, size_t new_bytes, int fl
 SPW_ENTRY int msync(void* address, size_t bytes, int flags) { return sync_mapping(address, bytes, flags); }
 // Allocators that grow the heap by themselves turn to mmap when it cannot grow, and get managed memory there. (libc's
 // own does not call these, and small allocations have the quota.)
-static bool may_grow_heap(intptr_t bytes) {
-  return bytes <= 0 || !manages_any_code() || !is_native_over_quota();
+SPW_ENTRY void* sbrk(intptr_t bytes) noexcept {
+  if (bytes > 0 && manages_any_code() && is_native_over_quota()) {
+    errno = ENOMEM;
+    return reinterpret_cast<void*>(-1);
+  }
+  return real().sbrk(bytes);
 }
-static void* no_heap() {
-  errno = ENOMEM;
-  return reinterpret_cast<void*>(-1);
-}
-SPW_ENTRY void* sbrk(intptr_t bytes) noexcept { return may_grow_heap(bytes) ? real().sbrk(bytes) : no_heap(); }
-// What tcmalloc's own sbrk calls.
-SPW_ENTRY void* __sbrk(intptr_t bytes) noexcept { return may_grow_heap(bytes) ? real().__sbrk(bytes) : no_heap(); }
 SPW_ENTRY int brk(void* end) noexcept {
   if (end <= real().sbrk(0) || !manages_any_code() || !is_native_over_quota()) return real().brk(end);
   errno = ENOMEM;

@@ -67,10 +67,5 @@ SPW_ENTRY long syscall(long number, ...) noexcept {
   // The runtime's own, which may have little stack (fault_stack.h) and less time.
   if (spw::InRuntime::here()) [[likely]]
     return real().syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
-  // As tcmalloc maps its memory.
-  if (number == SYS_mmap)
-    return reinterpret_cast<long>(mmap(reinterpret_cast<void*>(given[0]), static_cast<size_t>(given[1]),
-                                       static_cast<int>(given[2]), static_cast<int>(given[3]),
-                                       static_cast<int>(given[4]), given[5]));
   return system_call(number, given);
 }
