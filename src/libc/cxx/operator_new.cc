@@ -10,7 +10,8 @@
 #include "libc/alloc/allocate.h"
 #include "libc/entry.h"
 
-extern "C" void* __spw_operator_new_v1(size_t bytes);  // libspillway.so's, as _Znwm
+// libspillway.so's, as _Znwm. Not in unit tests, which have libstdc++'s alone.
+extern "C" __attribute__((weak)) void* __spw_operator_new_v1(size_t bytes);
 
 namespace spw::libc {
 namespace {
@@ -21,6 +22,7 @@ constexpr size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 // delete gets what this one returns, so this one must be the program's too.
 bool new_replaced() {
   static const bool replaced =
+      &__spw_operator_new_v1 != nullptr &&
       dlsym(RTLD_DEFAULT, "_Znwm") != reinterpret_cast<void*>(&__spw_operator_new_v1);
   return replaced;
 }
