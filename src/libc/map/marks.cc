@@ -15,7 +15,6 @@
 #include "libc/entry.h"
 #include "libc/io/descriptors.h"
 #include "libc/io/native_argument.h"
-#include "libc/map/mapped_reads.h"
 #include "libc/map/mapping.h"
 #include "libc/map/parts.h"
 #include "libc/real.h"
@@ -204,10 +203,8 @@ void marks_in_child() {
 
 // As the kernel: what lies before a hole is locked. Where the program may not access it, too, but then it is an error.
 int lock_pages(const void* address, size_t bytes, unsigned flags) {
-  if (!is_managed(address)) {
-    release_reads(address, bytes);
+  if (!is_managed(address))
     return flags == 0 ? real().mlock(address, bytes) : real().mlock2(address, bytes, flags);
-  }
   if ((flags & ~static_cast<unsigned>(MLOCK_ONFAULT)) != 0) return static_cast<int>(fail(EINVAL));
   InRuntime guard;
   const Context* c = context();
