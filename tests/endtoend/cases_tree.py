@@ -7,7 +7,8 @@ from harness import cgroup
 from harness.programs import ALLOWANCE_BYTES
 
 ENGINES = ENGINES[2:]
-NEEDS_ROOT = ("eight_programs_stay_within_one_cap", "forked_workers_settle_within_one_cap")
+NEEDS_ROOT = ("eight_programs_stay_within_one_cap", "forked_workers_settle_within_one_cap",
+              "children_do_not_copy_what_they_have_in_common")
 CAP_BYTES = 64 * MIB
 SAMPLE_EVERY_S = 0.02
 
@@ -64,3 +65,17 @@ def forked_workers_settle_within_one_cap(kit: Kit) -> None:
         usage = group.finish()
     expect((process.returncode, output) == (0, "0 wrong\n"), f"exit code {process.returncode}: {output}{errors}")
     expect(CAP_BYTES // 2 < usage.peak_program_bytes <= CAP_BYTES + ALLOWANCE_BYTES, f"{usage} {errors}")
+
+
+def children_do_not_copy_what_they_have_in_common(kit: Kit) -> None:
+    """What a child has of its parent's memory it gives up by writing it, and direct I/O copies memory that is
+    copy-on-write: each child would have all of the cap once more. There is room for what is on its way."""
+    program = kit.compile("forks.cc", "-O2")
+    with _run_in_a_group(kit, 16 * CAP_BYTES, program, "rests", "50") as (group, process):
+        while process.poll() is None:
+            group.sample()
+            time.sleep(SAMPLE_EVERY_S / 4)
+        output, errors = process.communicate(timeout=TIME_LIMIT_S)
+        usage = group.finish()
+    expect((process.returncode, output) == (0, "0 wrong\n"), f"exit code {process.returncode}: {output}{errors}")
+    expect(CAP_BYTES // 2 < usage.peak_program_bytes <= CAP_BYTES + 2 * ALLOWANCE_BYTES, f"{usage} {errors}")

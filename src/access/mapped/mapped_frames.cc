@@ -64,6 +64,7 @@ void MappedFrames::lock_for_fork() {
   forking_.lock();
   forks_.store_relaxed(true);
   moving_.lock();
+  has_forked_.store_relaxed(true);
 }
 
 void MappedFrames::unlock_after_fork() {

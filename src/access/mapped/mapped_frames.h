@@ -58,6 +58,9 @@ class MappedFrames final : public cache::FrameSource {
   void give_back(cache::FrameSource::Staging kind, std::byte* buffer) override {
     staging_.give_back(kind, buffer);
   }
+  bool is_written_from_staging(BlockId block) const override {
+    return has_forked_.load_relaxed() && has_address(block);
+  }
   std::byte* fill_address(cache::Resident resident, std::byte* staging, size_t index) override {
     if (!staging) return pool_->take(resident.frame).data;
     return staging + (index << options_.block_shift);
@@ -110,6 +113,10 @@ class MappedFrames final : public cache::FrameSource {
   platform::Mapping zeros_;  // a run's length
   std::unique_ptr<BlockPool> pool_;
   std::shared_mutex moving_;
+  // This process, or one that it comes from. Direct I/O from memory that is copy-on-write copies it (the kernel
+  // "unshares" what it pins): were blocks written from their own memory, each side of a fork would soon have a copy of
+  // all of it.
+  static inline constinit Atomic<bool> has_forked_{false};
   Atomic<bool> forks_{false};  // or is about to: nobody else begins to move blocks
   std::mutex forking_;
 };

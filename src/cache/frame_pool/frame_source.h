@@ -81,6 +81,10 @@ class FrameSource {
   virtual std::byte* take_staging(Staging) { return nullptr; }
   virtual void give_back(Staging, std::byte*) {}
 
+  // Whether a store that reads the memory of the block itself would have the kernel copy it first, since a fork left it
+  // in common with another process. It is written from staging then, where there is some.
+  virtual bool is_written_from_staging(BlockId) const { return false; }
+
   // A run of blocks at their own addresses comes along with one that is stored to. Whether most of them will be, too:
   // then they are installed writable, as dirty, which saves that their first stores are noticed.
   virtual bool comes_stored_to(BlockId /*first*/) { return false; }

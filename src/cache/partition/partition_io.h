@@ -44,7 +44,7 @@ struct IoOp {
   BlockId first;
   FrameId frames[kGroupBlocks];
   Request* answer_when_done = nullptr;  // kFill: whose demand it is
-  std::byte* staging = nullptr;         // of a fill, where the frame source needs or wants it
+  std::byte* staging = nullptr;         // where the frame source needs or wants it
   FrameSource::Staging staging_kind = FrameSource::Staging::kRun;
   bool uses_seen = true;           // kAhead: the first use of each block will be noticed
   bool follows_store = false;      // kAhead: comes along with a block that is stored to

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "cache/partition/organisation.h"
@@ -66,9 +67,10 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   const auto place = static_cast<uint32_t>(block.value - group_first);
   Run run{told, batch, group_first, place, place + 1, backing, {}};
   run.frames[run.begin] = frame;
-  while (run.end < kGroupBlocks && run.count() < run_blocks_max_ && extend_run(run, true)) {
+  const uint32_t blocks_max = take_staging(*op, block);
+  while (run.end < kGroupBlocks && run.count() < blocks_max && extend_run(run, true)) {
   }
-  while (run.begin > 0 && run.count() < run_blocks_max_ && extend_run(run, false)) {
+  while (run.begin > 0 && run.count() < blocks_max && extend_run(run, false)) {
   }
   Resident residents[kGroupBlocks];
   for (uint32_t i = 0; i < run.count(); ++i)
@@ -76,11 +78,28 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   context_.frames.begin_writeback({residents, run.count()});
   if (context_.placement.has_address(block)) leave_zeros_out(run);
   if (run.count() == 0) {
+    give_staging_back(*op);
     io_.put_back(op);
     return Started::kYes;
   }
   issue_run(*op, run);
   return Started::kYes;
+}
+
+// How many blocks may be written at a time. One, where buffers for runs are all in use: for single blocks there are
+// more.
+uint32_t Writeback::take_staging(IoOp& op, BlockId block) const {
+  if (!context_.frames.is_written_from_staging(block)) return run_blocks_max_;
+  for (const auto kind : {FrameSource::Staging::kRun, FrameSource::Staging::kBlock}) {
+    op.staging_kind = kind;
+    op.staging = context_.frames.take_staging(kind);
+    if (op.staging) return kind == FrameSource::Staging::kRun ? run_blocks_max_ : 1;
+  }
+  return run_blocks_max_;
+}
+
+void Writeback::give_staging_back(IoOp& op) const {
+  if (op.staging) context_.frames.give_back(op.staging_kind, std::exchange(op.staging, nullptr));
 }
 
 // The block's range was freed while a pin still held it: nobody wants its contents. It is clean from now on, and the
@@ -159,10 +178,19 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   op.request.offset_bytes = run.first.offset_bytes;
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
-    op.append_segment(context_.data({op.frames[i], op.block(i)}), context_.block_bytes());
+    op.append_segment(memory_to_write(op, i), context_.block_bytes());
   }
   if (noted_store_ != op.store) context_.written_stores.add(noted_store_ = op.store);
   io_.start(&op);
+}
+
+// A copy sees a store that comes now as the device would (a function of its own, like submit()).
+[[gnu::noinline]] std::byte* Writeback::memory_to_write(const IoOp& op, uint32_t index) const {
+  std::byte* const own = context_.data({op.frames[index], op.block(index)});
+  if (!op.staging) return own;
+  std::byte* const copy = op.staging + index * context_.block_bytes();
+  std::memcpy(copy, own, context_.block_bytes());
+  return copy;
 }
 
 // A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are
@@ -170,6 +198,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 [[gnu::noinline]] void Writeback::submit() { io_.submit(); }
 
 void Writeback::finish(Organisation& told, IoOp& op, int error) {
+  give_staging_back(op);
   if (error != 0)
     note_write_error(op, error);
   else

@@ -392,6 +392,24 @@ int workers(long seconds) {
   return 0;
 }
 
+// Children, forked one after the other so many milliseconds apart, that do nothing with what they have.
+int rests(long apart_ms) {
+  constexpr int kChildren = 4;
+  const Table table(8 * kWords);
+  pid_t children[kChildren];
+  for (pid_t& child : children) {
+    if ((child = fork()) == 0) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      _exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(apart_ms));
+  }
+  for (const pid_t child : children)
+    if (const int end = end_of(child); end != 0) std::printf("a child ended with %d\n", end);
+  std::printf("%zu wrong\n", table.wrong([](size_t) { return uint64_t{0}; }));
+  return 0;
+}
+
 const Part kParts[] = {{"both_change", both_change},
                        {"generations", generations},
                        {"allocates", allocates},
@@ -401,7 +419,8 @@ const Part kParts[] = {{"both_change", both_change},
                        {"otherwise", otherwise},
                        {"closes_descriptors", closes_descriptors},
                        {"keeps_space", keeps_space},
-                       {"workers", workers}};
+                       {"workers", workers},
+                       {"rests", rests}};
 
 }  // namespace
 
