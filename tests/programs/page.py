@@ -33,16 +33,14 @@ def _cells(outcome: Outcome, day: str) -> list[str]:
             _cell(outcome.why), day]
 
 
-def record(outcomes: list[Outcome]) -> None:
-    """Replaces the rows that ran; the others stay, with the day on which they did. A row that was skipped replaces none
-    that ran."""
+def record(outcome: Outcome) -> None:
+    """Replaces the row; the others stay, with the day on which they ran. One that was skipped replaces none that ran."""
     day = datetime.date.today().isoformat()
     before, rest = PAGE.read_text().split(BEGIN)
     old, after = rest.split(END)
     heads, rows, _ = table.split(old)
     kept = {row[0]: row for row in rows} if heads == HEADS else {}
-    for outcome in outcomes:
-        if outcome.result != SKIPPED or outcome.row.name not in kept:
-            kept[outcome.row.name] = _cells(outcome, day)
+    if outcome.result != SKIPPED or outcome.row.name not in kept:
+        kept[outcome.row.name] = _cells(outcome, day)
     text = table.table(HEADS, [kept[name] for name in sorted(kept)])
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{after}")

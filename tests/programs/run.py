@@ -84,6 +84,8 @@ def run_rows(rows: list[Row], options: argparse.Namespace) -> list[runner.Outcom
             outcome = made.try_row(row)
             outcomes.append(outcome)
             print(told(outcome), flush=True)
+            if options.record:  # row by row: a run that is stopped has recorded what it found
+                page.record(outcome)
             if outcome.details:
                 (logs / f"{row.name}.log").write_text(told(outcome) + "\n" + outcome.details)
     return outcomes
@@ -103,8 +105,6 @@ def main() -> int:
         packages.install(rows)
     workspace.stop_on_signals()
     outcomes = run_rows(rows, options)
-    if options.record:
-        page.record(outcomes)
     count = {result: sum(outcome.result == result for outcome in outcomes)
              for result in (runner.OK, runner.REMARK, runner.REFUSED, runner.FAILED, runner.SKIPPED)}
     print(", ".join(f"{number} {result}" for result, number in count.items() if number))

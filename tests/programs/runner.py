@@ -26,7 +26,7 @@ OVER_S = 1.25
 # What a run gets that was killed at its limit, to learn how much it would have had.
 LOOSE_LIMITS = 8
 # Native that is much slower on swap than Spillway is not waited for; the page says "more than".
-SWAP_PER_SPILLWAY, SWAP_LIMIT_MIN_S = 4, 20
+SWAP_PER_SPILLWAY, SWAP_LIMIT_MIN_S = 2, 20
 LAST_LINES, MESSAGE_CHARACTERS_MAX = 25, 300
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
 
