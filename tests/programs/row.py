@@ -62,7 +62,7 @@ class Row:
     remark: str = ""  # what one has to know who runs it, though the result is right
     refused: str = ""  # the row is refused: this is part of the line that says why
     short: bool = False  # takes seconds; a test of `./dev test`
-    limit_s: float = 180  # a run that takes longer hangs
+    limit_s: float = 400  # a run that takes longer hangs
 
     def __post_init__(self):
         if self.data_mib < DATA_PER_CAP * self.cap_mib:

@@ -36,7 +36,7 @@ def scikit_learn_fit():
     parts = PCA(n_components=4, svd_solver="covariance_eigh").fit(scaled)
     # Sums are made by threads, in an order of theirs: what is printed is rounded.
     print(numpy.round(parts.explained_variance_, 6).tolist())
-    trees = HistGradientBoostingRegressor(max_iter=5, random_state=1).fit(scaled, data[:, 0] + data[:, 5])
+    trees = HistGradientBoostingRegressor(max_iter=3, random_state=1).fit(scaled, data[:, 0] + data[:, 5])
     print(numpy.round(trees.predict(scaled[::50000]), 6).tolist())
 
 
