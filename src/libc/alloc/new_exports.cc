@@ -66,4 +66,4 @@ void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothro
 }
 
 // By which libspillway_cxx.so knows the one above.
-SPW_ENTRY __attribute__((alias("_Znwm"))) void* __spw_operator_new_v1(size_t bytes);
+SPW_ENTRY void* __spw_operator_new_v1(size_t bytes) __attribute__((alias("_Znwm")));
