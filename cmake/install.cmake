@@ -1,5 +1,6 @@
-# `cmake --install build/release --prefix DIR`: the tool, the drivers, the runtime (libspillway, libspillway_first, which it
-# needs, and libspillway_cxx, which recompiled C++ programs need), the pass, the headers and the manual pages. tests/tools/install_test.py works with one.
+# `cmake --install build/release --prefix DIR`: the tool, the drivers, the runtime (libspillway, libspillway_first, which
+# it needs, and libspillway_cxx, which recompiled C++ programs need), the pass, the headers and the manual pages.
+# tests/tools/install_test.py works with one.
 # The drivers look for the runtime and the pass in ../lib beside themselves, so bin and lib keep their places.
 install(TARGETS spillway_tool RUNTIME DESTINATION bin)
 install(TARGETS spillway spillway_cxx spillway_first LIBRARY DESTINATION lib)

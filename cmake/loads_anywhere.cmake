@@ -1,5 +1,5 @@
-# spw_loads_anywhere(TARGET [WITH_LIBSTDCXX]): for what is loaded into programs of other systems and distributions, or runs beside them: no
-# libstdc++ of the system's, whose version may be another, and no symbol of a glibc newer than 2.31.
+# spw_loads_anywhere(TARGET [WITH_LIBSTDCXX]): for what is loaded into programs of other systems and distributions, or
+# runs beside them: no libstdc++ of the system's, whose version may be another, and no symbol of a glibc newer than 2.31.
 # tests/api/loads_anywhere_test.py looks at the results.
 #
 # WITH_LIBSTDCXX: all the same but for that, where exceptions have to be the program's own.
@@ -8,10 +8,12 @@
 # be the same in all of a process.
 add_library(spw_glibc_floor OBJECT ${CMAKE_SOURCE_DIR}/src/platform/glibc_floor.cc)
 target_compile_options(spw_glibc_floor PRIVATE -fno-exceptions)
+target_include_directories(spw_glibc_floor PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(spw_glibc_floor PRIVATE spw_options)
 
 add_library(spw_glibc_floor_program OBJECT ${CMAKE_SOURCE_DIR}/src/platform/glibc_floor_program.cc)
 target_compile_options(spw_glibc_floor_program PRIVATE -fno-exceptions)
+target_include_directories(spw_glibc_floor_program PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(spw_glibc_floor_program PRIVATE spw_options)
 
 function(spw_loads_anywhere target)

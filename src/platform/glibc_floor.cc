@@ -7,16 +7,12 @@
 // libdl: who links this needs both by name (cmake/loads_anywhere.cmake), and they are empty from there on.
 //
 // Threads, errors: as the functions themselves.
+#include "platform/glibc_floor.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define SPW_HIDDEN extern "C" __attribute__((visibility("hidden")))
-// Declares spw_old_NAME, which is glibc's NAME of that version.
-#define SPW_OLD(name, version)              \
-  extern "C" decltype(name) spw_old_##name; \
-  __asm__(".symver spw_old_" #name "," #name "@GLIBC_" version)
 
 SPW_OLD(dlopen, "2.2.5");
 SPW_OLD(dlsym, "2.2.5");

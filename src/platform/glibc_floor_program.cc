@@ -5,10 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SPW_HIDDEN extern "C" __attribute__((visibility("hidden")))
-#define SPW_OLD(name, version)              \
-  extern "C" decltype(name) spw_old_##name; \
-  __asm__(".symver spw_old_" #name "," #name "@GLIBC_" version)
+#include "platform/glibc_floor.h"
 
 SPW_OLD(pthread_rwlock_rdlock, "2.2.5");
 SPW_OLD(pthread_rwlock_wrlock, "2.2.5");

@@ -75,13 +75,24 @@ void log_sum(Context& context, const Buffer& buffer, size_t bytes) {
   }
 }
 
-void read_file(Context& context) {
+// Between a buffer and the group's file, by the file's position or at an offset.
+struct Transfer {
+  Buffer buffer;
+  off_t offset;
+  bool seeks;
+};
+Transfer choose_transfer(Context& context) {
   const Buffer buffer = choose_buffer(context, kPagesMax);
   const auto offset = static_cast<off_t>(context.random.below(kFileBytes - kBytesMax));
   const bool seeks = context.random.percent(50);
   context.log->in("offset", offset);
   context.log->in("seeks", seeks);
   context.log->calls();
+  return {buffer, offset, seeks};
+}
+
+void read_file(Context& context) {
+  const auto [buffer, offset, seeks] = choose_transfer(context);
   if (buffer.slot == nullptr) return;
   const int file = scratches[buffer.slot->group].file;
   if (seeks) lseek(file, offset, SEEK_SET);
@@ -94,12 +105,7 @@ void read_file(Context& context) {
 }
 
 void write_file(Context& context) {
-  const Buffer buffer = choose_buffer(context, kPagesMax);
-  const auto offset = static_cast<off_t>(context.random.below(kFileBytes - kBytesMax));
-  const bool seeks = context.random.percent(50);
-  context.log->in("offset", offset);
-  context.log->in("seeks", seeks);
-  context.log->calls();
+  const auto [buffer, offset, seeks] = choose_transfer(context);
   if (buffer.slot == nullptr) return;
   Scratch& scratch = scratches[buffer.slot->group];
   if (seeks) lseek(scratch.file, offset, SEEK_SET);

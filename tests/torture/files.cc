@@ -85,7 +85,14 @@ void punch(Context& context) {
                       fallocate(file.read_write, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes));
 }
 
-void write_mapped(Context& context) {
+// Of a file that is mapped, for calls on its descriptor.
+struct FewBytes {
+  unsigned group;
+  const File& file;
+  off_t offset;
+  size_t bytes;
+};
+FewBytes choose_few_bytes(Context& context) {
   const unsigned group = choose_group(context);
   const File& file = file_of(group, choose_changing(context));
   const auto offset = static_cast<off_t>(context.random.below(64 * kPage));
@@ -93,6 +100,11 @@ void write_mapped(Context& context) {
   context.log->in("offset", offset);
   context.log->in("bytes", static_cast<int64_t>(bytes));
   context.log->calls();
+  return {group, file, offset, bytes};
+}
+
+void write_mapped(Context& context) {
+  const auto [group, file, offset, bytes] = choose_few_bytes(context);
   char* from = scratches[group].bytes;
   std::memset(from, static_cast<int>(context.random.next()), bytes);
   struct stat state;
@@ -103,13 +115,7 @@ void write_mapped(Context& context) {
 }
 
 void read_mapped(Context& context) {
-  const unsigned group = choose_group(context);
-  const File& file = file_of(group, choose_changing(context));
-  const auto offset = static_cast<off_t>(context.random.below(64 * kPage));
-  const size_t bytes = 1 + context.random.below(context.random.percent(50) ? 64 : 3 * kPage);
-  context.log->in("offset", offset);
-  context.log->in("bytes", static_cast<int64_t>(bytes));
-  context.log->calls();
+  const auto [group, file, offset, bytes] = choose_few_bytes(context);
   const unsigned char* into = reinterpret_cast<unsigned char*>(scratches[group].bytes);
   const ssize_t done = pread(file.read_write, scratches[group].bytes, bytes, offset);
   context.log->result("pread", done);

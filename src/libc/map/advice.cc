@@ -43,7 +43,7 @@ int restore_from_file(const Context& c, const Part& part) {
       request.segment_count = 1;
       request.segments[0] = {bounce.data(), block};
       if (!file.store->transfer(request)) return EIO;
-      copy_bytes(reinterpret_cast<void*>(at), bounce.data() + (at - start), stop - at);
+      copy_bytes(pointer(at), bounce.data() + (at - start), stop - at);
     }
     at = stop;
   }
@@ -63,24 +63,19 @@ int drop(const Context& c, const Part& part, int advice) {
 int remove(const Part& part) {
   if (part.kind == Kind::kReadOnlyFile) return EACCES;
   if (part.kind != Kind::kSharedFile || is_any_marked(part.begin, part.end, kLocked)) return EINVAL;
-  fill_bytes(reinterpret_cast<void*>(part.begin), 0, part.end - part.begin);
+  fill_bytes(pointer(part.begin), 0, part.end - part.begin);
+  return 0;
+}
+
+int will_need(const Context& c, const Part& part) {
+  const Blocks blocks = blocks_around(c, part.begin, part.end);
+  c.regions->prefetch(blocks.begin, blocks.bytes);
   return 0;
 }
 
 int populate(const Context& c, const Part& part, bool is_store) {
   const size_t bytes = part.end - part.begin;
-  if (reachable_bytes(reinterpret_cast<void*>(part.begin), bytes, is_store) != bytes) return EINVAL;
-  const uint64_t block = c.regions->block_bytes();
-  const uintptr_t first = round_down(part.begin, block);
-  c.regions->prefetch(first, round_up(part.end, block) - first);
-  return 0;
-}
-
-int will_need(const Context& c, const Part& part) {
-  const uint64_t block = c.regions->block_bytes();
-  const uintptr_t first = round_down(part.begin, block);
-  c.regions->prefetch(first, round_up(part.end, block) - first);
-  return 0;
+  return reachable_bytes(pointer(part.begin), bytes, is_store) == bytes ? will_need(c, part) : EINVAL;
 }
 
 int order(const Context& c, const Part& part, region::Order order) {
@@ -98,9 +93,7 @@ int keep_from_dumps(const Context& c, const Part& part, bool is_kept) {
   set_mark(part.begin, part.end, kNotDumped, is_kept);
   if (!c.in_place) return 0;
   const int advice = is_kept ? MADV_DONTDUMP : MADV_DODUMP;
-  return platform::raw::madvise(reinterpret_cast<void*>(part.begin), part.end - part.begin, advice) == 0
-             ? 0
-             : errno;
+  return platform::raw::madvise(pointer(part.begin), part.end - part.begin, advice) == 0 ? 0 : errno;
 }
 
 // Of the kernel this runs on, which may be without huge pages or merging: asked of a page of no importance.
@@ -184,7 +177,8 @@ int refused(int advice) {
   }
 }
 
-bool has_to_be_whole(int advice) { return advice == kPopulateRead || advice == kPopulateWrite; }
+// What lies behind a hole is not advised.
+bool ends_at_hole(int advice) { return advice == kPopulateRead || advice == kPopulateWrite; }
 
 }  // namespace
 
@@ -199,15 +193,13 @@ int advise_mapping(void* address, size_t bytes, int advice) {
   if (const int error = refused(advice); error != 0) return static_cast<int>(fail(error));
   if (c == nullptr || !pages.is_valid) return static_cast<int>(fail(EINVAL));
   int error = 0;
-  uintptr_t end = pages.begin;
-  bool is_whole = for_each_part(*c, pages.begin, pages.end, [&](const Part& part) {
-    if (has_to_be_whole(advice) && part.begin != end) return false;
-    end = part.end;
+  const uintptr_t end = ends_at_hole(advice) ? whole_until(*c, pages.begin, pages.end) : pages.end;
+  const bool is_whole = for_each_part(*c, pages.begin, end, [&](const Part& part) {
     error = advise_part(*c, part, advice);
     return error == 0;
   });
   if (error != 0) return static_cast<int>(fail(error));
-  return is_whole ? 0 : static_cast<int>(fail(ENOMEM));
+  return is_whole && end == pages.end ? 0 : static_cast<int>(fail(ENOMEM));
 }
 
 }  // namespace spw::libc

@@ -65,11 +65,7 @@ SPW_ENTRY int mprotect(void* address, size_t bytes, int protection) noexcept {
   return protect_mapping(address, bytes, protection);
 }
 SPW_ENTRY int pkey_mprotect(void* address, size_t bytes, int protection, int key) noexcept {
-  if (!is_managed(address)) {
-    release_reads(address, bytes);
-    return real().pkey_mprotect(address, bytes, protection, key);
-  }
-  return key == -1 ? protect_mapping(address, bytes, protection) : static_cast<int>(fail(EINVAL));
+  return protect_with_key(address, bytes, protection, key);
 }
 SPW_ENTRY int mlock(const void* address, size_t bytes) noexcept { return lock_pages(address, bytes, 0); }
 SPW_ENTRY int mlock2(const void* address, size_t bytes, unsigned flags) noexcept {

@@ -32,12 +32,6 @@ using region::Kind;
 namespace {
 
 uintptr_t number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
-void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
-
-void* no_map(int error) {
-  errno = error;
-  return MAP_FAILED;
-}
 
 constexpr int kNeverManagedFlags =
     MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_32BIT | MAP_HUGETLB;
@@ -68,6 +62,15 @@ void tell_of_unmatched(const Context& c, size_t bytes, int fd) {
          "' does");
 }
 
+// As mmap() would find; errno says what is wrong.
+bool may_map_file(int fd, bool is_to_be_written) {
+  const int mode = fcntl(fd, F_GETFL);
+  if (mode < 0) return false;
+  errno = (mode & O_PATH) != 0 ? EBADF : EACCES;
+  const int access = mode & O_ACCMODE;
+  return (mode & O_PATH) == 0 && access != O_WRONLY && (!is_to_be_written || access == O_RDWR);
+}
+
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
 bool can_map_file(const Context& c, int protection, int flags, int fd, off_t offset, FileRequest* request) {
   if (c.open_file_store == nullptr || offset < 0 || offset % kMmuPageBytes != 0) return false;
@@ -75,12 +78,10 @@ bool can_map_file(const Context& c, int protection, int flags, int fd, off_t off
     tell_of_unmatched(c, request->bytes, fd);
     return false;
   }
-  int mode = fcntl(fd, F_GETFL);
-  if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY || (mode & O_PATH) != 0) return false;
   request->shared = is_shared(flags);
   request->writable = request->shared && (protection & PROT_WRITE) != 0;
-  if (request->writable && (mode & O_ACCMODE) != O_RDWR) return false;
-  return fstat(fd, &request->info) == 0 && S_ISREG(request->info.st_mode) &&
+  return may_map_file(fd, request->writable) && fstat(fd, &request->info) == 0 &&
+         S_ISREG(request->info.st_mode) &&
          static_cast<uint64_t>(request->info.st_size) > static_cast<uint64_t>(offset);
 }
 
@@ -110,12 +111,10 @@ void* map_file(const Context& c, const FileRequest& request) {
 
 // What was stored to shared mappings of files; false: some of it could not be written.
 bool sync_shared_files(const Context& c, uintptr_t begin, uintptr_t end) {
-  const uint64_t block = c.regions->block_bytes();
   bool is_done = true;
   for_each_part(c, begin, end, [&](const Part& part) {
-    const uintptr_t first = round_down(part.begin, block);
-    if (part.kind == Kind::kSharedFile)
-      is_done = c.regions->sync(first, round_up(part.end, block) - first).is_ok();
+    const Blocks blocks = blocks_around(c, part.begin, part.end);
+    if (part.kind == Kind::kSharedFile) is_done = c.regions->sync(blocks.begin, blocks.bytes).is_ok();
     return is_done;
   });
   return is_done;
@@ -154,15 +153,6 @@ bool copy_file(int fd, uint64_t offset, uintptr_t begin, uintptr_t end) {
     offset += static_cast<uint64_t>(got);
   }
   return true;
-}
-
-// As mmap() would find.
-bool may_map_file(int fd, bool is_to_be_written) {
-  const int mode = fcntl(fd, F_GETFL);
-  if (mode < 0) return false;
-  errno = (mode & O_PATH) != 0 ? EBADF : EACCES;
-  const int access = mode & O_ACCMODE;
-  return (mode & O_PATH) == 0 && access != O_WRONLY && (!is_to_be_written || access == O_RDWR);
 }
 
 void* refuse_shared_part(const Context& c) {

@@ -37,16 +37,6 @@ Marks& marks() {
   return *made;
 }
 
-struct Blocks {
-  uintptr_t begin;
-  uint64_t bytes;
-};
-Blocks blocks_of(const Context& c, uintptr_t begin, uintptr_t end) {
-  const uint64_t block = c.regions->block_bytes();
-  const uintptr_t first = round_down(begin, block);
-  return {first, round_up(end, block) - first};
-}
-
 bool may_lock(uint64_t bytes) {
   rlimit limit{};
   return geteuid() == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -55,7 +45,7 @@ bool may_lock(uint64_t bytes) {
 
 // Under the mutex.
 bool pin_piece(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
-  const Blocks blocks = blocks_of(c, begin, end);
+  const Blocks blocks = blocks_around(c, begin, end);
   if (c.pins.pin == nullptr || !c.pins.pin(blocks.begin, blocks.bytes)) return false;
   m.locked.emplace(begin, end);
   m.locked_bytes += end - begin;
@@ -72,7 +62,7 @@ void unpin_pieces(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
     const auto [from, to] = *piece;
     piece = m.locked.erase(piece);
     m.locked_bytes -= to - from;
-    const Blocks blocks = blocks_of(c, from, to);
+    const Blocks blocks = blocks_around(c, from, to);
     c.pins.unpin(blocks.begin, blocks.bytes);
     m.of.change(from, to, [](uint8_t was) { return was & ~kLocked; });
     if (from < begin) (void)pin_piece(c, m, from, begin);
@@ -81,13 +71,6 @@ void unpin_pieces(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
 }
 
 }  // namespace
-
-bool is_all_marked(uintptr_t begin, uintptr_t end, Mark mark) {
-  Marks& m = marks();
-  if (!m.is_any.load_relaxed()) return false;
-  std::lock_guard lock(m.mutex);
-  return m.of.for_each(begin, end, [&](uintptr_t, uintptr_t, uint8_t has) { return (has & mark) != 0; });
-}
 
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark) {
   Marks& m = marks();
@@ -137,8 +120,7 @@ void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
   std::lock_guard lock(m.mutex);
   unpin_pieces(c, m, begin, end);
   (void)m.of.for_each(begin, end, [](uintptr_t from, uintptr_t to, uint8_t has) {
-    if ((has & kNotDumped) != 0)
-      (void)platform::raw::madvise(reinterpret_cast<void*>(from), to - from, MADV_DODUMP);
+    if ((has & kNotDumped) != 0) (void)platform::raw::madvise(pointer(from), to - from, MADV_DODUMP);
     return true;
   });
   m.of.set(begin, end, 0);
@@ -158,7 +140,7 @@ void copy_marks(uintptr_t from, uintptr_t to, uint64_t bytes) {
                     end = to + (i + 1 < parts.size() ? parts[i + 1].first : bytes);
     m.of.set(begin, end, parts[i].second);
     if ((parts[i].second & kNotDumped) != 0)
-      (void)platform::raw::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTDUMP);
+      (void)platform::raw::madvise(pointer(begin), end - begin, MADV_DONTDUMP);
   }
 }
 
@@ -196,7 +178,7 @@ void marks_in_child() {
       if (range.is_wiped)
         make_zero(*c, part.begin, part.end);
       else if (!part.is_object)
-        (void)unmap(reinterpret_cast<void*>(part.begin), part.end - part.begin);
+        (void)unmap(pointer(part.begin), part.end - part.begin);
     }
   }
 }
@@ -208,19 +190,13 @@ int lock_pages(const void* address, size_t bytes, unsigned flags) {
   if ((flags & ~static_cast<unsigned>(MLOCK_ONFAULT)) != 0) return static_cast<int>(fail(EINVAL));
   InRuntime guard;
   const Context* c = context();
-  const uintptr_t begin = round_down(reinterpret_cast<uintptr_t>(address), kMmuPageBytes);
-  const Pages pages =
-      pages_of(reinterpret_cast<void*>(begin), bytes + (reinterpret_cast<uintptr_t>(address) - begin));
+  const Pages pages = pages_around(address, bytes);
   if (!pages.is_valid) return static_cast<int>(fail(EINVAL));
   if (c == nullptr || pages.is_empty()) return 0;
-  uintptr_t end = pages.begin;
-  for_each_part(*c, pages.begin, pages.end, [&](const Part& part) {
-    if (part.begin == end) end = part.end;
-    return end == part.end;
-  });
+  const uintptr_t end = whole_until(*c, pages.begin, pages.end);
   const int error = end > pages.begin ? lock_in_memory(*c, pages.begin, end) : 0;
-  const bool is_whole =
-      end == pages.end && reachable_bytes(reinterpret_cast<void*>(begin), end - begin, false) == end - begin;
+  const size_t locked = end - pages.begin;
+  const bool is_whole = end == pages.end && reachable_bytes(pointer(pages.begin), locked, false) == locked;
   return error == 0 && is_whole ? 0 : static_cast<int>(fail(ENOMEM));
 }
 
@@ -228,9 +204,7 @@ int unlock_pages(const void* address, size_t bytes) {
   if (!is_managed(address)) return real().munlock(address, bytes);
   InRuntime guard;
   const Context* c = context();
-  const uintptr_t begin = round_down(reinterpret_cast<uintptr_t>(address), kMmuPageBytes);
-  const Pages pages =
-      pages_of(reinterpret_cast<void*>(begin), bytes + (reinterpret_cast<uintptr_t>(address) - begin));
+  const Pages pages = pages_around(address, bytes);
   if (!pages.is_valid) return static_cast<int>(fail(EINVAL));
   if (c == nullptr || pages.is_empty()) return 0;
   unlock_in_memory(*c, pages.begin, pages.end);

@@ -22,8 +22,7 @@ enum Mark : uint8_t {
   kLocked = 8,
 };
 
-// Whether all, or any, of [begin, end) is marked so.
-bool is_all_marked(uintptr_t begin, uintptr_t end, Mark mark);
+// Whether any of [begin, end) is marked so.
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
 // Not kLocked.
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);

@@ -1,5 +1,6 @@
 #include "libc/map/parts.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -56,6 +57,32 @@ Pages pages_of(const void* address, size_t bytes) {
   return {begin, end, begin % kMmuPageBytes == 0 && !is_beyond};
 }
 
+Pages pages_around(const void* address, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const uintptr_t begin = round_down(at, kMmuPageBytes);
+  return pages_of(pointer(begin), bytes + (at - begin));
+}
+
+uintptr_t whole_until(const Context& c, uintptr_t begin, uintptr_t end) {
+  while (begin < end) {
+    const Part part = part_at(c, begin, end);
+    if (part.is_hole()) break;
+    begin = part.end;
+  }
+  return begin;
+}
+
+Blocks blocks_around(const Context& c, uintptr_t begin, uintptr_t end) {
+  const uint64_t block = c.regions->block_bytes();
+  const uintptr_t first = round_down(begin, block);
+  return {first, round_up(end, block) - first};
+}
+
+void* no_map(int error) {
+  errno = error;
+  return MAP_FAILED;
+}
+
 // Whole blocks become never-written; the edges are zeroed.
 void make_zero(const Context& c, uintptr_t begin, uintptr_t end) {
   const uint64_t block = c.regions->block_bytes();
@@ -63,7 +90,7 @@ void make_zero(const Context& c, uintptr_t begin, uintptr_t end) {
   const auto fill = [&](uintptr_t from, uintptr_t to) {
     if (from >= to) return;
     UsualRightsFor here(c, from, to);
-    fill_bytes(reinterpret_cast<void*>(from), 0, to - from);
+    fill_bytes(pointer(from), 0, to - from);
   };
   if (first >= last) return fill(begin, end);
   fill(begin, first);

@@ -52,6 +52,21 @@ struct Pages {
   bool is_empty() const { return begin == end; }
 };
 Pages pages_of(const void* address, size_t bytes);
+// Those that hold any of the bytes, where the address may be within one.
+Pages pages_around(const void* address, size_t bytes);
+// Where the first hole of [begin, end) begins; `end`: there is none.
+uintptr_t whole_until(const Context& c, uintptr_t begin, uintptr_t end);
+
+// The whole blocks that hold [begin, end).
+struct Blocks {
+  uintptr_t begin = 0;
+  uint64_t bytes = 0;
+};
+Blocks blocks_around(const Context& c, uintptr_t begin, uintptr_t end);
+
+inline void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
+// What the calls that map return where they fail.
+void* no_map(int error);
 
 // [begin, end), all of which is anonymous, reads as zeros, and takes no space. Whatever rights the program has there.
 void make_zero(const Context& c, uintptr_t begin, uintptr_t end);

@@ -25,13 +25,6 @@ namespace {
 
 constexpr int kKnownFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
-
-void* no_map(int error) {
-  errno = error;
-  return MAP_FAILED;
-}
-
 struct Move {
   uintptr_t from, to;  // to: 0 for anywhere
   uint64_t old_bytes, new_bytes;

@@ -34,7 +34,7 @@ std::vector<RightsPart> rights_of(const Context& c, uintptr_t begin, uintptr_t e
 int give_rights(const Context& c, uintptr_t begin, uintptr_t end, int rights) {
   if (rights != kUsualRights) g_chosen.store_relaxed(true);
   const auto error = c.access->program_protects(begin, end - begin, rights);
-  if (!error) return real().mprotect(reinterpret_cast<void*>(begin), end - begin, rights);
+  if (!error) return real().mprotect(pointer(begin), end - begin, rights);
   return *error == 0 ? 0 : static_cast<int>(fail(*error));
 }
 
@@ -81,6 +81,13 @@ int protect_mapping(void* address, size_t bytes, int protection) {
   if (end > pages.begin && give_rights(*c, pages.begin, end, protection) != 0) return -1;
   if (error != 0) return static_cast<int>(fail(error));
   return is_whole && end == pages.end ? 0 : static_cast<int>(fail(ENOMEM));
+}
+
+int protect_with_key(void* address, size_t bytes, int protection, int key) {
+  if (is_managed(address))
+    return key == -1 ? protect_mapping(address, bytes, protection) : static_cast<int>(fail(EINVAL));
+  release_reads(address, bytes);
+  return real().pkey_mprotect(address, bytes, protection, key);
 }
 
 }  // namespace spw::libc

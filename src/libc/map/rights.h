@@ -43,5 +43,7 @@ class UsualRightsFor {
 };
 
 int protect_mapping(void* address, size_t bytes, int protection);
+// pkey_mprotect(): managed memory has no keys.
+int protect_with_key(void* address, size_t bytes, int protection, int key);
 
 }  // namespace spw::libc

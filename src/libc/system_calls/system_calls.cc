@@ -197,7 +197,7 @@ bool changes_mappings(long number, const CallArguments& given, long* result) {
       *result = protect_mapping(address, bytes, third);
       return true;
     case SYS_pkey_mprotect:
-      *result = fourth == -1 ? protect_mapping(address, bytes, third) : fail(EINVAL);
+      *result = protect_with_key(address, bytes, third, fourth);
       return true;
     case SYS_madvise:
       *result = advise_mapping(address, bytes, third);
