@@ -32,37 +32,40 @@ void* ask_next(const char* name, Arguments... arguments) {
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// By their mangled names: operator delete stays what it is, and comes to free.
+SPW_ENTRY void* _Znwm(size_t bytes) {
   void* object = process_allocate(bytes, kDefaultAlignment, SPW_CALLER);
   return object != nullptr ? object : ask_next("_Znwm", bytes);
 }
-void* operator new[](size_t bytes) {
+SPW_ENTRY void* _Znam(size_t bytes) {
   void* object = process_allocate(bytes, kDefaultAlignment, SPW_CALLER);
   return object != nullptr ? object : ask_next("_Znam", bytes);
 }
-void* operator new(size_t bytes, const std::nothrow_t& tag) noexcept {
+SPW_ENTRY void* _ZnwmRKSt9nothrow_t(size_t bytes, const std::nothrow_t* tag) noexcept {
   void* object = process_allocate(bytes, kDefaultAlignment, SPW_CALLER);
-  return object != nullptr ? object : ask_next("_ZnwmRKSt9nothrow_t", bytes, &tag);
+  return object != nullptr ? object : ask_next("_ZnwmRKSt9nothrow_t", bytes, tag);
 }
-void* operator new[](size_t bytes, const std::nothrow_t& tag) noexcept {
+SPW_ENTRY void* _ZnamRKSt9nothrow_t(size_t bytes, const std::nothrow_t* tag) noexcept {
   void* object = process_allocate(bytes, kDefaultAlignment, SPW_CALLER);
-  return object != nullptr ? object : ask_next("_ZnamRKSt9nothrow_t", bytes, &tag);
+  return object != nullptr ? object : ask_next("_ZnamRKSt9nothrow_t", bytes, tag);
 }
-void* operator new(size_t bytes, std::align_val_t alignment) {
+SPW_ENTRY void* _ZnwmSt11align_val_t(size_t bytes, std::align_val_t alignment) {
   void* object = process_allocate(bytes, number(alignment), SPW_CALLER);
   return object != nullptr ? object : ask_next("_ZnwmSt11align_val_t", bytes, alignment);
 }
-void* operator new[](size_t bytes, std::align_val_t alignment) {
+SPW_ENTRY void* _ZnamSt11align_val_t(size_t bytes, std::align_val_t alignment) {
   void* object = process_allocate(bytes, number(alignment), SPW_CALLER);
   return object != nullptr ? object : ask_next("_ZnamSt11align_val_t", bytes, alignment);
 }
-void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
+SPW_ENTRY void* _ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, std::align_val_t alignment,
+                                                   const std::nothrow_t* tag) noexcept {
   void* object = process_allocate(bytes, number(alignment), SPW_CALLER);
-  return object != nullptr ? object : ask_next("_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, alignment, &tag);
+  return object != nullptr ? object : ask_next("_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
 }
-void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t& tag) noexcept {
+SPW_ENTRY void* _ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, std::align_val_t alignment,
+                                                   const std::nothrow_t* tag) noexcept {
   void* object = process_allocate(bytes, number(alignment), SPW_CALLER);
-  return object != nullptr ? object : ask_next("_ZnamSt11align_val_tRKSt9nothrow_t", bytes, alignment, &tag);
+  return object != nullptr ? object : ask_next("_ZnamSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
 }
 
 // By which libspillway_cxx.so knows the one above.
