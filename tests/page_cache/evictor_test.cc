@@ -90,8 +90,9 @@ TEST_F(PageCacheTest, what_is_read_is_right_and_what_is_cached_comes_down_to_the
   for (int round = 0; round < 3; ++round) EXPECT_EQ(wrong(pages), 0u);
   EXPECT_GT(mappings_->evictor().use().dropped, 2 * kFilePages / 2);
   EXPECT_TRUE(happens([&] { return mappings_->evictor().use().total() <= kLimitPages; }));
-  // Some were read ahead and not used.
-  EXPECT_TRUE(happens([&] { return cached_pages() <= kLimitPages + kLimitPages / 2; })) << cached_pages();
+  // Some were read ahead and not used; and what the kernel read in one piece (a large folio) is cached whole as long as
+  // a part of it is mapped, which may be half of it.
+  EXPECT_TRUE(happens([&] { return cached_pages() <= 2 * kLimitPages; })) << cached_pages();
   EXPECT_EQ(lost_, 0);
 }
 

@@ -170,14 +170,12 @@ int late_wake(long) {
   return 0;
 }
 
-// Who is moved from one word to another is woken there at the latest.
+// Who is moved from one word to another is woken there at the latest: earlier is allowed, so nothing is printed before
+// the sleeper has ended.
 int requeued(long mib_more) {
   auto* words = static_cast<std::atomic<int>*>(std::calloc(1, 1u << 20));
   std::atomic<int>*first = words, *second = words + (1u << 17);
-  std::thread sleeper([=] {
-    futex(first, FUTEX_WAIT_PRIVATE, 0);
-    std::printf("awake\n");
-  });
+  std::thread sleeper([=] { futex(first, FUTEX_WAIT_PRIVATE, 0); });
   // Once the sleeper is there to be moved.
   constexpr int kTriesMax = 20'000;
   long moved = 0;
@@ -185,10 +183,10 @@ int requeued(long mib_more) {
     usleep(1000);
     moved = futex(first, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1, second, 0);
   }
-  std::printf("moved %ld\n", moved);
   std::vector<char> more(static_cast<size_t>(mib_more) << 20, 'm');
   futex(second, FUTEX_WAKE_PRIVATE, 1);
   sleeper.join();
+  std::printf("moved %ld\n", moved);
   std::printf("more %d\n", more[more.size() / 2]);
   return 0;
 }
