@@ -65,7 +65,8 @@ int open_buffered(const char* path, int flags, unsigned mode) {
   // Emptied once it is sure that it may be: attach() does it.
   const int fd = ::open(path, files::may_write(flags) ? flags & ~O_TRUNC : flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
-  if (Status status = call->descriptors().attach(fd, flags, path); !status) {
+  if (Status status = call->descriptors().attach(fd, flags, path, files::BufferedFiles::Guard::kOpen);
+      !status) {
     ::close(fd);
     return result_of(status);
   }

@@ -185,6 +185,7 @@ Status BufferedFile::unpark(std::span<const int> fds) {
 
 Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) {
   std::shared_lock lock(io_);
+  if (!retired_) return retired_;
   const uint64_t size = size_.load_acquire();
   if (offset >= size) return uint64_t{0};
   Pieces out(to);
@@ -257,6 +258,7 @@ Result<uint64_t> BufferedFile::write_to_cache(uint64_t offset, std::span<const i
   for (;;) {
     {
       std::shared_lock lock(io_);
+      if (!retired_) return retired_;
       if (offset + bytes <= size_.load_acquire()) return write_at(offset, in, bytes);
       std::lock_guard growth(growth_);
       if (offset + bytes <= reserved_bytes_) return write_longer(offset, in, bytes);
@@ -271,6 +273,7 @@ Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint
     uint64_t end;
     {
       std::shared_lock lock(io_);
+      if (!retired_) return retired_;
       std::lock_guard growth(growth_);
       *offset = size_.load_acquire();
       if (in.bytes() == 0) return uint64_t{0};
@@ -364,6 +367,7 @@ void BufferedFile::shrink_region(uint64_t bytes) {
 // Other addresses, of which there are enough for a file that ends at `end`. What is cached goes to the file first.
 Status BufferedFile::make_room(uint64_t end) {
   std::lock_guard lock(io_);
+  if (!retired_) return retired_;
   if (end <= reserved_bytes_) return {};
   if (!mapped_.empty())
     return Status::sentence(ENOSPC, "a mapped file has no addresses for more than " +
@@ -421,6 +425,7 @@ Status BufferedFile::extend(uint64_t bytes) {
 
 // Under io_ alone.
 Status BufferedFile::resize_alone(uint64_t bytes) {
+  if (!retired_) return retired_;
   if (!is_writable_) return Status::sentence(EACCES, "the file cannot be written");
   const uint64_t old_size = size_.load_acquire();
   if (has_fixed_size() && bytes != old_size) return Status::sentence(EINVAL, "devices keep their size");
@@ -450,6 +455,7 @@ Status BufferedFile::resize_alone(uint64_t bytes) {
 
 Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
   std::lock_guard lock(io_);
+  if (!retired_) return Status::sentence(EBUSY, "the file is left to the kernel");
   const uint64_t size = size_.load_acquire();
   if (bytes == 0 && offset < size) bytes = size - offset;
   if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)

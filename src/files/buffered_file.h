@@ -109,6 +109,9 @@ class Pieces {
 
 class BufferedFile {
  public:
+  // The error of calls on a file that has retired: whoever gets it asks the kernel. No call that is made here gives it.
+  static constexpr int kRetired = EREMCHG;
+
   // The regular file that `fd` has open, for reading and writing or,
   // where that is refused, for reading. `fd` stays the caller's.
   static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
@@ -132,6 +135,8 @@ class BufferedFile {
   const FileKey& key() const { return key_; }
   uint64_t size() const { return size_.load_acquire(); }
   bool is_writable() const { return is_writable_; }
+  // One that the file is open by; -1: it is striped, or parked.
+  int fd() const { return file_->fd(); }
 
   // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody
   // uses it, and nobody will until unpark(), for whose descriptors, one for each file
@@ -156,6 +161,14 @@ class BufferedFile {
   // flush() of all of it, and the file is durable: its data, size and
   // what else it takes to read it or, if `whole`, all of its metadata.
   Status sync(bool whole);
+
+  // flush() of all of it, after which the kernel's file is all there is: whatever is asked for from now on is kRetired.
+  // EBUSY where it is mapped. Where it cannot be written whole, it stays as it was.
+  Status retire();
+  bool is_retired() {
+    std::shared_lock lock(io_);
+    return !retired_;
+  }
 
   // Where [offset, offset + bytes), which ends on the file's last page or before, is in memory: the file's own, for
   // reading and writing, until unmap() of that address. Meanwhile the file neither moves, so that it cannot grow
@@ -227,6 +240,7 @@ class BufferedFile {
   FileKey key_;
   bool is_writable_ = false;
   bool is_parked_ = false;  // under io_
+  Status retired_;          // kRetired; changed under io_ alone
   std::shared_ptr<store::Store> store_;
   store::GrowingStore* file_ = nullptr;  // the same
   uint64_t bytes_max_ = kFileBytesMax;

@@ -45,7 +45,7 @@ bool BufferedFile::flush_some(uint64_t blocks_max, bool waits) {
   std::unique_lock turn(flush_turn_, std::try_to_lock);
   if (!turn) return false;
   std::shared_lock lock(io_);
-  if (is_parked_) return false;
+  if (is_parked_ || !retired_) return false;
   cache::Client& client = parts_.engine.client();
   Status written;
   bool is_over = true;
@@ -72,7 +72,7 @@ bool BufferedFile::flush_some(uint64_t blocks_max, bool waits) {
 Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
   if (!dirty_.is_complete()) return flush_alone();
   std::shared_lock lock(io_);
-  if (is_parked_) return {};
+  if (is_parked_ || !retired_) return {};
   std::unique_lock growth(growth_);
   const uint64_t live_bytes = live_bytes_;
   growth.unlock();
@@ -83,10 +83,26 @@ Status BufferedFile::flush(uint64_t offset, uint64_t bytes) {
 // Its index had no room for all dirty blocks: while nobody writes, all are written, and it is complete again.
 Status BufferedFile::flush_alone() {
   std::lock_guard lock(io_);
-  if (is_parked_) return {};
+  if (is_parked_ || !retired_) return {};
   if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
   dirty_.start_over();
   return settle();
+}
+
+// Nothing is under way to the file when it is over: an older write would undo what others write from then on.
+Status BufferedFile::retire() {
+  std::lock_guard turn(flush_turn_);
+  std::lock_guard lock(io_);
+  if (!retired_) return {};
+  if (!mapped_.empty()) return Status::sentence(EBUSY, "it is mapped");
+  cache::Client& client = parts_.engine.client();
+  (void)parts_.cache.end_flush(client, &begun_);  // what failed is dirty still
+  if (Status status = flush_live(0, live_bytes_, live_bytes_); !status) return status;
+  if (Status status = settle(); !status) return status;
+  file_->stop();
+  parts_.cache.close_store(client, *store_);
+  retired_ = Status(kRetired, "the file is left to the kernel");
+  return {};
 }
 
 Status BufferedFile::settle() {

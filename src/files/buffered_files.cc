@@ -6,7 +6,7 @@
 
 namespace spw::files {
 
-Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name) {
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name, Guard guard) {
   auto stamp = platform::file_stamp(fd);
   if (!stamp) return stamp.status();
   if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is not a regular file");
@@ -18,6 +18,15 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
     return Status::sentence(EBUSY, name + " is a member of a striped file that is open");
   Entry& entry = files_[key];
+  // Before a descriptor of our own has it open, too.
+  const bool is_new = entry.file == nullptr || entry.is_parked;
+  if (guard == Guard::kOpen) others_.forget(fd, key);
+  if (guard == Guard::kGuarded && is_new && !is_claimed(fd, key)) {
+    if (entry.is_parked) unpark(entry);
+    outdated = std::move(entry.file);
+    files_.erase(key);
+    return Status::sentence(EBUSY, "others have " + name + " open");
+  }
   if (entry.is_parked) {
     unpark(entry);
     if (entry.stamp != *stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
@@ -29,6 +38,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
                        : made;
     if (!opened) {
       files_.erase(key);
+      others_.forget(fd, key);
       return opened.status();
     }
     entry.file = std::move(*opened);
@@ -37,6 +47,16 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   }
   ++entry.opens;
   return entry.file;
+}
+
+// False: others have it open, or that is not known and matters.
+bool BufferedFiles::is_claimed(int fd, const Key& key) {
+  const auto claim = others_.claim(fd, key);
+  if (claim == OtherOpeners::Claim::kUnsure && others_.are_locks_used()) {
+    others_.forget(fd, key);
+    return false;
+  }
+  return claim != OtherOpeners::Claim::kOthers;
 }
 
 Status BufferedFiles::make_shared_parts() {
@@ -90,7 +110,10 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   // Somebody has it open again, or writes what was dirty then; or it is dirty still.
   if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
   // What was written while somebody held it counts as dirty still, and nobody would write it again.
-  const bool stays = file->is_clean() && !kernels_.contains(entry->first);
+  others_.forget(file->fd(), entry->first);
+  const bool is_kernels = kernels_.contains(entry->first);
+  if (is_kernels && others_.are_locks_used()) kept_open_.push_back(file);
+  const bool stays = file->is_clean() && !is_kernels;
   auto stamp = stays ? file->park() : Status(ENOTSUP, "it is not kept");
   if (!stamp || stamp->links == 0) {
     dropped = std::move(entry->second.file);

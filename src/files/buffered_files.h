@@ -6,8 +6,8 @@
 //       its members is in the table beside it (striped_files.cc)
 // Threads: any. Limits: each open file takes two descriptors beside the
 // program's; kParkedFilesMax files that nobody has open stay in memory.
-// Between processes: what one writes others see after its flush (close,
-// sync), and it sees what they wrote before it opened the file.
+// Between processes: a guarded file that others have open is the kernel's (other_openers.h). Of others, what one writes
+// others see after its flush (close, sync), and it sees what they wrote before it opened the file.
 #pragma once
 
 #include <map>
@@ -17,19 +17,23 @@
 #include <vector>
 
 #include "files/buffered_file.h"
+#include "files/other_openers.h"
 #include "files/striped_members.h"
 
 namespace spw::files {
 
 class BufferedFiles {
  public:
-  explicit BufferedFiles(const FileParts& parts) : parts_(parts) {}
+  BufferedFiles(const FileParts& parts, OtherOpeners::GiveBack give_back)
+      : parts_(parts), others_(std::move(give_back)) {}
   ~BufferedFiles() {
     if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
   }
 
-  // The regular file that `fd` has open. Each open() has its close().
-  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name);
+  // The regular file that `fd` has open. Each open() has its close(). EBUSY: it was left to the kernel; or, guarded,
+  // others have it open. kOpen: it stays buffered whatever others do, as spw_open(3) says.
+  enum class Guard : uint8_t { kGuarded, kOpen };
+  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name, Guard guard);
   // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
   // where one of them is open in another way: by itself, or with other members, another order or another chunk.
   Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);
@@ -46,6 +50,7 @@ class BufferedFiles {
   bool knows(int fd) const;  // that the file that `fd` has open is in the table
   // open() of it is EBUSY from now on.
   void leave_to_kernel(const BufferedFile& file);
+  OtherOpeners& others() { return others_; }
   // All are tried; the first error. flush_all(): they reach the kernel.
   Status sync_all() {
     return for_all([](BufferedFile& file) { return file.sync(false); });
@@ -53,6 +58,8 @@ class BufferedFiles {
   Status flush_all() {
     return for_all([](BufferedFile& file) { return file.flush(); });
   }
+  // Those that are open.
+  std::vector<std::shared_ptr<BufferedFile>> list() const;
   size_t count() const;
   uint64_t metadata_bytes() const;
 
@@ -82,8 +89,8 @@ class BufferedFiles {
   };
   static constexpr size_t kParkedFilesMax = 16384;
   void unpark(Entry& entry);
+  bool is_claimed(int fd, const Key& key);
   Status make_shared_parts();
-  std::vector<std::shared_ptr<BufferedFile>> list() const;
 
   using Files = std::map<Key, Entry>;
   Files::iterator striped_of(const Key& member);
@@ -99,13 +106,16 @@ class BufferedFiles {
   Status for_all(Status (*what)(BufferedFile&));
 
   const FileParts parts_;
+  OtherOpeners others_;
   mutable std::mutex mutex_;        // guards what follows
   std::unique_ptr<Shared> shared_;  // outlives the files
   std::map<Key, Entry> files_;
   std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
   std::set<uint64_t> direct_devices_;  // on which direct transfers work
   std::set<Key> kernels_;              // left to it
-  std::map<uint64_t, Key> parked_;     // by parked_at
+  // Of those, what is kept open: closing any descriptor of a file gives up the locks that the process has on it.
+  std::vector<std::shared_ptr<BufferedFile>> kept_open_;
+  std::map<uint64_t, Key> parked_;  // by parked_at
   std::multimap<uintptr_t, std::shared_ptr<BufferedFile>> mapped_;
   uint64_t parkings_ = 0;
 };

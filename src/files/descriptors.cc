@@ -3,10 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "files/path_patterns.h"
+
 namespace spw::files {
+
+Descriptors::Descriptors(const FileParts& parts, void (*warn)(std::string_view))
+    : warn_(warn),
+      files_(parts, [this](const FileKey& key, const char* why) { give_back_to_others(key, why); }) {}
 
 // ---- Open files ----
 
@@ -21,6 +29,7 @@ Status OpenFile::check(bool is_write) const {
 Result<uint64_t> OpenFile::read(std::span<const iovec> to) {
   if (Status status = check(false); !status) return status;
   std::lock_guard lock(mutex_);
+  if (!given_back_) return given_back_;
   auto moved = file_->read(offset_, to);
   if (moved) offset_ += *moved;
   return moved;
@@ -43,6 +52,7 @@ Result<uint64_t> OpenFile::write_through(uint64_t offset, const Result<uint64_t>
 Result<uint64_t> OpenFile::write(std::span<const iovec> from) {
   if (Status status = check(true); !status) return status;
   std::lock_guard lock(mutex_);
+  if (!given_back_) return given_back_;
   const bool appends = (flags() & O_APPEND) != 0;
   uint64_t at = offset_;
   auto moved = appends ? file_->append(from, &at) : file_->write(at, from);
@@ -59,6 +69,7 @@ Result<uint64_t> OpenFile::write_at(uint64_t offset, std::span<const iovec> from
 
 Result<uint64_t> OpenFile::seek(int64_t offset, int whence) {
   std::lock_guard lock(mutex_);
+  if (!given_back_) return given_back_;
   const uint64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? offset_ : file_->size();
   int64_t to;
   if ((whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) ||
@@ -126,19 +137,48 @@ Status Descriptors::settle() {
   return files_.flush_all();
 }
 
-Status Descriptors::give_back(const BufferedFile& file) {
-  std::vector<int> fds;
+// While the places of all its open files are held, nobody moves them; then it retires, and those who come next, here or
+// to the file, go on to the kernel, which has the same contents and places.
+Status Descriptors::give_back(BufferedFile& file) {
+  std::vector<std::pair<int, Ref>> fds;
   for_each([&](int fd, const Ref& open) {
-    if (&open->file() != &file) return;
-    (void)::lseek(fd, static_cast<off_t>(open->place()), SEEK_SET);
-    fds.push_back(fd);
+    if (&open->file() == &file) fds.emplace_back(fd, find(fd));
   });
+  std::map<OpenFile*, std::unique_lock<std::mutex>> held;
+  for (const auto& [fd, open] : fds)
+    if (open && &open->file() == &file) held.try_emplace(open.operator->());
+  for (auto& [open, lock] : held) lock = std::unique_lock(open->mutex_);
+  if (Status status = file.retire(); !status) return status;
   files_.leave_to_kernel(file);
-  Status first_failure;
-  for (const int fd : fds) {
+  for (const auto& [open, lock] : held)
+    open->given_back_ = Status(BufferedFile::kRetired, "the file is left to the kernel");
+  for (const auto& [fd, open] : fds) {
+    if (!held.contains(open.operator->())) continue;
+    (void)::lseek(fd, static_cast<off_t>(open->offset_), SEEK_SET);
     bool was;
-    if (Status status = detach(fd, &was); !status && first_failure) first_failure = status;
+    (void)detach(fd, &was);
   }
+  return {};
+}
+
+void Descriptors::give_back_to_others(const FileKey& key, const char* why) {
+  const auto file = files_.find(key.device, key.inode);
+  if (!file || file->is_retired()) return;
+  const std::string name = path_of(file->fd());
+  const Status status = give_back(*file);
+  if (warn_ == nullptr) return;
+  if (!status)
+    warn_(name + " stays buffered, though " + why + ", which may miss what is written: " + status.message());
+  else
+    warn_(name + " is left to the kernel from now on: " + why);
+}
+
+// Who gets the lock next reads what the kernel has.
+Status Descriptors::lock_ends() {
+  Status first_failure;
+  for (const auto& file : files_.list())
+    if (Status status = file->is_clean() ? Status::ok() : file->hand_over(); !status && first_failure)
+      first_failure = status;
   return first_failure;
 }
 
@@ -157,12 +197,10 @@ Status Descriptors::leave(OpenFile* file) {
   return files_.close(closed);
 }
 
-namespace {}  // namespace
-
-Status Descriptors::attach(int fd, int flags, const std::string& name) {
+Status Descriptors::attach(int fd, int flags, const std::string& name, BufferedFiles::Guard guard) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
-  return seat(fd, flags, name, files_.open(fd, name));
+  return seat(fd, flags, name, files_.open(fd, name, guard));
 }
 
 Status Descriptors::attach_striped(int fd, int flags, const std::string& name,
@@ -194,6 +232,7 @@ Status Descriptors::seat(int fd, int flags, const std::string& name,
   open->flags_.store_relaxed(flags);
   open->owner_ = this;
   open->offset_ = 0;
+  open->given_back_ = {};
   open->refs_.store_release(1);
   chunk_for(fd).entries[entry_of(fd)].store_release(open);
   return {};

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 
 #include "base/atomic.h"
 #include "files/buffered_files.h"
@@ -59,15 +60,17 @@ class OpenFile {
   OpenFile* next_free_ = nullptr;
   std::shared_ptr<BufferedFile> file_;
   Atomic<int> flags_{0};  // of open(2)
-  std::mutex mutex_;      // guards offset_, and orders those who use it
+  std::mutex mutex_;      // guards what follows, and orders those who use it
   uint64_t offset_ = 0;
+  Status given_back_;  // BufferedFile::kRetired
 };
 
 class Descriptors {
  public:
   static constexpr int kDescriptorsMax = 1 << 20;
 
-  explicit Descriptors(const FileParts& parts) : files_(parts) {}
+  // `warn`: is told of files that are given back because of others, and of what could not be written then.
+  explicit Descriptors(const FileParts& parts, void (*warn)(std::string_view) = nullptr);
 
   // Keeps an open file while it is used; empty where the descriptor is not of a buffered file.
   class Ref {
@@ -88,7 +91,7 @@ class Descriptors {
   };
 
   // `fd`, open with `flags`, of a regular file, is buffered from now on.
-  Status attach(int fd, int flags, const std::string& name);
+  Status attach(int fd, int flags, const std::string& name, BufferedFiles::Guard guard);
   // The same for a striped file, of whose first member `fd` is.
   Status attach_striped(int fd, int flags, const std::string& name, const StripedMembers& members);
   Ref find(int fd) {
@@ -102,11 +105,15 @@ class Descriptors {
   // file what is dirty is written, and an error says that it could not be.
   Status detach(int fd, bool* was);
   BufferedFiles& files() { return files_; }
+  // The program has got a lock of a file, or is about to give one up (other_openers.h).
+  void lock_taken() { files_.others().lock_taken(); }
+  Status lock_ends();
   uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
   // [first, last], all of which are about to be closed.
   void detach_range(int first, int last);
   // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
-  Status give_back(const BufferedFile& file);
+  // Calls that other threads have begun go on there, too. An error, and nothing changed: it could not be written whole.
+  Status give_back(BufferedFile& file);
   // What is buffered reaches the kernel, whose descriptors stand
   // where ours do: for a process that is about to have them, too.
   Status settle();
@@ -132,11 +139,14 @@ class Descriptors {
   Status leave(OpenFile* file);
   Status seat(int fd, int flags, const std::string& name, Result<std::shared_ptr<BufferedFile>> file);
 
-  BufferedFiles files_;
+  void give_back_to_others(const FileKey& key, const char* why);
+
+  void (*const warn_)(std::string_view);
   Atomic<bool> writes_through_{false};
   Atomic<Chunk*> chunks_[kDescriptorsMax >> kChunkShift];
   std::mutex mutex_;  // guards what follows, and the making of chunks
   OpenFile* free_ = nullptr;
+  BufferedFiles files_;  // the last: its threads use the others
 };
 
 }  // namespace spw::files

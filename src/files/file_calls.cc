@@ -9,10 +9,12 @@
 namespace spw::files {
 
 namespace {
-int64_t moved(const Result<uint64_t>& result) {
-  return result ? static_cast<int64_t>(*result) : -int64_t{result.status().error()};
+int64_t outcome(const Status& status) {
+  return status.error() == BufferedFile::kRetired ? kNotBuffered : -int64_t{status.error()};
 }
-int64_t outcome(const Status& status) { return -int64_t{status.error()}; }
+int64_t moved(const Result<uint64_t>& result) {
+  return result ? static_cast<int64_t>(*result) : outcome(result.status());
+}
 }  // namespace
 
 template <class With>
@@ -41,7 +43,8 @@ bool FileCalls::opened(int fd, int flags) {
     return false;
   }
   if (descriptors == nullptr) descriptors_.store_release(descriptors = make_());
-  return descriptors != nullptr && descriptors->attach(fd, flags, path).is_ok();
+  return descriptors != nullptr &&
+         descriptors->attach(fd, flags, path, BufferedFiles::Guard::kGuarded).is_ok();
 }
 
 void FileCalls::give_back(int fd) {
@@ -152,6 +155,21 @@ void FileCalls::duplicated(int from, int to) {
   if (descriptors == nullptr) return;
   InRuntime guard;
   (void)descriptors->share(from, to);
+}
+
+void FileCalls::lock_taken() {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  descriptors->lock_taken();
+}
+
+void FileCalls::lock_ends() {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  if (Status status = descriptors->lock_ends(); !status)
+    warn_("a buffered file was not written before its lock was given up: " + status.message());
 }
 
 void FileCalls::settle() {

@@ -51,6 +51,9 @@ class FileCalls {
   void give_back(int fd);
   // `to` has just become a duplicate of `from`.
   void duplicated(int from, int to);
+  // The program has got a lock of some file; is about to give one up, or some of it (other_openers.h).
+  void lock_taken();
+  void lock_ends();
   // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's,
   // to have a child, or to end at once.
   void settle();

@@ -223,7 +223,8 @@ Status Runtime::build_over_regions() {
                        plan->index_bytes, heap_->call_mappings(),
                        // The mapped engine has a page cleaner of its own.
                        kind_ == EngineKind::kTranslated ? room_options(options_)
-                                                        : cache::PageCleaner::Options{.evictors = 0}});
+                                                        : cache::PageCleaner::Options{.evictors = 0}},
+      &warn);
   // Without it the program runs as well; only `spillway top` does not find it.
   if (auto page = telemetry::LivePage::publish(facts(), started_ns_)) live_page_ = std::move(*page);
   return {};

@@ -75,8 +75,7 @@ class FileStore final : public GrowingStore {
   }
   void in_child() override { space_->in_child(); }
 
-  // For tests: the file.
-  int fd() const { return file_.fd(); }
+  int fd() const override { return file_.fd(); }
 
  private:
   FileStore() = default;

@@ -41,6 +41,8 @@ class GrowingStore : public Store {
   // What has been written is durable; `whole`: all of the file's metadata, too.
   virtual Status sync_file(bool whole) = 0;
   virtual bool is_direct() const = 0;
+  // A descriptor of its file; -1: it has several, or none now.
+  virtual int fd() const { return -1; }
 };
 
 // The sizes of one growing store. Those of stores that are gone are used again, never freed (Store::written_end).

@@ -2,7 +2,7 @@
 import pathlib
 import re
 
-from kit import PRELOADED, THREADS, Kit, MIB, Run, Skipped, expect, program_of
+from kit import PRELOADED, THREADS, Kit, MIB, Run, Skipped, expect, program_of, start
 
 ENGINES = PRELOADED
 CAP = ("--memory", "16M", "--quota", "4M", "--buffer", "*.dat")
@@ -75,6 +75,39 @@ def sqlite_keeps_a_database(kit: Kit) -> None:
         expect(counters["store_write_bytes"] > 2 * MIB, f"{mode}: it was not buffered: {counters}")
         again = kit.run(pathlib.Path(sqlite), database, stdin="\n".join(statements.splitlines()[-2:]))
         expect(again.output == "\n".join(native.output.splitlines()[-2:]) + "\n", f"{mode}, read by another process: {again.last_words()}")
+
+
+WRITER = """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1], timeout=300, isolation_level=None)
+base.execute("pragma synchronous=off")
+for i in range(5000):
+    base.execute("begin immediate")
+    base.execute("update counter set n = n + 1")
+    base.execute("insert into rows (text) values (?)", ("x" * 200,))
+    base.execute("commit")
+    if i == 50:
+        print("begun", flush=True)
+"""
+
+
+# The second one opens what the first one has buffered and changed; both lock it, as SQLite does.
+def two_processes_write_one_database(kit: Kit) -> None:
+    sqlite, python = pathlib.Path(program_of("sqlite3")), program_of("python3")
+    faults = ("--faults", "threads") if kit.engine == THREADS else ()
+    buffered = (kit.build / "bin" / "spillway", "run", *CAP, *faults, "--store", kit.store, "--")
+    for mode, second in (("delete", buffered), ("wal", buffered), ("delete", ()), ("wal", ())):
+        database = str(kit.place / f"{mode}{len(second)}.dat")
+        kit.run(sqlite, database, stdin=f"pragma journal_mode={mode}; create table counter(n); insert into counter values (0);"
+                "create table rows(id integer primary key, text);")
+        with start(kit, *buffered, python, "-c", WRITER, database) as one:
+            expect(one.stdout.readline() == "begun\n", "the first one did not begin")
+            with start(kit, *second, python, "-c", WRITER, database) as other:
+                said = [process.communicate(timeout=300)[1] for process in (one, other)]
+        expect((one.returncode, other.returncode) == (0, 0), f"{mode}: {said}")
+        expect(mode == "wal" or "another process has opened it" in said[0], f"it was not buffered at first: {said[0]}")
+        found = kit.run(sqlite, database, stdin="pragma integrity_check; select n from counter; select count(*) from rows;")
+        expect(found.output == "ok\n10000\n10000\n", f"{mode}, {'both' if second else 'one'} buffered: {found.last_words()}")
 
 
 def pg_test_fsync_finds_every_way_to_sync(kit: Kit) -> None:

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -210,6 +211,32 @@ int dup(int fd) noexcept { return duplicated(fd, real().dup(fd)); }
 int dup2(int fd, int to) noexcept { return duplicated(fd, real().dup2(fd, to)); }
 int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, real().dup3(fd, to, flags)); }
 
+// Locks of files: what was written under one is there for whoever has it next, and what others wrote meanwhile is seen
+// (files/other_openers.h). `gets`: the call may get one; one is given up, in whole or part, where it does not.
+template <class Call>
+int with_lock(bool gets, bool gives_up, Call call) {
+  FileCalls* calls = descriptor_calls();
+  if (calls == nullptr) return call();
+  if (gives_up) calls->lock_ends();
+  const int result = call();
+  const int saved_errno = errno;
+  if (gets && result == 0) calls->lock_taken();
+  errno = saved_errno;
+  return result;
+}
+int flock(int fd, int operation) noexcept {
+  const int kind = operation & ~LOCK_NB;
+  return with_lock(kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
+}
+// At the file's own place, which the kernel does not know.
+int lockf(int fd, int command, off_t bytes) {
+  if (FileCalls* calls = file_calls())
+    if (const int64_t place = calls->seek(fd, 0, SEEK_CUR); place >= 0)
+      (void)real().lseek(fd, static_cast<off_t>(place), SEEK_SET);
+  return with_lock(command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
+                   [&] { return real().lockf(fd, command, bytes); });
+}
+
 // A lock relative to the file's place or end, by our knowledge of them.
 void make_absolute(FileCalls& calls, int fd, struct flock* lock) {
   if (lock->l_whence != SEEK_CUR && lock->l_whence != SEEK_END) return;
@@ -228,7 +255,9 @@ int fcntl(int fd, int command, ...) {
   if (takes_a_lock(command)) {
     struct flock lock = *static_cast<struct flock*>(argument);
     make_absolute(*calls, fd, &lock);
-    const int result = real().fcntl(fd, command, &lock);
+    const bool sets = command != F_GETLK && command != F_OFD_GETLK;
+    const int result = with_lock(sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
+                                 [&] { return real().fcntl(fd, command, &lock); });
     if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
     return result;
   }

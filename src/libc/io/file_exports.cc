@@ -26,6 +26,11 @@ SPW_ENTRY off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
 SPW_ENTRY int ftruncate(int fd, off_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
 SPW_ENTRY int ftruncate64(int fd, off64_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
 SPW_ENTRY int fsync(int fd) { return files_or_real().fsync(fd); }
+SPW_ENTRY int flock(int fd, int operation) noexcept { return files_or_real().flock(fd, operation); }
+SPW_ENTRY int lockf(int fd, int command, off_t bytes) { return files_or_real().lockf(fd, command, bytes); }
+SPW_ENTRY int lockf64(int fd, int command, off64_t bytes) {
+  return files_or_real().lockf(fd, command, bytes);
+}
 SPW_ENTRY int fdatasync(int fd) { return files_or_real().fdatasync(fd); }
 SPW_ENTRY int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
   return files_or_real().sync_file_range(fd, offset, bytes, flags);

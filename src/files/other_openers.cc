@@ -1,0 +1,93 @@
+#include "files/other_openers.h"
+
+#include <vector>
+
+namespace spw::files {
+
+using platform::Openers;
+
+OtherOpeners::~OtherOpeners() {
+  stopping_.store_release(true);
+  if (has_started_) wake_.wake();
+  thread_.join();
+}
+
+// Under mutex_. Once; false: opens cannot be watched here.
+bool OtherOpeners::start() {
+  if (std::exchange(has_started_, true)) return watch_ != nullptr;
+  auto watch = platform::OpensWatch::create();
+  auto wake = platform::WakeFd::create();
+  if (!watch || !wake) return false;
+  wake_ = std::move(*wake);
+  watch_ = std::move(*watch);
+  auto thread = platform::Thread::start([this] { run(); });
+  if (!thread) {
+    watch_.reset();
+    return false;
+  }
+  thread_ = std::move(*thread);
+  return true;
+}
+
+// Watched first, then asked who has it open: nobody comes in between unseen.
+OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  const uint64_t number = next_number_++;
+  const bool is_watched = start() && watch_->add(fd, number).is_ok();
+  Openers openers = platform::openers_of(fd);
+  if (openers == Openers::kOthers && platform::own_descriptors_of(fd) > 1)
+    openers = Openers::kUnknown;  // it may be this process
+  if (openers == Openers::kOthers) {
+    if (is_watched) watch_->remove(fd, number);
+    return Claim::kOthers;
+  }
+  if (is_watched) {
+    watched_[key] = number;
+    by_number_[number] = key;
+  }
+  if (is_watched && openers == Openers::kThisAlone) return Claim::kAlone;
+  unsure_[key] = number;
+  return Claim::kUnsure;
+}
+
+void OtherOpeners::forget(int fd, const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  unsure_.erase(key);
+  const auto found = watched_.find(key);
+  if (found == watched_.end()) return;
+  watch_->remove(fd, found->second);
+  by_number_.erase(found->second);
+  watched_.erase(found);
+}
+
+void OtherOpeners::lock_taken() {
+  are_locks_used_.store_release(true);
+  look();
+}
+
+// Whoever looks after another one finds that everything it took has been given back.
+void OtherOpeners::look() {
+  std::lock_guard look(looking_);
+  std::vector<FileKey> opened, unsure;
+  {
+    std::lock_guard lock(mutex_);
+    if (watch_)
+      for (const uint64_t number : watch_->take_opened())
+        if (const auto found = by_number_.find(number); found != by_number_.end())
+          opened.push_back(found->second);
+    if (are_locks_used())
+      for (const auto& [key, number] : unsure_) unsure.push_back(key);
+  }
+  for (const FileKey& key : opened) give_back_(key, "another process has opened it");
+  for (const FileKey& key : unsure)
+    give_back_(key, "the program locks files, and who else has this one open cannot be found out");
+}
+
+void OtherOpeners::run() {
+  while (!stopping_.load_acquire()) {
+    wake_.wait(watch_->fd(), kWaitNs);
+    look();
+  }
+}
+
+}  // namespace spw::files

@@ -1,0 +1,139 @@
+#include "platform/opens_watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace spw::platform {
+
+namespace {
+
+// Of Linux 6.5: the handle as fanotify has it, also where it can open nothing.
+constexpr int kHandleFid = 0x200;
+
+struct Handle {
+  file_handle head;
+  std::array<unsigned char, MAX_HANDLE_SZ> bytes;
+};
+
+std::string key_of(int type, const unsigned char* bytes, unsigned count) {
+  std::string key(reinterpret_cast<const char*>(&type), sizeof(type));
+  return key.append(reinterpret_cast<const char*>(bytes), count);
+}
+
+Result<std::string> handle_of(int fd) {
+  Handle handle;
+  for (const int flags : {AT_EMPTY_PATH | kHandleFid, AT_EMPTY_PATH}) {
+    handle.head.handle_bytes = MAX_HANDLE_SZ;
+    int mount;
+    if (::name_to_handle_at(fd, "", &handle.head, &mount, flags) == 0)
+      return key_of(handle.head.handle_type, handle.head.f_handle, handle.head.handle_bytes);
+    if (errno != EINVAL) break;
+  }
+  return Status(errno, "the file has no handle");
+}
+
+// What the event says of its file; nothing if it does not.
+std::optional<std::string> handle_in(const fanotify_event_metadata& event) {
+  const auto* info = reinterpret_cast<const fanotify_event_info_fid*>(reinterpret_cast<const char*>(&event) +
+                                                                      event.metadata_len);
+  if (event.event_len < event.metadata_len + sizeof(*info) || info->hdr.info_type != FAN_EVENT_INFO_TYPE_FID)
+    return std::nullopt;
+  file_handle head;
+  memcpy(&head, info->handle, sizeof(head));
+  return key_of(head.handle_type, info->handle + sizeof(head), head.handle_bytes);
+}
+
+}  // namespace
+
+// The signal that tells a holder of a lease that somebody wants the file would end the process; SIGURG is ignored by
+// those who know nothing of it.
+Openers openers_of(int fd) {
+  const int saved_errno = errno;
+  const int old_signal = ::fcntl(fd, F_GETSIG);
+  const int old_owner = ::fcntl(fd, F_GETOWN);
+  Openers found = Openers::kUnknown;
+  if (old_signal >= 0 && ::fcntl(fd, F_SETSIG, SIGURG) == 0) {
+    if (::fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
+      found = Openers::kThisAlone;
+      (void)::fcntl(fd, F_SETLEASE, F_UNLCK);
+    } else if (errno == EAGAIN) {
+      found = Openers::kOthers;
+    }
+    (void)::fcntl(fd, F_SETOWN, old_owner);
+    (void)::fcntl(fd, F_SETSIG, old_signal);
+  }
+  errno = saved_errno;
+  return found;
+}
+
+size_t own_descriptors_of(int fd) {
+  struct stat wanted, other;
+  if (::fstat(fd, &wanted) != 0) return 0;
+  DIR* all = ::opendir("/proc/self/fd");
+  if (all == nullptr) return 0;
+  size_t count = 0;
+  while (const dirent* entry = ::readdir(all)) {
+    const int one = ::atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && ::fstat(one, &other) == 0)
+      count += other.st_dev == wanted.st_dev && other.st_ino == wanted.st_ino;
+  }
+  ::closedir(all);
+  return count;
+}
+
+Result<std::unique_ptr<OpensWatch>> OpensWatch::create() {
+  const int fd =
+      ::fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Status(errno, "cannot watch who opens files");
+  return std::unique_ptr<OpensWatch>(new OpensWatch(File(fd)));
+}
+
+Status OpensWatch::add(int fd, uint64_t number) {
+  auto handle = handle_of(fd);
+  if (!handle) return handle.status();
+  std::lock_guard lock(mutex_);
+  if (::fanotify_mark(events_.fd(), FAN_MARK_ADD, FAN_OPEN, fd, nullptr) != 0)
+    return Status(errno, "cannot watch who opens a file");
+  by_handle_[*handle] = number;
+  return {};
+}
+
+void OpensWatch::remove(int fd, uint64_t number) {
+  std::lock_guard lock(mutex_);
+  if (std::erase_if(by_handle_, [&](const auto& one) { return one.second == number; }) > 0)
+    (void)::fanotify_mark(events_.fd(), FAN_MARK_REMOVE, FAN_OPEN, fd, nullptr);
+}
+
+std::set<uint64_t> OpensWatch::take_opened() {
+  std::set<uint64_t> opened;
+  alignas(fanotify_event_metadata) std::array<char, 4096> room;
+  const pid_t own = ::getpid();
+  const int saved_errno = errno;
+  std::lock_guard lock(mutex_);
+  for (;;) {
+    ssize_t left = ::read(events_.fd(), room.data(), room.size());
+    if (left < 0 && errno == EINTR) continue;
+    if (left <= 0) break;
+    const auto* event = reinterpret_cast<const fanotify_event_metadata*>(room.data());
+    for (; FAN_EVENT_OK(event, left); event = FAN_EVENT_NEXT(event, left)) {
+      if ((event->mask & FAN_Q_OVERFLOW) != 0)  // it may be any
+        for (const auto& [handle, number] : by_handle_) opened.insert(number);
+      const auto handle = event->pid == own ? std::nullopt : handle_in(*event);
+      if (!handle) continue;
+      if (const auto found = by_handle_.find(*handle); found != by_handle_.end())
+        opened.insert(found->second);
+    }
+  }
+  errno = saved_errno;
+  return opened;
+}
+
+}  // namespace spw::platform
