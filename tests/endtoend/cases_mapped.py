@@ -90,3 +90,8 @@ def an_end_without_exit_leaves_old_or_new_words(kit: Kit) -> None:
             expect(len(contents) == FILE_BYTES, f"{how} with {config}: the file has {len(contents)} bytes")
             wrong = _neither(contents, before, after)
             expect(wrong == 0, f"{how} with {config}: {wrong} bytes are neither old nor new")
+
+
+def what_is_stored_is_seen_by_others_as_natively(kit: Kit) -> None:
+    for part in ("held", "in_memory", "becomes", "runs", "left"):
+        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL,))

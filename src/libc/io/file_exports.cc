@@ -10,6 +10,7 @@
 #include "libc/io/buffered.h"
 #include "libc/io/closing.h"
 #include "libc/io/native_argument.h"
+#include "libc/map/mapping.h"
 
 using namespace spw::libc;
 
@@ -62,10 +63,12 @@ SPW_ENTRY int __openat64_2(int directory, const char* path, int flags) {
 }
 // exit(3) writes what is buffered by itself; these end the process without it.
 SPW_ENTRY void _exit(int code) {
+  flush_mapped_files();
   files_or_real()._exit(code);
   __builtin_unreachable();
 }
 SPW_ENTRY void _Exit(int code) noexcept {
+  flush_mapped_files();
   files_or_real()._exit(code);
   __builtin_unreachable();
 }

@@ -1,5 +1,7 @@
 #include "libc/map/mapped_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace spw::libc {
@@ -11,6 +13,7 @@ bool MappedFiles::add(const Part& part) {
                    part.begin < other.end;
     if (overlap && (other.writable || part.writable)) return false;
   }
+  if (part.writable) writer_.store_release(::getpid());
   parts_.push_back(part);
   return true;
 }

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
+
 namespace spw::libc {
 
 class MappedFiles {
@@ -28,6 +30,8 @@ class MappedFiles {
   void remove(uintptr_t address, uint64_t bytes);
   // The part that is mapped at `from` stands at `to` from now on, with `bytes` bytes.
   void move(uintptr_t from, uintptr_t to, uint64_t bytes);
+  // The process that has mapped one for writing; 0: none has.
+  pid_t writer() const { return writer_.load_acquire(); }
   // Around a fork.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
@@ -35,6 +39,7 @@ class MappedFiles {
  private:
   std::mutex mutex_;
   std::vector<Part> parts_;
+  Atomic<pid_t> writer_{0};
 };
 
 // Those of the process.

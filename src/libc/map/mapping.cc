@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -24,6 +27,7 @@
 #include "libc/map/reservations.h"
 #include "libc/map/rights.h"
 #include "libc/real.h"
+#include "platform/opens_watch.h"
 
 namespace spw::libc {
 
@@ -71,6 +75,15 @@ bool may_map_file(int fd, bool is_to_be_written) {
   return (mode & O_PATH) == 0 && access != O_WRONLY && (!is_to_be_written || access == O_RDWR);
 }
 
+// What is stored to the mapping is seen by others at once, or by other calls of this process: files that live in memory
+// (memfd, /dev/shm) serve for nothing else, and of those on disks the ones that another process has open.
+bool is_for_others(int fd) {
+  struct statfs system;
+  if (fstatfs(fd, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == HUGETLBFS_MAGIC))
+    return true;
+  return platform::openers_of(fd) == platform::Openers::kOthers && platform::own_descriptors_of(fd) < 2;
+}
+
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
 bool can_map_file(const Context& c, int protection, int flags, int fd, off_t offset, FileRequest* request) {
   if (c.open_file_store == nullptr || offset < 0 || offset % kMmuPageBytes != 0) return false;
@@ -82,7 +95,8 @@ bool can_map_file(const Context& c, int protection, int flags, int fd, off_t off
   request->writable = request->shared && (protection & PROT_WRITE) != 0;
   return may_map_file(fd, request->writable) && fstat(fd, &request->info) == 0 &&
          S_ISREG(request->info.st_mode) &&
-         static_cast<uint64_t>(request->info.st_size) > static_cast<uint64_t>(offset);
+         static_cast<uint64_t>(request->info.st_size) > static_cast<uint64_t>(offset) &&
+         !(request->writable && is_for_others(fd));
 }
 
 MappedFiles::Part part_of(const FileRequest& request, uintptr_t address) {
@@ -284,6 +298,15 @@ int unmap(void* address, size_t bytes) {
     return true;
   });
   return 0;
+}
+
+// Where the process has its memory alone: what a child of vfork() leaves behind, its parent still has.
+void flush_mapped_files() {
+  const Context* c = InRuntime::here() || access::is_forked() ? nullptr : context();
+  if (c == nullptr || mapped_files().writer() != ::getpid()) return;
+  InRuntime guard;
+  if (Status status = c->regions->flush_shared_files(); !status && c->warn != nullptr)
+    c->warn("a file mapping was not written whole: " + status.message());
 }
 
 int sync_mapping(void* address, size_t bytes, int flags) {

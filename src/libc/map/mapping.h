@@ -5,8 +5,9 @@
 //   a file:    regular, not executable, anywhere it likes; shared and writable, shared and read-only, or private
 // Also what is only reserved, without access or with other rights (reservations.h). Everything else is the kernel's; a
 // file that is only read may be, too, within the cap (mapped_reads.h). A managed file mapping is a copy in the cache:
-// what is stored to a shared one reaches the file by msync, munmap and exit; what others write to the file after its
-// block was read is not seen. Two writable shared mappings of one part of a file would not see each other either, so
+// what is stored to a shared one reaches the file by msync, munmap, exec and exit; what others write to the file after
+// its block was read is not seen. So a writable shared mapping of a file that others have open, or that lives in memory,
+// is the kernel's. Two writable shared mappings of one part of a file would not see each other either, so
 // the second is refused (ENODEV).
 // MAP_FIXED at a managed address makes anonymous memory there, whatever of it is mapped, with a copy of the file if
 // there is one; a shared mapping is refused (EINVAL), and so is one over a mapped file or an object of malloc (ENOMEM).
@@ -29,6 +30,9 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
 int unmap(void* address, size_t bytes);
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address);
 int sync_mapping(void* address, size_t bytes, int flags);
+// What was stored to shared mappings of files reaches the kernel, which has it for whoever comes next: this process is
+// about to be another program, to end, or to have another program run. Async-signal-safe where none is mapped.
+void flush_mapped_files();
 
 // Memory at [begin, end) of managed space, which reads as zeros and has the usual rights, in place of what is there.
 // False, and nothing has changed: files or objects of malloc are there.

@@ -22,6 +22,7 @@
 
 #include "libc/entry.h"
 #include "libc/io/native_argument.h"
+#include "libc/map/mapping.h"
 #include "libc/signals/fault_signal.h"
 
 using namespace spw::libc;
@@ -31,6 +32,11 @@ namespace {
 template <class Address>
 Native<Address> address_of(Address* address, socklen_t bytes) {
   return Native<Address>::of_bytes(address, bytes);
+}
+// Another program runs beside this one or in its place, and may read what this one has stored.
+const auto& ready_for_another() {
+  flush_mapped_files();
+  return files_or_real();
 }
 socklen_t room_of(const socklen_t* bytes) { return bytes == nullptr ? 0 : load_value(bytes); }
 }  // namespace
@@ -114,16 +120,16 @@ SPW_ENTRY int waitid(idtype_t kind, id_t id, siginfo_t* out, int flags) {
   return real().waitid(kind, id, Native(out), flags);
 }
 SPW_ENTRY int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
-  return files_or_real().execve(Text(path), TextList(arguments), TextList(environment));
+  return ready_for_another().execve(Text(path), TextList(arguments), TextList(environment));
 }
 SPW_ENTRY int execv(const char* path, char* const* arguments) noexcept {
-  return files_or_real().execve(Text(path), TextList(arguments), environ);
+  return ready_for_another().execve(Text(path), TextList(arguments), environ);
 }
 SPW_ENTRY int execvpe(const char* name, char* const* arguments, char* const* environment) noexcept {
-  return files_or_real().execvpe(Text(name), TextList(arguments), TextList(environment));
+  return ready_for_another().execvpe(Text(name), TextList(arguments), TextList(environment));
 }
 SPW_ENTRY int fexecve(int fd, char* const* arguments, char* const* environment) noexcept {
-  return files_or_real().fexecve(fd, TextList(arguments), TextList(environment));
+  return ready_for_another().fexecve(fd, TextList(arguments), TextList(environment));
 }
 // The arguments from `first` on as a list on the stack, for a child of vfork must not allocate.
 #define SPW_GATHER_ARGUMENTS(first)                                                           \
@@ -139,38 +145,38 @@ SPW_ENTRY int fexecve(int fd, char* const* arguments, char* const* environment) 
 SPW_ENTRY int execl(const char* path, const char* first, ...) noexcept {
   SPW_GATHER_ARGUMENTS(first);
   va_end(more);
-  return files_or_real().execve(Text(path), TextList(list), environ);
+  return ready_for_another().execve(Text(path), TextList(list), environ);
 }
 SPW_ENTRY int execlp(const char* name, const char* first, ...) noexcept {
   SPW_GATHER_ARGUMENTS(first);
   va_end(more);
-  return files_or_real().execvp(Text(name), TextList(list));
+  return ready_for_another().execvp(Text(name), TextList(list));
 }
 SPW_ENTRY int execle(const char* path, const char* first, ...) noexcept {
   SPW_GATHER_ARGUMENTS(first);
   auto** environment = va_arg(more, char**);
   va_end(more);
-  return files_or_real().execve(Text(path), TextList(list), TextList(environment));
+  return ready_for_another().execve(Text(path), TextList(list), TextList(environment));
 }
 SPW_ENTRY pid_t wait3(int* status, int flags, rusage* usage) noexcept {
   return real().wait4(-1, Native(status), flags, Native(usage));
 }
 SPW_ENTRY int execvp(const char* name, char* const* arguments) noexcept {
-  return files_or_real().execvp(Text(name), TextList(arguments));
+  return ready_for_another().execvp(Text(name), TextList(arguments));
 }
 SPW_ENTRY int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                           const posix_spawnattr_t* attributes, char* const* arguments,
                           char* const* environment) {
-  return files_or_real().posix_spawn(Native(child), Text(path), Native(actions), Native(attributes),
-                                     TextList(arguments), TextList(environment));
+  return ready_for_another().posix_spawn(Native(child), Text(path), Native(actions), Native(attributes),
+                                         TextList(arguments), TextList(environment));
 }
 SPW_ENTRY int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                            const posix_spawnattr_t* attributes, char* const* arguments,
                            char* const* environment) {
-  return files_or_real().posix_spawnp(Native(child), Text(name), Native(actions), Native(attributes),
-                                      TextList(arguments), TextList(environment));
+  return ready_for_another().posix_spawnp(Native(child), Text(name), Native(actions), Native(attributes),
+                                          TextList(arguments), TextList(environment));
 }
-SPW_ENTRY int system(const char* command) { return files_or_real().system(Text(command)); }
+SPW_ENTRY int system(const char* command) { return ready_for_another().system(Text(command)); }
 SPW_ENTRY int pipe(int* ends) noexcept { return real().pipe(Native(ends, 2)); }
 SPW_ENTRY int pipe2(int* ends, int flags) noexcept { return real().pipe2(Native(ends, 2), flags); }
 

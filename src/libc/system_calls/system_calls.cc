@@ -306,6 +306,7 @@ long with_argument_of_request(long number, const CallArguments& given) {
 }
 
 long execute(long number, const CallArguments& given) {
+  flush_mapped_files();
   if (number == SYS_execve)
     return files_or_real().execve(Text(pointer<const char>(given[0])),
                                   TextList(pointer<char* const>(given[1])),
