@@ -157,11 +157,15 @@ class Runner:
         allowed = allowed_bytes(row.cap_mib * MIB)
         ours = self.run(row, self.spillway_words(row), allowed)
         outcome.details += _log("spillway", ours)
-        if ours.result.usage.out_of_memory_kills:
+        killed = ours.result.usage.out_of_memory_kills > 0
+        if killed:
             ours = self.run(row, self.spillway_words(row), LOOSE_LIMITS * allowed)
             outcome.details += _log("spillway, with a loose limit", ours)
         outcome.spillway_s, outcome.peak_bytes = ours.result.seconds, ours.result.usage.peak_program_bytes
         outcome.result, outcome.why = self.verdict(row, native, ours)
+        if killed and outcome.result in (OK, REMARK):
+            outcome.result = REMARK
+            outcome.why = "; ".join(text for text in (outcome.why, f"killed in a control group of {allowed // MIB} MiB") if text)
         if outcome.result in (OK, REMARK):
             self._beside_swap(row, native, outcome, allowed)
 
