@@ -27,6 +27,7 @@ def main() -> None:
         account = pwd.getpwnam("postgres")
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
         os.chown(".", account.pw_uid, account.pw_gid)
+        os.chmod("..", 0o711)  # the run's directory, which is for its user alone
         if "--store" in words:
             shutil.chown(words[words.index("--store") + 1], "postgres", "postgres")
     here = os.getcwd()
