@@ -103,7 +103,7 @@ class Runner:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def version(self, row: Row) -> str:
-        told = subprocess.run(self.filled(row.version, row), capture_output=True, text=True, check=False)
+        told = subprocess.run(self.filled(row.version, row), capture_output=True, text=True, errors="replace", check=False)
         lines = (told.stdout + told.stderr).strip().splitlines()
         return lines[0].strip() if lines else "unknown"
 
