@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libc/map/rights.h"
+#include "platform/reachable.h"
 
 namespace spw::libc {
 
@@ -117,7 +118,9 @@ size_t reachable_bytes(const void* p, size_t bytes, bool is_store) {
 Reached reach(std::span<iovec> pieces, bool is_store) {
   Reached reached;
   for (iovec& piece : pieces) {
-    const size_t bytes = reachable_bytes(piece.iov_base, piece.iov_len, is_store);
+    const size_t bytes = is_managed(piece.iov_base)
+                             ? reachable_bytes(piece.iov_base, piece.iov_len, is_store)
+                             : platform::reachable_bytes(piece.iov_base, piece.iov_len, is_store);
     ++reached.count;
     reached.bytes += bytes;
     reached.is_cut = bytes < piece.iov_len;

@@ -75,7 +75,8 @@ void make_zero(const Context& c, uintptr_t begin, uintptr_t end);
 // failed with EFAULT, at the first behind them.
 size_t reachable_bytes(const void* p, size_t bytes, bool is_store);
 
-// Of a list of pieces those up to the first byte that cannot be reached, the last one cut there.
+// Of a list of pieces, any of which may be managed, those up to the first byte that cannot be reached, the last one cut
+// there.
 struct Reached {
   size_t count = 0, bytes = 0;
   bool is_cut = false;
