@@ -61,8 +61,8 @@ int drop(const Context& c, const Part& part, int advice) {
 
 // Only shared mappings have it. The file holds zeros then, in place of a hole.
 int remove(const Part& part) {
-  if (part.kind == Kind::kReadOnlyFile) return EACCES;
-  if (part.kind != Kind::kSharedFile || is_any_marked(part.begin, part.end, kLocked)) return EINVAL;
+  if (part.kind == Kind::kAnonymous || is_any_marked(part.begin, part.end, kLocked)) return EINVAL;
+  if (part.kind != Kind::kSharedFile) return EACCES;
   fill_bytes(pointer(part.begin), 0, part.end - part.begin);
   return 0;
 }
