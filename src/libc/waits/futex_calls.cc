@@ -48,10 +48,10 @@ void wake_instead_of_moving(long (&arguments)[6]) {
 }
 
 // Whether the kernel wants to be able to store to a word that it only looks at: it finds a futex that is not private by
-// its page, and refuses one that it finds write-protected (as clean blocks are).
+// its page, and refuses one that it finds write-protected (as clean blocks are). Where the program may not store either,
+// nobody does.
 bool wants_it_writable(const Word* word, int operation) {
-  return (operation & FUTEX_PRIVATE_FLAG) == 0 &&
-         context()->regions->kind_at(reinterpret_cast<uintptr_t>(word)) != region::Kind::kReadOnlyFile;
+  return (operation & FUTEX_PRIVATE_FLAG) == 0 && reachable_bytes(word, sizeof *word, true) == sizeof *word;
 }
 
 // Compilers make a plain load of an addition of nothing.
