@@ -47,7 +47,9 @@ void end_by_default(int signal, const siginfo_t* info) {
 Status share_fault_signal(int signal, FaultHandler handler) {
   SignalLock lock;
   actions_become_ours();
-  if (set_handler(lock, signal, nullptr, &shared(signal).program) != 0)
+  // In a forked child it may be ours already: then what the kernel has is not the program's.
+  const bool is_ours = shared(signal).handler != nullptr;
+  if (!is_ours && set_handler(lock, signal, nullptr, &shared(signal).program) != 0)
     return Status(errno, "cannot read the fault handler");
   shared(signal).handler = handler;
   if (install(signal, shared(signal).program) != 0) return Status(errno, "cannot install the fault handler");
