@@ -1,6 +1,7 @@
 // The calls that change memory, as the kernel has them: every part prints what each call returned and what is there
 // afterwards, to be compared with a run without Spillway. Before that the data outgrows the cap.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -222,6 +223,18 @@ int transfers(long outgrows) {
   told("pieces", preadv(file, pieces, 3, 0));
   iovec wrong[] = {{p + kPage, kPage}, {p, kPage}};
   told("wrong pieces", preadv(file, wrong, 2, 0));
+  char* native =
+      static_cast<char*>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  mprotect(native + kPage, kPage, PROT_READ);
+  iovec mixed[] = {{p, kPage}, {native + 100, 2 * kPage - 100}};
+  told("pieces of other memory", pwritev(file, mixed, 2, 0));
+  told("read-only ones", preadv(file, mixed, 2, 0));
+  munmap(native + kPage, kPage);
+  told("pieces that end", pwritev(file, mixed, 2, 0));
+  mixed[1] = mixed[0];
+  mixed[0] = {native + kPage, kPage};
+  told("a wrong piece first", pwritev(file, mixed, 2, 0));
+  told("into a wrong piece", preadv(file, mixed, 2, 0));
   told("pieces in a hole", preadv(file, reinterpret_cast<iovec*>(p + 8 * kPage), 2, 0));
   int ends[2];
   if (pipe(ends) != 0) return 91;
@@ -232,6 +245,10 @@ int transfers(long outgrows) {
   struct stat* info = reinterpret_cast<struct stat*>(p + kPage);
   told("stat", syscall(SYS_fstat, file, info));
   told("open", open(p + kPage, O_RDONLY));
+  auto* word = reinterpret_cast<uint32_t*>(p + 4 * kPage);  // read-only
+  std::memset(p + kBytes / 2, 8, kBytes / 2);               // it may be evicted
+  told("futex", syscall(SYS_futex, word, FUTEX_WAKE, 1, nullptr, nullptr, 0));
+  told("private futex", syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0));
   told("random", syscall(SYS_getrandom, p + kPage, 8, 0));
   return 0;
 }
@@ -271,11 +288,16 @@ int children(long outgrows) {
   told("do after all",
        madvise(p + 6 * kPage, kPage, MADV_DONTFORK) + madvise(p + 6 * kPage, kPage, MADV_DOFORK));
   told("lock", mlock(p + 8 * kPage, kPage));
+  const int file = memfd_create("short", 0);
+  told("a short file", ftruncate(file, kPage));
+  auto* short_file =
+      static_cast<char*>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   std::fflush(stdout);
   for (int round = 0; round < 2; ++round) {
     const pid_t child = fork();
     if (child == 0) {
       show("child", p, 9);
+      show("behind a file's end", short_file, 2);
       told("not locked", madvise(p + 8 * kPage, kPage, MADV_DONTNEED));
       const pid_t grandchild = fork();
       if (grandchild == 0) {
