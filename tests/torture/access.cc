@@ -99,7 +99,7 @@ void load(Context& context) {
   if (guarded([&] { value = load_bytes(place.at, place.size); })) {
     context.log->hex("value", value);
   } else {
-    log_caught(*context.log, place.slot->base);
+    log_caught(*context.log, *place.slot);
   }
 }
 
@@ -108,7 +108,7 @@ void store(Context& context) {
   context.log->calls();
   if (place.slot == nullptr) return;
   const uint64_t value = context.random.next();
-  if (!guarded([&] { store_bytes(place.at, place.size, value); })) log_caught(*context.log, place.slot->base);
+  if (!guarded([&] { store_bytes(place.at, place.size, value); })) log_caught(*context.log, *place.slot);
 }
 
 void exchange(Context& context) {
@@ -131,7 +131,7 @@ void exchange(Context& context) {
   if (ended) {
     context.log->hex("value", value);
   } else {
-    log_caught(*context.log, place.slot->base);
+    log_caught(*context.log, *place.slot);
   }
 }
 
@@ -172,7 +172,7 @@ void copy_by_instruction(Context& context) {
     if (stores) std::memset(bytes, static_cast<int>(value), count);
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count)::"memory");
   });
-  if (!ended) log_caught(*context.log, range.slot->base);
+  if (!ended) log_caught(*context.log, *range.slot);
   if (ended && !stores) {
     uint64_t sum = 0;
     for (size_t at = 0; at < range.bytes(); at += 8) sum = mixed(sum, load_one<uint64_t>(bytes + at));
@@ -199,7 +199,7 @@ void load_pages(Context& context, const Range& range, bool whole) {
     if (ended) {
       sum = mixed(sum, of_page);
     } else {
-      log_caught(*context.log, range.slot->base);
+      log_caught(*context.log, *range.slot);
       page += run_from(*range.slot, page, end - page) - 1;
     }
   }
@@ -218,7 +218,7 @@ void store_pages(Context& context, const Range& range, bool whole) {
         store_one<uint64_t>(at + offset, value + page * kPage + offset);
     });
     if (!ended) {
-      log_caught(*context.log, range.slot->base);
+      log_caught(*context.log, *range.slot);
       page += run_from(*range.slot, page, end - page) - 1;
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "guarded.h"
 #include "operations.h"
@@ -70,6 +71,8 @@ void lock(Context& context) {
   const Range range = choose_range(context.random, *slot, unlocks ? kSlotPages : 8);
   log_range(context, range);
   context.log->calls();
+  static const bool of_managed = allowed("lock_managed_pages");
+  if (slot->may_be_managed() && !of_managed) return context.log->word("left_out");
   const uint64_t which = unlocks ? 0 : 1 + context.random.below(4);
   switch (which) {
     case 0:
@@ -132,7 +135,10 @@ void advise_range(Context& context, const Range& range) {
   const bool lasting = (advice >= 10 && advice <= 11) || (advice >= 18 && advice <= 19) || advice >= 102;
   // A child would have a hole in a near slot.
   const bool hole = advice == 10 && range.slot->is_near();
-  if (!allowed(name) || hole || (lasting && range.slot->kind == Kind::kHeap))
+  char in_managed[48];
+  std::snprintf(in_managed, sizeof in_managed, "managed_%s", name);
+  if (!allowed(name) || (range.slot->may_be_managed() && !allowed(in_managed)) || hole ||
+      (lasting && range.slot->kind == Kind::kHeap))
     return context.log->word("left_out");
   if (advice == kFree) return free_pages(context, range);
   const bool wrong = context.random.one_in(50);

@@ -71,7 +71,7 @@ void log_sum(Context& context, const Buffer& buffer, size_t bytes) {
   if (guarded([&] { sum = sum_of(buffer.at, bytes); })) {
     context.log->hex("sum", sum);
   } else {
-    log_caught(*context.log, buffer.slot->base);
+    log_caught(*context.log, *buffer.slot);
   }
 }
 
@@ -185,6 +185,10 @@ void use_pipe(Context& context) {
   context.log->calls();
   if (from.slot == nullptr || to.slot == nullptr) return;
   Scratch& scratch = scratches[from.slot->group];
+  static const bool takes_part = allowed("part_into_pipe");
+  const bool is_part = (from.slot->may_be_managed() && !accessible(from.pages, false)) ||
+                       (to.slot->may_be_managed() && !accessible(to.pages, true));
+  if (is_part && !takes_part) return context.log->word("left_out");
   const iovec vector{from.at, from.bytes};
   if (splices && !spliced_for_sure(from, scratch)) return context.log->word("neither");
   const ssize_t written =
@@ -227,7 +231,7 @@ void call_with_structure(Context& context) {
       done = readlink("/proc/self/exe", buffer.at, 1);
       break;
     default:
-      if (!guarded([&] { std::memcpy(buffer.at, "/dev", 5); })) log_caught(*context.log, buffer.slot->base);
+      if (!guarded([&] { std::memcpy(buffer.at, "/dev", 5); })) log_caught(*context.log, *buffer.slot);
       done = open(buffer.at, O_RDONLY | O_DIRECTORY);
       break;
   }

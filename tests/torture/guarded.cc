@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "operations.h"
+
 namespace torture {
 
 thread_local Catch caught;
@@ -36,6 +38,14 @@ void catch_faults() {
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigaction(SIGSEGV, &action, nullptr);
   sigaction(SIGBUS, &action, nullptr);
+}
+
+void log_caught(Log& log, const Slot& slot) {
+  static const bool compares_codes = allowed("code_in_managed"),
+                    compares_ends = allowed("end_of_managed_file");
+  if (slot.may_be_managed() && !compares_codes) caught.code = 0;
+  if (slot.may_be_managed_file() && slot.kind != Kind::kHeap && !compares_ends) caught.signal = SIGSEGV;
+  log_caught(log, slot.base);
 }
 
 void log_caught(Log& log, const char* base) {

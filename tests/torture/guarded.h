@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "log.h"
+#include "slots.h"
 
 namespace torture {
 
@@ -33,7 +34,8 @@ __attribute__((noinline)) bool guarded(Access access) {
   return true;
 }
 
-// Writes down what was caught, with its address from `base` on.
+// Writes down what was caught, with its address in the slot.
+void log_caught(Log& log, const Slot& slot);
 void log_caught(Log& log, const char* base);
 
 }  // namespace torture

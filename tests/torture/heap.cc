@@ -127,6 +127,7 @@ void protect_heap(Context& context) {
   const int protection = context.random.percent(50) ? PROT_NONE : PROT_READ;
   context.log->in("protection", protection);
   context.log->calls();
+  if (!may_change_rights(*slot)) return context.log->word("left_out");
   context.log->result("mprotect", mprotect(range.begin(), range.bytes(), protection));
   probe_range(context, {slot, range.page, std::min(range.pages, 16u)});
   context.log->result("again", mprotect(range.begin(), range.bytes(), PROT_READ | PROT_WRITE));

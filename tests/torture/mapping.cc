@@ -8,6 +8,8 @@ namespace torture {
 
 namespace {
 
+constexpr uint32_t kManagedPagesMin = 16;  // --threshold
+
 struct Asked {
   int protection;
   int flags;
@@ -66,6 +68,31 @@ Asked choose_mapping(Context& context) {
   return asked;
 }
 
+// Where it is not mapped at an address of the program's choice.
+Backing backing_of(const Asked& asked, uint32_t pages) {
+  const bool is_shared = (asked.flags & MAP_TYPE) != MAP_PRIVATE;
+  if (asked.descriptor >= 0) return Backing::kFile;
+  if (is_shared || (asked.flags & (MAP_STACK | MAP_LOCKED)) != 0 || (asked.protection & PROT_EXEC) != 0 ||
+      asked.protection == PROT_NONE)
+    return Backing::kKernels;
+  return pages < kManagedPagesMin || asked.protection != (PROT_READ | PROT_WRITE) || is_a_child()
+             ? Backing::kEither
+             : Backing::kMemory;
+}
+
+// What mappings at addresses of managed memory may do otherwise.
+bool allowed_at(const Slot& slot, const Asked& asked) {
+  static const bool shared = allowed("share_managed"), file = allowed("replace_managed_file"),
+                    rights = allowed("rights_of_managed"), copied = allowed("file_in_managed"),
+                    locked = allowed("lock_managed");
+  if (!slot.may_be_managed()) return true;
+  if ((asked.flags & MAP_TYPE) != MAP_PRIVATE && !shared) return false;
+  if (asked.descriptor >= 0 && !copied) return false;
+  if (slot.may_be_managed_file() && slot.kind != Kind::kHeap && !file) return false;
+  if ((asked.flags & MAP_LOCKED) != 0 && !locked) return false;
+  return rights || asked.protection == (PROT_READ | PROT_WRITE);
+}
+
 void log_asked(Context& context, const Asked& asked) {
   context.log->in("protection", asked.protection);
   context.log->hex("flags", static_cast<unsigned>(asked.flags));
@@ -83,6 +110,7 @@ void map_fixed(Context& context) {
   asked.flags |= random.percent(88) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
   log_asked(context, asked);
   context.log->calls();
+  if (!allowed_at(*slot, asked)) return context.log->word("left_out");
   void* at =
       mmap(range.begin(), range.bytes(), asked.protection, asked.flags, asked.descriptor, asked.offset);
   context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
@@ -99,6 +127,7 @@ void map_hint(Context& context) {
   const Range range = choose_range(random, *slot, 64);
   log_range(context, range);
   context.log->calls();
+  if (range.pages >= kManagedPagesMin && !allowed("hint_of_managed")) return context.log->word("left_out");
   void* at = mmap(range.begin(), range.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   context.log->result("elsewhere", at == MAP_FAILED ? -1 : at != range.begin());
   if (at == range.begin()) {
@@ -122,12 +151,16 @@ void map_near(Context& context) {
   random = of_slot.random;
   log_asked(context, asked);
   context.log->calls();
+  static const bool shares_files = allowed("share_file_near");
+  if (asked.descriptor >= 0 && (asked.flags & MAP_TYPE) != MAP_PRIVATE && !shares_files)
+    return context.log->word("left_out");
   void* at = mmap(nullptr, pages * kPage, asked.protection, asked.flags, asked.descriptor, asked.offset);
   context.log->result("misaligned", at == MAP_FAILED ? -1 : reinterpret_cast<uintptr_t>(at) % kPage);
   if (at == MAP_FAILED) return;
   context.log->out("overlaps", overlaps_a_slot(static_cast<char*>(at), pages * kPage, context.groups, slot));
   slot->base = static_cast<char*>(at);
   slot->pages = pages;
+  slot->backing = backing_of(asked, pages);
   mark({slot, 0, pages}, mixed(context.number) | 1);
 }
 
@@ -168,6 +201,7 @@ void unmap(Context& context) {
   const Range range = choose_range(random, *slot, kSlotPages);
   log_range(context, range);
   context.log->calls();
+  if (!may_leave_hole(*slot)) return context.log->word("left_out");
   // The length is rounded up.
   context.log->result("munmap", munmap(range.begin(), range.bytes() - random.below(kPage)));
   mark(range, 0);
@@ -268,14 +302,26 @@ void prepare_slot(Context& context) {
 void protect_range(Context& context, const Range& range) {
   const int protection = choose_protection(context.random);
   context.log->out("protection", protection);
+  if (!may_change_rights(*range.slot)) return context.log->word("left_out");
   const int done = mprotect(range.begin(), range.bytes() - context.random.below(kPage), protection);
   context.log->result("mprotect", done);
   // One that fails may have changed what comes before a hole.
   remark(range, context.number);
 }
 
+bool may_leave_hole(const Slot& slot) {
+  static const bool file = allowed("replace_managed_file");
+  return file || !slot.is_near() || !slot.may_be_managed_file();
+}
+
+bool may_change_rights(const Slot& slot) {
+  static const bool rights = allowed("rights_of_managed");
+  return rights || !slot.may_be_managed();
+}
+
 void plug(Context& context, const Range& range) {
-  void* at = mmap(range.begin(), range.bytes(), PROT_NONE,
+  const int protection = may_change_rights(*range.slot) ? PROT_NONE : PROT_READ | PROT_WRITE;
+  void* at = mmap(range.begin(), range.bytes(), protection,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   context.log->result("plug", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
   if (at != MAP_FAILED) mark(range, mixed(context.number, 7) | 1);

@@ -38,6 +38,9 @@ extern const Operation access_operations[], mapping_operations[], remap_operatio
 bool allowed(const char* name);
 void set_left_out(const char* names);
 
+// Whether this process was forked by an operation.
+bool is_a_child();
+
 // The first operations of a sequence give the slots something to begin with.
 inline constexpr uint64_t kPreparing = kFar + kReserved;
 void prepare_slot(Context& context);
@@ -70,6 +73,9 @@ void store_pages(Context& context, const Range& range, bool whole);
 void rewrite_pages(Context& context, const Range& range);
 // Whether each page can be read (and stored to, if `stores`).
 bool accessible(const Range& range, bool stores);
+// Whether a hole may be made in the slot, which is filled again, and whether rights may be changed.
+bool may_leave_hole(const Slot& slot);
+bool may_change_rights(const Slot& slot);
 // A hole in a near slot is filled before anything else may come into it.
 void plug(Context& context, const Range& range);
 void log_range(Context& context, const Range& range);

@@ -24,9 +24,21 @@ void leave_hole(Context& context, const Range& hole) {
   if (hole.slot->is_near()) plug(context, hole);
 }
 
+// Whether the kernel's memory, or what may be a mapped file, is not to come to managed addresses; and whether a part
+// of a file is not to leave its own.
+bool may_move_to(const Slot& from, const Slot& to) {
+  static const bool is_allowed = allowed("move_into_managed");
+  return is_allowed || !to.may_be_managed() ||
+         (from.backing == Backing::kMemory && to.backing == Backing::kMemory);
+}
+bool may_move_from(const Slot& slot) {
+  static const bool is_allowed = allowed("move_managed_file");
+  return (is_allowed || !slot.may_be_managed_file()) && may_leave_hole(slot);
+}
+
 void shrink(Context& context) {
   const Range range = choose_run(context, kOfMapped, kSlotPages);
-  if (range.slot == nullptr || range.pages < 2) return context.log->calls();
+  if (range.slot == nullptr || range.pages < 2 || !may_leave_hole(*range.slot)) return context.log->calls();
   const uint32_t kept = 1 + static_cast<uint32_t>(context.random.below(range.pages - 1));
   const bool may_move = context.random.percent(50);
   context.log->in("kept", kept);
@@ -64,6 +76,7 @@ void move_away(Context& context) {
   const uint32_t end = range.page + range.pages;
   // Where there is room behind, it may stay.
   if (to == nullptr || end == range.slot->pages || range.slot->marks[end] == 0) return;
+  if (!may_move_from(*range.slot)) return context.log->word("left_out");
   const uint64_t of_range = range.slot->marks[range.page];
   void* at = mremap(range.begin(), range.bytes(), range.bytes() + more * kPage, MREMAP_MAYMOVE);
   context.log->result("stayed", at == MAP_FAILED ? -1 : at == range.begin());
@@ -71,6 +84,7 @@ void move_away(Context& context) {
   context.log->out("overlaps",
                    overlaps_a_slot(static_cast<char*>(at), range.bytes() + more * kPage, context.groups, to));
   to->base = static_cast<char*>(at);
+  to->backing = range.slot->backing;
   to->pages = range.pages + more;
   mark({to, 0, to->pages}, of_range);
   leave_hole(context, range);
@@ -99,6 +113,7 @@ void move_to(Context& context) {
   const bool meet =
       slot == range.slot && to.page < range.page + range.pages && range.page < to.page + to.pages;
   if (meet && wanted != range.pages) return;
+  if (!may_move_to(*range.slot, *slot) || !may_move_from(*range.slot)) return context.log->word("left_out");
   const uint64_t of_range = range.slot->marks[range.page];
   const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | (stays ? MREMAP_DONTUNMAP : 0);
   void* at = mremap(range.begin(), range.bytes(), to.bytes(), flags, to.begin());
@@ -125,6 +140,7 @@ void move_shared_again(Context& context) {
   context.log->in("to_page", to.page);
   context.log->in("to_pages", to.pages);
   context.log->calls();
+  if (!may_move_to(*range.slot, *slot)) return context.log->word("left_out");
   void* at = mremap(range.begin(), 0, to.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, to.begin());
   context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - to.begin());
   if (at != MAP_FAILED) mark(to, mixed(context.number) | 1);

@@ -31,6 +31,7 @@ void set_up_slots() {
     slot.number = number;
     slot.group = number % kGroups;
     slot.kind = kind_of(number);
+    slot.backing = slot.kind == Kind::kHeap ? Backing::kEither : Backing::kKernels;
     if (slot.kind == Kind::kFar) {
       slot.base = reinterpret_cast<char*>(kFarBase + number * kFarStride);
       slot.pages = kSlotPages;

@@ -35,17 +35,24 @@ enum Kinds : unsigned {
   kOfAll = 15
 };
 
+// Whose a slot's addresses are under Spillway, whatever was mapped over parts of them since: the kernel's, or managed,
+// as memory or (of recompiled programs) as a file. kEither: it depends on what the program had before.
+enum class Backing : uint8_t { kKernels, kMemory, kFile, kEither };
+
 struct Slot {
   char* base;
   uint32_t pages;  // 0: an empty slot
   unsigned number;
   unsigned group;
   Kind kind;
+  Backing backing;
   size_t heap_bytes;
   char* heap;  // what malloc returned; base is the first whole page in it
   uint64_t marks[kSlotPages];
 
   bool is_near() const { return kind == Kind::kReserved || kind == Kind::kDynamic; }
+  bool may_be_managed() const { return backing != Backing::kKernels; }
+  bool may_be_managed_file() const { return backing == Backing::kFile || backing == Backing::kEither; }
   char* at(uint32_t page) const { return base + page * kPage; }
 };
 

@@ -42,12 +42,12 @@ void execute(Context& context) {
     for (unsigned byte = 0; byte < sizeof code; ++byte) at[byte] = code[byte];
     for (unsigned byte = 0; byte < sizeof code; ++byte) there = there && at[byte] == code[byte];
   });
-  if (!stored || !there) return log_caught(*context.log, range.slot->base);
+  if (!stored || !there) return log_caught(*context.log, *range.slot);
   volatile uint32_t returned = 0;
   if (guarded([&] { returned = reinterpret_cast<uint32_t (*)()>(reinterpret_cast<uintptr_t>(at))(); })) {
     context.log->hex("returned", returned);
   } else {
-    log_caught(*context.log, range.slot->base);
+    log_caught(*context.log, *range.slot);
   }
 }
 
@@ -121,6 +121,8 @@ void attach_shared(Context& context) {
   const Range range = choose(context, kOfMapped, 64);
   context.log->calls();
   if (range.slot == nullptr) return;
+  static const bool into_managed = allowed("share_managed");
+  if (range.slot->may_be_managed() && !into_managed) return context.log->word("left_out");
   const int shared = shmget(IPC_PRIVATE, range.bytes(), IPC_CREAT | 0600);
   context.log->result("made", shared < 0 ? -1 : 0);
   if (shared < 0) return;
@@ -197,6 +199,8 @@ void use_proc_mem(Context& context) {
   static const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   static const pid_t process = getpid();
   if (range.slot == nullptr || getpid() != process) return;
+  static const bool of_managed = allowed("proc_mem_of_managed");
+  if (range.slot->may_be_managed() && !of_managed) return context.log->word("left_out");
   char* ours = scratches[range.slot->group].bytes;
   const auto offset = static_cast<off_t>(reinterpret_cast<uintptr_t>(range.begin()));
   std::memset(ours, static_cast<int>(context.random.next()), range.bytes());

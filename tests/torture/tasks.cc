@@ -15,6 +15,8 @@ namespace torture {
 
 namespace {
 
+int depth = 0;
+
 struct Work {
   Log log;
   uint64_t number;
@@ -108,7 +110,6 @@ void hear(Context& context, pid_t child, const int* told) {
 }
 
 void fork_child(Context& context, const char* who, uint64_t operations) {
-  static int depth = 0;
   if (depth >= 2) return;
   int told[2];
   if (pipe(told) != 0) return context.log->word("no_pipe");
@@ -192,6 +193,8 @@ void start_program(Context& context) {
 }
 
 }  // namespace
+
+bool is_a_child() { return depth > 0; }
 
 const Operation task_operations[] = {
     {"start_threads", 1, start_threads, true},
