@@ -75,7 +75,11 @@ void move_rights(const Context& c, uintptr_t to, const Move& move) {
     const uintptr_t begin = to + (part.begin - move.from);
     const bool is_last = &part == &parts.back();
     const uintptr_t end = is_last ? to + move.new_bytes : to + (part.end - move.from);
-    if (part.rights != kUsualRights) (void)give_rights(c, begin, end, part.rights);
+    if (part.rights == kUsualRights) continue;
+    if (is_managed(pointer(to)))
+      (void)give_rights(c, begin, end, part.rights);
+    else
+      (void)real().mprotect(pointer(begin), end - begin, part.rights);
   }
 }
 
@@ -93,13 +97,8 @@ void* move_anonymous(const Context& c, const Move& move) {
   if (to == 0) return no_map(ENOMEM);
   const uint64_t bytes = std::min(move.old_bytes, move.new_bytes);
   if (!copy_contents(c, to, move.from, bytes)) return no_map(ENOMEM);
-  if (is_managed(pointer(to))) {
-    copy_marks(move.from, to, bytes);
-    move_rights(c, to, move);
-  } else {
-    for (const RightsPart& part : rights_of(c, move.from, move.from + bytes))
-      (void)real().mprotect(pointer(to + (part.begin - move.from)), part.end - part.begin, part.rights);
-  }
+  if (is_managed(pointer(to))) copy_marks(move.from, to, bytes);
+  move_rights(c, to, move);
   if (move.keeps_old())
     make_zero(c, move.from, move.from + move.old_bytes);
   else
