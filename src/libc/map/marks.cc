@@ -196,7 +196,9 @@ int lock_pages(const void* address, size_t bytes, unsigned flags) {
   const uintptr_t end = whole_until(*c, pages.begin, pages.end);
   const int error = end > pages.begin ? lock_in_memory(*c, pages.begin, end) : 0;
   const size_t locked = end - pages.begin;
-  const bool is_whole = end == pages.end && reachable_bytes(pointer(pages.begin), locked, false) == locked;
+  const bool comes_later = (flags & MLOCK_ONFAULT) != 0;
+  const bool is_whole =
+      end == pages.end && (comes_later || reachable_bytes(pointer(pages.begin), locked, false) == locked);
   return error == 0 && is_whole ? 0 : static_cast<int>(fail(ENOMEM));
 }
 
