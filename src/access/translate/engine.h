@@ -62,6 +62,8 @@ class TranslatedEngine final : public access::Engine {
   bool release(const access::Window& window) override;
   // A fault in code that was not recompiled: makes the block accessible there. False: not served.
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
+  // What is managed has no such right here (mprotect() refuses it); a fetch that was admitted would fault for ever.
+  bool may_execute(uintptr_t /*address*/) const override { return false; }
   // Ends the resident view: code runs its instrumented version from now on.
   void watch() override;
   bool has_view() const override { return view_ && view_->is_active(); }
