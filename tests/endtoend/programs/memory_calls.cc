@@ -154,6 +154,7 @@ int locks(long outgrows) {
   told("on what", mlock2(p, kPage, 4));
   mprotect(p + 8 * kPage, kPage, PROT_NONE);
   told("lock without rights", mlock(p + 8 * kPage, kPage));
+  told("on fault without rights", mlock2(p + 8 * kPage, kPage, MLOCK_ONFAULT));
   told("all of it", munmap(p, kBytes));
   return 0;
 }
@@ -185,6 +186,12 @@ int moves(long outgrows) {
   show("fixed", into + kMib, 5);
   show("before it", into + kMib - 2 * kPage, 3);
   show("gone", kept, 2);
+  char* shared =
+      static_cast<char*>(mmap(nullptr, 8 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  mprotect(into + 16 * kPage, 2 * kPage, PROT_READ);
+  told("out and grown",
+       mremap(into + 16 * kPage, 2 * kPage, 4 * kPage, MREMAP_MAYMOVE | MREMAP_FIXED, shared));
+  show("out and grown", shared, 6);
   told("shrunk", mremap(into, 4 * kMib, kMib, 0));
   show("shrunk", into + kMib - 2 * kPage, 4);
   char* none = map_anywhere(64 * kMib, PROT_NONE);
