@@ -19,11 +19,16 @@ class Rule:
 
 RULES = (
     Rule("have_a_child", ("translated",), "fork: a child that touches managed memory is refused in the translated engine"),
+    Rule("fork_beside_threads", ("translated",), "fork: as have_a_child"),
+    Rule("fork_with_advice", ("translated",), "fork: as have_a_child"),
+    Rule("touch_hole_in_managed", ("translated",), "munmap: an access to what is unmapped ends the program with a message"),
+    Rule("stack_in_managed", ("translated",), "Locks: no stacks in managed memory"),
     Rule("share_managed", ALL, "mmap, shmat: nothing shared at managed addresses (EINVAL)"),
     Rule("move_into_managed", ALL, "mremap: what is the kernel's does not move to managed addresses (EINVAL)"),
     Rule("code_in_managed", ALL, "munmap: si_code of an access to what is unmapped"),
     Rule("end_of_managed_file", RECOMPILED, "mmap: SIGSEGV, not SIGBUS, behind the end of a managed file"),
     Rule("share_file_near", RECOMPILED, "Kinds: stores to a managed file that is shared reach it later, what others write to it is not seen"),
+    Rule("read_only_file_near", RECOMPILED, "mmap: a store to a managed private mapping that is only to be read succeeds"),
     Rule("part_into_pipe", ALL, "System calls: a pipe takes or fills what comes before memory that may not be accessed, not whole pages of it"),
     Rule("replace_managed_file", RECOMPILED, "mmap: nothing replaces a mapped file (ENOMEM)"),
     Rule("move_managed_file", RECOMPILED, "mremap: a mapped file moves as a whole, and not to an address that is asked for (EINVAL)"),

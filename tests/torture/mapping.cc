@@ -151,8 +151,14 @@ void map_near(Context& context) {
   random = of_slot.random;
   log_asked(context, asked);
   context.log->calls();
-  static const bool shares_files = allowed("share_file_near");
-  if (asked.descriptor >= 0 && (asked.flags & MAP_TYPE) != MAP_PRIVATE && !shares_files)
+  static const bool ends_files = allowed("touch_hole_in_managed");
+  const off_t file_end = static_cast<off_t>(256 * kPage);  // of those that do not change
+  if (asked.descriptor >= 0 && asked.offset + static_cast<off_t>(pages * kPage) > file_end && !ends_files)
+    return context.log->word("left_out");
+  static const bool shares_files = allowed("share_file_near"), reads_files = allowed("read_only_file_near");
+  const bool is_shared = (asked.flags & MAP_TYPE) != MAP_PRIVATE,
+             is_read_only = asked.protection != (PROT_READ | PROT_WRITE);
+  if (asked.descriptor >= 0 && ((is_shared && !shares_files) || (is_read_only && !reads_files)))
     return context.log->word("left_out");
   void* at = mmap(nullptr, pages * kPage, asked.protection, asked.flags, asked.descriptor, asked.offset);
   context.log->result("misaligned", at == MAP_FAILED ? -1 : reinterpret_cast<uintptr_t>(at) % kPage);
@@ -182,7 +188,11 @@ void use_around(Context& context, const Range& hole) {
   const Range around{hole.slot, hole.page - before, before + hole.pages + behind};
   context.log->out("from", around.page);
   context.log->out("to", around.page + around.pages);
-  switch (random.below(5)) {
+  const uint64_t which = random.below(5);
+  static const bool touches = allowed("touch_hole_in_managed");
+  if (hole.slot->may_be_managed() && !touches && which != 0 && which != 2)
+    return context.log->word("left_out");
+  switch (which) {
     case 0:
       return protect_range(context, around);
     case 1:
@@ -228,7 +238,7 @@ void map_wrong(Context& context) {
   const uint64_t which = random.below(12);
   context.log->in("which", static_cast<int64_t>(which));
   context.log->calls();
-  constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+  constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS, kNoFlag = 1 << 24;
   const int constant = file_of(slot->group, FileKind::kConstant).read_only;
   char* at = range.begin();
   const size_t bytes = range.bytes();
@@ -257,7 +267,8 @@ void map_wrong(Context& context) {
       mapped = mmap(nullptr, size_t{1} << 60, PROT_READ, kAnonymous, -1, 0);
       break;
     case 7:
-      mapped = mmap(at, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_FIXED | (1 << 27), constant, 0);
+      if (slot->may_be_managed() && !allowed("share_managed")) return context.log->word("left_out");
+      mapped = mmap(at, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_FIXED | kNoFlag, constant, 0);
       break;
     case 8:
       done = munmap(at + 8, bytes);

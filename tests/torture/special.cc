@@ -84,7 +84,10 @@ void* sum_on_stack(void* given) {
 void stack_in_slot(Context& context) {
   const Range range = choose(context, kOfAll, 64);
   context.log->calls();
-  if (range.slot == nullptr || range.pages < 16 || !accessible(range, true)) return;
+  static const bool in_managed = allowed("stack_in_managed");
+  if (range.slot == nullptr || range.pages < 16 || (range.slot->may_be_managed() && !in_managed) ||
+      !accessible(range, true))
+    return;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, range.begin(), range.bytes());
