@@ -50,9 +50,15 @@ int restore_from_file(const Context& c, const Part& part) {
   return 0;
 }
 
-// MADV_DONTNEED: what is anonymous is zero; of a shared file the cache is as good as the file.
-int drop(const Context& c, const Part& part, int advice) {
-  if (advice != kDontNeedLocked && is_any_marked(part.begin, part.end, kLocked)) return EINVAL;
+// MADV_DONTNEED: what is anonymous is zero; of a shared file the cache is as good as the file. To the kernel what is
+// locked is a mapping of its own: what lies before it is dropped.
+int drop(const Context& c, Part part, int advice) {
+  const uintptr_t end = advice == kDontNeedLocked ? part.end : unlocked_until(part.begin, part.end);
+  if (end < part.end) {
+    part.end = end;
+    const int error = end > part.begin ? drop(c, part, advice) : 0;
+    return error != 0 ? error : EINVAL;
+  }
   if (part.kind == Kind::kPrivateFile) return advice == MADV_FREE ? EINVAL : restore_from_file(c, part);
   if (part.kind != Kind::kAnonymous) return advice == MADV_FREE ? EINVAL : 0;
   make_zero(c, part.begin, part.end);

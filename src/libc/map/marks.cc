@@ -79,6 +79,18 @@ bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark) {
   return !m.of.for_each(begin, end, [&](uintptr_t, uintptr_t, uint8_t has) { return (has & mark) == 0; });
 }
 
+uintptr_t unlocked_until(uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return end;
+  std::lock_guard lock(m.mutex);
+  uintptr_t until = end;
+  (void)m.of.for_each(begin, end, [&](uintptr_t from, uintptr_t, uint8_t has) {
+    if ((has & kLocked) != 0) until = from;
+    return (has & kLocked) == 0;
+  });
+  return until;
+}
+
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set) {
   Marks& m = marks();
   if (!is_set && !m.is_any.load_relaxed()) return;

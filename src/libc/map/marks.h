@@ -24,6 +24,8 @@ enum Mark : uint8_t {
 
 // Whether any of [begin, end) is marked so.
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
+// Where the first locked page of [begin, end) is; `end`: there is none.
+uintptr_t unlocked_until(uintptr_t begin, uintptr_t end);
 // Not kLocked.
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);
 // 0, or ENOMEM, or EPERM. The range has no hole.

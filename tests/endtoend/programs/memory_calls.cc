@@ -139,6 +139,9 @@ int locks(long outgrows) {
   char* p = filled();
   told("lock", mlock(p + 10, 3 * kPage));
   told("drop locked", madvise(p, kPage, MADV_DONTNEED));
+  told("drop up to locked", madvise(p + 20 * kPage, 3 * kPage, MADV_DONTNEED) + mlock(p + 31 * kPage, kPage));
+  told("drop over locked", madvise(p + 30 * kPage, 3 * kPage, MADV_DONTNEED));
+  show("dropped before it", p + 29 * kPage, 5);
   told("drop all the same", madvise(p + kPage, kPage, 24));
   told("free locked", madvise(p, kPage, MADV_FREE));
   told("page out locked", madvise(p, kPage, MADV_PAGEOUT));
