@@ -158,6 +158,9 @@ void copy_of_process(Context& context) {
   context.log->in("writes", writes);
   context.log->calls();
   if (buffer.slot == nullptr) return;
+  static const bool reads_unreadable = allowed("unreadable_of_process");
+  if (!writes && buffer.slot->may_be_managed() && buffer.slot->is_unreadable && !reads_unreadable)
+    return context.log->word("left_out");
   Scratch& scratch = scratches[buffer.slot->group];
   std::memset(scratch.bytes, static_cast<int>(context.random.next()), buffer.bytes);
   const iovec ours{scratch.bytes, buffer.bytes}, theirs{buffer.at, buffer.bytes};
@@ -187,7 +190,7 @@ void use_pipe(Context& context) {
   Scratch& scratch = scratches[from.slot->group];
   static const bool takes_part = allowed("part_into_pipe");
   const bool is_part = (from.slot->may_be_managed() && !accessible(from.pages, false)) ||
-                       (to.slot->may_be_managed() && !accessible(to.pages, true));
+                       ((splices || to.slot->may_be_managed()) && !accessible(to.pages, true));
   if (is_part && !takes_part) return context.log->word("left_out");
   const iovec vector{from.at, from.bytes};
   if (splices && !spliced_for_sure(from, scratch)) return context.log->word("neither");

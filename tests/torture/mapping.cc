@@ -111,6 +111,7 @@ void map_fixed(Context& context) {
   log_asked(context, asked);
   context.log->calls();
   if (!allowed_at(*slot, asked)) return context.log->word("left_out");
+  note_rights(*slot, asked.protection);
   void* at =
       mmap(range.begin(), range.bytes(), asked.protection, asked.flags, asked.descriptor, asked.offset);
   context.log->result("offset", at == MAP_FAILED ? -1 : static_cast<char*>(at) - range.begin());
@@ -167,6 +168,8 @@ void map_near(Context& context) {
   slot->base = static_cast<char*>(at);
   slot->pages = pages;
   slot->backing = backing_of(asked, pages);
+  slot->is_unreadable = false;
+  note_rights(*slot, asked.protection);
   mark({slot, 0, pages}, mixed(context.number) | 1);
 }
 
@@ -314,6 +317,7 @@ void protect_range(Context& context, const Range& range) {
   const int protection = choose_protection(context.random);
   context.log->out("protection", protection);
   if (!may_change_rights(*range.slot)) return context.log->word("left_out");
+  note_rights(*range.slot, protection);
   const int done = mprotect(range.begin(), range.bytes() - context.random.below(kPage), protection);
   context.log->result("mprotect", done);
   // One that fails may have changed what comes before a hole.

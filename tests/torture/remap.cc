@@ -85,6 +85,7 @@ void move_away(Context& context) {
                    overlaps_a_slot(static_cast<char*>(at), range.bytes() + more * kPage, context.groups, to));
   to->base = static_cast<char*>(at);
   to->backing = range.slot->backing;
+  to->is_unreadable = range.slot->is_unreadable;
   to->pages = range.pages + more;
   mark({to, 0, to->pages}, of_range);
   leave_hole(context, range);
@@ -125,6 +126,7 @@ void move_to(Context& context) {
     leave_hole(context, range);
   }
   mark(to, of_range);
+  slot->is_unreadable |= range.slot->is_unreadable;
   probe_range(context, {slot, to.page, std::min(to.pages, 16u)});
   if (stays) probe_range(context, {range.slot, range.page, std::min(range.pages, 16u)});
 }

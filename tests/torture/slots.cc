@@ -49,6 +49,10 @@ void set_up_slots() {
   }
 }
 
+void note_rights(Slot& slot, int protection) {
+  if (protection != PROT_NONE && (protection & PROT_READ) == 0) slot.is_unreadable = true;
+}
+
 void remark(const Range& range, uint64_t by) {
   for (uint32_t page = range.page; page < range.page + range.pages; ++page) {
     uint64_t& mark = range.slot->marks[page];

@@ -46,6 +46,7 @@ struct Slot {
   unsigned group;
   Kind kind;
   Backing backing;
+  bool is_unreadable;  // some of it may have been given rights to store or execute, but not to read
   size_t heap_bytes;
   char* heap;  // what malloc returned; base is the first whole page in it
   uint64_t marks[kSlotPages];
@@ -66,6 +67,8 @@ struct Range {
 };
 
 extern Slot slots[kSlots];
+
+void note_rights(Slot& slot, int protection);
 
 void set_up_slots();
 // Every page of the range: something was done to its mapping.
