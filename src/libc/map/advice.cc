@@ -81,7 +81,11 @@ int will_need(const Context& c, const Part& part) {
 
 int populate(const Context& c, const Part& part, bool is_store) {
   const size_t bytes = part.end - part.begin;
-  return reachable_bytes(pointer(part.begin), bytes, is_store) == bytes ? will_need(c, part) : EINVAL;
+  const size_t reached = reachable_bytes(pointer(part.begin), bytes, is_store);
+  if (reached == bytes) return will_need(c, part);
+  const uintptr_t wrong = round_down(part.begin + reached, c.regions->block_bytes());
+  return c.regions->kind_at(wrong) == Kind::kNone ? EFAULT
+                                                  : EINVAL;  // behind the end of a file, or without the right
 }
 
 int order(const Context& c, const Part& part, region::Order order) {
