@@ -200,8 +200,8 @@ int advise_mapping(void* address, size_t bytes, int advice) {
   InRuntime guard;
   const Context* c = context();
   const Pages pages = pages_of(address, bytes);
-  if (const int error = refused(advice); error != 0) return static_cast<int>(fail(error));
   if (c == nullptr || !pages.is_valid) return static_cast<int>(fail(EINVAL));
+  if (const int error = refused(advice); error != 0) return static_cast<int>(fail(error));
   int error = 0;
   const uintptr_t end = ends_at_hole(advice) ? whole_until(*c, pages.begin, pages.end) : pages.end;
   const bool is_whole = for_each_part(*c, pages.begin, end, [&](const Part& part) {

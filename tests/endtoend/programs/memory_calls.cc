@@ -117,6 +117,7 @@ int advice(long outgrows) {
   show("dropped", p, 5);
   told("not at a page", madvise(p + 1, kPage, MADV_DONTNEED));
   munmap(p + 6 * kPage, kPage);
+  told("collapsed not at a page", madvise(p + 1, kPage, 25));
   told("over a hole", madvise(p + 5 * kPage, 3 * kPage, MADV_DONTNEED));
   show("over a hole", p, 9);
   told("populate a hole", madvise(p + 5 * kPage, 3 * kPage, MADV_POPULATE_READ));
