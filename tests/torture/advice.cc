@@ -13,7 +13,7 @@ namespace torture {
 
 namespace {
 
-constexpr int kFree = 8, kHwPoison = 100, kCollapse = 25;
+constexpr int kPopulateRead = 22, kFree = 8, kHwPoison = 100, kCollapse = 25;
 constexpr uint32_t kFreedPagesMax = 64;
 
 int choose_advice(Random& random) {
@@ -139,6 +139,10 @@ void advise_range(Context& context, const Range& range) {
   std::snprintf(in_managed, sizeof in_managed, "managed_%s", name);
   if (!allowed(name) || (range.slot->may_be_managed() && !allowed(in_managed)) || hole ||
       (lasting && range.slot->kind == Kind::kHeap))
+    return context.log->word("left_out");
+  static const bool reads_unreadable = allowed("unreadable_of_process");
+  if (advice == kPopulateRead && range.slot->may_be_managed() && range.slot->is_unreadable &&
+      !reads_unreadable)
     return context.log->word("left_out");
   if (advice == kFree) return free_pages(context, range);
   const bool wrong = context.random.one_in(50);

@@ -29,7 +29,7 @@ RULES = (
     Rule("end_of_managed_file", RECOMPILED, "mmap: SIGSEGV, not SIGBUS, behind the end of a managed file"),
     Rule("share_file_near", RECOMPILED, "Kinds: stores to a managed file that is shared reach it later, what others write to it is not seen"),
     Rule("read_only_file_near", RECOMPILED, "mmap: a store to a managed private mapping that is only to be read succeeds"),
-    Rule("unreadable_of_process", ALL, "process_vm_readv: reads what may be stored to or executed, but not read"),
+    Rule("unreadable_of_process", ALL, "process_vm_readv, madvise (POPULATE_READ): read what may be stored to or executed, but not read"),
     Rule("part_into_pipe", ALL, "System calls: a pipe takes or fills what comes before memory that may not be accessed, not whole pages of it"),
     Rule("replace_managed_file", RECOMPILED, "mmap: nothing replaces a mapped file (ENOMEM)"),
     Rule("move_managed_file", RECOMPILED, "mremap: a mapped file moves as a whole, and not to an address that is asked for (EINVAL)"),
