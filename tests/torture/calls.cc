@@ -193,7 +193,9 @@ void use_pipe(Context& context) {
                        ((splices || to.slot->may_be_managed()) && !accessible(to.pages, true));
   if (is_part && !takes_part) return context.log->word("left_out");
   const iovec vector{from.at, from.bytes};
-  if (splices && !spliced_for_sure(from, scratch)) return context.log->word("neither");
+  static const bool reads_unreadable = allowed("unreadable_of_process");
+  const bool is_unsure = from.slot->may_be_managed() && from.slot->is_unreadable && !reads_unreadable;
+  if (splices && (is_unsure || !spliced_for_sure(from, scratch))) return context.log->word("neither");
   const ssize_t written =
       splices ? vmsplice(scratch.pipe[1], &vector, 1, 0) : write(scratch.pipe[1], from.at, from.bytes);
   context.log->result(splices ? "vmsplice" : "write", written);

@@ -241,7 +241,7 @@ void map_wrong(Context& context) {
   const uint64_t which = random.below(12);
   context.log->in("which", static_cast<int64_t>(which));
   context.log->calls();
-  constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS, kNoFlag = 1 << 24;
+  constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS, kNoFlag = 1 << 24, kNoFile = 1 << 29;
   const int constant = file_of(slot->group, FileKind::kConstant).read_only;
   char* at = range.begin();
   const size_t bytes = range.bytes();
@@ -258,7 +258,7 @@ void map_wrong(Context& context) {
       mapped = mmap(at, bytes, PROT_READ, MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       break;
     case 3:
-      mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, 987, 0);
+      mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, kNoFile, 0);
       break;
     case 4:
       mapped = mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, constant, 100);
