@@ -6,9 +6,9 @@
 // Also what is only reserved, without access or with other rights (reservations.h). Everything else is the kernel's; a
 // file that is only read may be, too, within the cap (mapped_reads.h). A managed file mapping is a copy in the cache:
 // what is stored to a shared one reaches the file by msync, munmap, exec and exit; what others write to the file after
-// its block was read is not seen. So a writable shared mapping of a file that others have open, or that lives in memory,
-// is the kernel's. Two writable shared mappings of one part of a file would not see each other either, so
-// the second is refused (ENODEV).
+// its block was read is not seen. So a writable shared mapping of a file that others have open, or that lives in
+// memory, is the kernel's. Two writable shared mappings of one part of a file would not see each other either, so the
+// second is refused (ENODEV).
 // MAP_FIXED at a managed address makes anonymous memory there, whatever of it is mapped, with a copy of the file if
 // there is one; a shared mapping is refused (EINVAL), and so is one over a mapped file or an object of malloc (ENOMEM).
 // mremap() moves contents, rights and marks (marks.h). Which errors there are, and what is not as with the kernel, the

@@ -48,8 +48,8 @@ void wake_instead_of_moving(long (&arguments)[6]) {
 }
 
 // Whether the kernel wants to be able to store to a word that it only looks at: it finds a futex that is not private by
-// its page, and refuses one that it finds write-protected (as clean blocks are). Where the program may not store either,
-// nobody does.
+// its page, and refuses one that it finds write-protected (as clean blocks are). Where the program may not store
+// either, nobody does.
 bool wants_it_writable(const Word* word, int operation) {
   return (operation & FUTEX_PRIVATE_FLAG) == 0 && reachable_bytes(word, sizeof *word, true) == sizeof *word;
 }
