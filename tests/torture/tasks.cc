@@ -148,7 +148,10 @@ void fork_with_advice(Context& context) {
   const Range range = choose_range(context.random, *slot, 64);
   static constexpr int kAdvice[] = {MADV_DONTFORK, MADV_WIPEONFORK, MADV_WIPEONFORK, MADV_KEEPONFORK,
                                     MADV_DOFORK};
-  const int advice = context.random.of(kAdvice);
+  int advice = context.random.of(kAdvice);
+  // Of the kernel's mappings a child lacks what it did not get, and has there what is mapped next, which may be the
+  // runtime's: what it would read says nothing.
+  if (advice == MADV_DONTFORK && slot->backing != Backing::kMemory) advice = MADV_DOFORK;
   log_range(context, range);
   context.log->in("advice", advice);
   context.log->calls();
