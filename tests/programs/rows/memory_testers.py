@@ -30,5 +30,6 @@ ROWS = [
     # The mask: random values and one kind of sums, after stuck addresses; others go through it hundreds of times.
     Row(name="memtester", about="tests 96 MiB for stuck addresses, random values and sums",
         command=("sh", "-c", "\"$@\" > all && grep -c ok all", "sh", "{spillway}", "memtester", "96M", "1"), environment=(("MEMTESTER_TEST_MASK", "9"),),
-        needs=Needs(debian=("memtester",)), version=("memtester", "--version"), cap_mib=24, data_mib=96),
+        needs=Needs(debian=("memtester",)), version=("memtester", "--version"), cap_mib=24, data_mib=96,
+        remark="it locks what it tests, of which half the cap may be locked: it takes as much as it gets (9 MiB), and tests that"),
 ]
