@@ -153,7 +153,8 @@ Status Descriptors::give_back(BufferedFile& file) {
   for (const auto& [open, lock] : held)
     open->given_back_ = Status(BufferedFile::kRetired, "the file is left to the kernel");
   for (const auto& [fd, open] : fds) {
-    if (!held.contains(open.operator->())) continue;
+    const Ref still = find(fd);  // it may have been closed, and be another file's
+    if (!held.contains(open.operator->()) || still.operator->() != open.operator->()) continue;
     (void)::lseek(fd, static_cast<off_t>(open->offset_), SEEK_SET);
     bool was;
     (void)detach(fd, &was);
