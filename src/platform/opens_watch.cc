@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/stat.h>
@@ -40,15 +42,25 @@ Result<std::string> handle_of(int fd) {
   return Status(errno, "the file has no handle");
 }
 
-// What the event says of its file; nothing if it does not.
-std::optional<std::string> handle_in(const fanotify_event_metadata& event) {
-  const auto* info = reinterpret_cast<const fanotify_event_info_fid*>(reinterpret_cast<const char*>(&event) +
-                                                                      event.metadata_len);
-  if (event.event_len < event.metadata_len + sizeof(*info) || info->hdr.info_type != FAN_EVENT_INFO_TYPE_FID)
+// Events stand one behind the other, at addresses of any alignment.
+template <class Struct>
+Struct copied(const char* from) {
+  Struct copy;
+  memcpy(&copy, from, sizeof(copy));
+  return copy;
+}
+
+// What the event, of which `at` is the place, says of its file; nothing if it does not.
+std::optional<std::string> handle_in(const fanotify_event_metadata& event, const char* at) {
+  constexpr size_t kHandleAt = offsetof(fanotify_event_info_fid, handle);
+  if (event.event_len < event.metadata_len + kHandleAt + sizeof(file_handle)) return std::nullopt;
+  const char* info = at + event.metadata_len;
+  if (copied<fanotify_event_info_header>(info).info_type != FAN_EVENT_INFO_TYPE_FID) return std::nullopt;
+  const auto head = copied<file_handle>(info + kHandleAt);
+  if (head.handle_bytes > event.event_len - event.metadata_len - kHandleAt - sizeof(head))
     return std::nullopt;
-  file_handle head;
-  memcpy(&head, info->handle, sizeof(head));
-  return key_of(head.handle_type, info->handle + sizeof(head), head.handle_bytes);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(info) + kHandleAt + sizeof(head);
+  return key_of(head.handle_type, bytes, head.handle_bytes);
 }
 
 }  // namespace
@@ -114,7 +126,7 @@ void OpensWatch::remove(int fd, uint64_t number) {
 
 std::set<uint64_t> OpensWatch::take_opened() {
   std::set<uint64_t> opened;
-  alignas(fanotify_event_metadata) std::array<char, 4096> room;
+  std::array<char, 4096> room;
   const pid_t own = ::getpid();
   const int saved_errno = errno;
   std::lock_guard lock(mutex_);
@@ -122,14 +134,17 @@ std::set<uint64_t> OpensWatch::take_opened() {
     ssize_t left = ::read(events_.fd(), room.data(), room.size());
     if (left < 0 && errno == EINTR) continue;
     if (left <= 0) break;
-    const auto* event = reinterpret_cast<const fanotify_event_metadata*>(room.data());
-    for (; FAN_EVENT_OK(event, left); event = FAN_EVENT_NEXT(event, left)) {
-      if ((event->mask & FAN_Q_OVERFLOW) != 0)  // it may be any
+    for (const char* at = room.data(); left >= static_cast<ssize_t>(sizeof(fanotify_event_metadata));) {
+      const auto event = copied<fanotify_event_metadata>(at);
+      if (event.event_len < sizeof(event) || event.event_len > left) break;
+      if ((event.mask & FAN_Q_OVERFLOW) != 0)  // it may be any
         for (const auto& [handle, number] : by_handle_) opened.insert(number);
-      const auto handle = event->pid == own ? std::nullopt : handle_in(*event);
-      if (!handle) continue;
-      if (const auto found = by_handle_.find(*handle); found != by_handle_.end())
-        opened.insert(found->second);
+      const auto handle = event.pid == own ? std::nullopt : handle_in(event, at);
+      if (handle)
+        if (const auto found = by_handle_.find(*handle); found != by_handle_.end())
+          opened.insert(found->second);
+      at += event.event_len;
+      left -= event.event_len;
     }
   }
   errno = saved_errno;
