@@ -34,9 +34,7 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
   std::lock_guard lock(mutex_);
   const uint64_t number = next_number_++;
   const bool is_watched = start() && watch_->add(fd, number).is_ok();
-  Openers openers = platform::openers_of(fd);
-  if (openers == Openers::kOthers && platform::own_descriptors_of(fd) > 1)
-    openers = Openers::kUnknown;  // it may be this process
+  const Openers openers = platform::other_openers_of(fd);
   if (openers == Openers::kOthers) {
     if (is_watched) watch_->remove(fd, number);
     return Claim::kOthers;
@@ -46,7 +44,7 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
     by_number_[number] = key;
   }
   if (is_watched && openers == Openers::kThisAlone) return Claim::kAlone;
-  unsure_[key] = number;
+  unsure_.insert(key);
   return Claim::kUnsure;
 }
 
@@ -75,8 +73,7 @@ void OtherOpeners::look() {
       for (const uint64_t number : watch_->take_opened())
         if (const auto found = by_number_.find(number); found != by_number_.end())
           opened.push_back(found->second);
-    if (are_locks_used())
-      for (const auto& [key, number] : unsure_) unsure.push_back(key);
+    if (are_locks_used()) unsure.assign(unsure_.begin(), unsure_.end());
   }
   for (const FileKey& key : opened) give_back_(key, "another process has opened it");
   for (const FileKey& key : unsure)

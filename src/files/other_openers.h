@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "base/atomic.h"
 #include "files/buffered_file.h"
@@ -56,7 +57,8 @@ class OtherOpeners {
   bool has_started_ = false;
   std::unique_ptr<platform::OpensWatch> watch_;
   platform::WakeFd wake_;
-  std::map<FileKey, uint64_t> watched_, unsure_;  // and the number of each
+  std::map<FileKey, uint64_t> watched_;  // and the number of each
+  std::set<FileKey> unsure_;
   std::map<uint64_t, FileKey> by_number_;
   uint64_t next_number_ = 1;
   platform::Thread thread_;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 
 namespace spw::platform {
 
@@ -99,6 +100,11 @@ size_t own_descriptors_of(int fd) {
   }
   ::closedir(all);
   return count;
+}
+
+Openers other_openers_of(int fd) {
+  const Openers found = openers_of(fd);
+  return found == Openers::kOthers && own_descriptors_of(fd) > 1 ? Openers::kUnknown : found;
 }
 
 Result<std::unique_ptr<OpensWatch>> OpensWatch::create() {

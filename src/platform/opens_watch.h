@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -25,6 +24,8 @@ enum class Openers : uint8_t { kThisAlone, kOthers, kUnknown };
 Openers openers_of(int fd);
 // How many descriptors of this process are of the same file.
 size_t own_descriptors_of(int fd);
+// Whether another process has it open. kUnknown also where it may be this one, by another descriptor.
+Openers other_openers_of(int fd);
 
 class OpensWatch {
  public:

@@ -81,7 +81,7 @@ bool is_for_others(int fd) {
   struct statfs system;
   if (fstatfs(fd, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == HUGETLBFS_MAGIC))
     return true;
-  return platform::openers_of(fd) == platform::Openers::kOthers && platform::own_descriptors_of(fd) < 2;
+  return platform::other_openers_of(fd) == platform::Openers::kOthers;
 }
 
 // What a file mapping needs to be managed; nothing where the kernel should decide (and refuse what it refuses).
