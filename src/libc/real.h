@@ -124,5 +124,9 @@ inline void libc_free(void* object) {
   InRuntime guard;
   real().free(object);
 }
+// For a std::unique_ptr of what libc_malloc() gave.
+struct FreeNative {
+  void operator()(void* object) const { libc_free(object); }
+};
 
 }  // namespace spw::libc

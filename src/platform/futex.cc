@@ -9,11 +9,11 @@
 #include <ctime>
 
 #include "base/check.h"
+#include "platform/time.h"
 
 namespace spw::platform {
 
 FutexWait futex_wait(Atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
                    static_cast<long>(timeout_ns % kNsPerSecond)};
   timespec* limit = timeout_ns == kNoTimeout ? nullptr : &timeout;

@@ -26,7 +26,7 @@ constinit Atomic<uint64_t> g_own[kWords];
 constinit Atomic<int> g_first{-1};  // none is known
 
 bool can_be_known(int fd) { return fd >= 0 && fd < kOwnDescriptorsMax; }
-uint64_t bit_of(int fd) { return uint64_t{1} << (static_cast<unsigned>(fd) % kWordBits); }
+uint64_t word_bit_of(int fd) { return uint64_t{1} << (static_cast<unsigned>(fd) % kWordBits); }
 Atomic<uint64_t>& word_of(int fd) { return g_own[static_cast<unsigned>(fd) / kWordBits]; }
 
 // To the lowest free number from `first` on; closed on exec or not, as it is. errno is kept.
@@ -49,7 +49,9 @@ void keep_own_descriptors() {
   g_first.store_relaxed(std::min(kFirstOwn, most / 4 * 3));
 }
 
-bool is_own_descriptor(int fd) { return can_be_known(fd) && (word_of(fd).load_relaxed() & bit_of(fd)) != 0; }
+bool is_own_descriptor(int fd) {
+  return can_be_known(fd) && (word_of(fd).load_relaxed() & word_bit_of(fd)) != 0;
+}
 
 int next_own_descriptor(unsigned from) {
   for (unsigned word = from / kWordBits; word < kWords; ++word) {
@@ -69,11 +71,11 @@ int take_descriptor(int fd) {
 }
 
 void know_descriptor(int fd) {
-  if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(bit_of(fd));
+  if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(word_bit_of(fd));
 }
 
 void drop_descriptor(int fd) {
-  if (can_be_known(fd)) word_of(fd).fetch_and_relaxed(~bit_of(fd));
+  if (can_be_known(fd)) word_of(fd).fetch_and_relaxed(~word_bit_of(fd));
 }
 
 }  // namespace spw::platform

@@ -8,8 +8,6 @@
 namespace spw::platform {
 
 namespace {
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
-
 uint64_t read_clock(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);

@@ -10,6 +10,8 @@ namespace spw::platform {
 // "No limit", wherever a timeout in ns is taken.
 inline constexpr uint64_t kNoTimeout = UINT64_MAX;
 
+inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
 uint64_t monotonic_ns();
 // Processor time of the whole process so far.
 uint64_t process_cpu_ns();

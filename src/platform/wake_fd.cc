@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "platform/time.h"
 #include "platform/uncancelled.h"
 
 namespace spw::platform {
@@ -14,7 +15,6 @@ namespace spw::platform {
 namespace {
 
 int poll_for(std::span<pollfd> watched, uint64_t timeout_ns) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   timespec timeout{static_cast<time_t>(timeout_ns / kNsPerSecond),
                    static_cast<long>(timeout_ns % kNsPerSecond)};
   return ::ppoll(watched.data(), watched.size(), timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr);

@@ -26,7 +26,7 @@ platform::HandlerStacks* g_stacks = nullptr;  // never deleted: threads may faul
 pthread_key_t g_key;
 constinit thread_local FaultStack t_stack;
 
-void thread_ended(void* stack) {
+void give_stack_back(void* stack) {
   InRuntime guard;
   t_stack.lowest = nullptr;
   g_stacks->give_back(static_cast<std::byte*>(stack));
@@ -42,7 +42,7 @@ void thread_ended(void* stack) {
 
 Status prepare_fault_stacks() {
   if (g_stacks != nullptr) return {};
-  if (const int error = pthread_key_create(&g_key, &thread_ended); error != 0)
+  if (const int error = pthread_key_create(&g_key, &give_stack_back); error != 0)
     return Status(error, "cannot make a key for the stacks of faults");
   g_stacks = new platform::HandlerStacks;
   return {};

@@ -17,20 +17,20 @@ namespace {
 constexpr uint32_t kDone = 0, kWaits = 1, kWanted = 2;
 constinit Atomic<uint32_t> g_state{kDone};
 constinit Atomic<bool> g_has_maker{false};
-pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
-Runtime* g_runtime = nullptr;
+pthread_mutex_t g_making_anew = PTHREAD_MUTEX_INITIALIZER;
+Runtime* g_forked_runtime = nullptr;
 void (*g_made)(Runtime&) = nullptr;
 
 void make() {
   while (g_state.load_acquire() == kWaits)
     if (platform::futex_wait(g_state, kWaits, kWithoutAskingNs) == platform::FutexWait::kTimedOut) break;
-  pthread_mutex_lock(&g_making);
-  if (Status status = g_runtime->make_anew(); !status)
+  pthread_mutex_lock(&g_making_anew);
+  if (Status status = g_forked_runtime->make_anew(); !status)
     fatal(kExitFailure, "a forked child cannot go on: " + status.message());
-  g_made(*g_runtime);
+  g_made(*g_forked_runtime);
   g_state.store_release(kDone);
   platform::futex_wake_all(g_state);
-  pthread_mutex_unlock(&g_making);
+  pthread_mutex_unlock(&g_making_anew);
 }
 
 Status start_maker() {
@@ -46,15 +46,15 @@ Status start_maker() {
 
 }  // namespace
 
-void hold_children() { pthread_mutex_lock(&g_making); }
-void let_children_go() { pthread_mutex_unlock(&g_making); }
+void hold_children() { pthread_mutex_lock(&g_making_anew); }
+void let_children_go() { pthread_mutex_unlock(&g_making_anew); }
 
 void child_begins(Runtime& runtime, bool starts_at_once, void (*made)(Runtime&)) {
-  g_runtime = &runtime;
+  g_forked_runtime = &runtime;
   g_made = made;
   g_has_maker.store_relaxed(false);
   g_state.store_relaxed(kWaits);
-  pthread_mutex_unlock(&g_making);
+  pthread_mutex_unlock(&g_making_anew);
   if (starts_at_once) (void)start_maker().is_ok();  // else who needs it tries again
 }
 

@@ -7,7 +7,7 @@
 namespace spw::region {
 
 namespace {
-constexpr size_t kChunkBytes = 256 * kKiB;
+constexpr size_t kMappedAtOnceBytes = 256 * kKiB;
 constexpr size_t kPieceAlignment = 64;
 }  // namespace
 
@@ -26,7 +26,7 @@ NativeMemory::~NativeMemory() {
 
 bool NativeMemory::add_chunk(size_t bytes) {
   // A page for the header, so that page-sized pieces stay page aligned.
-  size_t chunk_bytes = std::max(kChunkBytes, round_up(bytes, kMmuPageBytes) + kMmuPageBytes);
+  size_t chunk_bytes = std::max(kMappedAtOnceBytes, round_up(bytes, kMmuPageBytes) + kMmuPageBytes);
   auto mapping = platform::map_anonymous(chunk_bytes);
   if (!mapping) return false;
   std::byte* base = mapping->data();

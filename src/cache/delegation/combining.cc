@@ -11,7 +11,7 @@ namespace spw::cache {
 namespace {
 
 // With several stores busy a waiter can wait in one queue only, and looks at the next one after this time.
-constexpr uint64_t kOneOfSeveralNs = 500'000;
+constexpr uint64_t kWaitInOneOfSeveralNs = 500'000;
 
 // Clients to wake once the lock is free again. Their requests may be
 // reused as soon as they are answered; the words stay.
@@ -85,7 +85,8 @@ void Combining::serve_posted(Partition& partition, CombinerLock& lock, Kicks* ki
 }
 
 void Combining::await_progress(Partition& partition, const Request& request, uint64_t timeout_ns) {
-  uint64_t in_queue_ns = request.more_than_one_queue ? std::min(kOneOfSeveralNs, timeout_ns) : timeout_ns;
+  uint64_t in_queue_ns =
+      request.more_than_one_queue ? std::min(kWaitInOneOfSeveralNs, timeout_ns) : timeout_ns;
   if (request.queue && partition.progress().wait_in_queue(request.progress, *request.queue, in_queue_ns))
     return;
   partition.progress().sleep(request.progress, timeout_ns);

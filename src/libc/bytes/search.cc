@@ -15,10 +15,6 @@ using access::Cursor;
 using access::kUnknownLength;
 namespace {
 
-struct FreeNative {
-  void operator()(void* p) const { libc_free(p); }
-};
-
 // Knuth, Morris and Pratt's search, fed piece by piece: what it remembers between pieces is one number, so block edges
 // need no care.
 class Matcher {

@@ -14,9 +14,6 @@ namespace spw::libc {
 
 namespace {
 
-struct FreeNative {
-  void operator()(void* p) const { libc_free(p); }
-};
 using NativeBytes = std::unique_ptr<char[], FreeNative>;
 NativeBytes native_bytes_of(size_t bytes) { return NativeBytes(static_cast<char*>(libc_malloc(bytes))); }
 

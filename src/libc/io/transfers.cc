@@ -94,7 +94,11 @@ ssize_t pwrite_scattered(int fd, const Scatter& from, off_t offset) {
 
 // Where the program may not access the first byte, the call is made with an address that nobody may: whatever else is
 // wrong with it the kernel says first, and consumes what it would consume.
-void* const kNoAddress = reinterpret_cast<void*>(1);
+void* no_address() {
+  void* nowhere = reinterpret_cast<void*>(1);
+  asm("" : "+r"(nowhere));  // or a compiler warns that so many bytes are not there
+  return nowhere;
+}
 
 iovec piece_of(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer), bytes}; }
 
@@ -115,7 +119,7 @@ template <class Needs, class Plain, class Managed>
   if (!any_needs(needs, copy, n)) return plain(copy, count);
   const Reached reached = reach({copy, n}, is_input);
   if (reached.bytes == 0 && reached.is_cut) {
-    iovec none{kNoAddress, 1};
+    iovec none{no_address(), 1};
     return plain(&none, 1);
   }
   return managed(Scatter({copy, reached.count}));
@@ -149,28 +153,28 @@ bool input_needs_help(int fd, const void* buffer) {
 ssize_t read_fd(int fd, void* buffer, size_t bytes) {
   if (!input_needs_help(fd, buffer)) return files_or_real().read(fd, buffer, bytes);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().read(fd, kNoAddress, bytes);
+  if (piece.iov_len == 0 && bytes > 0) return real().read(fd, no_address(), bytes);
   return read_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
   if (!kernel_cannot_reach(buffer)) return files_or_real().write(fd, buffer, bytes);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
-  if (piece.iov_len == 0 && bytes > 0) return real().write(fd, kNoAddress, bytes);
+  if (piece.iov_len == 0 && bytes > 0) return real().write(fd, no_address(), bytes);
   return write_scattered(fd, Scatter({&piece, 1}));
 }
 
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
   if (!input_needs_help(fd, buffer)) return files_or_real().pread(fd, buffer, bytes, offset);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().pread(fd, kNoAddress, bytes, offset);
+  if (piece.iov_len == 0 && bytes > 0) return real().pread(fd, no_address(), bytes, offset);
   return pread_scattered(fd, Scatter({&piece, 1}), offset);
 }
 
 ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
   if (!kernel_cannot_reach(buffer)) return files_or_real().pwrite(fd, buffer, bytes, offset);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
-  if (piece.iov_len == 0 && bytes > 0) return real().pwrite(fd, kNoAddress, bytes, offset);
+  if (piece.iov_len == 0 && bytes > 0) return real().pwrite(fd, no_address(), bytes, offset);
   return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
 }
 
@@ -227,7 +231,8 @@ ssize_t receive(int fd, void* buffer, size_t bytes, int flags, sockaddr* from, s
   socklen_t address_bytes = sizeof(address), room = from_bytes == nullptr ? 0 : load_value(from_bytes);
   bool message = keeps_messages(fd);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().recvfrom(fd, kNoAddress, bytes, flags, nullptr, nullptr);
+  if (piece.iov_len == 0 && bytes > 0)
+    return real().recvfrom(fd, no_address(), bytes, flags, nullptr, nullptr);
   bool whole = message && bytes > kBounceBytes && bytes <= kBounceBytesMax;
   auto call = [&](std::byte* data, size_t n, size_t) {
     address_bytes = sizeof(address);
@@ -264,7 +269,7 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {
   if (!kernel_cannot_reach(buffer)) return real().getrandom(buffer, bytes, flags);
   iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().getrandom(kNoAddress, bytes, flags);
+  if (piece.iov_len == 0 && bytes > 0) return real().getrandom(no_address(), bytes, flags);
   // It comes short where something is to be done in this thread meanwhile,
   // which may be of the runtime's own making (a transfer that ends).
   auto call = [&](std::byte* data, size_t n, size_t) {

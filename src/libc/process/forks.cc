@@ -11,24 +11,24 @@
 namespace spw::libc {
 
 namespace {
-constinit ForkHandlers g_handlers;
+constinit ForkHandlers g_fork_handlers;
 }  // namespace
 
 namespace detail {
 
 void before_fork() {
-  if (g_handlers.before != nullptr) g_handlers.before();
+  if (g_fork_handlers.before != nullptr) g_fork_handlers.before();
 }
 void after_fork(bool is_child) {
   const int saved_errno = errno;
-  auto* const handler = is_child ? g_handlers.in_child : g_handlers.in_parent;
+  auto* const handler = is_child ? g_fork_handlers.in_child : g_fork_handlers.in_parent;
   if (handler != nullptr) handler();
   errno = saved_errno;
 }
 
 }  // namespace detail
 
-void set_fork_handlers(const ForkHandlers& handlers) { g_handlers = handlers; }
+void set_fork_handlers(const ForkHandlers& handlers) { g_fork_handlers = handlers; }
 
 bool is_fork(long number, const CallArguments& given) {
   constexpr auto kShares = static_cast<uint64_t>(kSharingFlags);
