@@ -61,7 +61,7 @@ Begun SharedCacheParts::pin_or_begin(Client& client, Fills* fills, BlockId block
                                              : begin_miss(miss, fills, tag);
   *status = std::move(miss.status);
   if (begun == Begun::kPinned) out->data = context_.data(miss.resident());
-  if (begun != Begun::kWouldWait && context_.options.observer) context_.options.observer->used(block);
+  if (begun != Begun::kWouldWait && context_.options.use_observer) context_.options.use_observer->used(block);
   return begun;
 }
 

@@ -145,6 +145,8 @@ struct Options {
   // who holds pins that he can do without gives them up.
   void (*no_frame)() = nullptr;
   Observer* observer = nullptr;
+  // Is told of used(), and of nothing else unless it is `observer`, too.
+  Observer* use_observer = nullptr;
 };
 
 // One thread's door to the cache.

@@ -130,8 +130,8 @@ void SharedCacheParts::unpin_and_tell(Client& client, FrameId frame) {
 Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* out) {
   PinWord before;
   out->was_clean = out->was_miss = out->was_filled = false;
-  if (context_.options.observer) [[unlikely]]
-    context_.options.observer->used(block);
+  if (context_.options.use_observer) [[unlikely]]
+    context_.options.use_observer->used(block);
   if (context_.options.clients_pin &&
       directory_.try_pin(block, access != Access::kRead, &out->frame, &before)) [[likely]] {
     out->data = context_.data({out->frame, block});

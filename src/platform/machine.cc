@@ -141,6 +141,7 @@ uint64_t mappings_max() {
 
 Result<uint64_t> memory_total_bytes() { return memory_field("MemTotal:"); }
 Result<uint64_t> memory_available_bytes() { return memory_field("MemAvailable:"); }
+Result<uint64_t> swap_total_bytes() { return memory_field("SwapTotal:"); }
 
 std::optional<uint64_t> cgroup_memory_limit_bytes() {
   auto text = read_small_file(kOwnGroups);

@@ -21,6 +21,7 @@ unsigned cpu_count();
 // MemTotal and MemAvailable of the whole machine.
 Result<uint64_t> memory_total_bytes();
 Result<uint64_t> memory_available_bytes();
+Result<uint64_t> swap_total_bytes();
 
 // The smallest limit of this process's control group and the groups above it (v2 memory.max, v1
 // memory.limit_in_bytes); nothing where there is none.

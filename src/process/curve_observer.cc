@@ -39,6 +39,11 @@ void find_object(uint64_t site, AreaReads* area) {
 
 }  // namespace
 
+CurveObserver::CurveObserver(uint64_t block_bytes, Detail detail)
+    : block_bytes_(block_bytes),
+      has_places_(detail == Detail::kPlaces),
+      ghosts_(has_places_ ? 1 : kSmallRate, has_places_ ? locality::GhostDistances::kDataMax : kSmallDataMax) {}
+
 void CurveObserver::left(BlockId block) {
   if (!ghosts_.samples(block.value)) return;
   std::lock_guard lock(mutex_);
@@ -48,6 +53,10 @@ void CurveObserver::left(BlockId block) {
 void CurveObserver::came(BlockId block) {
   if (!ghosts_.samples(block.value)) return;
   std::lock_guard lock(mutex_);
+  if (!has_places_) {
+    (void)ghosts_.came(block.value);
+    return;
+  }
   const double weight = 1 / ghosts_.rate();
   Place& place = place_of(block);
   place.reads += weight;

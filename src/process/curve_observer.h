@@ -2,6 +2,7 @@
 // what `spillway advise` asks for. Of everything, and of each place in the program's code that allocates large pieces
 // of memory (telemetry/areas.h).
 //
+// Detail::kCurve is for the line at the end of every run (telemetry/closing_line.h).
 // Limits: with a cap that moves the curve is of none of its values. Memory for the sample is had while blocks come and
 // go, so a signal handler of the program's that interrupts malloc must not touch managed memory meanwhile. Places
 // beyond kPlacesMax are counted together.
@@ -24,7 +25,11 @@ namespace spw::process {
 
 class CurveObserver final : public cache::Observer {
  public:
-  explicit CurveObserver(uint64_t block_bytes) : block_bytes_(block_bytes) {}
+  enum class Detail : uint8_t {
+    kCurve,   // of a small sample, which costs next to nothing
+    kPlaces,  // and of each place
+  };
+  CurveObserver(uint64_t block_bytes, Detail detail);
 
   void left(BlockId block) override;
   void came(BlockId block) override;
@@ -49,7 +54,11 @@ class CurveObserver final : public cache::Observer {
   };
   Place& place_of(BlockId block);
 
+  static constexpr double kSmallRate = 1.0 / 64;
+  static constexpr uint64_t kSmallDataMax = 1024;
+
   const uint64_t block_bytes_;
+  const bool has_places_;
   std::mutex mutex_;
   locality::GhostDistances ghosts_;
   std::map<Key, Place> places_;

@@ -157,11 +157,13 @@ class HeldMemory {
 
 void note_fork() { g_has_forked.store_relaxed(true); }
 
-NativeMemory::Outside NativeMemory::Outside::of_process(const Parts& parts, bool is_forked) {
+NativeMemory::Outside NativeMemory::Outside::of_process(const Parts& parts, bool is_forked,
+                                                         Closing& closing) {
   // The translated engine's view maps frames once more.
   auto memory =
       std::make_shared<HeldMemory>(parts.cache, parts.frame_bytes, parts.can_give_way ? 1 : 2, is_forked);
   return {[memory] { return memory->look(); },
+          [&closing](uint64_t held_bytes, uint64_t needs_bytes) { closing.seen(held_bytes, needs_bytes); },
           [cap_bytes = parts.cap_bytes](uint64_t held_bytes, uint64_t held_by_all) {
             warn(over_line(held_bytes, held_by_all, cap_bytes));
           }};
@@ -250,6 +252,13 @@ uint64_t NativeMemory::native_bytes(const Held& held) const {
   return held.bytes - std::min(held.bytes, planned);
 }
 
+// What was spilled may be in frames as well; all of it is live.
+uint64_t NativeMemory::needs_bytes(const Held& held) const {
+  const uint64_t frames_bytes = frames_of(held) * parts_.frame_bytes;
+  const uint64_t managed = std::min(parts_.regions.live_bytes(), frames_bytes + parts_.regions.spilled_bytes());
+  return held.bytes - std::min(held.bytes, frames_bytes) + std::max(managed, frames_bytes);
+}
+
 bool NativeMemory::has_others() const { return parts_.tree != nullptr && parts_.tree->members() > 1; }
 
 // Pages of files that the kernel serves within the cap.
@@ -304,6 +313,7 @@ bool NativeMemory::give_way(const Held& held) {
 bool NativeMemory::look() {
   const auto held = outside_.held();
   if (!held) return false;
+  outside_.seen(held->bytes, needs_bytes(*held));
   const uint64_t native = native_bytes(*held);
   peak_bytes_.store_relaxed(std::max(peak_bytes_.load_relaxed(), native));
   libc::set_native_over_quota(native > std::max(parts_.quota_bytes, kNativeAllowanceBytes));
@@ -324,6 +334,7 @@ void NativeMemory::tell(uint64_t held_bytes) {
 
 void NativeMemory::at_end() {
   const auto held = outside_.held();
+  if (held) outside_.seen(held->bytes, needs_bytes(*held));
   if (held && is_over(held->bytes, parts_.cap_bytes)) tell(held->bytes);
 }
 

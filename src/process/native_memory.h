@@ -25,6 +25,7 @@
 #include "base/atomic.h"
 #include "cache/cache.h"
 #include "platform/thread.h"
+#include "process/closing.h"
 #include "process/memory_limit.h"
 #include "process/tree_cap.h"
 #include "region/region_map.h"
@@ -60,10 +61,12 @@ class NativeMemory {
   // What it is told of the world outside; tests make it up.
   struct Outside {
     std::function<std::optional<Held>()> held;
+    // At each look: what it holds, and would hold if nothing had to leave memory.
+    std::function<void(uint64_t held_bytes, uint64_t needs_bytes)> seen;
     // Once. `held_by_all`: by all members of the tree.
     std::function<void(uint64_t held_bytes, uint64_t held_by_all)> is_over;
     // `is_forked`: it still has memory in common with its parent.
-    static Outside of_process(const Parts& parts, bool is_forked);
+    static Outside of_process(const Parts& parts, bool is_forked, Closing& closing);
   };
   NativeMemory(const Parts& parts, Outside outside) : parts_(parts), outside_(std::move(outside)) {}
   ~NativeMemory() { stop(); }
@@ -85,6 +88,7 @@ class NativeMemory {
   void tell(uint64_t held_bytes);
   uint64_t frames_of(const Held& held) const;
   uint64_t native_bytes(const Held& held) const;
+  uint64_t needs_bytes(const Held& held) const;
   bool has_others() const;
   uint64_t mapped_bytes() const;
   uint64_t counted_in_tree(const Held& held) const;

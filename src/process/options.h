@@ -39,7 +39,8 @@ enum class Levels : uint8_t { kView, kAll, kPrivate, kDirect, kShared, kOwner };
 enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone };
 // The values of platform::LineInstruction.
 enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
-enum class Curve : uint8_t { kOff, kOn };
+enum class Curve : uint8_t { kOff, kSample, kOn };
+enum class Switch : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
 enum class MappedReads : uint8_t { kAuto, kKernel, kCache };
 enum class OnRefusedChild : uint8_t { kEnd, kGoOn };
@@ -84,11 +85,12 @@ struct Options {
   uint64_t durable_lines = 0;
   uint64_t durable_burst = 0;
   DurableFlush durable_flush = DurableFlush::kAuto;
-  Curve curve = Curve::kOff;
+  Curve curve = Curve::kSample;
   MappedReads mapped_reads = MappedReads::kAuto;
   OnRefusedChild on_refused_child = OnRefusedChild::kEnd;
   std::string trace_file;  // absolute; "": none
   StatsTarget stats;
+  Switch quiet = Switch::kOff;
 };
 
 enum class OptionId : unsigned {

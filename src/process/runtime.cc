@@ -238,7 +238,11 @@ Status Runtime::limit_memory() {
   limit_ = std::make_unique<MemoryLimit>(
       options_, MemoryLimit::Parts{*cache_, *engine_, *pinned_, page_cache_share_.get(), can_change});
   if (chosen_bytes != options_.memory_bytes) (void)limit_->inherit(chosen_bytes);
-  if (options_.memory_is_auto) return {};
+  static_cast<void>(closing_.release());
+  if (options_.memory_is_auto) {
+    closing_ = std::make_unique<Closing>(nullptr, options_.memory_bytes, options_.block_bytes);
+    return {};
+  }
   if (can_change) {
     auto joined = tree_ ? tree_->join_as_child() : TreeCap::join(options_.memory_bytes);
     tree_.reset();
@@ -247,6 +251,7 @@ Status Runtime::limit_memory() {
     else
       warn("this process has a cap of its own: " + joined.status().message());
   }
+  closing_ = std::make_unique<Closing>(tree_.get(), options_.memory_bytes, options_.block_bytes);
   const NativeMemory::Parts parts{*cache_,
                                   *engine_,
                                   *regions_,
@@ -257,7 +262,7 @@ Status Runtime::limit_memory() {
                                   can_change,
                                   tree_.get(),
                                   page_cache_share_.get()};
-  native_memory_ = std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_));
+  native_memory_ = std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_, *closing_));
   return native_memory_->start();
 }
 
@@ -267,9 +272,10 @@ Status Runtime::open_observer(cache::Options& for_cache) {
     auto recorder = UseRecorder::create(options_.trace_file);
     if (!recorder) return recorder.status();
     recorder_ = std::move(*recorder);
-    for_cache.observer = recorder_.get();
-  } else if (options_.curve == Curve::kOn) {
-    curve_ = std::make_unique<CurveObserver>(options_.block_bytes);
+    for_cache.observer = for_cache.use_observer = recorder_.get();
+  } else if (options_.curve == Curve::kOn || tells_at_end()) {
+    curve_ = std::make_unique<CurveObserver>(
+        options_.block_bytes, options_.curve == Curve::kOn ? CurveObserver::Detail::kPlaces : CurveObserver::Detail::kCurve);
     for_cache.observer = curve_.get();
   }
   return {};
@@ -420,6 +426,16 @@ bool Runtime::admit_fault(const Fault& fault) {
   return true;
 }
 
+namespace {
+uint64_t blocks_read(const telemetry::Totals& totals) {
+  uint64_t reads = 0;
+  for (const auto counter :
+       {telemetry::Counter::fills, telemetry::Counter::unit_fills, telemetry::Counter::readahead_fills})
+    reads += telemetry::total(totals, counter);
+  return reads;
+}
+}  // namespace
+
 telemetry::Facts Runtime::facts() const {
   telemetry::Facts facts;
   facts.program = program_invocation_name;
@@ -447,15 +463,16 @@ telemetry::Facts Runtime::facts() const {
 telemetry::Facts Runtime::final_facts(const telemetry::Totals& totals) const {
   telemetry::Facts facts = this->facts();
   facts.processor_seconds = static_cast<double>(platform::process_cpu_ns() - cpu_started_ns_) / 1e9;
-  if (!curve_) return facts;
-  uint64_t reads = 0;
-  for (const auto counter :
-       {telemetry::Counter::fills, telemetry::Counter::unit_fills, telemetry::Counter::readahead_fills})
-    reads += telemetry::total(totals, counter);
-  const auto memory = [this](uint64_t frames) { return memory_for(frames); };
-  facts.curve = curve_->curve(options_.memory_bytes, reads, memory);
-  facts.areas = curve_->areas(options_.memory_bytes, reads, memory);
+  if (!curve_ || options_.curve != Curve::kOn) return facts;
+  facts.curve = curve(totals);
+  facts.areas = curve_->areas(options_.memory_bytes, blocks_read(totals),
+                              [this](uint64_t frames) { return memory_for(frames); });
   return facts;
+}
+
+std::vector<telemetry::CurvePoint> Runtime::curve(const telemetry::Totals& totals) const {
+  return curve_->curve(options_.memory_bytes, blocks_read(totals),
+                       [this](uint64_t frames) { return memory_for(frames); });
 }
 
 // With their tables, staging and all: the least that the plan needs.
@@ -472,6 +489,15 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
   return enough;
 }
 
+bool Runtime::tells_at_end() const { return options_.quiet == Switch::kOff && options_.curve == Curve::kSample; }
+
+// What it did counts for the line of the run even where this process says nothing.
+void Runtime::tell_at_end(const telemetry::Totals& totals) {
+  const bool knows_more = curve_ && !options_.memory_is_auto && closing_->has_spilled();
+  closing_->at_end(knows_more ? curve(totals) : std::vector<telemetry::CurvePoint>(),
+                   options_.quiet == Switch::kOff);
+}
+
 void Runtime::finish() {
   if (is_child_) return;
   InRuntime guard;
@@ -482,9 +508,10 @@ void Runtime::finish() {
     warn("a file mapping was not written whole: " + status.message());
   if (recorder_)
     if (Status status = recorder_->finish(); !status) warn(status.message());
-  if (options_.stats.kind == StatsKind::kOff) return;
   engine_->settle_counters();
   telemetry::Totals totals = telemetry::read_totals();
+  tell_at_end(totals);
+  if (options_.stats.kind == StatsKind::kOff) return;
   if (options_.stats.kind == StatsKind::kText) {
     std::string text = telemetry::report_text(final_facts(totals), totals);
     ::dprintf(report_to_.is_open() ? report_to_.fd() : 2, "%s", text.c_str());

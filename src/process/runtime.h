@@ -24,6 +24,7 @@
 #include "nodes/node_exchange.h"
 #include "page_cache/mappings.h"
 #include "platform/memory.h"
+#include "process/closing.h"
 #include "process/curve_observer.h"
 #include "process/engine_choice.h"
 #include "process/fault_handler.h"
@@ -90,6 +91,9 @@ class Runtime {
   Result<std::unique_ptr<store::Store>> open_store();
   Result<MemoryPlan> plan() const;
   Status build_over_regions();
+  bool tells_at_end() const;
+  void tell_at_end(const telemetry::Totals& totals);
+  std::vector<telemetry::CurvePoint> curve(const telemetry::Totals& totals) const;
   Status open_observer(cache::Options& for_cache);
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
   Status limit_memory();
@@ -124,6 +128,7 @@ class Runtime {
   std::optional<telemetry::LivePage> live_page_;
   std::unique_ptr<MemoryLimit> limit_;
   std::unique_ptr<TreeCap> tree_;  // as this process is a member of it
+  std::unique_ptr<Closing> closing_;
   std::unique_ptr<NativeMemory> native_memory_;
   platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
   uint64_t space_bytes_ = 0;  // of addresses; those of files that are not mapped come behind

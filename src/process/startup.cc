@@ -22,6 +22,7 @@
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
+#include "process/closing.h"
 #include "process/durable_process.h"
 #include "process/engine_choice.h"
 #include "process/fatal.h"
@@ -218,9 +219,15 @@ const OptionInfo* find_option(std::string_view name) {
 // but not initialised yet.
 void initialise_libstdcxx() { (void)dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); }
 
+// Also before _exit().
+void without_runtime_ends() {
+  if (g_runtime.load_acquire() == nullptr && g_options->quiet == Switch::kOff) tell_of_others();
+}
+
 __attribute__((constructor)) void library_loaded() {
   initialise_libstdcxx();
   read_options();
+  begin_closing();
   TreeCap::keep_inherited();
   g_code = new LoadedCode(loaded_code());
   // Something else may have the addresses (the address sanitizer has): only code with hints cannot do without.
@@ -234,6 +241,7 @@ __attribute__((constructor)) void library_loaded() {
     for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
   decide_what_is_managed();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  libc::set_end_handler(&without_runtime_ends);
   libc::set_fork_handlers({&before_fork, &after_fork_in_parent, &after_other_fork_in_child});
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
@@ -243,6 +251,7 @@ __attribute__((constructor)) void library_loaded() {
 __attribute__((destructor)) void process_ends() {
   if (Runtime* runtime = g_runtime.load_acquire()) return runtime->finish();
   if (!g_options->memory_is_auto) tell_if_over(g_options->memory_bytes);
+  without_runtime_ends();
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +23,7 @@ using platform::ByteLock;
 
 namespace {
 
-constexpr uint64_t kMagic = 0x3165657254777053;  // "SpwTree1"
+constexpr uint64_t kMagic = 0x3265657254777053;  // "SpwTree2"
 constexpr const char* kName = "spillway-tree";
 // Below those of the runtime's own (platform/own_descriptors.h), above those of programs.
 constexpr int kDescriptor = 700;
@@ -63,12 +65,28 @@ std::string path_of(const std::string& process, int fd) {
 
 }  // namespace
 
+// An Account, a word at a time.
+struct TreeCap::Noted {
+  static constexpr size_t kWords = sizeof(Account) / sizeof(uint64_t);
+  Atomic<uint64_t> words[kWords];
+
+  Account load() const {
+    uint64_t all[kWords];
+    for (size_t i = 0; i < kWords; ++i) all[i] = words[i].load_relaxed();
+    return std::bit_cast<Account>(all);
+  }
+  void store(const Account& account) {
+    const auto all = std::bit_cast<std::array<uint64_t, kWords>>(account);
+    for (size_t i = 0; i < kWords; ++i) words[i].store_relaxed(all[i]);
+  }
+};
 struct TreeCap::Slot {
   Atomic<int64_t> granted{0};
   Atomic<uint64_t> held{0};
   Atomic<uint64_t> age{0};
   Atomic<uint32_t> is_taken{0};
   Atomic<uint32_t> wants{0};
+  Noted noted;
 };
 struct TreeCap::Ledger {
   uint64_t magic;
@@ -77,6 +95,8 @@ struct TreeCap::Ledger {
   Atomic<uint32_t> slots;  // that were ever taken: the first ones
   Atomic<uint32_t> has_told;
   Atomic<uint32_t> joins;
+  Atomic<uint64_t> resident_most, needs_most;  // of all members at one time
+  Noted ended;                                 // totals of those whose slots were taken back; under their slots' locks
   Slot slot[kTreeProcessesMax];
 };
 constinit const uint64_t TreeCap::kLedgerBytes = round_up(sizeof(Ledger), kMmuPageBytes);
@@ -133,14 +153,31 @@ void TreeCap::keep_inherited() {
   if (const auto from = inherited(); from && is_ledger(from->fd)) platform::know_descriptor(from->fd);
 }
 
+Result<platform::File> TreeCap::inherited_ledger() {
+  const auto from = inherited();
+  if (!from) return Status(ENOENT, "the run has no ledger");
+  auto file = platform::open_file(path_of("self", from->fd), O_RDWR);
+  if (file && is_ledger(file->fd())) return file;
+  file = platform::open_file(path_of(std::to_string(from->process), from->fd), O_RDWR);
+  if (file && is_ledger(file->fd())) return file;
+  return Status(ENOENT, "the run's ledger is not to be had");
+}
+
+bool TreeCap::is_root() {
+  const auto from = inherited();
+  return !from || from->process == ::getpid();
+}
+
+Result<TreeCap> TreeCap::look_on() {
+  auto file = inherited_ledger();
+  if (!file) return file.status();
+  auto tree = map_file(*file);
+  if (tree) tree->file_ = platform::File();
+  return tree;
+}
+
 Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
-  if (const auto from = inherited()) {
-    for (const std::string& process : {std::string("self"), std::to_string(from->process)}) {
-      auto file = platform::open_file(path_of(process, from->fd), O_RDWR);
-      if (!file || !is_ledger(file->fd())) continue;
-      return join_file(*file);
-    }
-  }
+  if (auto file = inherited_ledger()) return join_file(*file);
   auto own = make_ledger(cap_bytes);
   if (!own) return own.status();
   return join_file(*own);
@@ -148,7 +185,7 @@ Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
 
 Result<TreeCap> TreeCap::join_as_child() const { return join_file(file_); }
 
-Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
+Result<TreeCap> TreeCap::map_file(const platform::File& inherited) {
   TreeCap joined;
   auto size = platform::file_size(inherited);
   if (!size) return size.status();
@@ -159,8 +196,41 @@ Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
   if (!shared) return shared.status();
   joined.file_ = std::move(*file);
   joined.shared_ = std::move(*shared);
-  if (Status status = joined.take_slot(); !status) return status;
   return joined;
+}
+
+Result<TreeCap> TreeCap::join_file(const platform::File& inherited) {
+  auto joined = map_file(inherited);
+  if (!joined) return joined;
+  if (Status status = joined->take_slot(); !status) return status;
+  return joined;
+}
+
+void TreeCap::note(const Account& mine_now) {
+  mine().noted.store(mine_now);
+  Account all;
+  const uint32_t slots = std::min(ledger().slots.load_relaxed(), kTreeProcessesMax);
+  for (unsigned i = 0; i < slots; ++i) {
+    const Account one = ledger().slot[i].noted.load();
+    all.resident_bytes += one.resident_bytes;
+    all.needs_bytes += one.needs_bytes;
+  }
+  const auto raise = [](Atomic<uint64_t>& most, uint64_t now) {
+    uint64_t before = most.load_relaxed();
+    while (before < now && !most.cas_strong_acq_rel(before, now)) {
+    }
+  };
+  raise(ledger().resident_most, all.resident_bytes);
+  raise(ledger().needs_most, all.needs_bytes);
+}
+
+TreeCap::Account TreeCap::account() const {
+  Account all = ledger().ended.load();
+  const uint32_t slots = std::min(ledger().slots.load_relaxed(), kTreeProcessesMax);
+  for (unsigned i = 0; i < slots; ++i) all.totals += ledger().slot[i].noted.load().totals;
+  all.resident_bytes = ledger().resident_most.load_relaxed();
+  all.needs_bytes = ledger().needs_most.load_relaxed();
+  return all;
 }
 
 bool TreeCap::is_alone() const { return members_ == 1 && ledger().joins.load_relaxed() == joins_; }
@@ -175,6 +245,11 @@ void TreeCap::take_back(Slot& slot) {
   ledger().free.fetch_add_relaxed(slot.granted.load_relaxed());
   slot.granted.store_relaxed(0);
   slot.held.store_relaxed(0);
+  const Account account = slot.noted.load();
+  slot.noted.store({});
+  for (size_t i = 0; i < sizeof(telemetry::RunTotals) / sizeof(uint64_t); ++i)
+    ledger().ended.words[i].fetch_add_relaxed(
+        std::bit_cast<std::array<uint64_t, sizeof(telemetry::RunTotals) / sizeof(uint64_t)>>(account.totals)[i]);
 }
 
 Status TreeCap::take_slot() {

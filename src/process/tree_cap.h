@@ -14,6 +14,8 @@
 // those whose pages have been there longest give way, step by step, as one LRU list of all would have it
 // (page_cache_share.h has the same rule for two). What is given is free once it is not held any more, so the sum
 // keeps to the cap.
+// The ledger also says what all of them have done, for the line at the end of the run: each notes its own in its slot,
+// and who takes back the slot of one that has ended adds them up.
 // Threads: one at a time of a process. Ordering: `free` and each `granted` are changed by atomic additions of one
 // member's own, so that their sum is off by what is on its way only; the rest are hints.
 // Errors: a machine without such locks, or a ledger that is full: the process has a cap of its own.
@@ -27,6 +29,7 @@
 #include "base/status.h"
 #include "platform/file.h"
 #include "platform/memory.h"
+#include "telemetry/closing_line.h"
 
 namespace spw::process {
 
@@ -75,16 +78,34 @@ class TreeCap {
   uint64_t held_by_all() const;
   // Once for all members.
   bool is_first_to_tell();
+
+  // What the members have done and needed, those that have ended, too; without a membership as well (look_on()).
+  struct Account {
+    telemetry::RunTotals totals;
+    uint64_t resident_bytes = 0;  // of a member now; of all the most at one time
+    uint64_t needs_bytes = 0;     // likewise: what it would hold if nothing had to leave memory
+  };
+  // A few times a second, and at its end. Totals since it began.
+  void note(const Account& mine);
+  Account account() const;
+  // Of the inherited ledger, for who is no member.
+  static Result<TreeCap> look_on();
+  // Whether this process is the one that `spillway run` became, or has no such process above it.
+  static bool is_root();
+
   // Before the first look. What a forked child holds at its beginning is of what its parent held, which will give it.
   void begin(uint64_t held_bytes);
   // A few times a second. What is granted from now on; may be less than what is held.
   int64_t look(uint64_t held_bytes, uint64_t brought_bytes, bool is_full, uint64_t now_ns);
 
  private:
+  struct Noted;
   struct Slot;
   struct Ledger;
   static const uint64_t kLedgerBytes;
   static Result<platform::File> make_ledger(uint64_t cap_bytes);
+  static Result<platform::File> inherited_ledger();
+  static Result<TreeCap> map_file(const platform::File& inherited);
   static Result<TreeCap> join_file(const platform::File& inherited);
   Status take_slot();
   void put_right();

@@ -141,6 +141,8 @@ class RegionMap final : public cache::BlockSource {
   unsigned block_shift() const { return block_shift_; }
   uint64_t block_bytes() const { return uint64_t{1} << block_shift_; }
   uint64_t live_bytes() const { return live_bytes_.load_relaxed(); }
+  // Of anonymous memory that is on the spill store, in memory besides or not.
+  uint64_t spilled_bytes() const { return spilled_.blocks() << block_shift_; }
   uint64_t metadata_bytes() const { return memory_.counted_bytes(); }
   NativeMemory& memory() { return memory_; }
   // Gives freed space back to the spill store now.

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "platform/time.h"
 #include "store/space.h"
+#include "telemetry/counters.h"
 
 namespace spw::region {
 
@@ -85,6 +86,7 @@ void SpillLayers::raise_end(Layer& layer, uint64_t end) {
 }
 
 void SpillLayers::written_back(BlockId block, const store::Store* to) {
+  telemetry::count(telemetry::Counter::spilled_blocks);
   Layer* written = top_.load_acquire();
   if (written->store != to) [[unlikely]] {
     written = nullptr;
@@ -104,6 +106,12 @@ void SpillLayers::written_back(BlockId block, const store::Store* to) {
     layer.stale.set(block.value);
     layer.has_stale.store_release(true);
   });
+}
+
+uint64_t SpillLayers::blocks() const {
+  int64_t blocks = 0;
+  for_each_layer([&](const Layer& layer) { blocks += layer.count.load_relaxed(); });
+  return static_cast<uint64_t>(std::max<int64_t>(blocks, 0));
 }
 
 // ---- Space given back ----

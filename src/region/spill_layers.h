@@ -97,6 +97,8 @@ class SpillLayers {
   // Up to `most` blocks of the layer that should go.
   std::vector<cache::BlockRun> to_be_moved(uint64_t most);
   uint32_t count() const { return count_.load_relaxed(); }
+  // That have contents here; or soon.
+  uint64_t blocks() const;
   void check_invariants() const;
 
  private:

@@ -132,6 +132,7 @@ class Kit:
 
     def environment(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+        kept["SPILLWAY_QUIET"] = "on"  # what is on standard error are warnings
         if self.engine in PRELOADED and "SPILLWAY_MEMORY" in more:
             kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
             if self.engine == THREADS:

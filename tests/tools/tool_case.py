@@ -13,6 +13,7 @@ _arguments = None
 
 def clean_environment(**extra):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPILLWAY_")}
+    environment["SPILLWAY_QUIET"] = "on"
     environment.update(extra)
     return environment
 

@@ -44,6 +44,9 @@ struct Arguments {
   std::string options_page;
 };
 
+// Stands for --NAME=on without a value.
+bool is_switch(const process::OptionInfo& info) { return info.name == "quiet"; }
+
 // How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word
 // that is no option and no option's value. The rest is the program's and is never parsed.
 int run_words(int argc, char** argv) {
@@ -54,7 +57,7 @@ int run_words(int argc, char** argv) {
     const auto infos = process::option_infos();
     const bool takes_next = word == "--json" || word == "--svg" ||
                             std::any_of(infos.begin(), infos.end(), [&](const process::OptionInfo& info) {
-                              return word.starts_with("--") && word.substr(2) == info.name;
+                              return word.starts_with("--") && word.substr(2) == info.name && !is_switch(info);
                             });
     if (takes_next) ++i;
   }
@@ -88,10 +91,12 @@ void add_run_options(CLI::App* run, Arguments& arguments) {
   run->footer(kRunHelpEnd);
   for (const process::OptionInfo& info : process::option_infos()) {
     const std::string name(info.name);
-    run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
-        ->group(info.page == process::OptionPage::essential ? "Options" : kNotShown)
-        ->type_name(value_word(info.accepts.kind))
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    CLI::Option* option =
+        run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
+            ->group(info.page == process::OptionPage::essential ? "Options" : kNotShown)
+            ->type_name(is_switch(info) ? "" : value_word(info.accepts.kind))
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (is_switch(info)) option->expected(0, 1)->default_str("");
   }
   run->add_option("PROGRAM", arguments.run.program,
                   "the program and its arguments; -- before it is optional");
@@ -163,6 +168,8 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
     const CLI::App* run = app.get_subcommand(name);
     std::erase_if(arguments.run.values,
                   [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
+    for (auto& [option, value] : arguments.run.values)
+      if (value.empty() && option == "quiet") value = "on";
     arguments.run.check_program = !arguments.no_check;
     if (name == std::string_view("run")) return run_program(arguments.run);
     return advise({arguments.run, arguments.advise_json, arguments.advise_svg});

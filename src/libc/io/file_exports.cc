@@ -11,6 +11,7 @@
 #include "libc/io/closing.h"
 #include "libc/io/native_argument.h"
 #include "libc/map/mapping.h"
+#include "libc/process/forks.h"
 
 using namespace spw::libc;
 
@@ -64,11 +65,13 @@ SPW_ENTRY int __openat64_2(int directory, const char* path, int flags) {
 // exit(3) writes what is buffered by itself; these end the process without it.
 SPW_ENTRY void _exit(int code) {
   flush_mapped_files();
+  process_ends_at_once();
   files_or_real()._exit(code);
   __builtin_unreachable();
 }
 SPW_ENTRY void _Exit(int code) noexcept {
   flush_mapped_files();
+  process_ends_at_once();
   files_or_real()._exit(code);
   __builtin_unreachable();
 }

@@ -12,6 +12,7 @@ namespace spw::libc {
 
 namespace {
 constinit ForkHandlers g_fork_handlers;
+constinit void (*g_end_handler)() = nullptr;
 }  // namespace
 
 namespace detail {
@@ -29,6 +30,11 @@ void after_fork(bool is_child) {
 }  // namespace detail
 
 void set_fork_handlers(const ForkHandlers& handlers) { g_fork_handlers = handlers; }
+
+void set_end_handler(void (*ends)()) { g_end_handler = ends; }
+void process_ends_at_once() {
+  if (g_end_handler != nullptr) g_end_handler();
+}
 
 bool is_fork(long number, const CallArguments& given) {
   constexpr auto kShares = static_cast<uint64_t>(kSharingFlags);

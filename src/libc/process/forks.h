@@ -22,6 +22,9 @@ struct ForkHandlers {
 };
 
 void set_fork_handlers(const ForkHandlers& handlers);
+// Called before _exit() and _Exit(), which run nothing else.
+void set_end_handler(void (*ends)());
+void process_ends_at_once();
 
 // Whether a system call makes a process that has its own copy of memory and goes on from where the call is.
 bool is_fork(long number, const CallArguments& given);
