@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kDataMark = "@DATA@";
 
 // JSON that can stand inside a <script> element: the browser looks there for "</script" and "<!--" without knowing of
-// strings, so no "<" stays; and older scripts took U+2028 and U+2029 for ends of lines. All of these occur in JSON within
-// strings only, where an escape means the same.
+// strings, so no "<" stays; and older scripts took U+2028 and U+2029 for ends of lines. All of these occur in JSON only
+// within strings, where an escape means the same.
 std::string within_script(std::string_view json) {
   std::string text;
   text.reserve(json.size() + json.size() / 64);

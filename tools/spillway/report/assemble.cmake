@@ -3,8 +3,8 @@
 cmake_minimum_required(VERSION 3.25)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 
-# Sets `variable` to the contents of the files, one after the other. What would end a script or style element, or hide its
-# end, is refused: the browser looks for it in text, whatever the language inside says.
+# Sets `variable` to the contents of the files, one after the other. What would end a script or style element, or hide
+# its end, is refused: the browser looks for it in text, whatever the language inside says.
 function(contents_of variable)
   set(all "")
   foreach(file IN LISTS ARGN)
@@ -33,7 +33,9 @@ function(put mark times text)
 endfunction()
 
 contents_of(style ${here}/page.css)
-contents_of(script ${here}/format.js ${here}/advice.js ${here}/page.js ${here}/charts.js ${here}/timeline.js ${here}/shape_charts.js)
+set(scripts format advice page charts timeline latency_chart curve_chart)
+list(TRANSFORM scripts REPLACE "(.+)" "${here}/\\1.js")
+contents_of(script ${scripts})
 set(charts "")
 set(licence "")
 if(CHARTS)

@@ -1,6 +1,6 @@
 // What the charts share: colours of the theme, axes, a cursor that reads values off, and printing.
 
-const charts = [];  // {chart, restyle}: of each, how it takes the theme's colours anew
+const charts = []; // {chart, restyle}: of each, how it takes the theme's colours anew
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -10,32 +10,56 @@ function faint(name, strength) {
   return `color-mix(in srgb, ${colour(name)} ${strength}%, transparent)`;
 }
 
-// A panel's chart: a title, the legend with the values at the cursor, and the canvas. `says` is what a screen reader hears.
+// A panel's chart: a title, the legend with the values at the cursor, and the canvas. `says` is what a screen reader
+// hears.
 function frame_of_chart(title, keys, height, says) {
   const values = keys.map(() => make("b"));
-  const legend = make("span", { class: "legend" }, ...keys.map((key, index) => make("span", { class: "key" },
-    key.colour ? make("i", { class: `swatch ${key.colour} ${key.dashed ? "dashed" : ""}`, "aria-hidden": "true" }) : null, `${key.name} `, values[index])));
+  const legend = make(
+    "span",
+    { class: "legend" },
+    ...keys.map((key, index) =>
+      make(
+        "span",
+        { class: "key" },
+        key.colour
+          ? make("i", { class: `swatch ${key.colour} ${key.dashed ? "dashed" : ""}`, "aria-hidden": "true" })
+          : null,
+        `${key.name} `,
+        values[index],
+      ),
+    ),
+  );
   const canvas = make("canvas", { role: "img", "aria-label": says });
   const holder = make("div", { class: "holder" }, canvas);
   holder.style.height = `${height}px`;
-  const figure = make("div", { class: "chart" }, make("div", { class: "chart-head" }, make("h3", {}, title), legend), holder);
+  const figure = make(
+    "div",
+    { class: "chart" },
+    make("div", { class: "chart-head" }, make("h3", {}, title), legend),
+    holder,
+  );
   return { figure, canvas, values, holder };
 }
 
 function axis_style() {
-  return { grid: { color: colour("grid"), borderColor: colour("grid"), tickColor: colour("grid") }, ticks: { color: colour("muted"), font: { family: "inherit", size: 12 } } };
+  return {
+    grid: { color: colour("grid"), borderColor: colour("grid"), tickColor: colour("grid") },
+    ticks: { color: colour("muted"), font: { family: "inherit", size: 12 } },
+  };
 }
 
-// Upright lines with labels, {at, text, colour, dashed}, and flat ones, {level, text, colour}; asked anew at each drawing.
+// Upright lines with labels, {at, text, colour, dashed}, and flat ones, {level, text, colour}; asked for anew.
 function marks_plugin(marks) {
   function upright(chart, mark, row) {
-    const { ctx, chartArea: area, scales } = chart, x = scales.x.getPixelForValue(mark.at);
+    const { ctx, chartArea: area, scales } = chart,
+      x = scales.x.getPixelForValue(mark.at);
     if (!(x >= area.left - 1 && x <= area.right + 1)) return;
     ctx.beginPath();
     ctx.moveTo(x, area.top + row * 16 + 4);
     ctx.lineTo(x, area.bottom);
     ctx.stroke();
-    const width = ctx.measureText(mark.text).width, left = x + 6 + width > area.right;
+    const width = ctx.measureText(mark.text).width,
+      left = x + 6 + width > area.right;
     label(ctx, mark, left ? x - 6 - width : x + 6, area.top + row * 16 + 14, width);
   }
   function label(ctx, mark, x, y, width) {
@@ -45,7 +69,8 @@ function marks_plugin(marks) {
     ctx.fillText(mark.text, x, y);
   }
   function flat(chart, mark) {
-    const { ctx, chartArea: area, scales } = chart, y = scales.y.getPixelForValue(mark.level);
+    const { ctx, chartArea: area, scales } = chart,
+      y = scales.y.getPixelForValue(mark.level);
     if (!(y >= area.top - 1 && y <= area.bottom + 1)) return;
     ctx.beginPath();
     ctx.moveTo(area.left, y);
@@ -77,11 +102,17 @@ function cursor_plugin(state) {
   return {
     id: "cursor",
     afterDraw(chart) {
-      const { ctx, chartArea: area, scales } = chart, place = (x) => Math.min(area.right, Math.max(area.left, scales.x.getPixelForValue(x)));
+      const { ctx, chartArea: area, scales } = chart;
+      const place = (x) => Math.min(area.right, Math.max(area.left, scales.x.getPixelForValue(x)));
       ctx.save();
       if (state.from !== undefined) {
         ctx.fillStyle = faint("accent", 18);
-        ctx.fillRect(place(Math.min(state.from, state.to)), area.top, Math.abs(place(state.to) - place(state.from)), area.bottom - area.top);
+        ctx.fillRect(
+          place(Math.min(state.from, state.to)),
+          area.top,
+          Math.abs(place(state.to) - place(state.from)),
+          area.bottom - area.top,
+        );
       }
       if (state.cursor !== null && state.cursor !== undefined) {
         ctx.strokeStyle = colour("ink");
@@ -97,12 +128,21 @@ function cursor_plugin(state) {
 }
 
 function line_style(name, { dashed = false, fill = true, points = false } = {}) {
-  return { borderColor: colour(name), backgroundColor: faint(name, fill === true ? 18 : fill || 0), fill: Boolean(fill), borderWidth: 2, borderDash: dashed ? [6, 4] : [],
-    pointRadius: points ? 3 : 0, pointHoverRadius: points ? 3 : 0, pointBackgroundColor: colour(name), pointBorderWidth: 0 };
+  return {
+    borderColor: colour(name),
+    backgroundColor: faint(name, fill === true ? 18 : fill || 0),
+    fill: Boolean(fill),
+    borderWidth: 2,
+    borderDash: dashed ? [6, 4] : [],
+    pointRadius: points ? 3 : 0,
+    pointHoverRadius: points ? 3 : 0,
+    pointBackgroundColor: colour(name),
+    pointBorderWidth: 0,
+  };
 }
 
-// A chart that keeps to the theme. `style()` gives the datasets' styles, in order; `options` are Chart.js's.
-function chart_of(frame, datasets, style, options, plugins) {
+// A chart that keeps to the theme. `style()` gives the looks of the datasets, in order; `scales` are Chart.js's.
+function chart_of(frame, datasets, style, scales, plugins) {
   const restyle = (chart) => {
     style().forEach((look, index) => Object.assign(chart.data.datasets[index], look));
     for (const scale of Object.values(chart.options.scales)) {
@@ -111,48 +151,71 @@ function chart_of(frame, datasets, style, options, plugins) {
       if (scale.title) scale.title.color = colour("muted");
     }
   };
-  for (const scale of Object.values(options.scales)) {
+  for (const scale of Object.values(scales)) {
     scale.grid = { ...axis_style().grid, ...scale.grid };
     scale.ticks = { ...axis_style().ticks, ...scale.ticks, font: { size: 12 } };
     if (scale.title) scale.title = { display: true, font: { size: 12 }, color: colour("muted"), ...scale.title };
   }
   style().forEach((look, index) => Object.assign(datasets[index], look));
   const chart = new Chart(frame.canvas, {
-    type: "line", data: { datasets }, plugins,
-    options: { animation: false, responsive: true, maintainAspectRatio: false, parsing: false, normalized: true, events: [], ...options,
-      plugins: { legend: { display: false }, tooltip: { enabled: false }, filler: { propagate: false } } },
+    type: "line",
+    data: { datasets },
+    plugins,
+    options: {
+      animation: false,
+      responsive: true,
+      maintainAspectRatio: false,
+      parsing: false,
+      normalized: true,
+      events: [],
+      layout: { padding: { right: 12, top: 4 } },
+      scales,
+      plugins: { legend: { display: false }, tooltip: { enabled: false }, filler: { propagate: false } },
+    },
   });
   charts.push({ chart, restyle });
   return chart;
 }
 
 function frame_width(id, width) {
-  return (scale) => { if (scale.id === id) scale.width = width; };
+  return (scale) => {
+    if (scale.id === id) scale.width = width;
+  };
 }
 
-// Reading values off a chart of `count` things: by the pointer, and by the arrow keys once it has the focus.
-function read_off(frame, chart, state, count, index_at, place_of, show) {
+// Reading values off a chart of things at these places, which rise: by the pointer, and by the arrow keys once it has
+// the focus. `words(index)` tells of one of them, and with null of the whole. Returns what writes the words anew.
+function read_off(frame, chart, state, places, words) {
+  const last = places.length - 1;
   let index = null;
-  const go = (to, aloud) => {
-    index = to === null ? null : Math.min(count - 1, Math.max(0, to));
-    state.cursor = index === null ? null : place_of(index);
-    const words = show(index);
-    if (aloud && words) section("spoken").textContent = words;
+  const show = (to) => {
+    index = to === null ? null : Math.min(last, Math.max(0, to));
+    state.cursor = index === null ? null : places[index];
+    frame.values[0].textContent = words(index);
     chart.draw();
   };
-  frame.canvas.addEventListener("pointermove", (event) => go(index_at(chart.scales.x.getValueForPixel(event.offsetX)), false));
-  frame.canvas.addEventListener("pointerleave", () => go(null, false));
+  frame.canvas.addEventListener("pointermove", (event) =>
+    show(nearest(places, chart.scales.x.getValueForPixel(event.offsetX))),
+  );
+  frame.canvas.addEventListener("pointerleave", () => show(null));
   frame.figure.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -count, End: count };
-    if (event.key === "Escape") return go(null, false);
-    if (!(event.key in steps) || event.target.tagName === "BUTTON") return undefined;
+    const moves = {
+      ArrowLeft: () => (index ?? last + 1) - 1,
+      ArrowRight: () => (index ?? -1) + 1,
+      Home: () => 0,
+      End: () => last,
+      Escape: () => null,
+    };
+    if (!(event.key in moves) || event.target.tagName === "BUTTON") return;
     event.preventDefault();
-    return go(index === null ? (steps[event.key] < 0 ? count - 1 : 0) : index + steps[event.key], true);
+    show(moves[event.key]());
+    section("spoken").textContent = words(index);
   });
   frame.figure.setAttribute("tabindex", "0");
   frame.figure.setAttribute("role", "group");
   frame.figure.setAttribute("aria-label", `${frame.canvas.getAttribute("aria-label")} Arrow keys read values.`);
   show(null);
+  return () => show(null);
 }
 
 function restyle_charts() {
@@ -163,25 +226,25 @@ function restyle_charts() {
 }
 
 // On paper, charts have the light colours and the width of the paper.
+const paper_width = 660;
+const paper_width_of_half = 310;
 function print_charts() {
-  const paper_width = 660;
   addEventListener("beforeprint", () => {
-    document.documentElement.classList.add("on-paper");
-    for (const { chart } of charts) chart.resize(Math.min(paper_width, chart.canvas.closest(".pair") ? 310 : paper_width), chart.height);
-    restyle_charts();
+    apply_theme("light");
+    for (const { chart } of charts)
+      chart.resize(chart.canvas.closest(".pair") ? paper_width_of_half : paper_width, chart.height);
   });
   addEventListener("afterprint", () => {
-    document.documentElement.classList.remove("on-paper");
+    apply_theme();
     for (const { chart } of charts) chart.resize();
-    restyle_charts();
   });
 }
 
 // All of them. Without the library, which a build may lack, the numbers remain.
 function show_charts(data) {
   const drawn = typeof Chart !== "undefined";
-  if (!drawn) section("figures").append(make("p", { class: "panel warn", id: "no-charts" },
-    "Charts were left out of this build of Spillway: the plotting library was not installed when it was built. The numbers are all here."));
+  const why = "Charts were left out of this build of Spillway: the plotting library was not there when it was built.";
+  if (!drawn) section("figures").append(make("p", { class: "panel warn", id: "no-charts" }, why));
   show_timeline(data, drawn);
   show_latencies(data, drawn);
   show_curve(data, drawn);

@@ -22,6 +22,18 @@ function name_of(text, kind = "") {
   return make("span", { class: `name ${kind}`, title: safe }, safe);
 }
 
+// A sentence of the data: of several lines at most, whole in its tooltip.
+function sentence_of(text) {
+  const safe = shown(text);
+  return make("span", { class: "sentence", title: safe.length > 200 ? safe : "" }, safe);
+}
+
+// Titles with their values: [title, value] each.
+function facts_list(facts) {
+  const one = ([title, value]) => make("div", {}, make("dt", {}, title), make("dd", {}, value));
+  return make("dl", { class: "facts-list" }, ...facts.map(one));
+}
+
 function copied_command(words) {
   const line = words.map(shell_word).join(" ");
   const code = make("code", { class: "command", tabindex: "0" }, shown(line));
@@ -30,11 +42,14 @@ function copied_command(words) {
     try {
       await navigator.clipboard.writeText(line);
       button.textContent = "Copied";
-    } catch {  // where a page from a file may not: it is marked, ready for Ctrl-C
+    } catch {
+      // where a page from a file may not: it is marked, ready for Ctrl-C
       getSelection().selectAllChildren(code);
       button.textContent = "Marked: Ctrl-C";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
   });
   return make("div", { class: "copied" }, code, button);
 }
@@ -42,7 +57,9 @@ function copied_command(words) {
 // The words that run the program again with so much memory.
 function run_again(data, memory_bytes) {
   const given = list_of(data.options).map(String);
-  const options = given.filter((word, index) => !word.startsWith("--memory=") && word !== "--memory" && given[index - 1] !== "--memory");
+  const options = given.filter(
+    (word, index) => !word.startsWith("--memory=") && word !== "--memory" && given[index - 1] !== "--memory",
+  );
   if (memory_bytes) options.unshift("--memory", size_option(memory_bytes));
   return ["spillway", "run", ...options, "--report", "report.html", "--", ...list_of(data.command)];
 }
@@ -54,8 +71,16 @@ function show_head(data) {
   document.title = `${shown(command).slice(0, 80)} · Spillway report`;
 
   const facts = [];
-  const code = number_of(data.ended?.code), signal = number_of(data.ended?.signal);
-  if (signal) facts.push(make("span", { class: "badge bad" }, `✕ ended by signal ${signal}${signal_names[signal] ? ` (${signal_names[signal]})` : ""}`));
+  const code = number_of(data.ended?.code),
+    signal = number_of(data.ended?.signal);
+  if (signal)
+    facts.push(
+      make(
+        "span",
+        { class: "badge bad" },
+        `✕ ended by signal ${signal}${signal_names[signal] ? ` (${signal_names[signal]})` : ""}`,
+      ),
+    );
   else if (code) facts.push(make("span", { class: "badge bad" }, `✕ ended with exit code ${code}`));
   else if (code === 0) facts.push(make("span", { class: "badge good" }, "✓ finished"));
   else facts.push(make("span", { class: "badge" }, "how it ended was not recorded"));
@@ -68,10 +93,12 @@ function show_head(data) {
     facts.push(time);
   }
   const machine = data.machine ?? {};
-  const parts = [machine.name ? `on ${shown(machine.name)}` : null,
+  const parts = [
+    machine.name ? `on ${shown(machine.name)}` : null,
     number_of(machine.processors) ? `${machine.processors} processor${machine.processors === 1 ? "" : "s"}` : null,
     number_of(machine.memory_bytes) ? `${bytes(machine.memory_bytes)} of memory` : null,
-    machine.kernel ? `Linux ${shown(machine.kernel)}` : null].filter(Boolean);
+    machine.kernel ? `Linux ${shown(machine.kernel)}` : null,
+  ].filter(Boolean);
   if (parts.length) facts.push(make("span", {}, parts.join(", ")));
   section("facts").append(...facts);
 }
@@ -79,9 +106,12 @@ function show_head(data) {
 function show_outcome(data) {
   const line = data.summary?.closing_line;
   const outcome = section("outcome");
-  const no_line = data.summary?.misses === 0 ? "Everything fit in memory: nothing had to be spilled." : "The run left no closing line.";
-  outcome.append(make("p", { class: "closing" }, line ? shown(line) : no_line));
-  if (data.summary?.without) outcome.append(make("p", { class: "without" }, shown(data.summary.without)));
+  const no_line =
+    data.summary?.misses === 0
+      ? "Everything fit in memory: nothing had to be spilled."
+      : "The run left no closing line.";
+  outcome.append(make("p", { class: "closing" }, line ? sentence_of(line) : no_line));
+  if (data.summary?.without) outcome.append(make("p", { class: "without" }, sentence_of(data.summary.without)));
 }
 
 function show_advice(data) {
@@ -106,32 +136,56 @@ function card(what, number, below, filled = null, kind = "") {
 }
 
 function show_figures(data) {
-  const summary = data.summary ?? {}, latencies = data.latencies ?? {};
+  const summary = data.summary ?? {},
+    latencies = data.latencies ?? {};
   const of = (name) => number_of(summary[name]);
   const wall = number_of(data.wall_seconds);
   const a_second = (value, format) => (wall > 0 && value > 0 ? `${format(value / wall)} on average` : "");
   const rate = (value) => `${bytes(value)}/s`;
   const cards = [];
-  const peak = of("peak_bytes"), cap = of("cap_bytes"), waiting = of("waiting_share"), misses = of("misses");
-  if (peak !== null && cap) cards.push(card("Memory at its peak", bytes(peak), `${share(peak / cap)} of the cap of ${bytes(cap)}`, peak / cap, "memory"));
+  const peak = of("peak_bytes"),
+    cap = of("cap_bytes"),
+    waiting = of("waiting_share"),
+    misses = of("misses");
+  if (peak !== null && cap)
+    cards.push(
+      card("Memory at its peak", bytes(peak), `${share(peak / cap)} of the cap of ${bytes(cap)}`, peak / cap, "memory"),
+    );
   else if (peak !== null) cards.push(card("Memory at its peak", bytes(peak), "the cap was not recorded"));
-  if (waiting !== null) cards.push(card("Time spent waiting", share(waiting), "of the threads' time, for misses", waiting, "waiting"));
-  if (misses !== null) cards.push(card("Misses", count(misses), a_second(misses, (value) => `${count(value)}/s`)));
-  const written = of("spilled_bytes"), read = of("read_bytes");
+  if (waiting !== null)
+    cards.push(card("Time spent waiting", share(waiting), "of the threads' time, for misses", waiting, "waiting"));
+  if (misses !== null)
+    cards.push(
+      card(
+        "Misses",
+        count(misses),
+        a_second(misses, (value) => `${count(value)}/s`),
+      ),
+    );
+  const written = of("spilled_bytes"),
+    read = of("read_bytes");
   if (written !== null) cards.push(card("Spilled to the store", bytes(written), a_second(written, rate)));
   if (read !== null) cards.push(card("Read back", bytes(read), a_second(read, rate)));
   if (number_of(latencies.count) > 0) {
-    const half = number_of(latencies.p50_ns), most = number_of(latencies.p99_ns);
-    if (half !== null) cards.push(card("A miss takes", nanoseconds(half), most === null ? "" : `one in a hundred over ${nanoseconds(most)}`));
+    const half = number_of(latencies.p50_ns),
+      most = number_of(latencies.p99_ns);
+    if (half !== null)
+      cards.push(
+        card("A miss takes", nanoseconds(half), most === null ? "" : `one in a hundred over ${nanoseconds(most)}`),
+      );
   }
-  section("figures").append(cards.length ? make("div", { class: "cards" }, ...cards) : note("The run recorded no totals."));
+  section("figures").append(
+    cards.length ? make("div", { class: "cards" }, ...cards) : note("The run recorded no totals."),
+  );
 }
 
-// columns: {title, of: row -> number or text, show: row -> element or text, number: bool}. A click on a title sorts by it.
+// columns: {title, of: row -> number or text, show: row -> element or text, number: bool}. A click on a title sorts.
 const rows_at_first = 15;
 function table(caption, columns, rows, sorted = null) {
   const body = make("tbody");
-  let order = sorted, descending = true, all = rows.length <= rows_at_first + 3;
+  let order = sorted,
+    descending = true,
+    all = rows.length <= rows_at_first + 3;
   const more = make("button", { type: "button", class: "quiet more" }, `Show all ${rows.length}`);
   const heads = columns.map((column) => {
     const button = make("button", { type: "button", class: "sort" }, column.title);
@@ -143,26 +197,53 @@ function table(caption, columns, rows, sorted = null) {
     return make("th", { scope: "col", class: column.number ? "number" : "" }, button);
   });
   function compare(left, right) {
-    const one = order.of(left), other = order.of(right);
-    if (one === null || other === null) return (one === null) - (other === null);  // what is not known comes last
+    const one = order.of(left),
+      other = order.of(right);
+    if (one === null || other === null) return (one === null) - (other === null); // what is not known comes last
     const result = typeof one === "number" ? one - other : String(one).localeCompare(String(other));
     return descending ? -result : result;
   }
   function fill() {
     const ordered = order ? [...rows].sort(compare) : rows;
-    body.replaceChildren(...(all ? ordered : ordered.slice(0, rows_at_first)).map((row) => make("tr", {}, ...columns.map(
-      (column) => make("td", { class: column.number ? "number" : "" }, column.show ? column.show(row) : shown(column.of(row) ?? "–"))))));
+    body.replaceChildren(
+      ...(all ? ordered : ordered.slice(0, rows_at_first)).map((row) =>
+        make(
+          "tr",
+          {},
+          ...columns.map((column) =>
+            make(
+              "td",
+              { class: column.number ? "number" : "" },
+              column.show ? column.show(row) : shown(column.of(row) ?? "–"),
+            ),
+          ),
+        ),
+      ),
+    );
     heads.forEach((head, index) => {
       if (columns[index] === order) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
     more.hidden = all;
   }
-  more.addEventListener("click", () => { all = true; fill(); });
+  more.addEventListener("click", () => {
+    all = true;
+    fill();
+  });
   if (sorted && !columns.includes(sorted)) throw new Error("a table is sorted by one of its columns");
   fill();
-  return make("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": caption },
-    make("table", {}, make("caption", { class: "only-heard" }, caption), make("thead", {}, make("tr", {}, ...heads)), body), more);
+  return make(
+    "div",
+    { class: "scrolled", tabindex: "0", role: "region", "aria-label": caption },
+    make(
+      "table",
+      {},
+      make("caption", { class: "only-heard" }, caption),
+      make("thead", {}, make("tr", {}, ...heads)),
+      body,
+    ),
+    more,
+  );
 }
 
 function number_column(title, field, format) {
@@ -183,7 +264,12 @@ function bar_column(title, rows, kind) {
     if (column.of(row) === null) return "–";
     const bar = make("span", { class: `bar ${kind}`, "aria-hidden": "true" });
     bar.style.width = `${most > 0 ? (column.of(row) / most) * 100 : 0}%`;
-    return make("span", { class: "barred" }, make("span", { class: "track" }, bar), make("span", {}, share(column.of(row))));
+    return make(
+      "span",
+      { class: "barred" },
+      make("span", { class: "track" }, bar),
+      make("span", {}, share(column.of(row))),
+    );
   };
   return column;
 }
@@ -191,37 +277,102 @@ function bar_column(title, rows, kind) {
 const kinds = { allocation: "allocation", file: "mapped file", small: "small allocations" };
 
 function show_hottest(data) {
-  const allocations = list_of(data.allocations), functions = list_of(data.functions);
+  const allocations = list_of(data.allocations),
+    functions = list_of(data.functions);
   const no_misses = number_of(data.summary?.misses) === 0;
   if (allocations.length) {
     const misses = number_column("Misses", "misses", count);
     const kind = { title: "Kind", of: (row) => kinds[row.kind] ?? shown(row.kind ?? "–") };
-    section("allocations").append(table("Hottest allocations", [text_column("Allocated by", "name", "code"), kind,
-      number_column("Size", "bytes", bytes), misses, bar_column("Share of misses", allocations, "memory")], allocations, misses));
-  } else section("allocations").append(note(no_misses ? "No allocation missed: all of them stayed in memory." : "Which allocations missed was not recorded."));
+    section("allocations").append(
+      table(
+        "Hottest allocations",
+        [
+          text_column("Allocated by", "name", "code"),
+          kind,
+          number_column("Size", "bytes", bytes),
+          misses,
+          bar_column("Share of misses", allocations, "memory"),
+        ],
+        allocations,
+        misses,
+      ),
+    );
+  } else
+    section("allocations").append(
+      note(
+        no_misses
+          ? "No allocation missed: all of them stayed in memory."
+          : "Which allocations missed was not recorded.",
+      ),
+    );
   if (functions.length) {
     const misses = number_column("Misses", "misses", count);
-    section("functions").append(table("Hottest functions", [text_column("Function", "name", "code"), text_column("Source", "source", "code"),
-      text_column("In", "library"), misses, bar_column("Share of misses", functions, "waiting")], functions, misses));
-  } else section("functions").append(note(no_misses ? "No function waited for data." : "Which functions missed was not recorded, or their names were not to be found."));
+    section("functions").append(
+      table(
+        "Hottest functions",
+        [
+          text_column("Function", "name", "code"),
+          text_column("Source", "source", "code"),
+          text_column("In", "library"),
+          misses,
+          bar_column("Share of misses", functions, "waiting"),
+        ],
+        functions,
+        misses,
+      ),
+    );
+  } else
+    section("functions").append(
+      note(
+        no_misses
+          ? "No function waited for data."
+          : "Which functions missed was not recorded, or their names were not to be found.",
+      ),
+    );
 }
 
 function show_rest(data) {
-  const chosen = list_of(data.chosen), processes = list_of(data.processes), notices = list_of(data.notices);
-  section("chosen").append(chosen.length ? table("What was chosen, and why", [text_column("What", "what"), text_column("Value", "value", "code"),
-    { title: "Why", of: (row) => row.why ?? null }], chosen) : note("The run recorded no choices."));
+  const chosen = list_of(data.chosen),
+    processes = list_of(data.processes),
+    notices = list_of(data.notices);
+  section("chosen").append(
+    chosen.length
+      ? table(
+          "What was chosen, and why",
+          [
+            text_column("What", "what"),
+            text_column("Value", "value", "code"),
+            { title: "Why", of: (row) => row.why ?? null, show: (row) => (row.why ? sentence_of(row.why) : "–") },
+          ],
+          chosen,
+        )
+      : note("The run recorded no choices."),
+  );
   if (processes.length > 1) {
     const peak = number_column("Memory at its peak", "peak_bytes", bytes);
-    section("processes").append(table("Processes", [number_column("Process", "process", String), text_column("Program", "program", "code"), peak,
-      number_column("Misses", "misses", count), number_column("Ran for", "seconds", seconds)], processes, peak));
+    section("processes").append(
+      table(
+        "Processes",
+        [
+          { title: "Process", of: (row) => number_of(row.process) },
+          text_column("Program", "program", "code"),
+          peak,
+          number_column("Misses", "misses", count),
+          number_column("Ran for", "seconds", seconds),
+        ],
+        processes,
+        peak,
+      ),
+    );
     section("processes").hidden = false;
   }
   if (notices.length) {
-    section("notices").append(make("ul", {}, ...notices.map((line) => make("li", {}, shown(line)))));
+    section("notices").append(make("ul", {}, ...notices.map((line) => make("li", {}, sentence_of(line)))));
     section("notices").hidden = false;
   }
   const reproduce = section("reproduce");
-  if (list_of(data.command).length) reproduce.append(copied_command(run_again(data, number_of(data.summary?.cap_bytes))));
+  if (list_of(data.command).length)
+    reproduce.append(copied_command(run_again(data, number_of(data.summary?.cap_bytes))));
   else reproduce.append(note("The command was not recorded."));
   const save = make("button", { type: "button", class: "quiet" }, "Save the numbers as JSON");
   save.addEventListener("click", () => {
@@ -233,17 +384,25 @@ function show_rest(data) {
   section("made").textContent = `Made by Spillway ${shown(data.version ?? "(version not recorded)")}.`;
 }
 
-// "system", "light" or "dark"; the charts follow by the event.
+const themes = ["system", "light", "dark"];
+let chosen_theme = "system";
+
+// The charts follow by the event.
+function apply_theme(theme = chosen_theme) {
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  document.documentElement.dataset.theme = theme === "system" ? system : theme;
+  document.dispatchEvent(new Event("theme"));
+}
+
 function offer_themes() {
-  const themes = ["system", "light", "dark"], button = section("theme");
+  const button = section("theme");
   button.addEventListener("click", () => {
-    const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? "system") + 1) % themes.length];
-    if (next === "system") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = next;
-    button.textContent = `Theme: ${next}`;
-    document.dispatchEvent(new Event("theme"));
+    chosen_theme = themes[(themes.indexOf(chosen_theme) + 1) % themes.length];
+    button.textContent = `Theme: ${chosen_theme}`;
+    apply_theme();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("theme")));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply_theme());
+  apply_theme();
 }
 
 function refuse_to_show(why) {
@@ -260,9 +419,14 @@ function show_report(text) {
   try {
     data = JSON.parse(text);
   } catch (error) {
-    return refuse_to_show(`The data inside this page cannot be read (${error.message}). Was the file cut short? Run the program again with --report.`);
+    return refuse_to_show(
+      `The data inside this page cannot be read (${error.message}). Was the file cut short? Run the program again.`,
+    );
   }
-  if (data?.schema !== 1) return refuse_to_show(`The data inside this page is of schema ${shown(data?.schema)}, and the page reads 1: they are of different versions of Spillway.`);
+  if (data?.schema !== 1)
+    return refuse_to_show(
+      `The data inside this page is of schema ${shown(data?.schema)}, and this version of the page reads 1.`,
+    );
   show_head(data);
   show_outcome(data);
   show_advice(data);
