@@ -179,8 +179,14 @@ function show_figures(data) {
   );
 }
 
-// columns: {title, of: row -> number or text, show: row -> element or text, number: bool}. A click on a title sorts.
+// columns: {title, of: row -> number or text, show: row -> element or text, number: bool,
+// rest: more of the title, or nothing; less: "wide" or "medium", the window that it needs}. A click on a title sorts.
 const rows_at_first = 15;
+
+function class_of(column) {
+  return `${column.number ? "number" : ""} ${column.less ?? ""}`.trim();
+}
+
 function table(caption, columns, rows, sorted = null) {
   const body = make("tbody");
   let order = sorted,
@@ -188,13 +194,13 @@ function table(caption, columns, rows, sorted = null) {
     all = rows.length <= rows_at_first + 3;
   const more = make("button", { type: "button", class: "quiet more" }, `Show all ${rows.length}`);
   const heads = columns.map((column) => {
-    const button = make("button", { type: "button", class: "sort" }, column.title);
+    const button = make("button", { type: "button", class: "sort" }, column.title, column.rest);
     button.addEventListener("click", () => {
       descending = order === column ? !descending : Boolean(column.number);
       order = column;
       fill();
     });
-    return make("th", { scope: "col", class: column.number ? "number" : "" }, button);
+    return make("th", { scope: "col", class: class_of(column) }, button);
   });
   function compare(left, right) {
     const one = order.of(left),
@@ -211,11 +217,7 @@ function table(caption, columns, rows, sorted = null) {
           "tr",
           {},
           ...columns.map((column) =>
-            make(
-              "td",
-              { class: column.number ? "number" : "" },
-              column.show ? column.show(row) : shown(column.of(row) ?? "–"),
-            ),
+            make("td", { class: class_of(column) }, column.show ? column.show(row) : shown(column.of(row) ?? "–")),
           ),
         ),
       ),
@@ -257,8 +259,9 @@ function text_column(title, field, kind = "") {
 }
 
 // A share with its bar, drawn relative to the largest of the rows.
-function bar_column(title, rows, kind) {
-  const column = number_column(title, "share", share);
+function bar_column(rows, kind) {
+  const column = number_column("Share", "share", share);
+  column.rest = make("span", { class: "medium" }, " of misses");
   const most = Math.max(...rows.map((row) => column.of(row) ?? 0), 0);
   column.show = (row) => {
     if (column.of(row) === null) return "–";
@@ -281,17 +284,17 @@ function show_hottest(data) {
     functions = list_of(data.functions);
   const no_misses = number_of(data.summary?.misses) === 0;
   if (allocations.length) {
-    const misses = number_column("Misses", "misses", count);
-    const kind = { title: "Kind", of: (row) => kinds[row.kind] ?? shown(row.kind ?? "–") };
+    const misses = { ...number_column("Misses", "misses", count), less: "medium" };
+    const kind = { title: "Kind", less: "wide", of: (row) => kinds[row.kind] ?? shown(row.kind ?? "–") };
     section("allocations").append(
       table(
         "Hottest allocations",
         [
           text_column("Allocated by", "name", "code"),
           kind,
-          number_column("Size", "bytes", bytes),
+          { ...number_column("Size", "bytes", bytes), less: "wide" },
           misses,
-          bar_column("Share of misses", allocations, "memory"),
+          bar_column(allocations, "memory"),
         ],
         allocations,
         misses,
@@ -306,16 +309,16 @@ function show_hottest(data) {
       ),
     );
   if (functions.length) {
-    const misses = number_column("Misses", "misses", count);
+    const misses = { ...number_column("Misses", "misses", count), less: "medium" };
     section("functions").append(
       table(
         "Hottest functions",
         [
           text_column("Function", "name", "code"),
           text_column("Source", "source", "code"),
-          text_column("In", "library"),
+          { ...text_column("In", "library"), less: "wide" },
           misses,
-          bar_column("Share of misses", functions, "waiting"),
+          bar_column(functions, "waiting"),
         ],
         functions,
         misses,
@@ -349,7 +352,7 @@ function show_rest(data) {
       : note("The run recorded no choices."),
   );
   if (processes.length > 1) {
-    const peak = number_column("Memory at its peak", "peak_bytes", bytes);
+    const peak = number_column("Peak memory", "peak_bytes", bytes);
     section("processes").append(
       table(
         "Processes",

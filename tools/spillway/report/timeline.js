@@ -42,8 +42,8 @@ function timeline_charts(data) {
       height: 150,
       stacked: true,
       series: [
-        { name: "running", column: "running_threads", colour: "running", fill: 35 },
-        { name: "waiting for data", column: "waiting_threads", colour: "waiting", fill: 35, dashed: true },
+        { name: "running", column: "running_threads", colour: "running", fill: 22 },
+        { name: "waiting for data", column: "waiting_threads", colour: "waiting", fill: 50, dashed: true },
       ],
     },
   ].map((one) => ({
@@ -131,11 +131,7 @@ class Timeline {
       button("◀", "Earlier", () => this.move(-0.5)),
       button("▶", "Later", () => this.move(0.5)),
       this.reset,
-      make(
-        "span",
-        { class: "muted hint" },
-        "Drag over a chart to zoom, double-click for the whole run; or use the arrow keys, + and −.",
-      ),
+      make("span", { class: "muted hint" }, "Drag to zoom, double-click for the whole run; or arrow keys, + and −."),
     );
   }
 
