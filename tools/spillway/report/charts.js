@@ -225,17 +225,15 @@ function restyle_charts() {
   }
 }
 
-// On paper, charts have the light colours and the width of the paper.
+// On paper, charts have the width of the paper.
 const paper_width = 660;
 const paper_width_of_half = 310;
 function print_charts() {
   addEventListener("beforeprint", () => {
-    apply_theme("light");
     for (const { chart } of charts)
       chart.resize(chart.canvas.closest(".pair") ? paper_width_of_half : paper_width, chart.height);
   });
   addEventListener("afterprint", () => {
-    apply_theme();
     for (const { chart } of charts) chart.resize();
   });
 }

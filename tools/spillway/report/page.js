@@ -405,6 +405,8 @@ function offer_themes() {
     apply_theme();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply_theme());
+  addEventListener("beforeprint", () => apply_theme("light"));
+  addEventListener("afterprint", () => apply_theme());
   apply_theme();
 }
 
