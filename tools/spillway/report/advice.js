@@ -129,9 +129,10 @@ function memory_advice(data) {
 
 function advice_of(data) {
   const advice = memory_advice(data);
-  const signal = number_of(data.ended?.signal),
-    code = number_of(data.ended?.code);
-  if (signal || code) advice.lines.unshift("The run did not finish well, so all of this is about the part that ran.");
+  if (number_of(data.ended?.signal)) {
+    advice.lines.unshift("A signal ended the run, so this is about the part that ran.");
+    if (advice.verdict === "good") advice.verdict = "unknown";
+  }
   const hottest = hottest_line(data);
   if (hottest && advice.verdict !== "good") advice.lines.push(hottest);
   return advice;

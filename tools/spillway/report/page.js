@@ -360,7 +360,7 @@ function show_rest(data) {
           { title: "Process", of: (row) => number_of(row.process) },
           text_column("Program", "program", "code"),
           peak,
-          number_column("Misses", "misses", count),
+          { ...number_column("Misses", "misses", count), less: "medium" },
           number_column("Ran for", "seconds", seconds),
         ],
         processes,
