@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "platform/machine.h"
 #include "platform/time.h"
 #include "process/fatal.h"
 #include "telemetry/counters.h"
@@ -16,11 +15,6 @@ namespace {
 
 using telemetry::RunSummary;
 using telemetry::RunTotals;
-
-// Of a run of several processes more memory is advised only if one of them did all but this share of the reading.
-constexpr uint64_t kOthersShare = 10;
-// Of the memory there is, what a cap can be raised to.
-constexpr uint64_t kMachineLeft = 10;
 
 struct Identity {
   dev_t device = 0;
@@ -48,16 +42,6 @@ void say(const RunSummary& run) {
   tell(telemetry::closing_line(run));
 }
 
-// All that a program can have in memory here, with swap space.
-uint64_t machine_bytes() {
-  const auto total = platform::memory_total_bytes();
-  if (!total) return 0;
-  const auto swap = platform::swap_total_bytes();
-  const uint64_t machine = *total + (swap ? *swap : 0);
-  const auto group = platform::cgroup_memory_limit_bytes();
-  return group ? std::min(machine, *group) : machine;
-}
-
 RunSummary summary_of(const TreeCap::Account& account, uint64_t cap_bytes) {
   RunSummary run;
   run.totals = account.totals;
@@ -65,7 +49,7 @@ RunSummary summary_of(const TreeCap::Account& account, uint64_t cap_bytes) {
   run.peak_bytes = account.resident_bytes;
   run.cap_bytes = cap_bytes;
   run.needs_bytes = account.needs_bytes;
-  run.machine_bytes = machine_bytes();
+  run.machine_bytes = telemetry::machine_bytes();
   return run;
 }
 
@@ -99,9 +83,9 @@ void Closing::at_end(const std::vector<telemetry::CurvePoint>& curve, bool speak
   }
   if (!speaks || !is_root() || !telemetry::has_spilled(account.totals)) return;
   RunSummary run = summary_of(account, cap_bytes_);
-  if (account.totals.read_bytes - own.read_bytes <= account.totals.read_bytes / kOthersShare)
+  if (telemetry::is_nearly_all(own.read_bytes, account.totals.read_bytes))
     run.advice = telemetry::advice_from(curve, telemetry::waiting_share(run.totals, run.wall_seconds),
-                                        run.machine_bytes - run.machine_bytes / kMachineLeft);
+                                        telemetry::memory_to_advise(run.machine_bytes));
   say(run);
 }
 

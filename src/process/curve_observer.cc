@@ -42,7 +42,8 @@ void find_object(uint64_t site, AreaReads* area) {
 CurveObserver::CurveObserver(uint64_t block_bytes, Detail detail)
     : block_bytes_(block_bytes),
       has_places_(detail == Detail::kPlaces),
-      ghosts_(has_places_ ? 1 : kSmallRate, has_places_ ? locality::GhostDistances::kDataMax : kSmallDataMax) {}
+      ghosts_(has_places_ ? 1 : kSmallRate,
+              has_places_ ? locality::GhostDistances::kDataMax : kSmallDataMax) {}
 
 void CurveObserver::left(BlockId block) {
   if (!ghosts_.samples(block.value)) return;

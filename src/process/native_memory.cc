@@ -158,7 +158,7 @@ class HeldMemory {
 void note_fork() { g_has_forked.store_relaxed(true); }
 
 NativeMemory::Outside NativeMemory::Outside::of_process(const Parts& parts, bool is_forked,
-                                                         Closing& closing) {
+                                                        Closing& closing) {
   // The translated engine's view maps frames once more.
   auto memory =
       std::make_shared<HeldMemory>(parts.cache, parts.frame_bytes, parts.can_give_way ? 1 : 2, is_forked);
@@ -255,7 +255,8 @@ uint64_t NativeMemory::native_bytes(const Held& held) const {
 // What was spilled may be in frames as well; all of it is live.
 uint64_t NativeMemory::needs_bytes(const Held& held) const {
   const uint64_t frames_bytes = frames_of(held) * parts_.frame_bytes;
-  const uint64_t managed = std::min(parts_.regions.live_bytes(), frames_bytes + parts_.regions.spilled_bytes());
+  const uint64_t managed =
+      std::min(parts_.regions.live_bytes(), frames_bytes + parts_.regions.spilled_bytes());
   return held.bytes - std::min(held.bytes, frames_bytes) + std::max(managed, frames_bytes);
 }
 

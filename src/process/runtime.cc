@@ -262,7 +262,8 @@ Status Runtime::limit_memory() {
                                   can_change,
                                   tree_.get(),
                                   page_cache_share_.get()};
-  native_memory_ = std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_, *closing_));
+  native_memory_ =
+      std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_, *closing_));
   return native_memory_->start();
 }
 
@@ -274,8 +275,9 @@ Status Runtime::open_observer(cache::Options& for_cache) {
     recorder_ = std::move(*recorder);
     for_cache.observer = for_cache.use_observer = recorder_.get();
   } else if (options_.curve == Curve::kOn || tells_at_end()) {
-    curve_ = std::make_unique<CurveObserver>(
-        options_.block_bytes, options_.curve == Curve::kOn ? CurveObserver::Detail::kPlaces : CurveObserver::Detail::kCurve);
+    curve_ = std::make_unique<CurveObserver>(options_.block_bytes, options_.curve == Curve::kOn
+                                                                       ? CurveObserver::Detail::kPlaces
+                                                                       : CurveObserver::Detail::kCurve);
     for_cache.observer = curve_.get();
   }
   return {};
@@ -418,6 +420,7 @@ nodes::NodeExchange* Runtime::nodes() {
 }
 
 bool Runtime::admit_fault(const Fault& fault) {
+  const telemetry::FaultPlace place(fault.instruction);
   if (fault.is_missing) return engine_->bring_in_fault(fault.address, fault.is_store, fault.is_own);
   if (fault.is_fetch && !engine_->may_execute(fault.address)) return false;
   if (engine_->admit_to_view(fault.address, fault.is_store)) return true;
@@ -489,7 +492,9 @@ uint64_t Runtime::memory_for(uint64_t more_frames) const {
   return enough;
 }
 
-bool Runtime::tells_at_end() const { return options_.quiet == Switch::kOff && options_.curve == Curve::kSample; }
+bool Runtime::tells_at_end() const {
+  return options_.quiet == Switch::kOff && options_.curve == Curve::kSample;
+}
 
 // What it did counts for the line of the run even where this process says nothing.
 void Runtime::tell_at_end(const telemetry::Totals& totals) {

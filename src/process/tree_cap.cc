@@ -96,7 +96,7 @@ struct TreeCap::Ledger {
   Atomic<uint32_t> has_told;
   Atomic<uint32_t> joins;
   Atomic<uint64_t> resident_most, needs_most;  // of all members at one time
-  Noted ended;                                 // totals of those whose slots were taken back; under their slots' locks
+  Noted ended;  // totals of those whose slots were taken back; under their slots' locks
   Slot slot[kTreeProcessesMax];
 };
 constinit const uint64_t TreeCap::kLedgerBytes = round_up(sizeof(Ledger), kMmuPageBytes);
@@ -224,6 +224,13 @@ void TreeCap::note(const Account& mine_now) {
   raise(ledger().needs_most, all.needs_bytes);
 }
 
+uint64_t TreeCap::resident_bytes() const {
+  uint64_t bytes = 0;
+  const uint32_t slots = std::min(ledger().slots.load_relaxed(), kTreeProcessesMax);
+  for (unsigned i = 0; i < slots; ++i) bytes += ledger().slot[i].noted.load().resident_bytes;
+  return bytes;
+}
+
 TreeCap::Account TreeCap::account() const {
   Account all = ledger().ended.load();
   const uint32_t slots = std::min(ledger().slots.load_relaxed(), kTreeProcessesMax);
@@ -249,7 +256,8 @@ void TreeCap::take_back(Slot& slot) {
   slot.noted.store({});
   for (size_t i = 0; i < sizeof(telemetry::RunTotals) / sizeof(uint64_t); ++i)
     ledger().ended.words[i].fetch_add_relaxed(
-        std::bit_cast<std::array<uint64_t, sizeof(telemetry::RunTotals) / sizeof(uint64_t)>>(account.totals)[i]);
+        std::bit_cast<std::array<uint64_t, sizeof(telemetry::RunTotals) / sizeof(uint64_t)>>(
+            account.totals)[i]);
 }
 
 Status TreeCap::take_slot() {

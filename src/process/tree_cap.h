@@ -88,6 +88,8 @@ class TreeCap {
   // A few times a second, and at its end. Totals since it began.
   void note(const Account& mine);
   Account account() const;
+  // Of all members, as they last said.
+  uint64_t resident_bytes() const;
   // Of the inherited ledger, for who is no member.
   static Result<TreeCap> look_on();
   // Whether this process is the one that `spillway run` became, or has no such process above it.

@@ -5,14 +5,17 @@
 #include <cstdio>
 
 #include "base/units.h"
+#include "platform/machine.h"
 
 namespace spw::telemetry {
 
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kWorthSaying = 0.1;  // of the time
-constexpr double kNearlyAll = 0.95;   // of what the most memory would save
+constexpr uint64_t kOthersShare = 10;
+constexpr uint64_t kMachineLeft = 10;  // a share
+constexpr double kWorthSaying = 0.1;   // of the time
+constexpr double kNearlyAll = 0.95;    // of what the most memory would save
 // Fewer blocks that came back say nothing of the others.
 constexpr uint64_t kReadsMin = 20000;
 constexpr uint64_t kCountInThousands = 10000, kCountInMillions = 1000000;
@@ -78,6 +81,10 @@ Advice advice_from(const std::vector<CurvePoint>& curve, double waiting_share, u
   return {};
 }
 
+bool is_nearly_all(uint64_t own_read_bytes, uint64_t read_bytes) {
+  return own_read_bytes >= read_bytes - read_bytes / kOthersShare;
+}
+
 double waiting_share(const RunTotals& totals, double wall_seconds) {
   const double waited = static_cast<double>(totals.waited_ns) / kNsPerSecond;
   const double all = std::max(static_cast<double>(totals.processor_ns) / kNsPerSecond + waited, wall_seconds);
@@ -86,7 +93,19 @@ double waiting_share(const RunTotals& totals, double wall_seconds) {
 
 bool has_spilled(const RunTotals& totals) { return totals.spilled_bytes > 0; }
 
+uint64_t machine_bytes() {
+  const auto total = platform::memory_total_bytes();
+  if (!total) return 0;
+  const auto swap = platform::swap_total_bytes();
+  const uint64_t machine = *total + (swap ? *swap : 0);
+  const auto group = platform::cgroup_memory_limit_bytes();
+  return group ? std::min(machine, *group) : machine;
+}
+
+uint64_t memory_to_advise(uint64_t machine_bytes) { return machine_bytes - machine_bytes / kMachineLeft; }
+
 std::string closing_line(const RunSummary& run) {
+  if (!has_spilled(run.totals) && run.totals.read_bytes == 0) return "nothing had to leave memory";
   std::string line =
       "spilled " + format_size(run.totals.spilled_bytes) + ", read " + format_size(run.totals.read_bytes);
   if (run.peak_bytes != 0) line += "; peak " + of_cap(run.peak_bytes, run.cap_bytes);

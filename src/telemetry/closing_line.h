@@ -36,16 +36,22 @@ Advice advice_from(const std::vector<CurvePoint>& curve, double waiting_share, u
 struct RunSummary {
   RunTotals totals;
   double wall_seconds = 0;
-  uint64_t peak_bytes = 0;     // of the memory that all held at the same time; 0: nobody looked
+  uint64_t peak_bytes = 0;  // of the memory that all held at the same time; 0: nobody looked
   uint64_t cap_bytes = 0;
   uint64_t needs_bytes = 0;    // what they would have held without Spillway, about; 0: nobody looked
   uint64_t machine_bytes = 0;  // the most that a program without it could have had here; 0: not known
   Advice advice;
 };
+// Of a run of several processes more memory is advised only if one of them did nearly all of the reading.
+bool is_nearly_all(uint64_t own_read_bytes, uint64_t read_bytes);
 // Of the time that threads ran or waited.
 double waiting_share(const RunTotals& totals, double wall_seconds);
 // Nothing had to leave memory: there is nothing to say.
 bool has_spilled(const RunTotals& totals);
+// All that a program can have in memory here, with swap space; 0: not known.
+uint64_t machine_bytes();
+// Of that, what a cap can be raised to.
+uint64_t memory_to_advise(uint64_t machine_bytes);
 std::string closing_line(const RunSummary& run);
 
 }  // namespace spw::telemetry

@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "platform/time.h"
 #include "telemetry/latencies.h"
+#include "telemetry/miss_place.h"
 #include "telemetry/trace.h"
 
 namespace spw::telemetry {
@@ -47,6 +48,10 @@ struct alignas(64) CounterBlock {
 
   std::array<Atomic<uint64_t>, kCounterCount> words;
   std::array<Atomic<uint64_t>, kRecentMisses> recent_misses;
+  // And of each kPlaceEvery-th where in the program's code it was (miss_place.h): that of the nth in
+  // recent_places[n / kPlaceEvery % kRecentPlaces].
+  static constexpr size_t kPlaceEvery = 8, kRecentPlaces = kRecentMisses / kPlaceEvery;
+  std::array<Atomic<uint64_t>, kRecentPlaces> recent_places;
   LatencyBlock miss_latencies;
   TraceRing trace;
   void add(Counter c, uint64_t n = 1) {
@@ -76,6 +81,9 @@ inline void count_miss(uint64_t block) {
   CounterBlock& counters = thread_counters();
   const uint64_t n = counters.words[static_cast<size_t>(Counter::shared_misses)].load_relaxed();
   counters.recent_misses[n % CounterBlock::kRecentMisses].store_relaxed(block);
+  if (n % CounterBlock::kPlaceEvery == 0) [[unlikely]]
+    counters.recent_places[n / CounterBlock::kPlaceEvery % CounterBlock::kRecentPlaces].store_relaxed(
+        miss_place());
   counters.add(Counter::shared_misses);
 }
 

@@ -160,6 +160,22 @@ std::vector<LivePage::Missed> LivePage::missed_since(MissCounts& before) const {
   return missed;
 }
 
+std::vector<LivePage::Placed> LivePage::placed_since(const MissCounts& before) const {
+  constexpr uint64_t kEvery = CounterBlock::kPlaceEvery, kKept = CounterBlock::kRecentPlaces;
+  std::vector<Placed> placed;
+  const MissCounts now = miss_counts();
+  for (size_t thread = 0; thread < now.size(); ++thread) {
+    const uint64_t began = thread < before.size() ? before[thread] : 0;
+    // Of those whose number is a multiple of kEvery, from the first that is not in `before`.
+    const uint64_t end = (now[thread] + kEvery - 1) / kEvery, first = (began + kEvery - 1) / kEvery;
+    const uint64_t seen = std::min(end - std::min(end, first), kKept);
+    for (uint64_t i = end - seen; i < end; ++i)
+      placed.push_back({blocks()[thread].recent_places[i % kKept].load_relaxed(),
+                        static_cast<double>(now[thread] - began) / static_cast<double>(seen)});
+  }
+  return placed;
+}
+
 std::vector<LivePage::Traced> LivePage::trace_since(TraceCounts& seen) const {
   std::vector<Traced> traced;
   std::vector<TraceEntry> entries;

@@ -72,9 +72,15 @@ class LivePage {
     uint64_t block;
     double misses;
   };
+  // The same of where in the program's code they were (counters.h); 0: not known.
+  struct Placed {
+    uint64_t place;
+    double misses;
+  };
   using MissCounts = std::vector<uint64_t>;  // of each thread
   MissCounts miss_counts() const;
   std::vector<Missed> missed_since(MissCounts& before) const;
+  std::vector<Placed> placed_since(const MissCounts& before) const;
   // What happened last to blocks, in the order of time: of each thread up to TraceRing::kEntries. `seen`: how many of
   // each were given before, and with these now.
   struct Traced {

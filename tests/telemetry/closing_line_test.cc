@@ -27,6 +27,12 @@ TEST(ClosingLine, says_what_was_moved_held_and_missed) {
             "spilled 13.0 GiB, read 41.0 GiB; peak 3.8 of 4.0 GiB; 3.1 M misses, 41 % of the time waiting");
 }
 
+TEST(ClosingLine, a_run_that_fitted_has_no_figures) {
+  RunSummary run;
+  run.wall_seconds = 1;
+  EXPECT_EQ(closing_line(run), "nothing had to leave memory");
+}
+
 TEST(ClosingLine, a_peak_in_another_unit_has_its_own) {
   RunSummary run = some_run();
   run.peak_bytes = 900 * kMiB;

@@ -1,82 +1,20 @@
 // `spillway advise`: runs a program once, and says what more memory would be worth to it.
 #include <fmt/core.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "advice.h"
 #include "commands.h"
 #include "messages.h"
 #include "report_file.h"
+#include "supervise.h"
 
 namespace spw::tool {
 
 namespace {
-
-bool write_file(const std::string& name, const std::string& text, std::ios::openmode mode = std::ios::trunc) {
-  std::ofstream file(name, mode | std::ios::out);
-  file << text;
-  return file.flush().good();
-}
-
-pid_t g_child = 0;
-
-// How a program ended.
-struct Ended {
-  int code = 0;    // as a shell says it
-  int signal = 0;  // that ended it; 0: none
-};
-
-// Ctrl-C is the program's, and so is what is sent to this one.
-Ended run_and_wait(const RunArguments& arguments) {
-  const auto on_interrupt = std::signal(SIGINT, SIG_IGN), on_quit = std::signal(SIGQUIT, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);
-  g_child = ::fork();
-  if (g_child < 0)
-    return {
-        refuse(fmt::format("{}: it cannot be started: {}", arguments.program.front(), std::strerror(errno))),
-        0};
-  if (g_child == 0) {
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGQUIT, on_quit);
-    ::_exit(run_program(arguments));
-  }
-  for (const int signal : {SIGTERM, SIGHUP}) std::signal(signal, [](int sent) { ::kill(g_child, sent); });
-  int status = 0;
-  while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status)) return {WEXITSTATUS(status), 0};
-  return {128 + WTERMSIG(status), WTERMSIG(status)};
-}
-
-// A directory of its own, gone with all that is in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::error_code error;
-    name_ = std::filesystem::temp_directory_path(error) / "spillway_advise.XXXXXX";
-    is_there_ = !error && ::mkdtemp(name_.data()) != nullptr;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (is_there_) std::filesystem::remove_all(name_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  bool is_there() const { return is_there_; }
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-  bool is_there_ = false;
-};
 
 // Of all that the program and those it started have left, the one with the most reads.
 std::optional<ReportFile> report_of_most_reads(const std::string& directory) {
@@ -107,15 +45,16 @@ int advise(const AdviseArguments& arguments) {
       memory != arguments.run.values.end() && memory->second == "auto")
     return refuse("--memory=auto: the advice is for a cap that stays; name a size");
   for (const std::string& file : {arguments.json_file, arguments.svg_file})
-    if (!file.empty() && !write_file(file, "", std::ios::app))
+    if (!file.empty() && !can_write(file))
       return refuse(fmt::format("{}: it cannot be written: {}", file, std::strerror(errno)));
-  const TemporaryDirectory directory;
+  const TemporaryDirectory directory("spillway_advise");
   if (!directory.is_there())
     return refuse(fmt::format("{}: no directory can be made there; set TMPDIR to one", directory.name()));
   RunArguments run = arguments.run;
   run.values["stats"] = directory.name() + "/report.%p";
   run.values["curve"] = "on";
-  const Ended ended = run_and_wait(run);
+  run.values["quiet"] = "on";
+  const Ended ended = run_and_wait([&] { return run_program(run); });
   const int code = ended.code;
   const auto report = report_of_most_reads(directory.name());
   if (!report && code == kExitUsage) return code;  // it was said why

@@ -12,6 +12,8 @@ struct RunArguments {
   std::map<std::string, std::string> values;  // option name -> value, as given
   bool check_program = true;
   std::vector<std::string> program;  // name and arguments
+  std::string report_file;           // an HTML page; "": none
+  std::string metrics_address;       // "": none
 };
 
 // Checks everything that can be checked before the program runs, then becomes the program; returns only to refuse.

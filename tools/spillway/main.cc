@@ -55,10 +55,11 @@ int run_words(int argc, char** argv) {
     if (word == "--") return i + 1;
     if (!word.starts_with('-')) return i;
     const auto infos = process::option_infos();
-    const bool takes_next = word == "--json" || word == "--svg" ||
-                            std::any_of(infos.begin(), infos.end(), [&](const process::OptionInfo& info) {
-                              return word.starts_with("--") && word.substr(2) == info.name && !is_switch(info);
-                            });
+    const bool takes_next =
+        word == "--json" || word == "--svg" || word == "--report" ||
+        std::any_of(infos.begin(), infos.end(), [&](const process::OptionInfo& info) {
+          return word.starts_with("--") && word.substr(2) == info.name && !is_switch(info);
+        });
     if (takes_next) ++i;
   }
   return argc;
@@ -91,13 +92,15 @@ void add_run_options(CLI::App* run, Arguments& arguments) {
   run->footer(kRunHelpEnd);
   for (const process::OptionInfo& info : process::option_infos()) {
     const std::string name(info.name);
-    CLI::Option* option =
-        run->add_option("--" + name, arguments.run.values[name], fmt::format("{} [{}]", info.help, info.fallback))
-            ->group(info.page == process::OptionPage::essential ? "Options" : kNotShown)
-            ->type_name(is_switch(info) ? "" : value_word(info.accepts.kind))
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    CLI::Option* option = run->add_option("--" + name, arguments.run.values[name],
+                                          fmt::format("{} [{}]", info.help, info.fallback))
+                              ->group(info.page == process::OptionPage::essential ? "Options" : kNotShown)
+                              ->type_name(is_switch(info) ? "" : value_word(info.accepts.kind))
+                              ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (is_switch(info)) option->expected(0, 1)->default_str("");
   }
+  run->add_option("--report", arguments.run.report_file, "write a page about the run to this file (HTML)")
+      ->type_name("FILE");
   run->add_option("PROGRAM", arguments.run.program,
                   "the program and its arguments; -- before it is optional");
   run->add_flag("--no-check", arguments.no_check,

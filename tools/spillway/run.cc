@@ -1,3 +1,5 @@
+#include "run.h"
+
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include "process/store_check.h"
 #include "process/tree_cap.h"
 #include "program.h"
+#include "watched_run.h"
 
 namespace spw::tool {
 
@@ -158,18 +161,24 @@ int run_program(const RunArguments& arguments) {
   auto options = process::options_of_process(&warnings);
   if (!options) return refuse(options.status().message());
   Found found;
-  for (const std::string& line :
-       {program_refusal(arguments, *options, &found), store_refusal(*options), stats_refusal(*options)})
+  for (const std::string& line : {program_refusal(arguments, *options, &found), store_refusal(*options),
+                                  stats_refusal(*options), watch_refusal(arguments, *options)})
     if (!line.empty()) return refuse(line);
   if (found.is_preloaded) preload();
   if (!options->memory_is_auto)
     if (Status status = process::TreeCap::make_for_children(options->memory_bytes); !status)
       warn(status.message() + ": each process of the run has a cap of its own");
 
+  const PreparedRun prepared{*options, found.path};
+  if (arguments.report_file.empty() && arguments.metrics_address.empty()) return become(arguments, prepared);
+  return run_watched(arguments, prepared);
+}
+
+int become(const RunArguments& arguments, const PreparedRun& prepared) {
   std::vector<char*> argv;
   for (const std::string& word : arguments.program) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  ::execv(found.path.c_str(), argv.data());
+  ::execv(prepared.path.c_str(), argv.data());
   return refuse(fmt::format("{}: it cannot be started: {}", arguments.program.front(), std::strerror(errno)));
 }
 
