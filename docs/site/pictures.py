@@ -51,7 +51,7 @@ def placed_loose() -> Drawing:
     picture.arrow((190, 56), (190, 84), label="a plain load", at=(115, 75), kind="c-line")
     picture.box(256, 14, 230, 42, "c", "recompiled code", "asks: the hint says “not here”")
     picture.arrow((280, 56), (280, 214), label="gets a raw address:", at=(288, 150), kind="c-line")
-    picture.text(288, 165, "no page table changes", soft=True, size=11.5)
+    picture.text(288, 165, "nothing is mapped", soft=True, size=11.5)
     picture.arrow((412, 214), (412, 118), label="used 16 times, or a fault: placed", at=(420, 202), kind="a-line")
     picture.arrow((484, 344), (484, 248), label="a miss reads E: loose, or at", at=(492, 290), kind="b-line")
     picture.text(492, 305, "once placed for a fault", soft=True, size=11.5)
