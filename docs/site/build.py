@@ -140,8 +140,8 @@ def serve(port: int) -> None:
             seen = newest()
             try:
                 build()
-            except (Failed, stage.Broken) as error:
-                say(str(error))
+            except (Failed, stage.Broken, OSError, subprocess.SubprocessError) as error:
+                say(str(error))  # the site before stays
 
 
 def newest() -> tuple[int, ...]:
@@ -169,7 +169,7 @@ def main() -> int:
         build()
         if words.serve is not None:
             serve(words.serve)
-    except (Failed, stage.Broken) as error:
+    except (Failed, stage.Broken, OSError, subprocess.SubprocessError) as error:
         print(f"docs: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

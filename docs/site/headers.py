@@ -109,7 +109,7 @@ def marked(line: str, anchors: dict[str, str]) -> str:
         if piece.startswith("`"):
             continue
         anchor = anchors.get(piece.strip("*").removesuffix("()").removeprefix("spillway::"))
-        pieces[place] = f"[`{piece}`](#{anchor})" if anchor else f"`{piece}`"
+        pieces[place] = f"[`{piece}`](#{anchor})" if anchor else f"`{piece}`" + "{.unbroken}" * piece.startswith("-")
     return "".join(pieces)
 
 

@@ -4,7 +4,7 @@
 Group = tuple[str, list[tuple[str, str]]]
 PAGES: list[Group] = [
     ("", [
-        ("Spillway", "README.md"),
+        ("Overview", "README.md"),
         ("Start here", "docs/guide/start.md"),
         ("How it works", "docs/guide/how_it_works.md"),
     ]),
@@ -53,21 +53,19 @@ PAGES: list[Group] = [
         ("Changelog", "CHANGELOG.md"),
     ]),
 ]
-# Files that a page takes in when they are there, where it says `<!-- include: FILE -->`; other markdown files that are linked become
-# pages as well, outside of the navigation.
+# Files that a page takes in when they are there, where it says `<!-- include: FILE -->`.
 INCLUDE = r"^<!-- include: (\S+) -->\n"
 INCLUDED = {"python/README.md": "docs/guide/python.md", "rust/README.md": "docs/guide/rust.md"}
-# Every other README of the repository: a page each, under "Folders".
-FOLDERS = "Folders"
+FOLDERS = "Folders"  # every other markdown file of the repository, which are READMEs mostly
 
 
 def chosen(files: list[str]) -> list[Group]:
-    """Those of PAGES that are there, and a group of the folders' READMEs. `files`: of the repository, from its root."""
+    """Those of PAGES that are there, and a group of all others. `files`: of the repository, from its root."""
     known = set(files)
     groups = [(title, [page for page in pages if page[1].startswith("made:") or page[1] in known]) for title, pages in PAGES]
     shown = {file for _, pages in groups for _, file in pages}
-    readmes = [name for name in files if name.endswith("/README.md") and name not in shown and name not in INCLUDED]
-    groups.insert(-1, (FOLDERS, [(name.removesuffix("/README.md"), name) for name in readmes]))
+    others = [name for name in files if name.endswith(".md") and name not in shown and name not in INCLUDED]
+    groups.insert(-1, (FOLDERS, [(name.removesuffix("/README.md").removesuffix(".md"), name) for name in others]))
     return groups
 
 
