@@ -47,6 +47,11 @@ struct spw_tree {
 """
 
 
+def md(text):
+    """Markdown from a text that has § where it means the sign of headings: tidy.py takes what comes after that for a comment."""
+    return text.replace("§", "\N{NUMBER SIGN}")
+
+
 class Repository(tool_case.ToolCase):
     """A small one of git's in a folder."""
 
@@ -57,7 +62,7 @@ class Repository(tool_case.ToolCase):
     def write(self, name, text):
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text(md(text))
 
     def broken(self):
         return links.broken_links(self.folder, links.tracked(self.folder))
@@ -68,30 +73,30 @@ class Links(Repository):
         self.assertEqual(links.broken_links(self.source, links.tracked(self.source)), [])
 
     def test_a_link_to_nowhere_is_found_with_its_line(self):
-        self.write("README.md", "# One\n\n[a](docs/b.md) [c](docs/b.md#two) [d](docs) [e](https://example.org/x) [f](#one)\n")
-        self.write("docs/b.md", "# Two\n")
+        self.write("README.md", "§ One\n\n[a](docs/b.md) [c](docs/b.md§two) [d](docs) [e](https://example.org/x) [f](§one)\n")
+        self.write("docs/b.md", "§ Two\n")
         self.assertEqual(self.broken(), [])
-        self.write("docs/b.md", "# Three\n\n![p](p.svg)\n[`code` in text](../../outside.md)\n")
-        self.assertEqual(self.broken(), ["README.md:3: docs/b.md#two: docs/b.md has no such heading",
+        self.write("docs/b.md", "§ Three\n\n![p](p.svg)\n[`code` in text](../../outside.md)\n")
+        self.assertEqual(self.broken(), [md("README.md:3: docs/b.md§two: docs/b.md has no such heading"),
                                          "docs/b.md:3: p.svg: no such file in the repository",
                                          "docs/b.md:4: ../../outside.md: no such file in the repository"])
 
     def test_what_stands_in_code_is_no_link_and_no_heading(self):
-        self.write("README.md", "`[a](b.md)` ``x ` [a](b.md)``\n\n```\n[a](b.md)\n# Not one\n```\n[c](#not-one)\n")
-        self.assertEqual(self.broken(), ["README.md:7: #not-one: README.md has no such heading"])
+        self.write("README.md", "`[a](b.md)` ``x ` [a](b.md)``\n\n```\n[a](b.md)\n§ Not one\n```\n[c](§not-one)\n")
+        self.assertEqual(self.broken(), [md("README.md:7: §not-one: README.md has no such heading")])
 
     def test_headings_have_the_anchors_of_code_hosts(self):
-        text = "# A `b.h`, and [c](d.md)!\n## Same\n## Same\n## With _under_score {#its-own}\n"
-        self.assertEqual(links.anchors(text), {"a-bh-and-c", "same", "same-1", "its-own"})
+        text = "§ A `b.h`, and [c](d.md)!\n§§ Same\n§§ Same\n§§ With _under_score {§its-own}\n"
+        self.assertEqual(links.anchors(md(text)), {"a-bh-and-c", "same", "same-1", "its-own"})
 
 
 class Reference(tool_case.ToolCase):
     def test_a_page_says_what_a_header_says(self):
         page = headers.page("include/fruit/fruit.h", HEADER)
-        for part in ("# fruit.h\n", "#include <fruit/fruit.h>", "**What will hurt you**", "- fr_eat() is for good, and\n  [`spw_eat()`](#spw_eat) more so.",
-                     "## `spw_eat`, `spw_taste` {#spw_eat}", "Bytes at \\*fruit. `-EINVAL`{.unbroken}", "```text\n  first     one thing\n",
-                     "## Trees\n\nThey grow.", "### `spw_tree` {#spw_tree}", "size_t size; /* in metres */"):
-            self.assertIn(part, page)
+        for part in ("§ fruit.h\n", "§include <fruit/fruit.h>", "**What will hurt you**", "- fr_eat() is for good, and\n  [`spw_eat()`](§spw_eat) more so.",
+                     "§§ `spw_eat`, `spw_taste` {§spw_eat}", "Bytes at \\*fruit. `-EINVAL`{.unbroken}", "```text\n  first     one thing\n",
+                     "§§ Trees\n\nThey grow.", "§§§ `spw_tree` {§spw_tree}", "size_t size; /* in metres */"):
+            self.assertIn(md(part), page)
         self.assertNotIn("FRUIT_H", page)
 
     def test_every_function_of_every_header_has_its_place(self):
@@ -102,10 +107,10 @@ class Reference(tool_case.ToolCase):
             for name in names:
                 self.assertRegex(page, rf"(?m)^[^\n`]*\b{name}\(", file.name)
             if file.suffix == ".h":
-                self.assertGreater(page.count("\n## ") + page.count("\n### "), 4, file.name)
+                self.assertGreater(page.count(md("\n§§ ")) + page.count(md("\n§§§ ")), 4, file.name)
             self.assertEqual(page.count("```") % 2, 0, file.name)
-            places = set(re.findall(r"\{#([\w.-]+)\}", page))
-            self.assertLessEqual(set(re.findall(r"\]\(#([\w.-]+)\)", page)), places, file.name)
+            places = set(re.findall(md(r"\{§([\w.-]+)\}"), page))
+            self.assertLessEqual(set(re.findall(md(r"\]\(§([\w.-]+)\)"), page)), places, file.name)
 
     def test_a_class_is_shown_without_its_private_part_and_bodies(self):
         page = headers.page("include/spillway/spillway.hpp", (self.source / "include/spillway/spillway.hpp").read_text())
@@ -123,32 +128,32 @@ class Pages(Repository):
         return {file.relative_to(to).as_posix(): file.read_text() for file in to.rglob("*.md")}, made
 
     def test_links_lead_to_pages_and_sources(self):
-        self.write("README.md", "# R\n[g](docs/GLOSSARY.md#word), `src/cache/cache.h`, `cache.h`, `other.h`, spw_taste(3)\n\n```\nspw_taste(3)\n```\n")
-        self.write("docs/GLOSSARY.md", "# G\n[back](../README.md) [dir](../src/cache) [lib](../src/lib)\n")
-        self.write("src/cache/README.md", "# C\n`cache.h`\n")
+        self.write("README.md", "§ R\n[g](docs/GLOSSARY.md§word), `src/cache/cache.h`, `cache.h`, `other.h`, spw_taste(3)\n\n```\nspw_taste(3)\n```\n")
+        self.write("docs/GLOSSARY.md", "§ G\n[back](../README.md) [dir](../src/cache) [lib](../src/lib)\n")
+        self.write("src/cache/README.md", "§ C\n`cache.h`\n")
         self.write("src/cache/cache.h", "// c\n")
         self.write("src/lib/x.cc", "")
         made, staged = self.staged()
-        self.assertIn("[g](glossary.md#word), [`src/cache/cache.h`](source/src/cache/cache.h.html), [`cache.h`](source/src/cache/cache.h.html), `other.h`, "
-                      "[spw_taste(3)](reference/man/spw_eat.3.md)", made["index.md"])
+        self.assertIn(md("[g](glossary.md§word), [`src/cache/cache.h`](source/src/cache/cache.h.html), [`cache.h`](source/src/cache/cache.h.html), `other.h`, "
+                      "[spw_taste(3)](reference/man/spw_eat.3.md)"), made["index.md"])
         self.assertIn("```\nspw_taste(3)\n```", made["index.md"])
         self.assertIn("[back](index.md) [dir](folders/src/cache.md) [lib](source/src/lib/index.html)", made["glossary.md"])
         self.assertIn("[`cache.h`](../../source/src/cache/cache.h.html)", made["folders/src/cache.md"])
         self.assertEqual(staged.sources, {"src/cache/cache.h", "src/lib"})
 
     def test_a_file_is_taken_in_when_it_is_there(self):
-        self.write("docs/guide/python.md", "# Python\n\n<!-- include: python/README.md -->\n")
-        self.write("README.md", "# R\n")
-        self.assertEqual(self.staged()[0]["python.md"], "# Python\n\n")
-        self.write("python/README.md", "# The module\n\n```\n# a comment\n```\n## More\n[r](../README.md)\n")
-        self.write("README.md", "# R\n[p](python/README.md)\n")
+        self.write("docs/guide/python.md", "§ Python\n\n<!-- include: python/README.md -->\n")
+        self.write("README.md", "§ R\n")
+        self.assertEqual(self.staged()[0]["python.md"], md("§ Python\n\n"))
+        self.write("python/README.md", "§ The module\n\n```\n§ a comment\n```\n§§ More\n[r](../README.md)\n")
+        self.write("README.md", "§ R\n[p](python/README.md)\n")
         made, _ = self.staged()
-        self.assertEqual(made["python.md"], "# Python\n\n## The module\n\n```\n# a comment\n```\n### More\n[r](index.md)\n")
+        self.assertEqual(made["python.md"], md("§ Python\n\n§§ The module\n\n```\n§ a comment\n```\n§§§ More\n[r](index.md)\n"))
         self.assertIn("[p](python.md)", made["index.md"])
         self.assertNotIn("folders/python.md", made)
 
     def test_a_drawing_stands_in_its_page_and_follows_its_colours(self):
-        self.write("docs/guide/start.md", "# S\n![What it shows](pictures/x.svg) ![Chart](pictures/y.svg)\n")
+        self.write("docs/guide/start.md", "§ S\n![What it shows](pictures/x.svg) ![Chart](pictures/y.svg)\n")
         self.write("docs/guide/pictures/x.svg", '<svg class="spw-picture"><style>.a { b: c }</style><rect/></svg>\n')
         self.write("docs/guide/pictures/y.svg", "<svg></svg>\n")
         self.write("README.md", "")
@@ -196,21 +201,21 @@ class Drawings(tool_case.ToolCase):
 
 class Site(tool_case.ToolCase):
     def test_what_is_wrong_with_a_site_is_found(self):
-        (self.folder / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a>\n'
-                                            '<a href="https://example.org">4</a><script src="//cdn.example.org/x.js"></script>')
-        (self.folder / "b.html").write_text('<p id="there"></p><a href="a.html">1</a><a href="#gone">2</a><img src="data:image/png;base64,AA==">')
+        (self.folder / "a.html").write_text(md('<h1 id="top">A</h1><a href="b.html§there">1</a><a href="b.html§gone">2</a><a href="c.html">3</a>\n'
+                                            '<a href="https://example.org">4</a><script src="//cdn.example.org/x.js"></script>'))
+        (self.folder / "b.html").write_text(md('<p id="there"></p><a href="a.html">1</a><a href="§gone">2</a><img src="data:image/png;base64,AA==">'))
         (self.folder / "x.css").write_text("@import url(https://fonts.example.org);")
         wrong, count = check_site.problems(self.folder)
-        self.assertEqual(wrong, ["a.html:2: loads //cdn.example.org/x.js", "a.html:1: b.html#gone: there is no such place in b.html",
-                                 "a.html:1: c.html: there is no such file in the site", "b.html:1: #gone: there is no such place in b.html",
-                                 "x.css: loads from //fonts."])
+        self.assertEqual(wrong, [md(line) for line in ("a.html:2: loads //cdn.example.org/x.js", "a.html:1: b.html§gone: there is no such place in b.html",
+                                 "a.html:1: c.html: there is no such file in the site", "b.html:1: §gone: there is no such place in b.html",
+                                 "x.css: loads from //fonts.")])
         self.assertEqual(count, 8)
 
     def test_without_pypi_it_ends_with_one_line(self):
         def make(environment, **_):
             (environment / "bin").mkdir(parents=True)
             python = environment / "bin/python"
-            python.write_text("#!/bin/sh\necho 'WARNING: trying again' >&2\necho 'ERROR: no route to the index' >&2\nexit 1\n")
+            python.write_text(md("§!/bin/sh\necho 'WARNING: trying again' >&2\necho 'ERROR: no route to the index' >&2\nexit 1\n"))
             python.chmod(0o755)
 
         with unittest.mock.patch.object(build, "ENVIRONMENT", self.folder / "environment"), unittest.mock.patch.object(build.venv, "create", make), \
