@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the documentation as a site: build.py [--serve [PORT]]. `./dev docs` calls it; README.md beside it says how it works.
+"""Builds the documentation as a site: build.py [--serve [PORT]]. `./dev docs` calls it; README.md says how it works.
 
 The site is build/site. --serve shows it at http://127.0.0.1:PORT (8000), and builds it again when a page has changed.
 Exit status 1, with a line that says why: PyPI cannot be reached, a link leads nowhere, mandoc is missing.
 """
+
 import argparse
 import functools
 import hashlib
@@ -47,7 +48,7 @@ def inside_environment() -> bool:
 
 
 def prepare() -> pathlib.Path:
-    """The Python of an environment that has all that requirements.txt says; made where it is missing or was made from another one."""
+    """The Python of an environment that has all that requirements.txt says; made where there is none, or another one."""
     wanted = hashlib.sha256((HERE / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
     mark, python = ENVIRONMENT / "made-from", ENVIRONMENT / "bin/python"
     if mark.is_file() and mark.read_text() == wanted:
@@ -58,12 +59,27 @@ def prepare() -> pathlib.Path:
         venv.create(ENVIRONMENT, with_pip=True)
     except (subprocess.CalledProcessError, OSError) as error:
         raise Failed(f"cannot make a Python environment ({error}); as root: apt-get install python3-venv") from None
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "15",
-               "--only-binary=:all:", "-r", HERE / "requirements.txt"]
+    command = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--retries",
+        "1",
+        "--timeout",
+        "15",
+        "--only-binary=:all:",
+        "-r",
+        HERE / "requirements.txt",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise Failed(f"PyPI did not give what docs/site/requirements.txt names; is the network there? pip's last line: {last}")
+        raise Failed(
+            f"PyPI did not give what docs/site/requirements.txt names; is the network there? pip's last line: {last}"
+        )
     mark.write_text(wanted)
     return python
 
@@ -94,9 +110,14 @@ def stage_pages(to: pathlib.Path) -> stage.Stage:
 def settings(made: stage.Stage) -> pathlib.Path:
     """mkdocs' settings with the navigation; JSON is YAML."""
     top = [{title: made.paths[file]} for group, listed in made.groups if not group for title, file in listed]
-    groups = [{group: [{title: made.paths[file]} for title, file in listed]} for group, listed in made.groups if group and listed]
+    groups = [
+        {group: [{title: made.paths[file]} for title, file in listed]}
+        for group, listed in made.groups
+        if group and listed
+    ]
     text = (HERE / "mkdocs.yml").read_text()
-    text += f"docs_dir: {json.dumps(str(WORK / 'pages'))}\nsite_dir: {json.dumps(str(WORK / 'site'))}\nnav: {json.dumps(top + groups)}\n"
+    for name, value in (("docs_dir", str(WORK / "pages")), ("site_dir", str(WORK / "site")), ("nav", top + groups)):
+        text += f"{name}: {json.dumps(value)}\n"
     file = WORK / "mkdocs.yml"
     file.write_text(text)
     return file
@@ -110,8 +131,13 @@ def build() -> None:
     made = stage_pages(WORK / "pages")
     pages = sum(1 for _ in (WORK / "pages").rglob("*.md"))
     say(f"{pages} pages and {len(made.sources)} sources; mkdocs makes HTML of them (some 20 s)")
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", settings(made)], text=True,
-                          capture_output=True, timeout=MKDOCS_LIMIT_S, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", settings(made)],
+        text=True,
+        capture_output=True,
+        timeout=MKDOCS_LIMIT_S,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
     if done.returncode != 0:
         raise Failed(f"mkdocs: {(done.stderr + done.stdout).strip()}")
     say("following every link of the site")
@@ -130,7 +156,9 @@ def serve(port: int) -> None:
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
-        raise Failed(f"cannot listen at port {port}: {error.strerror}; name another one: ./dev docs --serve PORT") from None
+        raise Failed(
+            f"cannot listen at port {port}: {error.strerror}; name another one: ./dev docs --serve PORT"
+        ) from None
     threading.Thread(target=server.serve_forever, daemon=True).start()
     say(f"http://127.0.0.1:{port} shows it; Ctrl-C ends that")
     seen = newest()
@@ -146,7 +174,11 @@ def serve(port: int) -> None:
 
 def newest() -> tuple[int, ...]:
     """When what pages are made of changed last."""
-    names = [name for name in links.tracked(ROOT) if name.endswith((".md", ".svg", ".css")) or name.startswith(("docs/", "include/"))]
+    names = [
+        name
+        for name in links.tracked(ROOT)
+        if name.endswith((".md", ".svg", ".css")) or name.startswith(("docs/", "include/"))
+    ]
     return tuple((ROOT / name).stat().st_mtime_ns for name in names if (ROOT / name).is_file())
 
 
@@ -157,7 +189,14 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev docs", description="Builds the documentation as a site in build/site.")
-    parser.add_argument("--serve", nargs="?", type=int, const=8000, metavar="PORT", help="show it at http://127.0.0.1:PORT (8000) until Ctrl-C")
+    parser.add_argument(
+        "--serve",
+        nargs="?",
+        type=int,
+        const=8000,
+        metavar="PORT",
+        help="show it at http://127.0.0.1:PORT (8000) until Ctrl-C",
+    )
     words = parser.parse_args()
     try:
         if manual.why_not():

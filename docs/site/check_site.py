@@ -1,11 +1,22 @@
-"""Looks at a finished site: every link in it leads to a file of it, and to a place in that file; nothing is loaded from elsewhere."""
+"""Looks at a finished site: each link leads to a file of it, and a place in that; nothing is loaded from elsewhere."""
+
 import html.parser
 import pathlib
 import urllib.parse
 
 # What a browser fetches by itself to show a page; a link that a reader follows may lead anywhere.
-LOADS = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("source", "srcset"), ("object", "data"),
-         ("video", "src"), ("audio", "src"), ("image", "href")}
+LOADS = {
+    ("script", "src"),
+    ("img", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("source", "srcset"),
+    ("object", "data"),
+    ("video", "src"),
+    ("audio", "src"),
+    ("image", "href"),
+}
 NOT_LOADED_RELATIONS = {"canonical", "next", "prev", "alternate", "edit"}
 
 
@@ -44,10 +55,18 @@ def problems(site: pathlib.Path) -> tuple[list[str], int]:
             found = place_of(site, file, urllib.parse.unquote(parts.path))
             if found is None:
                 wrong.append(f"{where}: {target}: there is no such file in the site")
-            elif parts.fragment and found in pages and urllib.parse.unquote(parts.fragment) not in pages[found].ids | {"__top"}:
+            elif (
+                parts.fragment
+                and found in pages
+                and urllib.parse.unquote(parts.fragment) not in pages[found].ids | {"__top"}
+            ):
                 wrong.append(f"{where}: {target}: there is no such place in {found.relative_to(site)}")
-    wrong += [f"{file.relative_to(site)}: loads from {host}" for file in sorted(site.rglob("*.css"))
-              for host in ("//fonts.", "//cdn.", "//unpkg.") if host in file.read_text()]
+    wrong += [
+        f"{file.relative_to(site)}: loads from {host}"
+        for file in sorted(site.rglob("*.css"))
+        for host in ("//fonts.", "//cdn.", "//unpkg.")
+        if host in file.read_text()
+    ]
     return wrong, count
 
 

@@ -1,18 +1,29 @@
-"""The API reference: a page of markdown from a public header. It reads the layout that our headers keep: a comment that opens the file,
-`/* ---- Title ---- */` before a part, and a comment right before the declarations it is about, which end at an empty line.
+"""The API reference: a page of markdown from a public header.
+
+It reads the layout that our headers keep: a comment that opens the file, `/* ---- Title ---- */` before a part, and a
+comment right before the declarations it is about, which end at an empty line.
 """
+
 import dataclasses
 import re
 
 COMMENT = re.compile(r"/\*.*?\*/|(?://[^\n]*\n?)+", re.DOTALL)
 PART = re.compile(r"^-{4} (.+?) -{4}$")
 # What is there for the compiler only.
-NOISE = re.compile(r'^#(?:ifndef|ifdef|endif|include|if|else)\b.*$|^#define \w+_H(?:PP)?$|^extern "C" \{$|^namespace \w+ \{$|^\}(?:  // namespace.*)?$',
-                   re.MULTILINE)
-NAMES = (re.compile(r"^#define (\w+)", re.MULTILINE), re.compile(r"^(?:typedef )?(?:struct|enum|class) (\w+)(?= [{\w])(?!.*\()", re.MULTILINE),
-         re.compile(r"^(?!typedef|struct \w+ \{|enum|#| |return)[\w ][\w:<>*& ]*?[ *&](\w+)\(", re.MULTILINE))
+NOISE = re.compile(
+    r'^#(?:ifndef|ifdef|endif|include|if|else)\b.*$|^#define \w+_H(?:PP)?$|^extern "C" \{$|'
+    r"^namespace \w+ \{$|^\}(?:  // namespace.*)?$",
+    re.MULTILINE,
+)
+NAMES = (
+    re.compile(r"^#define (\w+)", re.MULTILINE),
+    re.compile(r"^(?:typedef )?(?:struct|enum|class) (\w+)(?= [{\w])(?!.*\()", re.MULTILINE),
+    re.compile(r"^(?!typedef|struct \w+ \{|enum|#| |return)[\w ][\w:<>*& ]*?[ *&](\w+)\(", re.MULTILINE),
+)
 NEW_PARAGRAPH = re.compile(r"^(?:Errors|Threads|Limits|Bounds):|^What (?:will hurt|is promised)\b")
-IDENTIFIER = re.compile(r"(`[^`]+`|(?<![\w\[/-])\*?(?:spw_|SPW_|spillway::)\w+(?:\.\.\.)?(?:\(\))?(?![\w(])|(?<![\w\[/-])-E[A-Z0-9]{2,}\b)")
+IDENTIFIER = re.compile(
+    r"(`[^`]+`|(?<![\w\[/-])\*?(?:spw_|SPW_|spillway::)\w+(?:\.\.\.)?(?:\(\))?(?![\w(])|(?<![\w\[/-])-E[A-Z0-9]{2,}\b)"
+)
 
 
 @dataclasses.dataclass
@@ -30,8 +41,17 @@ def comment_text(comment: str) -> str:
     """Without the signs of a comment; what is indented stays so."""
     if comment.startswith("/*"):
         lines = comment[2:-2].split("\n")
-        return "\n".join([lines[0].strip(), *(re.sub(r"^ *\*? ?", "", line, count=1).rstrip() if re.match(r"^ *\*", line)
-                                              else re.sub(r"^ {0,3}", "", line).rstrip() for line in lines[1:])]).strip("\n")
+        return "\n".join(
+            [
+                lines[0].strip(),
+                *(
+                    re.sub(r"^ *\*? ?", "", line, count=1).rstrip()
+                    if re.match(r"^ *\*", line)
+                    else re.sub(r"^ {0,3}", "", line).rstrip()
+                    for line in lines[1:]
+                ),
+            ]
+        ).strip("\n")
     return "\n".join(re.sub(r"^// ?", "", line).rstrip() for line in comment.strip().split("\n"))
 
 
@@ -40,15 +60,17 @@ def items(header: str) -> tuple[str, list[Item]]:
     opening = COMMENT.match(header)
     if not opening:
         raise ValueError("a header opens with a comment")
-    rest = NOISE.sub("", header[opening.end():])
+    rest = NOISE.sub("", header[opening.end() :])
     found: list[Item] = []
     for piece in re.split(r"\n\s*\n(?=[^\s}])", rest):
         while piece.strip():
             piece = piece.strip("\n")
             comment = COMMENT.match(piece)
             text = comment_text(comment[0]) if comment else ""
-            code = piece[comment.end():] if comment else piece
-            again = re.search(r"^(?:/\*|//)", code.lstrip("\n"), re.MULTILINE)  # another comment at the margin: the next item
+            code = piece[comment.end() :] if comment else piece
+            again = re.search(
+                r"^(?:/\*|//)", code.lstrip("\n"), re.MULTILINE
+            )  # another comment at the margin: the next item
             cut = len(code) - len(code.lstrip("\n")) + again.start() if again else len(code)
             if again and not code[:cut].strip() and not text:
                 break
@@ -60,11 +82,15 @@ def items(header: str) -> tuple[str, list[Item]]:
 def declared(code: str) -> str:
     """A class as its user sees it: no private part, no bodies of functions."""
     if not re.search(r"^class \w+", code, re.MULTILINE):
-        return code if "{" not in code or re.match(r"^(?:typedef |struct|enum)", code) else re.sub(r" \{\n.*", ";", code, flags=re.DOTALL)
+        return (
+            code
+            if "{" not in code or re.match(r"^(?:typedef |struct|enum)", code)
+            else re.sub(r" \{\n.*", ";", code, flags=re.DOTALL)
+        )
     code = re.sub(r"^ private:\n.*?(?=^\};)", "", code, flags=re.MULTILINE | re.DOTALL)
     head, _, body = code.partition("{")
     made, depth = [], 0
-    for sign in body[:body.rindex("}")]:
+    for sign in body[: body.rindex("}")]:
         if sign == "{":
             depth += 1
             if depth == 1:
@@ -82,7 +108,11 @@ def prose(text: str, anchors: dict[str, str]) -> str:
     made, kind = [], ""
     for line in text.split("\n"):
         bullet = re.match(r"^ {0,2}- ", line)
-        laid_out = re.match(r"^ {2,}\S", line) and not bullet and (kind == "pre" or re.search(r"\S {3,}\S", line) or line.startswith("    "))
+        laid_out = (
+            re.match(r"^ {2,}\S", line)
+            and not bullet
+            and (kind == "pre" or re.search(r"\S {3,}\S", line) or line.startswith("    "))
+        )
         if bullet:
             made.append(("" if kind == "list" else "\n") + "- " + marked(line.strip()[2:], anchors))
             kind = "list"
@@ -117,7 +147,11 @@ def page(path: str, header: str) -> str:
     """The page of the header at `path`, of which programs include all behind include/."""
     opening, found = items(header)
     anchors = {name: item.names[0].lower() for item in found for name in item.names}
-    made = [f"# {path.rpartition('/')[2]}", f"```c\n#include <{path.removeprefix('include/')}>\n```", prose(opening, anchors)]
+    made = [
+        f"# {path.rpartition('/')[2]}",
+        f"```c\n#include <{path.removeprefix('include/')}>\n```",
+        prose(opening, anchors),
+    ]
     level = "##"
     for item in found:
         part = PART.match(item.comment.split("\n")[0])
@@ -133,7 +167,8 @@ def page(path: str, header: str) -> str:
         if item.code:
             names = item.names
             if names:
-                made.append(f"{level} {', '.join(f'`{name}`' for name in names[:3])}{' …' if len(names) > 3 else ''} {{#{names[0].lower()}}}")
+                shown = ", ".join(f"`{name}`" for name in names[:3]) + " …" * (len(names) > 3)
+                made.append(f"{level} {shown} {{#{names[0].lower()}}}")
             made += [f"```{'cpp' if path.endswith('pp') else 'c'}\n{declared(item.code)}\n```"]
             if not part:
                 made.append(prose(item.comment, anchors))

@@ -1,14 +1,16 @@
-"""What a markdown file of ours links to and what it can be linked by, as code hosts understand it. Nothing but the standard library.
+"""What a markdown file of ours links to and what it can be linked by, as code hosts understand it.
 
 Found in prose only: what stands in fenced code, and in code spans, is no link.
 """
+
 import dataclasses
 import pathlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
 
-# In this order, at each place of the text: fenced code, a link or picture, a code span. A link's text may hold code spans and a picture.
+# In this order, at each place of the text: fenced code, a link or picture, a code span. A link's text may hold code
+# spans and a picture.
 FENCE = r"(?P<fence>^(?P<tick>```+|~~~+)[^\n]*\n.*?^(?P=tick)[ \t]*$)"
 LINK = r"(?P<link>(?P<picture>!?)\[(?P<text>(?:[^\[\]`]|`[^`\n]*`|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\))"
 CODE = r"(?P<code>(?P<ticks>`+)(?P<inner>.+?)(?P=ticks))"
@@ -75,13 +77,17 @@ def anchors(text: str) -> set[str]:
 
 def tracked(root: pathlib.Path) -> list[str]:
     """Files of the repository that are there, by their path from its root."""
-    listing = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                             check=True, capture_output=True, text=True).stdout
+    listing = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return sorted(name for name in set(listing.split("\0")) if name and (root / name).is_file())
 
 
 def broken_links(root: pathlib.Path, files: list[str]) -> list[str]:
-    """A line for each link in a markdown file to a file or heading that is not there. Addresses in the web are not looked at."""
+    """A line for each link in a markdown file to a file or heading that is not there; none for addresses in the web."""
     known = set(files) | {parent.as_posix() for name in files for parent in pathlib.PurePosixPath(name).parents}
     texts = {name: (root / name).read_text() for name in files if name.endswith(".md")}
     headings = {name: anchors(text) for name, text in texts.items()}
@@ -93,7 +99,11 @@ def broken_links(root: pathlib.Path, files: list[str]) -> list[str]:
             target = resolved(name, link.path)
             if target not in known:
                 broken.append(f"{name}:{link.line}: {link.target}: no such file in the repository")
-            elif link.anchor and link.anchor not in headings.get(target, ()) and not re.fullmatch(r"L\d+(-L\d+)?", link.anchor):
+            elif (
+                link.anchor
+                and link.anchor not in headings.get(target, ())
+                and not re.fullmatch(r"L\d+(-L\d+)?", link.anchor)
+            ):
                 broken.append(f"{name}:{link.line}: {link.target}: {target} has no such heading")
     return broken
 

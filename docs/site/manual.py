@@ -1,4 +1,5 @@
 """The manual pages as pages of the site, by mandoc, which reads man(7) and writes HTML."""
+
 import html
 import pathlib
 import re
@@ -30,11 +31,22 @@ def page(file: pathlib.Path, known: dict[str, str]) -> str:
     body = re.sub(r'<table class="(?:head|foot)">.*?</table>', "", body, flags=re.DOTALL)
     body = re.sub(r'</?(?:section|div)(?: class="(?:S[hs]|manual-text)")?>\n?', "", body)
     body = re.sub(r"\n<br/>\n", "\n", body)
-    body = re.sub(r'<a class="permalink" href="#[^"]*">(.*?)</a>', r"\1", re.sub(HEADING, heading, body), flags=re.DOTALL)
-    body = REFERENCE.sub(lambda m: f'<a href="{known[m[1] + "." + m[2]]}.html"><b>{m[1]}</b>({m[2]})</a>'
-                         if f"{m[1]}.{m[2]}" in known else m[0], body)
-    blocks = [block if block.startswith("\n##") else f'<div class="manual">\n{without_empty_lines(block)}\n</div>\n'
-              for block in re.split(r"(\n##+ [^\n]*\n)", body) if block.strip()]
+    body = re.sub(
+        r'<a class="permalink" href="#[^"]*">(.*?)</a>', r"\1", re.sub(HEADING, heading, body), flags=re.DOTALL
+    )
+    body = REFERENCE.sub(
+        lambda m: (
+            f'<a href="{known[m[1] + "." + m[2]]}.html"><b>{m[1]}</b>({m[2]})</a>'
+            if f"{m[1]}.{m[2]}" in known
+            else m[0]
+        ),
+        body,
+    )
+    blocks = [
+        block if block.startswith("\n##") else f'<div class="manual">\n{without_empty_lines(block)}\n</div>\n'
+        for block in re.split(r"(\n##+ [^\n]*\n)", body)
+        if block.strip()
+    ]
     name, section = file.name.rsplit(".", 1)
     return f"# {name}({section})\n\n" + "\n".join(blocks)
 
@@ -62,11 +74,15 @@ def index(folder: pathlib.Path, known: dict[str, str]) -> str:
             about = re.search(r"^\.SH NAME\n(.*?)^\.SH", (folder / name).read_text(), re.MULTILINE | re.DOTALL)
             names, _, what = re.sub(r"\\f.|\\", "", about[1]).replace("\n", " ").partition(" - ")
             listed = ", ".join(f"`{one.strip()}`" for one in names.split(","))
-            rows.append(f"- [{name.rsplit('.', 1)[0]}({section})](man/{name}.md): {what.strip()}"
-                        + (f" ({listed})" if "," in names else ""))
+            rows.append(
+                f"- [{name.rsplit('.', 1)[0]}({section})](man/{name}.md): {what.strip()}"
+                + (f" ({listed})" if "," in names else "")
+            )
         made.append("\n".join(rows))
     return "\n\n".join(made) + "\n"
 
 
 def why_not() -> str:
-    return "" if shutil.which("mandoc") else "mandoc is missing, which makes pages of the manual: apt-get install mandoc"
+    return (
+        "" if shutil.which("mandoc") else "mandoc is missing, which makes pages of the manual: apt-get install mandoc"
+    )

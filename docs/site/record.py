@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Makes the picture of the README: runs sort.py in a control group, as it is and under Spillway, and draws what came.
 
-record.py [--spillway PROGRAM] [--store DIR]. It needs root for the control group, the system's Python with numpy, and 5 GiB in DIR. What was typed and
-what came is kept as text beside the picture, docs/guide/pictures/demo.txt. `--draw` only draws that anew.
+record.py [--spillway PROGRAM] [--store DIR]. It needs root for the control group, the system's Python with numpy, and
+5 GiB in DIR. What was typed and what came is kept as text beside the picture, docs/guide/pictures/demo.txt. `--draw`
+only draws that anew.
 """
+
 import argparse
 import os
 import pathlib
@@ -21,14 +23,16 @@ from harness import cgroup  # noqa: E402
 
 TEXT, PICTURE = HERE.parent / "guide/pictures/demo.txt", HERE.parent / "guide/pictures/demo.svg"
 CAP, GROUP_BYTES, LIMIT_S = "256M", (256 + 64) << 20, 600
-TITLE = "A sort of 1 GiB of numbers is killed in a container of 320 MiB, and finishes there under Spillway with a cap of 256 MiB."
+TITLE = "A sort of 1 GiB is killed in a container of 320 MiB, and finishes there under Spillway with a cap of 256 MiB."
 
 
 def run(command: list[str], folder: str) -> tuple[str, int, float, int]:
-    """In a control group of GROUP_BYTES: what it printed, exit status, seconds, and the most anonymous memory in bytes."""
+    """In a control group of GROUP_BYTES: what it printed, exit status, seconds, and its peak of anonymous bytes."""
     began = time.monotonic()
     with cgroup.memory_group(GROUP_BYTES) as group:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=group.enter)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=group.enter
+        )
         while process.poll() is None and time.monotonic() - began < LIMIT_S:
             group.sample()
             time.sleep(0.02)
@@ -44,7 +48,11 @@ def record(words: argparse.Namespace) -> list[str]:
         if status != -9:
             sys.exit(f"record: sort.py was to be killed in {GROUP_BYTES >> 20} MiB, but ended with {status}: {printed}")
         arguments = ["run", "--memory", CAP, "--store", words.store, "--stats", "text", "--", "python3", "sort.py"]
-        lines = ["$ python3 sort.py  # numpy sorts 1 GiB, in a container of 320 MiB", "Killed", f"$ spillway {' '.join(arguments)}"]
+        lines = [
+            "$ python3 sort.py  # numpy sorts 1 GiB, in a container of 320 MiB",
+            "Killed",
+            f"$ spillway {' '.join(arguments)}",
+        ]
         printed, status, seconds, peak = run([words.spillway, *arguments], folder)
         if status != 0:
             sys.exit(f"record: the run under Spillway ended with {status}: {printed}")

@@ -1,4 +1,5 @@
 """What docs/site/record.py runs: it knows nothing of Spillway."""
+
 import numpy
 
 numbers = numpy.random.default_rng(1).random(2**27)

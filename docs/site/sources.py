@@ -1,4 +1,5 @@
 """Pages of source files and folders that the site links to: plain HTML beside the site's own pages, with a line of colour."""
+
 import html
 import pathlib
 
@@ -32,13 +33,16 @@ def listing(folder: str, files: list[str], shown: set[str], top: str) -> str:
     for name in files:
         if name.startswith(start):
             text = html.escape(name.removeprefix(start))
-            rows.append(f'<li><a href="{top}source/{name}.html">{text}</a></li>' if name in shown else f"<li>{text}</li>")
+            rows.append(
+                f'<li><a href="{top}source/{name}.html">{text}</a></li>' if name in shown else f"<li>{text}</li>"
+            )
     return "<ul>\n" + "\n".join(rows) + "\n</ul>"
 
 
 def coloured(file: pathlib.Path) -> str:
     from pygments import highlight, lexers
     from pygments.formatters import HtmlFormatter
+
     text = file.read_text(errors="replace")
     language = LANGUAGES.get(file.suffix)
     try:
@@ -46,15 +50,24 @@ def coloured(file: pathlib.Path) -> str:
     except lexers.ClassNotFound:
         lexer = lexers.get_lexer_by_name("text")
     # A line's anchor is L and its number, as on code hosts.
-    return highlight(text, lexer, HtmlFormatter(linenos="inline", anchorlinenos=True, lineanchors="L", nobackground=True)).replace(
-        'id="L-', 'id="L').replace('name="L-', 'name="L').replace('href="#L-', 'href="#L')
+    return (
+        highlight(text, lexer, HtmlFormatter(linenos="inline", anchorlinenos=True, lineanchors="L", nobackground=True))
+        .replace('id="L-', 'id="L')
+        .replace('name="L-', 'name="L')
+        .replace('href="#L-', 'href="#L')
+    )
 
 
 def style() -> str:
     from pygments.formatters import HtmlFormatter
+
     light = HtmlFormatter(style="friendly").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".dark .highlight")
-    return light + "\n" + dark + """
+    return (
+        light
+        + "\n"
+        + dark
+        + """
 body { margin: 0; font: 14px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: #fff; color: #222; }
 header { padding: .7rem 1rem; background: #00695c; color: #fff; font-family: system-ui, sans-serif; position: sticky; top: 0; }
 header a { color: #fff; font-weight: 600; margin-right: 1rem; } .highlight { background: none !important; }
@@ -64,3 +77,4 @@ pre { margin: 0; padding: 1rem; overflow-x: auto; } ul { list-style: none; line-
 .dark body { background: #15181c; color: #d5d8dc; } .dark header { background: #0d3d37; } .dark a { color: #64c8bb; }
 .dark :target { background: #3d3a1f; }
 """
+    )

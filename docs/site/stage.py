@@ -3,6 +3,7 @@
 Invariant: what is staged is complete; a link to a file that is not in the repository is an error, and a code span that names a file
 by enough of its path to tell it apart becomes a link.
 """
+
 import os
 import pathlib
 import re
@@ -13,8 +14,25 @@ import pages
 MANUAL = re.compile(r"(?<![\w`/.-])(spw_\w+|spillway(?:-\w+)?(?:\.hpp)?)(?:\((\d)\))")
 MANUAL_REFERENCE = re.compile(r"^(?:spw_\w+|spillway(?:-\w+)?(?:\.hpp)?)\(\d\)$")
 FILE_SPAN = re.compile(r"^[\w.+-]+(?:/[\w.+-]+)*/?$")
-SOURCE_SUFFIXES = (".h", ".hpp", ".cc", ".cpp", ".c", ".inc", ".S", ".py", ".sh", ".ll", ".def", ".md", ".rs", ".toml", ".json", ".cmake",
-                   ".txt")
+SOURCE_SUFFIXES = (
+    ".h",
+    ".hpp",
+    ".cc",
+    ".cpp",
+    ".c",
+    ".inc",
+    ".S",
+    ".py",
+    ".sh",
+    ".ll",
+    ".def",
+    ".md",
+    ".rs",
+    ".toml",
+    ".json",
+    ".cmake",
+    ".txt",
+)
 PICTURES = (".svg", ".png")
 
 
@@ -63,6 +81,7 @@ class Stage:
 
     def linked(self, text: str, file: str, at: str) -> str:
         """`text` of `file` with links that are right in the page `at`."""
+
         def change(token: re.Match) -> str:
             if token["fence"] or self.in_heading(text, token.start()):
                 return token[0]
@@ -133,7 +152,7 @@ class Stage:
         """Names of manual pages in prose, as links; those in code, links and headings stay."""
         pieces, last = [], 0
         for token in links.TOKEN.finditer(text):
-            pieces += [self.manual_links(text[last:token.start()], at), token[0]]
+            pieces += [self.manual_links(text[last : token.start()], at), token[0]]
             last = token.end()
         return "".join([*pieces, self.manual_links(text[last:], at)])
 
@@ -142,7 +161,9 @@ class Stage:
             page = self.manual.get(f"{name[1]}.{name[2]}")
             return f"[{name[0]}]({self.relative(f'reference/man/{page}.md', at)})" if page else name[0]
 
-        return "".join(line if line.startswith("#") else MANUAL.sub(change, line) for line in prose.splitlines(keepends=True))
+        return "".join(
+            line if line.startswith("#") else MANUAL.sub(change, line) for line in prose.splitlines(keepends=True)
+        )
 
     @staticmethod
     def relative(path: str, at: str) -> str:
