@@ -21,6 +21,7 @@ import venv
 
 sys.dont_write_bytecode = True
 import check_site  # noqa: E402
+import drawing  # noqa: E402
 import headers  # noqa: E402
 import links  # noqa: E402
 import manual  # noqa: E402
@@ -48,7 +49,7 @@ def inside_environment() -> bool:
 
 
 def prepare() -> pathlib.Path:
-    """The Python of an environment that has all that requirements.txt says; made where there is none, or another one."""
+    """The Python of an environment that has all that requirements.txt says; made where there is none."""
     wanted = hashlib.sha256((HERE / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
     mark, python = ENVIRONMENT / "made-from", ENVIRONMENT / "bin/python"
     if mark.is_file() and mark.read_text() == wanted:
@@ -100,8 +101,8 @@ def stage_pages(to: pathlib.Path) -> stage.Stage:
     for name in sorted(set(known.values())):
         made.write(f"reference/man/{name}.md", manual.page(folder / name, known))
     made.write(made.paths["made:docs/man"], manual.index(folder, known))
-    for name in ("style.css", "iframe-worker.js"):
-        made.write(f"assets/{name}", (HERE / name).read_text())
+    made.write("assets/style.css", (HERE / "style.css").read_text() + drawing.page_style())
+    made.write("assets/iframe-worker.js", (HERE / "iframe-worker.js").read_text())
     made.write("assets/source.css", sources.style())
     sources.write(ROOT, to, made.sources, files)
     return made

@@ -1,7 +1,7 @@
 """A drawing of boxes, arrows and words as SVG, in colours that follow the reader's: light or dark.
 
-In a file of its own it goes by the system's colours; stage.py puts it into a page without its style, and style.css has
-the same colours for that. Sizes are in the drawing's own units, one of which is a pixel at a width of 760.
+In a file of its own it goes by the system's colours; stage.py puts it into a page without its style, and the page has
+the colours. Sizes are in the drawing's own units, one of which is a pixel at a width of 760.
 """
 
 import html
@@ -31,12 +31,20 @@ KINDS = {
 CHARACTER = 6.6  # the width of one at the usual size, about
 
 
+def variables(which: int) -> str:
+    """Of the light (0) or the dark (1) colours, in CSS."""
+    return " ".join(f"--pic-{name}: {value[which]};" for name, value in COLOURS.items())
+
+
 def style() -> str:
-    light = " ".join(f"--pic-{name}: {value[0]};" for name, value in COLOURS.items())
-    dark = " ".join(f"--pic-{name}: {value[1]};" for name, value in COLOURS.items())
-    return (
-        f"<style>.spw-picture {{ {light} }} @media (prefers-color-scheme: dark) {{ .spw-picture {{ {dark} }} }}</style>"
-    )
+    """Of a drawing in a file of its own."""
+    dark = f"@media (prefers-color-scheme: dark) {{ .spw-picture {{ {variables(1)} }} }}"
+    return f"<style>.spw-picture {{ {variables(0)} }} {dark}</style>"
+
+
+def page_style() -> str:
+    """Of pages that have drawings in them."""
+    return f":root {{ {variables(0)} }}\n[data-md-color-scheme=slate] {{ {variables(1)} }}\n"
 
 
 class Drawing:

@@ -1,5 +1,5 @@
-// Search runs in a worker, which browsers refuse to start from a file. There, this one runs it in a hidden frame instead.
-// The name matters: mkdocs-material's offline plugin fetches a script of that name from elsewhere unless the site has one.
+// Search runs in a worker, which browsers refuse to start from a file. There, this one runs it in a hidden frame.
+// The name matters: mkdocs-material's offline plugin fetches a script of that name, unless the site has one.
 if (location.protocol === "file:")
   window.Worker = class extends EventTarget {
     constructor(url) {

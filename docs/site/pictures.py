@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The drawings of docs/guide: pictures.py [--check]. Writes docs/guide/pictures/*.svg; --check: says which are stale."""
+"""The drawings of docs/guide: pictures.py [--check]. Writes docs/guide/pictures; --check: says which are stale."""
 
 import pathlib
 import sys
@@ -205,7 +205,7 @@ def two_ways() -> Drawing:
     picture.text(
         20,
         420,
-        "While everything fits neither is in the way: managed memory is the kernel's, and code runs as it was optimised.",
+        "While everything fits neither is in the way: memory is the kernel's, and code runs as it was optimised.",
         soft=True,
         size=11.5,
     )

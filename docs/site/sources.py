@@ -1,4 +1,4 @@
-"""Pages of source files and folders that the site links to: plain HTML beside the site's own pages, with a line of colour."""
+"""Pages of source files and folders that the site links to: plain HTML beside the site's own pages, coloured."""
 
 import html
 import pathlib
@@ -63,18 +63,4 @@ def style() -> str:
 
     light = HtmlFormatter(style="friendly").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".dark .highlight")
-    return (
-        light
-        + "\n"
-        + dark
-        + """
-body { margin: 0; font: 14px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: #fff; color: #222; }
-header { padding: .7rem 1rem; background: #00695c; color: #fff; font-family: system-ui, sans-serif; position: sticky; top: 0; }
-header a { color: #fff; font-weight: 600; margin-right: 1rem; } .highlight { background: none !important; }
-pre { margin: 0; padding: 1rem; overflow-x: auto; } ul { list-style: none; line-height: 1.7; } :target { background: #fff3b0; }
-.linenos { color: #999 !important; background: none !important; padding-right: 1em; user-select: none; } a { color: #00796b; }
-.highlight a { color: inherit; text-decoration: none; }
-.dark body { background: #15181c; color: #d5d8dc; } .dark header { background: #0d3d37; } .dark a { color: #64c8bb; }
-.dark :target { background: #3d3a1f; }
-"""
-    )
+    return "\n".join((light, dark, (pathlib.Path(__file__).parent / "source.css").read_text()))

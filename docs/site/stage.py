@@ -1,7 +1,7 @@
-"""Turns the repository's markdown into the site's pages: every link to a file leads to its page, or to a page of its source.
+"""Turns the repository's markdown into the site's pages.
 
-Invariant: what is staged is complete; a link to a file that is not in the repository is an error, and a code span that names a file
-by enough of its path to tell it apart becomes a link.
+Every link to a file leads to its page, or to a page of its source; one to a file that is not in the repository is an
+error. A code span that names a file by enough of its path to tell it apart becomes a link.
 """
 
 import os
@@ -136,7 +136,7 @@ class Stage:
         return f"[{token[0]}]({self.place(name, file, at)})" if name and name != file else token[0]
 
     def file_named(self, span: str, file: str) -> str:
-        """The file or folder that a code span names, or "". Paths start at the root, or in the folder that the text is about."""
+        """The file or folder that a code span names, or "". Paths start at the root, or in the text's own folder."""
         path = span.rstrip("/")
         if not FILE_SPAN.match(span) or not (path.endswith(SOURCE_SUFFIXES) or "/" in span):
             return ""

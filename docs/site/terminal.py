@@ -23,9 +23,11 @@ def svg(lines: list[str], title: str) -> str:
     for number, line in enumerate(lines):
         parts.append(f'<text x="{MARGIN}" y="{TOP + LINE * number + 4}">{coloured(line)}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" font-family="{FONT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" '
+        f'font-family="{FONT}" '
         f'font-size="14">\n<title>{html.escape(title)}</title>\n'
-        f'<rect width="{width}" height="{height}" rx="9" fill="#161b20"/>\n<rect width="{width}" height="34" rx="9" fill="#232a31"/>\n'
+        f'<rect width="{width}" height="{height}" rx="9" fill="#161b20"/>\n'
+        f'<rect width="{width}" height="34" rx="9" fill="#232a31"/>\n'
         + "\n".join(parts)
         + "\n</svg>\n"
     )

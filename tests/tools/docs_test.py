@@ -1,4 +1,4 @@
-"""The documentation as a site (docs/site), as far as it goes without PyPI: links, the reference from the headers, pages, drawings."""
+"""The documentation as a site (docs/site), as far as it goes without PyPI: links, reference, pages, drawings."""
 
 import pathlib
 import re
@@ -49,7 +49,7 @@ struct spw_tree {
 
 
 def md(text):
-    """Markdown from a text that has § where it means the sign of headings: tidy.py takes what comes after that for a comment."""
+    """Markdown from a text that has § for the sign of headings: tidy.py takes what comes after that for a comment."""
     return text.replace("§", "\N{NUMBER SIGN}")
 
 
@@ -75,7 +75,7 @@ class Links(Repository):
 
     def test_a_link_to_nowhere_is_found_with_its_line(self):
         self.write(
-            "README.md", "§ One\n\n[a](docs/b.md) [c](docs/b.md§two) [d](docs) [e](https://example.org/x) [f](§one)\n"
+            "README.md", "§ One\n\n[a](docs/b.md) [c](docs/b.md§two) [d](docs) [e](https://a.example) [f](§one)\n"
         )
         self.write("docs/b.md", "§ Two\n")
         self.assertEqual(self.broken(), [])
@@ -153,7 +153,8 @@ class Pages(Repository):
     def test_links_lead_to_pages_and_sources(self):
         self.write(
             "README.md",
-            "§ R\n[g](docs/GLOSSARY.md§word), `src/cache/cache.h`, `cache.h`, `other.h`, spw_taste(3)\n\n```\nspw_taste(3)\n```\n",
+            "§ R\n[g](docs/GLOSSARY.md§word), `src/cache/cache.h`, `cache.h`, `other.h`, spw_taste(3)\n\n"
+            "```\nspw_taste(3)\n```\n",
         )
         self.write("docs/GLOSSARY.md", "§ G\n[back](../README.md) [dir](../src/cache) [lib](../src/lib)\n")
         self.write("src/cache/README.md", "§ C\n`cache.h`\n")
@@ -162,7 +163,8 @@ class Pages(Repository):
         made, staged = self.staged()
         self.assertIn(
             md(
-                "[g](glossary.md§word), [`src/cache/cache.h`](source/src/cache/cache.h.html), [`cache.h`](source/src/cache/cache.h.html), `other.h`, "
+                "[g](glossary.md§word), [`src/cache/cache.h`](source/src/cache/cache.h.html), "
+                "[`cache.h`](source/src/cache/cache.h.html), `other.h`, "
                 "[spw_taste(3)](reference/man/spw_eat.3.md)"
             ),
             made["index.md"],
@@ -182,7 +184,8 @@ class Pages(Repository):
         self.write("README.md", "§ R\n[p](python/README.md)\n")
         made, _ = self.staged()
         self.assertEqual(
-            made["python.md"], md("§ Python\n\n§§ The module\n\n```\n§ a comment\n```\n§§§ More\n[r](index.md)\n")
+            made["python.md"],
+            md("§ Python\n\n§§ The module\n\n```\n§ a comment\n```\n§§§ More\n[r](index.md)\n"),
         )
         self.assertIn("[p](python.md)", made["index.md"])
         self.assertNotIn("folders/python.md", made)
