@@ -2,6 +2,7 @@
 
 import html.parser
 import pathlib
+import re
 import urllib.parse
 
 # What a browser fetches by itself to show a page; a link that a reader follows may lead anywhere.
@@ -17,6 +18,7 @@ LOADS = {
     ("audio", "src"),
     ("image", "href"),
 }
+COLOURS = re.compile(r'<span(?: class="[^"]*")?>|</span>')  # most of a page of source, and no place to link to
 NOT_LOADED_RELATIONS = {"canonical", "next", "prev", "alternate", "edit"}
 
 
@@ -26,7 +28,7 @@ class Page(html.parser.HTMLParser):
         self.ids: set[str] = set()
         self.links: list[tuple[int, str]] = []  # (line, target)
         self.loads: list[tuple[int, str]] = []
-        self.feed(text)
+        self.feed(COLOURS.sub("", text))
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the picture of the README: runs sort.py in a control group, as it is and under Spillway, and draws what came.
 
-record.py [--spillway PROGRAM] [--store DIR]. It needs root for the control group, the system's Python with numpy, and
-5 GiB in DIR. What was typed and what came is kept as text beside the picture, docs/guide/pictures/demo.txt. `--draw`
-only draws that anew.
+record.py [--spillway PROGRAM] [--store DIR] [--options WORDS]. It needs root for the control group, the system's Python
+with numpy, and 5 GiB in DIR. What was typed and what came is kept as text beside the picture, in demo.txt of
+docs/guide/pictures. `--draw` only draws that anew.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def record(words: argparse.Namespace) -> list[str]:
         printed, status, _, _ = run(["python3", "sort.py"], folder)
         if status != -9:
             sys.exit(f"record: sort.py was to be killed in {GROUP_BYTES >> 20} MiB, but ended with {status}: {printed}")
-        arguments = ["run", "--memory", CAP, "--store", words.store, "--stats", "text", "--", "python3", "sort.py"]
+        arguments = ["run", "--memory", CAP, "--store", words.store, *words.options.split(), "--", "python3", "sort.py"]
         lines = [
             "$ python3 sort.py  # numpy sorts 1 GiB, in a container of 320 MiB",
             "Killed",
@@ -64,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--spillway", default=str(ROOT / "build/release/bin/spillway"))
     parser.add_argument("--store", default="/var/tmp")
+    parser.add_argument("--options", default="--stats text", help="more options of spillway run (%(default)s)")
     parser.add_argument("--draw", action="store_true", help="only draw demo.txt anew")
     words = parser.parse_args()
     if not words.draw:

@@ -50,12 +50,8 @@ def coloured(file: pathlib.Path) -> str:
     except lexers.ClassNotFound:
         lexer = lexers.get_lexer_by_name("text")
     # A line's anchor is L and its number, as on code hosts.
-    return (
-        highlight(text, lexer, HtmlFormatter(linenos="inline", anchorlinenos=True, lineanchors="L", nobackground=True))
-        .replace('id="L-', 'id="L')
-        .replace('name="L-', 'name="L')
-        .replace('href="#L-', 'href="#L')
-    )
+    made = highlight(text, lexer, HtmlFormatter(linenos="inline", lineanchors="L", nobackground=True))
+    return made.replace('id="L-', 'id="L').replace('name="L-', 'name="L')
 
 
 def style() -> str:
