@@ -123,7 +123,7 @@ def prose(text: str, anchors: dict[str, str]) -> str:
             kind = "pre"
         else:
             close = "```\n" if kind == "pre" else "\n" if kind == "list" or NEW_PARAGRAPH.match(line) else ""
-            heading = line.startswith("What ") and NEW_PARAGRAPH.match(line) and not line.rstrip().endswith(":")
+            heading = NEW_PARAGRAPH.match(line) and ":" not in line
             made.append(close + (f"**{line.strip()}**" if heading else marked(line.strip(), anchors)))
             kind = "text"
     return "\n".join(made) + ("\n```" if kind == "pre" else "")
