@@ -10,3 +10,17 @@ if(SPILLWAY_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
 endif()
+
+# Names of functions and source lines for the tool: libdw and libelf, as archives, since the tool has to load where they are
+# not there. What they need themselves differs from one distribution to the next (zstd); pkg-config tells.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SPW_LIBDW REQUIRED libdw)
+add_library(spw_libdw INTERFACE)
+target_include_directories(spw_libdw SYSTEM INTERFACE ${SPW_LIBDW_INCLUDE_DIRS})
+foreach(name ${SPW_LIBDW_STATIC_LIBRARIES})
+  if(name MATCHES "^(pthread|dl|m|rt|c)$") # glibc's own
+    continue()
+  endif()
+  find_library(SPW_ARCHIVE_${name} lib${name}.a REQUIRED HINTS ${SPW_LIBDW_STATIC_LIBRARY_DIRS})
+  target_link_libraries(spw_libdw INTERFACE ${SPW_ARCHIVE_${name}})
+endforeach()
