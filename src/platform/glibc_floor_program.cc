@@ -1,15 +1,31 @@
 // What a program needs besides glibc_floor.cc to run where glibc is 2.31, if it is more than the libraries do:
 // libspillway.so exports stat and its kin itself.
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "platform/glibc_floor.h"
 
+SPW_OLD(dlclose, "2.2.5");
+SPW_OLD(pthread_rwlock_init, "2.2.5");
+SPW_OLD(pthread_rwlock_destroy, "2.2.5");
+SPW_OLD(pthread_rwlock_tryrdlock, "2.2.5");
 SPW_OLD(pthread_rwlock_rdlock, "2.2.5");
 SPW_OLD(pthread_rwlock_wrlock, "2.2.5");
 SPW_OLD(pthread_rwlock_unlock, "2.2.5");
+SPW_HIDDEN int dlclose(void* handle) noexcept { return spw_old_dlclose(handle); }
+SPW_HIDDEN int pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) noexcept {
+  return spw_old_pthread_rwlock_init(lock, attributes);
+}
+SPW_HIDDEN int pthread_rwlock_destroy(pthread_rwlock_t* lock) noexcept {
+  return spw_old_pthread_rwlock_destroy(lock);
+}
+SPW_HIDDEN int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
+  return spw_old_pthread_rwlock_tryrdlock(lock);
+}
 SPW_HIDDEN int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
   return spw_old_pthread_rwlock_rdlock(lock);
 }
@@ -34,6 +50,30 @@ SPW_HIDDEN int fstat(int fd, struct stat* out) noexcept {
 SPW_HIDDEN int fstat64(int fd, struct stat64* out) noexcept {
   return static_cast<int>(syscall(SYS_fstat, fd, out));
 }
+
+// 2.38: newer headers call strtol and its kin by new names, which also read "0b1". Archives that are built with them, as
+// libdw is, ask for those. Declared by hand, since the headers would turn the old names into the new ones here, too.
+#define SPW_NUMBER(type, name)                                                       \
+  extern "C" type spw_old_##name(const char*, char**, int);                          \
+  __asm__(".symver spw_old_" #name "," #name "@GLIBC_2.2.5");                        \
+  SPW_HIDDEN type __isoc23_##name(const char* text, char** end, int base) noexcept { \
+    return spw_old_##name(text, end, base);                                          \
+  }
+SPW_NUMBER(long, strtol)
+SPW_NUMBER(long long, strtoll)
+SPW_NUMBER(unsigned long, strtoul)
+SPW_NUMBER(unsigned long long, strtoull)
+#define SPW_SCAN(source, name, list_name)                                 \
+  extern "C" int __isoc99_##list_name(source*, const char*, va_list);     \
+  SPW_HIDDEN int __isoc23_##name(source* from, const char* format, ...) { \
+    va_list arguments;                                                    \
+    va_start(arguments, format);                                          \
+    const int count = __isoc99_##list_name(from, format, arguments);      \
+    va_end(arguments);                                                    \
+    return count;                                                         \
+  }
+SPW_SCAN(const char, sscanf, vsscanf)
+SPW_SCAN(void, fscanf, vfscanf)
 
 // 2.34: before it a program brought the function along that runs its constructors, and from there on glibc runs them
 // only where a program brings none.
