@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
-#include "code_names.h"
 
 namespace spw::tool {
 
@@ -55,17 +54,16 @@ std::string picture(const Advised& run) {
 }
 
 // Of an allocation the function that made it, of a mapped file its name.
-std::string name_of(const telemetry::AreaReads& area) {
+std::string name_of(const telemetry::AreaReads& area, CodeNames& names) {
   if (!area.name.empty()) return area.name;
   if (area.bytes == 0) return "small objects";
   const std::string size = "up to " + format_size(area.bytes);
   if (area.object.empty()) return size;
-  return size + ", allocated in " +
-         name_of_place(area.object, area.offset, function_at(area.object, area.offset - 1));
+  return size + ", allocated in " + text_of(names.of_call(area.object, area.offset));
 }
 
 // Which allocations and files the reads are of, with this run's memory and with more.
-std::string areas_table(const Advised& run) {
+std::string areas_table(const Advised& run, CodeNames& names) {
   const uint64_t sizes[] = {memory_at(run, 0), memory_at(run, 1.0 / 3), memory_at(run, 2.0 / 3),
                             memory_at(run, 1)};
   std::string text = "\n  blocks read with";
@@ -76,7 +74,7 @@ std::string areas_table(const Advised& run) {
     if (area.curve.front().reads == 0 || rows++ == kAreaRows) break;
     text += std::string(sizeof("  blocks read with") - 1, ' ');
     for (const uint64_t size : sizes) text += fmt::format("  {:>10}", Advised::reads_at(area.curve, size));
-    text += "  " + name_of(area) + "\n";
+    text += "  " + name_of(area, names) + "\n";
   }
   return text;
 }
@@ -105,7 +103,7 @@ uint64_t Advised::memory_within(double share) const {
   return memory_useful_bytes();
 }
 
-std::string advice_text(const Advised& run) {
+std::string advice_text(const Advised& run, CodeNames& names) {
   const telemetry::Facts& facts = run.facts;
   std::string text = fmt::format("spillway: {} ran {:.2f} s with {} ({} engine, blocks of {})\n",
                                  facts.program, facts.wall_seconds, format_size(facts.memory_cap_bytes),
@@ -121,7 +119,7 @@ std::string advice_text(const Advised& run) {
   for (size_t i = 1; i < kTableRows; ++i)
     text += row(run, memory_at(run, static_cast<double>(i) / (kTableRows - 1)), "");
   text += "\n" + picture(run);
-  if (!facts.areas.empty()) text += areas_table(run);
+  if (!facts.areas.empty()) text += areas_table(run, names);
   text += "\n";
   const uint64_t enough = run.memory_within(kEnough);
   text += fmt::format(
@@ -132,7 +130,7 @@ std::string advice_text(const Advised& run) {
   return text;
 }
 
-std::string advice_json(const Advised& run) {
+std::string advice_json(const Advised& run, CodeNames& names) {
   using nlohmann::json;
   json points = json::array();
   for (const telemetry::CurvePoint& point : run.facts.curve)
@@ -144,7 +142,7 @@ std::string advice_json(const Advised& run) {
     json curve = json::array();
     for (const telemetry::CurvePoint& point : area.curve)
       curve.push_back({{"memory_bytes", point.memory_bytes}, {"reads", point.reads}});
-    areas.push_back({{"name", name_of(area)}, {"curve", curve}});
+    areas.push_back({{"name", name_of(area, names)}, {"curve", curve}});
   }
   return json{{"program", run.facts.program},
               {"engine", run.facts.engine},

@@ -1,13 +1,14 @@
 // What `spillway advise` concludes from a report with a curve: how long
 // a run would take with more memory, and how much is worth having.
 //
-// Threads: pure functions of their arguments.
+// Threads: any, each with CodeNames of its own.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "code_names.h"
 #include "telemetry/report.h"
 
 namespace spw::tool {
@@ -30,8 +31,8 @@ struct Advised {
 };
 
 // A table, a picture of the curve, and a recommendation.
-std::string advice_text(const Advised& run);
-std::string advice_json(const Advised& run);
+std::string advice_text(const Advised& run, CodeNames& names);
+std::string advice_json(const Advised& run, CodeNames& names);
 // Estimated time over memory, as an image.
 std::string advice_svg(const Advised& run);
 

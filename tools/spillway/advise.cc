@@ -73,8 +73,9 @@ int advise(const AdviseArguments& arguments) {
   const Advised advised{
       report->facts,
       static_cast<double>(telemetry::total(report->totals, telemetry::Counter::fill_wait_ns)) / 1e9};
-  fmt::print(stderr, "{}", advice_text(advised));
-  if (!arguments.json_file.empty() && !write_file(arguments.json_file, advice_json(advised)))
+  CodeNames names;
+  fmt::print(stderr, "{}", advice_text(advised, names));
+  if (!arguments.json_file.empty() && !write_file(arguments.json_file, advice_json(advised, names)))
     return refuse(fmt::format("{}: it cannot be written", arguments.json_file));
   if (!arguments.svg_file.empty() && !write_file(arguments.svg_file, advice_svg(advised)))
     return refuse(fmt::format("{}: it cannot be written", arguments.svg_file));

@@ -1,22 +1,50 @@
-// Names of places in another process's code: which function of which file.
+// Names of places in the code of programs: the function, the line of source, or how far into the file.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+
+#include "lookup_process.h"
 
 namespace spw::tool {
 
-// "build_graph(int) (graph+0x1f3c)" of an address in a process whose /proc/PID/maps is this text; "graph+0x1f3c" where
-// the file has no symbols (or cannot be read), and the plain number where no file is mapped there. The number after the
-// file's name is what addr2line -e takes.
-std::string name_of_code(uint64_t address, const std::string& maps);
+// What is not known is empty.
+struct CodeName {
+  std::string function;  // "build_graph(int)"
+  std::string inside;    // the function that it was inlined into; empty: into none
+  std::string source;    // "graph.cc:120"
+  std::string library;   // the program's or the library's file, without its folders
+  uint64_t offset =
+      0;  // bytes from where that is loaded, which of a position-independent file addr2line -e takes
+};
 
-// The same of a place that is known by its file, and counted from
-// where that is loaded; `function`: as function_at() has it.
-std::string name_of_place(const std::string& file, uint64_t offset, const std::string& function);
+// "build_graph(int) (graph.cc:120)", where inlined with ", in main"; "build_graph(int) (graph+0x1f3c)" where the
+// file does not tell lines; "graph+0x1f3c" where it tells nothing or cannot be read; the plain number where there
+// is no file.
+std::string text_of(const CodeName& name);
 
-// The function that a file's symbols say is at this address, counted
-// from where the file is loaded; "" where they do not say.
-std::string function_at(const std::string& file, uint64_t address);
+// Files that were asked about stay open, and answers are kept: one CodeNames for many places. Names never hold control
+// characters. A file may hold anything: at worst it has no names (lookup_process.h).
+// Threads: one at a time. Limits: kAnswersMax answers are kept.
+class CodeNames {
+ public:
+  static constexpr size_t kAnswersMax = 100'000;
+
+  // Of what lies at `offset` bytes from where the file is loaded.
+  CodeName at(const std::string& file, uint64_t offset);
+  // Of a call that returns to `offset`, which the name says: the call is before it.
+  CodeName of_call(const std::string& file, uint64_t offset);
+  // The same of addresses in a process whose /proc/PID/maps is `maps`.
+  CodeName at_address(uint64_t address, const std::string& maps);
+  CodeName of_call_at_address(uint64_t address, const std::string& maps);
+
+ private:
+  CodeName name(const std::string& file, uint64_t offset, uint64_t shown_offset);
+
+  LookupProcess process_;
+  std::map<std::pair<std::string, uint64_t>, CodePlace> answers_;
+};
 
 }  // namespace spw::tool

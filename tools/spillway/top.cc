@@ -197,6 +197,7 @@ int show_top(const TopArguments& arguments) {
   const bool is_screen = ::isatty(STDOUT_FILENO) == 1;
   Look before = look_at(*page, device);
   LivePage::MissCounts misses = page->miss_counts();
+  CodeNames names;
   look_on(process, arguments, [&](uint64_t looks) {
     sleep_for(arguments.interval_s);
     const Look now = look_at(*page, device);
@@ -204,7 +205,8 @@ int show_top(const TopArguments& arguments) {
     const char *const begin = is_screen ? "\033[H" : "", *const end = is_screen ? "\033[J" : "\n";
     if (is_screen && looks == 0) fmt::print("\033[2J");
     fmt::print("{}{}{}", begin,
-               picture(process, *page, device, before, now, hottest_areas(process, *page, misses)), end);
+               picture(process, *page, device, before, now, hottest_areas(process, *page, misses, names)),
+               end);
     before = now;
   });
   return kExitOk;

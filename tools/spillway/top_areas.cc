@@ -8,7 +8,6 @@
 
 #include "abi/abi.h"
 #include "base/units.h"
-#include "code_names.h"
 
 namespace spw::tool {
 
@@ -19,23 +18,25 @@ using telemetry::LivePage;
 
 constexpr size_t kLinesMax = 5;
 
-std::string text_of(const std::string& file) {
+std::string contents_of(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
 }
 
-std::string name_of(const Area& area, const std::string& maps) {
+std::string name_of(const Area& area, const std::string& maps, CodeNames& names) {
   if (!area.name.empty()) return area.name;
   const std::string where =
       fmt::format("{} at {:#x}", format_size(area.bytes), SPW_MANAGED_BASE + area.begin);
-  return area.site == 0 ? where : where + ", allocated in " + name_of_code(area.site, maps);
+  return area.site == 0 ? where
+                        : where + ", allocated in " + text_of(names.of_call_at_address(area.site, maps));
 }
 
 }  // namespace
 
-std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, LivePage::MissCounts& before) {
+std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, LivePage::MissCounts& before,
+                                       CodeNames& names) {
   const std::vector<LivePage::Missed> missed = page.missed_since(before);
   std::vector<Area> areas = page.areas();
   std::sort(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.begin < b.begin; });
@@ -57,9 +58,9 @@ std::vector<std::string> hottest_areas(uint64_t process, const LivePage& page, L
   if (order.size() > kLinesMax) order.resize(kLinesMax);
   std::vector<std::string> lines;
   if (all == 0) return lines;
-  const std::string maps = text_of(fmt::format("/proc/{}/maps", process));
+  const std::string maps = contents_of(fmt::format("/proc/{}/maps", process));
   for (const size_t i : order)
-    lines.push_back(fmt::format("{:4.0f} %  {}", 100 * misses[i] / all, name_of(areas[i], maps)));
+    lines.push_back(fmt::format("{:4.0f} %  {}", 100 * misses[i] / all, name_of(areas[i], maps, names)));
   if (misses.back() > 0) lines.push_back(fmt::format("{:4.0f} %  small objects", 100 * misses.back() / all));
   return lines;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "code_names.h"
 #include "telemetry/live_page.h"
 
 namespace spw::tool {
@@ -13,6 +14,6 @@ namespace spw::tool {
 // A line for each of the hottest, and one for what lies in none: small objects, and what is gone meanwhile. Empty:
 // nothing was missed. `before`: of the last look; becomes this one's.
 std::vector<std::string> hottest_areas(uint64_t process, const telemetry::LivePage& page,
-                                       telemetry::LivePage::MissCounts& before);
+                                       telemetry::LivePage::MissCounts& before, CodeNames& names);
 
 }  // namespace spw::tool
