@@ -1,15 +1,15 @@
 #include "program.h"
 
-#include <elf.h>
+#include <fcntl.h>
+#include <gelf.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,35 +21,36 @@ namespace {
 constexpr std::string_view kLibraryPrefix = "libspillway.so";
 constexpr std::string_view kVersionSymbolPrefixes[] = {"__spw_abi_v", "__spw_hints_v"};
 constexpr size_t kShebangBytesMax = 128;
-// No string table of a real program comes near this; it bounds what a broken file makes us read.
-constexpr uint64_t kStringTableBytesMax = uint64_t{1} << 30;
+// No table of a real program comes near this; it bounds what a broken file makes us read.
+constexpr uint64_t kTableBytesMax = uint64_t{1} << 30;
 
+// A file's descriptor and what libelf makes of it, by reads: nothing is mapped.
 class ElfFile {
  public:
-  explicit ElfFile(const std::string& path) : stream_(path, std::ios::binary) {}
+  explicit ElfFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    elf_version(EV_CURRENT);
+    if (fd_ >= 0) elf_ = elf_begin(fd_, ELF_C_READ, nullptr);
+  }
+  ~ElfFile() {
+    if (elf_) elf_end(elf_);
+    if (fd_ >= 0) ::close(fd_);
+  }
+  ElfFile(const ElfFile&) = delete;
+  ElfFile& operator=(const ElfFile&) = delete;
 
-  bool is_open() const { return stream_.is_open(); }
+  bool is_open() const { return fd_ >= 0; }
+  Elf* elf() const { return elf_; }
 
-  std::string bytes(uint64_t offset, uint64_t count) {
-    std::string text(count, '\0');
-    stream_.clear();
-    stream_.seekg(static_cast<std::streamoff>(offset));
-    stream_.read(text.data(), static_cast<std::streamsize>(count));
-    text.resize(static_cast<size_t>(stream_.gcount()));
+  std::string start() const {
+    std::string text(kShebangBytesMax, '\0');
+    const ssize_t count = ::pread(fd_, text.data(), text.size(), 0);
+    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
     return text;
   }
 
-  template <class T>
-  std::optional<T> object(uint64_t offset) {
-    T value;
-    std::string text = bytes(offset, sizeof value);
-    if (text.size() != sizeof value) return std::nullopt;
-    std::memcpy(&value, text.data(), sizeof value);
-    return value;
-  }
-
  private:
-  std::ifstream stream_;
+  int fd_;
+  Elf* elf_ = nullptr;
 };
 
 bool is_version_symbol(std::string_view name) {
@@ -61,17 +62,33 @@ bool is_version_symbol(std::string_view name) {
 struct Segments {
   bool is_whole = true;
   bool has_interpreter = false;
-};
-Segments read_segments(ElfFile& file, const Elf64_Ehdr& header, uint64_t file_bytes) {
-  Segments result;
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return {false, false};
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    auto segment = file.object<Elf64_Phdr>(header.e_phoff + uint64_t{i} * sizeof(Elf64_Phdr));
-    if (!segment || segment->p_offset > file_bytes || segment->p_filesz > file_bytes - segment->p_offset)
-      result.is_whole = false;
-    else if (segment->p_type == PT_INTERP)
-      result.has_interpreter = true;
+  std::vector<GElf_Phdr> all;
+
+  const GElf_Phdr* first_of(uint32_t type) const {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const GElf_Phdr& segment) { return segment.p_type == type; });
+    return found == all.end() ? nullptr : &*found;
   }
+  // Where in the file the bytes are that are loaded at `address`; nothing: none are.
+  std::optional<uint64_t> offset_of(uint64_t address) const {
+    for (const GElf_Phdr& segment : all)
+      if (segment.p_type == PT_LOAD && address - segment.p_vaddr < segment.p_filesz)
+        return segment.p_offset + (address - segment.p_vaddr);
+    return {};
+  }
+};
+Segments read_segments(Elf* elf, const GElf_Ehdr& header, uint64_t file_bytes) {
+  Segments result;
+  size_t count = 0;
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || elf_getphdrnum(elf, &count) != 0) return {false, false, {}};
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (!gelf_getphdr(elf, static_cast<int>(i), &segment) || segment.p_offset > file_bytes ||
+        segment.p_filesz > file_bytes - segment.p_offset)
+      return {false, false, {}};
+    result.all.push_back(segment);
+  }
+  result.has_interpreter = result.first_of(PT_INTERP) != nullptr;
   return result;
 }
 
@@ -82,34 +99,50 @@ bool has_rights_of_its_own(const std::string& path) {
          ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-std::vector<Elf64_Shdr> read_sections(ElfFile& file, const Elf64_Ehdr& header) {
-  std::vector<Elf64_Shdr> sections;
-  if (header.e_shentsize != sizeof(Elf64_Shdr)) return sections;
-  for (unsigned i = 0; i < header.e_shnum; ++i)
-    if (auto section = file.object<Elf64_Shdr>(header.e_shoff + uint64_t{i} * sizeof(Elf64_Shdr)))
-      sections.push_back(*section);
-  return sections;
+// The first version symbol in the symbol tables, that of the dynamic loader first; "": there is none.
+std::string version_symbol(Elf* elf) {
+  for (const uint32_t type : {SHT_DYNSYM, SHT_SYMTAB})
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));) {
+      GElf_Shdr header;
+      if (!gelf_getshdr(section, &header) || header.sh_type != type || header.sh_entsize == 0 ||
+          header.sh_size > kTableBytesMax)
+        continue;
+      Elf_Data* data = elf_getdata(section, nullptr);
+      const size_t count = data ? data->d_size / header.sh_entsize : 0;
+      for (size_t i = 0; i < std::min<size_t>(count, INT_MAX); ++i) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, static_cast<int>(i), &symbol)) break;
+        const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
+        if (name && is_version_symbol(name)) return name;
+      }
+    }
+  return {};
 }
 
-// The dynamic and static string tables hold the names of needed libraries and of symbols: the first one that makes a
-// program ours, or "".
-std::string name_that_marks(ElfFile& file, const std::vector<Elf64_Shdr>& sections) {
-  std::string library;
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_type != SHT_STRTAB || section.sh_size > kStringTableBytesMax) continue;
-    const std::string names = file.bytes(section.sh_offset, section.sh_size);
-    const std::string_view all(names);
-    for (std::string_view prefix : {kVersionSymbolPrefixes[0], kVersionSymbolPrefixes[1], kLibraryPrefix}) {
-      // A name begins behind the zero that ends the one before it; a table opens with a zero.
-      const std::string begin = std::string(1, '\0') + std::string(prefix);
-      size_t at = all.find(begin);
-      if (at == all.npos) continue;
-      std::string name(names.c_str() + at + 1);
-      if (is_version_symbol(name)) return name;
-      library = name;
-    }
+// By the dynamic segment, as the loader reads it: it goes by no section.
+bool needs_our_library(Elf* elf, const Segments& segments) {
+  const GElf_Phdr* dynamic = segments.first_of(PT_DYNAMIC);
+  if (!dynamic || dynamic->p_filesz > kTableBytesMax) return false;
+  Elf_Data* entries =
+      elf_getdata_rawchunk(elf, static_cast<int64_t>(dynamic->p_offset), dynamic->p_filesz, ELF_T_DYN);
+  if (!entries) return false;
+  uint64_t strings_address = 0, strings_bytes = 0;
+  std::vector<uint64_t> names;
+  GElf_Dyn entry;
+  for (int i = 0; gelf_getdyn(entries, i, &entry) && entry.d_tag != DT_NULL; ++i) {
+    if (entry.d_tag == DT_STRTAB) strings_address = entry.d_un.d_ptr;
+    if (entry.d_tag == DT_STRSZ) strings_bytes = entry.d_un.d_val;
+    if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
   }
-  return library;
+  const auto strings_at = segments.offset_of(strings_address);
+  if (!strings_at || strings_bytes > kTableBytesMax) return false;
+  const Elf_Data* strings =
+      elf_getdata_rawchunk(elf, static_cast<int64_t>(*strings_at), strings_bytes, ELF_T_BYTE);
+  if (!strings) return false;
+  const std::string_view all(static_cast<const char*>(strings->d_buf), strings->d_size);
+  return std::any_of(names.begin(), names.end(), [&](uint64_t at) {
+    return at < all.size() && all.substr(at).starts_with(kLibraryPrefix);
+  });
 }
 
 }  // namespace
@@ -133,22 +166,22 @@ std::string find_program(const std::string& name) {
 ProgramFacts inspect_program(const std::string& path) {
   ElfFile file(path);
   if (!file.is_open()) return {ProgramKind::kForeign, "it cannot be read"};
-  const std::string start = file.bytes(0, kShebangBytesMax);
+  const std::string start = file.start();
   if (start.starts_with("#!")) {
     const size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     return {ProgramKind::kScript, start.substr(begin, start.find_first_of(" \t\n", begin) - begin)};
   }
-  auto header = file.object<Elf64_Ehdr>(0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+  GElf_Ehdr header;
+  if (!start.starts_with(ELFMAG) || !file.elf() || !gelf_getehdr(file.elf(), &header))
     return {ProgramKind::kForeign, "it is no ELF file"};
-  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
     return {ProgramKind::kForeign, "it is made for another processor than x86-64"};
   std::error_code error;
-  const Segments segments = read_segments(file, *header, std::filesystem::file_size(path, error));
+  const Segments segments = read_segments(file.elf(), header, std::filesystem::file_size(path, error));
   if (!segments.is_whole) return {ProgramKind::kForeign, "it is cut short or damaged"};
   if (has_rights_of_its_own(path)) return {ProgramKind::kPrivileged, ""};
-  std::string name = name_that_marks(file, read_sections(file, *header));
-  if (!name.empty()) return {ProgramKind::kRecompiled, is_version_symbol(name) ? name : ""};
+  std::string symbol = version_symbol(file.elf());
+  if (!symbol.empty() || needs_our_library(file.elf(), segments)) return {ProgramKind::kRecompiled, symbol};
   if (!segments.has_interpreter) return {ProgramKind::kSealed, "it is linked statically"};
   return {ProgramKind::kUnmodified, ""};
 }

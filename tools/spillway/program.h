@@ -26,7 +26,7 @@ struct ProgramFacts {
 std::string find_program(const std::string& name);
 
 // Reads the file at `path`. Recompiled: a 64-bit ELF file of this processor that needs libspillway.so or that names a
-// version symbol of either kind of code in a symbol table. Never trusts a length or an offset in the file.
+// version symbol of either kind of code in a symbol table. The file may be cut short or damaged.
 // Sealed: without a dynamic loader. Privileged: with rights of its own (set-user-ID, set-group-ID, file capabilities),
 // for which the loader ignores preloaded libraries, and the runtime options.
 ProgramFacts inspect_program(const std::string& path);
