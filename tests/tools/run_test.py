@@ -1,11 +1,16 @@
 """`spillway run`: every bad input gets its line and exit code 2; a good one becomes the program."""
 import os
+import pathlib
+import random
 import shutil
 import signal
 import struct
 import subprocess
 
 import tool_case
+
+CUT_EVERY_BYTES = 97
+MUTANTS = 300
 
 
 class RefusesBadValues(tool_case.ToolCase):
@@ -155,6 +160,36 @@ class RefusesBadPrograms(tool_case.ToolCase):
         huge_sections[40:48] = b"\xff" * 8  # e_shoff
         broken.write_bytes(huge_sections)
         self.assertEqual(self.call("run", broken).returncode, 0)  # sections are not what it is loaded by
+
+    def test_programs_that_are_cut_anywhere(self):
+        """Refused, until all that is loaded is there. What is left of the end then, where symbols are, is read as far as it goes."""
+        whole, codes = (self.programs / "marked_by_symbol").read_bytes(), []
+        cut = self.folder / "cut"
+        for length in range(0, len(whole), CUT_EVERY_BYTES):
+            cut.unlink(missing_ok=True)
+            cut.write_bytes(whole[:length])
+            cut.chmod(0o755)
+            done = self.call("run", cut)
+            self.assertTrue(done.returncode == 0 or done.stderr.startswith("spillway: "), f"{length}: {done.returncode} {done.stderr}")
+            codes.append(done.returncode)
+        self.assertEqual(codes, sorted(codes, reverse=True))
+        self.assertEqual({0, 2}, set(codes))
+
+    def test_programs_with_wrong_bytes(self):
+        """None of them is started, since none is recompiled. The seed is fixed: a failure comes again."""
+        whole, bad = pathlib.Path("/bin/true").resolve().read_bytes(), random.Random(1)
+        headers = [*range(64 + 13 * 56), *range(len(whole) - 30 * 64, len(whole))]  # of segments and of sections
+        broken, said = self.folder / "broken", set()
+        for number in range(MUTANTS):
+            contents = bytearray(whole)
+            for _ in range(bad.choice((1, 5, 50, 500))):
+                at = bad.choice(headers) if number % 2 else bad.randrange(len(contents))
+                contents[at] = bad.choice((0, 1, 0x7f, 0x80, 0xff, bad.randrange(256)))
+            broken.write_bytes(contents)
+            broken.chmod(0o755)
+            said.add(self.expect_refused(f"{broken}: it ", "run", "--engine", "translated", "--", broken))
+        for kind in ("is no ELF file", "is made for another processor", "is cut short or damaged", "is not recompiled"):
+            self.assertTrue(any(kind in line for line in said), f"{kind}: {said}")
 
 
 class BecomesTheProgram(tool_case.ToolCase):

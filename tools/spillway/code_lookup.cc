@@ -34,7 +34,10 @@ std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> plain(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 && plain ? plain.get() : name;
+  if (status != 0 || !plain) return name;
+  // Of a copy that a compiler has made of a function: how it did that.
+  const std::string_view whole(plain.get());
+  return std::string(whole.substr(0, whole.find(" [clone ")));
 }
 
 // A function at work at a place: its own, or one of those that are inlined there.
