@@ -51,8 +51,8 @@ SPW_HIDDEN int fstat64(int fd, struct stat64* out) noexcept {
   return static_cast<int>(syscall(SYS_fstat, fd, out));
 }
 
-// 2.38: newer headers call strtol and its kin by new names, which also read "0b1". Archives that are built with them, as
-// libdw is, ask for those. Declared by hand, since the headers would turn the old names into the new ones here, too.
+// 2.38: newer headers call strtol and its kin by new names, which also read "0b1". Archives that are built with them,
+// as libdw is, ask for those. Declared by hand, since the headers would turn the old names into the new ones here, too.
 #define SPW_NUMBER(type, name)                                                       \
   extern "C" type spw_old_##name(const char*, char**, int);                          \
   __asm__(".symver spw_old_" #name "," #name "@GLIBC_2.2.5");                        \

@@ -1,5 +1,5 @@
-// A program for tests/tools/code_names_test.py, which compiles it in several ways. place() prints the number it is given,
-// and an address within the call of it; the test looks for the lines that the comments name.
+// A program for tests/tools/code_names_test.py, which compiles it in several ways. place() prints the number it is
+// given, and an address within the call of it; the test looks for the lines that the comments name.
 #include "named_program.h"
 
 #include <cstdio>

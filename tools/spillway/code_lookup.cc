@@ -63,15 +63,14 @@ struct Frame {
   }
 };
 
-// "" where the debug information has no linkage name and `otherwise` is none either.
-std::string name_of_function(Dwarf_Die* die, const std::string& otherwise) {
+// `symbol`: as the symbol table has it, or "". Of C++ it tells more than a name that stands alone.
+std::string name_of_function(Dwarf_Die* die, const std::string& symbol) {
   Dwarf_Attribute attribute;
   for (const unsigned kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
     if (dwarf_attr_integrate(die, kind, &attribute))
       if (const char* name = dwarf_formstring(&attribute)) return demangled(name);
-  if (!otherwise.empty()) return otherwise;
   const char* name = dwarf_diename(die);
-  return name ? name : "";
+  return name && symbol.find(std::string(name) + '(') == symbol.npos ? name : symbol;
 }
 
 // The line at `pc`, and, of an inlined function, the one that calls it.
@@ -236,7 +235,9 @@ class CodeLookup::Image {
     GElf_Sym symbol;
     const char* name = dwfl_module_addrinfo(module_, address, &offset, &symbol, nullptr, nullptr, nullptr);
     const auto type = name ? GELF_ST_TYPE(symbol.st_info) : STT_NOTYPE;
-    return (type == STT_FUNC || type == STT_GNU_IFUNC) && offset < symbol.st_size ? demangled(name) : "";
+    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || offset >= symbol.st_size) return {};
+    // What stands behind an @ is a library's version of it.
+    return demangled(std::string(name, std::strcspn(name, "@")).c_str());
   }
 
   std::unique_ptr<Dwfl, decltype(&dwfl_end)> dwfl_;

@@ -1,7 +1,7 @@
 // What ELF and DWARF say of a place in a file: the function, and the line of source.
 //
-// Files stay open and mapped, since one that was asked about is asked about again. Separate debug information is found by
-// build id or by debug link, under /usr/lib/debug as well.
+// Files stay open and mapped, since one that was asked about is asked about again. Separate debug information is found
+// by build id or by debug link, under /usr/lib/debug as well.
 // Threads: one at a time. Lifetime: files are closed with the CodeLookup.
 // Limits: of more than kFilesMax files one is closed for the next. libdw reads what is in these files, which may
 // be anything, so whoever asks about other people's files does so in a process that may die (lookup_process.h).
@@ -18,7 +18,7 @@ namespace spw::tool {
 struct CodePlace {
   std::string function;  // demangled
   std::string inside;    // the function that it was inlined into
-  std::string source;    // "knn.cc:120": the line, in `function`
+  std::string source;    // "file:line", in `function`
 };
 
 class CodeLookup {

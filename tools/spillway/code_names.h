@@ -16,8 +16,8 @@ struct CodeName {
   std::string inside;    // the function that it was inlined into; empty: into none
   std::string source;    // "graph.cc:120"
   std::string library;   // the program's or the library's file, without its folders
-  uint64_t offset =
-      0;  // bytes from where that is loaded, which of a position-independent file addr2line -e takes
+  // Bytes from where that is loaded; of a position-independent file what addr2line -e takes.
+  uint64_t offset = 0;
 };
 
 // "build_graph(int) (graph.cc:120)", where inlined with ", in main"; "build_graph(int) (graph+0x1f3c)" where the

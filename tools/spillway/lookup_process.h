@@ -1,9 +1,10 @@
 // CodeLookup in a process of its own. Files may be broken, or made to break what reads them: then that process dies, or
 // takes too long, and this one goes on without the names.
 //
-// The process is started by the first question and ends with the LookupProcess. It never asks the network (debuginfod).
-// Threads: one at a time. Limits: kAnswerMsMax for an answer; kAddressBytesMax and kProcessorSecondsMax for the process; a
-// file that ended it is not asked about again.
+// The process is started by the first question and ends with the LookupProcess. It never asks the network
+// (debuginfod).
+// Threads: one at a time. Limits: kAnswerMsMax for an answer; kAddressBytesMax and kProcessorSecondsMax for the
+// process; a file that ended it is not asked about again.
 #pragma once
 
 #include <cstdint>
