@@ -1,8 +1,9 @@
 """`spillway advise`: what more memory would be worth."""
 import json
+import re
 import subprocess
 
-from kit import EXIT_USAGE, MIB, SMALL, Kit, expect
+from kit import EXIT_USAGE, HERE, MIB, SMALL, Kit, expect
 
 ENGINES = ("translated", "mapped", "unmodified")
 
@@ -43,7 +44,17 @@ def each_allocation_has_its_own_advice(kit: Kit) -> None:
     total = sum(area["curve"][0]["reads"] for area in advice["areas"])
     expect(abs(total - advice["curve"][0]["reads"]) <= len(advice["areas"]), f"{total} of {advice['curve'][0]}")
     expect(looped[-1]["reads"] < looped[0]["reads"] / 4, f"{looped}")
-    expect("allocated in" in ran.stderr and "make_looped()" in ran.stderr, ran.stderr)
+    place = rf"allocated in .*make_looped\(\) \({re.escape(program.name)}\+0x[0-9a-f]+\)$"
+    expect(re.search(place, ran.stderr, re.M), ran.stderr)
+
+
+def each_allocation_is_named_with_its_line_of_source(kit: Kit) -> None:
+    program = kit.compile("two_arrays.cc", *SMALL.flags, "-g")
+    ran = _advise(kit, "--memory", "8M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--", program)
+    named = re.findall(r"allocated in .*(make_\w+)\(\) \(two_arrays.cc:(\d+)\)$", ran.stderr, re.M)
+    source = (HERE / "programs" / "two_arrays.cc").read_text().splitlines()
+    expect(sorted(function for function, _ in named) == ["make_looped", "make_random"], ran.stderr)
+    expect(all(f"{function}() {{ return new" in source[int(line) - 1] for function, line in named), f"{named}")
 
 
 def a_program_that_fits_needs_no_more(kit: Kit) -> None:

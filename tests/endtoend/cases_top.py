@@ -4,7 +4,7 @@ import pathlib
 import re
 import subprocess
 
-from kit import EXIT_USAGE, SMALL, Kit, expect, start
+from kit import EXIT_USAGE, HERE, SMALL, Kit, expect, start
 
 ENGINES = ("translated", "mapped", "unmodified")
 
@@ -62,6 +62,15 @@ def what_is_missed_most_is_named(kit: Kit) -> None:
     line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*) \((.*)\+0x[0-9a-f]+\)$", seen, re.M)
     expect(line is not None, seen)
     expect(int(line[1]) >= 90 and "make_large_array()" in line[2] and line[3] == program.name, line[0])
+
+
+def what_is_missed_most_is_named_with_its_line_of_source(kit: Kit) -> None:
+    program = kit.compile("misses.cc", *SMALL.flags, "-g")
+    seen = _misses_in(kit, program)
+    line = re.search(r"^misses in +(\d+) %  32.0 MiB at 0x[0-9a-f]+, allocated in (.*) \(misses.cc:(\d+)\)(, in .*)?$", seen, re.M)
+    expect(line is not None, seen)
+    source = (HERE / "programs" / "misses.cc").read_text().splitlines()
+    expect(int(line[1]) >= 90 and "make_large_array()" in line[2] and "return new uint64_t[kWords]" in source[int(line[3]) - 1], line[0])
 
 
 def a_program_without_symbols_goes_by_its_places(kit: Kit) -> None:
