@@ -2,6 +2,7 @@
 // libspillway.so exports stat and its kin itself.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,6 +11,8 @@
 #include "platform/glibc_floor.h"
 
 SPW_OLD(dlclose, "2.2.5");
+SPW_OLD(pthread_create, "2.2.5");
+SPW_OLD(pthread_sigmask, "2.2.5");
 SPW_OLD(pthread_rwlock_init, "2.2.5");
 SPW_OLD(pthread_rwlock_destroy, "2.2.5");
 SPW_OLD(pthread_rwlock_tryrdlock, "2.2.5");
@@ -17,6 +20,13 @@ SPW_OLD(pthread_rwlock_rdlock, "2.2.5");
 SPW_OLD(pthread_rwlock_wrlock, "2.2.5");
 SPW_OLD(pthread_rwlock_unlock, "2.2.5");
 SPW_HIDDEN int dlclose(void* handle) noexcept { return spw_old_dlclose(handle); }
+SPW_HIDDEN int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
+                              void* argument) noexcept {
+  return spw_old_pthread_create(thread, attributes, routine, argument);
+}
+SPW_HIDDEN int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+  return spw_old_pthread_sigmask(how, set, before);
+}
 SPW_HIDDEN int pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) noexcept {
   return spw_old_pthread_rwlock_init(lock, attributes);
 }
