@@ -45,7 +45,7 @@ Place place_of(uint64_t address, const std::string& maps) {
 
 std::string text_of(const CodeName& name) {
   if (name.library.empty()) return fmt::format("{:#x}", name.offset);
-  const std::string place = fmt::format("{}+{:#x}", name.library, name.offset);
+  std::string place = fmt::format("{}+{:#x}", name.library, name.offset);
   if (name.function.empty()) return place;
   return fmt::format("{} ({}){}", name.function, name.source.empty() ? place : name.source,
                      name.inside.empty() ? "" : ", in " + name.inside);
