@@ -159,8 +159,8 @@ TEST(Options, a_quota_above_the_cap_is_refused) {
 }
 
 TEST(Options, an_unknown_variable_is_warned_about_with_the_nearest_name) {
-  Parsed parsed =
-      parse({"SPILLWAY_MEMROY=4G", "SPILLWAY_QUITE_ANOTHER=1", "SPILLWAYX=1", "SPILLWAY_CLANG=clang-19"});
+  Parsed parsed = parse({"SPILLWAY_MEMROY=4G", "SPILLWAY_QUITE_ANOTHER=1", "SPILLWAYX=1",
+                         "SPILLWAY_CLANG=clang-19", "SPILLWAY_DIR=/usr"});
   ASSERT_TRUE(parsed.options.is_ok());
   ASSERT_EQ(parsed.warnings.size(), 2u);
   EXPECT_EQ(parsed.warnings[0],
