@@ -1,5 +1,6 @@
-//! Finds libspillway.so: in SPILLWAY_DIR, or where pkg-config says. The library of the system needs neither at run time;
-//! another one is linked to from the output folder as well, where `cargo run` and `cargo test` look for libraries.
+//! Finds libspillway.so: in SPILLWAY_DIR, or where pkg-config says. The library of the system needs neither at run
+//! time; another one is linked to from the output folder as well, where `cargo run` and `cargo test` look for
+//! libraries.
 use std::env;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

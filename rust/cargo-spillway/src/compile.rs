@@ -47,8 +47,9 @@ impl Call {
         }
     }
 
-    /// Does this call link a program, or a library for programs of other languages, whose code is all at hand? Cargo asks
-    /// for link-time optimisation there, but not for build scripts and macros, which run in the compiler's world.
+    /// Does this call link a program, or a library for programs of other languages, whose code is all at hand? Cargo
+    /// asks for link-time optimisation there, but not for build scripts and macros, which run in the compiler's
+    /// world.
     fn is_linked(&self) -> bool {
         let types_are_linked = self.crate_types.iter().all(|kind| kind == "bin" || kind == "cdylib");
         self.has_lto && (self.is_test || (types_are_linked && !self.crate_types.is_empty()))

@@ -30,7 +30,7 @@ fn main() {
         let balances = journal.by_balance();
         let ((least, poorest), bookings) = balances.iter().next().expect("at least one account");
         println!(
-            "journal {number}: {} accounts, {refused} bookings refused, least {least} on {poorest} by {bookings}, {:016x}",
+            "journal {number}: {} accounts, {refused} bookings refused, least {least} on {poorest} of {bookings}, {:x}",
             journal.accounts(),
             checksum(&journal.sorted())
         );

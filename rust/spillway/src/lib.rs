@@ -9,9 +9,9 @@
 //! | [`statistics`] | what went on so far |
 //!
 //! A program with this crate is linked to libspillway, which is enough for all its large allocations to be managed: an
-//! ordinary `Vec` or `HashMap`, too. So there is no `#[global_allocator]` here. How much memory they may take, and where
-//! the rest goes, is said by who starts it (`spillway run --memory 4G --store /mnt/nvme -- PROGRAM`, or the environment:
-//! `SPILLWAY_MEMORY`), or by [`set_option`].
+//! ordinary `Vec` or `HashMap`, too. So there is no `#[global_allocator]` here. How much memory they may take, and
+//! where the rest goes, is said by who starts it (`spillway run --memory 4G --store /mnt/nvme -- PROGRAM`, or the
+//! environment: `SPILLWAY_MEMORY`), or by [`set_option`].
 //!
 //! ```
 //! use spillway::{statistics, SpillVec};

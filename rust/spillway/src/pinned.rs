@@ -6,8 +6,8 @@ use crate::range::Extent;
 
 /// Elements that stay in memory while this lives; others may read them meanwhile.
 ///
-/// All pins together may hold half of the memory. What is used often stays by itself: pin what is used seldom and must be
-/// quick then, or what a scan would wash out.
+/// All pins together may hold half of the memory. What is used often stays by itself: pin what is used seldom and
+/// must be quick then, or what a scan would wash out.
 pub struct PinnedSlice<'a, T> {
     elements: &'a [T],
 }

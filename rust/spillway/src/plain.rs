@@ -1,8 +1,8 @@
 /// Types whose every pattern of bytes is a value, and which are nothing but their bytes: they may be read from a file.
 ///
 /// # Safety
-/// Any bytes are a value of the type; it has no padding, no pointers, no cells that change behind a shared reference, and
-/// no destructor.
+/// Any bytes are a value of the type; it has no padding, no pointers, no cells that change behind a shared reference,
+/// and no destructor.
 pub unsafe trait Plain: Copy + 'static {}
 
 macro_rules! plain {

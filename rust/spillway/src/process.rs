@@ -30,8 +30,8 @@ pub(crate) fn c_string(text: impl Into<Vec<u8>>) -> Result<CString> {
 
 /// Sets an option of `spillway run`, such as `"memory"` to `"4G"`, over what the environment says.
 ///
-/// Before managed memory is first used, so at the start of `main`: a large allocation is a use. Programs that are started
-/// with `spillway run` should leave the choice to who starts them.
+/// Before managed memory is first used, so at the start of `main`: a large allocation is a use. Programs that are
+/// started with `spillway run` should leave the choice to who starts them.
 ///
 /// # Errors
 /// `EBUSY` when it is too late, `EINVAL` for an unknown name or a value that it does not take.
@@ -59,8 +59,8 @@ pub fn memory_limit() -> u64 {
 /// Sets the cap, in bytes, to at most that of the start. What is above it has been written and evicted afterwards.
 ///
 /// # Errors
-/// `EINVAL`: too small or too large; `EBUSY`: pins take more than half of it; `ETIMEDOUT`: it holds, but evicting goes on;
-/// `ENOTSUP`: the translated engine's, or that of `--memory=auto`.
+/// `EINVAL`: too small or too large; `EBUSY`: pins take more than half of it; `ETIMEDOUT`: it holds, but evicting
+/// goes on; `ENOTSUP`: the translated engine's, or that of `--memory=auto`.
 pub fn set_memory_limit(bytes: u64) -> Result<()> {
     // SAFETY: no preconditions.
     check(unsafe { sys::spw_set_memory_limit(bytes) })

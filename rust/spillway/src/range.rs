@@ -1,5 +1,4 @@
 //! Ranges of bytes as pointers, and what can be said of them.
-use std::mem::size_of;
 use std::ops::{Bound, Range, RangeBounds};
 
 use crate::error::{check, Result};
@@ -42,7 +41,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     pub(crate) fn of<T>(slice: &[T]) -> Self {
-        Extent { address: slice.as_ptr().cast(), bytes: slice.len() * size_of::<T>() }
+        Extent { address: slice.as_ptr().cast(), bytes: std::mem::size_of_val(slice) }
     }
 
     fn call(&self, act: impl FnOnce(*const std::os::raw::c_void, usize) -> std::os::raw::c_int) -> Result<()> {

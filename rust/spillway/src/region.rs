@@ -62,8 +62,8 @@ impl Region {
         Region { address, bytes, mode, context: ManuallyDrop::new(context) }
     }
 
-    /// Memory of no store: `bytes` zeros, of which what does not fit is spilled. It costs addresses; memory and disk only as
-    /// far as it is used.
+    /// Memory of no store: `bytes` zeros, of which what does not fit is spilled. It costs addresses; memory and disk
+    /// only as far as it is used.
     pub fn anonymous(bytes: usize) -> Result<Self> {
         RegionOptions::new().length(bytes).anonymous()
     }
@@ -183,8 +183,8 @@ impl Region {
         Extent::of(self.part(range)).sync()
     }
 
-    /// Of anonymous memory: makes the whole blocks in a range zeros, without a write, and gives their memory and disk back.
-    /// Of a store: writes what is dirty.
+    /// Of anonymous memory: makes the whole blocks in a range zeros, without a write, and gives their memory and disk
+    /// back. Of a store: writes what is dirty.
     pub fn discard(&mut self, range: impl RangeBounds<usize>) -> Result<()> {
         let range = within(range, self.bytes);
         if range.is_empty() {
@@ -194,8 +194,8 @@ impl Region {
         check(unsafe { sys::spw_advise(self.address.as_ptr().add(range.start).cast(), range.len(), sys::SPW_DONTNEED) })
     }
 
-    /// Makes anonymous memory longer, by zeros. Where its neighbours are in the way it gets other addresses: contents move
-    /// with it, but are neither copied nor read.
+    /// Makes anonymous memory longer, by zeros. Where its neighbours are in the way it gets other addresses: contents
+    /// move with it, but are neither copied nor read.
     ///
     /// # Errors
     /// `EINVAL`: not anonymous, or not longer; `ENOMEM`: no addresses left. It stays as it was then.

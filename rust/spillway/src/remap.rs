@@ -16,8 +16,8 @@ extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-// Asked of the library itself: by its plain name it would be libc's where something else is loaded before the runtime, and
-// the kernel knows nothing of what is not in memory.
+// Asked of the library itself: by its plain name it would be libc's where something else is loaded before the
+// runtime, and the kernel knows nothing of what is not in memory.
 fn remap_of_the_runtime() -> Option<Remap> {
     let (library, name) = (b"libspillway.so.0\0", b"mremap\0");
     // SAFETY: C strings; the library is loaded already, since we are linked to it, and stays.

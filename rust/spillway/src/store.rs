@@ -8,9 +8,10 @@ use crate::sys;
 
 /// Where the bytes of a region are, for [`RegionOptions::custom`](crate::RegionOptions::custom).
 ///
-/// The functions are called by many threads at a time, for different bytes, and from within the runtime: they must not touch
-/// managed memory but the buffer, nor call this crate, nor wait for a thread that does. What they own should be small, or
-/// made before there is much: an allocation above the threshold is managed itself. A panic counts as `EIO`.
+/// The functions are called by many threads at a time, for different bytes, and from within the runtime: they must
+/// not touch managed memory but the buffer, nor call this crate, nor wait for a thread that does. What they own
+/// should be small, or made before there is much: an allocation above the threshold is managed itself. A panic counts
+/// as `EIO`.
 pub trait Store: Send + Sync + 'static {
     /// The size of the store. Asked for once, when it is mapped.
     fn bytes(&self) -> u64;

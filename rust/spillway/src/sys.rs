@@ -1,4 +1,5 @@
-//! The C API as it is: what `<spillway/spillway.h>` declares, where the manual pages of section 3 say all there is to know.
+//! The C API as it is: what `<spillway/spillway.h>` declares, where the manual pages of section 3 say all there is to
+//! know.
 //!
 //! Batches, buffered files and durable sections are not here.
 #![allow(non_camel_case_types)]

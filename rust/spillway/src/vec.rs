@@ -8,14 +8,16 @@ use crate::range::{prefetch_ranges, within, Extent};
 use crate::{Advice, PinnedSlice, PinnedSliceMut, Region};
 
 const PAGE_BYTES: usize = 4096;
+/// Managed space: no region is larger.
+const REGION_BYTES_MAX: usize = 16 << 40;
 /// The least that is asked for at a time: addresses, of which only what is used takes memory.
 const CAPACITY_BYTES_MIN: usize = 1 << 20;
 
 /// A `Vec` in a region of its own: elements one after the other, in managed memory whatever their number.
 ///
 /// An ordinary `Vec` that is large lies in managed memory, too. This one also says what will be used
-/// ([`prefetch`](SpillVec::prefetch), [`pin`](SpillVec::pin), [`advise`](SpillVec::advise)), and grows without a copy: where
-/// its neighbours are in the way, it gets other addresses, and what is on the disk stays there.
+/// ([`prefetch`](SpillVec::prefetch), [`pin`](SpillVec::pin), [`advise`](SpillVec::advise)), and grows without a
+/// copy: where its neighbours are in the way, it gets other addresses, and what is on the disk stays there.
 ///
 /// ```
 /// use spillway::SpillVec;
@@ -55,11 +57,11 @@ const CAPACITY_BYTES_MIN: usize = 1 << 20;
 /// std::thread::spawn(move || counted.len());
 /// ```
 ///
-/// Functions panic as those of `Vec` do, and also where there is no address space left; those that begin with `try` return
-/// the error.
+/// Functions panic as those of `Vec` do, and also where there is no address space left; those that begin with `try`
+/// return the error.
 pub struct SpillVec<T> {
-    // Invariants: `data` is aligned, and has room for `capacity` elements in `memory`; the first `length` are values. Types
-    // without size need no memory and have all the capacity there is.
+    // Invariants: `data` is aligned, and has room for `capacity` elements in `memory`; the first `length` are values.
+    // Types without size need no memory and have all the capacity there is.
     memory: Option<Region>,
     data: NonNull<T>,
     length: usize,
@@ -84,7 +86,7 @@ fn slack_bytes<T>() -> usize {
 /// The bytes of a region for `count` elements.
 fn bytes_for<T>(count: usize) -> Option<usize> {
     let bytes = count.checked_mul(size_of::<T>())?.checked_add(slack_bytes::<T>() + PAGE_BYTES - 1)?;
-    Some(bytes / PAGE_BYTES * PAGE_BYTES).filter(|bytes| *bytes <= isize::MAX as usize)
+    Some(bytes / PAGE_BYTES * PAGE_BYTES).filter(|bytes| *bytes <= REGION_BYTES_MAX)
 }
 
 fn first_aligned<T>(address: *mut u8) -> *mut T {
