@@ -6,8 +6,8 @@
 //!    optimisation and to call the two others.
 //! 2. `spillway-rustc` (`compile.rs`) stands before rustc. Where a program is linked, it has rustc write the program's
 //!    bitcode, too: one module with all its crates and the standard library in it.
-//! 3. `spillway-link` (`link.rs`) stands before the linker: spillway-clang, with that bitcode in place of rustc's
-//! object.
+//! 3. `spillway-link` (`link.rs`) stands before the linker: spillway-clang, with that bitcode in place of rustc's own
+//!    object.
 #![deny(missing_docs)]
 
 mod arguments;
