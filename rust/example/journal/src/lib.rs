@@ -36,7 +36,7 @@ impl Iterator for Bookings {
 
     fn next(&mut self) -> Option<Booking> {
         let (account, amount, currency) = (self.next_number(), self.next_number(), self.next_number());
-        let cents = (amount % 200_001) as i64 - 100_000;
+        let cents = (amount % 20_001) as i64 - 10_000;
         let name = CURRENCIES[currency as usize % CURRENCIES.len()];
         let account = (account % u64::from(self.accounts)) as u32;
         Some(Booking { account, cents, text: format!("{name} {cents:+} on {account:08}") })
