@@ -119,11 +119,6 @@ struct Tools {
 }
 
 fn find_tools(request: &Request, spillway: Option<PathBuf>) -> Result<Tools, String> {
-    let clang = needs::find_tool("spillway-clang")?;
-    let pass = needs::pass_of_clang(&clang)?;
-    if let Some(why) = needs::mismatch(&needs::rustc()?, needs::llvm_of_clang(&clang)?) {
-        return Err(why);
-    }
     match &request.target {
         Some(target) if target != needs::TARGET => {
             return Err(format!("--target={target}: only {} can be instrumented", needs::TARGET))
@@ -135,7 +130,12 @@ fn find_tools(request: &Request, spillway: Option<PathBuf>) -> Result<Tools, Str
             return Err(format!("{name} is set, which this command needs for itself: unset it"));
         }
     }
-    Ok(Tools { clang, pass, spillway })
+    let clang = needs::find_tool("spillway-clang")?;
+    let pass = needs::pass_of_clang(&clang)?;
+    match needs::mismatch(&needs::rustc()?, needs::llvm_of_clang(&clang)?) {
+        Some(why) => Err(why),
+        None => Ok(Tools { clang, pass, spillway }),
+    }
 }
 
 /// Link-time optimisation for every profile that may be used, and no incremental compilation, which it excludes.
