@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Builds and tests what is in Rust: check.py [--prefix DIR] [--target-dir DIR] [CASE...]
 
-DIR of --prefix holds bin/ and lib/ of Spillway, installed or just built (default: build/release); what cargo builds goes to the
-target folder (default: build/rust). Each case prints a line: passed, failed, or skipped with the reason. The exit code is 0, 1
-when a case failed, 2 for wrong arguments, and 77 when everything was skipped. CARGO and RUSTC name others than those in PATH.
+DIR of --prefix holds bin/ and lib/ of Spillway, installed or just built (default: build/release); what cargo builds
+goes to the target folder (default: build/rust). Each case prints a line: passed, failed, or skipped with the reason.
+The exit code is 0, 1 when a case failed, 2 for wrong arguments, and 77 when everything was skipped. cargo, rustc and
+rustdoc are those in PATH; PATH=/usr/bin:$PATH takes the system's, whose LLVM is old enough for recompiling.
 """
 import argparse
 import os
@@ -42,18 +43,21 @@ class Kit:
 
     def __init__(self, prefix: pathlib.Path, target: pathlib.Path) -> None:
         self.prefix, self.target = prefix, target
-        self.cargo = shutil.which(os.environ.get("CARGO", "cargo"))
-        self.rustc = shutil.which(os.environ.get("RUSTC", "rustc"))
+        self.cargo = shutil.which("cargo")
+        self.rustc = shutil.which("rustc")
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
         self.env = clean | {"SPILLWAY_DIR": str(prefix), "CARGO_TARGET_DIR": str(target), "RUST_BACKTRACE": "0",
                             "PATH": f"{target}/debug:{os.environ['PATH']}"}
 
-    def run(self, command: list, folder: pathlib.Path = HERE, env: dict | None = None, code: int = 0) -> subprocess.CompletedProcess:
+    def run(self, command: list, folder: pathlib.Path = HERE, env: dict | None = None,
+            code: int = 0) -> subprocess.CompletedProcess:
         """Runs a command that is to end with `code`."""
-        done = subprocess.run([str(word) for word in command], cwd=folder, env=self.env | (env or {}), capture_output=True,
-                              text=True, timeout=SECONDS_MAX)
+        words = [str(word) for word in command]
+        done = subprocess.run(words, cwd=folder, env=self.env | (env or {}), capture_output=True, text=True,
+                              timeout=SECONDS_MAX)
         if done.returncode != code:
-            raise Failed(f"{' '.join(map(str, command))}\nends with {done.returncode}, not {code}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+            said = done.stdout[-2000:] + done.stderr[-4000:]
+            raise Failed(f"{' '.join(words)}\nends with {done.returncode}, not {code}\n{said}")
         return done
 
     def needs_subcommand(self) -> None:
@@ -108,7 +112,8 @@ def a_recompiled_program_is_that_of_a_native_run(kit: Kit) -> str:
     kit.run([kit.cargo, "build", "--locked", "--release"], folder=EXAMPLE)
     native = kit.run([kit.target / "release/ledger", BOOKINGS]).stdout
     expect(native.count("journal") == 3, native)
-    done = kit.run([kit.cargo, "spillway", "run", "--locked", "--release", *CAP, "--stats", "text", "--", BOOKINGS], folder=EXAMPLE)
+    run = [kit.cargo, "spillway", "run", "--locked", "--release", *CAP, "--stats", "text", "--", BOOKINGS]
+    done = kit.run(run, folder=EXAMPLE)
     expect(done.stdout == native, f"{done.stdout}\nand natively\n{native}")
     evicted = number_in(done.stderr, r"(\d+) evicted")
     expect(evicted > 1000, f"it did not have to spill:\n{done.stderr}")
@@ -120,7 +125,8 @@ def a_recompiled_program_is_that_of_a_native_run(kit: Kit) -> str:
 
 def tests_of_a_project_run_recompiled(kit: Kit) -> str:
     kit.needs_compiler()
-    done = kit.run([kit.cargo, "spillway", "test", "--locked", "--release", "--memory", "16M", "--engine", "translated"], folder=EXAMPLE)
+    options = ["--memory", "16M", "--engine", "translated"]
+    done = kit.run([kit.cargo, "spillway", "test", "--locked", "--release", *options], folder=EXAMPLE)
     expect("test result: ok. 1 passed" in done.stdout, done.stdout)
     return "with the translated engine"
 
@@ -137,13 +143,16 @@ def what_is_built_is_built_again_when_the_engine_changes(kit: Kit) -> str:
 
 
 def a_program_finds_the_library_by_itself(kit: Kit) -> str:
+    readme = (HERE / "README.md").read_text()
+    build_script = re.search(r"```rust\n(fn main\(\) \{\n    let folder.*?)```", readme, re.S)[1]
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder)
         (project / "src").mkdir()
         (project / "src/main.rs").write_text(PROGRAM)
-        (project / "build.rs").write_text(re.search(r"```rust\n(fn main\(\) \{\n    let folder.*?)```", (HERE / "README.md").read_text(), re.S)[1])
-        (project / "Cargo.toml").write_text('[package]\nname = "own"\nversion = "0.1.0"\nedition = "2021"\n'
-                                            f'[dependencies]\nspillway-memory = {{ path = "{HERE}/spillway" }}\n[workspace]\n')
+        (project / "build.rs").write_text(build_script)
+        (project / "Cargo.toml").write_text(
+            '[package]\nname = "own"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n'
+            f'[dependencies]\nspillway-memory = {{ path = "{HERE}/spillway" }}\n')
         kit.run([kit.cargo, "build"], folder=project)
         plain = {"LD_LIBRARY_PATH": "", "SPILLWAY_MEMORY": "32M"}
         said = kit.run([kit.target / "debug/own"], env=plain).stdout
@@ -170,12 +179,12 @@ def mistakes_are_told_in_one_line(kit: Kit) -> str:
         expect(says in line and "\n" not in line, f"{words}: {line}")
     broken = kit.run([kit.cargo, "build", "--locked", "-p", "spillway-memory"],
                      env={"SPILLWAY_DIR": "/nowhere", "CARGO_TARGET_DIR": str(kit.target / "broken")}, code=101)
-    expect("spillway: SPILLWAY_DIR is /nowhere, and there is no lib/libspillway.so in it" in broken.stderr, broken.stderr)
+    expect("SPILLWAY_DIR is /nowhere, and there is no lib/libspillway.so in it" in broken.stderr, broken.stderr)
     return "of cargo spillway and of the build script"
 
 
-CASES = (the_crates_pass_their_tests, the_source_is_clean, a_program_finds_the_library_by_itself, mistakes_are_told_in_one_line,
-         a_recompiled_program_is_that_of_a_native_run, tests_of_a_project_run_recompiled,
+CASES = (the_crates_pass_their_tests, the_source_is_clean, a_program_finds_the_library_by_itself,
+         mistakes_are_told_in_one_line, a_recompiled_program_is_that_of_a_native_run, tests_of_a_project_run_recompiled,
          what_is_built_is_built_again_when_the_engine_changes)
 
 
@@ -196,9 +205,11 @@ def outcome_of(case, kit: Kit) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds and tests what is in Rust.")
-    parser.add_argument("--prefix", type=pathlib.Path, default=HERE.parent / "build/release", help="where bin/ and lib/ of Spillway are")
-    parser.add_argument("--target-dir", type=pathlib.Path, default=HERE.parent / "build/rust", help="where cargo builds")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="one of " + ", ".join(case.__name__ for case in CASES))
+    built = HERE.parent / "build"
+    names = ", ".join(case.__name__ for case in CASES)
+    parser.add_argument("--prefix", type=pathlib.Path, default=built / "release", help="where bin/ and lib/ are")
+    parser.add_argument("--target-dir", type=pathlib.Path, default=built / "rust", help="where cargo builds")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="one of " + names)
     arguments = parser.parse_args()
     unknown = set(arguments.cases) - {case.__name__ for case in CASES}
     if unknown:
@@ -209,6 +220,8 @@ def main() -> int:
         if arguments.cases and case.__name__ not in arguments.cases:
             continue
         begun = time.monotonic()
+        if sys.stdout.isatty():
+            print(f"running {case.__name__} ...", end="\r", flush=True)
         outcome, said = outcome_of(case, kit)
         outcomes.append(outcome)
         print(f"{outcome:8}{case.__name__} ({time.monotonic() - begun:.0f} s): {said}", flush=True)
