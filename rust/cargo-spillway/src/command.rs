@@ -170,6 +170,9 @@ fn cargo_command(request: &Request, tools: &Tools) -> Result<Command, String> {
     command.env(environment::CLANG, &tools.clang);
     let engine = request.engine.as_ref().map(|engine| format!("-fspillway-engine={engine}"));
     command.env(environment::FLAGS, engine.unwrap_or_default());
+    if let (None, Some(prefix)) = (std::env::var_os("SPILLWAY_DIR"), needs::prefix_of(&tools.clang)) {
+        command.env("SPILLWAY_DIR", prefix); // for the build script of the crate spillway-memory
+    }
     let mut inputs = OsString::from(&tools.clang);
     inputs.push(":");
     inputs.push(&tools.pass);

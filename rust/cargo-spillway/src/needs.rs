@@ -44,6 +44,13 @@ pub fn find_tool(name: &str) -> Result<PathBuf, String> {
     })
 }
 
+/// The folder that Spillway was installed to, by where its compiler driver is; `None` when its library is elsewhere.
+pub fn prefix_of(clang: &Path) -> Option<PathBuf> {
+    let prefix = clang.canonicalize().ok()?.parent()?.parent()?.to_path_buf();
+    let libraries = ["lib", "lib/x86_64-linux-gnu", "lib64"];
+    libraries.iter().any(|folder| prefix.join(folder).join("libspillway.so").exists()).then_some(prefix)
+}
+
 fn number_behind(text: &str, words: &str) -> Option<u32> {
     let digits = &text[text.find(words)? + words.len()..];
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
