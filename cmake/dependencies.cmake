@@ -3,6 +3,13 @@ find_package(Threads REQUIRED)
 # The archive: the runtime has to load where there is no liburing.so.
 find_library(SPW_LIBURING liburing.a REQUIRED)
 find_path(SPW_LIBNBD_INCLUDE libnbd.h REQUIRED)
+# The archives, as the tool loads anywhere, too. Without them it has no --metrics.
+find_library(SPW_LIBEVENT_EXTRA libevent_extra.a)
+find_library(SPW_LIBEVENT_CORE libevent_core.a)
+find_path(SPW_LIBEVENT_INCLUDE event2/http.h)
+if(NOT SPW_LIBEVENT_EXTRA OR NOT SPW_LIBEVENT_CORE OR NOT SPW_LIBEVENT_INCLUDE)
+  message(STATUS "No libevent with its archives (Debian: libevent-dev): spillway run will have no --metrics")
+endif()
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
