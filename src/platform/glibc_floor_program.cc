@@ -46,6 +46,17 @@ SPW_HIDDEN int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
   return spw_old_pthread_rwlock_unlock(lock);
 }
 
+// 2.36: for libevent's names of hosts, which come along with the rest of it.
+SPW_HIDDEN void arc4random_buf(void* out, size_t bytes) noexcept {
+  auto* at = static_cast<char*>(out);
+  while (bytes > 0) {
+    const long drawn = syscall(SYS_getrandom, at, bytes, 0);
+    if (drawn <= 0) continue;
+    at += drawn;
+    bytes -= static_cast<size_t>(drawn);
+  }
+}
+
 // 2.33: before it these were inline. The kernel's struct stat is libc's, in both sizes.
 static_assert(sizeof(struct stat) == sizeof(struct stat64) && sizeof(struct stat) == 144);
 SPW_HIDDEN int stat(const char* path, struct stat* out) noexcept {
