@@ -61,6 +61,15 @@ RunTotals& RunTotals::operator+=(const RunTotals& more) {
   return *this;
 }
 
+RunTotals& RunTotals::raise_to(const RunTotals& other) {
+  spilled_bytes = std::max(spilled_bytes, other.spilled_bytes);
+  read_bytes = std::max(read_bytes, other.read_bytes);
+  misses = std::max(misses, other.misses);
+  waited_ns = std::max(waited_ns, other.waited_ns);
+  processor_ns = std::max(processor_ns, other.processor_ns);
+  return *this;
+}
+
 RunTotals run_totals(const Totals& totals, uint64_t block_bytes, uint64_t processor_ns) {
   return {total(totals, Counter::spilled_blocks) * block_bytes, total(totals, Counter::store_read_bytes),
           total(totals, Counter::fills), total(totals, Counter::fill_wait_ns), processor_ns};

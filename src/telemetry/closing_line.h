@@ -1,6 +1,7 @@
 // The line that a run which did not fit in memory ends with: what it cost, and what would have made it cheaper.
 //
-//   spilled 12.4 GiB, read 41.0 GiB; peak 4.0 of 4.0 GiB; 3.1 M misses, 41 % of the time waiting; try --memory 6G: -60 %
+//   spilled 12.4 GiB, read 41.0 GiB; peak 4.0 of 4.0 GiB; 3.1 M misses, 41 % of the time waiting;
+//   try --memory 6G: -60 %
 //
 // Threads: pure functions of their arguments.
 #pragma once
@@ -22,6 +23,8 @@ struct RunTotals {
   uint64_t processor_ns = 0;
 
   RunTotals& operator+=(const RunTotals& more);
+  // Each the larger one.
+  RunTotals& raise_to(const RunTotals& other);
 };
 RunTotals run_totals(const Totals& totals, uint64_t block_bytes, uint64_t processor_ns);
 

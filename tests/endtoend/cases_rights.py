@@ -41,5 +41,5 @@ def the_environment_of_a_privileged_program_chooses_nothing(kit: Kit) -> None:
 def a_privileged_program_without_variables_is_silent(kit: Kit) -> None:
     kit.needs_userfaultfd()  # else there is a variable
     program = _privileged(kit, kit.compile("containers.cc", "-O2"))
-    run = kit.run(program, "vectors", env={"SPILLWAY_STORE": ""})
+    run = kit.run(program, "vectors", env={"SPILLWAY_STORE": "", "SPILLWAY_QUIET": ""})
     expect(run.code == 0 and run.errors == "", run.last_words())

@@ -3,6 +3,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 
 import tool_case
@@ -151,6 +152,38 @@ class Page(ClosingCase):
             self.assertEqual(done.returncode, 2, options)
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+class Metrics(ClosingCase):
+    def test_a_run_is_served_while_it_goes_on(self):
+        """On a socket, until the program ends; the path is gone then."""
+        socket_path = self.folder / "metrics.sock"
+        waits = "import sys\n" + SPILLS.replace("print", "total = ", 1) + "print('up', flush=True)\nsys.stdin.read()\n"
+        command = [self.tool, "run", *CAP, "--store", self.folder, "--metrics", socket_path, "--", PYTHON, "-c", waits]
+        with subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.PIPE, env=tool_case.clean_environment(TMPDIR=str(self.folder))) as process:
+            self.assertEqual(process.stdout.readline(), "up\n")
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(20)
+                client.connect(str(socket_path))
+                client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n")
+                answer = b"".join(iter(lambda: client.recv(65536), b"")).decode()
+            said = process.communicate(input="", timeout=30)[1]
+        if "this build" in said:
+            self.skipTest(said.strip())
+        self.assertEqual(process.returncode, 0, said)
+        self.assertTrue(answer.startswith("HTTP/1.1 200"), answer[:200])
+        self.assertTrue(answer.endswith("# EOF\n"), answer[-200:])
+        told = dict(re.findall(r"^(spillway_run_\w+) (\S+)$", answer, re.M))
+        self.assertEqual(float(told["spillway_run_memory_cap_bytes"]), 24 << 20, told)
+        self.assertGreater(float(told["spillway_run_spilled_bytes_total"]), 40 << 20)
+        self.assertRegex(answer, r'spillway_process_evictions_total\{pid="\d+",program="/usr/bin/python3"\} [1-9]')
+        self.assertFalse(socket_path.exists())
+
+    def test_an_address_that_cannot_be_had_is_refused_before_the_program_starts(self):
+        done = self.run_program("sh", "-c", "echo started", options=("--metrics", "nonsense:port"))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ int run_words(int argc, char** argv) {
     if (!word.starts_with('-')) return i;
     const auto infos = process::option_infos();
     const bool takes_next =
-        word == "--json" || word == "--svg" || word == "--report" ||
+        word == "--json" || word == "--svg" || word == "--report" || word == "--metrics" ||
         std::any_of(infos.begin(), infos.end(), [&](const process::OptionInfo& info) {
           return word.starts_with("--") && word.substr(2) == info.name && !is_switch(info);
         });
@@ -101,6 +101,9 @@ void add_run_options(CLI::App* run, Arguments& arguments) {
   }
   run->add_option("--report", arguments.run.report_file, "write a page about the run to this file (HTML)")
       ->type_name("FILE");
+  run->add_option("--metrics", arguments.run.metrics_address,
+                  "serve what the run does as OpenMetrics: a port, HOST:PORT, or the path of a socket")
+      ->type_name("ADDRESS");
   run->add_option("PROGRAM", arguments.run.program,
                   "the program and its arguments; -- before it is optional");
   run->add_flag("--no-check", arguments.no_check,

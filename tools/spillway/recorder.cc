@@ -25,7 +25,7 @@ constexpr double kFirstIntervalS = 0.1;
 constexpr double kFindEveryS = 0.5;
 constexpr double kFindOftenForS = 2;
 
-std::string text_of(const std::string& file) {
+std::string contents_of(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
@@ -34,7 +34,7 @@ std::string text_of(const std::string& file) {
 
 // Whether the process was started with this variable in its environment.
 bool has_variable(uint64_t process, const std::string& variable) {
-  const std::string all = std::string(1, '\0') + text_of(fmt::format("/proc/{}/environ", process));
+  const std::string all = std::string(1, '\0') + contents_of(fmt::format("/proc/{}/environ", process));
   return all.find(std::string(1, '\0') + variable + std::string(1, '\0')) != all.npos;
 }
 
@@ -42,12 +42,13 @@ bool has_variable(uint64_t process, const std::string& variable) {
 uint64_t processor_ns(uint64_t process) {
   clockid_t clock;
   timespec used{};
-  if (::clock_getcpuclockid(static_cast<pid_t>(process), &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  if (::clock_getcpuclockid(static_cast<pid_t>(process), &clock) != 0 || ::clock_gettime(clock, &used) != 0)
+    return 0;
   return static_cast<uint64_t>(used.tv_sec) * platform::kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
 }
 
 uint64_t resident_bytes(uint64_t process) {
-  std::istringstream status(text_of(fmt::format("/proc/{}/status", process)));
+  std::istringstream status(contents_of(fmt::format("/proc/{}/status", process)));
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("VmRSS:")) return std::strtoull(line.c_str() + sizeof("VmRSS:"), nullptr, 10) * kKiB;
   return 0;
@@ -79,7 +80,8 @@ Recorder::Recorder(std::string run, process::TreeCap* tree)
 Recorder::~Recorder() = default;
 
 double Recorder::seconds() const {
-  return static_cast<double>(platform::monotonic_ns() - started_ns_) / static_cast<double>(platform::kNsPerSecond);
+  return static_cast<double>(platform::monotonic_ns() - started_ns_) /
+         static_cast<double>(platform::kNsPerSecond);
 }
 
 void Recorder::find_processes(uint64_t now_ns) {
@@ -96,11 +98,15 @@ void Recorder::find_processes(uint64_t now_ns) {
     if (!page) continue;
     auto watched = std::make_unique<Watched>(std::move(*page));
     const telemetry::LiveHeader& header = watched->page.header();
-    const auto text = [](const char (&field)[telemetry::LiveHeader::kTextBytes]) {
+    const auto text = [](const char(&field)[telemetry::LiveHeader::kTextBytes]) {
       return std::string(field, std::find(field, field + sizeof field, '\0'));
     };
-    watched->seen = {.process = process, .program = text(header.program), .engine = text(header.engine),
-                     .store = text(header.store), .block_bytes = header.block_bytes, .frames = header.frames,
+    watched->seen = {.process = process,
+                     .program = text(header.program),
+                     .engine = text(header.engine),
+                     .store = text(header.store),
+                     .block_bytes = header.block_bytes,
+                     .frames = header.frames,
                      .memory_cap_bytes = header.memory_cap_bytes};
     watched_[process] = std::move(watched);
   }
@@ -130,13 +136,15 @@ void Recorder::note_misses(Watched& watched) {
     const uint64_t at = miss.block * block_bytes;
     const auto behind = std::upper_bound(areas.begin(), areas.end(), at,
                                          [](uint64_t byte, const Area& area) { return byte < area.begin; });
-    const bool is_inside = behind != areas.begin() && at - std::prev(behind)->begin < std::prev(behind)->bytes;
+    const bool is_inside =
+        behind != areas.begin() && at - std::prev(behind)->begin < std::prev(behind)->bytes;
     const Area area = is_inside ? *std::prev(behind) : Area{};
     std::string name = area.name;
     if (name.empty() && area.site != 0) {
       std::string& known = watched.sites[area.site];
       if (known.empty())
-        known = name_of_code(area.site, text_of(fmt::format("/proc/{}/maps", watched.seen.process)));
+        known = tool::text_of(names_.of_call_at_address(
+            area.site, contents_of(fmt::format("/proc/{}/maps", watched.seen.process))));
       name = known;
     }
     Missed& entry = watched.allocations[name];
@@ -154,7 +162,7 @@ void Recorder::note_misses(Watched& watched) {
   }
   // While the process lives: a library may have been loaded.
   if (is_new)
-    if (std::string maps = text_of(fmt::format("/proc/{}/maps", watched.seen.process)); !maps.empty())
+    if (std::string maps = contents_of(fmt::format("/proc/{}/maps", watched.seen.process)); !maps.empty())
       watched.maps = std::move(maps);
 }
 
@@ -217,6 +225,33 @@ double Recorder::look() {
   return interval_s_;
 }
 
+RunNow Recorder::now(uint64_t cap_bytes) {
+  RunNow run{.version = SPW_VERSION, .cap_bytes = cap_bytes};
+  find_processes(platform::monotonic_ns());
+  for (const auto& [process, watched] : watched_) {
+    read(*watched);
+    const SeenProcess& seen = watched->seen;
+    run.totals += telemetry::run_totals(seen.totals, seen.block_bytes, watched->processor_ns);
+    if (seen.has_ended) continue;
+    run.processes.push_back({.process = process,
+                             .program = seen.program,
+                             .engine = seen.engine,
+                             .store = seen.store,
+                             .totals = seen.totals,
+                             .misses = seen.latencies,
+                             .block_bytes = seen.block_bytes,
+                             .frames = seen.frames,
+                             .memory_cap_bytes = seen.memory_cap_bytes,
+                             .resident_bytes = resident_bytes(process)});
+  }
+  run.resident_bytes = memory_bytes();
+  if (tree_ == nullptr) return run;
+  const process::TreeCap::Account account = tree_->account();
+  run.totals.raise_to(account.totals);
+  run.needs_bytes = account.needs_bytes;
+  return run;
+}
+
 std::vector<SeenProcess> Recorder::processes() const {
   std::vector<SeenProcess> all;
   for (const auto& [process, watched] : watched_) all.push_back(watched->seen);
@@ -240,7 +275,7 @@ std::vector<Missed> Recorder::allocations() const {
   return all;
 }
 
-std::vector<MissedAt> Recorder::functions(size_t most) const {
+std::vector<MissedAt> Recorder::functions(size_t most) {
   struct Place {
     const Watched* watched;
     uint64_t address;
@@ -254,9 +289,11 @@ std::vector<MissedAt> Recorder::functions(size_t most) const {
   if (places.size() > most) places.resize(most);
   std::map<std::string, MissedAt> by_name;
   for (const Place& place : places) {
-    const std::string name = name_of_code(place.address, place.watched->maps);
-    MissedAt& entry = by_name[name];
-    entry.function = name;
+    const CodeName name = names_.at_address(place.address, place.watched->maps);
+    MissedAt& entry = by_name[tool::text_of(name)];
+    entry.function = name.function.empty() ? tool::text_of(name) : name.function;
+    entry.source = name.source;
+    entry.library = name.library;
     entry.misses += place.misses;
   }
   std::vector<MissedAt> all;

@@ -3,7 +3,7 @@
 // The processes are those below this one that publish a page (telemetry/live_page.h) and have the run's ledger in their
 // environment (process/tree_cap.h). Reading takes nothing from them: they count as they always do.
 // What a process did between the last look and its end is not seen here; reports of --stats and the ledger have it.
-// Threads: one. Limits: kSamplesMax samples, of which every other one goes when there are more, and the time between
+// Threads: one at a time. Limits: kSamplesMax samples, of which every other one goes when there are more, and the time between
 // two looks doubles; kPlacesMax places in the code of a process.
 #pragma once
 
@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "code_names.h"
+#include "metrics_text.h"
 #include "process/tree_cap.h"
 #include "telemetry/live_page.h"
 
@@ -64,11 +66,13 @@ class Recorder {
 
   // Seconds until the next look is due.
   double look();
+  // As monitoring systems are told; it reads all processes again.
+  RunNow now(uint64_t cap_bytes);
   const std::vector<Sample>& samples() const { return samples_; }
   std::vector<SeenProcess> processes() const;
   // The most misses first.
   std::vector<Missed> allocations() const;
-  std::vector<MissedAt> functions(size_t most) const;
+  std::vector<MissedAt> functions(size_t most);
   double seconds() const;
 
  private:
@@ -86,6 +90,7 @@ class Recorder {
   double interval_s_;
   std::map<uint64_t, std::unique_ptr<Watched>> watched_;
   std::map<uint64_t, bool> others_;  // that are not of this run
+  CodeNames names_;
   telemetry::Totals before_{};
   uint64_t processor_before_ns_ = 0;
   std::vector<Sample> samples_;

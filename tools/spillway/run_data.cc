@@ -111,7 +111,9 @@ json allocations_json(const std::vector<Missed>& missed) {
                     {"bytes", each.bytes},
                     {"misses", static_cast<uint64_t>(each.misses)},
                     {"share", each.misses / all},
-                    {"kind", is_small ? "small" : each.is_file ? "file" : "allocation"}});
+                    {"kind", is_small       ? "small"
+                             : each.is_file ? "file"
+                                            : "allocation"}});
   }
   return rows;
 }
@@ -147,7 +149,8 @@ json chosen_json(const WatchedRun& run, const ReportFile* report) {
   if (report == nullptr) return rows;
   const telemetry::Facts& facts = report->facts;
   const std::string engine_by = given("engine");
-  row("engine", facts.engine, engine_by == "by default" ? "what the program was compiled for, or was not" : engine_by);
+  row("engine", facts.engine,
+      engine_by == "by default" ? "what the program was compiled for, or was not" : engine_by);
   row("store", facts.store, given("store"));
   row("block", format_size(facts.block_bytes), given("block"));
   row("policy", run.options.policy, given("policy"));
@@ -208,14 +211,12 @@ telemetry::RunSummary summary_of(const WatchedRun& run) {
   telemetry::RunTotals sum;
   uint64_t peak_bytes = 0;
   for (const auto& [process, one] : processes_of(run)) {
-    sum += telemetry::run_totals(one.totals, one.block_bytes, static_cast<uint64_t>(one.processor_seconds * 1e9));
+    sum += telemetry::run_totals(one.totals, one.block_bytes,
+                                 static_cast<uint64_t>(one.processor_seconds * 1e9));
     peak_bytes = std::max(peak_bytes, one.peak_bytes);
   }
   // Of processes that nobody looked at in their short lives the ledger alone knows.
-  const telemetry::RunTotals& noted = run.account.totals;
-  summary.totals = {std::max(sum.spilled_bytes, noted.spilled_bytes), std::max(sum.read_bytes, noted.read_bytes),
-                    std::max(sum.misses, noted.misses), std::max(sum.waited_ns, noted.waited_ns),
-                    std::max(sum.processor_ns, noted.processor_ns)};
+  summary.totals = sum.raise_to(run.account.totals);
   summary.wall_seconds = run.wall_seconds;
   summary.peak_bytes = run.account.resident_bytes != 0 ? run.account.resident_bytes : peak_bytes;
   summary.cap_bytes = run.options.memory_bytes;
@@ -225,9 +226,9 @@ telemetry::RunSummary summary_of(const WatchedRun& run) {
   if (report == nullptr || run.options.memory_is_auto) return summary;
   const uint64_t own = telemetry::total(report->totals, Counter::store_read_bytes);
   if (telemetry::is_nearly_all(own, summary.totals.read_bytes))
-    summary.advice =
-        telemetry::advice_from(report->facts.curve, telemetry::waiting_share(summary.totals, run.wall_seconds),
-                               telemetry::memory_to_advise(summary.machine_bytes));
+    summary.advice = telemetry::advice_from(report->facts.curve,
+                                            telemetry::waiting_share(summary.totals, run.wall_seconds),
+                                            telemetry::memory_to_advise(summary.machine_bytes));
   return summary;
 }
 
@@ -236,35 +237,35 @@ std::string run_data_json(const WatchedRun& run) {
   const telemetry::RunSummary summary = summary_of(run);
   const auto processes = processes_of(run);
   const bool would_not_fit = summary.machine_bytes != 0 && summary.needs_bytes > summary.machine_bytes;
-  json data{
-      {"schema", 1},
-      {"version", SPW_VERSION},
-      {"command", run.arguments.program},
-      {"options", options_json(run.arguments)},
-      {"started", run.started},
-      {"wall_seconds", run.wall_seconds},
-      {"ended", {{"code", run.ended.code}, {"signal", run.ended.signal}}},
-      {"machine", machine_json()},
-      {"summary",
-       {{"cap_bytes", summary.cap_bytes},
-        {"peak_bytes", summary.peak_bytes},
-        {"spilled_bytes", summary.totals.spilled_bytes},
-        {"read_bytes", summary.totals.read_bytes},
-        {"misses", summary.totals.misses},
-        {"waiting_share", telemetry::waiting_share(summary.totals, run.wall_seconds)},
-        {"closing_line", telemetry::closing_line(summary)},
-        {"without", would_not_fit ? json(fmt::format("Without Spillway it would have needed about {}; this machine has {}.",
-                                                     format_size(summary.needs_bytes),
-                                                     format_size(summary.machine_bytes)))
-                                  : json(nullptr)}}},
-      {"samples", samples_json(run.recorder.samples())},
-      {"latencies", latencies_json(run.recorder.processes())},
-      {"curve", curve_json(report)},
-      {"allocations", allocations_json(run.recorder.allocations())},
-      {"functions", functions_json(run.recorder.functions(kPlacesNamed))},
-      {"chosen", chosen_json(run, report)},
-      {"processes", processes_json(processes)},
-      {"notices", json::array()}};
+  json data{{"schema", 1},
+            {"version", SPW_VERSION},
+            {"command", run.arguments.program},
+            {"options", options_json(run.arguments)},
+            {"started", run.started},
+            {"wall_seconds", run.wall_seconds},
+            {"ended", {{"code", run.ended.code}, {"signal", run.ended.signal}}},
+            {"machine", machine_json()},
+            {"summary",
+             {{"cap_bytes", summary.cap_bytes},
+              {"peak_bytes", summary.peak_bytes},
+              {"spilled_bytes", summary.totals.spilled_bytes},
+              {"read_bytes", summary.totals.read_bytes},
+              {"misses", summary.totals.misses},
+              {"waiting_share", telemetry::waiting_share(summary.totals, run.wall_seconds)},
+              {"closing_line", telemetry::closing_line(summary)},
+              {"without",
+               would_not_fit
+                   ? json(fmt::format("Without Spillway it would have needed about {}; this machine has {}.",
+                                      format_size(summary.needs_bytes), format_size(summary.machine_bytes)))
+                   : json(nullptr)}}},
+            {"samples", samples_json(run.recorder.samples())},
+            {"latencies", latencies_json(run.recorder.processes())},
+            {"curve", curve_json(report)},
+            {"allocations", allocations_json(run.recorder.allocations())},
+            {"functions", functions_json(run.recorder.functions(kPlacesNamed))},
+            {"chosen", chosen_json(run, report)},
+            {"processes", processes_json(processes)},
+            {"notices", json::array()}};
   // Names of programs and files may be of any bytes.
   return data.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -18,7 +18,7 @@ namespace spw::tool {
 struct WatchedRun {
   const RunArguments& arguments;
   const process::Options& options;
-  const Recorder& recorder;
+  Recorder& recorder;
   std::vector<ReportFile> reports;  // of its processes that left one
   Ended ended;
   std::string started;  // UTC

@@ -41,8 +41,7 @@ Ended run_and_wait(const std::function<int()>& child, const std::function<double
   const auto on_interrupt = std::signal(SIGINT, SIG_IGN), on_quit = std::signal(SIGQUIT, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);
   g_child = ::fork();
-  if (g_child < 0)
-    return {refuse(fmt::format("the program cannot be started: {}", std::strerror(errno))), 0};
+  if (g_child < 0) return {refuse(fmt::format("the program cannot be started: {}", std::strerror(errno))), 0};
   if (g_child == 0) {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGQUIT, on_quit);

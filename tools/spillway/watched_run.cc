@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <optional>
+#include <memory>
+#include <mutex>
 
 #include "messages.h"
+#include "metrics_server.h"
+#include "metrics_text.h"
 #include "process/tree_cap.h"
 #include "recorder.h"
 #include "report_page.h"
@@ -55,15 +58,32 @@ int run_watched(const RunArguments& arguments, const PreparedRun& prepared) {
   const char* run = std::getenv(process::kTreeVariable);
   Recorder recorder(fmt::format("{}={}", process::kTreeVariable, run ? run : ""), tree ? &*tree : nullptr);
   const std::string started = utc_now();
-  const Ended ended =
-      run_and_wait([&] { return become(arguments, prepared); }, [&] { return recorder.look(); });
-  WatchedRun watched{arguments, prepared.options, recorder, reports_in(directory.name()), ended, started,
-                     recorder.seconds(), {}};
+  std::mutex looks;
+  std::unique_ptr<MetricsServer> server;
+  if (!arguments.metrics_address.empty()) {
+    auto serves = MetricsServer::start(arguments.metrics_address, [&] {
+      const std::lock_guard lock(looks);
+      return metrics_text(recorder.now(prepared.options.memory_bytes));
+    });
+    if (!serves) return refuse(serves.status().message());
+    server = std::move(*serves);
+    if (server->where() != fmt::format("http://127.0.0.1:{}/metrics", arguments.metrics_address))
+      fmt::print(stderr, "spillway: metrics are at {}\n", server->where());
+  }
+  const Ended ended = run_and_wait([&] { return become(arguments, prepared); },
+                                   [&] {
+                                     const std::lock_guard lock(looks);
+                                     return recorder.look();
+                                   });
+  server.reset();
+  WatchedRun watched{arguments, prepared.options, recorder,           reports_in(directory.name()),
+                     ended,     started,          recorder.seconds(), {}};
   if (tree) watched.account = tree->account();
   const telemetry::RunSummary summary = summary_of(watched);
   if (prepared.options.quiet == process::Switch::kOff && telemetry::has_spilled(summary.totals))
     fmt::print(stderr, "spillway: {}\n", telemetry::closing_line(summary));
-  if (!arguments.report_file.empty() && !write_file(arguments.report_file, report_page(run_data_json(watched))))
+  if (!arguments.report_file.empty() &&
+      !write_file(arguments.report_file, report_page(run_data_json(watched))))
     warn(fmt::format("{}: the report cannot be written: {}", arguments.report_file, std::strerror(errno)));
   return end_as(ended);
 }
