@@ -11,6 +11,8 @@
 #include <new>
 #include <tuple>
 
+#include "platform/proc_text.h"
+
 namespace spw::telemetry {
 
 namespace {
@@ -33,21 +35,32 @@ void for_each_entry(DIR* directory, Visit visit) {
     if (entry->d_name[0] != '.' && !visit(std::string(entry->d_name))) return;
 }
 
-// The path under which this process can open the other's page; "" with errno.
-std::string find_page(uint64_t process) {
+// The paths under which this process can open the other's pages, of which a forked child has its parent's, too; none,
+// with errno.
+std::vector<std::string> find_pages(uint64_t process) {
   const std::string place = "/proc/" + std::to_string(process) + "/fd/";
   const Directory directory(::opendir(place.c_str()));
   if (!directory) return {};
   const std::string wanted = std::string("/memfd:") + kLivePageName + " (deleted)";
-  std::string found;
+  std::vector<std::string> found;
   for_each_entry(directory.get(), [&](const std::string& name) {
     char target[sizeof("/memfd:") + LiveHeader::kTextBytes];
     const ssize_t bytes = ::readlink((place + name).c_str(), target, sizeof target);
-    if (bytes > 0 && std::string(target, static_cast<size_t>(bytes)) == wanted) found = place + name;
-    return found.empty();
+    if (bytes > 0 && std::string(target, static_cast<size_t>(bytes)) == wanted) found.push_back(place + name);
+    return true;
   });
   errno = ESRCH;
   return found;
+}
+
+// What the process calls itself, in the innermost namespace of process ids that it is in.
+uint64_t own_number_of(uint64_t process) {
+  auto status = platform::read_small_file("/proc/" + std::to_string(process) + "/status");
+  if (!status) return process;
+  const size_t line = status->find("\nNSpid:");
+  if (line == std::string::npos) return process;
+  const std::string numbers = status->substr(line + 1, status->find('\n', line + 1) - line - 1);
+  return std::strtoull(numbers.c_str() + numbers.find_last_of(" \t:") + 1, nullptr, 10);
 }
 
 }  // namespace
@@ -78,13 +91,28 @@ Result<LivePage> LivePage::publish(const Facts& facts, uint64_t started_ns) {
 }
 
 Result<LivePage> LivePage::open(uint64_t process) {
-  const std::string path = find_page(process);
+  const std::vector<std::string> paths = find_pages(process);
   const std::string who = "process " + std::to_string(process);
-  if (path.empty()) {
+  if (paths.empty()) {
     if (errno == EACCES)
       return Status::sentence(EACCES, who + " belongs to somebody else; try as its user or as root");
     return Status::sentence(ESRCH, who + " does not run under Spillway, or has used no managed memory yet");
   }
+  const uint64_t own_number = own_number_of(process);
+  Status last;
+  for (const std::string& path : paths) {
+    auto page = open_page(path, who);
+    if (!page) {
+      last = page.status();
+      continue;
+    }
+    if (page->header().process == process || page->header().process == own_number) return page;
+    last = Status::sentence(ESRCH, who + " is a forked child, which has no managed memory of its own");
+  }
+  return last;
+}
+
+Result<LivePage> LivePage::open_page(const std::string& path, const std::string& who) {
   LivePage page;
   auto file = platform::open_file(path, O_RDONLY);
   if (!file) return file.status();
@@ -99,8 +127,6 @@ Result<LivePage> LivePage::open(uint64_t process) {
   if (header.magic != LiveHeader::kMagic || header.counter_count != kCounterCount ||
       header.schema != kReportSchema)
     return Status::sentence(EPROTO, who + " runs with another version of Spillway");
-  if (header.process != process)
-    return Status::sentence(ESRCH, who + " is a forked child, which has no managed memory of its own");
   return page;
 }
 
@@ -110,7 +136,7 @@ std::vector<uint64_t> LivePage::processes() {
   if (!all) return found;
   for_each_entry(all.get(), [&](const std::string& name) {
     const uint64_t process = std::strtoull(name.c_str(), nullptr, 10);
-    if (process == 0 || find_page(process).empty()) return true;
+    if (process == 0 || find_pages(process).empty()) return true;
     if (auto page = open(process); page || page.status().error() != ESRCH) found.push_back(process);
     return true;
   });

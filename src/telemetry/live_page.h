@@ -56,8 +56,8 @@ class LivePage {
 
   // Moves this process's counting into a page that others can read. `facts`: what stands in its header.
   static Result<LivePage> publish(const Facts& facts, uint64_t started_ns);
-  // Another process's, of this namespace of process ids. ESRCH: there is no such process, or it publishes none; EACCES:
-  // it is somebody else's; EPROTO: it is of another version.
+  // Another process's, by its number in this namespace of process ids. ESRCH: there is no such process, or it publishes
+  // none; EACCES: it is somebody else's; EPROTO: it is of another version.
   static Result<LivePage> open(uint64_t process);
   // Processes of this user that publish a page.
   static std::vector<uint64_t> processes();
@@ -91,6 +91,7 @@ class LivePage {
   std::vector<Traced> trace_since(TraceCounts& seen) const;
 
  private:
+  static Result<LivePage> open_page(const std::string& path, const std::string& who);
   std::span<const CounterBlock> blocks() const;
 
   platform::File file_;
