@@ -1,6 +1,8 @@
 #include "process/tree_cap.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,9 +14,11 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "platform/own_descriptors.h"
+#include "platform/proc_text.h"
 #include "platform/raw_calls.h"
 
 namespace spw::process {
@@ -61,6 +65,17 @@ bool is_ledger(int fd) {
 
 std::string path_of(const std::string& process, int fd) {
   return "/proc/" + process + "/fd/" + std::to_string(fd);
+}
+
+// The slot whose byte this open file description has locked, by its file in /proc/PID/fdinfo; -1: none.
+int locked_slot(const std::string& info) {
+  auto text = platform::read_small_file(info);
+  const size_t lock = text ? text->find("OFDLCK") : std::string::npos;
+  if (lock == std::string::npos) return -1;
+  unsigned begin = 0, end = 0;
+  // "OFDLCK ADVISORY  WRITE -1 00:01:191861 3 3"
+  if (std::sscanf(text->c_str() + lock, "OFDLCK %*s %*s %*s %*s %u %u", &begin, &end) != 2) return -1;
+  return begin == end && begin < kTreeProcessesMax ? static_cast<int>(begin) : -1;
 }
 
 }  // namespace
@@ -181,6 +196,54 @@ Result<TreeCap> TreeCap::join(uint64_t cap_bytes) {
   auto own = make_ledger(cap_bytes);
   if (!own) return own.status();
   return join_file(*own);
+}
+
+Status TreeCap::read_ledger(const std::string& path, int slot, TreeShare& share) {
+  auto file = platform::open_file(path, O_RDONLY);
+  if (!file) return file.status();
+  // Read, not mapped: it may become shorter at any moment.
+  std::vector<uint64_t> copy(kLedgerBytes / sizeof(uint64_t));
+  const ssize_t bytes = platform::raw::pread(file->fd(), copy.data(), kLedgerBytes, 0);
+  const auto* ledger = reinterpret_cast<const Ledger*>(copy.data());
+  if (bytes != static_cast<ssize_t>(kLedgerBytes) || ledger->magic != kMagic)
+    return Status(EPROTO, "what the processes of a run share is of another version");
+  share.cap_bytes = ledger->cap_bytes;
+  share.free_bytes = ledger->free.load_relaxed();
+  share.is_member = slot >= 0;
+  if (!share.is_member) return {};
+  const Slot& taken = ledger->slot[slot];
+  share.granted_bytes = taken.granted.load_relaxed();
+  share.held_bytes = taken.held.load_relaxed();
+  share.wants = taken.wants.load_relaxed() != 0;
+  return {};
+}
+
+// A process may have several ledgers open: what it inherited, its own description of that, and an outer run's. The one
+// that it has a slot in is its own; without one, the one that was opened last.
+Result<TreeShare> TreeCap::share_of(uint64_t process) {
+  const std::string place = "/proc/" + std::to_string(process);
+  const std::string wanted = std::string("/memfd:") + kName + " (deleted)";
+  DIR* const descriptors = ::opendir((place + "/fd").c_str());
+  const Status none(ENOENT, "process " + std::to_string(process) + " is in no run");
+  if (descriptors == nullptr) return none;
+  int found = -1, found_slot = -1;
+  while (const dirent* entry = ::readdir(descriptors)) {
+    char target[64];
+    const ssize_t bytes = ::readlinkat(::dirfd(descriptors), entry->d_name, target, sizeof target);
+    if (bytes <= 0 || std::string_view(target, static_cast<size_t>(bytes)) != wanted) continue;
+    const int fd = std::atoi(entry->d_name), slot = locked_slot(place + "/fdinfo/" + entry->d_name);
+    if (found_slot >= 0 || (slot < 0 && fd < found)) continue;
+    found = fd;
+    found_slot = slot;
+  }
+  ::closedir(descriptors);
+  struct stat seen{};
+  const std::string path = path_of(std::to_string(process), found);
+  if (found < 0 || ::stat(path.c_str(), &seen) != 0) return none;
+  TreeShare share;
+  share.run = seen.st_ino;
+  if (Status status = read_ledger(path, found_slot, share); !status) return status;
+  return share;
 }
 
 Result<TreeCap> TreeCap::join_as_child() const { return join_file(file_); }

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/atomic.h"
@@ -53,6 +54,18 @@ struct TreeOthers {
 // By how much `granted` is to change.
 int64_t share_change(const TreeMember& mine, const TreeOthers& others);
 
+// What somebody who looks on sees of a process's part in its run. Hints, and nothing in it is believed: the ledger is
+// memory of a program.
+struct TreeShare {
+  uint64_t run = 0;  // the ledger's number: equal for all processes of a run
+  uint64_t cap_bytes = 0;
+  int64_t free_bytes = 0;
+  bool is_member = false;  // has managed memory; the rest is of members
+  int64_t granted_bytes = 0;
+  uint64_t held_bytes = 0;
+  bool wants = false;  // lacks memory
+};
+
 class TreeCap {
  public:
   static constexpr int64_t kLeastBytes = int64_t{2} << 20;
@@ -61,6 +74,9 @@ class TreeCap {
   static Status make_for_children(uint64_t cap_bytes);
   // At the start of a process: the ledger that it inherited, if any, is not the program's to close.
   static void keep_inherited();
+
+  // Of another process: by its descriptors, and by which slot it has locked. ENOENT: it is in no run, or somebody else's.
+  static Result<TreeShare> share_of(uint64_t process);
 
   // Of the inherited ledger, or of one of its own.
   static Result<TreeCap> join(uint64_t cap_bytes);
@@ -108,6 +124,7 @@ class TreeCap {
   static Result<platform::File> make_ledger(uint64_t cap_bytes);
   static Result<platform::File> inherited_ledger();
   static Result<TreeCap> map_file(const platform::File& inherited);
+  static Status read_ledger(const std::string& path, int slot, TreeShare& share);
   static Result<TreeCap> join_file(const platform::File& inherited);
   Status take_slot();
   void put_right();

@@ -161,6 +161,46 @@ TEST_F(TreeCapTest, many_members_have_a_slot_each) {
   EXPECT_EQ(sum, static_cast<int64_t>(kCap));
 }
 
+TEST_F(TreeCapTest, who_looks_on_sees_a_process_s_share) {
+  const auto self = static_cast<uint64_t>(::getpid());
+  auto outside = TreeCap::share_of(self);
+  ASSERT_TRUE(outside) << outside.status().message();
+  EXPECT_FALSE(outside->is_member);
+  EXPECT_EQ(outside->cap_bytes, kCap);
+  const auto first = join();
+  (void)look(*first, 200, true);
+  int to_child[2], from_child[2];
+  ASSERT_EQ(::pipe(to_child) + ::pipe(from_child), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    first->forked();
+    auto own = first->join_as_child();
+    if (!own) _exit(1);
+    own->begin(50 * kMiB);
+    char byte = 0;
+    (void)!::write(from_child[1], &byte, 1);
+    (void)!::read(to_child[0], &byte, 1);
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);
+  auto mine = TreeCap::share_of(self), its = TreeCap::share_of(static_cast<uint64_t>(child));
+  ASSERT_TRUE(mine && its);
+  EXPECT_TRUE(mine->is_member && its->is_member);
+  EXPECT_EQ(mine->run, its->run);
+  EXPECT_EQ(mine->held_bytes, 200 * kMiB);
+  EXPECT_EQ(mine->granted_bytes, first->granted());
+  EXPECT_EQ(its->held_bytes, 50 * kMiB);
+  EXPECT_GE(its->granted_bytes, static_cast<int64_t>(50 * kMiB));
+  ASSERT_EQ(::write(to_child[1], &byte, 1), 1);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(TreeCap, who_is_in_no_run_has_no_share) {
+  EXPECT_EQ(TreeCap::share_of(UINT32_MAX).status().error(), ENOENT);
+  EXPECT_EQ(TreeCap::share_of(1).status().error(), ENOENT);
+}
+
 TEST(TreeCap, without_an_inherited_ledger_each_has_its_own) {
   ASSERT_EQ(::getenv(kTreeVariable), nullptr);
   auto first = TreeCap::join(kCap), second = TreeCap::join(kCap);
