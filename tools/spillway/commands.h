@@ -36,10 +36,12 @@ int show_stats(const std::string& file);
 int check_region_file(const std::string& file);
 
 struct TopArguments {
-  uint64_t process = 0;  // 0: the only one there is
+  uint64_t process = 0;  // 0: of the only run there is, or one of a list
   double interval_s = 1;
   uint64_t count = 0;  // of looks; 0: until it is stopped, or the process ends
   bool trace = false;  // what happened to blocks, line by line, instead of a picture
+  bool plain = false;  // text, on a terminal too
+  bool wait = false;   // until there is one
 };
 int show_top(const TopArguments& arguments);
 

@@ -132,12 +132,19 @@ void add_others(CLI::App& app, Arguments& arguments) {
   CLI::App* check = app.add_subcommand("check", "check a file of durable sections, and say what it holds");
   check->add_option("FILE", arguments.region_file, "a persistent region that no program has open")
       ->required();
-  CLI::App* top = app.add_subcommand("top", "watch a running program: hits, misses, disk, memory");
-  top->add_option("PID", arguments.top.process, "its process id; not needed while only one runs");
+  CLI::App* top =
+      app.add_subcommand("top", "watch running programs: memory, misses, disk, processes, allocations");
+  top->add_option("PID", arguments.top.process,
+                  "its process id; without one: the run there is, or a list to choose from");
   top->add_option("--interval", arguments.top.interval_s, "seconds between two looks [1]")
       ->check(CLI::Range(0.05, 3600.0));
-  top->add_option("--count", arguments.top.count, "end after so many looks [when the program ends]");
+  top->add_option("--count", arguments.top.count,
+                  "as text, and end after so many looks [when the program ends]");
+  top->add_flag("--plain", arguments.top.plain,
+                "as text, one look below the other; so also where it is no terminal");
   top->add_flag("--trace", arguments.top.trace, "what happened to blocks, a line each");
+  top->add_flag("--wait", arguments.top.wait, "wait for a program to run, or for PID to use managed memory");
+  top->footer("\nOn a terminal, F1 or ? explains the keys and the numbers; q quits.\n");
   CLI::App* options =
       app.add_subcommand("options", "list every option: values, default, environment variable");
   options->add_option("PAGE", arguments.options_page, "only these: essential, tuning or measuring")

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-namespace spw::tool {
+namespace spw::tool::top {
 
 struct DeviceCounts {
   uint64_t requests = 0;
-  uint64_t bytes = 0;
+  uint64_t read_bytes = 0, write_bytes = 0;
   uint64_t busy_ms = 0;    // time with something in flight
   uint64_t waited_ms = 0;  // over all requests: divided by the time, the mean number in flight
 };
@@ -26,4 +26,4 @@ class Device {
   std::string counts_file_;
 };
 
-}  // namespace spw::tool
+}  // namespace spw::tool::top

@@ -1,4 +1,4 @@
-#include "top_device.h"
+#include "top/device.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace spw::tool {
+namespace spw::tool::top {
 
 namespace {
 constexpr uint64_t kSectorBytes = 512;  // the unit of this file, whatever the device's own is
@@ -32,8 +32,8 @@ std::optional<DeviceCounts> Device::read() const {
   if (!(file >> reads >> reads_merged >> sectors_read >> read_ms >> writes >> writes_merged >>
         sectors_written >> write_ms >> in_flight >> busy_ms))
     return std::nullopt;
-  return DeviceCounts{reads + writes, (sectors_read + sectors_written) * kSectorBytes, busy_ms,
+  return DeviceCounts{reads + writes, sectors_read * kSectorBytes, sectors_written * kSectorBytes, busy_ms,
                       read_ms + write_ms};
 }
 
-}  // namespace spw::tool
+}  // namespace spw::tool::top
