@@ -18,7 +18,7 @@ constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr int kNameColumns = 11, kGraphColumnsMin = 8;
 
 // How many columns a value's text has, of a screen of so many.
-int value_columns(int columns) { return columns >= 100 ? 46 : columns >= 60 ? 24 : 16; }
+int value_columns(int columns) { return columns >= 100 ? 48 : columns >= 60 ? 24 : 18; }
 
 struct Row {
   const char* name;
@@ -27,6 +27,7 @@ struct Row {
   double top = 0;  // 0: by the values
   Style style = Style::kPlain;
   std::string (*top_text)(double) = nullptr;
+  bool is_bytes = false;
 };
 
 std::string bytes_s_text(double bytes) { return bytes_text(bytes) + "/s"; }
@@ -87,7 +88,8 @@ Row read_row(const History& history, const Numbers& now) {
           history.values([](const Numbers& each) { return each.rate(Counter::store_read_bytes); }),
           0,
           Style::kPlain,
-          bytes_s_text};
+          bytes_s_text,
+          true};
 }
 
 Row written_row(const History& history, const Numbers& now) {
@@ -98,7 +100,8 @@ Row written_row(const History& history, const Numbers& now) {
           history.values([](const Numbers& each) { return each.rate(Counter::store_write_bytes); }),
           0,
           Style::kPlain,
-          bytes_s_text};
+          bytes_s_text,
+          true};
 }
 
 Row device_row(const Watched& watched, const Numbers& now) {
@@ -108,7 +111,7 @@ Row device_row(const Watched& watched, const Numbers& now) {
           1};
   if (!now.device) return row;
   row.brief = percent_text(now.device->busy) + " busy";
-  row.full = fmt::format("{} {}, {:.1f} in flight, {} requests/s", watched.device_name, row.brief,
+  row.full = fmt::format("{} {}, {:.1f} in flight, {} req/s", watched.device_name, row.brief,
                          now.device->in_flight, count_text(now.device->requests_s));
   if (now.device->busy > 0.9) row.style = Style::kWarning;
   return row;
@@ -136,7 +139,8 @@ Row dirty_row(const History& history, const Numbers& now) {
           history.values([](const Numbers& each) { return static_cast<double>(each.dirty_bytes); }),
           0,
           Style::kPlain,
-          [](double bytes) { return bytes_text(bytes); }};
+          [](double bytes) { return bytes_text(bytes); },
+          true};
 }
 
 void draw_row(Canvas& canvas, const Row& row, Place place) {
@@ -146,7 +150,9 @@ void draw_row(Canvas& canvas, const Row& row, Place place) {
   canvas.put(kNameColumns, place.line, place.columns >= 100 ? row.full : row.brief, row.style,
              width > 0 ? value_width : place.columns);
   if (width == 0) return;
-  const double top = row.top > 0 ? row.top : round_top(most(row.values, width));
+  const double top = row.top > 0    ? row.top
+                     : row.is_bytes ? round_top_bytes(most(row.values, width))
+                                    : round_top(most(row.values, width));
   const auto lines = graph(row.values, width, place.lines, top, canvas.charset());
   for (int i = 0; i < place.lines; ++i)
     canvas.put(at, place.line + i, lines[static_cast<size_t>(i)], Style::kGraph);
@@ -166,8 +172,7 @@ Parts memory_parts(const View& view, const Numbers& now) {
   const Run* run = view.run();
   for (size_t i = 0; run && i < run->processes.size(); ++i) {
     const Process& each = run->processes[i];
-    if (!each.share || !each.share->is_member) continue;
-    const auto held = static_cast<double>(each.share->held_bytes);
+    const auto held = static_cast<double>(each.held_bytes);
     if (each.id == view.watched->facts.process)
       parts.mine = std::max(parts.mine, held);
     else
@@ -204,15 +209,15 @@ void draw_memory(Canvas& canvas, const View& view, int line, bool has_legend) {
   if (view.watched->history.is_empty()) return;
   const Parts parts = memory_parts(view, view.watched->history.newest());
   const double cap = std::max(parts.cap, 1.0), used = parts.mine + parts.others;
-  const std::string text =
-      fmt::format(" {} of {} {:3.0f} %", bytes_text(used), bytes_text(parts.cap), 100 * used / cap);
+  const std::string of_cap = canvas.columns() >= 60 ? " of " + bytes_text(parts.cap) : "";
+  const std::string text = fmt::format(" {}{} {:3.0f} %", bytes_text(used), of_cap, 100 * used / cap);
   canvas.put(0, line, "memory", Style::kLabel);
   const int width = canvas.columns() - kNameColumns - columns_of(text) - 2;
   canvas.put_right(canvas.columns(), line, text, used > cap * 1.1 ? Style::kBad : Style::kStrong);
   if (width >= 4) {
     const double shares[] = {parts.dirty / cap, (parts.mine - parts.dirty) / cap, parts.others / cap};
     const bool is_utf8 = canvas.charset() == Charset::kUtf8;
-    const char* const letters[] = {is_utf8 ? "█" : "#", is_utf8 ? "█" : "|", is_utf8 ? "▒" : ":"};
+    const char* const letters[] = {is_utf8 ? "▓" : "#", is_utf8 ? "█" : "|", is_utf8 ? "░" : ":"};
     const Style styles[] = {Style::kWarning, Style::kGood, Style::kOther};
     const std::vector<int> columns = divide(shares, width);
     int at = canvas.put(kNameColumns, line, "[");

@@ -66,6 +66,10 @@ double round_top(double value) {
   return 10 * power;
 }
 
+double round_top_bytes(double value) {
+  return std::isfinite(value) && value > 1 ? std::exp2(std::ceil(std::log2(value))) : 1;
+}
+
 double most(std::span<const double> values, int columns) {
   double found = 0;
   for (const double value : last(values, columns))

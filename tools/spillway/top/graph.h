@@ -21,6 +21,8 @@ std::vector<std::string> graph(std::span<const double> values, int columns, int 
 
 // The least of 1, 2, 5, 10, 20 ... that is not below, for a graph's top that does not move with each value.
 double round_top(double value);
+// The same of bytes: a power of two.
+double round_top_bytes(double value);
 
 // Of the numbers among the last `columns` values; 0 where there are none.
 double most(std::span<const double> values, int columns);

@@ -33,14 +33,6 @@ std::string path_of_store(const std::string& store) {
 
 uint64_t difference(uint64_t more, uint64_t less) { return more - std::min(more, less); }
 
-uint64_t resident_blocks(const Totals& totals) {
-  uint64_t came = 0;
-  for (const Counter counter : {Counter::zero_fills, Counter::overwrites, Counter::adoptions, Counter::fills,
-                                Counter::unit_fills, Counter::readahead_fills})
-    came += total(totals, counter);
-  return difference(came, total(totals, Counter::evictions) + total(totals, Counter::discards));
-}
-
 uint64_t dirty_blocks(const Totals& totals, uint64_t block_bytes) {
   return difference(total(totals, Counter::bytes_dirtied) / block_bytes,
                     total(totals, Counter::writebacks) + total(totals, Counter::zeros_left_out) +
@@ -57,6 +49,14 @@ DeviceUse device_use(const DeviceCounts& before, const DeviceCounts& now, double
 }
 
 }  // namespace
+
+uint64_t resident_blocks(const Totals& totals) {
+  uint64_t came = 0;
+  for (const Counter counter : {Counter::zero_fills, Counter::overwrites, Counter::adoptions, Counter::fills,
+                                Counter::unit_fills, Counter::readahead_fills})
+    came += total(totals, counter);
+  return difference(came, total(totals, Counter::evictions) + total(totals, Counter::discards));
+}
 
 Result<PageFacts> facts_of(uint64_t process, const telemetry::LivePage& page) {
   const telemetry::LiveHeader& header = page.header();

@@ -26,6 +26,9 @@ struct PageFacts {
 };
 Result<PageFacts> facts_of(uint64_t process, const telemetry::LivePage& page);
 
+// In frames, by what came and went.
+uint64_t resident_blocks(const telemetry::Totals& totals);
+
 struct Look {
   telemetry::Totals totals{};
   telemetry::Latencies latencies;

@@ -10,6 +10,7 @@
 
 #include "platform/proc_text.h"
 #include "platform/time.h"
+#include "top/numbers.h"
 #include "top/text.h"
 
 namespace spw::tool::top {
@@ -60,6 +61,14 @@ std::string program_of(uint64_t process, const Stat& stat) {
   return printable(text.empty() ? stat.name : text, Charset::kUtf8);
 }
 
+// Of what is resident, what is in no file: managed memory before anything was evicted, and small allocations.
+uint64_t private_bytes_of(uint64_t process) {
+  auto text = platform::read_small_file("/proc/" + std::to_string(process) + "/status");
+  if (!text) return 0;
+  return platform::kib_field(*text, "RssAnon:").value_or(0) +
+         platform::kib_field(*text, "RssShmem:").value_or(0);
+}
+
 std::vector<uint64_t> all_numbers() {
   std::vector<uint64_t> numbers;
   const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc"), &::closedir);
@@ -74,12 +83,12 @@ std::vector<uint64_t> all_numbers() {
 
 std::optional<double> Process::cap_share() const {
   if (!share || !share->is_member || share->cap_bytes == 0) return std::nullopt;
-  return static_cast<double>(share->held_bytes) / static_cast<double>(share->cap_bytes);
+  return static_cast<double>(held_bytes) / static_cast<double>(share->cap_bytes);
 }
 
 uint64_t Run::held_bytes() const {
   uint64_t sum = 0;
-  for (const Process& process : processes) sum += process.share ? process.share->held_bytes : 0;
+  for (const Process& process : processes) sum += process.held_bytes;
   return sum;
 }
 
@@ -98,7 +107,7 @@ const Process* Run::first() const {
   return found;
 }
 
-void Processes::count_misses(Process& process, std::map<std::pair<uint64_t, uint64_t>, Watched>& kept) {
+void Processes::look_at_page(Process& process, std::map<std::pair<uint64_t, uint64_t>, Watched>& kept) {
   const std::pair key(process.id, process.started);
   auto node = watched_.extract(key);
   const bool is_new = node.empty();
@@ -110,15 +119,15 @@ void Processes::count_misses(Process& process, std::map<std::pair<uint64_t, uint
     kept.insert(std::move(node));
   }
   Watched& watched = kept.at(key);
-  uint64_t misses = 0;
-  for (const uint64_t count : watched.page.miss_counts()) misses += count;
-  const uint64_t now_ns = platform::monotonic_ns();
+  const telemetry::Totals totals = watched.page.totals();
+  const uint64_t misses = total(totals, Counter::shared_misses), now_ns = platform::monotonic_ns();
   process.has_page = true;
   if (!is_new && now_ns > watched.at_ns)
     process.misses_s = static_cast<double>(misses - std::min(misses, watched.misses)) * 1e9 /
                        static_cast<double>(now_ns - watched.at_ns);
   watched.misses = misses;
   watched.at_ns = now_ns;
+  process.held_bytes = resident_blocks(totals) * watched.page.header().block_bytes;
 }
 
 std::vector<Run> Processes::look() {
@@ -133,8 +142,10 @@ std::vector<Run> Processes::look() {
     process.parent = stat->parent;
     process.started = stat->started;
     process.resident_bytes = stat->resident_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-    count_misses(process, kept);
+    look_at_page(process, kept);
     if (!process.share && !process.has_page) continue;
+    if (process.share) process.held_bytes = std::max(process.held_bytes, process.share->held_bytes);
+    if (process.held_bytes == 0 && process.has_page) process.held_bytes = private_bytes_of(number);
     process.program = program_of(number, *stat);
     Run& run = process.share ? by_ledger[process.share->run] : alone[number];
     run.id = process.share ? process.share->run : number;

@@ -22,6 +22,9 @@ struct Process {
   uint64_t started = 0;  // since the machine's start, in the kernel's ticks
   std::string program;   // its words; printable
   uint64_t resident_bytes = 0;
+  // What counts against the cap: as the ledger has it, or, of a process alone, which need not tell, by its page, or by what
+  // the kernel says.
+  uint64_t held_bytes = 0;
   std::optional<process::TreeShare> share;
   bool has_page = false;           // can be watched
   std::optional<double> misses_s;  // nothing where it cannot be, and at the first look
@@ -49,7 +52,7 @@ class Processes {
     telemetry::LivePage page;
     uint64_t misses = 0, at_ns = 0;
   };
-  void count_misses(Process& process, std::map<std::pair<uint64_t, uint64_t>, Watched>& kept);
+  void look_at_page(Process& process, std::map<std::pair<uint64_t, uint64_t>, Watched>& kept);
   std::map<std::pair<uint64_t, uint64_t>, Watched> watched_;  // by number and start
 };
 

@@ -200,10 +200,7 @@ int Session::run() {
     }
   }
   terminal_.reset();
-  if (signal_ != 0) {
-    ::signal(signal_, SIG_DFL);
-    ::raise(signal_);
-  }
+  if (signal_ != 0) ::raise(signal_);
   fmt::print("{}", last_words_);
   return kExitOk;
 }

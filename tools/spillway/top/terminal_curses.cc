@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <memory>
 #include <string_view>
 
 #include "platform/file.h"
@@ -99,13 +101,44 @@ uint32_t key_of(int code, wint_t letter) {
   }
 }
 
+// Signals come by a descriptor as long as this lives. Afterwards they do what they did: ncurses sets handlers of its own.
+class TakenSignals {
+ public:
+  TakenSignals() {
+    sigset_t taken;
+    ::sigemptyset(&taken);
+    for (size_t i = 0; i < std::size(kTaken); ++i) {
+      ::sigaddset(&taken, kTaken[i]);
+      ::sigaction(kTaken[i], nullptr, &actions_[i]);
+    }
+    ::sigprocmask(SIG_BLOCK, &taken, &mask_);
+    descriptor_ = platform::File(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~TakenSignals() {
+    for (size_t i = 0; i < std::size(kTaken); ++i) ::sigaction(kTaken[i], &actions_[i], nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  TakenSignals(const TakenSignals&) = delete;
+  TakenSignals& operator=(const TakenSignals&) = delete;
+
+  int descriptor() const { return descriptor_.fd(); }
+  // 0: none has come.
+  int next() {
+    signalfd_siginfo info{};
+    return ::read(descriptor(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  static constexpr int kTaken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
+  struct sigaction actions_[std::size(kTaken)];
+  sigset_t mask_;
+  platform::File descriptor_;
+};
+
 class CursesTerminal final : public Terminal {
  public:
-  CursesTerminal(SCREEN* screen, platform::File signals, sigset_t mask_before)
-      : screen_(screen),
-        signals_(std::move(signals)),
-        mask_before_(mask_before),
-        charset_(charset_of_locale()) {
+  CursesTerminal(SCREEN* screen, std::unique_ptr<TakenSignals> signals)
+      : screen_(screen), signals_(std::move(signals)), charset_(charset_of_locale()) {
     ::set_escdelay(kEscapeDelayMs);
     ::cbreak();
     ::noecho();
@@ -123,7 +156,6 @@ class CursesTerminal final : public Terminal {
     ::endwin();
     ::delscreen(screen_);
     restore_terminal_by("");
-    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
   Canvas canvas() const override { return Canvas(::getmaxx(::stdscr), ::getmaxy(::stdscr), charset_); }
@@ -150,13 +182,10 @@ class CursesTerminal final : public Terminal {
 
   Event wait(int timeout_ms) override {
     if (const Event key = read_key(); key.kind != Event::kNothing) return key;
-    pollfd from[] = {{STDIN_FILENO, POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
+    pollfd from[] = {{STDIN_FILENO, POLLIN, 0}, {signals_->descriptor(), POLLIN, 0}};
     if (::poll(from, 2, timeout_ms) <= 0) return {};
-    if (from[1].revents != 0) {
-      signalfd_siginfo info{};
-      if (::read(signals_.fd(), &info, sizeof info) == sizeof info)
-        return signalled(static_cast<int>(info.ssi_signo));
-    }
+    if (from[1].revents != 0)
+      if (const int signal = signals_->next(); signal != 0) return signalled(signal);
     if (from[0].revents == 0) return {};
     if (const Event key = read_key(); key.kind != Event::kNothing) return key;
     int waiting = 0;
@@ -198,8 +227,7 @@ class CursesTerminal final : public Terminal {
   }
 
   SCREEN* screen_;
-  platform::File signals_;
-  sigset_t mask_before_;
+  std::unique_ptr<TakenSignals> signals_;
   Charset charset_;
   bool has_colours_ = false;
 };
@@ -208,30 +236,25 @@ class CursesTerminal final : public Terminal {
 
 std::unique_ptr<Terminal> Terminal::open(std::string* why) {
   const char* term = std::getenv("TERM");
-  const std::string name = "TERM=" + printable(term != nullptr ? term : "", Charset::kUtf8);
-  sigset_t wanted, before;
-  ::sigemptyset(&wanted);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP}) ::sigaddset(&wanted, signal);
-  platform::File signals(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals.is_open()) {
-    *why = "signals cannot be waited for";
+  if (term == nullptr || *term == '\0') {
+    *why = "TERM is not set";
     return nullptr;
   }
+  auto signals = std::make_unique<TakenSignals>();
   remember_terminal();
-  ::sigprocmask(SIG_BLOCK, &wanted, &before);
-  SCREEN* screen = term != nullptr && *term != '\0' ? ::newterm(nullptr, stdout, stdin) : nullptr;
-  *why = screen == nullptr ? name + ": no such terminal is known here" : "";
-  if (screen != nullptr) {
+  SCREEN* const screen = ::newterm(nullptr, stdout, stdin);
+  *why = "TERM=" + printable(term, Charset::kUtf8) + ": ";
+  if (screen == nullptr) {
+    *why += "no such terminal is known here";
+  } else {
     ::set_term(screen);
     restore_terminal_by(without_padding(capability("sgr0") + capability("cnorm") + capability("rmcup")));
-    if (!capability("cup").empty())
-      return std::make_unique<CursesTerminal>(screen, std::move(signals), before);
+    if (!capability("cup").empty()) return std::make_unique<CursesTerminal>(screen, std::move(signals));
     ::endwin();
     ::delscreen(screen);
-    *why = name + ": it cannot place text";
+    *why += "it cannot place text";
   }
   restore_terminal_by("");
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return nullptr;
 }
 

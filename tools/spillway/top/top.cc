@@ -15,6 +15,7 @@
 #include "top/processes.h"
 #include "top/screen.h"
 #include "top/terminal.h"
+#include "top/text.h"
 
 namespace spw::tool {
 
@@ -42,6 +43,15 @@ bool wait_for_process(uint64_t process) {
   }
 }
 
+// Without what follows the first words.
+std::string brief(const std::string& program) {
+  constexpr size_t kLettersMax = 40;
+  std::string text;
+  std::string_view rest = program;
+  for (size_t i = 0; i < kLettersMax && !rest.empty(); ++i) append_letter(text, next_letter(rest));
+  return rest.empty() ? text : text + "...";
+}
+
 // The process that is meant where none was named; 0 after a line that says why there is none.
 uint64_t only_process(const std::vector<Run>& runs) {
   if (runs.size() == 1) return runs.front().first()->id;
@@ -54,7 +64,8 @@ uint64_t only_process(const std::vector<Run>& runs) {
   }
   std::string names;
   for (const Run& run : runs)
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", run.first()->id, run.first()->program);
+    names +=
+        fmt::format("{}{} ({})", names.empty() ? "" : ", ", run.first()->id, brief(run.first()->program));
   refuse("several programs run under Spillway; name one: " + names);
   return 0;
 }

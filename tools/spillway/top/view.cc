@@ -14,18 +14,26 @@ constexpr int kPaneLinesMin = 6, kLegendLinesMin = 13;
 
 std::string keys_text(const View& view, int columns) {
   std::string sort;
-  if (!view.watched || view.pane == Pane::kTree) {
+  if (view.pane == Pane::kTree) {
     constexpr const char* kNames[] = {"misses", "resident", "share", "number"};
     sort = kNames[static_cast<size_t>(view.process_sort)];
   } else if (view.pane == Pane::kAllocations) {
     sort = view.area_sort == AreaSort::kMisses ? "misses" : "size";
   }
   if (!sort.empty()) sort = "  s sort: " + sort;
-  if (!view.watched) return "F1 ? help  q quit  Enter look at one" + sort;
+  if (!view.watched) return "? help  q quit  Enter look at one";
   const std::string all =
       "F1 ? help  q quit  p pause  +/- interval  t tree  a allocations  l latencies  r trace" + sort;
-  const std::string few = "? help  q quit  p pause  t a l r panes" + sort;
-  return columns_of(all) <= columns ? all : few;
+  const std::string few = "? help  q quit  p pause  t a l r panes";
+  if (columns_of(all) <= columns) return all;
+  return columns_of(few + sort) <= columns ? few + sort : few;
+}
+
+const Process* process_of(const View& view) {
+  const Run* run = view.run();
+  for (size_t i = 0; run && i < run->processes.size(); ++i)
+    if (run->processes[i].id == view.watched->facts.process) return &run->processes[i];
+  return nullptr;
 }
 
 void draw_title(Canvas& canvas, const View& view) {
@@ -33,7 +41,8 @@ void draw_title(Canvas& canvas, const View& view) {
   if (view.is_paused) right = "PAUSED  " + right;
   if (view.watched) {
     const PageFacts& facts = view.watched->facts;
-    const std::string name = facts.program.substr(facts.program.rfind('/') + 1);
+    const Process* process = process_of(view);
+    const std::string name = process ? process->program : facts.program.substr(facts.program.rfind('/') + 1);
     left = fmt::format(" {} ({})  {}, {} blocks", name, facts.process, facts.engine,
                        bytes_text(static_cast<double>(facts.block_bytes)));
     if (canvas.columns() >= 60) right = span_text(view.watched->running_s) + "  " + right;
@@ -86,7 +95,7 @@ void move_selection(View& view, int by) {
 void change_sort(View& view) {
   if (view.watched && view.pane == Pane::kAllocations)
     view.area_sort = view.area_sort == AreaSort::kMisses ? AreaSort::kSize : AreaSort::kMisses;
-  else if (!view.watched || view.pane == Pane::kTree)
+  else if (view.watched && view.pane == Pane::kTree)
     view.process_sort = static_cast<ProcessSort>((static_cast<unsigned>(view.process_sort) + 1) % 4);
 }
 

@@ -1,0 +1,98 @@
+#include "top/numbers.h"
+
+#include <gtest/gtest.h>
+
+namespace spw::tool::top {
+namespace {
+
+using telemetry::Counter;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+void set(Look& look, Counter counter, uint64_t value) { look.totals[static_cast<size_t>(counter)] = value; }
+
+struct Interval {
+  Look before, now;
+  PageFacts facts;
+  Interval() {
+    before.at_ns = 5 * kSecond;
+    now.at_ns = 7 * kSecond;
+    facts.block_bytes = 4096;
+    facts.frames = 100;
+  }
+  Numbers numbers() const { return numbers_between(before, now, facts); }
+};
+
+TEST(Numbers, are_rates_of_the_time_between_two_looks) {
+  Interval interval;
+  set(interval.before, Counter::shared_misses, 100);
+  set(interval.now, Counter::shared_misses, 200);
+  set(interval.now, Counter::shared_hits, 300);
+  set(interval.now, Counter::fill_wait_ns, 3 * kSecond);
+  const Numbers numbers = interval.numbers();
+  EXPECT_DOUBLE_EQ(numbers.rate(Counter::shared_misses), 50);
+  EXPECT_DOUBLE_EQ(*numbers.hit_ratio, 0.75);
+  EXPECT_DOUBLE_EQ(numbers.uses_s, 200);
+  EXPECT_DOUBLE_EQ(numbers.waiting, 1.5) << "threads, on average";
+  EXPECT_FALSE(numbers.device);
+}
+
+TEST(Numbers, of_an_interval_without_uses_have_no_hit_ratio) { EXPECT_FALSE(Interval().numbers().hit_ratio); }
+
+TEST(Numbers, say_what_is_resident_and_dirty) {
+  Interval interval;
+  set(interval.now, Counter::fills, 60);
+  set(interval.now, Counter::zero_fills, 40);
+  set(interval.now, Counter::evictions, 50);
+  set(interval.now, Counter::bytes_dirtied, 30 * 4096);
+  set(interval.now, Counter::writebacks, 10);
+  EXPECT_EQ(interval.numbers().resident_bytes, 50u * 4096);
+  EXPECT_EQ(interval.numbers().dirty_bytes, 20u * 4096);
+  EXPECT_DOUBLE_EQ(interval.numbers().frames_share, 0.5);
+}
+
+TEST(Numbers, of_counts_that_go_down_are_0) {
+  Interval interval;
+  set(interval.before, Counter::shared_misses, UINT64_MAX);
+  set(interval.now, Counter::evictions, UINT64_MAX);
+  interval.now.at_ns = 1;
+  interval.facts.frames = 0;
+  const Numbers numbers = interval.numbers();
+  EXPECT_EQ(numbers.rate(Counter::shared_misses), 0);
+  EXPECT_EQ(numbers.resident_bytes, 0u);
+  EXPECT_GT(numbers.seconds, 0);
+}
+
+TEST(Numbers, have_the_device_s_own) {
+  Interval interval;
+  interval.before.device = DeviceCounts{10, 1000, 0, 500, 100};
+  interval.now.device = DeviceCounts{30, 5000, 2000, 1500, 4100};
+  const auto device = interval.numbers().device;
+  ASSERT_TRUE(device);
+  EXPECT_DOUBLE_EQ(device->busy, 0.5);
+  EXPECT_DOUBLE_EQ(device->in_flight, 2);
+  EXPECT_DOUBLE_EQ(device->read_bytes_s, 2000);
+  EXPECT_DOUBLE_EQ(device->write_bytes_s, 1000);
+  EXPECT_DOUBLE_EQ(device->requests_s, 10);
+}
+
+TEST(History, keeps_the_last_and_their_span) {
+  History history;
+  EXPECT_EQ(history.span_s(10), 0);
+  for (size_t i = 0; i < History::kSamplesMax + 50; ++i) {
+    Numbers numbers;
+    numbers.at_s = static_cast<double>(i);
+    numbers.seconds = 1;
+    numbers.waiting = static_cast<double>(i);
+    history.add(numbers);
+  }
+  EXPECT_EQ(history.size(), History::kSamplesMax);
+  EXPECT_DOUBLE_EQ(history.span_s(10), 10);
+  EXPECT_DOUBLE_EQ(history.span_s(1'000'000), static_cast<double>(History::kSamplesMax));
+  const auto values = history.values([](const Numbers& each) { return each.waiting; });
+  EXPECT_EQ(values.front(), 50);
+  EXPECT_EQ(values.back(), history.newest().waiting);
+}
+
+}  // namespace
+}  // namespace spw::tool::top
