@@ -12,6 +12,31 @@
 namespace spw::telemetry {
 namespace {
 
+// Of a child that has this process's page open, too.
+void expect_a_page_of_a_child_s_own(Facts facts) {
+  int to_child[2], from_child[2];
+  ASSERT_EQ(::pipe(to_child) + ::pipe(from_child), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    forget_placed_counters();
+    facts.process = static_cast<uint64_t>(::getpid());
+    auto page = LivePage::publish(facts, 6);
+    count(Counter::evictions, 7);
+    char byte = page ? 1 : 0;
+    (void)!::write(from_child[1], &byte, 1);
+    (void)!::read(to_child[0], &byte, 1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 1);
+  auto of_child = LivePage::open(static_cast<uint64_t>(other));
+  ASSERT_TRUE(of_child) << of_child.status().message();
+  EXPECT_EQ(total(of_child->totals(), Counter::evictions), 7u) << "not its parent's";
+  ASSERT_EQ(::write(to_child[1], &byte, 1), 1);
+  ::waitpid(other, nullptr, 0);
+}
+
 // A process publishes once, so all that is to be seen is in one test.
 TEST(LivePage, another_process_reads_what_this_one_counts) {
   Facts facts;
@@ -63,29 +88,7 @@ TEST(LivePage, another_process_reads_what_this_one_counts) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(total(read->totals(), Counter::evictions), 43u) << "a child counts for itself";
-
-  int to_child[2], from_child[2];
-  ASSERT_EQ(::pipe(to_child) + ::pipe(from_child), 0);
-  const pid_t other = ::fork();
-  if (other == 0) {
-    forget_placed_counters();
-    facts.process = static_cast<uint64_t>(::getpid());
-    auto page = LivePage::publish(facts, 6);
-    count(Counter::evictions, 7);
-    char byte = page ? 1 : 0;
-    (void)!::write(from_child[1], &byte, 1);
-    (void)!::read(to_child[0], &byte, 1);
-    ::_exit(0);
-  }
-  char byte = 0;
-  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);
-  ASSERT_EQ(byte, 1);
-  auto of_child = LivePage::open(static_cast<uint64_t>(other));
-  ASSERT_TRUE(of_child) << of_child.status().message();
-  EXPECT_EQ(total(of_child->totals(), Counter::evictions), 7u)
-      << "its own page, though it has its parent's open, too";
-  ASSERT_EQ(::write(to_child[1], &byte, 1), 1);
-  ::waitpid(other, nullptr, 0);
+  expect_a_page_of_a_child_s_own(facts);
 }
 
 TEST(LivePage, of_a_process_that_is_not_there_is_an_error) {

@@ -23,7 +23,8 @@ struct AreaUse {
 class Areas {
  public:
   explicit Areas(uint64_t process) : process_(process) {}
-  // All there are; the most missed first, of equal ones the largest. Misses since the last call; of the first call: none.
+  // All there are; the most missed first, of equal ones the largest. Misses are those since the last call; at the first
+  // there are none.
   std::vector<AreaUse> look(const telemetry::LivePage& page, const PageFacts& facts);
 
  private:

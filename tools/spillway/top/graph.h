@@ -15,7 +15,7 @@ namespace spw::tool::top {
 std::string bar(double share, int columns, Charset charset);
 
 // `lines` texts of `columns` letters, the top one first. The last value is at the right; of more values than columns, the
-// last ones. `top`: the value that fills all lines; what is more does, too. A value above 0 is never drawn as nothing.
+// last ones are shown. `top`: the value that fills all lines; what is more does, too. No value above 0 is left blank.
 std::vector<std::string> graph(std::span<const double> values, int columns, int lines, double top,
                                Charset charset);
 

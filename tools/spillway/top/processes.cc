@@ -50,7 +50,7 @@ std::optional<Stat> stat_of(uint64_t process) {
   return stat;
 }
 
-// "python3 job.py 4", without the directories of the first word; the kernel's name where there are no words.
+// "sort -n data", without the directories of the first word; the kernel's name where there are no words.
 std::string program_of(uint64_t process, const Stat& stat) {
   auto words = platform::read_small_file("/proc/" + std::to_string(process) + "/cmdline");
   std::string text = words ? *words : std::string();

@@ -1,4 +1,4 @@
-// The processes of all runs: which there are, who started whom, what each holds of its run's cap and how much it misses.
+// The processes of all runs: who started whom, what each holds of its run's cap and how much it misses.
 //
 // A run is what shares a cap (process/tree_cap.h): all processes that have its ledger open. Where there is no ledger a
 // process is a run by itself.
@@ -22,8 +22,8 @@ struct Process {
   uint64_t started = 0;  // since the machine's start, in the kernel's ticks
   std::string program;   // its words; printable
   uint64_t resident_bytes = 0;
-  // What counts against the cap: as the ledger has it, or, of a process alone, which need not tell, by its page, or by what
-  // the kernel says.
+  // What counts against the cap: as the ledger has it; of a process alone, which need not tell, as its page has it, or
+  // the kernel.
   uint64_t held_bytes = 0;
   std::optional<process::TreeShare> share;
   bool has_page = false;           // can be watched

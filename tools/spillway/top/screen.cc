@@ -38,7 +38,7 @@ struct Source {
 
 class Session {
  public:
-  Session(std::unique_ptr<Terminal> terminal, const TopArguments& arguments)
+  Session(std::unique_ptr<Terminal> terminal, uint64_t process, const TopArguments& arguments)
       : terminal_(std::move(terminal)) {
     view_.interval_s = arguments.interval_s;
     if (arguments.trace) {
@@ -46,6 +46,7 @@ class Session {
       view_.pane_is_open = true;
     }
     has_pane_ = arguments.trace;
+    stays_in_list_ = process == 0;
   }
 
   // Nothing: it can be watched from now on.
@@ -64,7 +65,8 @@ class Session {
   View view_;
   Processes processes_;
   std::optional<Source> source_;
-  bool has_pane_ = false;  // one was chosen
+  bool has_pane_ = false;       // one was chosen
+  bool stays_in_list_ = false;  // when what is watched has ended, as it was chosen there
   bool is_over_ = false;
   int signal_ = 0;
   uint64_t next_ns_ = 0, next_runs_ns_ = 0;
@@ -137,7 +139,7 @@ void Session::follow_end() {
       view_.message = words + "; this is another one of its run";
       return;
     }
-  if (!view_.runs.empty()) {
+  if (stays_in_list_ && !view_.runs.empty()) {
     view_.message = words;
     return;
   }
@@ -157,6 +159,7 @@ void Session::act(Action action) {
       if (Status status = watch(view_.selected); !status) view_.message = status.message();
       break;
     case Action::kBack:
+      stays_in_list_ = true;
       view_.selected = view_.run() && view_.run()->first() ? view_.run()->first()->id : 0;
       view_.watched.reset();
       source_.reset();
@@ -208,7 +211,7 @@ int Session::run() {
 }  // namespace
 
 int watch_on_screen(std::unique_ptr<Terminal> terminal, uint64_t process, const TopArguments& arguments) {
-  Session session(std::move(terminal), arguments);
+  Session session(std::move(terminal), process, arguments);
   if (process != 0)
     if (Status status = session.watch(process); !status) {
       session.close();

@@ -1,7 +1,7 @@
 // A terminal in full: a canvas goes to it, keys and signals come from it. By ncurses; built without that there is none.
 //
-// Invariant: while a Terminal lives, the signals that end, stop or resize it are blocked and come as events; when it is gone
-// the terminal is as before. Bugs' signals: top/crash.h.
+// Invariant: while a Terminal lives, the signals that end, stop or resize it are blocked and come as events; when it is
+// gone the terminal is as before. Bugs' signals: top/crash.h.
 // Threads: one. Limits: one at a time.
 #pragma once
 

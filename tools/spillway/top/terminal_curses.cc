@@ -101,7 +101,7 @@ uint32_t key_of(int code, wint_t letter) {
   }
 }
 
-// Signals come by a descriptor as long as this lives. Afterwards they do what they did: ncurses sets handlers of its own.
+// Signals come by a descriptor as long as this lives. Afterwards they do what they did: ncurses leaves handlers behind.
 class TakenSignals {
  public:
   TakenSignals() {
