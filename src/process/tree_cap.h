@@ -75,7 +75,7 @@ class TreeCap {
   // At the start of a process: the ledger that it inherited, if any, is not the program's to close.
   static void keep_inherited();
 
-  // Of another process: by its descriptors, and by which slot it has locked. ENOENT: it is in no run, or another user's.
+  // Of another process: by its descriptors, and by which slot it has locked. ENOENT: in no run, or another user's.
   static Result<TreeShare> share_of(uint64_t process);
 
   // Of the inherited ledger, or of one of its own.

@@ -1,7 +1,6 @@
 // What one screen shows, cell by cell, before a terminal sees it: so that what is drawn can be looked at without one.
 //
-// Invariants: every cell's letter is harmless (text.h); a letter that takes two columns is followed by a cell whose letter
-// is 0.
+// Invariants: every cell's letter is harmless (text.h); behind a letter that takes two columns is a cell with letter 0.
 // Threads: one. Limits: kSideMax columns and lines.
 #pragma once
 

@@ -1,6 +1,7 @@
 // The terminal is put right and something is said, however the tool goes down.
 //
-// What it watches is another process's memory, which that process may cut off at any moment: a look ends with SIGBUS then.
+// What it watches is another process's memory, which that process may cut off at any moment: a look ends with SIGBUS
+// then.
 // Threads: one. Lifetime: handlers stay to the end of the process.
 #pragma once
 

@@ -20,7 +20,7 @@ inline constexpr char32_t kNoLetter = 0xffffffff;  // of next_letter(): a byte t
 char32_t next_letter(std::string_view& text);
 void append_letter(std::string& text, char32_t letter);
 // Whether a terminal shows the letter and does nothing else: no control of C0 or C1, no mark of direction or joining, no
-// surrogate. What is not shown by itself, as a combining mark, is for the canvas to replace (canvas.h).
+// surrogate. Marks that are not shown by themselves are for the canvas to replace (canvas.h).
 bool is_harmless(char32_t letter);
 
 // The text with what is not harmless written out: "\x1b", "\u202e". In ASCII other letters become '?'.
