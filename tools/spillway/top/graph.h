@@ -14,8 +14,8 @@ namespace spw::tool::top {
 // `columns` letters, `share` (0 .. 1) of them full: "█████▌    ", "#####     ".
 std::string bar(double share, int columns, Charset charset);
 
-// `lines` texts of `columns` letters, the top one first. The last value is at the right; where there are more values than
-// columns, the last ones are shown. `top`: the value that fills all lines. No value above 0 is left blank.
+// `lines` texts of `columns` letters, the top one first. The last value is at the right; of more values than columns
+// the last ones are shown. `top`: the value that fills all lines. No value above 0 is left blank.
 std::vector<std::string> graph(std::span<const double> values, int columns, int lines, double top,
                                Charset charset);
 

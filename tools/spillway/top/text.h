@@ -19,8 +19,8 @@ inline constexpr char32_t kNoLetter = 0xffffffff;  // of next_letter(): a byte t
 // Takes the first letter off `text`, which is not empty; kNoLetter takes one byte.
 char32_t next_letter(std::string_view& text);
 void append_letter(std::string& text, char32_t letter);
-// Whether a terminal shows the letter and does nothing else: no control of C0 or C1, no mark of direction or joining, no
-// surrogate. Marks that are not shown by themselves are for the canvas to replace (canvas.h).
+// Whether a terminal shows the letter, and that is all: no control of C0 or C1, no mark of direction or joining,
+// no surrogate. Letters that are not shown by themselves are for the canvas to replace (canvas.h).
 bool is_harmless(char32_t letter);
 
 // The text with what is not harmless written out: "\x1b", "\u202e". In ASCII other letters become '?'.
