@@ -292,3 +292,21 @@ def a_run_that_is_to_come_is_waited_for(kit: Kit) -> None:
                        f"{_tool(kit)} top --wait --count 1 --interval 0.3; code=$?; kill %1; exit $code")
     expect(seen.returncode == 0 and "waiting for a program" in seen.stderr, f"{seen.returncode} {seen.stderr}")
     expect(re.search(rf"^program +\S*{program.name} \(\d+\)", seen.stdout, re.M) is not None, seen.stdout)
+
+
+def a_stopped_view_gives_the_terminal_back_for_so_long(kit: Kit) -> None:
+    with _watched(kit) as process, Bytes(_tool(kit), "top", process.pid, *INTERVAL, env={}) as terminal:
+        terminal.until(b"hit ratio")
+        terminal.process.send_signal(signal.SIGTSTP)
+        terminal.until(FROM_FULL_SCREEN)
+        deadline = time.monotonic() + 30
+        while "State:\tT" not in pathlib.Path(f"/proc/{terminal.process.pid}/status").read_text():
+            expect(time.monotonic() < deadline, "it does not stop")
+            time.sleep(0.05)
+        expect(terminal.settings() == terminal.settings_before, "the terminal has other settings while it is stopped")
+        terminal.written = b""
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until(TO_FULL_SCREEN)
+        terminal.until(b"hit ratio")
+        terminal.press(b"q")
+        _expect_restored(terminal, 0, "after it was stopped")

@@ -1,6 +1,8 @@
 #include "top/numbers.h"
 
+#include <errno.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace spw::tool::top {
 namespace {
@@ -22,6 +24,32 @@ struct Interval {
   }
   Numbers numbers() const { return numbers_between(before, now, facts); }
 };
+
+// A process publishes a page once.
+TEST(Facts, of_a_page_are_checked_and_printable) {
+  const auto self = static_cast<uint64_t>(::getpid());
+  telemetry::Facts facts;
+  facts.process = self;
+  facts.program = "prog\x1b[2J";
+  facts.store = "spill:/mnt/a b (io_uring, O_DIRECT)" + std::string(1000, '\x07');
+  facts.block_bytes = 4096;
+  auto own = telemetry::LivePage::publish(facts, 5);
+  ASSERT_TRUE(own);
+  auto page = telemetry::LivePage::open(self);
+  ASSERT_TRUE(page);
+  auto read = facts_of(self, *page);
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_EQ(read->program, "prog\\x1b[2J");
+  EXPECT_EQ(read->store.find('\x07'), std::string::npos);
+  EXPECT_EQ(read->store_path, "/mnt/a b");
+  auto& header = const_cast<telemetry::LiveHeader&>(own->header());
+  for (char& letter : header.program) letter = 'x';
+  EXPECT_EQ(facts_of(self, *page)->program.size(), telemetry::LiveHeader::kTextBytes) << "without an end";
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{3}, uint64_t{2048}, uint64_t{4} << 20, UINT64_MAX}) {
+    header.block_bytes = bytes;
+    EXPECT_EQ(facts_of(self, *page).status().error(), EPROTO) << bytes;
+  }
+}
 
 TEST(Numbers, are_rates_of_the_time_between_two_looks) {
   Interval interval;

@@ -56,10 +56,17 @@ std::string brief(const std::string& program) {
 uint64_t only_process(const std::vector<Run>& runs) {
   if (runs.size() == 1) return runs.front().first()->id;
   if (runs.empty()) {
-    refuse(
-        "no program of yours runs under Spillway now; start one with `spillway run --memory 4G -- PROGRAM`, "
-        "or wait for "
-        "one with --wait");
+    // There may be one that cannot be watched, and its page says why.
+    const std::vector<uint64_t> others = LivePage::processes();
+    if (others.empty()) {
+      refuse(
+          "no program of yours runs under Spillway now; start one with `spillway run --memory 4G -- "
+          "PROGRAM`, or wait "
+          "for one with --wait");
+    } else {
+      auto page = LivePage::open(others.front());
+      refuse(page ? "the program has only begun; try again" : page.status().message());
+    }
     return 0;
   }
   std::string names;
