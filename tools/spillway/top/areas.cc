@@ -21,7 +21,7 @@ using telemetry::LivePage;
 
 constexpr size_t kHottestMax = 5;
 
-std::string text_of(const std::string& file) {
+std::string contents_of(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
@@ -33,7 +33,7 @@ std::string text_of(const std::string& file) {
 const std::string& Areas::maker_at(uint64_t site) {
   if (const auto known = makers_.find(site); known != makers_.end()) return known->second;
   if (makers_.size() >= kKnownMax) makers_.clear();
-  const std::string maps = text_of(fmt::format("/proc/{}/maps", process_));
+  const std::string maps = contents_of(fmt::format("/proc/{}/maps", process_));
   return makers_[site] = printable(name_of_code(site, maps), Charset::kUtf8);
 }
 

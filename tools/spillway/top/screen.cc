@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "messages.h"
@@ -64,7 +64,7 @@ class Session {
   std::unique_ptr<Terminal> terminal_;
   View view_;
   Processes processes_;
-  std::optional<Source> source_;
+  std::unique_ptr<Source> source_;
   bool has_pane_ = false;       // one was chosen
   bool stays_in_list_ = false;  // when what is watched has ended, as it was chosen there
   bool is_over_ = false;
