@@ -86,8 +86,8 @@ Status Session::watch(uint64_t process) {
   Device device(facts->store_path);
   watched.device_name = device.name();
   Look before = look_at(*page, device);
-  source_.emplace(
-      Source{std::move(*page), std::move(device), Areas(process), before, {}, before.latencies, started, 0});
+  source_.reset(new Source{
+      std::move(*page), std::move(device), Areas(process), before, {}, before.latencies, started, 0});
   (void)source_->areas.look(source_->page, *facts);
   (void)trace_lines(source_->page, *facts, source_->traced);
   view_.watched = std::move(watched);
