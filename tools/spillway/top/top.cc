@@ -92,6 +92,9 @@ int show_top(const TopArguments& arguments) {
   if (process == 0 && !chooses) process = only_process(runs);
   if (process == 0 && !chooses) return kExitUsage;
   if (is_text) return watch_as_text(process, arguments);
+  // Refused before the screen changes.
+  if (process != 0)
+    if (auto page = LivePage::open(process); !page) return refuse(page.status().message());
   std::string why;
   auto terminal = Terminal::open(&why);
   if (terminal) return watch_on_screen(std::move(terminal), process, arguments);
