@@ -9,7 +9,6 @@
 
 #include "abi/abi.h"
 #include "base/units.h"
-#include "code_names.h"
 #include "top/text.h"
 
 namespace spw::tool::top {
@@ -34,7 +33,7 @@ const std::string& Areas::maker_at(uint64_t site) {
   if (const auto known = makers_.find(site); known != makers_.end()) return known->second;
   if (makers_.size() >= kKnownMax) makers_.clear();
   const std::string maps = contents_of(fmt::format("/proc/{}/maps", process_));
-  return makers_[site] = printable(name_of_code(site, maps), Charset::kUtf8);
+  return makers_[site] = printable(text_of(names_.of_call_at_address(site, maps)), Charset::kUtf8);
 }
 
 void Areas::name(AreaUse& use, const Area& area) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "code_names.h"
 #include "telemetry/live_page.h"
 #include "top/numbers.h"
 
@@ -35,6 +36,7 @@ class Areas {
   uint64_t process_;
   bool is_first_ = true;
   telemetry::LivePage::MissCounts before_;
+  CodeNames names_;
   std::map<uint64_t, std::string> makers_;  // by site
 };
 
