@@ -256,6 +256,7 @@ struct spw_statistics {
   uint64_t writebacks; /* blocks written to stores */
   uint64_t read_bytes;
   uint64_t written_bytes;
+  uint64_t waited_ns; /* for blocks to be read, all threads together */
 };
 int spw_get_statistics(struct spw_statistics* statistics);
 

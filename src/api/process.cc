@@ -49,6 +49,7 @@ SPW_PUBLIC int spw_get_statistics(struct spw_statistics* statistics) {
   now.writebacks = count(Counter::writebacks);
   now.read_bytes = count(Counter::store_read_bytes);
   now.written_bytes = count(Counter::store_write_bytes);
+  now.waited_ns = count(Counter::fill_wait_ns);
   std::memcpy(statistics, &now, now.size);
   return 0;
 }

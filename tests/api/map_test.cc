@@ -110,7 +110,7 @@ TEST_F(MapTest, larger_fills_come_in_with_fewer_misses) {
   make_file();
   auto misses_of = [&](size_t block_bytes) {
     uint64_t* words = map(SPW_MAP_SHARED, 0, 0, block_bytes);
-    const uint64_t before = statistics().misses;
+    const uint64_t before = statistics().misses, waited_ns = statistics().waited_ns;
     // Not in order, so that no stream is seen: every 64th block of each 256 KiB, then the next one.
     size_t wrong = 0;
     for (size_t piece = 0; piece < 256; ++piece) {
@@ -122,6 +122,7 @@ TEST_F(MapTest, larger_fills_come_in_with_fewer_misses) {
     }
     EXPECT_EQ(wrong, 0u);
     const uint64_t misses = statistics().misses - before;
+    EXPECT_GT(statistics().waited_ns, waited_ns) << "blocks were read while the program waited";
     EXPECT_EQ(spw_unmap(words), 0);
     return misses;
   };
