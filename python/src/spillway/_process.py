@@ -43,6 +43,9 @@ def _store_text(store: Union[str, "os.PathLike[str]"]) -> str:
     text = os.fspath(store)
     if not text:
         raise ValueError("store is a directory or the name of a store, not an empty text")
+    if ":" not in text and not os.path.isdir(text):
+        there = "it is not a directory" if os.path.exists(text) else "it does not exist"
+        raise SpillwayError(errno.ENOENT, f"the store directory {text}: {there}; name another one")
     return text
 
 
