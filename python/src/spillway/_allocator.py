@@ -1,14 +1,15 @@
 """numpy_allocator: numpy's own allocations, from a size on, in managed memory (NEP 49).
 
-numpy takes an allocator as a capsule that holds a table of C functions, by PyDataMem_SetHandler. That function is in the
-table of numpy's C API, at a place that is the same since numpy 1.22; ctypes calls it there. The functions are those of
-libspillway_numpy.so.
+numpy takes an allocator as a capsule that holds a table of C functions, by PyDataMem_SetHandler. That function is in
+the table of numpy's C API, at a place that is the same since numpy 1.22; ctypes calls it there. The functions are those
+of libspillway_numpy.so.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import os
 import threading
 from collections.abc import Iterator
@@ -40,11 +41,8 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _multiarray() -> Any:
-    if int(np.__version__.split(".")[0]) >= 2:
-        from numpy._core import _multiarray_umath
-    else:
-        from numpy.core import _multiarray_umath  # type: ignore[no-redef]
-    return _multiarray_umath
+    core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
+    return importlib.import_module(core + "._multiarray_umath")
 
 
 def _handler_name() -> str:
@@ -106,12 +104,14 @@ def live_regions() -> int:
 
 @contextmanager
 def numpy_allocator(threshold: Size = "1M") -> Iterator[None]:
-    """In the `with` statement, data of new numpy arrays of at least `threshold` (a size, 1 byte or more) is in managed memory.
+    """In the `with` statement, the data of new numpy arrays of at least `threshold` is in managed memory.
 
-    Also that of results and temporary arrays, which spillway.empty() does not reach. It holds for this thread and context (numpy keeps
-    it in a context variable); arrays keep their memory after the statement. Under `spillway run` it makes no difference.
+    threshold: a size, from 1 byte on. Also that of results and temporary arrays, which spillway.empty() does not reach.
+    It holds for this thread and context (numpy keeps it in a context variable); arrays keep their memory after the
+    statement. Under `spillway run` it makes no difference.
 
-    SpillwayError: libspillway_numpy.so is missing (only the wheel has it), or this numpy has no allocators (before 1.22).
+    SpillwayError: libspillway_numpy.so is missing (only the wheel has it), or this numpy has no allocators (before
+    1.22).
     """
     count = parse_size(threshold, "threshold")
     if count == 0:

@@ -1,7 +1,8 @@
 """numpy arrays on managed memory of their own: empty, zeros, ones, full, array.
 
-Each array of at least a byte is a region (`_regions.Region`): it begins on a page of its own, may be far larger than memory, and
-takes of memory what the cap lets it. Without `store` what does not fit is spilled; with one it is kept there.
+Each array of at least a byte is a region (`_regions.Region`): it begins on a page of its own, may be far larger than
+memory, and takes of memory what the cap lets it. Without `store` what does not fit is spilled; with one it is kept
+there.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _store_name(store: Store) -> Optional[str]:
 
 def on_region(region: Region, shape: tuple[int, ...], dtype: np.dtype[Any], order: str, offset: int = 0) -> Array:
     """An array of what stands from `offset` on in the region, which lives as long as anything refers to the array."""
-    return np.ndarray(shape, dtype, buffer=np.asarray(region), offset=offset, order="F" if order == "F" else "C")
+    made: Array = np.ndarray(shape, dtype, buffer=np.asarray(region), offset=offset, order="F" if order == "F" else "C")
+    return made
 
 
 def _is_new(name: str) -> bool:
@@ -66,9 +68,7 @@ def _is_new(name: str) -> bool:
     return name.startswith("file:") and (not os.path.exists(path) or os.path.getsize(path) == 0)
 
 
-def _make(
-    shape: Shape, dtype: npt.DTypeLike, order: str, store: Store, block: Optional[Size], fill: Any
-) -> Array:
+def _make(shape: Shape, dtype: npt.DTypeLike, order: str, store: Store, block: Optional[Size], fill: Any) -> Array:
     """`fill`: None for whatever is there, which is zeros without a store."""
     order = _order_of(order)
     # numpy's own rules: "S" is "S1", and a subarray's dimensions come last.
@@ -112,12 +112,13 @@ def empty(
     """An array on managed memory, as numpy.empty().
 
     shape: whole numbers, up to 16 TiB in all. dtype: any of fixed size, no objects.
-    store: None: spilled where everything is, and all zeros. A path: of a file that the array is kept in, without a header; it is
-    made, and lengthened if need be, and what is in it is the array's content. A text such as
+    store: None: spilled where everything is, and all zeros. A path: of a file that the array is kept in, without a
+    header; it is made, and lengthened if need be, and what is in it is the array's content. A text such as
     "sparse:DIR?size=1T" or "striped:..." names a store (spillway(1)).
     block: bytes that a miss brings in, a power of two from "4K" to "8M"; None: what misses show to be best.
 
-    What is stored reaches a store with spillway.sync() or spillway.flush(), with the end of the last view, or of the process.
+    What is stored reaches a store with spillway.sync() or spillway.flush(), with the end of the last view, or of the
+    process.
     Raises OutOfMemoryError, SpillwayError (a store that cannot be used), ValueError, TypeError.
     """
     return _make(shape, dtype, order, store, block, None)
@@ -140,7 +141,7 @@ def ones(
 
 
 def full(
-    shape: Shape, fill_value: Any, dtype: npt.DTypeLike = None, order: Literal["C", "F"] = "C", *,
+    shape: Shape, fill_value: Any, dtype: Optional[npt.DTypeLike] = None, order: Literal["C", "F"] = "C", *,
     store: Store = None, block: Optional[Size] = None,
 ) -> Array:  # fmt: skip
     """As empty(), filled with fill_value. dtype None: that of fill_value."""
@@ -151,10 +152,11 @@ def full(
 
 
 def array(
-    source: npt.ArrayLike, dtype: npt.DTypeLike = None, order: Literal["K", "A", "C", "F"] = "K", *,
+    source: npt.ArrayLike, dtype: Optional[npt.DTypeLike] = None, order: Literal["K", "A", "C", "F"] = "K", *,
     store: Store = None, block: Optional[Size] = None,
 ) -> Array:  # fmt: skip
-    """A copy of `source` on managed memory, as numpy.array(). Other sequences than arrays are made one in ordinary memory first.
+    """A copy of `source` on managed memory, as numpy.array(). Other sequences than arrays are made one in ordinary
+    memory first.
 
     order K or A: Fortran's if that is how `source` is laid out, else C's. The rest as empty().
     """

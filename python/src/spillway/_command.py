@@ -1,7 +1,7 @@
 """The command line: `python -m spillway`, and the console script `spillway`.
 
-`run` and `advise` take this interpreter for what follows their options, unless that is a program and no script. Everything
-else goes to the tool as it is.
+`run` and `advise` take this interpreter for what follows their options, unless that is a program and no script.
+Everything else goes to the tool as it is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Without --, too, where PROGRAM is a binary or a name that is found in PATH.
 def _options_end(words: Sequence[str]) -> int:
     """How many words are options of the tool and their values."""
     at = 0
-    while at < len(words) and words[at].startswith("--") and words[at] != "--" or words[at : at + 1] == ["-h"]:
+    while (at < len(words) and words[at].startswith("--") and words[at] != "--") or words[at : at + 1] == ["-h"]:
         at += 1 if "=" in words[at] or words[at] in _FLAGS else 2
     return min(at, len(words))
 
@@ -66,7 +66,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if tool is None:
         print(_NO_TOOL, file=sys.stderr)
         return _EXIT_USAGE
-    if len(given) == 2 and given[0] in _RUNS and given[1] in ("--help", "-h") or given in (["--help"], ["-h"]):
+    if (len(given) == 2 and given[0] in _RUNS and given[1] in ("--help", "-h")) or given in (["--help"], ["-h"]):
         return _help(str(tool), given)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -25,7 +25,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _tool_of_path() -> Optional[Path]:
-    """The first `spillway` in PATH that is the tool itself: the wheel's console script, which is Python, has that name, too."""
+    """The first `spillway` in PATH that is a binary: the wheel's console script has that name, too."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         found = shutil.which("spillway", path=folder) if folder else None
         if found is not None and is_binary(found):

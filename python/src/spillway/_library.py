@@ -1,8 +1,8 @@
 """libspillway.so in this process, by ctypes: which one, its functions, and what is set before its first use.
 
-Two ways in. *Preloaded*: the process was started by `spillway run`, or is linked with the library, which then stands in the
-global scope; options are those of the run. *Loaded*: by ctypes, in a scope of its own, so that malloc and the functions of
-libc stay libc's, and only arrays of this package are managed.
+Two ways in. *Preloaded*: the process was started by `spillway run`, or is linked with the library, which then stands in
+the global scope; options are those of the run. *Loaded*: by ctypes, in a scope of its own, so that malloc and the
+functions of libc stay libc's, and only arrays of this package are managed.
 
 A loaded library ends the process when an option of the environment is wrong or the store cannot be used. So another
 interpreter tries all of it first (`_try_out`), and what it says becomes an exception.
@@ -52,8 +52,8 @@ class Functions:
         text, pointer, size, u64 = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
         def function(name: str, result: object, *arguments: object) -> ctypes._NamedFuncPointer:
-            found = getattr(library, name)
-            found.restype, found.argtypes = result, arguments
+            found: ctypes._NamedFuncPointer = getattr(library, name)
+            found.restype, found.argtypes = result, arguments  # type: ignore[assignment]
             return found
 
         number = ctypes.c_int
@@ -98,8 +98,8 @@ def _preloaded() -> Optional[ctypes.CDLL]:
 
 
 def is_preloaded() -> bool:
-    """Whether this process runs under `spillway run` (or is linked with the library): then all its large allocations are
-    managed, not only arrays of this package."""
+    """Whether this process runs under `spillway run` (or is linked with the library): then all its large allocations
+    are managed, not only arrays of this package."""
     return _is_preloaded if _functions is not None else _preloaded() is not None
 
 
@@ -174,8 +174,8 @@ def _library_path() -> str:
 
 
 def _choose_faults(functions: Functions) -> None:
-    """Without the preload the functions of libc are not Spillway's: system calls on managed memory work where the kernel
-    has their page faults served by other threads, and only then."""
+    """Without the preload the functions of libc are not Spillway's: system calls on managed memory work where the
+    kernel has their page faults served by other threads, and only then."""
     if "faults" in _options or "SPILLWAY_FAULTS" in os.environ:
         return
     if serves_system_calls():
@@ -183,8 +183,8 @@ def _choose_faults(functions: Functions) -> None:
         del _options["faults"]  # that was no wish of the user's
         return
     warnings.warn(
-        "this kernel does not let userfaultfd serve system calls, so reading files into managed arrays and writing such "
-        "arrays to files may fail with EFAULT (Bad address); start with `python -m spillway run`, or allow it: "
+        "this kernel does not let userfaultfd serve system calls, so reading files into managed arrays and writing "
+        "such arrays to files may fail with EFAULT (Bad address); start with `python -m spillway run`, or allow it: "
         "sysctl vm.unprivileged_userfaultfd=1",
         SpillwayWarning,
         stacklevel=5,
@@ -201,7 +201,8 @@ for word in sys.argv[3:]:
     if library.spw_set_option(name, value):
         sys.exit("spillway: " + library.spw_error_message().decode(errors="replace"))
 if sys.argv[2] == "map":
-    library.spw_map.argtypes = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
+    size, pointer = ctypes.c_size_t, ctypes.c_void_p
+    library.spw_map.argtypes = [ctypes.c_char_p, ctypes.c_uint64, size, ctypes.c_uint, size, pointer]
     address = ctypes.c_void_p()
     if library.spw_map(None, 0, 4096, 0, 0, ctypes.byref(address)):
         sys.exit("spillway: " + library.spw_error_message().decode(errors="replace"))

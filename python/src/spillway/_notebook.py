@@ -1,7 +1,8 @@
 """%spillway and %%spillway: what a notebook's process, or one of its cells, costs.
 
-A cell runs as it would without the magic: its last expression is shown, and an exception is the cell's. While it runs, a thread
-shows a line of progress, in a notebook by a display that is updated, in a terminal by one line that is written over.
+A cell runs as it would without the magic: its last expression is shown, and an exception is the cell's. While it runs,
+a thread shows a line of progress, in a notebook by a display that is updated, in a terminal by one line that is written
+over.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ def _measured(line: Optional[_Line], interval_s: float) -> Iterator[Callable[[],
                 line.show(progress_line(time.monotonic() - begin, statistics() - before))
 
     # In the cell's context: what the thread shows belongs to the cell.
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(look,), name="spillway-progress", daemon=True)
+    thread = threading.Thread(
+        target=contextvars.copy_context().run, args=(look,), name="spillway-progress", daemon=True
+    )
     thread.start()
     try:
         yield lambda: report(time.monotonic() - begin, statistics() - before)
@@ -162,7 +165,8 @@ class Magics:
         """%%spillway [--quiet] [--interval SECONDS] [--memory SIZE]: runs the cell and says what it cost.
 
         Misses, bytes read and written, the time that threads waited for blocks, and what is in memory. --quiet: no
-        progress while it runs. --interval: of the progress, 0.5 s. --memory: a lower cap while the cell runs (under `spillway run`).
+        progress while it runs. --interval: of the progress, 0.5 s. --memory: a lower cap while the cell runs (under
+        `spillway run`).
         """
         arguments = _parser().parse_args(shlex.split(words))
         if not 0 < arguments.interval < threading.TIMEOUT_MAX:

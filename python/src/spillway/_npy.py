@@ -23,8 +23,8 @@ _MODES_OF_NUMPY = {"readonly": "r", "copyonwrite": "c", "readwrite": "r+", "writ
 class Memmap(np.ndarray[Any, np.dtype[Any]]):
     """An array of a file, on managed memory; a numpy.ndarray with what numpy.memmap has besides.
 
-    filename: the file's path. mode: "r", "r+", "w+" or "c". offset: bytes of the file before the array's first one. Results that are
-    not views of it are plain arrays, whose filename would be None.
+    filename: the file's path. mode: "r", "r+", "w+" or "c". offset: bytes of the file before the array's first one.
+    Results that are not views of it are plain arrays, whose filename would be None.
     """
 
     filename: Optional[str]
@@ -50,7 +50,8 @@ class Memmap(np.ndarray[Any, np.dtype[Any]]):
     def flush(self) -> None:
         """Writes what was stored to the whole file's array and makes it durable. Nothing in modes r and c.
 
-        SpillwayError when the device or the file system refuses; what was stored stays in memory, so it can be tried again.
+        SpillwayError when the device or the file system refuses; what was stored stays in memory, so it can be tried
+        again.
         """
         if self._region is not None and self._region.is_shared:
             functions = _library.functions()
@@ -58,9 +59,9 @@ class Memmap(np.ndarray[Any, np.dtype[Any]]):
 
 
 def open_memmap(
-    filename: Union[str, "os.PathLike[str]"],
+    filename: Union[str, os.PathLike[str]],
     mode: Mode = "r+",
-    dtype: npt.DTypeLike = None,
+    dtype: Optional[npt.DTypeLike] = None,
     shape: Optional[Shape] = None,
     fortran_order: bool = False,
     version: Optional[tuple[int, int]] = None,
@@ -70,12 +71,13 @@ def open_memmap(
 ) -> Memmap:
     """The array of the .npy file `filename`, on managed memory, as numpy.lib.format.open_memmap().
 
-    mode: "r" (a store to it ends in SIGSEGV where numpy does not refuse it), "r+" (stores reach the file), "w+" (a new file,
-    of zeros, of the shape and dtype that are given), "c" (what is stored stays in the process, and is spilled).
+    mode: "r" (a store to it ends in SIGSEGV where numpy does not refuse it), "r+" (stores reach the file), "w+" (a new
+    file, of zeros, of the shape and dtype that are given), "c" (what is stored stays in the process, and is spilled).
     block: bytes that a miss brings in; None: what misses show to be best.
 
-    Stores reach the file by flush(), with the end of the last view, or of the process by exit. Two arrays of one file, also of
-    two processes, do not see each other's stores until these have reached it. Raises what numpy does for a bad file, and SpillwayError.
+    Stores reach the file by flush(), with the end of the last view, or of the process by exit. Two arrays of one file,
+    also of two processes, do not see each other's stores until these have reached it. Raises what numpy does for a bad
+    file, and SpillwayError.
     """
     word = _MODES_OF_NUMPY.get(mode, mode)
     if word not in _FLAGS:
@@ -102,4 +104,3 @@ def open_memmap(
 def _named(array: Memmap, path: str, mode: str, offset: int, region: Optional[Region]) -> Memmap:
     array.filename, array.mode, array.offset, array._region = path, mode, offset, region
     return array
-

@@ -18,7 +18,7 @@ from ._sizes import Size, format_size, parse_size
 def configure(
     *,
     memory: Union[Size, None] = None,
-    store: Union[str, "os.PathLike[str]", None] = None,
+    store: Union[str, os.PathLike[str], None] = None,
     **options: object,
 ) -> None:
     """Sets options of this process before managed memory is first used, over what SPILLWAY_... in the environment says.
@@ -27,9 +27,9 @@ def configure(
     store: the directory where what does not fit is spilled, or the name of a store. Default: $TMPDIR, or /tmp.
     options: any other one of `spillway options`, such as block="64K", policy="lru", faults="signals", stats="text".
 
-    Raises SpillwayError with the line that says what is wrong: an unknown option, a store that is not there or has no room,
-    or (errno EBUSY) managed memory is in use already, as it is from the start under `spillway run`. Nothing is set then, or,
-    of several options, those before the wrong one.
+    Raises SpillwayError with the line that says what is wrong: an unknown option, a store that is not there or has no
+    room, or (errno EBUSY) managed memory is in use already, as it is from the start under `spillway run`. Nothing is
+    set then, or, of several options, those before the wrong one.
     """
     words = {name.replace("_", "-"): str(value) for name, value in options.items()}
     if memory is not None:
@@ -39,7 +39,7 @@ def configure(
     _library.configure(words)
 
 
-def _store_text(store: Union[str, "os.PathLike[str]"]) -> str:
+def _store_text(store: Union[str, os.PathLike[str]]) -> str:
     text = os.fspath(store)
     if not text:
         raise ValueError("store is a directory or the name of a store, not an empty text")
@@ -50,8 +50,8 @@ def _store_text(store: Union[str, "os.PathLike[str]"]) -> str:
 
 
 def is_preloaded() -> bool:
-    """Whether this process was started by `spillway run`: all its large allocations are managed, not only arrays of this
-    package."""
+    """Whether this process was started by `spillway run`: all its large allocations are managed, not only arrays of
+    this package."""
     return _library.is_preloaded()
 
 
@@ -73,14 +73,15 @@ class Limit:
         _set_limit(self._before_bytes)
 
 
-def limit(memory: Size, *, store: Union[str, "os.PathLike[str]", None] = None) -> Limit:
-    """Sets the cap of this process, which runs under `spillway run`, to `memory` (a size), from now on or for a `with` statement.
+def limit(memory: Size, *, store: Union[str, os.PathLike[str], None] = None) -> Limit:
+    """Sets the cap of this process, which runs under `spillway run`, from now on or for a `with` statement.
 
-    It is the process's, not the thread's. At most what the run began with; a lower one evicts what is above it before this
-    returns. store: what the run was started with, or SpillwayError: it cannot be changed.
+    memory: a size. It is the process's, not the thread's. At most what the run began with; a lower one evicts what is
+    above it before this returns. store: what the run was started with, or SpillwayError: it cannot be changed.
 
-    Raises NotPreloadedError, which says how to start, where the process was not; SpillwayError when the cap is too small, above that
-    of the start, or pinned arrays need it. A SpillwayWarning: it holds, but what is above it could not be written in 30 s.
+    Raises NotPreloadedError, which says how to start, where the process was not; SpillwayError when the cap is too
+    small, above that of the start, or pinned arrays need it. A SpillwayWarning: it holds, but what is above it could
+    not be written in 30 s.
     """
     wanted = parse_size(memory, "memory")
     functions = _library.require_preload("spillway.limit()")
@@ -95,7 +96,7 @@ def _check_store(store: str, functions: _library.Functions) -> None:
     if functions.set_option(b"store", os.fsencode(store)) == 0:
         return  # nothing was managed so far
     current = os.environ.get("SPILLWAY_STORE") or os.environ.get("TMPDIR") or "/tmp"
-    is_same = store == current or os.path.isdir(store) and os.path.isdir(current) and os.path.samefile(store, current)
+    is_same = store == current or (os.path.isdir(store) and os.path.isdir(current) and os.path.samefile(store, current))
     if not is_same:
         raise SpillwayError(
             errno.EBUSY,
@@ -117,8 +118,8 @@ def _set_limit(memory_bytes: int) -> None:
 class Statistics:
     """Counts of this process since its start; a difference of two is what happened in between.
 
-    Amounts that are now, not counts: memory_limit_bytes, block_bytes, managed_bytes, cached_bytes and pinned_bytes. A difference
-    has the later ones.
+    Amounts that are now, not counts: memory_limit_bytes, block_bytes, managed_bytes, cached_bytes and pinned_bytes. A
+    difference has the later ones.
     """
 
     memory_limit_bytes: int = 0
@@ -172,8 +173,8 @@ class _Counts(ctypes.Structure):
 
 
 def statistics() -> Statistics:
-    """The counts of this process; all zero while no managed memory has been used. A library older than this package leaves
-    what it does not know at zero."""
+    """The counts of this process; all zero while no managed memory has been used. A library older than this package
+    leaves what it does not know at zero."""
     functions = _library.loaded()
     if functions is None:
         return Statistics()

@@ -5,7 +5,6 @@ An array stands for the bytes from its first to its last element; those of a vie
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import weakref
 from types import TracebackType
@@ -54,14 +53,14 @@ def _managed(array: Any, what_for: str) -> tuple[_library.Functions, _Bytes]:
     if functions is None or (what.length > 0 and not functions.is_managed(what.address)):
         raise SpillwayError(
             errno.EINVAL,
-            f"{what_for} takes managed arrays: of spillway.empty() and its kin, spillway.open_memmap(), or any large one "
-            "under `spillway run`",
+            f"{what_for} takes managed arrays: of spillway.empty() and its kin, spillway.open_memmap(), "
+            "or any large one under `spillway run`",
         )
     return functions, what
 
 
 class Pin:
-    """What pin() gives: the array stays in memory until unpin(), the end of a `with` statement, or the end of this object."""
+    """What pin() gives: it ends by unpin(), with a `with` statement, or with this object."""
 
     def __init__(self, array: Any) -> None:
         functions, what = _managed(array, "spillway.pin()")
@@ -102,22 +101,24 @@ def pin(array: Any) -> Pin:
 
 
 def prefetch(*arrays: Any) -> None:
-    """Asks for arrays to be brought in, without waiting: at most an eighth of the memory at a time. SpillwayError for one that
-    is not managed."""
+    """Asks for arrays to be brought in, without waiting: at most an eighth of the memory at a time.
+
+    SpillwayError for one that is not managed.
+    """
     wanted = [_managed(array, "spillway.prefetch()") for array in arrays]
     ranges = [what for _, what in wanted if what.length > 0]
     if ranges:
         functions = wanted[0][0]
-        table = (_library.Range * len(ranges))(*[(what.address, what.length) for what in ranges])
+        table = (_library.Range * len(ranges))(*[_library.Range(what.address, what.length) for what in ranges])
         _library.check(functions.prefetch_ranges(table, len(ranges)), functions)
 
 
 def advise(array: Any, advice: Advice) -> None:
     """Says how an array will be used.
 
-    "sequential": misses bring in 1 MiB; "random": their block alone; "normal": what misses show to be best; "willneed": as
-    prefetch(); "dontneed": what whole blocks of it hold is dropped, and reads as zeros (of an array on a store: written, so that it can
-    be evicted at once). ValueError for another word, and for "dontneed" of a view with gaps.
+    "sequential": misses bring in 1 MiB; "random": their block alone; "normal": what misses show to be best;
+    "willneed": as prefetch(); "dontneed": what whole blocks of it hold is dropped, and reads as zeros (of an array on a store:
+    written, so that it can be evicted at once). ValueError for another word, and for "dontneed" of a view with gaps.
     """
     if advice not in _ADVICES:
         raise ValueError(f"advice is one of {', '.join(_ADVICES)}, not {advice!r}")

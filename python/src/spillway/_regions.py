@@ -1,8 +1,8 @@
 """Regions: pieces of managed memory, each kept by a Python object and given back when the last user of it is gone.
 
 A region is what numpy calls the owner of an array's memory: every view refers to it in the end, also by way of a
-memoryview, of another array of bytes or of a tensor that shares it. No lock is held while one is given back, which may happen
-in any thread.
+memoryview, of another array of bytes or of a tensor that shares it. No lock is held while one is given back, which may
+happen in any thread.
 
 At the end of the interpreter nothing is given back: threads may still run, and the runtime writes what is shared to its
 stores as the process ends. Neither is anything by a forked child what its parent mapped: the child's copy goes with it.
@@ -10,11 +10,9 @@ stores as the process ends. Neither is anything by a forked child what its paren
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
-import sys
 import weakref
 from typing import Any, Optional
 
@@ -64,17 +62,7 @@ def _give_back(address: int, process: int, store: Optional[str]) -> None:
     result = functions.unmap(address)
     if result == 0:
         return
-    # The region stays, so nothing is lost: what is dirty is tried again as the process ends. Nobody could catch this.
-    error = _library.error_of(result, functions.message())
-    error.filename = store
-    with contextlib.suppress(Exception):
-        sys.unraisablehook(_Unraisable(error))
-
-
-class _Unraisable:
-    """What sys.unraisablehook takes."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback = type(error), error, None
-        self.err_msg = "Spillway could not write what an array that is gone had stored"
-        self.object = None
+    # The region stays, so nothing is lost: what is dirty is tried again as the process ends. Nobody can catch this:
+    # Python prints it, by sys.unraisablehook.
+    reason = f"what an array that is gone had stored to {store} could not be written: {functions.message()}"
+    raise _library.error_of(result, reason)

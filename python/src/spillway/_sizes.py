@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Union
-
-from typing import SupportsIndex
+from typing import SupportsIndex, Union
 
 Size = Union[str, SupportsIndex]
 """A number of bytes, or a text with a unit: K, M, G or T, which are powers of 1024 ("4G", "512MiB")."""
@@ -38,7 +36,7 @@ def parse_size(size: Size, what: str = "a size") -> int:
 
 
 def format_size(count: float) -> str:
-    """"4.0 GiB" of a number of bytes."""
+    """A number of bytes as "4.0 GiB"."""
     unit = 0
     while abs(count) >= 1024 and unit + 1 < len(_UNITS):
         count, unit = count / 1024, unit + 1
