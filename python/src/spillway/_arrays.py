@@ -68,8 +68,10 @@ def _is_new(name: str) -> bool:
     return name.startswith("file:") and (not os.path.exists(path) or os.path.getsize(path) == 0)
 
 
-def _make(shape: Shape, dtype: npt.DTypeLike, order: str, store: Store, block: Optional[Size], fill: Any) -> Array:
-    """`fill`: None for whatever is there, which is zeros without a store."""
+def _make(
+    shape: Shape, dtype: npt.DTypeLike, order: str, store: Store, block: Optional[Size], clears: bool = False
+) -> Array:
+    """`clears`: all bytes are zero, whatever the store holds."""
     order = _order_of(order)
     # numpy's own rules: "S" is "S1", and a subarray's dimensions come last.
     model = np.empty((0,), dtype)
@@ -86,23 +88,12 @@ def _make(shape: Shape, dtype: npt.DTypeLike, order: str, store: Store, block: O
         if name is not None:
             raise ValueError(f"{name}: an array of no bytes cannot be on a store")
         return np.empty(dimensions, model.dtype, "F" if order == "F" else "C")
-    is_zero = name is None or _is_new(name)
+    is_zero = name is None or _is_new(name)  # before the file is made
     flags = 0 if name is None else SHARED | (CREATE if name.startswith("file:") else 0)
     region = Region(length, store=name, flags=flags, block_bytes=block_bytes)
-    made = on_region(region, dimensions, model.dtype, order)
-    if fill is not None and not (is_zero and _reads_as_zeros(fill, model.dtype)):
-        made[...] = fill
-    return made
-
-
-def _reads_as_zeros(fill: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether memory of zeros is an array full of it."""
-    if not isinstance(fill, (int, float)):
-        return False
-    try:
-        return not any(np.full((1,), fill, dtype).tobytes())
-    except (TypeError, ValueError, OverflowError):
-        return False  # let the assignment say what is wrong
+    if clears and not is_zero:
+        np.asarray(region)[:] = 0
+    return on_region(region, dimensions, model.dtype, order)
 
 
 def empty(
@@ -121,7 +112,7 @@ def empty(
     process.
     Raises OutOfMemoryError, SpillwayError (a store that cannot be used), ValueError, TypeError.
     """
-    return _make(shape, dtype, order, store, block, None)
+    return _make(shape, dtype, order, store, block)
 
 
 def zeros(
@@ -129,7 +120,7 @@ def zeros(
     store: Store = None, block: Optional[Size] = None,
 ) -> Array:  # fmt: skip
     """As empty(), filled with zeros. Without a store, or with a new file, that takes neither time nor memory."""
-    return _make(shape, dtype, order, store, block, 0)
+    return _make(shape, dtype, order, store, block, clears=True)
 
 
 def ones(
@@ -137,7 +128,9 @@ def ones(
     store: Store = None, block: Optional[Size] = None,
 ) -> Array:  # fmt: skip
     """As empty(), filled with ones."""
-    return _make(shape, dtype, order, store, block, 1)
+    made = _make(shape, dtype, order, store, block)
+    made[...] = 1
+    return made
 
 
 def full(
@@ -146,7 +139,7 @@ def full(
 ) -> Array:  # fmt: skip
     """As empty(), filled with fill_value. dtype None: that of fill_value."""
     fill = np.asarray(fill_value)
-    made = _make(shape, fill.dtype if dtype is None else dtype, order, store, block, None)
+    made = _make(shape, fill.dtype if dtype is None else dtype, order, store, block)
     made[...] = fill
     return made
 
@@ -164,6 +157,6 @@ def array(
     content = np.asarray(source)
     if order_wanted in "KA":
         order_wanted = "F" if content.flags.fnc else "C"
-    made = _make(content.shape, content.dtype if dtype is None else dtype, order_wanted, store, block, None)
+    made = _make(content.shape, content.dtype if dtype is None else dtype, order_wanted, store, block)
     made[...] = content
     return made

@@ -117,8 +117,9 @@ def advise(array: Any, advice: Advice) -> None:
     """Says how an array will be used.
 
     "sequential": misses bring in 1 MiB; "random": their block alone; "normal": what misses show to be best;
-    "willneed": as prefetch(); "dontneed": what whole blocks of it hold is dropped, and reads as zeros (of an array on a store:
-    written, so that it can be evicted at once). ValueError for another word, and for "dontneed" of a view with gaps.
+    "willneed": as prefetch(); "dontneed": what whole blocks of it hold is dropped, and reads as zeros (of an array on a
+    store: written, so that it can be evicted at once). ValueError for another word, and for "dontneed" of a view with
+    gaps.
     """
     if advice not in _ADVICES:
         raise ValueError(f"advice is one of {', '.join(_ADVICES)}, not {advice!r}")

@@ -1,0 +1,206 @@
+"""spillway.empty and its kin: what they make, and when it is given back."""
+
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+import spillway
+from conftest import needs_served_system_calls
+
+MIB = 1 << 20
+
+
+def managed_bytes():
+    gc.collect()
+    return spillway.statistics().managed_bytes
+
+
+@pytest.mark.parametrize("order", ["C", "F", "c"])
+@pytest.mark.parametrize("shape", [7, (), (3,), (3, 4), (2, 0, 3), (2, 3, 4), [5], np.int64(4)])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1", "c16", "S", "U3", "M8[s]", "f2,i4", ("i4", (2,)), bool])
+def test_they_are_numpy_arrays_of_numpys_shapes(shape, dtype, order):
+    theirs = np.zeros(shape, dtype, order.upper())
+    ours = spillway.zeros(shape, dtype, order)
+    assert type(ours) is np.ndarray
+    assert (ours.shape, ours.dtype, ours.strides) == (theirs.shape, theirs.dtype, theirs.strides)
+    assert ours.flags.writeable and ours.flags.aligned
+    assert ours.tobytes() == theirs.tobytes()
+    assert spillway.is_managed(ours) == (ours.size > 0)
+
+
+def test_values():
+    assert spillway.ones((2, 2), "i4").tolist() == [[1, 1], [1, 1]]
+    assert spillway.full((2,), 7).dtype == np.full((2,), 7).dtype
+    assert spillway.full((2, 2), [1.5, 2]).tolist() == [[1.5, 2], [1.5, 2]]
+    assert spillway.full(2, "ab").tolist() == ["ab", "ab"]
+    assert np.isnan(spillway.full(1000, np.nan)).all()
+    assert np.signbit(spillway.full(3, -0.0)).all()
+    made = spillway.array([[1, 2], [3, 4]], "f8", "F")
+    assert made.flags.f_contiguous and made.tolist() == [[1, 2], [3, 4]]
+    source = np.asfortranarray(np.arange(6).reshape(2, 3))
+    assert spillway.array(source).strides == source.strides
+    assert spillway.array(source, order="C").flags.c_contiguous
+    assert spillway.array(source[:, ::2]).tolist() == source[:, ::2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (((-1,),), ValueError, "negative dimensions"),
+        (((2, -3),), ValueError, "negative dimensions"),
+        ((1 << 50,), spillway.OutOfMemoryError, "addresses"),
+        (((1 << 40, 1 << 40, 1 << 40),), spillway.OutOfMemoryError, "addresses"),
+        ((15 << 40, "u1"), spillway.OutOfMemoryError, "no managed addresses left"),
+        ((3, object), TypeError, "holds references"),
+        ((3, [("a", object)]), TypeError, "holds references"),
+        ((1.5,), TypeError, "not iterable"),
+        (("33",), TypeError, "interpreted as an integer"),
+        ((3, "no such"), TypeError, "not understood"),
+        ((3, "f8", "K"), ValueError, "order is one of C, F"),
+        (((1,) * 70,), ValueError, "dimension"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments, error, text):
+    if arguments[0] == 15 << 40:
+        _held = spillway.empty(4 << 40, "u1")  # so that not all of the addresses are free
+    with pytest.raises(error, match=text):
+        spillway.empty(*arguments)
+
+
+def test_a_wrong_block_is_refused():
+    with pytest.raises(spillway.SpillwayError, match="power of two"):
+        spillway.empty(10, block="5000")
+    assert spillway.is_managed(spillway.empty(10, block="8M"))
+
+
+def test_more_than_memory_comes_back_as_it_was():
+    words = spillway.empty((32 * MIB,), "i8")  # 256 MiB under 64
+    words[:] = np.arange(0, words.size, dtype="i8")
+    before = spillway.statistics()
+    assert before.evictions > 0 and before.written_bytes > 100 * MIB
+    for begin in range(0, words.size, MIB):
+        assert words[begin] == begin and words[begin + 777] == begin + 777
+    assert (words[1:] - words[:-1] == 1).all()
+    cost = spillway.statistics() - before
+    assert cost.read_bytes > 100 * MIB and cost.misses > 0 and cost.waited_ns > 0
+    assert cost.cached_bytes <= 64 * MIB < cost.managed_bytes
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda array: array[100::-7],
+        lambda array: memoryview(array),
+        lambda array: np.asarray(memoryview(array[5:])),
+        lambda array: np.frombuffer(array, "u1"),
+        lambda array: array.view("u1").reshape(-1, 2)[:, 1],
+        lambda array: np.lib.stride_tricks.sliding_window_view(array, 3),
+        lambda array: [array.T.flat, array],
+        lambda array: np.nditer(array),
+    ],
+)
+def test_the_memory_lives_as_long_as_any_view(derive):
+    before = managed_bytes()
+    array = spillway.ones(4 * MIB, "u1")
+    view = derive(array)
+    del array
+    assert managed_bytes() >= before + 4 * MIB
+    spillway.ones(4 * MIB, "u1")[:] = 9  # would be in its place
+    first = np.asarray(view[0] if isinstance(view, list) else view if not isinstance(view, np.nditer) else view.operands[0])
+    assert (np.unique(first) == 1).all() or first.dtype != np.uint8
+    del view, first
+    assert managed_bytes() == before
+
+
+def test_thousands_of_small_ones_are_given_back():
+    before = managed_bytes()
+    for _ in range(20):
+        arrays = [spillway.full(100, i) for i in range(500)]
+        assert all((array == i).all() for i, array in enumerate(arrays))
+        del arrays
+    assert managed_bytes() == before
+
+
+def test_threads_make_use_and_drop_them():
+    before, wrong = managed_bytes(), []
+
+    def work(number):
+        for turn in range(30):
+            array = spillway.full((200_000,), number * 1000 + turn, "i8")
+            array += 1
+            if not (array == number * 1000 + turn + 1).all():
+                wrong.append((number, turn))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    del threads
+    assert managed_bytes() == before
+
+
+@needs_served_system_calls
+def test_system_calls_take_them(tmp_path):
+    file = tmp_path / "words"
+    words = spillway.empty(12 * MIB, "i8")  # 96 MiB under 64
+    words[:] = np.arange(words.size)
+    words.tofile(file)
+    read = np.fromfile(file, "i8")
+    assert (read == words).all()
+    words[:] = 0
+    with open(file, "rb", buffering=0) as source:
+        count, view = 0, memoryview(words).cast("B")
+        while count < words.nbytes:
+            count += source.readinto(view[count:])
+    assert (read == words).all()
+    assert os.write(os.open(os.devnull, os.O_WRONLY), words[:1000]) == 8000
+
+
+class TestStores:
+    def test_an_array_is_kept_in_its_file(self, tmp_path):
+        file = tmp_path / "numbers, 100 % of them?"
+        array = spillway.empty((1000, 100), "f8", store=file)
+        assert (array == 0).all() and file.stat().st_size == 800_000
+        array[:] = np.arange(100)
+        spillway.sync(array)
+        assert (np.fromfile(file).reshape(1000, 100) == np.arange(100)).all()
+        del array
+        again = spillway.empty((1000, 100), "f8", store=str(file))
+        assert (again == np.arange(100)).all()
+        del again
+        assert (spillway.zeros((1000, 100), store=f"file:{file}") == 0).all()
+        assert not np.fromfile(file).any()
+        assert (spillway.full(3, 5.5, store=tmp_path / "new") == 5.5).all()
+        assert np.fromfile(tmp_path / "new").tolist() == [5.5] * 3
+
+    def test_the_end_of_the_last_view_writes_it(self, tmp_path):
+        array = spillway.ones(100_000, "i4", store=tmp_path / "ones")
+        view = array[:10]
+        del array
+        view[0] = 2
+        del view
+        gc.collect()
+        assert np.fromfile(tmp_path / "ones", "i4")[:2].tolist() == [2, 1]
+
+    def test_sparse_stores_by_their_names(self, tmp_path):
+        name = f"sparse:{tmp_path}/segments?size=16M&segment=4M"
+        array = spillway.zeros(MIB, "u1", store=name)
+        array[:] = 3
+        del array
+        gc.collect()
+        assert (spillway.empty(MIB, "u1", store=name) == 3).all()
+
+    def test_wrong_ones_are_refused_with_a_line(self, tmp_path):
+        with pytest.raises(IsADirectoryError, match="name a file in it"):
+            spillway.empty(3, store=tmp_path)
+        with pytest.raises(spillway.SpillwayError, match="No such file"):
+            spillway.empty(3, store=tmp_path / "not" / "there")
+        with pytest.raises(spillway.SpillwayError, match="past its end"):
+            spillway.empty(2 * MIB, "u1", store="memory:1M")
+        with pytest.raises(ValueError, match="no bytes"):
+            spillway.empty(0, store=tmp_path / "none")
+        assert not (tmp_path / "none").exists()
