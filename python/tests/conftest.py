@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 import spillway
 from spillway._kernel import serves_system_calls
 

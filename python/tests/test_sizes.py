@@ -24,7 +24,9 @@ def test_sizes_are_read_as_the_tool_reads_them(text, count):
     assert parse_size(text) == count
 
 
-@pytest.mark.parametrize("text", ["4GG", "", "G", "-1", "1e3", "4 G B", "4Gi", "0x10", "9e99", "1.2.3K", "99999999T", -1])
+@pytest.mark.parametrize(
+    "text", ["4GG", "", "G", "-1", "1e3", "4 G B", "4Gi", "0x10", "9e99", "1.2.3K", "99999999T", -1]
+)
 def test_what_is_no_size_is_refused_by_name(text):
     with pytest.raises(ValueError, match="memory is"):
         parse_size(text, "memory")

@@ -196,32 +196,32 @@ _TRIAL = """
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
 library.spw_error_message.restype = ctypes.c_char_p
-for word in sys.argv[3:]:
+for word in sys.argv[2:]:
     name, value = word.encode(errors="surrogateescape").split(b"=", 1)
     if library.spw_set_option(name, value):
         sys.exit("spillway: " + library.spw_error_message().decode(errors="replace"))
-if sys.argv[2] == "map":
-    size, pointer = ctypes.c_size_t, ctypes.c_void_p
-    library.spw_map.argtypes = [ctypes.c_char_p, ctypes.c_uint64, size, ctypes.c_uint, size, pointer]
-    address = ctypes.c_void_p()
-    if library.spw_map(None, 0, 4096, 0, 0, ctypes.byref(address)):
-        sys.exit("spillway: " + library.spw_error_message().decode(errors="replace"))
+size, pointer = ctypes.c_size_t, ctypes.c_void_p
+library.spw_map.argtypes = [ctypes.c_char_p, ctypes.c_uint64, size, ctypes.c_uint, size, pointer]
+address = ctypes.c_void_p()
+if library.spw_map(None, 0, 4096, 0, 0, ctypes.byref(address)):
+    sys.exit("spillway: " + library.spw_error_message().decode(errors="replace"))
 """
 _TRIAL_SECONDS_MAX = 60
 
 
 def _try_out(options: dict[str, str]) -> None:
-    """Raises what a process with these options would end with. Nothing where no interpreter can be started for it."""
+    """Raises what a process with these options would end with. Nothing where no interpreter can be started for it.
+
+    The store is opened there and closed again; nothing is written to it.
+    """
     if not os.path.basename(sys.executable or "").startswith("python"):
         return
-    store = options.get("store", os.environ.get("SPILLWAY_STORE", ""))
-    depth = "options" if ":" in store else "map"  # a device or server would be opened twice
     words = [f"{name}={value}" for name, value in options.items()]
     # A report or a trace is of the process itself.
     surroundings = {n: v for n, v in os.environ.items() if n not in ("SPILLWAY_STATS", "SPILLWAY_TRACE")}
     try:
         trial = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _TRIAL, _library_path(), depth, *words],
+            [sys.executable, "-I", "-S", "-c", _TRIAL, _library_path(), *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env=surroundings, timeout=_TRIAL_SECONDS_MAX, check=False,
         )  # fmt: skip

@@ -141,7 +141,9 @@ def _run(shell: Any, cell: str) -> None:
     text = shell.transform_cell(cell)
     name = shell.compile.cache(text, shell.execution_count, raw_code=cell)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=name))
-    shown = [tree.body.pop()] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+    # IPython looks for the semicolon that hides a result in the cell as a whole, which is a call of this magic.
+    is_hidden = shell.displayhook.semicolon_at_end_of_expression(text)
+    shown = [tree.body.pop()] if tree.body and isinstance(tree.body[-1], ast.Expr) and not is_hidden else []
     with shell.compile.extra_flags(0):
         pieces = [shell.compile(ast.Module(tree.body, []), name, "exec")]
         pieces += [shell.compile(ast.Interactive([expression]), name, "single") for expression in shown]
