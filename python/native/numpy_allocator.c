@@ -21,7 +21,7 @@ typedef int map_function(const char* store, uint64_t offset, size_t length, unsi
                          size_t block_bytes, void** address);
 typedef int unmap_function(void* address);
 
-/* As in numpy's ndarraytypes.h, version 1. */
+/* PyDataMem_Handler of numpy's headers, version 1. */
 struct allocator {
   void* context;
   void* (*allocate)(void* context, size_t bytes);

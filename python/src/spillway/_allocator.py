@@ -23,7 +23,7 @@ from ._errors import SpillwayError
 from ._installation import find_allocator
 from ._sizes import Size, parse_size
 
-_SET_HANDLER, _GET_HANDLER = 304, 305  # places in numpy's table of functions (__multiarray_api.h)
+_SET_HANDLER, _GET_HANDLER = 304, 305  # places in numpy's table of functions, by its headers
 _CAPSULE_NAME = b"mem_handler"  # numpy's; lives as long as the capsules
 _NAME = "spillway"
 
