@@ -144,7 +144,14 @@ def _load(options: dict[str, str]) -> Functions:
 
 def _set(functions: Functions, options: dict[str, str]) -> None:
     for name, value in options.items():
-        check(functions.set_option(name.encode(), os.fsencode(value)), functions)
+        result = functions.set_option(name.encode(), os.fsencode(value))
+        if result == -errno.EBUSY and is_preloaded():
+            raise error_of(
+                result,
+                f"{name}={value}: under `spillway run` options are the run's, --{name}={value}; "
+                "call spillway.configure() only if not spillway.is_preloaded()",
+            )
+        check(result, functions)
         _options[name] = value
 
 
