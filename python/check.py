@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the wheel and tests the Python package with it: check.py [--no-lint] [PYTEST ARGUMENTS...].
 
-Makes an environment in build/python-venv, with what the tests need from the package index; builds the wheel as CONTRIBUTING's
-packages allow (cmake, ninja, a C++20 compiler and the headers of `./dev setup`) into build/wheels; installs it there;
-then pytest, ruff and mypy. The exit code is pytest's, or 1 when lint or the build fails.
+Makes an environment in build/python-venv, with what the tests need from the package index; builds the wheel as
+CONTRIBUTING's packages allow (cmake, ninja, a C++20 compiler and the headers of `./dev setup`) into build/wheels;
+installs it there; then pytest, ruff and mypy. The exit code is pytest's, or 1 when lint or the build fails.
 """
 
 import shutil

@@ -2,8 +2,8 @@
 """Nearest neighbours in a matrix larger than memory: `knn.py --rows 200_000_000 --file /mnt/nvme/vectors.npy`.
 
 The matrix is a .npy file, made when it is not there: 200 M rows of 128 numbers are 100 GB. Queries are rows of it with
-a little noise, so each has to find its own row first. All queries are compared with one piece of the matrix after the other, by one
-product of matrices each, so that the file is read once, in order.
+a little noise, so each has to find its own row first. All queries are compared with one piece of the matrix after the
+other, by one product of matrices each, so that the file is read once, in order.
 """
 
 import argparse

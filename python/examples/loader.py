@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A PyTorch DataLoader over a .npy file larger than memory: `python -m spillway run --memory 4G loader.py`.
 
-Worker processes begin as forks: they have the file's memory as their parent mapped it, and share its cap. They have handlers
-of their own for SIGBUS, so the program has to be started under Spillway, which knows of both; without workers it need not.
+Worker processes begin as forks: they have the file's memory as their parent mapped it, and share its cap. They have
+handlers of their own for SIGBUS, so the program has to be started under Spillway, which knows of both; without workers
+it need not.
 """
 
 import argparse

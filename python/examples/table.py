@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A pandas table larger than memory: `table.py --rows 1_000_000_000 --memory 8G`.
 
-Columns are managed arrays, which pandas takes as they are (copy=False); what it makes itself, as results and temporary columns,
-comes from numpy's allocator. Objects of Python (texts as objects) are not numpy's: for those start the whole program
-under Spillway: `python -m spillway run --memory 8G script.py`.
+Columns are managed arrays, which pandas takes as they are (copy=False); what it makes itself, as results and temporary
+columns, comes from numpy's allocator. Objects of Python (texts as objects) are not numpy's: for those start the whole
+program under Spillway: `python -m spillway run --memory 8G script.py`.
 """
 
 import argparse

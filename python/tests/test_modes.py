@@ -42,12 +42,23 @@ def forks():
         try: os._exit(int(words[0]) + (words[-1] == words.size - 1))
         finally: os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
+def child():
+    """System calls on what is not in memory, in a forked child."""
+    child = os.fork()
+    if child == 0:
+        try: transfer(); os._exit(0)
+        except Exception: os._exit(1)
+        finally: os._exit(99)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0: raise OSError
+def handlers():
+    faulthandler.enable()
+    compute()
 compute()
-for part in (compute, forks, transfer, threads):
+for part in (compute, forks, transfer, threads, child, handlers)[: int(sys.argv[1])]:
     try: part(); print(part.__name__, "ok")
     except (OSError, AssertionError) as error: print(part.__name__, type(error).__name__)
 """
-WORKS = {"compute": "ok", "forks": "ok", "transfer": "ok", "threads": "ok"}
+WORKS = dict.fromkeys(("compute", "forks", "transfer", "threads", "child", "handlers"), "ok")
 
 
 def outcome(said):
@@ -56,22 +67,22 @@ def outcome(said):
 
 @needs_served_system_calls
 def test_loaded_where_threads_serve_the_faults_of_system_calls_all_works(good):
-    assert outcome(good(CODE)) == WORKS
+    assert outcome(good(CODE, "6")) == {**WORKS, "child": "OSError"}
 
 
 @pytest.mark.parametrize("faults", ["auto", "signals"])
 def test_preloaded_all_works(good, faults):
-    assert outcome(good(CODE, preloaded=True, memory="64M", SPILLWAY_FAULTS=faults)) == WORKS
+    assert outcome(good(CODE, "6", preloaded=True, memory="64M", SPILLWAY_FAULTS=faults)) == WORKS
 
 
 @pytest.mark.parametrize("machine", ["user", "none"])
 def test_preloaded_on_poorer_machines_all_works(good, machine):
-    assert outcome(good(CODE, preloaded=True, memory="64M", SPILLWAY_TEST_USERFAULT=machine)) == WORKS
+    assert outcome(good(CODE, "6", preloaded=True, memory="64M", SPILLWAY_TEST_USERFAULT=machine)) == WORKS
 
 
 @pytest.mark.parametrize("machine", ["user", "none"])
 def test_loaded_on_poorer_machines_only_system_calls_fail(good, machine):
-    found = outcome(good(CODE, SPILLWAY_TEST_USERFAULT=machine))
+    found = outcome(good(CODE, "3", SPILLWAY_TEST_USERFAULT=machine))
     assert found["compute"] == found["forks"] == "ok"
     assert found["transfer"] in ("OSError", "AssertionError")
 
@@ -86,4 +97,4 @@ def test_faulthandler_may_be_there_before(good):
     """It takes SIGBUS and SIGSEGV, as pytest has it do."""
     for env in ({}, {"SPILLWAY_FAULTS": "signals"}, {"SPILLWAY_TEST_USERFAULT": "none"}):
         code = "import faulthandler; faulthandler.enable()\n" + CODE
-        assert outcome(good(code, **env))["compute"] == "ok"
+        assert outcome(good(code, "1", **env))["compute"] == "ok"

@@ -1,4 +1,5 @@
-"""The wheel (pytest --wheel FILE): what is in it, and an environment made from nothing that has it and numpy, and no build tree."""
+"""The wheel (pytest --wheel FILE): what is in it, and an environment made from nothing that has it and numpy, and no
+build tree."""
 
 import re
 import subprocess
@@ -20,7 +21,8 @@ assert array.sum() == array.size * (array.size + 1) // 2
 mapped = {line.split()[-1] for line in open("/proc/self/maps") if "libspillway" in line}
 assert len(mapped) == 2 and all(path.startswith(sys.prefix) for path in mapped), mapped
 status = open("/proc/self/status")
-print(sum(int(line.split()[1]) for line in status if line.startswith(("RssAnon", "RssShmem"))) // 1024, spillway.statistics())
+print(sum(int(line.split()[1]) for line in status if line.startswith(("RssAnon", "RssShmem"))) // 1024,
+spillway.statistics())
 """
 UNPRELOADED = """
 import numpy as np, spillway
