@@ -77,7 +77,7 @@ def main() -> int:
     is_clean = not is_linted or lint(python)
     # Not from the root: what is tested is what is installed.
     words = [word for word in arguments if word != "--no-lint"]
-    tests = call(python, "-m", "pytest", "-rs", "--wheel", wheel, *words, cwd=PACKAGE / "tests")
+    tests = call(python, "-m", "pytest", "-rs", f"--wheel={wheel}", *words, cwd=PACKAGE / "tests")
     return tests or (0 if is_clean else EXIT_FAILED)
 
 

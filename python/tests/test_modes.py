@@ -43,7 +43,7 @@ def forks():
         finally: os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
 def child():
-    """System calls on what is not in memory, in a forked child."""
+    # System calls on what is not in memory.
     child = os.fork()
     if child == 0:
         try: transfer(); os._exit(0)
