@@ -27,28 +27,29 @@ def test_is_managed(array):
 
 
 def test_a_pin_keeps_memory_and_ends(array):
-    pin = spillway.pin(array[: 4 * MIB])
-    assert pinned_bytes() == 4 * MIB
+    pin = spillway.pin(array[: 3 * MIB])
+    assert pinned_bytes() == 3 * MIB
     pin.unpin()
     pin.unpin()
     assert pinned_bytes() == 0
     with spillway.pin(array[MIB : 2 * MIB]), spillway.pin(array[MIB : 2 * MIB : 5]):
         assert pinned_bytes() == 2 * MIB
     assert pinned_bytes() == 0
-    with pytest.raises(ZeroDivisionError), spillway.pin(array):
+    with pytest.raises(ZeroDivisionError), spillway.pin(array[:MIB]):
         1 / 0
     assert pinned_bytes() == 0
-    spillway.pin(array)
+    spillway.pin(array[:MIB])
     gc.collect()
     assert pinned_bytes() == 0
     spillway.pin(array[:0]).unpin()
 
 
 def test_what_is_pinned_stays_while_others_come(array):
-    with spillway.pin(array):
+    # Half of a fourth of the cap is the least that may be pinned, however much else the tests have in memory.
+    with spillway.pin(array[: 3 * MIB]):
         spillway.full(24 * MIB, 1.0)  # 192 MiB under 64
         before = spillway.statistics()
-        assert (array == 7).all()
+        assert (array[: 3 * MIB] == 7).all()
         assert (spillway.statistics() - before).misses == 0
 
 
