@@ -73,7 +73,7 @@ def test_cells_are_what_they_would_be_without_it(cells):
         "%%spillway --quiet\ndef f():\n    return 1 / 0\nf()",
         "%%spillway --quiet\n!echo shell\n%time 3",
         "%%spillway --quiet\n# nothing",
-        "%%spillway --quiet\nx = (",
+        "%%spillway --quiet\nx = )",
         "_",
     )
     assert texts(outputs[1])[0] == "6" and texts(outputs[2]) == ["5"]
