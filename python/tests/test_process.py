@@ -197,6 +197,14 @@ def test_a_run_manages_all_arrays(good):
     assert said == "True True True True\nTrue\n16 True\nTrue 2097152.0\n"
 
 
+def test_a_library_that_cannot_be_loaded_is_an_exception_with_a_way_out(run):
+    """glibc's reserve for thread-local variables may be taken by others that were loaded before."""
+    code = "import spillway\ntry: spillway.empty(3)\nexcept spillway.SpillwayError as error: print(error)"
+    said = run(code, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=0:glibc.rtld.nns=1").stdout
+    assert not said or ("static TLS" in said and "python -m spillway run" in said and said.count("\n") == 1)
+    assert run(code, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=4096").stdout == ""
+
+
 def test_import_is_light(good):
     assert good("import sys, spillway; print('numpy' in sys.modules)") == "False\n"
     assert good("import spillway; print(all(hasattr(spillway, name) for name in dir(spillway)))") == "True\n"

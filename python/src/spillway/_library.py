@@ -162,11 +162,12 @@ def _open() -> ctypes.CDLL:
     except OSError as error:
         hint = ""
         if "static TLS" in str(error):
+            # Libraries that are loaded later share a small reserve for the thread-local variables of their fastest kind.
             hint = (
-                "; import spillway and call spillway.configure() before other large libraries, "
-                "or start with: python -m spillway run"
+                "; call spillway.configure() before other libraries are imported, set the environment variable "
+                "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096, or start with: python -m spillway run"
             )
-        raise SpillwayError(errno.ENOEXEC, f"{path} cannot be loaded: {error}{hint}") from None
+        raise SpillwayError(errno.ENOEXEC, f"libspillway.so cannot be loaded: {error}{hint}") from None
 
 
 def _library_path() -> str:
@@ -201,7 +202,10 @@ def _choose_faults(functions: Functions) -> None:
 # In another interpreter: what would end this one ends that.
 _TRIAL = """
 import ctypes, sys
-library = ctypes.CDLL(sys.argv[1])
+try:
+    library = ctypes.CDLL(sys.argv[1])
+except OSError:
+    sys.exit(0)  # whoever asks for this will find the same, and say more
 library.spw_error_message.restype = ctypes.c_char_p
 for word in sys.argv[2:]:
     name, value = word.encode(errors="surrogateescape").split(b"=", 1)

@@ -12,6 +12,7 @@ import ast
 import contextlib
 import contextvars
 import shlex
+import shutil
 import sys
 import threading
 import time
@@ -94,7 +95,8 @@ class _TerminalLine(_Line):
 
     def show(self, text: str) -> None:
         if sys.stderr.isatty():
-            self._write(text, "")
+            # One that is wrapped could not be written over.
+            self._write(text[: shutil.get_terminal_size().columns - 1], "")
 
     def end(self, text: str) -> None:
         self._write(text, "\n")
