@@ -1,7 +1,10 @@
 """spillway.empty and its kin: what they make, and when it is given back."""
 
+import ctypes
 import gc
 import os
+import shutil
+import subprocess
 import threading
 
 import numpy as np
@@ -205,3 +208,69 @@ class TestStores:
         with pytest.raises(ValueError, match="no bytes"):
             spillway.empty(0, store=tmp_path / "none")
         assert not (tmp_path / "none").exists()
+
+
+C_STORE = """
+#include <stdint.h>
+#include <string.h>
+int64_t store_read(void* context, void* buffer, size_t bytes, uint64_t at) {
+  memcpy(buffer, (char*)context + at, bytes);
+  return bytes;
+}
+int64_t store_write(void* context, const void* buffer, size_t bytes, uint64_t at) {
+  memcpy((char*)context + at, buffer, bytes);
+  return bytes;
+}
+int64_t store_fails(void* context, void* buffer, size_t bytes, uint64_t at) { return -28; }
+"""
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler (cc)")
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "store.c").write_text(C_STORE)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "store.so", folder / "store.c"], check=True)
+    return ctypes.CDLL(str(folder / "store.so"))
+
+
+class TestNativeStores:
+    def test_c_functions_move_the_bytes(self, functions):
+        memory = np.arange(16 * MIB, dtype="i8")
+        context = memory.__array_interface__["data"][0]
+        store = spillway.NativeStore(memory.nbytes, functions.store_read, functions.store_write, context=context)
+        array = spillway.empty(memory.size, "i8", store=store)
+        assert (array == memory).all()
+        array += 1
+        del array
+        gc.collect()
+        assert memory[0] == 1 and memory[-1] == memory.size
+        address = ctypes.cast(functions.store_read, ctypes.c_void_p).value
+        array = spillway.empty(memory.size, "i8", store=spillway.NativeStore(memory.nbytes, address, context=context))
+        assert (array == memory).all() and not array.flags.writeable
+
+    def test_what_it_refuses_is_an_exception_of_sync(self, functions):
+        memory = np.zeros(MIB, "u1")
+        context = memory.__array_interface__["data"][0]
+        store = spillway.NativeStore(MIB, functions.store_read, functions.store_fails, context=context)
+        array = spillway.empty(MIB, "u1", store=store)
+        array[:] = 1
+        with pytest.raises(spillway.SpillwayError, match="No space left"):
+            spillway.sync(array)
+        # A region that cannot be written stays, which is said; it is this test's to let it go.
+        import spillway._library as library
+
+        assert library.functions().unmap_unsaved(array.__array_interface__["data"][0]) == 0
+        array.base.base._end.detach()
+
+    def test_python_and_nonsense_are_refused(self):
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
+        with pytest.raises(TypeError, match="cannot wait for Python"):
+            spillway.NativeStore(MIB, kind(lambda *_: 0))
+        for function in (lambda *_: 0, "read"):
+            with pytest.raises(TypeError, match="a function of C"):
+                spillway.NativeStore(MIB, function)
+        with pytest.raises(TypeError, match="reads"):
+            spillway.NativeStore(MIB, None)

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from ._arrays import array, empty, full, ones, zeros
     from ._npy import Memmap, open_memmap
     from ._ranges import Pin, advise, flush, is_managed, pin, prefetch, sync
+    from ._regions import NativeStore
 
 __all__ = [
     "Limit",
     "Memmap",
+    "NativeStore",
     "NotPreloadedError",
     "OutOfMemoryError",
     "Pin",
@@ -64,6 +66,7 @@ __all__ = [
 _LAZY = {
     "numpy_allocator": "_allocator",
     **dict.fromkeys(("array", "empty", "full", "ones", "zeros"), "_arrays"),
+    "NativeStore": "_regions",
     **dict.fromkeys(("Memmap", "open_memmap"), "_npy"),
     **dict.fromkeys(("Pin", "advise", "flush", "is_managed", "pin", "prefetch", "sync"), "_ranges"),
 }

@@ -16,11 +16,11 @@ from typing import Any, Literal, Optional, SupportsIndex, Union
 import numpy as np
 import numpy.typing as npt
 
-from ._regions import CREATE, SHARED, Region
+from ._regions import CREATE, READ_ONLY, SHARED, NativeStore, Region
 from ._sizes import Size, parse_size
 
 Shape = Union[SupportsIndex, Sequence[SupportsIndex]]
-Store = Union[str, "os.PathLike[str]", None]
+Store = Union[str, "os.PathLike[str]", NativeStore, None]
 Array = npt.NDArray[Any]
 
 _SCHEMES = ("file:", "sparse:", "striped:", "nbd:", "nbd+unix:", "memory:")
@@ -43,9 +43,9 @@ def _order_of(order: str, allowed: str = "CF") -> str:
     return order.upper()
 
 
-def _store_name(store: Store) -> Optional[str]:
+def _store_name(store: Store) -> Union[str, NativeStore, None]:
     """The URI of a store; of a path, that of the file. IsADirectoryError for a directory."""
-    if store is None or (isinstance(store, str) and store.startswith(_SCHEMES)):
+    if store is None or isinstance(store, NativeStore) or (isinstance(store, str) and store.startswith(_SCHEMES)):
         return store
     path = os.fspath(store)
     if os.path.isdir(path):
@@ -62,8 +62,18 @@ def on_region(region: Region, shape: tuple[int, ...], dtype: np.dtype[Any], orde
     return made
 
 
-def _is_new(name: str) -> bool:
+def _flags_of(name: Union[str, NativeStore, None]) -> int:
+    if name is None:
+        return 0
+    if isinstance(name, NativeStore):
+        return SHARED if name.is_writable else READ_ONLY
+    return SHARED | (CREATE if name.startswith("file:") else 0)
+
+
+def _is_new(name: Union[str, NativeStore]) -> bool:
     """Whether a file of a store has nothing in it, so that it reads as zeros once it is lengthened."""
+    if isinstance(name, NativeStore):
+        return False
     path = name.removeprefix("file:")
     return name.startswith("file:") and (not os.path.exists(path) or os.path.getsize(path) == 0)
 
@@ -89,8 +99,7 @@ def _make(
             raise ValueError(f"{name}: an array of no bytes cannot be on a store")
         return np.empty(dimensions, model.dtype, "F" if order == "F" else "C")
     is_zero = name is None or _is_new(name)  # before the file is made
-    flags = 0 if name is None else SHARED | (CREATE if name.startswith("file:") else 0)
-    region = Region(length, store=name, flags=flags, block_bytes=block_bytes)
+    region = Region(length, store=name, flags=_flags_of(name), block_bytes=block_bytes)
     if clears and not is_zero:
         np.asarray(region)[:] = 0
     return on_region(region, dimensions, model.dtype, order)
@@ -105,7 +114,7 @@ def empty(
     shape: whole numbers, up to 16 TiB in all. dtype: any of fixed size, no objects.
     store: None: spilled where everything is, and all zeros. A path: of a file that the array is kept in, without a
     header; it is made, and lengthened if need be, and what is in it is the array's content. A text such as
-    "sparse:DIR?size=1T" or "striped:..." names a store (spillway(1)).
+    "sparse:DIR?size=1T" or "striped:..." names a store (spillway(1)); a NativeStore is one of your own.
     block: bytes that a miss brings in, a power of two from "4K" to "8M"; None: what misses show to be best.
 
     What is stored reaches a store with spillway.sync() or spillway.flush(), with the end of the last view, or of the

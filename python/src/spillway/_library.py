@@ -45,6 +45,19 @@ class Range(ctypes.Structure):
     _fields_ = [("address", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
+class StoreTable(ctypes.Structure):
+    """struct spw_store."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("context", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("read", ctypes.c_void_p),
+        ("write", ctypes.c_void_p),
+        ("sync", ctypes.c_void_p),
+    ]
+
+
 class Functions:
     """The functions of <spillway/spillway.h> that this package calls, with their types. They release the GIL."""
 
@@ -64,7 +77,11 @@ class Functions:
         self.memory_limit = function("spw_memory_limit", u64)
         self.set_memory_limit = function("spw_set_memory_limit", number, u64)
         self.map = function("spw_map", number, text, u64, size, ctypes.c_uint, size, ctypes.POINTER(pointer))
+        self.map_store = function(
+            "spw_map_store", number, ctypes.POINTER(StoreTable), u64, size, ctypes.c_uint, size, ctypes.POINTER(pointer)
+        )
         self.unmap = function("spw_unmap", number, pointer)
+        self.unmap_unsaved = function("spw_unmap_unsaved", number, pointer)
         self.flush = function("spw_flush", number, pointer, size)
         self.sync = function("spw_sync", number, pointer, size)
         self.prefetch_ranges = function("spw_prefetch_ranges", number, ctypes.POINTER(Range), size)
@@ -162,7 +179,7 @@ def _open() -> ctypes.CDLL:
     except OSError as error:
         hint = ""
         if "static TLS" in str(error):
-            # Libraries that are loaded later share a small reserve for the thread-local variables of their fastest kind.
+            # Libraries that are loaded later share a small reserve for thread-local variables of the fastest kind.
             hint = (
                 "; call spillway.configure() before other libraries are imported, set the environment variable "
                 "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096, or start with: python -m spillway run"

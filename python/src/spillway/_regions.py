@@ -14,7 +14,8 @@ import ctypes
 import errno
 import os
 import weakref
-from typing import Any, Optional
+from _ctypes import CFuncPtr
+from typing import Any, Optional, Union
 
 from . import _library
 from ._errors import SpillwayError
@@ -23,18 +24,68 @@ SHARED, PRIVATE, READ_ONLY, CREATE = 1, 2, 4, 8  # enum spw_map_flags
 ADDRESSES_BYTES = 16 << 40  # of managed space
 
 
+Function = Union[int, Any]
+"""Of C: its address, or what ctypes has of it."""
+
+
+class NativeStore:
+    """A store of your own, whose bytes C functions move: those of struct spw_store (spw_map_store(3)).
+
+    bytes: its size. read, write, sync: addresses, or functions of a ctypes library (numba's cfunc(...).address is one).
+    write None: arrays on it are read-only. context: what they are given first, an address. keeps: an object that has to
+    live as long as they may be called. They run inside page faults, in any thread and several at a time, so they cannot
+    be Python's: TypeError.
+    """
+
+    def __init__(
+        self,
+        bytes: int,
+        read: Function,
+        write: Optional[Function] = None,
+        sync: Optional[Function] = None,
+        *,
+        context: int = 0,
+        keeps: object = None,
+    ) -> None:
+        addresses = [_address_of(function) for function in (read, write, sync)]
+        if addresses[0] is None:
+            raise TypeError("a store has a function that reads")
+        self.is_writable = addresses[1] is not None
+        self.table = _library.StoreTable(ctypes.sizeof(_library.StoreTable), context or None, bytes, *addresses)
+        self._keeps = (read, write, sync, keeps)
+
+    def __str__(self) -> str:
+        return "a store of C functions"
+
+
+def _address_of(function: Optional[Function]) -> Optional[int]:
+    if function is None or isinstance(function, int):
+        return function
+    if not isinstance(function, CFuncPtr):
+        raise TypeError(f"a function of C, by its address or from a ctypes library, not {function!r}")
+    if any("CThunk" in type(part).__name__ for part in (function._objects or {}).values()):
+        raise TypeError("a page fault cannot wait for Python: the functions of a store are C's")
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 class Region:
     """Bytes [0, length) at `address`. Errors when it is mapped: SpillwayError, OutOfMemoryError."""
 
-    def __init__(self, length: int, *, store: Optional[str] = None, flags: int = 0, block_bytes: int = 0) -> None:
+    def __init__(
+        self, length: int, *, store: Union[str, NativeStore, None] = None, flags: int = 0, block_bytes: int = 0
+    ) -> None:
         if length > ADDRESSES_BYTES:
             raise _library.error_of(
                 -errno.ENOMEM, f"{length} bytes are more than the {ADDRESSES_BYTES} of addresses that there are"
             )
         functions = _library.functions()
         address = ctypes.c_void_p()
-        name = None if store is None else os.fsencode(store)
-        _library.check(functions.map(name, 0, length, flags, block_bytes, ctypes.byref(address)), functions)
+        where = (0, length, flags, block_bytes, ctypes.byref(address))
+        if isinstance(store, NativeStore):
+            result = functions.map_store(ctypes.byref(store.table), *where)
+        else:
+            result = functions.map(None if store is None else os.fsencode(store), *where)
+        _library.check(result, functions)
         if address.value is None:  # never: success means an address
             raise SpillwayError(errno.EFAULT, "spw_map gave no address")
         self.address: int = address.value
@@ -55,7 +106,7 @@ class Region:
         }
 
 
-def _give_back(address: int, process: int, store: Optional[str]) -> None:
+def _give_back(address: int, process: int, store: Union[str, NativeStore, None]) -> None:
     functions = _library.loaded()
     if functions is None or os.getpid() != process:
         return
