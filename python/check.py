@@ -34,7 +34,11 @@ def prepare() -> Path:
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         say(f"making {ENVIRONMENT.relative_to(ROOT)}")
-        venv.create(ENVIRONMENT, with_pip=True, symlinks=True)
+        try:
+            venv.create(ENVIRONMENT, with_pip=True, symlinks=True)
+        except subprocess.CalledProcessError:
+            shutil.rmtree(ENVIRONMENT)
+            sys.exit(f"python: {sys.executable} makes no environments; apt-get install python3-venv")
     wanted = ENVIRONMENT / "wanted"
     text = "\n".join([*TOOLS, *TESTS])
     if not wanted.exists() or wanted.read_text() != text:

@@ -88,6 +88,8 @@ def test_views_are_of_the_file_and_results_are_plain(file):
     view.flush()
     for result in (array + 1, array.sum(axis=0), array[[1, 2]], np.sqrt(array)):
         assert type(result) is np.ndarray
+    out = spillway.zeros((), "f4")
+    assert np.add(array[0, 0], 1, out=out) is out
     assert isinstance(array.sum(), np.float32) and isinstance(array[0, 0], np.float32)
     assert array.copy().filename is None
     copied = pickle.loads(pickle.dumps(array))

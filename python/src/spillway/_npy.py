@@ -41,7 +41,9 @@ class Memmap(np.ndarray[Any, np.dtype[Any]]):
         wrapped = super().__array_wrap__(array, context)
         if self is array or type(self) is not Memmap:
             return wrapped
-        return wrapped[()] if wrapped.shape == () else wrapped.view(np.ndarray)
+        # numpy 1 leaves it to us to see that it is a scalar.
+        is_scalar = return_scalar or (wrapped.shape == () and np.__version__.startswith("1."))
+        return wrapped[()] if is_scalar else wrapped.view(np.ndarray)
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
