@@ -116,6 +116,18 @@ def test_what_spills_goes_to_the_store(good, tmp_path):
     assert said == "True []\n"
 
 
+def test_only_a_run_ends_with_a_line_about_it(run):
+    code = """
+    import spillway, sys
+    if sys.argv[1:]: spillway.configure(quiet=sys.argv[1])
+    if not spillway.is_preloaded(): spillway.configure(memory="32M")
+    array = spillway.ones(16 << 20)
+    """
+    assert run(code).stderr == ""
+    assert "spilled" in run(code, "off").stderr
+    assert "spilled" in run(code, preloaded=True).stderr
+
+
 def test_the_cap_holds(good):
     said = good(
         """

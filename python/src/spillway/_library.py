@@ -154,6 +154,7 @@ def _load(options: dict[str, str]) -> Functions:
     found = Functions(preloaded if preloaded is not None else _open())
     _set(found, options)
     if preloaded is None:
+        _be_quiet(found)
         _choose_faults(found)
     _functions, _is_preloaded = found, preloaded is not None
     return found
@@ -196,6 +197,12 @@ def _library_path() -> str:
             "install the wheel for Linux on x86-64 (pip install spillway-memory), or Spillway itself",
         )
     return str(path)
+
+
+def _be_quiet(functions: Functions) -> None:
+    """The line about what a run came to is for who started a run, not for who imported a package."""
+    if "quiet" not in _options and "SPILLWAY_QUIET" not in os.environ:
+        functions.set_option(b"quiet", b"on")  # unknown to a library before 0.2, which has no such line
 
 
 def _choose_faults(functions: Functions) -> None:
