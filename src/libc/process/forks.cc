@@ -12,7 +12,8 @@ namespace spw::libc {
 
 namespace {
 constinit ForkHandlers g_fork_handlers;
-constinit void (*g_end_handler)() = nullptr;
+using EndHandler = void();
+constinit EndHandler* g_end_handler = nullptr;  // GCC 12 takes the longer form for a function
 }  // namespace
 
 namespace detail {
