@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python"
 ENVIRONMENT = ROOT / "build" / "python-venv"
 WHEELS = ROOT / "build" / "wheels"
+LOG = ROOT / "build" / "wheel.log"
+LOG_LINES_SHOWN = 40
 TOOLS = ["build", "scikit-build-core>=0.11", "ninja", "auditwheel", "ruff", "mypy"]
 TESTS = ["numpy>=1.24", "pandas", "pytest", "nbclient", "ipykernel"]
 EXIT_FAILED = 1
@@ -52,8 +54,12 @@ def prepare() -> Path:
 def build(python: Path) -> Path:
     say("building the wheel (a first time takes a minute or two)")
     shutil.rmtree(WHEELS, ignore_errors=True)
-    if call(python, "-m", "build", "--wheel", "--no-isolation", "-o", WHEELS, ROOT, stdout=subprocess.DEVNULL) != 0:
-        sys.exit("python: the wheel was not built")
+    with open(LOG, "w") as log:
+        words = ("-m", "build", "--wheel", "--no-isolation", "-o", WHEELS, ROOT)
+        code = call(python, *words, stdout=log, stderr=subprocess.STDOUT)
+    if code != 0:
+        print("".join(LOG.read_text().splitlines(True)[-LOG_LINES_SHOWN:]), file=sys.stderr)
+        sys.exit(f"python: the wheel was not built; all that was said is in {LOG.relative_to(ROOT)}")
     (wheel,) = WHEELS.glob("*.whl")
     install = ("install", "-q", "--disable-pip-version-check", "--force-reinstall", "--no-deps", wheel)
     if call(python, "-m", "pip", *install) != 0:

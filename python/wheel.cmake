@@ -1,12 +1,14 @@
 # What the wheel has of the repository: pyproject.toml has cmake read this file before the project's own CMakeLists.txt.
 #
-# The runtime is tested as clang compiles it, so that is what is taken where it is there and nobody names another one.
+# The runtime is tested as clang compiles it, so that is what is taken where it is there. scikit-build-core always sets CC
+# and CXX, to what Python was compiled with; another compiler is chosen by --config-setting=cmake.define.CMAKE_CXX_COMPILER=...
 find_program(SPW_WHEEL_CLANG NAMES clang-19 NO_CACHE)
 find_program(SPW_WHEEL_CLANGXX NAMES clang++-19 NO_CACHE)
-if(SPW_WHEEL_CLANG AND SPW_WHEEL_CLANGXX AND NOT DEFINED ENV{CC} AND NOT DEFINED ENV{CXX})
+if(SPW_WHEEL_CLANG AND SPW_WHEEL_CLANGXX AND NOT DEFINED CMAKE_CXX_COMPILER)
   set(CMAKE_C_COMPILER ${SPW_WHEEL_CLANG} CACHE FILEPATH "")
   set(CMAKE_CXX_COMPILER ${SPW_WHEEL_CLANGXX} CACHE FILEPATH "")
 endif()
+
 # What checks say names files of the repository, not of the machine that built it.
 string(APPEND CMAKE_C_FLAGS_INIT " -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
 string(APPEND CMAKE_CXX_FLAGS_INIT " -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
