@@ -19,7 +19,7 @@ constexpr std::string_view kHowToGoOn =
     "to go on: in Python multiprocessing.set_start_method(\"spawn\"), elsewhere exec after fork; or "
     "--on-refused-child=go-on, which ends the child alone";
 
-pthread_mutex_t g_making = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_making_request = PTHREAD_MUTEX_INITIALIZER;
 // In memory that is shared with all children.
 Atomic<platform::EndRequest*> g_request{nullptr};
 
@@ -27,12 +27,12 @@ Atomic<platform::EndRequest*> g_request{nullptr};
 
 void let_children_end_the_run() {
   if (g_request.load_acquire() != nullptr) return;
-  pthread_mutex_lock(&g_making);
+  pthread_mutex_lock(&g_making_request);
   if (g_request.load_relaxed() == nullptr) {
     auto request = platform::EndRequest::create(kExitFailure);
     if (request) g_request.store_release(*request);
   }
-  pthread_mutex_unlock(&g_making);
+  pthread_mutex_unlock(&g_making_request);
 }
 
 void refuse_child(const Status& why) {

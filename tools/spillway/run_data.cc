@@ -21,7 +21,7 @@ using nlohmann::json;
 using telemetry::Counter;
 
 constexpr size_t kAllocationsMax = 20, kFunctionsMax = 30, kPlacesNamed = 200;
-constexpr double kEnough = 0.05;  // within so much of the best time
+constexpr double kNearBest = 0.05;  // within so much of the best time
 
 const ReportFile* main_report(const WatchedRun& run) {
   const ReportFile* most = nullptr;
@@ -96,7 +96,7 @@ json curve_json(const ReportFile* report) {
                       {"reads", point.reads},
                       {"seconds", advised.seconds_at(point.memory_bytes)}});
   return {{"here_bytes", report->facts.memory_cap_bytes},
-          {"enough_bytes", advised.memory_within(kEnough)},
+          {"enough_bytes", advised.memory_within(kNearBest)},
           {"points", points}};
 }
 
