@@ -13,8 +13,21 @@ endif()
 string(APPEND CMAKE_C_FLAGS_INIT " -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
 string(APPEND CMAKE_CXX_FLAGS_INIT " -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
 
+# A wheel is compiled as what is tested is: one source at a time.
+function(spw_wheel_no_unity directory)
+  get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  endforeach()
+  get_property(below DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
+  foreach(each IN LISTS below)
+    spw_wheel_no_unity(${each})
+  endforeach()
+endfunction()
+
 # After the project's own targets are known. The component is all that is installed.
 function(spw_wheel_targets)
+  spw_wheel_no_unity(${CMAKE_SOURCE_DIR})
   add_library(spillway_numpy MODULE ${CMAKE_SOURCE_DIR}/python/native/numpy_allocator.c)
   target_compile_options(spillway_numpy PRIVATE -std=gnu17 -Wall -Wextra)
   target_link_libraries(spillway_numpy PRIVATE Threads::Threads)
