@@ -31,7 +31,7 @@ extern "C" {
 
 /* Semantic versions: within one MAJOR what compiles and links goes on to do so (within 0, within one MINOR). */
 #define SPW_VERSION_MAJOR 0
-#define SPW_VERSION_MINOR 1
+#define SPW_VERSION_MINOR 2
 #define SPW_VERSION_PATCH 0
 
 /* The library's, which may be newer than the header that the program was compiled with: "0.1.0". */
