@@ -209,6 +209,8 @@ bool take_own(Arguments& result, string_view argument) {
     result.help = true;
   else if (argument == "--spillway-version")
     result.version = true;
+  else if (auto shell = value_of(argument, "--spillway-completion="))
+    result.shell = std::string(*shell);
   else
     return false;
   return true;

@@ -25,6 +25,7 @@ struct Arguments {
   bool durable = false;                // -fspillway-durable
   bool help = false;                   // --spillway-help
   bool version = false;                // --spillway-version
+  std::optional<std::string> shell;    // of --spillway-completion=
   bool cc1 = false;                    // clang talking to itself: nothing is added
   bool has_input = false;
   bool stops_before_link = false;  // -c, -S, -E, ...

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "driver/places.h"
+
 namespace spw::driver {
 
 namespace {
@@ -40,15 +42,15 @@ void append_compile_options(Words& words, const Arguments& arguments, const std:
   if (arguments.durable) append_pass_option(words, "-spw-durable");
 }
 
-void append_link_options(Words& words, const Arguments& arguments, const Places& places,
-                         const std::string& plugin) {
+void append_link_options(Words& words, const Arguments& arguments, const Places& places) {
   const std::string& libraries = places.library_directory;
   if (arguments.lto != Lto::kNone) {
     if (!arguments.linker) words.push_back("-fuse-ld=lld");
-    words.push_back("-Wl,--load-pass-plugin=" + plugin);
+    words.push_back("-Wl,--load-pass-plugin=" + places.plugin);
   }
-  append(words,
-         {"-L" + libraries, "-Wl,-rpath," + libraries, "-Wl,--push-state,--no-as-needed", "-lspillway"});
+  words.push_back("-L" + libraries);
+  if (!is_system_directory(libraries)) words.push_back("-Wl,-rpath," + libraries);
+  append(words, {"-Wl,--push-state,--no-as-needed", "-lspillway"});
   // Which needs libstdc++: programs in C are to do without, unless there are modules of C++ in them.
   if (!places.cxx) words.push_back("-Wl,--as-needed");
   append(words, {"-lspillway_cxx", "-Wl,--pop-state"});
@@ -74,14 +76,13 @@ std::vector<std::string> clang_command(const Arguments& arguments, const Places&
     command.insert(command.end(), arguments.kept.begin(), arguments.kept.end());
     return command;
   }
-  const std::string plugin = places.library_directory + "/spillway_pass.so";
   command.push_back("--start-no-unused-arguments");
-  append_compile_options(command, arguments, plugin);
+  append_compile_options(command, arguments, places.plugin);
   command.push_back("--end-no-unused-arguments");
   // Behind "--" every word is an input.
   const auto inputs = std::find(arguments.kept.begin(), arguments.kept.end(), "--");
   command.insert(command.end(), arguments.kept.begin(), inputs);
-  if (arguments.links()) append_link_options(command, arguments, places, plugin);
+  if (arguments.links()) append_link_options(command, arguments, places);
   command.insert(command.end(), inputs, arguments.kept.end());
   return command;
 }

@@ -10,7 +10,8 @@ namespace spw::driver {
 
 struct Places {
   std::string clang;              // program to run, looked up in PATH
-  std::string library_directory;  // of spillway_pass.so and libspillway.so
+  std::string library_directory;  // of libspillway.so
+  std::string plugin;             // spillway_pass.so
   bool cxx = false;
 };
 

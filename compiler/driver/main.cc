@@ -1,36 +1,35 @@
 // spillway-clang, spillway-clang++: clang with the instrumentation pass at compile steps and the runtime at link steps.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "driver/arguments.h"
 #include "driver/command.h"
+#include "driver/completion.h"
+#include "driver/own_options.h"
+#include "driver/places.h"
 
 namespace {
 
 using namespace spw::driver;
 
-constexpr const char* kHelp = R"(spillway-clang, spillway-clang++: clang that instruments for Spillway
+constexpr const char* kHelpHead = R"(spillway-clang, spillway-clang++: clang that instruments for Spillway
 
 They take every option of clang, compile with the Spillway pass and link with libspillway
 and, for C++, libspillway_cxx. Of their own:
 
-  -fno-spillway        compile and link as plain clang would
-  -fspillway-engine=E  write code for the engine E: mapped (the default) or translated; or none, which manages no memory
-  -fspillway-durable   announce stores to persistent memory, for durable sections; with any engine
-  -fspillway-count     count translations that the direct SATC answers (slower; see --stats)
-  --spillway-version   the version, the clang it runs and the pass it loads
-  --spillway-help      this text
-
+)";
+constexpr const char* kHelpEnd = R"(
 With -flto the code is instrumented by the linker, which then is lld.
 Environment: SPILLWAY_CLANG, the clang to run (default )" SPW_CLANG_DEFAULT
-                              R"(; it has to be of the LLVM the pass was built for).
+                                 R"(; it has to be of the LLVM the pass was built for).
 Not possible: -static, -m32, targets other than x86-64, -fsanitize=address, hwaddress, memory, thread.
 )";
 
@@ -39,19 +38,28 @@ Not possible: -static, -m32, targets other than x86-64, -fsanitize=address, hwad
   std::exit(1);
 }
 
-Places find_places(const char* called_as) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) fail("cannot find my own program file: " + error.message());
-  const char* clang = std::getenv("SPILLWAY_CLANG");
-  return {.clang = clang && *clang ? clang : SPW_CLANG_DEFAULT,
-          .library_directory = (self.parent_path().parent_path() / "lib").string(),
-          .cxx = std::string_view(called_as).ends_with("++")};
+void print_help() {
+  constexpr int kColumn = 24;
+  std::fputs(kHelpHead, stdout);
+  for (const OwnOption& option : kOwnOptions) {
+    std::string choices(option.choices);
+    std::replace(choices.begin(), choices.end(), ' ', '|');
+    const std::string shown = std::string(option.name) + choices;
+    const bool fits = static_cast<int>(shown.size()) < kColumn;
+    std::printf("  %-*s%s%*s%.*s\n", kColumn, shown.c_str(), fits ? "" : "\n  ", fits ? 0 : kColumn, "",
+                static_cast<int>(option.help.size()), option.help.data());
+  }
+  std::fputs(kHelpEnd, stdout);
 }
 
 void print_version(const Places& places) {
-  std::printf("spillway " SPW_VERSION "\nclang: %s\npass: %s/spillway_pass.so\n", places.clang.c_str(),
-              places.library_directory.c_str());
+  std::printf("spillway " SPW_VERSION "\nclang: %s\npass: %s\n", places.clang.c_str(), places.plugin.c_str());
+}
+
+void print_completion(const std::string& shell, const Places& places) {
+  const std::optional<std::string> script = completion_script(shell, places.clang);
+  if (!script) fail("--spillway-completion=" + shell + ": there are bash, zsh and fish");
+  std::fputs(script->c_str(), stdout);
 }
 
 [[noreturn]] void run(const std::vector<std::string>& command) {
@@ -67,15 +75,19 @@ void print_version(const Places& places) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Places places = find_places(argv[0]);
+  std::string error;
+  const Places places = find_places(argv[0], &error);
+  if (!error.empty()) fail(error);
   Arguments arguments = classify({argv + 1, argv + argc});
-  if (arguments.help || arguments.version) {
-    arguments.help ? static_cast<void>(std::fputs(kHelp, stdout)) : print_version(places);
-    return 0;
-  }
+  if (arguments.help) print_help();
+  if (arguments.version) print_version(places);
+  if (arguments.shell) print_completion(*arguments.shell, places);
+  if (arguments.help || arguments.version || arguments.shell) return 0;
   if (arguments.instrument && !arguments.cc1) {
     if (!arguments.refusal) arguments.refusal = conflict(arguments);
     if (arguments.refusal) fail(*arguments.refusal);
+    if (::access(places.plugin.c_str(), R_OK) != 0)
+      fail(places.plugin + ": the pass is not there; install Spillway whole, or add -fno-spillway");
   }
   run(clang_command(arguments, places));
 }

@@ -238,6 +238,31 @@ class DriverTest(unittest.TestCase):
         self.assertIn("-fspillway-count", self.run_driver("--spillway-help").stdout)
         self.assertIn("spillway_pass.so", self.run_driver("--spillway-version").stdout)
 
+    def test_own_options_are_completed_and_taken(self):
+        """What a shell offers is what --spillway-help lists, and none of it is unknown to the driver."""
+        helped = set(re.findall(r"^  (--?[a-z-]*spillway[a-z-]*)", self.run_driver("--spillway-help").stdout, re.MULTILINE))
+        self.assertGreater(len(helped), 5)
+        for shell in ("bash", "zsh", "fish"):
+            script = self.run_driver(f"--spillway-completion={shell}").stdout
+            for option in helped:
+                name = option.lstrip("-") if shell == "fish" else option
+                self.assertIn(name, script, shell)
+        offered = re.search(r'offered="(.*?) \$\(', self.run_driver("--spillway-completion=bash").stdout)[1].split()
+        for option in offered:
+            if "version" in option or "help" in option or "completion" in option:
+                continue
+            words = ["-fspillway-engine=translated"] if option == "-fspillway-count" else []
+            self.compile(*words, option, "-c", "p.c", "-o", "own.o")
+        self.assertIn("there are bash, zsh and fish", self.run_driver("--spillway-completion=csh").stderr)
+
+    def test_without_the_pass_the_line_says_where_it_should_be(self):
+        alone = self.root / "alone" / "bin"
+        alone.mkdir(parents=True)
+        shutil.copy(self.root / "bin/spillway-clang", alone)
+        done = subprocess.run([alone / "spillway-clang", "-c", "p.c"], cwd=self.root, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^spillway-clang: .*/spillway/spillway_pass\.so: the pass is not there.*-fno-spillway\n$")
+
     def test_runtime_of_another_abi_does_not_link(self):
         self.compile("-O2", "-ffunction-sections", "-fdata-sections", "-c", "p.c", "-o", "v.o")
         (self.root / "other").mkdir(exist_ok=True)

@@ -240,7 +240,7 @@ class BecomesTheProgram(tool_case.ToolCase):
         script.write_text("#!/bin/sh -e\necho $LD_PRELOAD\n")
         script.chmod(0o755)
         done = self.expect_done("run", script, env={"LD_PRELOAD": ""})
-        self.assertTrue(done.stdout.endswith("/lib/libspillway.so\n"), done.stdout)
+        self.assertTrue(done.stdout.endswith("/lib/libspillway.so.0\n"), done.stdout)
 
     def test_nothing_is_left_in_the_store(self):
         self.expect_done("run", "--store", self.folder, "--", self.program)

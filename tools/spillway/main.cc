@@ -6,6 +6,8 @@
 
 #include "abi/abi.h"
 #include "commands.h"
+#include "completion.h"
+#include "completion_command.h"
 #include "messages.h"
 #include "process/options.h"
 
@@ -42,6 +44,7 @@ struct Arguments {
   TopArguments top;
   bool options_markdown = false;
   std::string options_page;
+  std::string completion_shell;
 };
 
 // Stands for --NAME=on without a value.
@@ -150,6 +153,12 @@ void add_others(CLI::App& app, Arguments& arguments) {
   options->add_option("PAGE", arguments.options_page, "only these: essential, tuning or measuring")
       ->check(CLI::IsMember(option_page_names()));
   options->add_flag("--markdown", arguments.options_markdown, "print docs/OPTIONS.md");
+  CLI::App* completion = app.add_subcommand("completion",
+                                            "print a script by which a shell completes this command; in "
+                                            "~/.bashrc: eval \"$(spillway completion bash)\"");
+  completion->add_option("SHELL", arguments.completion_shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kShells), std::end(kShells))));
 }
 
 // The line for a word that no option of the command answers to.
@@ -191,6 +200,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
   if (app.got_subcommand("top")) return show_top(arguments.top);
   if (app.got_subcommand("check")) return check_region_file(arguments.region_file);
   if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
+  if (app.got_subcommand("completion")) return print_completion(app, arguments.completion_shell);
   return list_options(arguments.options_page, arguments.options_markdown);
 }
 

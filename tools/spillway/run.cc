@@ -37,12 +37,17 @@ struct Found {
   bool is_preloaded = false;  // libspillway.so goes into it
 };
 
-// The library that belongs to this tool: beside it in a build, or where both are installed.
+// The library that belongs to this tool: where this installation has libraries; else in ../lib, as in a build.
+// By the name that programs need, or, from where no links can be kept, the plain one.
 std::string preloaded_library() {
   std::error_code error;
-  const auto tool = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto library = tool.parent_path().parent_path() / "lib" / "libspillway.so";
-  return std::filesystem::exists(library, error) ? library.string() : "";
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* libraries : {SPW_LIBRARIES_FROM_PROGRAMS, "../lib"})
+    for (const char* name : {SPW_RUNTIME_FILE, "libspillway.so"}) {
+      const auto library = (folder / libraries / name).lexically_normal();
+      if (std::filesystem::exists(library, error)) return library.string();
+    }
+  return "";
 }
 
 // An unmodified program, or the interpreter of a script, needs the mapped engine for its memory.
