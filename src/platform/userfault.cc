@@ -45,17 +45,23 @@ Status in_halves(uint64_t bytes, Call call) {
   return call(half, bytes - half);
 }
 
+// By the system call, or by the device where that is forbidden, as a container's profile may do.
+int open_descriptor_with(int flags) {
+  const int fd = static_cast<int>(::syscall(SYS_userfaultfd, flags));
+  if (fd >= 0) return fd;
+  const int error = errno;
+  File device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  const int made = device.is_open() ? ::ioctl(device.fd(), USERFAULTFD_IOC_NEW, flags) : -1;
+  if (made < 0) errno = error;
+  return made;
+}
+
 int open_descriptor(FaultScope* scope) {
-  int fd = -1;
-  if (*scope == FaultScope::kAll) {
-    fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
-    if (fd >= 0) return fd;
-    File device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
-    if (device.is_open()) fd = ::ioctl(device.fd(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0) return fd;
-  }
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
+  if (*scope == FaultScope::kAll)
+    if (const int fd = open_descriptor_with(kFlags); fd >= 0) return fd;
   *scope = FaultScope::kUserOnly;
-  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+  return open_descriptor_with(kFlags | UFFD_USER_MODE_ONLY);
 }
 
 }  // namespace
