@@ -36,7 +36,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text;
 }
 
-// clang --autocomplete=-fsan,... prints what may follow, a tab and what it is for; bash takes '=' for a word of its own.
+// clang --autocomplete=-fsan prints what may follow, a tab and what it is for; bash takes '=' for a word of its own.
 constexpr const char* kBash =
     R"script(# bash completion for spillway-clang; made by `spillway-clang --spillway-completion=bash`.
 _spillway_clang() {
