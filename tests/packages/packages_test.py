@@ -7,6 +7,7 @@ root's rights, no network or no package of a kind.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -18,9 +19,10 @@ import unittest
 import fresh_root
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[1:1] = [str(SOURCE / "tests/tools"), str(SOURCE / "tests/api")]
+sys.path[1:1] = [str(SOURCE / "tests/tools"), str(SOURCE / "tests/api"), str(SOURCE / "packaging/container")]
 import install_test  # noqa: E402  the programs
 import loads_anywhere_test  # noqa: E402
+import make_seccomp  # noqa: E402
 
 RUN = ("spillway", "run", "--memory", "16M", "--quota", "1M", "--store", "/var/tmp", "--stats", "/tmp/report.json", "--")
 # 64 MiB of numbers, beside a cap of 16.
@@ -253,6 +255,69 @@ class InFreshDebian(unittest.TestCase):
         left = {name for name in self.files() - self.before if "spillway" in name or "umap" in name}
         self.assertEqual(left, set())
         self.assertNotRegex(self.root.do("dpkg", "-l"), r"(?m)^[a-z]+ +(lib)?spillway")
+
+
+class Seccomp(unittest.TestCase):
+    def test_the_profile_adds_what_is_needed_and_nothing_else(self):
+        default = {"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "syscalls": [
+            {"names": ["read", "io_setup"], "action": "SCMP_ACT_ALLOW", "args": [], "includes": {}, "excludes": {}},
+            {"names": ["userfaultfd", "kexec_load"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1},
+            {"names": ["userfaultfd"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1},
+            {"names": ["mount"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}},
+            {"names": ["mount"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1, "excludes": {"caps": ["CAP_SYS_ADMIN"]}},
+            {"names": ["chroot"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_CHROOT"]}},
+            {"names": ["arch_prctl"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["amd64", "x32"]}},
+            {"names": ["arm_sync_file_range"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["arm", "arm64"]}},
+            {"names": ["personality"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 8, "op": "SCMP_CMP_EQ"}]}]}
+        made = make_seccomp.profile_from(default)
+        self.assertEqual((made["defaultAction"], made["defaultErrnoRet"]), ("SCMP_ACT_ERRNO", 38))
+        rules = [(rule["names"], rule["action"].removeprefix("SCMP_ACT_")) for rule in made["syscalls"]]
+        self.assertEqual(rules, [(["read", "io_setup"], "ALLOW"), (["kexec_load"], "ERRNO"), (["mount"], "ERRNO"),
+                                 (["chroot"], "ALLOW"), (["arch_prctl"], "ALLOW"), (["personality"], "ALLOW"),
+                                 (list(make_seccomp.ADDED), "ALLOW")])
+        self.assertEqual(made["syscalls"][5]["args"], default["syscalls"][8]["args"])
+        self.assertFalse(any(key in rule for rule in made["syscalls"] for key in ("includes", "excludes")))
+
+
+class Image(unittest.TestCase):
+    """The recipe, over the fresh Debian 12 in place of debian:12-slim, which would be fetched."""
+
+    def buildah(self, *words):
+        places = ["--root", self.storage / "root", "--runroot", self.storage / "run", "--storage-driver", "vfs"]
+        done = subprocess.run(list(map(str, ["buildah", *places, *words])), capture_output=True, text=True, timeout=600,
+                              stdin=subprocess.DEVNULL, env={**os.environ, "BUILDAH_ISOLATION": "chroot"})
+        self.assertEqual(done.returncode, 0, f"buildah {' '.join(map(str, words))}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+        return done.stdout.strip()
+
+    def test_programs_run_in_it_by_userfaultfd_and_io_uring(self):
+        reason = fresh_root.why_not() or ("" if shutil.which("buildah") else "there is no buildah; apt-get install buildah")
+        recipe = _folder / "image"
+        if not reason and not (recipe / "spillway-seccomp.json").exists():
+            reason = "no recipe was made: ./dev package image"
+        if reason:
+            self.skipTest(reason)
+        base = _folder / "base" / "bookworm.tar"
+        try:
+            fresh_root.make_base(base)
+        except OSError as error:
+            self.skipTest(str(error))
+        self.storage = _folder / "test" / "images"
+        self.addCleanup(shutil.rmtree, self.storage, True)
+        scratch = self.buildah("from", "scratch")
+        self.buildah("add", "-q", scratch, base, "/")
+        self.buildah("commit", "-q", "--rm", scratch, "localhost/base")
+        self.buildah("bud", "-q", "--network", "none", "--build-arg", "BASE=localhost/base", "-t", "localhost/spillway", recipe)
+        container = self.buildah("from", "--network", "none", "--security-opt", f"seccomp={recipe / 'spillway-seccomp.json'}",
+                                 "localhost/spillway")
+        self.addCleanup(self.buildah, "rm", container)
+        run = "mkdir -p /spill && spillway run --memory 16M --quota 1M --stats text -- python3 -c"
+        said = self.buildah("run", container, "--", "sh", "-c", f'{run} "$0" 2>&1', install_test.UNMODIFIED)
+        self.assertIn(install_test.UNMODIFIED_PRINTS, said)
+        self.assertIn("mapped engine", said)
+        self.assertRegex(said, r"store +spill:/spill")
+        facts = json.loads(self.buildah("run", container, "--", "spillway", "doctor", "--json"))
+        verdicts = {finding["id"]: finding["verdict"] for finding in facts["findings"]}
+        self.assertEqual((verdicts["userfaultfd"], verdicts["io_uring"]), ("ok", "ok"))
 
 
 def main():
