@@ -19,6 +19,7 @@ LICENSES = {
     "libcli11-dev": "BSD-3-Clause",
     "nlohmann-json3-dev": "MIT",
     "libxxhash-dev": "BSD-2-Clause",
+    "libjs-chart.js": "MIT",
     "libnbd-dev": "LGPL-2.1-or-later",
     "llvm-19-dev": "Apache-2.0 WITH LLVM-exception",
     "libclang-common-19-dev": "Apache-2.0 WITH LLVM-exception",
@@ -34,10 +35,10 @@ def _said(*command):
 
 
 def files_of_system(tree):
-    """Absolute paths of the headers that were read, and of the archives that were linked, in a build tree."""
+    """Absolute paths of the headers that were read, the archives that were linked, and the scripts that went into pages."""
     headers = set(re.findall(r"^\s+(/usr/\S+)$", _said("ninja", "-C", tree, "-t", "deps"), re.MULTILINE))
     commands = _said("ninja", "-C", tree, "-t", "commands")
-    archives = set(re.findall(r"(?<=\s)/usr/\S+\.a\b", commands))
+    archives = set(re.findall(r"(?<=[\s=])/usr/\S+\.(?:a|js)\b", commands))
     compiler = re.search(r"(\S*clang\+\+\S*|\S*g\+\+\S*) ", commands)[1]
     for name in ("libstdc++.a", "libgcc.a"):  # -static-libstdc++, and what a compiler adds by itself
         archives.add(_said(compiler, f"-print-file-name={name}").strip())
