@@ -8,6 +8,8 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = SOURCE / "build" / "packages"
+# Where trees are built in, as deep as everybody's: the compiler's cache knows sources by their way from there.
+TREES = SOURCE / "build"
 SAY_EVERY_S = 30
 LOG_LINES_SHOWN = 30
 # "[12/345] Building ...", as ninja writes it.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds packages into build/packages: package.py [--test] [deb|tarball|wheel|image]...; all four if none is named.
 
-Builds stay in build/packages/tree-*, so that a second call compiles what has changed. packaging/README.md says what each
+Builds stay in build/package-*, so that a second call compiles what has changed. packaging/README.md says what each
 package is.
 """
 import argparse
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from common import PACKAGES, SOURCE, Failed, cache_environment, jobs, run, say, version
+from common import PACKAGES, SOURCE, TREES, Failed, cache_environment, jobs, run, say, version
 
 SECCOMP_DEFAULT = pathlib.Path("/usr/share/containers/seccomp.json")
 
@@ -34,7 +34,7 @@ def build_deb():
     folder = base / f"spillway-{version()}"
     shutil.copytree(SOURCE / "packaging" / "debian", folder / "debian")
     run("deb", ["dpkg-buildpackage", "-b", "-us", "-uc", "-nc"], PACKAGES / "log" / "deb", cwd=folder, env={
-        **cache_environment(), "SPW_SOURCE": str(SOURCE), "SPW_BUILD": str(PACKAGES / "tree-deb"),
+        **cache_environment(), "SPW_SOURCE": str(SOURCE), "SPW_BUILD": str(TREES / "package-deb"),
         "DEB_BUILD_OPTIONS": f"parallel={jobs()}"})
     made = sorted(base.glob("*.deb"))
     for old in PACKAGES.glob("*.deb"):
@@ -46,7 +46,7 @@ def build_deb():
 
 def build_tarball():
     """An installation of everything, without what debuggers want: wherever it is unpacked, it works."""
-    tree = PACKAGES / "tree-portable"
+    tree = TREES / "package-portable"
     if shutil.which("clang-19") is None:
         raise Failed("tarball: there is no clang-19; `./dev setup` installs it")
     environment = cache_environment()

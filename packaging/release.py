@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import sbom
-from common import PACKAGES, SOURCE, Failed, run, say, version
+from common import PACKAGES, SOURCE, TREES, Failed, run, say, version
 
 TEST_PARTS = ("release", "asan", "tsan", "gcc", "llvm22")
 VALIDATOR = "spdx-tools"  # from PyPI, for this alone
@@ -82,7 +82,7 @@ def pack_source(folder):
 
 
 def write_sbom(folder, artifacts):
-    tree = PACKAGES / "tree-deb"
+    tree = TREES / "package-deb"
     made = sbom.document(version(), tree, artifacts, int(said("git", "log", "-1", "--format=%ct")))
     file = folder / f"spillway-{version()}.spdx.json"
     file.write_text(json.dumps(made, indent=1) + "\n")
