@@ -22,7 +22,7 @@ constexpr const char* kHelpEnd =
     "  spillway run --memory 4G --store /mnt/nvme --stats text -- ./sort data\n";
 
 constexpr const char* kRunHelpEnd =
-    "\nSizes take the units K, M, G and T. Each option is also an environment variable (SPILLWAY_MEMORY for "
+    "Sizes take the units K, M, G and T. Each option is also an environment variable (SPILLWAY_MEMORY for "
     "--memory),\n"
     "which recompiled programs read without this command too. `spillway options` says what each accepts, and "
     "lists\n"

@@ -3,8 +3,8 @@
 // The processes are those below this one that publish a page (telemetry/live_page.h) and have the run's ledger in their
 // environment (process/tree_cap.h). Reading takes nothing from them: they count as they always do.
 // What a process did between the last look and its end is not seen here; reports of --stats and the ledger have it.
-// Threads: one at a time. Limits: kSamplesMax samples, of which every other one goes when there are more, and the time between
-// two looks doubles; kPlacesMax places in the code of a process.
+// Threads: one at a time. Limits: kSamplesMax samples, of which every other one goes when there are more, and the time
+// between two looks doubles; kPlacesMax places in the code of a process.
 #pragma once
 
 #include <sys/types.h>
