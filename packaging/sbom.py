@@ -20,10 +20,20 @@ LICENSES = {
     "nlohmann-json3-dev": "MIT",
     "libxxhash-dev": "BSD-2-Clause",
     "libjs-chart.js": "MIT",
+    "libevent-dev": "BSD-3-Clause",
+    "libdw-dev": "LGPL-3.0-or-later OR GPL-2.0-or-later",
+    "libelf-dev": "LGPL-3.0-or-later OR GPL-2.0-or-later",
+    "libbz2-dev": "bzip2-1.0.6",
+    "zlib1g-dev": "Zlib",
+    "libzstd-dev": "BSD-3-Clause OR GPL-2.0-only",
+    "liblzma-dev": "LicenseRef-public-domain",
     "libnbd-dev": "LGPL-2.1-or-later",
     "llvm-19-dev": "Apache-2.0 WITH LLVM-exception",
     "libclang-common-19-dev": "Apache-2.0 WITH LLVM-exception",
 }
+# What SPDX has no name for.
+OWN_LICENSES = [{"licenseId": "LicenseRef-public-domain", "name": "Public domain",
+                 "extractedText": "liblzma is in the public domain (XZ Utils before 5.6)."}]
 # Interfaces of what every system has and nothing is taken in of.
 INTERFACES = re.compile(r"libc6-dev|linux-libc-dev|libc\+\+.*")
 # By its header alone: libnbd.so is loaded when a store is an NBD server. LLVM's library is clang's own.
@@ -91,5 +101,5 @@ def document(version, tree, artifacts, when):
         "documentNamespace": f"https://spdx.org/spdxdocs/spillway-{version}-{digest}",
         "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when)),
                          "creators": ["Tool: packaging/sbom.py of Spillway"]},
-        "packages": packages, "files": files,
+        "packages": packages, "files": files, "hasExtractedLicensingInfos": OWN_LICENSES,
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in relations]}
