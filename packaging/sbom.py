@@ -24,6 +24,7 @@ LICENSES = {
     "libdw-dev": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libelf-dev": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libbz2-dev": "bzip2-1.0.6",
+    "libncurses-dev": "X11-distribute-modifications-variant",
     "zlib1g-dev": "Zlib",
     "libzstd-dev": "BSD-3-Clause OR GPL-2.0-only",
     "liblzma-dev": "LicenseRef-public-domain",
