@@ -27,7 +27,7 @@ constexpr const char* kRunHelpEnd =
     "which recompiled programs read without this command too. `spillway options` says what each accepts, and "
     "lists\n"
     "those that are not shown here: `spillway options tuning`, and `spillway options measuring`.\n"
-    "Signals, Ctrl-C and the exit code are the program's own. Exit code 2: a bad option, store or program.\n";
+    "Signals, Ctrl-C and the exit code are the program's own. Exit code 2: a bad option, store or program.";
 
 constexpr const char* kNotShown = "";  // CLI11: a group of options that --help leaves out
 
