@@ -34,10 +34,11 @@ def version_problems():
             problems.append(f"{place}: its newest version is {found[1] if found else 'none'}, spillway.h's is {wanted}")
     if changelog and "not released" in changelog[2]:
         problems.append(f"CHANGELOG.md: {changelog[0][3:]}; the day of the release belongs there")
-    project = SOURCE / "pyproject.toml"
-    written = re.search(r'^version = "(.*)"', project.read_text(), re.MULTILINE) if project.exists() else None
-    if written and written[1] != wanted:
-        problems.append(f"pyproject.toml: its version is {written[1]}, spillway.h's is {wanted}")
+    # The wheel's is read from the header when it is built.
+    for project in ("rust/spillway/Cargo.toml", "rust/cargo-spillway/Cargo.toml"):
+        written = re.search(r'^version = "(.*)"', (SOURCE / project).read_text(), re.MULTILINE)
+        if written is None or written[1] != wanted:
+            problems.append(f"{project}: its version is {written[1] if written else 'none'}, spillway.h's is {wanted}")
     for page in sorted((SOURCE / "docs/man").iterdir()):
         named = re.search(r'^\.TH .*"Spillway ([\d.]+)"', page.read_text())
         if named and named[1] != wanted:

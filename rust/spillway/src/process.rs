@@ -3,10 +3,10 @@ use std::ffi::{CStr, CString};
 use crate::error::{check, Error, Result, EINVAL, ENOSYS};
 use crate::sys;
 
-/// The library's version, such as `"0.1.0"`.
+/// The library's version, such as `"0.2.0"`.
 ///
 /// ```
-/// assert!(spillway::version().starts_with("0.1."));
+/// assert!(spillway::version().starts_with("0.2."));
 /// ```
 pub fn version() -> &'static str {
     // SAFETY: a C string that lives as long as the library.
@@ -110,6 +110,8 @@ pub struct Statistics {
     pub read_bytes: u64,
     /// Bytes written to stores.
     pub written_bytes: u64,
+    /// Nanoseconds that threads waited for blocks to be read, all together.
+    pub waited_ns: u64,
 }
 
 /// The counts so far; what a library older than the crate does not count is 0.
@@ -133,5 +135,6 @@ pub fn statistics() -> Statistics {
         writebacks: counts.writebacks,
         read_bytes: counts.read_bytes,
         written_bytes: counts.written_bytes,
+        waited_ns: counts.waited_ns,
     }
 }

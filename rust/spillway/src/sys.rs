@@ -95,6 +95,7 @@ pub struct spw_statistics {
     pub writebacks: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    pub waited_ns: u64,
 }
 
 extern "C" {

@@ -43,6 +43,7 @@ fn structures_and_constants_are_those_of_the_header() {
         ("offsetof(struct spw_statistics, pinned_bytes)", offset_of(&statistics, &statistics.pinned_bytes)),
         ("offsetof(struct spw_statistics, zero_fills)", offset_of(&statistics, &statistics.zero_fills)),
         ("offsetof(struct spw_statistics, written_bytes)", offset_of(&statistics, &statistics.written_bytes)),
+        ("offsetof(struct spw_statistics, waited_ns)", offset_of(&statistics, &statistics.waited_ns)),
         ("sizeof(struct spw_pinned)", size_of::<spw_pinned>() as u64),
         ("offsetof(struct spw_pinned, reserved)", offset_of(&pinned, &pinned.reserved)),
         ("sizeof(struct spw_range)", size_of::<spw_range>() as u64),
