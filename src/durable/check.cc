@@ -11,6 +11,8 @@ namespace spw::durable {
 
 namespace {
 
+constexpr uint64_t kToldChunks = 256;
+
 constexpr size_t kProblemsMax = 32;
 
 void add(CheckReport& report, std::string problem) {
@@ -84,7 +86,7 @@ void check_roots(const RegionView& region, CheckReport& report) {
 
 }  // namespace
 
-CheckReport check_region(const RegionView& region, bool stores_leak) {
+CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells) {
   CheckReport report;
   auto histories = read_histories(region, stores_leak);
   if (histories) {
@@ -96,12 +98,17 @@ CheckReport check_region(const RegionView& region, bool stores_leak) {
     add(report, histories.status().message());
   }
   report.chunks = region.chunk_count();
-  for (uint64_t chunk = 0; chunk < report.chunks;) chunk += check_chunk(region, chunk, report);
+  for (uint64_t chunk = 0, told = 0; chunk < report.chunks;) {
+    chunk += check_chunk(region, chunk, report);
+    if (!tells || chunk - told < kToldChunks) continue;
+    tells(chunk, report.chunks);
+    told = chunk;
+  }
   check_roots(region, report);
   return report;
 }
 
-Result<CheckReport> check_file(const std::string& path) {
+Result<CheckReport> check_file(const std::string& path, const TellChecked& tells) {
   auto file = open_locked(path, O_RDONLY, platform::Lock::kShared);
   if (!file) return file.status();
   auto bytes = platform::file_size(*file);
@@ -117,7 +124,7 @@ Result<CheckReport> check_file(const std::string& path) {
   if (Status status = platform::map_file_as(range->data(), *file, mapped, platform::Sharing::kPrivate);
       !status)
     return status;
-  return check_region({range->data(), *bytes}, *in_memory);
+  return check_region({range->data(), *bytes}, *in_memory, tells);
 }
 
 }  // namespace spw::durable

@@ -4,6 +4,7 @@
 // table of chunks and the bytes of each object's state.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,11 @@ struct CheckReport {
 
 // Of a region that needs no recovery, or before one: then objects and
 // roots are those of sections that will be undone, too.
-CheckReport check_region(const RegionView& region, bool stores_leak);
+// `tells`: now and then, how many of the chunks were looked at.
+using TellChecked = std::function<void(uint64_t chunks, uint64_t of)>;
+CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells = nullptr);
 // Opens the file read-only, maps a copy of it that nobody else sees,
 // and checks that. EWOULDBLOCK: it is in use; EILSEQ: it is no region.
-Result<CheckReport> check_file(const std::string& path);
+Result<CheckReport> check_file(const std::string& path, const TellChecked& tells = nullptr);
 
 }  // namespace spw::durable

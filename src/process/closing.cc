@@ -37,9 +37,7 @@ Identity standard_error() {
 bool is_root() { return ::getpid() == g_began_in && TreeCap::is_root(); }
 
 void say(const RunSummary& run) {
-  const Identity now = standard_error();
-  if (!now.is_open || now.device != g_standard_error.device || now.file != g_standard_error.file) return;
-  tell(telemetry::closing_line(run));
+  if (has_standard_error()) tell(telemetry::closing_line(run));
 }
 
 RunSummary summary_of(const TreeCap::Account& account, uint64_t cap_bytes) {
@@ -87,6 +85,11 @@ void Closing::at_end(const std::vector<telemetry::CurvePoint>& curve, bool speak
     run.advice = telemetry::advice_from(curve, telemetry::waiting_share(run.totals, run.wall_seconds),
                                         telemetry::memory_to_advise(run.machine_bytes));
   say(run);
+}
+
+bool has_standard_error() {
+  const Identity now = standard_error();
+  return now.is_open && now.device == g_standard_error.device && now.file == g_standard_error.file;
 }
 
 void begin_closing() {

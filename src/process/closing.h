@@ -43,6 +43,8 @@ class Closing {
 
 // At the start of the process.
 void begin_closing();
+// Whether it still has the standard error of its start.
+bool has_standard_error();
 // At the end of a process that never had managed memory: the line for those below it, if it is their root. Once; also
 // where it ends by _exit(), as some shells do.
 void tell_of_others();

@@ -29,6 +29,7 @@
 #include "process/forked_child.h"
 #include "process/policy_library.h"
 #include "process/refused_child.h"
+#include "process/slow_end.h"
 #include "process/store_check.h"
 #include "process/userfault_check.h"
 #include "store/open_store.h"
@@ -503,14 +504,19 @@ void Runtime::tell_at_end(const telemetry::Totals& totals) {
                    options_.quiet == Switch::kOff);
 }
 
-void Runtime::finish() {
-  if (is_child_) return;
-  InRuntime guard;
-  if (native_memory_) native_memory_->at_end();
+void Runtime::write_files_at_end() {
+  const SlowEnd slow(options_.quiet == Switch::kOff && regions_->has_files());
   if (Status status = descriptors_->finish(); !status)
     warn("a buffered file was not written whole: " + status.message());
   if (Status status = regions_->sync_shared_files(); !status)
     warn("a file mapping was not written whole: " + status.message());
+}
+
+void Runtime::finish() {
+  if (is_child_) return;
+  InRuntime guard;
+  if (native_memory_) native_memory_->at_end();
+  write_files_at_end();
   if (recorder_)
     if (Status status = recorder_->finish(); !status) warn(status.message());
   engine_->settle_counters();

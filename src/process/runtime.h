@@ -91,6 +91,7 @@ class Runtime {
   Result<std::unique_ptr<store::Store>> open_store();
   Result<MemoryPlan> plan() const;
   Status build_over_regions();
+  void write_files_at_end();
   bool tells_at_end() const;
   void tell_at_end(const telemetry::Totals& totals);
   std::vector<telemetry::CurvePoint> curve(const telemetry::Totals& totals) const;

@@ -6,11 +6,15 @@
 #include "base/units.h"
 #include "commands.h"
 #include "messages.h"
+#include "progress.h"
 
 namespace spw::tool {
 
 int check_region_file(const std::string& file) {
-  auto checked = durable::check_file(file);
+  auto checked = [&] {
+    Progress progress("checking " + file);
+    return durable::check_file(file, [&](uint64_t chunks, uint64_t of) { progress.at(chunks, of); });
+  }();
   if (!checked) return refuse(checked.status().message());
   const durable::CheckReport& report = *checked;
   fmt::print("{}: {} objects, {}; {} of {} chunks free, {} of logs\n", file, report.objects,
