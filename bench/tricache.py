@@ -350,6 +350,8 @@ def main(arguments: list[str]) -> int:
         return Bench("tricache", programs=programs, scale=options.scale, peer_limit_s=options.peer_limit)
 
     def write_charts(bench, results):
+        if reason := chart.why_not():
+            return bench.skip("charts", reason)
         for target in [results, *([CHARTS] if options.update_docs else [])]:
             target.mkdir(parents=True, exist_ok=True)
             for file, drawn in bench.charts.items():

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from harness import cgroup, kernels, process, workspace, zram  # noqa: E402
+from harness import cgroup, chart, kernels, process, workspace, zram  # noqa: E402
 from harness.report import Report, Row  # noqa: E402
 
 
@@ -33,6 +34,28 @@ def expect(condition: bool, what: str) -> None:
 def finished(output: str, **more) -> process.Result:
     return process.Result(seconds=1, processor_s=1, timed_out=False, exit_status=0, output=output, errors="",
                           usage=cgroup.Usage(), disk_read_bytes=0, disk_write_bytes=0, **more)
+
+
+def a_chart_is_the_same_each_time_and_names_its_lines(directory: pathlib.Path) -> None:
+    if reason := chart.why_not():
+        raise Skipped(reason)
+    lines = [chart.Line("ours & <theirs>", {"1": 3, "2": 5.5, "4": 0}), chart.Line("swap", {"1": 90, "4": 200}, {"4"})]
+    drawn = chart.Chart("random reads", "threads", "seconds", ["1", "2", "4"], lines)
+    drawn.write(directory / "one.svg")
+    text = (directory / "one.svg").read_text()
+    expect(text == drawn.svg(), "drawn twice, it differs")
+    root = xml.etree.ElementTree.fromstring(text)
+    words = {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
+    wanted = {"random reads", "threads", "seconds", "ours & <theirs>", "swap", "1", "2", "4"}
+    expect(wanted <= words, f"{wanted - words} are not in it")
+    for line in range(2):
+        expect(chart.COLOURS[line] in text, f"line {line} has not its colour")
+    try:
+        chart.Chart("nothing", "x", "y", ["1"], [chart.Line("none", {"1": 0})]).svg()
+    except ValueError as error:
+        expect("nothing to draw" in str(error), str(error))
+    else:
+        raise Wrong("an empty chart was drawn")
 
 
 def docs_change_between_a_benchmarks_own_marks_only(directory: pathlib.Path) -> None:
