@@ -1,5 +1,5 @@
-// How far something is that takes long: on a terminal one line on standard error that is kept up to date, elsewhere a line
-// now and then; nothing while it is quick.
+// How far something is that takes long: on a terminal one line on standard error that is kept up to date, elsewhere a
+// line now and then; nothing while it is quick.
 //
 // Threads: one.
 #pragma once
