@@ -44,8 +44,8 @@ void SlowEnd::keep_telling() {
   std::unique_lock lock(mutex_);
   for (uint64_t wait_ns = patience_ns_; !wake_.wait_for(lock, std::chrono::nanoseconds(wait_ns), is_over);) {
     wait_ns = is_terminal ? kOnTerminalNs : kElsewhereNs;
-    const std::string line =
-        "the program has ended; what it stored to files is being written: " + format_size(written_bytes() - written_before_);
+    const std::string line = "the program has ended; what it stored to files is being written: " +
+                             format_size(written_bytes() - written_before_);
     if (is_terminal) {
       const std::string text = std::string(kSameLine) + "spillway: " + line + std::string(kRestOfLine);
       [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -51,7 +51,9 @@ TEST(SlowEnd, tells_how_much_was_written_once_patience_is_over) {
 
 TEST(SlowEnd, a_quick_end_says_nothing_and_is_not_kept_waiting) {
   Pipe error;
-  { const SlowEnd slow(true); }
+  {
+    const SlowEnd slow(true);
+  }
   EXPECT_EQ(error.read(0), "");
 }
 

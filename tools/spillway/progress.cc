@@ -28,7 +28,8 @@ void Progress::at(uint64_t done, uint64_t all) {
   next_ns_ = now_ns + (is_terminal_ ? kOnTerminalNs : kElsewhereNs);
   has_told_ = true;
   const double share = 100 * static_cast<double>(done) / static_cast<double>(all);
-  fmt::print(stderr, "{}{}: {:.0f} %{}", is_terminal_ ? "\r" : "", what_, share, is_terminal_ ? "\033[K" : "\n");
+  fmt::print(stderr, "{}{}: {:.0f} %{}", is_terminal_ ? "\r" : "", what_, share,
+             is_terminal_ ? "\033[K" : "\n");
 }
 
 }  // namespace spw::tool
