@@ -82,7 +82,8 @@ void CurveObserver::ended(BlockId first, uint64_t count) {
 std::vector<CurvePoint> CurveObserver::curve(uint64_t memory_bytes, uint64_t reads,
                                              const MemoryFor& memory_for) {
   std::lock_guard lock(mutex_);
-  return curve_from(ghosts_.saved(), kPointsMax, memory_bytes, reads, 1, memory_for);
+  return curve_from(ghosts_.saved(), has_places_ ? kPointsMax : kPointsOfSampleMax, memory_bytes, reads, 1,
+                    memory_for);
 }
 
 std::vector<AreaReads> CurveObserver::areas(uint64_t memory_bytes, uint64_t reads,

@@ -43,6 +43,7 @@ class CurveObserver final : public cache::Observer {
   // The same for places, of which the sample says how many of the reads were theirs.
   std::vector<telemetry::AreaReads> areas(uint64_t memory_bytes, uint64_t reads, const MemoryFor& memory_for);
   static constexpr size_t kPointsMax = 400;
+  static constexpr size_t kPointsOfSampleMax = 24;  // each asks for a plan of memory some twenty times
   static constexpr size_t kPlacesMax = 64;
 
  private:

@@ -93,11 +93,12 @@ class Page(ClosingCase):
 
     def test_the_page_has_what_the_run_did(self):
         page = self.folder / "page.html"
-        done = self.run_program(PYTHON, "-c", SPILLS, options=("--report", page))
+        stays = SPILLS + "import time\ntime.sleep(1)\n"  # with its memory, until somebody has looked
+        done = self.run_program(PYTHON, "-c", stays, options=("--report", page))
         self.assertEqual((done.returncode, done.stdout), (0, PRINTS))
         self.assertTrue(LINE.fullmatch(done.stderr), done.stderr)
         data = self.data_of(page)
-        self.assertEqual(data["command"], [PYTHON, "-c", SPILLS])
+        self.assertEqual(data["command"], [PYTHON, "-c", stays])
         self.assertEqual(data["ended"], {"code": 0, "signal": 0})
         summary = data["summary"]
         self.assertEqual(f"spillway: {summary['closing_line']}\n", done.stderr)
@@ -110,8 +111,9 @@ class Page(ClosingCase):
         self.assertEqual([each["program"] for each in data["processes"]], [PYTHON])
         self.assertGreater(data["latencies"]["count"], 0)
         self.assertEqual(sum(each["count"] for each in data["latencies"]["classes"]), data["latencies"]["count"])
-        self.assertIn("python3", data["allocations"][0]["name"])
-        self.assertGreater(data["allocations"][0]["share"], 0.5)
+        made_by = [each["name"] for each in data["allocations"] if each["kind"] == "allocation"]
+        self.assertTrue(any("python3" in name for name in made_by), data["allocations"])
+        self.assertAlmostEqual(sum(each["share"] for each in data["allocations"]), 1, 3)
         self.assertTrue(data["functions"], "no place in the code")
         self.assertGreater(data["curve"]["enough_bytes"], 24 << 20)
         self.assertIn(("engine", "mapped"), [(each["what"], each["value"]) for each in data["chosen"]])
@@ -134,7 +136,8 @@ class Page(ClosingCase):
 
     def test_signals_reach_the_program(self):
         page = self.folder / "page.html"
-        waits = "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: exit(5))\nprint('up', flush=True)\ntime.sleep(50)\n"
+        waits = "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: exit(5))\nprint('up', flush=True)\n"
+        waits += "for _ in range(500): time.sleep(0.1)\n"  # a signal just before one long sleep would not end it
         command = [self.tool, "run", *CAP, "--store", self.folder, "--report", page, "--", PYTHON, "-c", waits]
         with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True,
                               env=tool_case.clean_environment(TMPDIR=str(self.folder))) as process:
