@@ -70,7 +70,7 @@ class Screen:
         deadline = time.monotonic() + TIME_LIMIT_S
         while time.monotonic() < deadline:
             dead, status, by_signal = self._tmux("display-message", "-p", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}").strip().split(",")
-            if dead == "1":
+            if dead == "1" and (status or by_signal):  # which it may learn a moment later
                 return 128 + int(by_signal) if by_signal else int(status)
             time.sleep(LOOK_EVERY_S)
         raise Wrong(f"the program goes on:\n{self.text()}")

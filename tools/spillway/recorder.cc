@@ -4,11 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
-#include "base/units.h"
 #include "code_names.h"
+#include "contents.h"
+#include "platform/proc_text.h"
 #include "platform/time.h"
 
 namespace spw::tool {
@@ -24,13 +23,6 @@ constexpr double kFirstIntervalS = 0.1;
 // Looking for processes opens each of the machine's, so that is done less often.
 constexpr double kFindEveryS = 0.5;
 constexpr double kFindOftenForS = 2;
-
-std::string contents_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // Whether the process was started with this variable in its environment.
 bool has_variable(uint64_t process, const std::string& variable) {
@@ -48,10 +40,8 @@ uint64_t processor_ns(uint64_t process) {
 }
 
 uint64_t resident_bytes(uint64_t process) {
-  std::istringstream status(contents_of(fmt::format("/proc/{}/status", process)));
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::strtoull(line.c_str() + sizeof("VmRSS:"), nullptr, 10) * kKiB;
-  return 0;
+  const auto status = platform::read_small_file(fmt::format("/proc/{}/status", process));
+  return status ? platform::kib_field(*status, "VmRSS:").value_or(0) : 0;
 }
 
 double per_second(uint64_t now, uint64_t before, double seconds) {

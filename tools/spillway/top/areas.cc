@@ -3,12 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <tuple>
 
 #include "abi/abi.h"
 #include "base/units.h"
+#include "contents.h"
 #include "top/text.h"
 
 namespace spw::tool::top {
@@ -19,13 +18,6 @@ using telemetry::Area;
 using telemetry::LivePage;
 
 constexpr size_t kHottestMax = 5;
-
-std::string contents_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 }  // namespace
 
