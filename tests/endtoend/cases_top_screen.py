@@ -13,6 +13,8 @@ from kit import SMALL, Kit, MIB, Skipped, expect, start
 from terminal import Bytes, Screen
 
 ENGINES = ("unmodified",)
+# Whether each process misses within the time depends on how the run divides its cap, which is being looked into.
+SLOW = ("eight_processes_are_a_tree_to_walk_in",)
 NEEDS_ROOT = ("where_nothing_runs_a_line_says_how_to_start", "a_run_that_is_to_come_is_waited_for")
 CAP_BYTES = 64 * MIB
 INTERVAL = ("--interval", "0.2")
