@@ -1,18 +1,25 @@
 """What it costs that a run explains itself. `./dev bench explaining`, or see --help. A fast device shows the most: --store.
 
-  line      the line at the end, with the sample of blocks behind its advice, beside --quiet --curve off
-  metrics   --metrics on a socket, read every second, beside none
+  line      the line at the end, with the sample of blocks behind its advice: the share of the processor's samples (perf)
+            that are in its functions
+  metrics   --metrics on a socket, read every second: the share of the processor time that is the tool's, which reads
+            what the program counts in any case
+  beside    both again, as whole runs: processor time beside --quiet --curve off and beside no --metrics
   report    --report, which records all blocks that come back, beside none
 
-Random reads and updates of four times the cap, recompiled and not. Processor time of the program and, where it stays, of the
-tool; turns of both sides by turns, in changing order; a ratio is the median of the turns' ratios. `spread`: half of the
-turns lie within it.
+Random reads and updates of four times the cap, recompiled and not. Shares are of whole runs of some seconds; a few turns
+agree within a tenth of them. `beside` and `report`: processor time of both sides by turns, in changing order; a ratio is
+the median of the turns' ratios, and `spread`: half of the turns lie within it. On a virtual machine a turn may be off by
+6 %, so that hundreds of them would be needed to tell half a percent: that is why the first two count shares.
 """
 import contextlib
 import dataclasses
 import pathlib
+import re
+import shutil
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 
@@ -23,11 +30,17 @@ from harness.report import Report, Row
 MIB = 1 << 20
 CAP = 128 * MIB
 TURNS = 25
-COST_MAX = 1.005
+SHARE_TURNS = 3
+SHARE_MAX = 0.005
 SCRAPE_EVERY_S = 1
+SAMPLES_A_SECOND = 5000
 PLAIN = ("--quiet", "--curve", "off")
 # Kernels of examples/micro: name, operations a run.
 KERNELS = (("random-read", 400_000), ("random-update", 200_000))
+VARIANTS = (("native", "as it is"), ("mapped", "recompiled"))
+# Where the line's work is done: what is called for each block, the account in the ledger, the line itself.
+LINE = re.compile(r"\b(CurveObserver|GhostDistances|Closing|closing_line|advice_from|run_totals|account|FaultPlace|miss_place)\b")
+IS_CALLED = "CurveObserver"  # in every run
 
 
 @dataclasses.dataclass
@@ -36,71 +49,132 @@ class Bench(Report):
     scale: int = 1
     turns: int = TURNS
 
+    def words(self, variant: str, kernel: str, operations: int, options: tuple) -> list:
+        return [self.programs.spillway_command, "run", "--memory", CAP // self.scale, "--store", self.programs.store, *options, "--",
+                self.programs.build / "examples" / variant / "micro", kernel, "--bytes", 4 * CAP // self.scale, "--ops",
+                operations, "--rounds", 1, "--warmups", 1, "--threads", 1]
 
-def _run(bench: Bench, variant: str, kernel: str, operations: int, options: tuple) -> process.Result:
-    words = [bench.programs.spillway_command, "run", "--memory", CAP // bench.scale, "--store", bench.programs.store, *options, "--",
-             bench.programs.build / "examples" / variant / "micro", kernel, "--bytes", 4 * CAP // bench.scale, "--ops",
-             operations // bench.scale, "--rounds", 1, "--warmups", 1, "--threads", 1]
-    return process.run(words, bench.programs.store, grouped=bench.programs.grouped)
+    def run(self, words: list) -> process.Result:
+        return process.run(words, self.programs.store, grouped=self.programs.grouped)
 
 
-def _compare(bench: Bench, section: str, options: tuple, plain: tuple, target: float, beside=contextlib.nullcontext) -> None:
-    for variant, name in (("native", "as it is"), ("mapped", "recompiled")):
+def _samples(bench: Bench, words: list) -> tuple[process.Result, dict[str, float]]:
+    """Shares of the samples by function."""
+    data = pathlib.Path(bench.programs.store) / "perf.data"
+    try:
+        run = bench.run(["perf", "record", "--quiet", "--freq", SAMPLES_A_SECOND, "--output", data, "--", *words])
+        shown = subprocess.run(["perf", "report", "--stdio", "--input", data, "--fields", "overhead,symbol", "--field-separator", "|"],
+                               capture_output=True, text=True)
+    finally:
+        data.unlink(missing_ok=True)
+    shares = {}
+    for line in shown.stdout.splitlines():
+        share, bar, symbol = line.partition("|")
+        if bar and not line.startswith("#"):
+            shares[symbol.strip()] = float(share.strip().rstrip("%")) / 100
+    return run, shares
+
+
+def _each(bench: Bench, section: str, share) -> None:
+    """`share` returns one of a run of the program and its kernel, or None and has said why."""
+    for variant, name in VARIANTS:
         for kernel, operations in KERNELS:
-            ratios, ours, peers = [], [], []
-            for turn in range(bench.turns):
-                runs = {}
-                for explains in (True, False) if turn % 2 else (False, True):
-                    with beside() if explains else contextlib.nullcontext():
-                        runs[explains] = _run(bench, variant, kernel, operations, options if explains else plain)
-                    if not runs[explains].ok:
-                        return bench.failure(section, f"{name}, {kernel}", runs[explains].why_failed())
-                if runs[True].report["checksum"] != runs[False].report["checksum"]:
-                    return bench.failure(section, f"{name}, {kernel}", "different results")
-                ours.append(runs[True].processor_s)
-                peers.append(runs[False].processor_s)
-                ratios.append(ours[-1] / peers[-1])
-            low, middle, high = statistics.quantiles(ratios, n=4)
-            bench.add(Row(section, f"{name}, {kernel}", statistics.median(ours), statistics.median(peers), "s", middle, target=target,
-                          note=f"spread {low:.3f} to {high:.3f}", details={"ratios": ratios}))
+            shares = [share(f"{name}, {kernel}", variant, kernel, operations) for _ in range(SHARE_TURNS)]
+            if None in shares:
+                continue
+            middle = statistics.median(shares)
+            bench.add(Row(section, f"{name}, {kernel}", 100 * middle, unit="%", ratio=middle, target=SHARE_MAX,
+                          note=f"{100 * min(shares):.2f} to {100 * max(shares):.2f} %", details={"shares": shares}))
 
 
 def line(bench: Bench) -> None:
-    _compare(bench, "line", (), PLAIN, COST_MAX)
+    if not shutil.which("perf"):
+        return bench.skip("line", "perf is not there; install linux-perf")
+
+    def share(name: str, variant: str, kernel: str, operations: int) -> float | None:
+        run, shares = _samples(bench, bench.words(variant, kernel, operations, ()))
+        if not run.ok:
+            return bench.failure("line", name, run.why_failed())
+        if not any(IS_CALLED in symbol for symbol in shares):
+            return bench.failure("line", name, f"no sample is in {IS_CALLED}: has it another name now?")
+        return sum(share for symbol, share in shares.items() if LINE.search(symbol)) / sum(shares.values())
+
+    _each(bench, "line", share)
+
+
+@contextlib.contextmanager
+def _scraped(path: pathlib.Path):
+    done = threading.Event()
+    answers = []
+
+    def scrape() -> None:
+        while not done.wait(SCRAPE_EVERY_S):
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(SCRAPE_EVERY_S)
+                client.connect(str(path))
+                client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                while piece := client.recv(1 << 16):
+                    answers.append(len(piece))
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield answers
+    finally:
+        done.set()
+        thread.join()
 
 
 def metrics(bench: Bench) -> None:
     path = pathlib.Path(bench.programs.store) / "metrics.sock"
 
-    @contextlib.contextmanager
-    def scraped():
-        done = threading.Event()
+    def share(name: str, variant: str, kernel: str, operations: int) -> float | None:
+        with _scraped(path) as answers:
+            run = bench.run(bench.words(variant, kernel, operations, ("--metrics", path)))
+        if not run.ok:
+            return bench.failure("metrics", name, run.why_failed())
+        if not answers:
+            return bench.failure("metrics", name, "nothing was read")
+        # As if it were one step more: less is not seen.
+        return (run.own_processor_s + process.TICK_S) / (run.processor_s - run.own_processor_s)
 
-        def scrape() -> None:
-            while not done.wait(SCRAPE_EVERY_S):
-                with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-                    client.settimeout(SCRAPE_EVERY_S)
-                    client.connect(str(path))
-                    client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-                    while client.recv(1 << 16):
-                        pass
+    _each(bench, "metrics", share)
 
-        thread = threading.Thread(target=scrape)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
 
-    _compare(bench, "metrics", ("--metrics", path), (), COST_MAX, scraped)
+def _compare(bench: Bench, section: str, what: str, options: tuple, plain: tuple, target: float,
+             beside=contextlib.nullcontext) -> None:
+    for variant, name in VARIANTS:
+        for kernel, operations in KERNELS:
+            title = f"{what}: {name}, {kernel}"
+            ratios, ours, peers = [], [], []
+            for turn in range(bench.turns):
+                runs = {}
+                for explains in (True, False) if turn % 2 else (False, True):
+                    with beside() if explains else contextlib.nullcontext():
+                        runs[explains] = bench.run(bench.words(variant, kernel, operations // bench.scale, options if explains else plain))
+                    if not runs[explains].ok:
+                        return bench.failure(section, title, runs[explains].why_failed())
+                if runs[True].report["checksum"] != runs[False].report["checksum"]:
+                    return bench.failure(section, title, "different results")
+                ours.append(runs[True].processor_s)
+                peers.append(runs[False].processor_s)
+                ratios.append(ours[-1] / peers[-1])
+            low, middle, high = statistics.quantiles(ratios, n=4)
+            bench.add(Row(section, title, statistics.median(ours), statistics.median(peers), "s", middle, target=target,
+                          note=f"spread {low:.3f} to {high:.3f}", details={"ratios": ratios}))
+
+
+def beside(bench: Bench) -> None:
+    path = pathlib.Path(bench.programs.store) / "metrics.sock"
+    _compare(bench, "beside", "line", (), PLAIN, 0)
+    _compare(bench, "beside", "metrics", ("--metrics", path), (), 0, lambda: _scraped(path))
 
 
 def report(bench: Bench) -> None:
-    _compare(bench, "report", ("--report", pathlib.Path(bench.programs.store) / "page.html"), (), 0)
+    _compare(bench, "report", "report", ("--report", pathlib.Path(bench.programs.store) / "page.html"), (), 0)
 
 
-SECTIONS = {"line": line, "metrics": metrics, "report": report}
+SECTIONS = {"line": line, "metrics": metrics, "beside": beside, "report": report}
 
 
 def main(arguments: list[str]) -> int:

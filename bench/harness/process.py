@@ -17,6 +17,7 @@ SAMPLE_EVERY_S = 0.05
 SECTOR_BYTES = 512  # the unit of block device statistics, whatever the device's own
 PR_SET_PDEATHSIG = 1
 ERROR_TAIL_LINES = 12
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclasses.dataclass
@@ -30,6 +31,7 @@ class Result:
     usage: cgroup.Usage
     disk_read_bytes: int  # by anyone on the machine, during the run
     disk_write_bytes: int
+    own_processor_s: float = 0  # of `processor_s`, without the processes that it waited for; in steps of TICK_S
     disk_samples: list[tuple[float, int]] = dataclasses.field(default_factory=list)  # (seconds, bytes both ways so far)
 
     @property
@@ -91,18 +93,26 @@ def _before_exec(group: cgroup.MemoryGroup | None) -> None:
         group.enter()
 
 
+def _own_processor_s(process_id: int) -> float:
+    """Of a process that has ended and has not been waited for."""
+    fields = pathlib.Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
 def _wait(child: subprocess.Popen, group: cgroup.MemoryGroup | None, disk: Disk, time_limit_s: float | None):
-    """(status, rusage, timed out, disk samples). Samples memory and disk meanwhile."""
+    """(rusage, processor seconds without its children's, timed out, disk samples). Samples memory and disk meanwhile."""
     start = time.monotonic()
     disk_before = sum(disk.read_write_bytes())
     samples = []
     timed_out = False
     while True:
-        process_id, status, rusage = os.wait4(child.pid, os.WNOHANG)
+        has_ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         samples.append((time.monotonic() - start, sum(disk.read_write_bytes()) - disk_before))
-        if process_id != 0:
+        if has_ended:
+            own_s = _own_processor_s(child.pid)
+            _, status, rusage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, rusage, timed_out, samples
+            return rusage, own_s, timed_out, samples
         if group is not None:
             group.sample()
         if time_limit_s is not None and not timed_out and time.monotonic() - start > time_limit_s:
@@ -137,13 +147,13 @@ def run(command: list, directory: pathlib.Path, *, limit_bytes: int | None = Non
                                  stderr=None if show_progress else errors, start_new_session=True, cwd=working_directory,
                                  env={**os.environ, **(environment or {})}, preexec_fn=lambda: _before_exec(group))
         stack.callback(_end, child)
-        status, rusage, timed_out, samples = _wait(child, group, disk, time_limit_s)
+        rusage, own_s, timed_out, samples = _wait(child, group, disk, time_limit_s)
         seconds = time.monotonic() - start
         read_after, written_after = disk.read_write_bytes()
         output.seek(0)
         errors.seek(0)
         return Result(seconds=seconds, processor_s=rusage.ru_utime + rusage.ru_stime, timed_out=timed_out,
-                      exit_status=status, output=output.read(), errors=errors.read(),
+                      exit_status=child.returncode, own_processor_s=own_s, output=output.read(), errors=errors.read(),
                       usage=group.finish() if group else cgroup.Usage(peak_program_bytes=rusage.ru_maxrss * 1024),
                       disk_read_bytes=read_after - read_before, disk_write_bytes=written_after - written_before,
                       disk_samples=samples)

@@ -1,10 +1,12 @@
 #include "platform/proc_text.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
 #include "base/units.h"
 #include "platform/file.h"
@@ -68,6 +70,17 @@ std::optional<uint64_t> whole_number(std::string_view text) {
   auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+std::vector<uint64_t> process_numbers() {
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  std::vector<uint64_t> numbers;
+  const std::unique_ptr<DIR, Close> all(::opendir("/proc"));
+  while (const dirent* entry = all ? ::readdir(all.get()) : nullptr)
+    if (const auto number = whole_number(entry->d_name)) numbers.push_back(*number);
+  return numbers;
 }
 
 }  // namespace spw::platform

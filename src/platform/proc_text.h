@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "platform/file.h"
@@ -24,6 +25,9 @@ std::optional<uint64_t> kib_field(std::string_view text, std::string_view name);
 
 // The value of a line "NAME 123". `name` without the blank.
 std::optional<uint64_t> number_field(std::string_view text, std::string_view name);
+
+// Of all processes that this one sees; none where /proc cannot be read.
+std::vector<uint64_t> process_numbers();
 
 // A whole text that is one decimal number, with or without a newline.
 std::optional<uint64_t> whole_number(std::string_view text);

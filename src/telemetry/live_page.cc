@@ -29,12 +29,6 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-template <class Visit>
-void for_each_entry(DIR* directory, Visit visit) {
-  while (const dirent* entry = ::readdir(directory))
-    if (entry->d_name[0] != '.' && !visit(std::string(entry->d_name))) return;
-}
-
 // The paths under which this process can open the other's pages, of which a forked child has its parent's, too; none,
 // with errno.
 std::vector<std::string> find_pages(uint64_t process) {
@@ -43,12 +37,12 @@ std::vector<std::string> find_pages(uint64_t process) {
   if (!directory) return {};
   const std::string wanted = std::string("/memfd:") + kLivePageName + " (deleted)";
   std::vector<std::string> found;
-  for_each_entry(directory.get(), [&](const std::string& name) {
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string name = entry->d_name;
     char target[sizeof("/memfd:") + LiveHeader::kTextBytes];
     const ssize_t bytes = ::readlink((place + name).c_str(), target, sizeof target);
     if (bytes > 0 && std::string(target, static_cast<size_t>(bytes)) == wanted) found.push_back(place + name);
-    return true;
-  });
+  }
   errno = ESRCH;
   return found;
 }
@@ -132,14 +126,10 @@ Result<LivePage> LivePage::open_page(const std::string& path, const std::string&
 
 std::vector<uint64_t> LivePage::processes() {
   std::vector<uint64_t> found;
-  const Directory all(::opendir("/proc"));
-  if (!all) return found;
-  for_each_entry(all.get(), [&](const std::string& name) {
-    const uint64_t process = std::strtoull(name.c_str(), nullptr, 10);
-    if (process == 0 || find_pages(process).empty()) return true;
+  for (const uint64_t process : platform::process_numbers()) {
+    if (find_pages(process).empty()) continue;
     if (auto page = open(process); page || page.status().error() != ESRCH) found.push_back(process);
-    return true;
-  });
+  }
   return found;
 }
 

@@ -19,8 +19,8 @@ using telemetry::Counter;
 using telemetry::LivePage;
 using telemetry::Totals;
 
-constexpr double kFirstIntervalS = 0.1;
-// Looking for processes opens each of the machine's, so that is done less often.
+constexpr double kSampleEveryS = 0.1, kCountEveryS = 1;  // at first
+// Looking for processes reads a list of all that the machine has, and each that is new.
 constexpr double kFindEveryS = 0.5;
 constexpr double kFindOftenForS = 2;
 
@@ -63,8 +63,12 @@ struct Recorder::Watched {
   std::map<uint64_t, double> places;          // misses by place in the code
 };
 
-Recorder::Recorder(std::string run, process::TreeCap* tree)
-    : run_(std::move(run)), tree_(tree), started_ns_(platform::monotonic_ns()), interval_s_(kFirstIntervalS) {
+Recorder::Recorder(std::string run, process::TreeCap* tree, Detail detail)
+    : run_(std::move(run)),
+      tree_(tree),
+      detail_(detail),
+      started_ns_(platform::monotonic_ns()),
+      interval_s_(detail == Detail::kPlaces ? kSampleEveryS : kCountEveryS) {
   looked_ns_ = started_ns_;
 }
 Recorder::~Recorder() = default;
@@ -78,10 +82,11 @@ void Recorder::find_processes(uint64_t now_ns) {
   const double since_s = static_cast<double>(now_ns - found_ns_) / 1e9;
   if (seconds() > kFindOftenForS && since_s < kFindEveryS) return;
   found_ns_ = now_ns;
-  for (const uint64_t process : LivePage::processes()) {
-    if (watched_.contains(process) || others_.contains(process)) continue;
-    if (!has_variable(process, run_)) {
-      others_[process] = true;
+  std::set<uint64_t> others;
+  for (const uint64_t process : platform::process_numbers()) {
+    if (watched_.contains(process)) continue;
+    if (others_.contains(process) || !has_variable(process, run_)) {
+      others.insert(process);
       continue;
     }
     auto page = LivePage::open(process);
@@ -100,6 +105,7 @@ void Recorder::find_processes(uint64_t now_ns) {
                      .memory_cap_bytes = header.memory_cap_bytes};
     watched_[process] = std::move(watched);
   }
+  others_ = std::move(others);
 }
 
 void Recorder::read(Watched& watched) {
@@ -112,7 +118,7 @@ void Recorder::read(Watched& watched) {
   const uint64_t used = processor_ns(seen.process);
   seen.has_ended = used == 0;
   watched.processor_ns = std::max(watched.processor_ns, used);
-  note_misses(watched);
+  if (detail_ == Detail::kPlaces) note_misses(watched);
 }
 
 void Recorder::note_misses(Watched& watched) {

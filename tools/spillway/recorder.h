@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,10 @@ struct SeenProcess {
 
 class Recorder {
  public:
+  // kPlaces: also what the misses are of, which is read ten times a second at first. Without, once a second is enough.
+  enum class Detail { kCounters, kPlaces };
   // `run`: what the run's processes have as kTreeVariable in their environment; `tree`: its ledger.
-  Recorder(std::string run, process::TreeCap* tree);
+  Recorder(std::string run, process::TreeCap* tree, Detail detail);
   ~Recorder();
 
   static constexpr size_t kSamplesMax = 2000;
@@ -85,11 +88,12 @@ class Recorder {
 
   const std::string run_;
   process::TreeCap* const tree_;
+  const Detail detail_;
   const uint64_t started_ns_;
   uint64_t looked_ns_ = 0, found_ns_ = 0;
   double interval_s_;
   std::map<uint64_t, std::unique_ptr<Watched>> watched_;
-  std::map<uint64_t, bool> others_;  // that are not of this run
+  std::set<uint64_t> others_;  // that live, and are not of this run
   CodeNames names_;
   telemetry::Totals before_{};
   uint64_t processor_before_ns_ = 0;

@@ -56,7 +56,8 @@ int run_watched(const RunArguments& arguments, const PreparedRun& prepared) {
   }
   auto tree = process::TreeCap::look_on();
   const char* run = std::getenv(process::kTreeVariable);
-  Recorder recorder(fmt::format("{}={}", process::kTreeVariable, run ? run : ""), tree ? &*tree : nullptr);
+  Recorder recorder(fmt::format("{}={}", process::kTreeVariable, run ? run : ""), tree ? &*tree : nullptr,
+                    arguments.report_file.empty() ? Recorder::Detail::kCounters : Recorder::Detail::kPlaces);
   const std::string started = utc_now();
   std::mutex looks;
   std::unique_ptr<MetricsServer> server;

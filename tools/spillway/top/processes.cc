@@ -1,12 +1,10 @@
 #include "top/processes.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <memory>
 
 #include "platform/proc_text.h"
 #include "platform/time.h"
@@ -69,16 +67,6 @@ uint64_t private_bytes_of(uint64_t process) {
          platform::kib_field(*text, "RssShmem:").value_or(0);
 }
 
-std::vector<uint64_t> all_numbers() {
-  std::vector<uint64_t> numbers;
-  const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc"), &::closedir);
-  while (const dirent* entry = all ? ::readdir(all.get()) : nullptr)
-    if (const uint64_t number = std::strtoull(entry->d_name, nullptr, 10);
-        number != 0 && number != static_cast<uint64_t>(::getpid()))
-      numbers.push_back(number);
-  return numbers;
-}
-
 }  // namespace
 
 std::optional<double> Process::cap_share() const {
@@ -133,7 +121,8 @@ void Processes::look_at_page(Process& process, std::map<std::pair<uint64_t, uint
 std::vector<Run> Processes::look() {
   std::map<std::pair<uint64_t, uint64_t>, Watched> kept;
   std::map<uint64_t, Run> by_ledger, alone;
-  for (const uint64_t number : all_numbers()) {
+  for (const uint64_t number : platform::process_numbers()) {
+    if (number == static_cast<uint64_t>(::getpid())) continue;
     Process process;
     process.id = number;
     if (auto share = process::TreeCap::share_of(number)) process.share = *share;
