@@ -40,6 +40,7 @@ KERNELS = (("random-read", 400_000), ("random-update", 200_000))
 VARIANTS = (("native", "as it is"), ("mapped", "recompiled"))
 # Where the line's work is done: what is called for each block, the account in the ledger, the line itself.
 LINE = re.compile(r"\b(CurveObserver|GhostDistances|Closing|closing_line|advice_from|run_totals|account|FaultPlace|miss_place)\b")
+SAID = re.compile(rb"spillway_process_evictions_total\{[^}]*\} [1-9]")
 IS_CALLED = "CurveObserver"  # in every run
 
 
@@ -105,7 +106,7 @@ def line(bench: Bench) -> None:
 @contextlib.contextmanager
 def _scraped(path: pathlib.Path):
     done = threading.Event()
-    answers = []
+    answers: list[bytes] = []
 
     def scrape() -> None:
         while not done.wait(SCRAPE_EVERY_S):
@@ -114,7 +115,7 @@ def _scraped(path: pathlib.Path):
                 client.connect(str(path))
                 client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
                 while piece := client.recv(1 << 16):
-                    answers.append(len(piece))
+                    answers.append(piece)
 
     thread = threading.Thread(target=scrape)
     thread.start()
@@ -133,8 +134,8 @@ def metrics(bench: Bench) -> None:
             run = bench.run(bench.words(variant, kernel, operations, ("--metrics", path)))
         if not run.ok:
             return bench.failure("metrics", name, run.why_failed())
-        if not answers:
-            return bench.failure("metrics", name, "nothing was read")
+        if not SAID.search(b"".join(answers)):
+            return bench.failure("metrics", name, "no answer had the evictions of a process")
         # As if it were one step more: less is not seen.
         return (run.own_processor_s + process.TICK_S) / (run.processor_s - run.own_processor_s)
 

@@ -70,6 +70,7 @@ Recorder::Recorder(std::string run, process::TreeCap* tree, Detail detail)
       started_ns_(platform::monotonic_ns()),
       interval_s_(detail == Detail::kPlaces ? kSampleEveryS : kCountEveryS) {
   looked_ns_ = started_ns_;
+  for (const uint64_t process : platform::process_numbers()) others_.insert(process);
 }
 Recorder::~Recorder() = default;
 
@@ -84,11 +85,8 @@ void Recorder::find_processes(uint64_t now_ns) {
   found_ns_ = now_ns;
   std::set<uint64_t> others;
   for (const uint64_t process : platform::process_numbers()) {
-    if (watched_.contains(process)) continue;
-    if (others_.contains(process) || !has_variable(process, run_)) {
-      others.insert(process);
-      continue;
-    }
+    if (others_.contains(process)) others.insert(process);
+    if (watched_.contains(process) || others_.contains(process) || !has_variable(process, run_)) continue;
     auto page = LivePage::open(process);
     if (!page) continue;
     auto watched = std::make_unique<Watched>(std::move(*page));

@@ -93,7 +93,8 @@ class Recorder {
   uint64_t looked_ns_ = 0, found_ns_ = 0;
   double interval_s_;
   std::map<uint64_t, std::unique_ptr<Watched>> watched_;
-  std::set<uint64_t> others_;  // that live, and are not of this run
+  // Those that were there before the run and still are. (A new one may begin what it is of by its next exec().)
+  std::set<uint64_t> others_;
   CodeNames names_;
   telemetry::Totals before_{};
   uint64_t processor_before_ns_ = 0;
