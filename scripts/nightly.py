@@ -20,7 +20,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
-PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture")
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture", "bare")
 PART_LIMIT_S = 4 * 3600
 LOG_LINES_SHOWN = 30
 CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
@@ -102,6 +102,7 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         "crashes": [simulated, *([] if quick else [ctest("-R", "killed_")])],
         "rights": [["env", "SPW_USERFAULT=none", *ctest("-R", r"^endtoend_(mapped|unmodified)\.", "-L", "root" if quick else "program")]],
         "mmtorture": [[sys.executable, "-B", ROOT / "tests/torture/mmtorture.py", "--build", BUILD, *torture]],
+        "bare": [[sys.executable, "-B", ROOT / "tests/packages/bare_machine.py", *(["--quick"] if quick else [])]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }
     return found[part]

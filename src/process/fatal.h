@@ -2,7 +2,10 @@
 // below the command line that ends one for what the outside world did (for a bug: check.h).
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -21,5 +24,8 @@ inline constexpr int kExitFailure = 74;
 void tell(std::string_view line);
 // "spillway: warning: <line>\n".
 void warn(std::string_view line);
+// The first kWarningsKept of them, each cut at kWarningBytesMax bytes: reports have them, too.
+inline constexpr uint32_t kWarningsKept = 16, kWarningBytesMax = 300;
+std::vector<std::string> warnings();
 
 }  // namespace spw::process

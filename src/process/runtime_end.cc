@@ -45,6 +45,7 @@ telemetry::Facts Runtime::facts() const {
   if (native_memory_) facts.native_peak_bytes = native_memory_->peak_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
   facts.foreign = foreign_code(foreign_sites_);
+  facts.warnings = warnings();
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;
   return facts;
 }

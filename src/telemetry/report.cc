@@ -246,6 +246,13 @@ std::string report_json(const Facts& facts, const Totals& totals) {
     append(json, ", \"faults\": %llu}", static_cast<unsigned long long>(code.faults));
     separator = ",\n";
   }
+  json += "\n  ],\n  \"warnings\": [";
+  separator = "\n    ";
+  for (const std::string& line : facts.warnings) {
+    json += separator;
+    append_json_string(json, line);
+    separator = ",\n    ";
+  }
   json += "\n  ],\n  \"write_amplification\": ";
   append_json_ratio(json, write_amplification(totals));
   json += ",\n  \"counters\": {";

@@ -59,10 +59,11 @@ struct Facts {
   uint64_t native_peak_bytes = 0;    // of memory that is not managed; 0: nobody looked
   uint64_t resident_peak_bytes = 0;  // of the whole process
   double wall_seconds = 0;
-  double processor_seconds = 0;      // of the whole process
-  std::vector<CurvePoint> curve;     // memory rising from the cap; empty: not asked for
-  std::vector<AreaReads> areas;      // with a curve only; the most reads first
-  std::vector<ForeignCode> foreign;  // the most faults first
+  double processor_seconds = 0;       // of the whole process
+  std::vector<CurvePoint> curve;      // memory rising from the cap; empty: not asked for
+  std::vector<AreaReads> areas;       // with a curve only; the most reads first
+  std::vector<ForeignCode> foreign;   // the most faults first
+  std::vector<std::string> warnings;  // that the process wrote to standard error
 };
 
 // part / (part + rest); nothing when both are 0.

@@ -46,6 +46,7 @@ def make_base(file):
 
 class Root:
     def __init__(self, base, folder):
+        self.bound = []
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.folder = folder
@@ -55,14 +56,26 @@ class Root:
             if pathlib.Path("/", file).exists():
                 shutil.copyfile(pathlib.Path("/", file), folder / file)
 
-    def call(self, *command, network=False, **more):
-        """What `command` did in the root, as nobody's child: text output, a clean environment, its own processes."""
+    def bind(self, folder, name):
+        """What is called from now on has this machine's `folder` under `name`, too."""
+        (self.folder / name.lstrip("/")).mkdir(parents=True)
+        self.bound.append(f'mount --bind "{folder}" "{self.folder}{name}" && ')
+
+    def _start_arguments(self, command, network, more):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb",
                        "DEBIAN_FRONTEND": "noninteractive", "NETWORK": "yes" if network else "no",
                        **{name: os.environ[name] for name in PASSED_ON if name in os.environ}, **more}
         spaces = ["--mount", "--pid", "--fork", "--kill-child"] + ([] if network else ["--net"])
-        return subprocess.run(["unshare", *spaces, "sh", "-c", ENTER, "sh", self.folder, *map(str, command)], env=environment,
-                              capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=600)
+        words = ["unshare", *spaces, "sh", "-c", "".join(self.bound) + ENTER, "sh", self.folder, *map(str, command)]
+        return {"args": words, "env": environment, "text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
+
+    def call(self, *command, network=False, **more):
+        """What `command` did in the root, as nobody's child: text output, a clean environment, its own processes."""
+        return subprocess.run(**self._start_arguments(command, network, more), capture_output=True, timeout=600)
+
+    def start(self, *command, **more):
+        """The same, with the network and its output in a pipe, as a process that may take long. It ends with this one."""
+        return subprocess.Popen(**self._start_arguments(command, True, more), stdout=subprocess.PIPE)
 
     def do(self, *command, **more):
         """Its output. AssertionError, with what it said, if it failed."""

@@ -118,6 +118,14 @@ class Page(ClosingCase):
         self.assertGreater(data["curve"]["enough_bytes"], 24 << 20)
         self.assertIn(("engine", "mapped"), [(each["what"], each["value"]) for each in data["chosen"]])
 
+    def test_the_page_has_what_the_run_warned_of(self):
+        page = self.folder / "page.html"
+        asks = SPILLS + "import ctypes\nctypes.CDLL(None).syscall(206, 1, ctypes.byref(ctypes.c_ulong()))\n"  # io_setup
+        done = self.run_program(PYTHON, "-c", asks, options=("--report", page))
+        warned = re.findall(r"^spillway: warning: (.*)$", done.stderr, re.M)
+        self.assertEqual(len(warned), 1, done.stderr)
+        self.assertEqual(self.data_of(page)["notices"], warned)
+
     def test_the_page_of_a_tree_has_all_its_processes(self):
         page, program = self.folder / "page.html", self.folder / "spills.py"
         program.write_text(SPILLS)

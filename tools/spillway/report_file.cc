@@ -47,6 +47,7 @@ telemetry::Facts facts_of(const json& report) {
                     misses.at("worst_ns")};
   for (const json& code : report.value("foreign", json::array()))
     facts.foreign.push_back({code.at("library"), code.at("function"), code.at("faults")});
+  for (const json& line : report.value("warnings", json::array())) facts.warnings.push_back(line);
   return facts;
 }
 

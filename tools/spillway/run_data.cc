@@ -8,6 +8,8 @@
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "advice.h"
 #include "base/units.h"
@@ -174,6 +176,14 @@ json processes_json(const std::map<uint64_t, OneProcess>& processes) {
   return rows;
 }
 
+// What its processes wrote about themselves, each line once.
+json notices_json(const WatchedRun& run) {
+  std::set<std::string> lines;
+  for (const ReportFile& report : run.reports)
+    lines.insert(report.facts.warnings.begin(), report.facts.warnings.end());
+  return lines;
+}
+
 // Options as they were given, but for those of the report itself.
 json options_json(const RunArguments& arguments) {
   json words = json::array();
@@ -265,7 +275,7 @@ std::string run_data_json(const WatchedRun& run) {
             {"functions", functions_json(run.recorder.functions(kPlacesNamed))},
             {"chosen", chosen_json(run, report)},
             {"processes", processes_json(processes)},
-            {"notices", json::array()}};
+            {"notices", notices_json(run)}};
   // Names of programs and files may be of any bytes.
   return data.dump(-1, ' ', false, json::error_handler_t::replace);
 }
