@@ -73,7 +73,8 @@ def main():
             code, longest_s = progress_of(root, ("./dev", *words), log, **environment)
             is_well = code == 0 and longest_s <= QUIET_MAX_S
             failed += not is_well
-            last = (log.read_text().splitlines() or [""])[-1][9:]
+            said = [line[9:] for line in log.read_text().splitlines() if line[9:].strip()]
+            last = said[-1] if said else ""
             print(f"./dev {' '.join(words)}: exit code {code} after {(time.monotonic() - began) / 60:.0f} min, at most "
                   f"{longest_s:.0f} s without a line{'' if is_well else f' (more than {QUIET_MAX_S} s is too long)' if code == 0 else ''}; "
                   f"its last one: {last}", flush=True)
