@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,8 @@ struct ErrorName {
 constexpr ErrorName kErrors[] = {{"EIO", EIO},     {"ENOSPC", ENOSPC}, {"EAGAIN", EAGAIN},
                                  {"EINTR", EINTR}, {"ENOMEM", ENOMEM}, {"EOPNOTSUPP", EOPNOTSUPP},
                                  {"EROFS", EROFS}, {"EDQUOT", EDQUOT}};
-constexpr std::string_view kOps[] = {"read", "write", "discard", "sync"};  // by Op
+constexpr std::string_view kDamages[] = {"none", "flip", "zeros", "torn", "lost", "elsewhere"};  // by Damage
+constexpr std::string_view kOps[] = {"read", "write", "discard", "sync"};                        // by Op
 
 // Takes the text before the next `separator` off the front.
 std::string_view take(std::string_view& text, char separator) {
@@ -35,6 +37,16 @@ std::optional<uint64_t> number(std::string_view text) {
 }
 
 }  // namespace
+
+void damage(Damage how, std::byte* data, uint64_t bytes, uint64_t salt) {
+  constexpr uint64_t kSpread =
+      0x9E3779B97F4A7C15;  // any odd number: salts that are near each other give bits that are not
+  if (bytes == 0) return;
+  const uint64_t bit = (salt + 1) * kSpread % (8 * bytes);
+  if (how == Damage::kFlip) data[bit / 8] ^= std::byte(1 << bit % 8);
+  if (how == Damage::kZeros) std::memset(data, 0, bytes);
+  if (how == Damage::kTorn) std::memset(data + bytes / 2, 0x5A, bytes - bytes / 2);
+}
 
 Result<FaultPlan::Rule> FaultPlan::parse_rule(std::string_view text) {
   Status bad(EINVAL, "not a fault rule: \"" + std::string(text) + "\"");
@@ -60,6 +72,11 @@ Result<FaultPlan::Rule> FaultPlan::parse_rule(std::string_view text) {
     if (!microseconds) return bad;
     rule.fault.delay_ns = *microseconds * 1000;
     return rule;
+  }
+  if (const auto* damage_at = std::ranges::find(kDamages, what); damage_at != std::end(kDamages)) {
+    rule.fault.damage = static_cast<Damage>(damage_at - kDamages);
+    const bool is_transfer = rule.op == Op::kRead || rule.op == Op::kWrite;
+    return is_transfer && rule.fault.damage != Damage::kNone && text.empty() ? Result<Rule>(rule) : bad;
   }
   const auto* error_at = std::ranges::find(kErrors, what, &ErrorName::name);
   if (error_at == std::end(kErrors)) return bad;
@@ -114,6 +131,7 @@ Fault FaultPlan::next(Op op) {
       fault.error = rule.fault.error;
       fault.failures_left = rule.fault.failures_left;
     }
+    if (rule.fault.damage != Damage::kNone) fault.damage = rule.fault.damage;
     fault.shorten |= rule.fault.shorten;
     fault.delay_ns = std::max(fault.delay_ns, rule.fault.delay_ns);
   }

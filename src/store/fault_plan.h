@@ -6,10 +6,13 @@
 //     OP:N:ERRNO       the Nth request of OP fails with ERRNO, its retries too     OP: read write discard sync
 //     OP:N:ERRNO:xK    only its first K attempts fail                              ERRNO: EIO ENOSPC EAGAIN EINTR …
 //     OP:N:delay:US    the Nth request of OP takes at least US microseconds
+//     OP:N:DAMAGE      the Nth request of OP (read, write) succeeds, and is wrong all the same (DAMAGE below)
 //     short:N          the first attempt of the Nth transfer (reads and writes counted together) moves only half of its
 //                      blocks; a transfer of a single block is never shortened
 //     N+ instead of N  that request and all after it
 //
+// DAMAGE: flip (one bit is another), zeros (all is zero), torn (the second half is something else), lost (nothing was
+// moved), elsewhere (it was the contents beside it, or they went there).
 // Requests are counted from 1, per OP, in the order in which they are issued. A failed attempt touches nothing.
 // Threads: any. Lifetime: longer than its stores.
 #pragma once
@@ -26,13 +29,18 @@
 
 namespace spw::store {
 
+enum class Damage : uint8_t { kNone, kFlip, kZeros, kTorn, kLost, kElsewhere };
+
 // What happens to one request.
 struct Fault {
   int error = 0;
   unsigned failures_left = 0;  // attempts that still fail with `error`
   bool shorten = false;
+  Damage damage = Damage::kNone;
   uint64_t delay_ns = 0;
 };
+// Does it to data on its way, but for what is a matter of where that goes (kLost, kElsewhere). `salt`: which bit.
+void damage(Damage how, std::byte* data, uint64_t bytes, uint64_t salt);
 
 class FaultPlan {
  public:

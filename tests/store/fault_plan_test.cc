@@ -50,10 +50,21 @@ TEST(FaultPlan, delays_are_in_microseconds_and_go_with_errors) {
   EXPECT_EQ(both.error, EAGAIN);
 }
 
+TEST(FaultPlan, what_succeeds_may_be_wrong) {
+  FaultPlan plan;
+  ASSERT_TRUE(plan.add("read:2:flip,write:1+:elsewhere"));
+  EXPECT_EQ(plan.next(Op::kRead).damage, Damage::kNone);
+  const Fault second = plan.next(Op::kRead);
+  EXPECT_EQ(second.damage, Damage::kFlip);
+  EXPECT_EQ(second.error, 0);
+  EXPECT_EQ(plan.next(Op::kWrite).damage, Damage::kElsewhere);
+  EXPECT_EQ(plan.next(Op::kWrite).damage, Damage::kElsewhere);
+}
+
 TEST(FaultPlan, what_is_no_rule_is_refused_by_name) {
-  for (const char* spec :
-       {"read", "read:0:EIO", "read:x:EIO", "red:1:EIO", "read:1:EWHAT", "read:1:EIO:2", "read:1:EIO:x0",
-        "short:1:EIO", "read:1:delay:soon", "read:1:EIO,,", ":", "read:-1:EIO"}) {
+  for (const char* spec : {"read", "read:0:EIO", "read:x:EIO", "red:1:EIO", "read:1:EWHAT", "read:1:EIO:2",
+                           "read:1:EIO:x0", "short:1:EIO", "read:1:delay:soon", "read:1:EIO,,", ":",
+                           "read:-1:EIO", "read:1:none", "discard:1:flip", "read:1:flip:x2"}) {
     auto plan = FaultPlan::parse(spec);
     ASSERT_FALSE(plan) << spec;
     EXPECT_EQ(plan.status().error(), EINVAL);

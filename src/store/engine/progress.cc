@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -121,7 +122,45 @@ bool Progress::next(RawIo* io) {
   } else {
     cut_segments(io->bytes, io);
   }
+  if (fault_.damage == Damage::kNone) return true;
+  if (fault_.damage == Damage::kLost) {
+    finish_step(static_cast<int64_t>(io->bytes));
+    return next(io);
+  }
+  spoil(io);
   return true;
+}
+
+// The fault of a transfer that ends well and is wrong: as far as it happens before the transfer.
+void Progress::spoil(RawIo* io) {
+  if (fault_.damage == Damage::kElsewhere) {
+    const uint64_t bytes = round_up(io->bytes, target_->alignment_bytes);
+    io->offset_bytes = io->offset_bytes >= bytes ? io->offset_bytes - bytes : io->offset_bytes + bytes;
+    return;
+  }
+  if (op_ != Op::kWrite) return;
+  if (spoiled_.bytes() < io->bytes) {
+    auto memory = platform::map_anonymous(round_up(io->bytes, kMmuPageBytes));
+    SPW_CHECK(memory);
+    spoiled_ = std::move(*memory);
+  }
+  std::byte* to = spoiled_.data();
+  for (const iovec& segment : std::span(io->segments, io->segment_count)) {
+    std::memcpy(to, segment.iov_base, segment.iov_len);
+    to += segment.iov_len;
+  }
+  damage(fault_.damage, spoiled_.data(), io->bytes, io->offset_bytes);
+  cut_[0] = {spoiled_.data(), io->bytes};
+  io->segments = cut_;
+  io->segment_count = 1;
+}
+
+// As far as it happens after it.
+void Progress::spoil_read(uint64_t bytes) {
+  RawIo io;
+  cut_segments(bytes, &io);
+  for (const iovec& segment : std::span(io.segments, io.segment_count))
+    damage(fault_.damage, static_cast<std::byte*>(segment.iov_base), segment.iov_len, request_->offset_bytes);
 }
 
 // Segments for request bytes [done, done + bytes).
@@ -169,6 +208,7 @@ void Progress::finish_step(int64_t result, bool lasting) {
 }
 
 void Progress::finish_read_step(uint64_t bytes) {
+  if (fault_.damage != Damage::kNone) spoil_read(bytes);
   uint64_t done = done_bytes_ + bytes;
   bool reached_end = request_->offset_bytes + done >= size_bytes_;
   // Less than one aligned piece: there is no more in the file itself.

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "platform/memory.h"
 #include "platform/time.h"
 #include "store/engine/engine.h"
 #include "store/fault_plan.h"
@@ -90,6 +91,8 @@ class Progress {
   void retry_or_fail(int error);
   uint64_t step_bytes() const;
   void shorten(uint64_t* bytes);
+  void spoil(RawIo* io);
+  void spoil_read(uint64_t bytes);
   void cut_segments(uint64_t bytes, RawIo* io);
   void point_to_zeros(uint64_t bytes, RawIo* io);
   void zero_behind(uint64_t done_bytes);
@@ -105,7 +108,8 @@ class Progress {
   unsigned retries_ = 0;        // since the last progress
   int error_ = 0;
   Fault fault_;
-  iovec cut_[kSegmentsMax];  // a step that does not move all segments; written by next()
+  platform::Mapping spoiled_;  // what is written instead of the request's contents (a fault)
+  iovec cut_[kSegmentsMax];    // a step that does not move all segments; written by next()
 };
 
 // Does the whole request in the calling thread, its steps with `run`
