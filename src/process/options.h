@@ -81,6 +81,7 @@ struct Options {
   Flush flush = Flush::kDirect;
   uint64_t dirty_percent = 0;
   uint64_t flush_after_s = 0;
+  Switch checksums = Switch::kOn;
   Durable durable = Durable::kAdaptive;
   uint64_t durable_lines = 0;
   uint64_t durable_burst = 0;

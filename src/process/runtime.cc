@@ -29,6 +29,7 @@
 #include "process/refused_child.h"
 #include "process/store_check.h"
 #include "process/userfault_check.h"
+#include "store/checked_store.h"
 #include "store/open_store.h"
 
 namespace spw::process {
@@ -140,7 +141,8 @@ Result<std::unique_ptr<store::Store>> Runtime::open_store() {
   auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
   if (!spill && named)
     return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
-  return spill;
+  if (!spill || options_.checksums == Switch::kOff) return spill;
+  return store::CheckedStore::around(std::move(*spill));
 }
 
 Status Runtime::open_spill_store() {

@@ -19,6 +19,7 @@
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,8 @@ namespace spw::store {
 inline constexpr uint64_t kMaxBlockBytes = uint64_t{1} << kMaxBlockShift;
 inline constexpr size_t kSegmentsMax = 64;
 inline constexpr unsigned kRetriesMax = 3;
+// The error of a read that is not what was written (see checked_store.h); no call that a store makes fails with it.
+inline constexpr int kNotAsWritten = EBADMSG;
 
 enum class Op : uint8_t { kRead, kWrite, kDiscard, kSync };
 

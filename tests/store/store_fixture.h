@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "nbd_server.h"
+#include "store/checked_store.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/open_store.h"
@@ -87,7 +88,8 @@ enum class Kind : uint8_t {
   kSparseSpill,
   kNbd,
   kStriped,
-  kMixed
+  kMixed,
+  kChecked  // a spill file
 };
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
@@ -98,7 +100,7 @@ struct Case {
 
 inline std::string name_of(const Case& c) {
   constexpr const char* kKinds[] = {"memory",       "file", "buffered_file", "spill", "sparse",
-                                    "sparse_spill", "nbd",  "striped",       "mixed"};
+                                    "sparse_spill", "nbd",  "striped",       "mixed", "checked"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
@@ -111,7 +113,7 @@ inline bool has_engines(Kind kind) {
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
   for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
-                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed})
+                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kChecked})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -170,6 +172,11 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kMemory) return adopt(MemoryStore::create(bytes, &faults_));
     if (GetParam().kind == Kind::kSpill)
       return adopt(FileStore::open_spill(directory_, options(GetParam().way), bytes));
+    if (GetParam().kind == Kind::kChecked) {
+      auto spill = FileStore::open_spill(directory_, options(GetParam().way), bytes);
+      ASSERT_TRUE(spill) << spill.status().message();
+      return adopt(CheckedStore::around(std::move(*spill)));
+    }
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);

@@ -14,6 +14,12 @@
 namespace spw::cache {
 
 inline Status fill_error(BlockId block, const store::Store& store, uint64_t offset_bytes, int error) {
+  if (error == store::kNotAsWritten)
+    return Status::sentence(error, "block " + std::to_string(block.value) + " was changed on " +
+                                       store.describe_at(offset_bytes) + " at offset " +
+                                       std::to_string(offset_bytes) +
+                                       ": what is read there is not what was written (its checksum differs); "
+                                       "something else has written there, or the device is failing");
   return Status(error, "cannot read block " + std::to_string(block.value) + " from " +
                            store.describe_at(offset_bytes) + " at offset " + std::to_string(offset_bytes));
 }
