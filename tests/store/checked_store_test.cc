@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <thread>
 
 #include "store_fixture.h"
@@ -129,7 +130,8 @@ TEST_F(Checked, no_corruption_goes_by) {
     liar_->pages[page] = spoiled(right[page], before[page], right[other], rng);
     const bool is_wrong = !(liar_->pages[page] == right[page]);
     const Status status = transfer(Op::kRead, page, got);
-    ASSERT_EQ(status.error(), is_wrong ? kNotAsWritten : 0) << "corruption " << injected << " of page " << page;
+    ASSERT_EQ(status.error(), is_wrong ? kNotAsWritten : 0)
+        << "corruption " << injected << " of page " << page;
     injected += is_wrong;
     liar_->pages[page] = right[page];
     if (rng.below(16) != 0) continue;
@@ -137,6 +139,69 @@ TEST_F(Checked, no_corruption_goes_by) {
     ASSERT_EQ(got, right[page]);
   }
 }
+
+class EachChecksum : public ::testing::TestWithParam<size_t> {
+ protected:
+  void SetUp() override {
+    __builtin_cpu_init();
+    if (!kChecksums[GetParam()].is_there())
+      GTEST_SKIP() << "this processor has no " << kChecksums[GetParam()].name;
+    Rng rng(7);
+    for (std::byte& byte : secret_.bytes) byte = std::byte(rng.next());
+  }
+  uint32_t sum(const Contents& contents) { return kChecksums[GetParam()].function(contents.bytes, secret_); }
+  ChecksumSecret secret_;
+};
+
+TEST_P(EachChecksum, every_bit_counts) {
+  Rng rng(8);
+  for (Contents contents : {random_contents(rng), Contents{}}) {
+    const uint32_t right = sum(contents);
+    for (uint64_t bit = 0; bit < 8 * kUnit; ++bit) {
+      contents.bytes[bit / 8] ^= std::byte(1 << bit % 8);
+      ASSERT_NE(sum(contents), right) << "bit " << bit;
+      contents.bytes[bit / 8] ^= std::byte(1 << bit % 8);
+    }
+    ASSERT_EQ(sum(contents), right);
+  }
+}
+
+// All zero but for one word. By chance two of these 2,048 would be equal once in 2,000 secrets.
+TEST_P(EachChecksum, pages_that_are_alike_have_other_sums) {
+  std::set<uint32_t> sums;
+  uint64_t pages = 0;
+  for (const uint64_t word : {uint64_t{1}, uint64_t{1} << 63, ~uint64_t{0}, uint64_t{0x0101010101010101}})
+    for (uint64_t at = 0; at < kUnit; at += 8, ++pages) {
+      Contents contents = {};
+      std::memcpy(contents.bytes + at, &word, 8);
+      sums.insert(sum(contents));
+    }
+  EXPECT_EQ(sums.size(), pages);
+}
+
+TEST_P(EachChecksum, bits_of_sums_are_as_often_one_as_zero) {
+  constexpr int kSums = 4096;
+  int ones[32] = {};
+  Contents contents = {};
+  for (int i = 0; i < kSums; ++i) {
+    std::memcpy(contents.bytes + 1000, &i, sizeof i);
+    const uint32_t made = sum(contents);
+    for (int bit = 0; bit < 32; ++bit) ones[bit] += made >> bit & 1;
+  }
+  for (const int count : ones) EXPECT_NEAR(count, kSums / 2, 6 * 32);  // six standard deviations
+}
+
+TEST_P(EachChecksum, another_secret_gives_other_sums) {
+  const uint32_t before = sum(Contents{});
+  for (size_t at = 0; at < kSecretBytes; at += 32) {
+    secret_.bytes[at] ^= std::byte{1};
+    if (at < 128) EXPECT_NE(sum(Contents{}), before) << at;
+    secret_.bytes[at] ^= std::byte{1};
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ways, EachChecksum, ::testing::Range<size_t>(0, std::size(kChecksums)),
+                         [](const auto& info) { return std::string(kChecksums[info.param].name); });
 
 TEST_F(Checked, the_error_names_the_store_and_the_place) {
   Contents contents = {};
@@ -188,11 +253,13 @@ TEST_P(CheckedWays, a_wrong_read_is_done_again_and_a_wrong_write_is_found) {
   for (const char* how : {"flip", "zeros", "torn", "lost", "elsewhere"}) {
     faults_.clear();
     ASSERT_TRUE(faults_.add("read:" + std::to_string(faults_.requests(Op::kRead) + 1) + ":" + how));
-    const uint64_t failures = telemetry::total(telemetry::read_totals(), telemetry::Counter::checksum_failures);
+    const uint64_t failures =
+        telemetry::total(telemetry::read_totals(), telemetry::Counter::checksum_failures);
     std::memset(got.data(), 0, got.bytes());
     EXPECT_EQ(one(transfer_of(Op::kRead, 0, got)), 0) << how;
     EXPECT_EQ(got, first) << how;
-    EXPECT_EQ(telemetry::total(telemetry::read_totals(), telemetry::Counter::checksum_failures), failures + 1) << how;
+    EXPECT_EQ(telemetry::total(telemetry::read_totals(), telemetry::Counter::checksum_failures), failures + 1)
+        << how;
 
     faults_.clear();
     ASSERT_TRUE(faults_.add("read:" + std::to_string(faults_.requests(Op::kRead) + 1) + "+:" + how));

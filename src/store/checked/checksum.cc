@@ -5,13 +5,21 @@
 
 namespace spw::store {
 
-uint32_t checksum_sse2(const std::byte* data, const ChecksumSecret& secret) {
+const NamedChecksum kChecksums[3] = {
+    {"vaes", checksum_vaes, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vaes"); }},
+    {"aes", checksum_aes, [] { return __builtin_cpu_supports("aes") != 0; }},
+    {"xxh3", checksum_xxh3, [] { return true; }},
+};
+
+uint32_t checksum_xxh3(const std::byte* data, const ChecksumSecret& secret) {
   return static_cast<uint32_t>(XXH3_64bits_withSecret(data, kSummedBytes, secret.bytes, kSecretBytes));
 }
 
 Checksum checksum_function() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") ? checksum_avx2 : checksum_sse2;
+  const NamedChecksum* chosen = kChecksums;
+  while (!chosen->is_there()) ++chosen;
+  return chosen->function;
 }
 
 }  // namespace spw::store

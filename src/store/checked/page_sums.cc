@@ -56,9 +56,7 @@ PageSums::Entry* PageSums::leaf(uint64_t index) {
   return entries;
 }
 
-uint32_t PageSums::sum(const std::byte* page) const {
-  return std::max(checksum_(page, secret_), 1u);
-}
+uint32_t PageSums::sum(const std::byte* page) const { return std::max(checksum_(page, secret_), 1u); }
 
 void PageSums::note(uint64_t offset_bytes, std::span<const iovec> segments) {
   for_each_page(offset_bytes, segments, [&](uint64_t page, const std::byte* contents) {
