@@ -10,6 +10,11 @@
 
 namespace spw::process {
 
+uint64_t encrypted_copies_bytes(const Options& options) {
+  if (options.encrypt == Switch::kOff) return 0;
+  return std::clamp(options.memory_bytes / kCopiesShare, kCopiesBytesMin, kCopiesBytesMax);
+}
+
 Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
   MemoryPlan plan;
   uint64_t fixed_bytes = kFixedBytes;
@@ -34,6 +39,7 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
     plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);
     fixed_bytes += plan.index_bytes - kIndexFixedBytes;
   }
+  fixed_bytes += encrypted_copies_bytes(options);
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kCapFramesMin) {

@@ -1,6 +1,7 @@
 // How the cap is divided: frames, what comes with each of them, and staging buffers.
 //
 //   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
+//          + copies (--encrypt)
 //
 // kTablesPerFrameBytes covers the cache's words and tables and the SATC entries of as many threads as there are
 // processors. Pure.
@@ -28,6 +29,11 @@ inline constexpr uint64_t kParkedPlanShare = 256;
 // The indexes of dirty blocks of buffered files, where the options name any; else what kFixedBytes has room for.
 inline constexpr uint64_t kIndexPlanShare = 64;
 inline constexpr uint64_t kIndexFixedBytes = uint64_t{1} << 20;
+
+// Encrypted copies of what is being written.
+inline constexpr uint64_t kCopiesShare = 16;
+inline constexpr uint64_t kCopiesBytesMin = uint64_t{1} << 20, kCopiesBytesMax = uint64_t{4} << 20;
+uint64_t encrypted_copies_bytes(const Options& options);
 
 struct MemoryPlan {
   uint32_t frames = 0;

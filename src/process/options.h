@@ -82,6 +82,7 @@ struct Options {
   uint64_t dirty_percent = 0;
   uint64_t flush_after_s = 0;
   Switch checksums = Switch::kOn;
+  Switch encrypt = Switch::kOff;
   Durable durable = Durable::kAdaptive;
   uint64_t durable_lines = 0;
   uint64_t durable_burst = 0;

@@ -30,6 +30,7 @@
 #include "process/store_check.h"
 #include "process/userfault_check.h"
 #include "store/checked_store.h"
+#include "store/encrypted_store.h"
 #include "store/open_store.h"
 
 namespace spw::process {
@@ -141,6 +142,8 @@ Result<std::unique_ptr<store::Store>> Runtime::open_store() {
   auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
   if (!spill && named)
     return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
+  if (spill && options_.encrypt == Switch::kOn)
+    return store::EncryptedStore::around(std::move(*spill), encrypted_copies_bytes(options_));
   if (!spill || options_.checksums == Switch::kOff) return spill;
   return store::CheckedStore::around(std::move(*spill));
 }

@@ -5,44 +5,10 @@
 #include <set>
 #include <thread>
 
-#include "store_fixture.h"
+#include "liar.h"
 
 namespace spw::store {
 namespace {
-
-constexpr uint64_t kPages = 64;
-
-struct Contents {
-  alignas(kUnit) std::byte bytes[kUnit];
-  bool operator==(const Contents& other) const { return std::memcmp(bytes, other.bytes, kUnit) == 0; }
-};
-
-Contents random_contents(Rng& rng) {
-  Contents made;
-  for (uint64_t at = 0; at < kUnit; at += 8) {
-    const uint64_t word = rng.next();
-    std::memcpy(made.bytes + at, &word, 8);
-  }
-  return made;
-}
-
-// A device that has what it was told to have, whatever was written.
-class Liar final : public Store {
- public:
-  std::string describe() const override { return "a liar"; }
-  uint64_t size_bytes() const override { return kPages * kUnit; }
-  uint64_t alignment_bytes() const override { return kUnit; }
-  Result<std::unique_ptr<IoQueue>> open_queue(size_t) override { return Status(ENOSYS, "no queue"); }
-  Status reserve(uint64_t, uint64_t) override { return {}; }
-  Status transfer(Request& request) override {
-    Contents& page = pages[request.offset_bytes / kUnit];
-    if (request.op == Op::kWrite) std::memcpy(page.bytes, request.segments[0].iov_base, kUnit);
-    if (request.op == Op::kRead) std::memcpy(request.segments[0].iov_base, page.bytes, kUnit);
-    return {};
-  }
-
-  Contents pages[kPages] = {};
-};
 
 class Checked : public ::testing::Test {
  protected:
@@ -52,93 +18,14 @@ class Checked : public ::testing::Test {
     store_ = std::move(*CheckedStore::around(std::move(liar)));
   }
   Status transfer(Op op, uint64_t page, Contents& contents) {
-    Request request;
-    request.op = op;
-    request.offset_bytes = page * kUnit;
-    request.segment_count = 1;
-    request.segments[0] = {contents.bytes, kUnit};
-    return store_->transfer(request);
+    return transfer_page(*store_, op, page, contents);
   }
 
   Liar* liar_;
   std::unique_ptr<Store> store_;
 };
 
-// What can become of a page: a bit or some, bytes in a row, a sector, half of it or all of it are wrong, from before,
-// or another page's.
-Contents spoiled(const Contents& right, const Contents& before, const Contents& other, Rng& rng) {
-  constexpr uint64_t kSectorBytes = 512;
-  Contents made = right;
-  const uint64_t at = rng.below(kUnit), sector = rng.below(kUnit / kSectorBytes) * kSectorBytes;
-  const uint64_t bytes = 1 + rng.below(kUnit - at);
-  switch (rng.below(10)) {
-    case 0:
-      made.bytes[at] ^= std::byte(1 << rng.below(8));
-      break;
-    case 1:
-      for (uint64_t i = 0, count = 2 + rng.below(6); i < count; ++i)
-        made.bytes[rng.below(kUnit)] ^= std::byte(1 << rng.below(8));
-      break;
-    case 2:
-      std::memset(made.bytes + at, 0, bytes);
-      break;
-    case 3:
-      std::memset(made.bytes, 0, kUnit);
-      break;
-    case 4:
-      std::memcpy(made.bytes + sector, before.bytes + sector, kSectorBytes);
-      break;
-    case 5:
-      std::memcpy(made.bytes + kUnit / 2, before.bytes + kUnit / 2, kUnit / 2);
-      break;
-    case 6:
-      return before;
-    case 7:
-      return other;
-    case 8:
-      std::memcpy(made.bytes + sector, other.bytes + sector, kSectorBytes);
-      break;
-    default:
-      std::memmove(made.bytes, made.bytes + at, kUnit - at);
-  }
-  return made;
-}
-
-// SPW_CORRUPTIONS=N: so many instead. A million take some seconds, but not with sanitizers.
-TEST_F(Checked, no_corruption_goes_by) {
-  const char* const asked = std::getenv("SPW_CORRUPTIONS");
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const uint64_t corruptions = asked ? std::strtoull(asked, nullptr, 10) : 20'000;
-#else
-  const uint64_t corruptions = asked ? std::strtoull(asked, nullptr, 10) : 1'000'000;
-#endif
-  Rng rng(20261127);
-  Contents right[kPages], before[kPages];
-  for (uint64_t page = 0; page < kPages; ++page) {
-    before[page] = right[page] = random_contents(rng);
-    ASSERT_TRUE(transfer(Op::kWrite, page, right[page]));
-  }
-  uint64_t injected = 0;
-  Contents got;
-  while (injected < corruptions) {
-    const uint64_t page = rng.below(kPages), other = (page + 1 + rng.below(kPages - 1)) % kPages;
-    if (rng.below(16) == 0) {
-      before[page] = right[page];
-      right[page] = random_contents(rng);
-      ASSERT_TRUE(transfer(Op::kWrite, page, right[page]));
-    }
-    liar_->pages[page] = spoiled(right[page], before[page], right[other], rng);
-    const bool is_wrong = !(liar_->pages[page] == right[page]);
-    const Status status = transfer(Op::kRead, page, got);
-    ASSERT_EQ(status.error(), is_wrong ? kNotAsWritten : 0)
-        << "corruption " << injected << " of page " << page;
-    injected += is_wrong;
-    liar_->pages[page] = right[page];
-    if (rng.below(16) != 0) continue;
-    ASSERT_TRUE(transfer(Op::kRead, page, got));
-    ASSERT_EQ(got, right[page]);
-  }
-}
+TEST_F(Checked, no_corruption_goes_by) { expect_no_corruption_goes_by(*store_, *liar_); }
 
 class EachChecksum : public ::testing::TestWithParam<size_t> {
  protected:
@@ -280,7 +167,8 @@ TEST_P(CheckedWays, a_wrong_read_is_done_again_and_a_wrong_write_is_found) {
 
 std::vector<Case> checked_cases() {
   std::vector<Case> all = cases({Way::kTransfer, Way::kUring, Way::kAio, Way::kThreads});
-  std::erase_if(all, [](const Case& each) { return each.kind != Kind::kChecked; });
+  std::erase_if(
+      all, [](const Case& each) { return each.kind != Kind::kChecked && each.kind != Kind::kEncrypted; });
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(ways, CheckedWays, ::testing::ValuesIn(checked_cases()),

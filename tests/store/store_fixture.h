@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "nbd_server.h"
 #include "store/checked_store.h"
+#include "store/encrypted_store.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/open_store.h"
@@ -89,7 +90,9 @@ enum class Kind : uint8_t {
   kNbd,
   kStriped,
   kMixed,
-  kChecked  // a spill file
+  // Around a spill file.
+  kChecked,
+  kEncrypted
 };
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
@@ -99,8 +102,9 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory",       "file", "buffered_file", "spill", "sparse",
-                                    "sparse_spill", "nbd",  "striped",       "mixed", "checked"};
+  constexpr const char* kKinds[] = {"memory", "file",         "buffered_file", "spill",
+                                    "sparse", "sparse_spill", "nbd",           "striped",
+                                    "mixed",  "checked",      "encrypted"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
@@ -112,8 +116,9 @@ inline bool has_engines(Kind kind) {
 
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
-  for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
-                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kChecked})
+  for (Kind kind :
+       {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse, Kind::kSparseSpill,
+        Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kChecked, Kind::kEncrypted})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -172,9 +177,14 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kMemory) return adopt(MemoryStore::create(bytes, &faults_));
     if (GetParam().kind == Kind::kSpill)
       return adopt(FileStore::open_spill(directory_, options(GetParam().way), bytes));
-    if (GetParam().kind == Kind::kChecked) {
+    if (GetParam().kind == Kind::kChecked || GetParam().kind == Kind::kEncrypted) {
       auto spill = FileStore::open_spill(directory_, options(GetParam().way), bytes);
       ASSERT_TRUE(spill) << spill.status().message();
+      if (GetParam().kind == Kind::kEncrypted) {
+        auto encrypted = EncryptedStore::around(std::move(*spill), kMiB);
+        if (!encrypted && encrypted.status().error() == ENOPKG) GTEST_SKIP() << encrypted.status().message();
+        return adopt(std::move(encrypted));
+      }
       return adopt(CheckedStore::around(std::move(*spill)));
     }
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)

@@ -48,7 +48,7 @@ struct Arguments {
 };
 
 // Stands for --NAME=on without a value.
-bool is_switch(const process::OptionInfo& info) { return info.name == "quiet"; }
+bool is_switch(const process::OptionInfo& info) { return info.name == "quiet" || info.name == "encrypt"; }
 
 // How many words of the command line belong to `run` or `advise` itself: up to and with "--", or up to the first word
 // that is no option and no option's value. The rest is the program's and is never parsed.
@@ -191,7 +191,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
     std::erase_if(arguments.run.values,
                   [&](const auto& entry) { return run->count("--" + entry.first) == 0; });
     for (auto& [option, value] : arguments.run.values)
-      if (value.empty() && option == "quiet") value = "on";
+      if (value.empty() && (option == "quiet" || option == "encrypt")) value = "on";
     arguments.run.check_program = !arguments.no_check;
     if (name == std::string_view("run")) return run_program(arguments.run);
     return advise({arguments.run, arguments.advise_json, arguments.advise_svg});

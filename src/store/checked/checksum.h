@@ -5,9 +5,9 @@
 // Which function it is depends on the processor, and sums of different ones differ: they are compared within a process.
 // Rounds of AES come first, as they are the least work for 16 bytes that there is; XXH3 serves where there are none.
 // (Of 4 KiB in the cache: 25 ns with VAES, 50 with AES-NI; XXH3 75 with AVX2, 200 with SSE2.)
-// Why rounds of AES find it: each lane goes s = round(s ^ m), which for a given m is a permutation of s, and for a given
-// s one of m. So a change in a lane stays a change, unless later bytes of that lane are changed by just what undoes it;
-// the lanes are then mixed by as many rounds as AES needs for every bit to depend on every other.
+// Why rounds of AES find it: each lane goes s = round(s ^ m), which for a given m is a permutation of s, and for a
+// given s one of m. So a change in a lane stays a change, unless later bytes of that lane are changed by just what
+// undoes it; the lanes are then mixed by as many rounds as AES needs for every bit to depend on every other.
 // Threads: pure functions.
 #pragma once
 

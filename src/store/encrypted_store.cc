@@ -1,0 +1,242 @@
+#include "store/encrypted_store.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <new>
+#include <span>
+
+#include "base/check.h"
+#include "store/checked/page_sums.h"
+#include "store/engine/progress.h"
+#include "telemetry/counters.h"
+
+namespace spw::store {
+
+namespace {
+
+std::span<const iovec> segments_of(const Request& request) {
+  return {request.segments, request.segment_count};
+}
+
+bool is_of_whole_pages(const Request& request) {
+  uint64_t parts = request.offset_bytes;
+  for (const iovec& segment : segments_of(request))
+    parts |= reinterpret_cast<uintptr_t>(segment.iov_base) | segment.iov_len;
+  return parts % PageCipher::kPageBytes == 0;
+}
+
+}  // namespace
+
+// A write goes to the device as another request, of the sealed copy; the others as they are.
+class EncryptedStore::Queue final : public IoQueue {
+ public:
+  Queue(EncryptedStore& store, std::unique_ptr<IoQueue> device)
+      : store_(store), device_(std::move(device)), requests_(depth()) {}
+
+  size_t enqueue(std::span<Request* const> requests) override {
+    size_t taken = 0;
+    const size_t room = depth() - in_flight();
+    for (Request* const request : requests.first(std::min(requests.size(), room))) {
+      Request* const goes = to_device(*request);
+      if (goes == nullptr) break;
+      Request* const one[] = {goes};
+      if (device_->enqueue(one) == 0) {
+        if (Sealed* const sealed = sealed_of(goes)) give_back(sealed);
+        break;
+      }
+      ++taken;
+    }
+    return taken;
+  }
+  void kick() override { device_->kick(); }
+  size_t reap(std::span<Completion> out) override {
+    const size_t count = device_->reap(out);
+    for (Completion& done : out.first(count)) {
+      if (Sealed* const sealed = sealed_of(done.request)) {
+        done.request = sealed->original;
+        give_back(sealed);
+      } else if (done.error == 0 && done.request->op == Op::kRead) {
+        done.error = store_.open(*done.request);
+      }
+    }
+    return count;
+  }
+  void wait(uint64_t timeout_ns) override { device_->wait(timeout_ns); }
+  std::optional<Sleep> sleep() override { return device_->sleep(); }
+  void wake() override { device_->wake(); }
+  size_t in_flight() const override { return device_->in_flight(); }
+  size_t depth() const override { return device_->depth(); }
+
+ private:
+  struct Sealed {
+    Request request;
+    Request* original = nullptr;
+    platform::Mapping copy;
+  };
+
+  // The one that it is of; nullptr: of none.
+  Sealed* sealed_of(const Request* request) {
+    const auto* const at = reinterpret_cast<const std::byte*>(request);
+    const auto* const first = reinterpret_cast<const std::byte*>(requests_.data());
+    if (at < first || at >= first + requests_.size() * sizeof(Sealed)) return nullptr;
+    return static_cast<Sealed*>(request->user);
+  }
+  // nullptr: no memory. A request that is under way here ends, and then there is some.
+  Request* to_device(Request& request) {
+    if (request.op == Op::kDiscard) store_.forget(request);
+    if (request.op == Op::kRead) store_.prefetch(request);
+    if (request.op != Op::kWrite) return &request;
+    if (in_flight() > 0 && !store_.has_room(request.bytes())) return nullptr;
+    Sealed* sealed = nullptr;
+    if (idle_.empty()) {
+      sealed = &requests_[used_++];
+    } else {
+      sealed = idle_.back();
+      idle_.pop_back();
+    }
+    if (!store_.seal(request, sealed->request, sealed->copy)) {
+      idle_.push_back(sealed);
+      return nullptr;
+    }
+    sealed->original = &request;
+    sealed->request.user = sealed;
+    return &sealed->request;
+  }
+  void give_back(Sealed* sealed) {
+    store_.put_back(std::move(sealed->copy));
+    idle_.push_back(sealed);
+  }
+
+  EncryptedStore& store_;
+  const std::unique_ptr<IoQueue> device_;
+  std::vector<Sealed> requests_;  // as many as can be in flight
+  size_t used_ = 0;
+  std::vector<Sealed*> idle_;
+};
+
+Result<std::unique_ptr<Store>> EncryptedStore::around(std::unique_ptr<Store> device, uint64_t copies_bytes) {
+  std::unique_ptr<EncryptedStore> store(new EncryptedStore(std::move(device), copies_bytes));
+  auto cipher = PageCipher::create();
+  if (!cipher) return cipher.status();
+  store->cipher_ = std::move(*cipher);
+  if (Status status = store->seals_.allocate(store->size_bytes()); !status) return status;
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<IoQueue>> EncryptedStore::open_queue(size_t depth) {
+  auto queue = device_->open_queue(depth);
+  if (!queue) return queue;
+  return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue)));
+}
+
+// One that is much too large stays for who needs it.
+platform::Mapping EncryptedStore::take_copy(uint64_t bytes) {
+  constexpr uint64_t kTooLarge = 4;
+  platform::Mapping taken;
+  {
+    std::lock_guard lock(copies_mutex_);
+    for (platform::Mapping& copy : copies_) {
+      if (copy.bytes() < bytes || copy.bytes() > kTooLarge * bytes) continue;
+      std::swap(copy, copies_.back());
+      taken = std::move(copies_.back());
+      copies_.pop_back();
+      kept_bytes_ -= taken.bytes();
+      break;
+    }
+  }
+  if (taken.bytes() == 0)
+    if (auto made = platform::map_anonymous(bytes)) taken = std::move(*made);
+  used_bytes_.fetch_add_relaxed(taken.bytes());
+  return taken;
+}
+
+// It is unmapped where enough is kept.
+void EncryptedStore::put_back(platform::Mapping copy) {
+  used_bytes_.fetch_sub_relaxed(copy.bytes());
+  std::lock_guard lock(copies_mutex_);
+  if (copy.bytes() == 0 || kept_bytes_ + used_bytes_.load_relaxed() + copy.bytes() > copies_bytes_max_)
+    return;
+  kept_bytes_ += copy.bytes();
+  copies_.push_back(std::move(copy));
+}
+
+Status EncryptedStore::seal(const Request& request, Request& sealed, platform::Mapping& copy) {
+  sealed.op = Op::kWrite;
+  sealed.offset_bytes = request.offset_bytes;
+  sealed.segment_count = 0;
+  if (request.segment_count > kSegmentsMax || !is_of_whole_pages(request)) {
+    sealed.offset_bytes |= 1;  // so that the device refuses it
+    return {};
+  }
+  const uint64_t bytes = request.bytes();
+  copy = take_copy(bytes);
+  if (copy.bytes() < bytes) return Status(ENOMEM, "no memory to encrypt into");
+  std::byte* to = copy.data();
+  for_each_page(request.offset_bytes, segments_of(request), [&](uint64_t page, const std::byte* from) {
+    const uint64_t nonce = next_nonce_.fetch_add_relaxed(1);
+    const uint64_t tag = cipher_->seal(nonce, from, to);
+    if (page < seals_.pages()) {
+      Seal& seal = seals_.at(page);
+      seal.nonce.store_relaxed(nonce);
+      seal.tag.store_relaxed(tag);
+    }
+    to += PageCipher::kPageBytes;
+    return true;
+  });
+  sealed.segment_count = 1;
+  sealed.segments[0] = {copy.data(), bytes};
+  return {};
+}
+
+void EncryptedStore::forget(const Request& request) {
+  seals_.for_each(request.offset_bytes / PageCipher::kPageBytes,
+                  request.discard_bytes / PageCipher::kPageBytes, [](Seal& seal) {
+                    if (seal.nonce.load_relaxed() != 0) seal.nonce.store_relaxed(0);
+                  });
+}
+
+bool EncryptedStore::open_pages(const Request& request) const {
+  bool all_fit = true;
+  for_each_page(request.offset_bytes, segments_of(request), [&](uint64_t page, std::byte* contents) {
+    const Seal* const seal = seals_.find(page);
+    const uint64_t nonce = seal == nullptr ? 0 : seal->nonce.load_relaxed();
+    if (nonce != 0 && !cipher_->open(nonce, seal->tag.load_relaxed(), contents)) all_fit = false;
+    return all_fit;
+  });
+  return all_fit;
+}
+
+int EncryptedStore::open(Request& request) {
+  if (open_pages(request)) return 0;
+  telemetry::count(telemetry::Counter::checksum_failures);
+  if (Status again = device_->transfer(request); !again) return again.error();
+  return open_pages(request) ? 0 : kNotAsWritten;
+}
+
+Status EncryptedStore::transfer(Request& request) {
+  if (request.op == Op::kDiscard) forget(request);
+  if (request.op == Op::kWrite) {
+    Request sealed;
+    platform::Mapping copy;
+    if (Status status = seal(request, sealed, copy); !status) return status;
+    const Status status = device_->transfer(sealed);
+    put_back(std::move(copy));
+    return status;
+  }
+  if (request.op == Op::kRead) prefetch(request);
+  Status status = device_->transfer(request);
+  if (!status || request.op != Op::kRead) return status;
+  const int error = open(request);
+  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+}
+
+void EncryptedStore::in_child() {
+  uint32_t upper = 0;
+  SPW_CHECK(::syscall(SYS_getrandom, &upper, sizeof upper, 0) == sizeof upper);
+  next_nonce_.store_relaxed((uint64_t{upper} << 32) + 1);
+  new (&copies_mutex_) std::mutex;
+  device_->in_child();
+}
+
+}  // namespace spw::store

@@ -1,0 +1,84 @@
+// A store whose device has nothing in the clear: each page is sealed (AES-256-GCM) on its way there with a nonce that
+// is never used again, and nonce and tag stay in this process's memory. What comes back changed, old, or from another
+// place does not fit its tag: kNotAsWritten, after one more attempt.
+//
+// For what lives as long as the process, as its key does. 16 bytes of memory for each page that is there, and a copy of
+// what is being written: as much as was asked for, and beyond that one request of each queue.
+// Nonces: a counter of the store's. Of a parent and a child that have the same store only one ever writes to it
+// (region/spill_layers.h); that they do not meet does not hang on that: a child counts on from a random number in the
+// upper half.
+// Threads, lifetime: as every store's. A request's contents may change while they are being written, as long as they
+// are then written again before they are read.
+// Limits: requests of whole pages. Reads of pages that were never written get what is there.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "store/checked/page_table.h"
+#include "store/encrypted/page_cipher.h"
+#include "store/store.h"
+
+namespace spw::store {
+
+class EncryptedStore final : public Store {
+ public:
+  // `copies_bytes`: of copies at a time. Errors: as PageCipher::create().
+  static Result<std::unique_ptr<Store>> around(std::unique_ptr<Store> device, uint64_t copies_bytes);
+
+  std::string describe() const override { return device_->describe() + ", encrypted"; }
+  std::string describe_at(uint64_t offset_bytes) const override {
+    return device_->describe_at(offset_bytes) + ", encrypted";
+  }
+  uint64_t size_bytes() const override { return device_->size_bytes(); }
+  uint64_t alignment_bytes() const override {
+    return std::max<uint64_t>(PageCipher::kPageBytes, device_->alignment_bytes());
+  }
+  const Atomic<uint64_t>* written_end() const override { return device_->written_end(); }
+  Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
+  bool is_short_lived() const override { return device_->is_short_lived(); }
+  Status transfer(Request& request) override;
+  Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
+    return device_->reserve(offset_bytes, bytes);
+  }
+  void in_child() override;
+
+ private:
+  class Queue;
+  // What is known of a page that was written. Read and written by one thread at a time, each after the other has ended.
+  struct Seal {
+    Atomic<uint64_t> nonce{0};  // 0: nothing is known
+    Atomic<uint64_t> tag{0};
+  };
+
+  EncryptedStore(std::unique_ptr<Store> device, uint64_t copies_bytes)
+      : device_(std::move(device)), copies_bytes_max_(copies_bytes) {}
+  // A write's contents sealed, as a request of its own. ENOMEM.
+  Status seal(const Request& request, Request& sealed, platform::Mapping& copy);
+  // What a read that succeeded comes to: 0, or a positive errno.
+  int open(Request& request);
+  void prefetch(const Request& request) const {
+    __builtin_prefetch(seals_.find(request.offset_bytes / PageCipher::kPageBytes));
+  }
+  bool open_pages(const Request& request) const;
+  void forget(const Request& request);
+  platform::Mapping take_copy(uint64_t bytes);
+  void put_back(platform::Mapping copy);
+
+  bool has_room(uint64_t bytes) const { return used_bytes_.load_relaxed() + bytes <= copies_bytes_max_; }
+
+  const std::unique_ptr<Store> device_;
+  const uint64_t copies_bytes_max_;
+  std::unique_ptr<PageCipher> cipher_;
+  PageTable<Seal> seals_;
+  Atomic<uint64_t> next_nonce_{1};
+  std::mutex copies_mutex_;
+  std::vector<platform::Mapping> copies_;  // that nobody uses
+  uint64_t kept_bytes_ = 0;
+  Atomic<uint64_t> used_bytes_{0};
+};
+
+}  // namespace spw::store
