@@ -98,7 +98,7 @@ inline Status transfer_page(Store& store, Op op, uint64_t page, Contents& conten
   return store.transfer(request);
 }
 
-// `store` is around `liar`. Whatever is wrong with a page when it is read is found, and what has nothing wrong is right.
+// `store` is around `liar`. What is wrong with a page when it is read is found; what has nothing wrong is right.
 inline void expect_no_corruption_goes_by(Store& store, Liar& liar) {
   Rng rng(20261127);
   Contents right[kPages], on_device[kPages], before[kPages];
