@@ -16,24 +16,20 @@ import contextlib
 import dataclasses
 import pathlib
 import re
-import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 
-from harness import command, process
+from harness import command, process, shares
 from harness.programs import Programs
 from harness.report import Report, Row
 
 MIB = 1 << 20
 CAP = 128 * MIB
 TURNS = 25
-SHARE_TURNS = 3
 SHARE_MAX = 0.005
 SCRAPE_EVERY_S = 1
-SAMPLES_A_SECOND = 5000
 PLAIN = ("--quiet", "--curve", "off")
 # Kernels of examples/micro: name, operations a run.
 KERNELS = (("random-read", 400_000), ("random-update", 200_000))
@@ -59,46 +55,25 @@ class Bench(Report):
         return process.run(words, self.programs.store, grouped=self.programs.grouped)
 
 
-def _samples(bench: Bench, words: list) -> tuple[process.Result, dict[str, float]]:
-    """Shares of the samples by function."""
-    data = pathlib.Path(bench.programs.store) / "perf.data"
-    try:
-        run = bench.run(["perf", "record", "--quiet", "--freq", SAMPLES_A_SECOND, "--output", data, "--", *words])
-        shown = subprocess.run(["perf", "report", "--stdio", "--input", data, "--fields", "overhead,symbol", "--field-separator", "|"],
-                               capture_output=True, text=True)
-    finally:
-        data.unlink(missing_ok=True)
-    shares = {}
-    for line in shown.stdout.splitlines():
-        share, bar, symbol = line.partition("|")
-        if bar and not line.startswith("#"):
-            shares[symbol.strip()] = float(share.strip().rstrip("%")) / 100
-    return run, shares
-
-
 def _each(bench: Bench, section: str, share) -> None:
     """`share` returns one of a run of the program and its kernel, or None and has said why."""
     for variant, name in VARIANTS:
         for kernel, operations in KERNELS:
-            shares = [share(f"{name}, {kernel}", variant, kernel, operations) for _ in range(SHARE_TURNS)]
-            if None in shares:
-                continue
-            middle = statistics.median(shares)
-            bench.add(Row(section, f"{name}, {kernel}", 100 * middle, unit="%", ratio=middle, target=SHARE_MAX,
-                          note=f"{100 * min(shares):.2f} to {100 * max(shares):.2f} %", details={"shares": shares}))
+            shares.add_median(bench, section, f"{name}, {kernel}",
+                              lambda: share(f"{name}, {kernel}", variant, kernel, operations), SHARE_MAX)
 
 
 def line(bench: Bench) -> None:
-    if not shutil.which("perf"):
-        return bench.skip("line", "perf is not there; install linux-perf")
+    if why_not := shares.why_not():
+        return bench.skip("line", why_not)
 
     def share(name: str, variant: str, kernel: str, operations: int) -> float | None:
-        run, shares = _samples(bench, bench.words(variant, kernel, operations, ()))
+        run, by_function = shares.samples(bench.words(variant, kernel, operations, ()), bench.programs.store, bench.programs.grouped)
         if not run.ok:
             return bench.failure("line", name, run.why_failed())
-        if not any(IS_CALLED in symbol for symbol in shares):
+        if not any(IS_CALLED in symbol for symbol in by_function):
             return bench.failure("line", name, f"no sample is in {IS_CALLED}: has it another name now?")
-        return sum(share for symbol, share in shares.items() if LINE.search(symbol)) / sum(shares.values())
+        return shares.share_of(LINE, by_function)
 
     _each(bench, "line", share)
 
