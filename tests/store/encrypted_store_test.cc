@@ -19,7 +19,9 @@ class Encrypted : public ::testing::Test {
     ASSERT_TRUE(store) << store.status().message();
     store_ = std::move(*store);
   }
-  Status transfer(Op op, uint64_t page, Contents& contents) { return transfer_page(*store_, op, page, contents); }
+  Status transfer(Op op, uint64_t page, Contents& contents) {
+    return transfer_page(*store_, op, page, contents);
+  }
 
   Liar* liar_ = nullptr;
   std::unique_ptr<Store> store_;

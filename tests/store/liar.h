@@ -117,7 +117,8 @@ inline void expect_no_corruption_goes_by(Store& store, Liar& liar) {
     liar.pages[page] = spoiled(on_device[page], before[page], on_device[other], rng);
     const bool is_wrong = !(liar.pages[page] == on_device[page]);
     const Status status = transfer_page(store, Op::kRead, page, got);
-    ASSERT_EQ(status.error(), is_wrong ? kNotAsWritten : 0) << "corruption " << injected << " of page " << page;
+    ASSERT_EQ(status.error(), is_wrong ? kNotAsWritten : 0)
+        << "corruption " << injected << " of page " << page;
     injected += is_wrong;
     liar.pages[page] = on_device[page];
     if (rng.below(16) != 0) continue;
