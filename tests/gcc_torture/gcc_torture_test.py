@@ -166,7 +166,7 @@ class Suite:
                 asked += words.split()
         if source.parent.name == "ieee":
             asked.append("-fno-inline")
-        return [*FLAGS, level, *(word for word in asked if not re.match(r"-O\d?$|-fmodulo-sched", word))]
+        return [*FLAGS, level, *(word for word in asked if not re.match(r"-O\d?$|-fmodulo-sched|-mpc64", word))]
 
     def compile(self, compiler: list, name: str, level: str, target: pathlib.Path, in_heap: bool = False) -> Ended:
         source = self.folder / name
