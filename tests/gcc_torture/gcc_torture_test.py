@@ -55,6 +55,9 @@ REFUSALS = (("function definition is not allowed here", "nested functions"),
 
 ASKED = re.compile(r'dg-(?:additional-)?options\s+(?:{\s*)?"([^"]*)"\s*}?\s*({[^\n]*target[^\n]*)?')
 
+# Of these, what names a level, or a step of GCC's optimiser that clang does not have.
+DROPPED = re.compile(r"-O|-f(no-)?(tree|expensive|modulo|optimize|ira|vect)-|-mpc64")
+
 
 class Left(Exception):
     """The program says nothing about us; the text says why."""
@@ -166,7 +169,7 @@ class Suite:
                 asked += words.split()
         if source.parent.name == "ieee":
             asked.append("-fno-inline")
-        return [*FLAGS, level, *(word for word in asked if not re.match(r"-O\d?$|-fmodulo-sched|-mpc64", word))]
+        return [*FLAGS, level, *(word for word in asked if not DROPPED.match(word))]
 
     def compile(self, compiler: list, name: str, level: str, target: pathlib.Path, in_heap: bool = False) -> Ended:
         source = self.folder / name
