@@ -27,6 +27,7 @@ CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
 # Less than the quick number has too few of the rare cases that the test wants to have seen. 2,000,000 take some ten minutes.
 CRASHES, CRASHES_QUICK = 2_000_000, 40_000
 NOT_USED = 77
+SYSTEM_PYTHON = "/usr/bin/python3"  # has Debian's pytest
 TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,000 operations
 # Other parts have them.
 NOT_AMONG_THE_SLOW = "^model_|killed_"
@@ -68,12 +69,14 @@ def with_row(document: str, line: str) -> str:
     return f"{document[:rule.end()]}\n{line}{document[rule.end():]}"
 
 
-def ctest_words(report: pathlib.Path) -> str:
-    """How many tests passed, failed and were skipped."""
-    suite = xml.parse(report).getroot()
-    failed, skipped = int(suite.get("failures", 0)), int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
-    passed = int(suite.get("tests", 0)) - failed - skipped
-    return f"{passed} passed, {failed} failed, {skipped} skipped"
+def tests_words(reports: list[pathlib.Path]) -> str:
+    """How many tests passed, failed and were skipped, by the reports of ctest and pytest."""
+    suites = [suite for report in reports for suite in xml.parse(report).iter("testsuite")]
+
+    def sum_of(*counts: str) -> int:
+        return sum(int(suite.get(count, 0)) for suite in suites for count in counts)
+    failed, skipped = sum_of("failures", "errors"), sum_of("skipped", "disabled")
+    return f"{sum_of('tests') - failed - skipped} passed, {failed} failed, {skipped} skipped"
 
 
 def last_line(log: pathlib.Path) -> str:
@@ -87,6 +90,10 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         return ["ctest", "--test-dir", BUILD, "--output-on-failure", "--no-tests=error", "-j", os.cpu_count(),
                 "--output-junit", logs / f"{part}.xml", *arguments]
 
+    def endtoend(*arguments: str) -> list:
+        return [SYSTEM_PYTHON, "-B", "-m", "pytest", ROOT / "tests/endtoend", "--build", BUILD, "-n", os.cpu_count(),
+                "--junit-xml", logs / f"{part}.endtoend.xml", *arguments]
+
     day = today.toordinal()  # seeds follow from it, so that no two nights try the same
     models = [[sys.executable, "-B", ROOT / "tests/model/check_model.py", model, BUILD / "tests/model" / f"{model.stem}_large",
                "safety" if quick else "large"] for model in sorted(ROOT.glob("tests/model/*.pml"))]
@@ -95,12 +102,13 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
     simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={day * 1_000_000}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
     torture = ["--seed", day * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
     found = {
-        "slow": [ctest("-L", "slow", *(["-R", r"^endtoend\.long_random_operations_end"] if quick else ["-E", NOT_AMONG_THE_SLOW]))],
+        "slow": [endtoend("-k", "test_long_random_operations_end and [translated]")] if quick else
+                [ctest("-L", "slow", "-E", NOT_AMONG_THE_SLOW), endtoend("-m", "slow", "-k", "not killed_")],
         "llvm22": [[ROOT / "dev", "test", *([] if quick else ["--slow"]), "llvm22"]],
         "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", day * CSMITH_PROGRAMS]],
         "models": models,
-        "crashes": [simulated, *([] if quick else [ctest("-R", "killed_")])],
-        "rights": [["env", "SPW_USERFAULT=none", *ctest("-R", r"^endtoend_(mapped|unmodified)\.", "-L", "root" if quick else "program")]],
+        "crashes": [simulated, *([] if quick else [ctest("-R", "killed_"), endtoend("-k", "killed_")])],
+        "rights": [["env", "SPW_USERFAULT=none", *endtoend("-k", "[mapped] or [unmodified]", "-m", "root" if quick else "not slow")]],
         "mmtorture": [[sys.executable, "-B", ROOT / "tests/torture/mmtorture.py", "--build", BUILD, *torture]],
         "bare": [[sys.executable, "-B", ROOT / "tests/packages/bare_machine.py", *(["--quick"] if quick else [])]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
@@ -124,12 +132,14 @@ def run(command: list, log, limit_s: float) -> int:
 
 
 def run_part(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -> Outcome:
-    report, log = logs / f"{part}.xml", logs / f"{part}.log"
-    report.unlink(missing_ok=True)
+    reports, log = [logs / f"{part}.xml", logs / f"{part}.endtoend.xml"], logs / f"{part}.log"
+    for report in reports:
+        report.unlink(missing_ok=True)
     began_s = time.monotonic()
     with log.open("w") as opened:
         codes = [run(command, opened, PART_LIMIT_S) for command in commands(part, quick, today, logs)]
-    words = ctest_words(report) if report.exists() else last_line(log)
+    written = [report for report in reports if report.exists()]
+    words = tests_words(written) if written else last_line(log)
     if -1 in codes:
         words = f"took longer than {duration(PART_LIMIT_S)}"
     result = "failed" if any(code not in (0, NOT_USED) for code in codes) else "skipped" if NOT_USED in codes else "passed"

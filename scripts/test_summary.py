@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Sums up what `./dev test` ran: test_summary.py PART...
 
-For each part, build/PART/test-results holds `finished` (the part was built and run to its end), ctest.xml (ctest's JUnit
-report; absent for a part that only builds), `skipped` (why the part could not be run) and gtest/*.xml (one GoogleTest
-report a test program). A GoogleTest program counts by its cases, any other test as one. Prints which took longest, and what
-failed and what was skipped, each with its reason; the last line is exactly "N passed, N failed, N skipped". Exit status 1 when anything failed.
+For each part, build/PART/test-results holds `finished` (the part was built and run to its end), ctest.xml and endtoend.xml
+(the JUnit reports of ctest and pytest; those that the part runs), `skipped` (why the part could not be run) and gtest/*.xml (one
+GoogleTest report a test program). A GoogleTest program counts by its cases, any other test as one. Prints which took longest, and
+what failed and what was skipped, each with its reason; the last line is exactly "N passed, N failed, N skipped". Exit status 1
+when anything failed.
 
 SPW_EXPECT in the environment names, with commas, what this machine must have (the names are those of EXPECTABLE): a test that was
 skipped because it is missing counts as failed. Exit status 2: no such name.
@@ -36,13 +37,24 @@ EXPECTABLE = {
 
 
 class Part:
-    """What one part left behind; its report of ctest is read once."""
+    """What one part left behind; the reports of ctest and pytest are read once."""
 
     def __init__(self, root: pathlib.Path, name: str):
         self.name = name
         self.results = root / "build" / name / "test-results"
-        report = self.results / "ctest.xml"
-        self.cases = list(xml.parse(report).iter("testcase")) if report.exists() else None
+        self.cases = self._testcases("ctest.xml")
+        self.endtoend = self._testcases("endtoend.xml")
+
+    def _testcases(self, report: str) -> list[xml.Element] | None:
+        """None where there is no report; none where it is empty, which is how `./dev test` says that pytest broke off."""
+        path = self.results / report
+        if not path.exists():
+            return None
+        return list(xml.parse(path).iter("testcase")) if path.stat().st_size > 0 else []
+
+    def times(self) -> list[tuple[float, str]]:
+        named = [(case, case.get("name")) for case in self.cases or []] + [(case, pytest_name(case)) for case in self.endtoend or []]
+        return [(float(case.get("time", 0)), name) for case, name in named]
 
 
 def last_line(text: str | None) -> str:
@@ -81,16 +93,37 @@ def ctest_outcome(part: str, case: xml.Element) -> Outcome:
     return Outcome(part, name, "failed", f"{why}: {said}"[:REASON_CHARACTERS_MAX])
 
 
+def pytest_name(case: xml.Element) -> str:
+    """As pytest takes it."""
+    file = case.get("classname", "").replace(".", "/")
+    return f'{file}.py::{case.get("name")}' if file else case.get("name")  # a file that cannot be read is a case, too
+
+
+def pytest_outcome(part: str, case: xml.Element) -> Outcome:
+    for tag, result in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        found = case.find(tag)
+        if found is not None:
+            message = found.get("message")
+            return Outcome(part, pytest_name(case), result, last_line(message) if result == "skipped" else one_line(message))
+    return Outcome(part, pytest_name(case), "passed", "")
+
+
+def endtoend_outcomes(part: Part) -> list[Outcome]:
+    if part.endtoend == []:
+        return [Outcome(part.name, "endtoend", "failed", "pytest did not run to its end; what it printed says why")]
+    return [pytest_outcome(part.name, case) for case in part.endtoend or []]
+
+
 def part_outcomes(part: Part) -> list[Outcome]:
     results = part.results
     if not (results / "finished").exists():
         return [Outcome(part.name, "build", "failed", "does not build")]
     if (results / "skipped").exists():
         return [Outcome(part.name, "all", "skipped", last_line((results / "skipped").read_text()))]
-    if part.cases is None:
+    if part.cases is None and part.endtoend is None:
         return [Outcome(part.name, "build", "passed", "")]
-    found = []
-    for case in part.cases:
+    found = endtoend_outcomes(part)
+    for case in part.cases or []:
         whole = ctest_outcome(part.name, case)
         report = results / "gtest" / f"{whole.name}.xml"
         cases = gtest_outcomes(part.name, report) if report.exists() else []
@@ -109,7 +142,7 @@ def as_expected(outcome: Outcome, expected: list[str]) -> Outcome:
 
 
 def show_slowest(parts: list[Part]) -> None:
-    times = [(float(case.get("time", 0)), part.name, case.get("name")) for part in parts for case in part.cases or []]
+    times = [(seconds, part.name, name) for part in parts for seconds, name in part.times()]
     for seconds, part, name in sorted(times, reverse=True)[:SLOWEST_SHOWN]:
         print(f"slowest: {seconds:.0f} s {part} {name}")
 

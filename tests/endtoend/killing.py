@@ -7,7 +7,8 @@ import signal
 import subprocess
 import time
 
-from kit import Kit, Skipped, Wrong, expect, start
+import pytest
+from kit import Kit, Wrong, expect, start
 
 
 def counts(lines: list[str]) -> dict[int, int]:
@@ -56,5 +57,5 @@ def rounds(count: int, one_round: collections.abc.Callable[[random.Random], int]
 def memory_directory() -> pathlib.Path:
     memory = pathlib.Path("/dev/shm")
     if not os.access(memory, os.W_OK):
-        raise Skipped("there is no /dev/shm to write to")
+        pytest.skip("there is no /dev/shm to write to")
     return memory

@@ -8,11 +8,12 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 
+import pytest
+from harness import sources
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "bench"))  # cases use its harness/, too
 MIB = 1 << 20
 TIME_LIMIT_S = 90
 ENGINES = ("translated", "mapped", "unmodified")
@@ -22,17 +23,24 @@ PRELOADED = ("unmodified", THREADS)
 EXIT_USAGE, EXIT_FAILURE = 2, 74
 
 
-class Wrong(Exception):
+class Wrong(AssertionError):
     """The behaviour under test is not there."""
 
 
-class Skipped(Exception):
-    """The machine lacks what the case needs; the text says what."""
-
-
 def expect(condition: bool, what: str) -> None:
+    """What an assert says, and no more: pytest adds both values to the text of that one, and here they are what programs print."""
+    __tracebackhide__ = True
     if not condition:
         raise Wrong(what)
+
+
+@contextlib.contextmanager
+def skipped_when_unavailable() -> Iterator[None]:
+    """Around what needs source packages of Debian."""
+    try:
+        yield
+    except sources.Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +70,8 @@ MEDIUM = Config(("-O2",), "24M", "64K", "dedicated")
 LARGE = Config(("-O2",), "544M", "2M", "combining", levels="all")
 WIDE = Config(("-O3", "-march=native"), "8M", "auto", "combining", everything=False)
 CONFIGS = (SMALL, UNOPTIMISED, MEDIUM, LARGE)
+FITS = Config(("-O2",), "256M", "4K", "combining")
+FITS_UNOPTIMISED = Config(("-O0",), "256M", "4K", "dedicated")
 
 
 @dataclasses.dataclass
@@ -76,7 +86,7 @@ class Run:
 
 
 class Kit:
-    """`place`: this case's own directory, empty at first, on the disk that holds the build. `engine`: how programs are made and
+    """`place`: this test's own directory, empty at first, on the disk that holds the build. `engine`: how programs are made and
     run: translated and mapped recompile them for that engine, unmodified preloads the library into native ones, and so does threads,
     where threads of the runtime serve the faults instead of those that have them."""
 
@@ -93,7 +103,7 @@ class Kit:
 
     def needs_userfaultfd(self) -> None:
         if os.environ.get("SPW_USERFAULT") == "none":
-            raise Skipped("SPW_USERFAULT=none: this is about userfaultfd")
+            pytest.skip("SPW_USERFAULT=none: this is about userfaultfd")
 
     def compiler(self, source: str, spillway: bool) -> str:
         cxx = source.endswith(".cc")
@@ -103,7 +113,7 @@ class Kit:
 
     def compile(self, source: str, *flags: str, spillway: bool = True, inputs: tuple[pathlib.Path, ...] = (),
                 suffix: str = "") -> pathlib.Path:
-        """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later cases while it is fresh."""
+        """programs/SOURCE compiled to a program, or with `suffix` .o or .so; kept for later tests while it is fresh."""
         path = HERE / "programs" / source
         # What is linked with several others is compiled once.
         compiled = self.compile(source, *flags, spillway=spillway, suffix=".o") if inputs and not suffix else path
@@ -137,7 +147,7 @@ class Kit:
             kept |= {"LD_PRELOAD": str(self.build / "lib" / "libspillway.so"), "SPILLWAY_MAP_FILES": "*"}
             if self.engine == THREADS:
                 kept["SPILLWAY_FAULTS"] = "threads"
-        # SPW_USERFAULT=none ctest …: all of them as where userfaultfd is forbidden.
+        # SPW_USERFAULT=none pytest …: all of them as where userfaultfd is forbidden.
         if "SPW_USERFAULT" in os.environ:
             kept["SPILLWAY_TEST_USERFAULT"] = os.environ["SPW_USERFAULT"]
         return kept | {"SPILLWAY_STORE": str(self.store), "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "4"} | more
@@ -206,10 +216,10 @@ class Kit:
 
 
 def program_of(name: str) -> str:
-    """The path of somebody else's program, on which the case depends."""
+    """The path of somebody else's program, on which the test depends."""
     found = shutil.which(name)
     if not found:
-        raise Skipped(f"there is no {name} here")
+        pytest.skip(f"there is no {name} here")
     return found
 
 

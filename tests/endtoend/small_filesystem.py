@@ -4,7 +4,8 @@ import os
 import pathlib
 import subprocess
 
-from kit import Kit, MIB, Skipped, start
+import pytest
+from kit import Kit, MIB, start
 
 MOUNTS = {
     "tmpfs": 'mount -t tmpfs -o size="$1" none "$2"',
@@ -20,11 +21,11 @@ def _script(filesystem: str, then: str) -> list[str]:
 def on_small_store(kit: Kit, filesystem: str, size_bytes: int, program: pathlib.Path, *arguments, env: dict[str, str]):
     """The running program, as kit.start() gives it. Skips where the machine does not allow such a mount."""
     if os.geteuid() != 0:
-        raise Skipped("mounting a small filesystem needs root")
+        pytest.skip("mounting a small filesystem needs root")
     tried = subprocess.run(["unshare", *_script(filesystem, "true"), str(64 * MIB), str(kit.store)], capture_output=True,
                            text=True, env=os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"})
     if tried.returncode != 0:
-        raise Skipped(f"no small {filesystem} can be mounted here: {tried.stderr.strip()}")
+        pytest.skip(f"no small {filesystem} can be mounted here: {tried.stderr.strip()}")
     path = {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
     with start(kit, "unshare", *_script(filesystem, 'exec "$@"'), size_bytes, kit.store, program, *arguments,
                env=env | path) as process:

@@ -1,4 +1,4 @@
-"""spillway check says what is wrong with a file that is no persistent region. (Whole ones are checked by tests/endtoend/cases_durable.py.)"""
+"""spillway check says what is wrong with a file that is no persistent region. (Whole ones are checked by tests/endtoend/test_durable.py.)"""
 import tool_case
 
 

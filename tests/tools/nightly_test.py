@@ -54,6 +54,13 @@ class Nightly(tool_case.ToolCase):
         page = (self.source / "docs" / "NIGHTLY.md").read_text()
         self.assertIn("| 2026-01-02 03:04 |", self.nightly.with_row(page, self.nightly.row(WHEN, "def", False, [])))
 
+    def test_what_ctest_and_pytest_report_is_added_up(self):
+        ctest, pytest = self.folder / "slow.xml", self.folder / "slow.endtoend.xml"
+        ctest.write_text('<testsuite name="Linux" tests="7" failures="1" disabled="1" skipped="2"/>')
+        pytest.write_text('<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10"/></testsuites>')
+        self.assertEqual(self.nightly.tests_words([ctest, pytest]), "7 passed, 4 failed, 6 skipped")
+        self.assertEqual(self.nightly.tests_words([pytest]), "4 passed, 3 failed, 3 skipped")
+
     def test_a_part_that_fails_or_hangs_keeps_no_other_from_running(self):
         page = self.folder / "NIGHTLY.md"
         page.write_text(PAGE)

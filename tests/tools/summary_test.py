@@ -1,4 +1,4 @@
-"""scripts/test_summary.py: how it counts what tests left behind, and SPW_EXPECT."""
+"""scripts/test_summary.py: how it counts what tests left behind, of ctest and of pytest, and SPW_EXPECT."""
 import os
 import shutil
 import subprocess
@@ -22,6 +22,15 @@ RING = """<?xml version="1.0"?>
   <testcase classname="Ring" name="serves" status="run"><skipped message="userfaultfd: Operation not permitted"/></testcase>
 </testsuite></testsuites>
 """
+PYTEST = """<?xml version="1.0" encoding="utf-8"?>
+<testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
+  <testcase classname="tests.endtoend.test_forks" name="test_both[mapped]" time="4.6"/>
+  <testcase classname="tests.endtoend.test_forks" name="test_kills[mapped]" time="1.0"><failure message="kit.Wrong: exit code 3,&#10;last output:">all of it</failure></testcase>
+  <testcase classname="tests.endtoend.test_full" name="test_ext4[mapped]" time="0.0"><skipped type="pytest.skip"
+    message="mounting a small filesystem needs root">small_filesystem.py:24: mounting a small filesystem needs root</skipped></testcase>
+  <testcase classname="" name="tests.endtoend.test_broken" time="0.0"><error message="collection failure">a syntax error</error></testcase>
+</testsuite></testsuites>
+"""
 
 
 class Summary(tool_case.ToolCase):
@@ -34,6 +43,7 @@ class Summary(tool_case.ToolCase):
         (results / "ctest.xml").write_text(CTEST)
         (results / "gtest" / "ring_test.xml").write_text(RING)
         (results / "finished").touch()
+        self.endtoend = results / "endtoend.xml"
 
     def summary(self, expect):
         return subprocess.run([sys.executable, self.folder / "scripts" / "test_summary.py", "release"], capture_output=True, text=True,
@@ -52,6 +62,21 @@ class Summary(tool_case.ToolCase):
         self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 2 failed, 1 skipped")
         self.assertIn("failed: release fault_test: skipped, though io_uring is expected here", done.stdout)
         self.assertIn("failed: release Ring.serves: skipped, though userfaultfd is expected here", done.stdout)
+
+    def test_what_pytest_ran_is_counted_with_the_rest(self):
+        self.endtoend.write_text(PYTEST)
+        done = self.summary("root")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "3 passed, 3 failed, 3 skipped"), done.stdout + done.stderr)
+        self.assertIn("slowest: 5 s release tests/endtoend/test_forks.py::test_both[mapped]\n", done.stdout)
+        self.assertIn("failed: release tests/endtoend/test_forks.py::test_kills[mapped]: kit.Wrong: exit code 3, | last output:\n", done.stdout)
+        self.assertIn("failed: release tests.endtoend.test_broken: collection failure\n", done.stdout)
+        self.assertIn("failed: release tests/endtoend/test_full.py::test_ext4[mapped]: skipped, though root is expected here", done.stdout)
+
+    def test_a_pytest_that_broke_off_is_a_failure(self):
+        self.endtoend.touch()
+        done = self.summary("")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (1, "2 passed, 1 failed, 3 skipped"), done.stdout + done.stderr)
+        self.assertIn("failed: release endtoend: pytest did not run to its end", done.stdout)
 
     def test_what_is_expected_and_there_changes_nothing(self):
         done = self.summary("spin,root")

@@ -1,6 +1,6 @@
 // Calls that hand structures to the kernel. What they read and write lies in managed memory that nobody has touched
 // since it was evicted, or ever, so that a call which is not seen to by the library fails with EFAULT (see
-// tests/endtoend/cases_calls.py).
+// tests/endtoend/test_calls.py).
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,5 +1,5 @@
 // What else the kernel is given of managed memory: pages for a pipe, memory of a process for another, ranges to change,
-// and what a program does with SIGSYS itself (see tests/endtoend/cases_raw_calls.py).
+// and what a program does with SIGSYS itself (see tests/endtoend/test_raw_calls.py).
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

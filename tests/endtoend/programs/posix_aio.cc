@@ -1,5 +1,5 @@
 // POSIX asynchronous I/O whose control blocks, lists, buffers and attributes lie in managed memory that nobody has
-// touched since it was evicted, or ever (see tests/endtoend/cases_aio.py).
+// touched since it was evicted, or ever (see tests/endtoend/test_aio.py).
 #include <aio.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // System calls without libc's functions, whose arguments lie in managed memory that nobody has touched since it was
-// evicted, or ever (see tests/endtoend/cases_raw_calls.py): by an instruction here, in a library, and by syscall(2).
+// evicted, or ever (see tests/endtoend/test_raw_calls.py): by an instruction here, in a library, and by syscall(2).
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>

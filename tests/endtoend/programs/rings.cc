@@ -1,5 +1,5 @@
 // io_uring and libaio: rings that are made before the runtime watches memory, and after it (see
-// tests/endtoend/cases_raw_calls.py).
+// tests/endtoend/test_raw_calls.py).
 //   rings uring_before|uring_after|aio_before|aio_after
 #include <fcntl.h>
 #include <libaio.h>

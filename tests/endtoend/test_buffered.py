@@ -1,0 +1,41 @@
+"""Files that --buffer names: the program's own input and output, streams too, by way of the cache."""
+from kit import SMALL, Kit, expect
+
+BUFFERED = {"SPILLWAY_BUFFER": "*.dat"}
+
+
+def _same_as_native(kit: Kit, *arguments) -> None:
+    kit.same_as_native("buffered.cc", *arguments, configs=(SMALL,), env=BUFFERED | kit.wants_report)
+
+
+def test_calls_on_buffered_files_do_what_they_do_natively(kit: Kit) -> None:
+    _same_as_native(kit, "calls")
+    expect(kit.report()["counters"]["shared_hits"] > 0, "nothing was buffered")
+
+
+def test_streams_on_buffered_files_do_what_they_do_natively(kit: Kit) -> None:
+    _same_as_native(kit, "streams")
+    expect(kit.report()["counters"]["shared_hits"] > 0, "nothing was buffered")
+
+
+def test_buffered_files_and_the_kernels_do_not_part(kit: Kit) -> None:
+    _same_as_native(kit, "corners")
+
+
+def test_threads_write_buffered_files_beyond_the_memory(kit: Kit) -> None:
+    _same_as_native(kit, "threads")
+    counters = kit.report()["counters"]
+    expect(counters["evictions"] > 2000 and counters["writebacks"] > 2000, f"nothing was evicted: {counters}")
+
+
+def test_what_was_written_is_in_the_file_however_the_program_ends(kit: Kit) -> None:
+    for way in range(5):
+        native = kit.run(kit.compile("buffered.cc", "-O2", spillway=False), "ends", way)
+        wanted = {name: (kit.place / name).read_bytes() for name in ("end.dat", "end2.dat")}
+        for name in wanted:
+            (kit.place / name).unlink()
+        ours = kit.run(kit.compile("buffered.cc", *SMALL.flags), "ends", way, env=SMALL.environment() | BUFFERED)
+        expect((ours.code, ours.output) == (native.code, native.output), f"{way}: {ours.last_words()}\nnatively {native.last_words()}")
+        for name, text in wanted.items():
+            found = (kit.place / name).read_bytes()
+            expect(found == text, f"{way}: {len(found)} bytes in {name} instead of {len(text)}, or others")
