@@ -74,25 +74,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_TIME_LIMIT_S))
     if hasattr(config, "workerinput"):
-        _longest_first(items, config.workerinput["took_s"])
+        _longest_first(items, config.workerinput.get("took_s", {}), config.workerinput["workercount"])
 
 
 # ---- Several at a time (-n), by xdist ----
 
-def _longest_first(items: list[pytest.Item], took_s: dict[str, float]) -> None:
-    """So that none is left running alone in the end. Those that run alone come last, when few have to wait for them."""
+def _longest_first(items: list[pytest.Item], took_s: dict[str, float], workers: int) -> None:
+    """So that none is left running alone in the end. Those that run alone come last, when few have to wait for them.
+
+    xdist begins with giving each worker the next of the list, a quarter of its share at once, and goes on with smaller parts. The
+    longest tests are in the first of these, so they are dealt out evenly."""
     def key(item: pytest.Item) -> tuple[bool, float]:
         expected_s = took_s.get(item.nodeid, SLOW_TIME_LIMIT_S if item.get_closest_marker("slow") else 0)
         return item.get_closest_marker("quiet") is not None, -expected_s
 
     items.sort(key=key)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """One test after the other goes to who is free. xdist's default deals out half of them at the beginning."""
-    from xdist.scheduler import LoadGroupScheduling
-    return LoadGroupScheduling(config, log) if config.getoption("dist") == "load" else None
+    first = len(items) // workers // 4 * workers
+    items[:first] = [item for worker in range(workers) for item in items[worker:first:workers]]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -28,6 +28,19 @@ foreach(test one_test other_test)
   add_test(NAME ${{test}} COMMAND ls ${{test}}_built)
 endforeach()
 """
+# Stands for tests/endtoend; the real one's option says which build is run.
+CONFTEST = 'def pytest_addoption(parser): parser.addoption("--build")\n'
+ENDS = """
+import pathlib
+import pytest
+
+@pytest.mark.parametrize("engine", ["mapped", "unmodified"])
+def test_forks(engine, pytestconfig):
+    assert pathlib.Path(pytestconfig.getoption("--build")).samefile("build/release")
+
+def test_that_breaks():
+    assert False, "as it is meant to"
+"""
 COMPLAINT = "main.cc:3:1: warning: release: 4 of 5 are unused\n  int four;\n      ^\n1 warning generated.\n"
 
 
@@ -106,6 +119,9 @@ class Dev(tool_case.ToolCase):
         (self.folder / "tests/base").mkdir(parents=True)
         for name in ("one_test", "other_test"):
             (self.folder / "tests/base" / f"{name}.cc").touch()
+        (self.folder / "tests/endtoend").mkdir()
+        for name, text in (("conftest.py", CONFTEST), ("test_ends.py", ENDS)):
+            (self.folder / "tests/endtoend" / name).write_text(text)
         for words in (["init", "-q"], ["add", "-A"]):
             subprocess.run(["git", "-C", self.folder, *words], check=True, capture_output=True)
 
@@ -126,6 +142,23 @@ class Dev(tool_case.ToolCase):
         done = self.dev("test", "nothing_like_it")
         self.assertEqual(done.returncode, 1)
         self.assertTrue(done.stdout.endswith("dev: no test of release has such a name: nothing_like_it\n"), done.stdout)
+
+    def test_names_choose_end_to_end_tests_too(self):
+        self.has_unit_tests()
+        for names, passed, failed in ((["forks"], 2, 0), (["tests/endtoend/test_ends.py::test_forks[mapped]"], 1, 0),
+                                      (["^one_", "forks.*unmod", "that_breaks"], 1, 2)):
+            done = self.dev("test", *names)
+            self.assertEqual(done.stdout.splitlines()[-1], f"{passed} passed, {failed} failed, 0 skipped", done.stdout)
+            self.assertEqual(done.returncode, 1 if failed else 0, done.stdout)
+        self.assertIn("failed: release tests/endtoend/test_ends.py::test_that_breaks: AssertionError: as it is meant to", done.stdout)
+
+    def test_end_to_end_tests_that_cannot_be_read_are_a_failure(self):
+        self.has_unit_tests()
+        (self.folder / "tests/endtoend/test_ends.py").write_text("def broken(:\n")
+        done = self.dev("test", "^one_")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("dev: pytest does not list the end-to-end tests: ", done.stdout)
+        self.assertIn("invalid syntax", done.stdout)
 
     def test_setup_says_what_apt_does(self):
         self.stand_in("apt-get", "exit 0")
