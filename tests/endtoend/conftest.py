@@ -93,10 +93,14 @@ def _longest_first(items: list[pytest.Item], took_s: dict[str, float], workers: 
     items[:first] = [item for worker in range(workers) for item in items[worker:first:workers]]
 
 
+def _took_before_s(config: pytest.Config) -> dict[str, float]:
+    return config.cache.get(TOOK, {}) if hasattr(config, "cache") else {}  # -p no:cacheprovider
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node) -> None:
     """The workers have to agree on the order, and the cache may change while they start."""
-    node.workerinput["took_s"] = node.config.cache.get(TOOK, {})
+    node.workerinput["took_s"] = _took_before_s(node.config)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -105,8 +109,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if _took_s and not hasattr(session.config, "workerinput"):
-        session.config.cache.set(TOOK, session.config.cache.get(TOOK, {}) | _took_s)
+    if _took_s and hasattr(session.config, "cache") and not hasattr(session.config, "workerinput"):
+        session.config.cache.set(TOOK, _took_before_s(session.config) | _took_s)
 
 
 # ---- What a test gets ----

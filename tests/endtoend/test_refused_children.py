@@ -1,6 +1,6 @@
 """Forked children of the translated engine, which do not have their parent's managed memory."""
 import pytest
-from kit import Kit, SMALL, UNOPTIMISED, expect
+from kit import FITS, FITS_UNOPTIMISED, Kit, SMALL, UNOPTIMISED, expect
 
 pytestmark = pytest.mark.engines("translated")
 
