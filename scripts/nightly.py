@@ -91,7 +91,7 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
                 "--output-junit", logs / f"{part}.xml", *arguments]
 
     def endtoend(*arguments: str) -> list:
-        return [SYSTEM_PYTHON, "-B", "-m", "pytest", ROOT / "tests/endtoend", "--build", BUILD, "-n", os.cpu_count(),
+        return [SYSTEM_PYTHON, "-B", "-m", "pytest", ROOT / "tests/endtoend", f"--build={BUILD}", "-n", os.cpu_count(),
                 "--junit-xml", logs / f"{part}.endtoend.xml", *arguments]
 
     day = today.toordinal()  # seeds follow from it, so that no two nights try the same
