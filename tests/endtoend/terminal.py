@@ -16,7 +16,13 @@ from kit import Wrong, expect, program_of
 
 TIME_LIMIT_S = 30
 LOOK_EVERY_S = 0.05
+# The size is the terminal's, not that of the one where the tests are started, which programs would believe first.
+NOT_INHERITED = ("SPILLWAY_", "TMUX", "COLUMNS", "LINES")
 _numbers = itertools.count()
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)} | {"LC_ALL": "C.UTF-8"} | more
 
 
 class Screen:
@@ -27,8 +33,7 @@ class Screen:
         settings.write_text("set -g status off\nset -g remain-on-exit on\nset -g default-terminal screen-256color\n")
         # A path of a socket may not be long.
         self._command = [program_of("tmux"), "-u", "-L", f"spillway-test-{os.getpid()}-{next(_numbers)}", "-f", str(settings)]
-        self._env = {name: value for name, value in os.environ.items() if not name.startswith(("SPILLWAY_", "TMUX"))}
-        self._env |= {"LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"} | (env or {})
+        self._env = _environment({"SHELL": "/bin/sh"} | (env or {}))
         # What the program itself sees, whatever else the server makes of the environment.
         set_env = ["env", *(f"{name}={value}" for name, value in (env or {}).items())]
         self._tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), shlex.join([*set_env, *map(str, words)]))
@@ -86,7 +91,7 @@ class Bytes:
         self.settings_before = termios.tcgetattr(self._slave)
         self.written = b""
         self.process = subprocess.Popen(list(map(str, words)), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                                        env=os.environ | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"} | env,
+                                        env=_environment({"TERM": "xterm-256color"} | env),
                                         preexec_fn=lambda: os.set_inheritable(slave, True))
         os.close(slave)
 
