@@ -124,12 +124,30 @@ Result<Mapping> map_table(uint64_t bytes) {
   return mapping;
 }
 
-Result<File> create_memory_file(const char* name, uint64_t bytes) {
-  int fd = ::memfd_create(name, MFD_CLOEXEC);
+namespace {
+Result<File> create_memory_file(const char* name, uint64_t bytes, unsigned flags) {
+  int fd = ::memfd_create(name, MFD_CLOEXEC | flags);
   if (fd < 0) return failed("make a memory file for", bytes);
   File file(fd);
   if (Status status = set_file_size(file, bytes); !status) return status;
   return file;
+}
+}  // namespace
+
+Result<File> create_memory_file(const char* name, uint64_t bytes) {
+  return create_memory_file(name, bytes, 0);
+}
+
+Result<File> create_sealed_memory_file(const char* name, uint64_t bytes) {
+  auto file = create_memory_file(name, bytes, MFD_ALLOW_SEALING);
+  if (file && ::fcntl(file->fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return failed("seal a memory file of", bytes);
+  return file;
+}
+
+bool cannot_shrink(const File& file) {
+  const int seals = ::fcntl(file.fd(), F_GET_SEALS);  // -1 of what is no memory file
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
 Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes, Protection protection,

@@ -56,6 +56,10 @@ Result<Mapping> map_table(uint64_t bytes);
 Result<Mapping> map_shared(uint64_t bytes);
 // Memory that can be mapped at several addresses at once.
 Result<File> create_memory_file(const char* name, uint64_t bytes);
+// The same of a size that nobody can change any more, so that who maps it need not fear to lose it to who made it.
+Result<File> create_sealed_memory_file(const char* name, uint64_t bytes);
+// Whether it is one whose maker can at least not make it shorter.
+bool cannot_shrink(const File& file);
 // Maps [offset, offset + bytes) of `file`, shared. `alignment_bytes`: of its start.
 Result<Mapping> map_file(const File& file, uint64_t offset_bytes, uint64_t bytes, Protection protection,
                          uint64_t alignment_bytes = 4096);

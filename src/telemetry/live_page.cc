@@ -17,8 +17,6 @@ namespace spw::telemetry {
 
 namespace {
 
-constexpr size_t kPageBytes = LivePage::kBlocksOffset + LivePage::kThreadsMax * sizeof(CounterBlock);
-
 void put_text(char (&to)[LiveHeader::kTextBytes], const std::string& text) {
   const size_t bytes = std::min(text.size(), sizeof(to) - 1);
   std::memcpy(to, text.data(), bytes);
@@ -61,10 +59,10 @@ uint64_t own_number_of(uint64_t process) {
 
 Result<LivePage> LivePage::publish(const Facts& facts, uint64_t started_ns) {
   LivePage page;
-  auto file = platform::create_memory_file(kLivePageName, kPageBytes);
+  auto file = platform::create_sealed_memory_file(kLivePageName, kBytes);
   if (!file) return file.status();
   page.file_ = std::move(*file);
-  auto memory = platform::map_file(page.file_, 0, kPageBytes, platform::Protection::kReadWrite);
+  auto memory = platform::map_file(page.file_, 0, kBytes, platform::Protection::kReadWrite);
   if (!memory) return memory.status();
   page.memory_ = std::move(*memory);
   auto* header = new (page.memory_.data()) LiveHeader;
@@ -80,7 +78,7 @@ Result<LivePage> LivePage::publish(const Facts& facts, uint64_t started_ns) {
   put_text(header->store, facts.store);
   header->magic = LiveHeader::kMagic;
   place_areas(new (page.memory_.data() + kAreasOffset) AreaTable);
-  place_counters(page.memory_.data() + kBlocksOffset, kPageBytes - kBlocksOffset, header->used);
+  place_counters(page.memory_.data() + kBlocksOffset, kBytes - kBlocksOffset, header->used);
   return page;
 }
 
@@ -95,7 +93,8 @@ Result<LivePage> LivePage::open(uint64_t process) {
   const uint64_t own_number = own_number_of(process);
   Status last;
   for (const std::string& path : paths) {
-    auto page = open_page(path, who);
+    auto file = platform::open_file(path, O_RDONLY);
+    auto page = file ? open_file(std::move(*file), who) : Result<LivePage>(file.status());
     if (!page) {
       last = page.status();
       continue;
@@ -106,21 +105,21 @@ Result<LivePage> LivePage::open(uint64_t process) {
   return last;
 }
 
-Result<LivePage> LivePage::open_page(const std::string& path, const std::string& who) {
+Result<LivePage> LivePage::open_file(platform::File file, const std::string& who) {
   LivePage page;
-  auto file = platform::open_file(path, O_RDONLY);
-  if (!file) return file.status();
-  page.file_ = std::move(*file);
+  page.file_ = std::move(file);
+  const Status other = Status::sentence(EPROTO, who + " runs with another version of Spillway");
+  // The seal first: the size that is seen then stays.
+  if (!platform::cannot_shrink(page.file_)) return other;
   const auto bytes = platform::file_size(page.file_);
-  if (!bytes || *bytes != kPageBytes)
-    return Status::sentence(EPROTO, who + " runs with another version of Spillway");
-  auto memory = platform::map_file(page.file_, 0, kPageBytes, platform::Protection::kRead);
+  if (!bytes || *bytes != kBytes) return other;
+  auto memory = platform::map_file(page.file_, 0, kBytes, platform::Protection::kRead);
   if (!memory) return memory.status();
   page.memory_ = std::move(*memory);
   const LiveHeader& header = page.header();
   if (header.magic != LiveHeader::kMagic || header.counter_count != kCounterCount ||
       header.schema != kReportSchema)
-    return Status::sentence(EPROTO, who + " runs with another version of Spillway");
+    return other;
   return page;
 }
 

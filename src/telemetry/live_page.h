@@ -2,7 +2,8 @@
 //
 // The counters of counters.h lie in a memory file behind a header. The process keeps the file open under kLivePageName,
 // so that a reader finds it among /proc/PID/fd; it has no name in any directory and is gone with the process. Nothing
-// is copied or sent: counting costs what it always costs, whether somebody reads or not.
+// is copied or sent: counting costs what it always costs, whether somebody reads or not. The file's size is sealed, so
+// that a reader can map it without fear of SIGBUS, and whoever reads believes nothing else of what stands in it.
 //
 // Layout: LiveHeader, at kAreasOffset the areas (areas.h), at kBlocksOffset `used` CounterBlocks.
 // Threads: publish() once; a reader's functions one at a time. Ordering: `used` is stored with release after a block is
@@ -52,6 +53,7 @@ class LivePage {
   static constexpr size_t kAreasOffset = 4096;
   static constexpr size_t kBlocksOffset = kAreasOffset + sizeof(AreaTable);
   static constexpr size_t kThreadsMax = 8192;
+  static constexpr size_t kBytes = kBlocksOffset + kThreadsMax * sizeof(CounterBlock);
   static_assert(sizeof(LiveHeader) <= kAreasOffset && kBlocksOffset % alignof(CounterBlock) == 0);
 
   // Moves this process's counting into a page that others can read. `facts`: what stands in its header.
@@ -59,6 +61,8 @@ class LivePage {
   // Another process's, by its number in this namespace of process ids. ESRCH: there is no such process, or it publishes
   // none; EACCES: it is somebody else's; EPROTO: it is of another version.
   static Result<LivePage> open(uint64_t process);
+  // The page in a file. `who`: whose it is, for messages. EPROTO: it is none, of another version, or not sealed.
+  static Result<LivePage> open_file(platform::File file, const std::string& who);
   // Processes of this user that publish a page.
   static std::vector<uint64_t> processes();
 
@@ -91,7 +95,6 @@ class LivePage {
   std::vector<Traced> trace_since(TraceCounts& seen) const;
 
  private:
-  static Result<LivePage> open_page(const std::string& path, const std::string& who);
   std::span<const CounterBlock> blocks() const;
 
   platform::File file_;
