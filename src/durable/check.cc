@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "durable/objects.h"
 #include "durable/region_file.h"
@@ -36,38 +37,22 @@ void check_objects(const RegionView& region, uint64_t chunk, ChunkWord word, Che
 
 // How many chunks are behind the word.
 uint64_t check_chunk(const RegionView& region, uint64_t chunk, CheckReport& report) {
-  const ChunkWord word = ChunkWord::of(region.chunks()[chunk]);
-  const uint64_t left = region.chunk_count() - chunk;
-  switch (word.kind) {
-    case ChunkKind::kFree:
-    case ChunkKind::kRest:  // of a large object that is gone
-      ++report.free_chunks;
-      return 1;
-    case ChunkKind::kObjects:
-      if (word.size_class < kClasses)
-        check_objects(region, chunk, word, report);
-      else
-        add(report, "a size class that does not exist" + at_chunk(chunk));
-      return 1;
-    case ChunkKind::kLarge:
-    case ChunkKind::kLog: {
-      if (word.chunks == 0 || word.chunks > left) {
-        add(report, "a run of chunks ends past the end of the file" + at_chunk(chunk));
-        return 1;
-      }
-      const bool is_log = word.kind == ChunkKind::kLog;
-      const std::byte state = *(region.mapped + region.header().heap_offset + chunk * kChunkBytes);
-      if (is_log) report.log_chunks += word.chunks;
-      if (!is_log && state == std::byte{0}) report.free_chunks += word.chunks;
-      if (!is_log && state != std::byte{0}) {
-        ++report.objects;
-        report.object_bytes += word.chunks * kChunkBytes - kLargeOffset;
-      }
-      return word.chunks;
-    }
+  const ChunkRun run = chunk_run(region, chunk);
+  if (run.fault != nullptr) {
+    add(report, run.fault + at_chunk(chunk));
+  } else if (run.word.kind == ChunkKind::kObjects) {
+    check_objects(region, chunk, run.word, report);
+  } else if (run.word.kind == ChunkKind::kLog) {
+    report.log_chunks += run.chunks;
+  } else if (run.is_live) {
+    ++report.objects;
+    report.object_bytes += run.chunks * kChunkBytes - kLargeOffset;
+    if (*(region.mapped + region.header().heap_offset + chunk * kChunkBytes) != std::byte{1})
+      add(report, "the state of a large object is neither free nor allocated" + at_chunk(chunk));
+  } else {
+    report.free_chunks += run.chunks;  // also what is left of a large object that is gone
   }
-  add(report, "a kind of chunk that does not exist" + at_chunk(chunk));
-  return 1;
+  return run.chunks;
 }
 
 void check_roots(const RegionView& region, CheckReport& report) {
@@ -84,10 +69,11 @@ void check_roots(const RegionView& region, CheckReport& report) {
   }
 }
 
-}  // namespace
+// Brings in what of a chunk is looked at. Null: it is all there.
+using LoadChunk = std::function<Status(uint64_t chunk)>;
 
-CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells) {
-  CheckReport report;
+Status check_into(CheckReport& report, const RegionView& region, bool stores_leak, const TellChecked& tells,
+                  const LoadChunk& load) {
   auto histories = read_histories(region, stores_leak);
   if (histories) {
     for (const SlotHistory& history : *histories) {
@@ -99,12 +85,74 @@ CheckReport check_region(const RegionView& region, bool stores_leak, const TellC
   }
   report.chunks = region.chunk_count();
   for (uint64_t chunk = 0, told = 0; chunk < report.chunks;) {
+    if (Status status = load ? load(chunk) : Status(); !status) return status;
     chunk += check_chunk(region, chunk, report);
     if (!tells || chunk - told < kToldChunks) continue;
     tells(chunk, report.chunks);
     told = chunk;
   }
   check_roots(region, report);
+  return {};
+}
+
+// A file's contents in memory of our own, as far as they are looked at: what is read, and not mapped, can be cut off or
+// be unreadable without a SIGBUS.
+class FileCopy {
+ public:
+  FileCopy(const platform::File& file, const std::string& path, const RegionView& region)
+      : file_(file), path_(path), region_(region) {}
+
+  // All but the objects. The header stays the one that was checked.
+  Status read_logs() {
+    const Header header = region_.header();
+    const uint64_t count = region_.chunk_count();
+    if (Status status = read(0, header.chunks_offset + count * sizeof(uint64_t)); !status) return status;
+    region_.header() = header;
+    uint64_t done = 0;
+    for (uint64_t chunk = 0; chunk < count; ++chunk) {
+      const ChunkWord word = ChunkWord::of(region_.chunks()[chunk]);
+      if (word.kind != ChunkKind::kLog) continue;
+      const uint64_t end = std::min(count, chunk + word.chunks);
+      if (end <= done) continue;
+      if (Status status = read(begin_of(std::max(chunk, done)), begin_of(end)); !status) return status;
+      done = end;
+    }
+    return {};
+  }
+  // The states of objects, in place of those of the chunk before: a region can be larger than memory.
+  Status load_states(uint64_t chunk) {
+    const ChunkKind kind = ChunkWord::of(region_.chunks()[chunk]).kind;
+    if (kind != ChunkKind::kObjects && kind != ChunkKind::kLarge) return {};
+    static_assert(objects_of(0) <= kMmuPageBytes);
+    if (loaded_ != 0)
+      if (Status status =
+              platform::advise(region_.mapped + loaded_, kMmuPageBytes, platform::Advice::kDontNeed);
+          !status)
+        return status;
+    loaded_ = begin_of(chunk);
+    return read(loaded_, loaded_ + kMmuPageBytes);
+  }
+
+ private:
+  uint64_t begin_of(uint64_t chunk) const { return region_.header().heap_offset + chunk * kChunkBytes; }
+  Status read(uint64_t begin, uint64_t end) {
+    return read_through(file_, path_, begin, end, [&](uint64_t offset, const std::byte* data, size_t bytes) {
+      std::memcpy(region_.mapped + offset, data, bytes);
+      return Status();
+    });
+  }
+
+  const platform::File& file_;
+  const std::string& path_;
+  const RegionView& region_;
+  uint64_t loaded_ = 0;  // offset of the page; 0: none is
+};
+
+}  // namespace
+
+CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells) {
+  CheckReport report;
+  (void)check_into(report, region, stores_leak, tells, nullptr);
   return report;
 }
 
@@ -116,15 +164,20 @@ Result<CheckReport> check_file(const std::string& path, const TellChecked& tells
   auto header = read_header(*file, path);
   if (!header) return header.status();
   if (Status status = check_header(*header, *bytes, path); !status) return status;
+  if (Status status = check_end(*file, *header, *bytes, path); !status) return status;
   auto in_memory = platform::is_in_memory(*file);
   if (!in_memory) return in_memory.status();
-  const uint64_t mapped = round_up(*bytes, kMmuPageBytes);
-  auto range = platform::reserve_range(0, mapped);
-  if (!range) return range.status();
-  if (Status status = platform::map_file_as(range->data(), *file, mapped, platform::Sharing::kPrivate);
-      !status)
-    return status;
-  return check_region({range->data(), *bytes}, *in_memory, tells);
+  auto memory = platform::map_anonymous(round_up(*bytes, kMmuPageBytes));
+  if (!memory) return memory.status();
+  const RegionView region{memory->data(), *bytes};
+  region.header() = *header;
+  FileCopy copy(*file, path, region);
+  if (Status status = copy.read_logs(); !status) return status;
+  CheckReport report;
+  Status status = check_into(report, region, *in_memory, tells,
+                             [&copy](uint64_t chunk) { return copy.load_states(chunk); });
+  if (!status) return status;
+  return report;
 }
 
 }  // namespace spw::durable

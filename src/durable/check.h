@@ -26,8 +26,8 @@ struct CheckReport {
 // `tells`: now and then, how many of the chunks were looked at.
 using TellChecked = std::function<void(uint64_t chunks, uint64_t of)>;
 CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells = nullptr);
-// Opens the file read-only, maps a copy of it that nobody else sees,
-// and checks that. EWOULDBLOCK: it is in use; EILSEQ: it is no region.
+// Opens the file read-only, reads what matters of it, and checks that.
+// EWOULDBLOCK: it is in use; EILSEQ: it is no region, or was cut off; EIO.
 Result<CheckReport> check_file(const std::string& path, const TellChecked& tells = nullptr);
 
 }  // namespace spw::durable

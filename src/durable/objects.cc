@@ -19,6 +19,46 @@ unsigned class_for(uint64_t bytes) {
 
 }  // namespace
 
+ChunkRun chunk_run(const RegionView& region, uint64_t chunk) {
+  const uint64_t bits = region.chunks()[chunk];
+  ChunkRun run{ChunkWord::of(bits)};
+  const ChunkWord word = run.word;
+  const auto bad = [&](const char* fault) {
+    run.fault = fault;
+    return run;
+  };
+  const bool has_run = word.kind == ChunkKind::kLarge || word.kind == ChunkKind::kLog;
+  if (!has_run && word.kind != ChunkKind::kFree && word.kind != ChunkKind::kRest &&
+      word.kind != ChunkKind::kObjects)
+    return bad("a kind of chunk that does not exist");
+  if (word.size_class >= (word.kind == ChunkKind::kObjects ? kClasses : 1))
+    return bad("a size class that does not exist");
+  if (word.word() != bits || (!has_run && word.chunks != (word.kind == ChunkKind::kObjects ? 1 : 0)))
+    return bad("a word of a chunk that is damaged");
+  if (!has_run) return run;
+  const uint64_t left = region.chunk_count() - chunk;
+  if (word.chunks == 0 || word.chunks > left) return bad("a run of chunks ends past the end of the file");
+  run.is_live = word.kind == ChunkKind::kLarge &&
+                *(region.mapped + region.header().heap_offset + chunk * kChunkBytes) != std::byte{0};
+  const uint64_t rest = ChunkWord{ChunkKind::kRest}.word();
+  while (run.chunks < word.chunks && region.chunks()[chunk + run.chunks] == rest) ++run.chunks;
+  // A log's, and those of an object that is gone, go to others one by one, and the first word stays until it does.
+  if (run.is_live && run.chunks != word.chunks) return bad("a large object has chunks of others in it");
+  return run;
+}
+
+Status check_chunks(const RegionView& region) {
+  for (uint64_t chunk = 0; chunk < region.chunk_count();) {
+    const ChunkRun run = chunk_run(region, chunk);
+    if (run.fault != nullptr)
+      return Status::sentence(EILSEQ, std::string("the persistent region is damaged: ") + run.fault +
+                                          " (chunk " + std::to_string(chunk) +
+                                          "); nothing was changed. Restore the file from a copy");
+    chunk += run.chunks;
+  }
+  return {};
+}
+
 Objects::Objects(const RegionView& region, uint64_t bytes, Persistence& domain, Grower& grower)
     : region_(region),
       grower_(grower),
@@ -29,17 +69,13 @@ Objects::Objects(const RegionView& region, uint64_t bytes, Persistence& domain, 
       classes_(kClasses) {
   const uint64_t count = (bytes_ - region_.header().heap_offset) / kChunkBytes;
   for (uint64_t chunk = 0; chunk < count;) {
-    const ChunkWord now = word(chunk);
-    uint64_t length = 1;
-    if (now.kind == ChunkKind::kObjects && now.size_class < kClasses) {
-      classes_[now.size_class].unscanned.insert(chunk);
-    } else if (now.kind == ChunkKind::kLarge && *region_.at(address_of(chunk)) != std::byte{0}) {
-      length = now.chunks;
-    } else {
-      // What a log had, what is left of a large object, or nothing.
-      give_chunks_back(chunk, 1);
-    }
-    chunk += std::max<uint64_t>(length, 1);
+    const ChunkRun run = chunk_run(region_, chunk);
+    chunk += run.chunks;
+    if (run.fault != nullptr || run.is_live) continue;  // nobody's, or an object's
+    if (run.word.kind == ChunkKind::kObjects)
+      classes_[run.word.size_class].unscanned.insert(chunk - 1);
+    else  // what a log had, what is left of a large object, or nothing
+      give_chunks_back(chunk - run.chunks, run.chunks);
   }
 }
 

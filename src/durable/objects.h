@@ -88,6 +88,18 @@ class Objects final : public SegmentSource, public FreedObjects {
   std::vector<Class> classes_;
 };
 
+// What the table says of the chunks from `chunk` on: how many belong together, and what is wrong with it.
+struct ChunkRun {
+  ChunkWord word;
+  uint64_t chunks =
+      1;  // of a live large object all of its; of a log, or a dead one, those that are nobody else's
+  bool is_live = false;         // large: its object is allocated
+  const char* fault = nullptr;  // nothing is: null
+};
+ChunkRun chunk_run(const RegionView& region, uint64_t chunk);
+// EILSEQ: the table has a word that no version writes; the message says which. What is not understood is not free space.
+Status check_chunks(const RegionView& region);
+
 // Sizes of the classes, rising.
 inline constexpr uint32_t kObjectBytes[] = {16,  32,  48,   64,   96,   128,  192,  256,  384,
                                             512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384};

@@ -24,6 +24,7 @@ Result<std::unique_ptr<PersistentRegion>> PersistentRegion::attach(const RegionV
 }
 
 Status PersistentRegion::build(Persistence& domain, Grower& grower, const CombinerOptions& combiner) {
+  if (Status status = check_chunks(*view_); !status) return status;
   auto recovery = recover(*view_, domain);
   if (!recovery) return recovery.status();
   recovery_ = *recovery;

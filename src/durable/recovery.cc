@@ -24,8 +24,8 @@ Status read_record(const RegionView& region, uint32_t slot, const Record& record
   SlotHistory::Section& section = history->sections.back();
   switch (record.kind) {
     case RecordKind::kOldBytes:
-      if (!region.holds(record.address, record.bytes))
-        return damaged("the log of slot " + std::to_string(slot) + " names an address outside of the region");
+      if (!region.may_change(record.address, record.bytes))
+        return damaged("the log of slot " + std::to_string(slot) + " names an address outside of the heap");
       section.old_bytes.push_back(&record);
       break;
     case RecordKind::kDependsOn: {
@@ -41,6 +41,8 @@ Status read_record(const RegionView& region, uint32_t slot, const Record& record
       break;
     case RecordKind::kJump:
       break;
+    default:
+      return damaged("a record of an unknown kind in the log of slot " + std::to_string(slot));
   }
   return {};
 }
@@ -52,9 +54,11 @@ bool counts(const SlotHistory::Section& section, const std::vector<SlotHistory>&
     if (on.slot >= histories.size()) return false;
     const SlotHistory& other = histories[on.slot];
     if (on.section <= other.history) return true;
-    for (size_t i = 0; i < other.kept; ++i)
-      if (other.sections[i].number == on.section) return true;
-    return false;
+    const auto end = other.sections.begin() + static_cast<ptrdiff_t>(other.kept);
+    const auto found = std::lower_bound(
+        other.sections.begin(), end, on.section,
+        [](const SlotHistory::Section& each, uint64_t number) { return each.number < number; });
+    return found != end && found->number == on.section;
   });
 }
 
@@ -73,10 +77,13 @@ void decide(std::vector<SlotHistory>& histories) {
   }
 }
 
+// The record as it was when it was read: where logs lie is not believed, so one step may put bytes over the record of
+// the next.
 struct Undo {
   uint32_t slot;
   size_t position;
-  const Record* record;
+  Record record;
+  const std::byte* old_bytes;
 };
 
 // The last store first.
@@ -86,10 +93,10 @@ std::vector<Undo> to_undo(const std::vector<SlotHistory>& histories) {
     size_t position = 0;
     for (size_t i = histories[slot].kept; i < histories[slot].sections.size(); ++i)
       for (const Record* record : histories[slot].sections[i].old_bytes)
-        undo.push_back({slot, position++, record});
+        undo.push_back({slot, position++, *record, reinterpret_cast<const std::byte*>(record + 1)});
   }
   std::sort(undo.begin(), undo.end(), [](const Undo& a, const Undo& b) {
-    if (a.record->stamp != b.record->stamp) return a.record->stamp > b.record->stamp;
+    if (a.record.stamp != b.record.stamp) return a.record.stamp > b.record.stamp;
     return a.slot != b.slot ? a.slot > b.slot : a.position > b.position;
   });
   return undo;
@@ -123,9 +130,9 @@ Result<Recovery> recover(const RegionView& region, Persistence& domain) {
   const auto writer = domain.open_writer();
   const std::vector<Undo> undo = to_undo(*histories);
   for (const Undo& step : undo) {
-    std::byte* const to = region.at(step.record->address);
-    std::memcpy(to, step.record + 1, step.record->bytes);
-    writer->write_back(to, step.record->bytes);
+    std::byte* const to = region.at(step.record.address);
+    std::memmove(to, step.old_bytes, step.record.bytes);
+    writer->write_back(to, step.record.bytes);
   }
   if (Status status = writer->fence(); !status) return status;
   result.records_undone = undo.size();

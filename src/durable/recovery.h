@@ -35,6 +35,12 @@ struct RegionView {
     return address >= header().base && address - header().base <= bytes &&
            length <= bytes - (address - header().base);
   }
+  // What sections may store to: objects, and their names.
+  bool may_change(uint64_t address, uint64_t length) const {
+    const uint64_t offset = address - header().base, end = offset + length;
+    return holds(address, length) && (offset >= header().heap_offset ||
+                                      (offset >= header().roots_offset && end <= header().slots_offset));
+  }
   std::byte* at(uint64_t address) const { return mapped + (address - header().base); }
 };
 

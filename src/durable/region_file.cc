@@ -53,22 +53,14 @@ Status write_header(const platform::File& file, const Header& header) {
                    : Status();
 }
 
-// With visit(data, bytes) -> Status for each piece of the file's first `bytes`.
-template <class Visit>
-Status read_through(const platform::File& file, const std::string& path, uint64_t bytes, Visit visit) {
-  std::vector<std::byte> piece(kMiB);
-  for (uint64_t offset = 0; offset < bytes;) {
-    const iovec segment{piece.data(), std::min<uint64_t>(piece.size(), bytes - offset)};
-    const int64_t got = platform::read_at(file.fd(), &segment, 1, offset);
-    if (got == -EINTR) continue;
-    if (got <= 0)
-      return Status(got == 0 ? EIO : static_cast<int>(-got),
-                    "cannot read " + path + " at offset " + std::to_string(offset) + "; nothing was changed");
-    if (Status status = visit(piece.data(), static_cast<size_t>(got)); !status) return status;
-    offset += static_cast<uint64_t>(got);
-  }
-  return {};
+// Where the next piece of the file begins that is no hole; `end`: none does before it.
+uint64_t next_data(const platform::File& file, uint64_t offset, uint64_t end) {
+  const off_t found = ::lseek(file.fd(), static_cast<off_t>(offset), SEEK_DATA);
+  if (found >= 0) return std::min(static_cast<uint64_t>(found), end);
+  return errno == ENXIO ? end : offset;  // elsewhere nobody knows of holes
 }
+
+bool is_zero(std::byte byte) { return byte == std::byte{0}; }
 
 bool is_zero(const Header& header) {
   static constexpr Header kZero{};
@@ -82,7 +74,33 @@ uint64_t draw() {
   return drawn;
 }
 
+// Where a region may lie, and how large it is: what check_options() says of new ones, and where processes have memory.
+bool can_be(const LayoutOptions& layout) {
+  constexpr uint64_t kLowest = 64 * kKiB, kHighest = uint64_t{1} << 47;
+  return check_options(layout) && layout.capacity_bytes % kChunkBytes == 0 &&
+         layout.base % kMmuPageBytes == 0 && layout.base >= kLowest &&
+         layout.base <= kHighest - layout.capacity_bytes;
+}
+
 }  // namespace
+
+Status read_through(const platform::File& file, const std::string& path, uint64_t begin, uint64_t end,
+                    const VisitPiece& visit) {
+  std::vector<std::byte> piece(std::min<uint64_t>(kMiB, end - begin));
+  for (uint64_t offset = begin; offset < end;) {
+    offset = next_data(file, offset, end);
+    if (offset == end) break;
+    const iovec segment{piece.data(), std::min<uint64_t>(piece.size(), end - offset)};
+    const int64_t got = platform::read_at(file.fd(), &segment, 1, offset);
+    if (got == -EINTR) continue;
+    if (got <= 0)
+      return Status(got == 0 ? EIO : static_cast<int>(-got),
+                    "cannot read " + path + " at offset " + std::to_string(offset) + "; nothing was changed");
+    if (Status status = visit(offset, piece.data(), static_cast<size_t>(got)); !status) return status;
+    offset += static_cast<uint64_t>(got);
+  }
+  return {};
+}
 
 Result<platform::File> open_locked(const std::string& path, int flags, platform::Lock lock) {
   auto file = platform::open_file(path, flags);
@@ -98,12 +116,32 @@ Status check_header(const Header& header, uint64_t bytes, const std::string& pat
   if (header.version != kVersion)
     return not_a_region(path, "it has version " + std::to_string(header.version));
   if (header.checksum != checksum_of(header)) return not_a_region(path, "its header is damaged");
-  if (header.heap_offset + kChunkBytes > header.capacity_bytes || bytes > header.capacity_bytes)
+  const LayoutOptions layout{header.base, header.capacity_bytes, header.slots, header.segment_bytes};
+  if (!can_be(layout)) return not_a_region(path, "its sizes do not fit together");
+  const Header like_it = make_header(layout, header.identity);
+  if (std::memcmp(&like_it, &header, offsetof(Header, checksum)) != 0 ||
+      header.heap_offset + kChunkBytes > header.capacity_bytes || bytes > header.capacity_bytes)
     return not_a_region(path, "its sizes do not fit together");
   if (bytes < fixed_bytes(header))
     return not_a_region(path, "it has " + format_size(bytes) + " where its header and logs alone take " +
                                   format_size(fixed_bytes(header)));
+  if ((bytes - fixed_bytes(header)) % kChunkBytes != 0)
+    return Status::sentence(EILSEQ, path + " was cut off, or something was added to it: it ends at " +
+                                        std::to_string(bytes) +
+                                        ", in the middle of a chunk; restore it from a copy");
   return {};
+}
+
+// A chunk's word is written when the file is long enough for it, and the file gets no shorter.
+Status check_end(const platform::File& file, const Header& header, uint64_t bytes, const std::string& path) {
+  const uint64_t first = header.chunks_offset + (bytes - header.heap_offset) / kChunkBytes * sizeof(uint64_t);
+  return read_through(
+      file, path, first, header.heap_offset, [&](uint64_t, const std::byte* data, size_t length) {
+        if (std::all_of(data, data + length, [](std::byte byte) { return is_zero(byte); })) return Status();
+        return Status::sentence(EILSEQ, path + " was cut off: it has " + std::to_string(bytes) +
+                                            " bytes, and chunks behind its end are in use; "
+                                            "restore it from a copy");
+      });
 }
 
 Result<Header> read_header(const platform::File& file, const std::string& path) {
@@ -138,15 +176,15 @@ Result<std::unique_ptr<RegionFile>> RegionFile::open(const std::string& path, co
     if (!bytes) return bytes.status();
   }
   if (Status status = check_header(region->header_, *bytes, path); !status) return status;
+  if (Status status = check_end(region->file_, region->header_, *bytes, path); !status) return status;
   region->view_.bytes = *bytes;
   if (Status status = region->map(options.domain); !status) return status;
   return region;
 }
 
 Status RegionFile::check_zeros(uint64_t bytes) const {
-  return read_through(file_, path_, bytes, [this](const std::byte* data, size_t length) {
-    if (std::all_of(data, data + length, [](std::byte byte) { return byte == std::byte{0}; }))
-      return Status();
+  return read_through(file_, path_, 0, bytes, [this](uint64_t, const std::byte* data, size_t length) {
+    if (std::all_of(data, data + length, [](std::byte byte) { return is_zero(byte); })) return Status();
     return not_a_region(path_, "it does not begin as one");
   });
 }
@@ -221,8 +259,8 @@ Status RegionFile::map_as(DomainKind wanted) {
                        "would be lost; use the domain block");
   }
   // So that what cannot be read is an error: in the mapping it would be a SIGBUS.
-  if (Status status = read_through(file_, path_, header_.chunks_offset,
-                                   [](const std::byte*, size_t) { return Status(); });
+  if (Status status = read_through(file_, path_, 0, header_.chunks_offset,
+                                   [](uint64_t, const std::byte*, size_t) { return Status(); });
       !status)
     return status;
   domain_ = make_block_writes(file_, range_.data());

@@ -1,12 +1,14 @@
 // The file behind a persistent region: creating it, its header, its
 // lock, its mapping at the address that it names, and growth.
 //
-// Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping A file is
+// Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping. A file is
 // made in an order that leaves either a region or a header of zeros, which the next one to open it makes a region of.
-// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged),
+// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged or
+// cut off),
 // ENOTSUP (not on such memory), and the filesystem's.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "durable/objects.h"
@@ -53,8 +55,16 @@ class RegionFile final : public Grower {
 
 // The file, which no other process changes from now on (kShared), or uses (kExclusive). EWOULDBLOCK: one has it.
 Result<platform::File> open_locked(const std::string& path, int flags, platform::Lock lock);
-// The checks of a header that need nothing else. `bytes`: of the file.
+// Whether a region can have such a header and be so long. Its checksum says that it is as it was written, not by whom:
+// afterwards every offset and size in it can be relied on. `bytes`: of the file.
 Status check_header(const Header& header, uint64_t bytes, const std::string& path);
+// Whether chunks behind the file's end are spoken of: then it was cut off. Of a file whose header was checked.
+Status check_end(const platform::File& file, const Header& header, uint64_t bytes, const std::string& path);
+// With visit(offset, data, bytes) -> Status for each piece of [begin, end) of the file, but for holes. EIO, also where
+// the file ends before.
+using VisitPiece = std::function<Status(uint64_t offset, const std::byte* data, size_t bytes)>;
+Status read_through(const platform::File& file, const std::string& path, uint64_t begin, uint64_t end,
+                    const VisitPiece& visit);
 Result<Header> read_header(const platform::File& file, const std::string& path);
 
 }  // namespace spw::durable

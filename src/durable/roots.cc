@@ -1,5 +1,7 @@
 #include "durable/roots.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,8 +9,10 @@ namespace spw::durable {
 
 Root* Roots::find(std::string_view name) const {
   Root* const roots = region_.roots();
-  Root* const found =
-      std::find_if(roots, roots + kRootsMax, [name](const Root& root) { return name == root.name; });
+  // A name that has no end, in a damaged file, is nobody's.
+  Root* const found = std::find_if(roots, roots + kRootsMax, [name](const Root& root) {
+    return name == std::string_view(root.name, ::strnlen(root.name, sizeof root.name));
+  });
   return found == roots + kRootsMax ? nullptr : found;
 }
 

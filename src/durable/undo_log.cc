@@ -99,8 +99,7 @@ LogReader::LogReader(const Header& header, const std::byte* mapped, uint64_t map
       mapped_bytes_(mapped_bytes),
       seed_(log_seed(header, slot)),
       offset_(header.logs_offset + slot * header.segment_bytes),
-      end_(offset_ + header.segment_bytes),
-      jumps_left_(header.capacity_bytes / kChunkBytes) {}
+      end_(offset_ + header.segment_bytes) {}
 
 const Record* LogReader::at(uint64_t offset) const {
   if (offset + sizeof(Record) > end_) return nullptr;
@@ -125,11 +124,12 @@ const Record* LogReader::next() {
 bool LogReader::follow(const Record& jump) {
   const uint64_t offset = jump.address - header_.base;
   if (offset < header_.heap_offset || offset >= mapped_bytes_ ||
-      (offset - header_.heap_offset) % kChunkBytes != 0 || jumps_left_-- == 0)
+      (offset - header_.heap_offset) % kChunkBytes != 0 || visited_.contains(offset))
     return false;
   const auto* chunks = reinterpret_cast<const uint64_t*>(mapped_ + header_.chunks_offset);
   const ChunkWord word = ChunkWord::of(chunks[(offset - header_.heap_offset) / kChunkBytes]);
   if (word.kind != ChunkKind::kLog || offset + word.chunks * kChunkBytes > mapped_bytes_) return false;
+  visited_.insert(offset);
   offset_ = offset;
   end_ = offset + word.chunks * kChunkBytes;
   return true;

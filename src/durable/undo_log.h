@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "base/atomic.h"
 #include "durable/layout.h"
@@ -99,7 +100,7 @@ class LogReader {
   const uint64_t seed_;
   uint64_t offset_, end_;
   uint64_t last_section_ = 0;
-  uint64_t jumps_left_;
+  std::set<uint64_t> visited_;  // segments in the heap: a log that goes in circles ends where it began to
 };
 
 }  // namespace spw::durable
