@@ -20,6 +20,9 @@ namespace {
 
 using Opened = Result<std::unique_ptr<Store>>;
 
+// Stripes of stripes of stripes: deeper names are mistakes, and each level takes stack.
+constexpr unsigned kStripedDepthMax = 4;
+
 template <class Kind>
 Opened as_store(Result<std::unique_ptr<Kind>> opened) {
   if (!opened) return opened.status();
@@ -92,10 +95,15 @@ Opened open_nbd_unix(const std::string& rest, const OpenOptions& options) {
 }
 
 Opened open_striped(const std::string& rest, const OpenOptions& options) {
+  if (options.depth == kStripedDepthMax)
+    return Status::sentence(EINVAL, std::string(kStripedScheme) + rest.substr(0, 80) +
+                                        ": striped stores can be members " + "of each other to a depth of " +
+                                        std::to_string(kStripedDepthMax));
   auto name = parse_striped(rest, kStripeChunkBytesDefault);
   if (!name) return name.status();
   OpenOptions for_members = options;
   for_members.faults = nullptr;  // they happen once, above the members
+  ++for_members.depth;
   std::vector<std::unique_ptr<Store>> members;
   for (const std::string& each : name->members) {
     auto member = open_store(each, for_members);

@@ -11,7 +11,8 @@
 //     nbd+unix:///[EXPORT]?socket=PATH
 //                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N
 //     striped:[chunk=SIZE,]URI,URI,...
-//                    two or more of these as one (striped_store.h); a comma inside of one is written %2C
+//                    two or more of these as one (striped_store.h); a comma inside of one is written %2C;
+//                    four levels of them at most
 //
 // Threads: any.
 #pragma once
@@ -32,6 +33,7 @@ struct OpenOptions {
   // block device, and what is read-only is refused.
   bool spill = false;
   FaultPlan* faults = nullptr;  // outlives the store
+  unsigned depth = 0;           // of striped stores that this one is a member of; for open_store() itself
 };
 
 // EINVAL for a name that names nothing; else what opening it said.

@@ -32,7 +32,8 @@ std::optional<std::string> percent_decoded(std::string_view text) {
     const char* digits = text.data() + at + 1;
     if (at + 2 >= text.size()) return std::nullopt;
     auto [end, error] = std::from_chars(digits, digits + 2, code, 16);
-    if (error != std::errc{} || end != digits + 2) return std::nullopt;
+    // A zero byte would end the name where it is used, and be another name's than the one that was looked at.
+    if (error != std::errc{} || end != digits + 2 || code == 0) return std::nullopt;
     decoded += static_cast<char>(code);
     at += 2;
   }

@@ -41,13 +41,28 @@ TEST(OpenStore, says_what_it_cannot_make_of_a_name) {
        {"", "memory:", "memory:much", "memory:0", "tape:/dev/st0", "/no/such/place", "/etc/passwd",
         "sparse:", "sparse:/tmp?size=much", "sparse:/tmp?size=", "sparse:/tmp?size", "sparse:/tmp?sise=1G",
         "sparse:/tmp?size=1G&size=2G", "nbd:host", "nbd://", "nbd+unix:///x",
-        "sparse:/tmp?size=1G&mode=append", "sparse:/tmp?size=%4"}) {
+        "sparse:/tmp?size=1G&mode=append", "sparse:/tmp?size=%4", "nbd://host/a%00b"}) {
     auto store = open_store(uri);
     ASSERT_FALSE(store) << uri;
     EXPECT_EQ(store.status().error(), EINVAL) << uri;
   }
   EXPECT_EQ(open_store("spill:/no/such/place").status().error(), ENOENT);
   EXPECT_EQ(open_store("file:/no/such/file").status().error(), ENOENT);
+}
+
+TEST(OpenStore, stripes_of_stripes_have_a_depth) {
+  const auto nested = [](size_t depth) {
+    std::string name;
+    for (size_t i = 0; i < depth; ++i) name += "striped:";
+    return name + "memory:2M";
+  };
+  const Status four = open_store(nested(4)).status();
+  EXPECT_EQ(four.message().find("depth"), std::string::npos) << four.message();
+  for (const size_t depth : {5, 100'000}) {
+    const Status status = open_store(nested(depth)).status();
+    EXPECT_EQ(status.error(), EINVAL);
+    EXPECT_NE(status.message().find("depth of 4"), std::string::npos) << status.message();
+  }
 }
 
 TEST(OpenStore, hands_its_faults_on) {

@@ -129,7 +129,8 @@ TEST_F(SparseStoreTest, modes_say_whether_there_has_to_be_one) {
 
 TEST_F(SparseStoreTest, shapes_that_cannot_be_are_refused) {
   for (Shape shape :
-       {Shape{kUnit, kMiB}, Shape{kSegment, 1000}, Shape{64 * kKiB, 64 * kKiB * (kSegmentCountMax + 1)}})
+       {Shape{kUnit, kMiB}, Shape{kSegment, 1000}, Shape{64 * kKiB, 64 * kKiB * (kSegmentCountMax + 1)},
+        Shape{uint64_t{1} << 63, kMiB}, Shape{kSparseBytesMax, 2 * kSparseBytesMax}})
     EXPECT_EQ(open(Access::kCreate, shape).error(), EINVAL);
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/spillway-sparse"));
 }
@@ -143,8 +144,11 @@ TEST_F(SparseStoreTest, damaged_metadata_and_cut_segments_are_refused) {
   Status newer = open(Access::kOpen);
   EXPECT_EQ(newer.error(), EINVAL);
   EXPECT_NE(newer.message().find("version 2"), std::string::npos) << newer.message();
-  for (const char* text : {"", "what", "spillway-sparse 1\nsegment_bytes 1\nsize_bytes 4194304\n",
-                           "spillway-sparse 1\nsegment_bytes 1048576\n"}) {
+  for (const char* text :
+       {"", "what", "spillway-sparse 1\nsegment_bytes 1\nsize_bytes 4194304\n",
+        "spillway-sparse 1\nsegment_bytes 1048576\n",
+        // So that their sum is more than 64 bits have.
+        "spillway-sparse 1\nsegment_bytes 9223372036854775808\nsize_bytes 18446744073709547520\n"}) {
     std::ofstream(metadata, std::ios::trunc) << text;
     EXPECT_EQ(open(Access::kOpen).error(), EUCLEAN) << text;
   }
@@ -156,6 +160,24 @@ TEST_F(SparseStoreTest, damaged_metadata_and_cut_segments_are_refused) {
   store_.reset();
   std::filesystem::resize_file(directory_ + "/segment-000000", 1000);
   EXPECT_EQ(open(Access::kOpen).error(), EUCLEAN);
+}
+
+// Opening a pipe waits for who writes to it, and there is nobody.
+TEST_F(SparseStoreTest, what_is_no_file_is_refused_at_once) {
+  ASSERT_TRUE(open(Access::kCreate, {kSegment, 4 * kSegment}));
+  store_.reset();
+  const std::string segment = directory_ + "/segment-000001", metadata = directory_ + "/spillway-sparse";
+  ASSERT_EQ(::mkfifo(segment.c_str(), 0600), 0);
+  for (const Access access : {Access::kRead, Access::kOpen}) {
+    const Status status = open(access);
+    EXPECT_EQ(status.error(), EUCLEAN);
+    EXPECT_NE(status.message().find("segment-000001 is no file"), std::string::npos) << status.message();
+  }
+  std::filesystem::remove(segment);
+  std::filesystem::remove(metadata);
+  ASSERT_EQ(::mkfifo(metadata.c_str(), 0600), 0);
+  for (const Access access : {Access::kRead, Access::kOpen}) EXPECT_FALSE(open(access));
+  EXPECT_FALSE(SegmentDirectory::shape_of(directory_));
 }
 
 TEST_F(SparseStoreTest, a_segment_whose_maker_was_killed_before_it_had_its_size_is_zeros) {

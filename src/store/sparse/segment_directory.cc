@@ -30,12 +30,19 @@ Shape with_defaults(Shape shape) {
   return shape;
 }
 
+// Where the name is a pipe's, open(2) would wait for somebody to write to it; of a file it is nothing else.
+Result<platform::File> open_unwaiting(const std::string& path) {
+  return platform::open_file(path, O_RDONLY | O_NONBLOCK);
+}
+
 // Why a shape cannot be; "" if it can.
 std::string fault_of(const Shape& shape) {
   if (shape.segment_bytes == 0 || shape.segment_bytes % kSegmentGrainBytes != 0)
     return "segment has to be a multiple of " + format_size(kSegmentGrainBytes);
   if (shape.size_bytes == 0 || shape.size_bytes % kMmuPageBytes != 0)
     return "size has to be a multiple of " + format_size(kMmuPageBytes);
+  if (shape.segment_bytes > kSparseBytesMax || shape.size_bytes > kSparseBytesMax)
+    return "size and segment can be " + format_size(kSparseBytesMax) + " at most";
   if (shape.segment_count() > kSegmentCountMax)
     return "that would be " + std::to_string(shape.segment_count()) + " segments, and at most " +
            std::to_string(kSegmentCountMax) + " are possible; choose a larger segment";
@@ -59,7 +66,7 @@ Result<SegmentDirectory> SegmentDirectory::open(const std::string& path, Access 
 Result<Shape> SegmentDirectory::shape_of(const std::string& path) {
   SegmentDirectory directory;
   directory.path_ = path;
-  auto file = platform::open_file(path + kMetadataName, O_RDONLY);
+  auto file = open_unwaiting(path + kMetadataName);
   if (file.status().error() == ENOENT) return directory.refused(ENOENT, "there is none");
   if (!file) return file.status();
   directory.metadata_ = std::move(*file);
@@ -124,7 +131,7 @@ Status SegmentDirectory::create_metadata(Shape wanted) const {
 }
 
 Status SegmentDirectory::open_metadata(Shape wanted) {
-  auto file = platform::open_file(path_ + kMetadataName, O_RDONLY);
+  auto file = open_unwaiting(path_ + kMetadataName);
   if (!file) return file.status();
   metadata_ = std::move(*file);
   if (Status status = lock(); !status) return status;
@@ -173,6 +180,8 @@ Status SegmentDirectory::check_segment_files() const {
   for (Entries entry(path_, error); !error && entry != Entries(); entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (!name.starts_with(kSegmentPrefix)) continue;
+    if (!entry->is_regular_file(error))
+      return refused(EUCLEAN, name + " is no file; restore it from a copy, or remove it");
     uint64_t bytes = entry->file_size(error);
     if (error || bytes == 0 || bytes == shape_.segment_bytes) continue;
     return refused(EUCLEAN, name + " has " + std::to_string(bytes) + " bytes instead of " +

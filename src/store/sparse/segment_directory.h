@@ -8,7 +8,7 @@
 // With Access::kSpill the directory has no such files: segments have no names there and are gone with the process.
 //
 // Invariants: segment_bytes is a multiple of kSegmentGrainBytes, size_bytes of kMmuPageBytes;
-//   segment_count = ceil(size_bytes / segment_bytes) in [1, kSegmentCountMax].
+//   segment_count = ceil(size_bytes / segment_bytes) in [1, kSegmentCountMax]; no offset is above kSparseBytesMax.
 // Threads: const members any. Lifetime: the lock is held as long as the object lives.
 #pragma once
 
@@ -23,6 +23,7 @@ namespace spw::store {
 
 inline constexpr uint64_t kSegmentGrainBytes = 64 * kKiB;
 inline constexpr uint64_t kSegmentCountMax = uint64_t{1} << 16;
+inline constexpr uint64_t kSparseBytesMax = uint64_t{1} << 62;  // of the store, and of a segment
 // What a segment's size is when nobody chose one: at least this, and so that there are at most kSegmentCountDefault.
 inline constexpr uint64_t kSegmentBytesDefault = kGiB;
 inline constexpr uint64_t kSegmentCountDefault = 256;
@@ -40,7 +41,9 @@ struct Shape {
   uint64_t segment_bytes = 0;
   uint64_t size_bytes = 0;
 
-  uint64_t segment_count() const { return (size_bytes + segment_bytes - 1) / segment_bytes; }
+  uint64_t segment_count() const {
+    return size_bytes / segment_bytes + (size_bytes % segment_bytes != 0 ? 1 : 0);
+  }
 };
 
 class SegmentDirectory {
