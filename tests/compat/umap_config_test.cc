@@ -94,5 +94,15 @@ TEST(UmapConfig, what_spillways_own_variables_say_wins_and_is_reported) {
   EXPECT_EQ(config.high_water_percent, 99);
 }
 
+TEST(UmapConfig, what_spillways_own_variables_cannot_be_counts_for_nothing) {
+  Config config = parse({"UMAP_BUFSIZE=5000", "UMAP_PAGE_FILLERS=8", "SPILLWAY_BLOCK=0",
+                         "SPILLWAY_FILLERS=4T", "SPILLWAY_LOW_WATERMARK=2G", "SPILLWAY_HIGH_WATERMARK=101"});
+  EXPECT_EQ(config.page_bytes, 4096u);
+  EXPECT_EQ(config.buffer_pages, 5000u);
+  EXPECT_EQ(config.fillers, 8u);
+  EXPECT_EQ(config.high_water_percent, 99);
+  EXPECT_EQ(config.low_water_percent, 98);
+}
+
 }  // namespace
 }  // namespace Umap

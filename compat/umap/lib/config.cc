@@ -20,6 +20,7 @@ constexpr uint64_t kPageBytesMin = 4096;
 constexpr uint64_t kPageBytesMax = uint64_t{2} << 20;
 constexpr uint64_t kBufferBytesMin = uint64_t{8} << 20;
 constexpr uint64_t kBufferBytesMax = uint64_t{16} << 40;
+constexpr uint64_t kCountMax = uint64_t{1} << 20;
 
 class Reader {
  public:
@@ -36,13 +37,14 @@ class Reader {
     warn(name, *text, "a number from " + std::to_string(least) + " to " + std::to_string(most));
     return std::nullopt;
   }
-  // What the option's own variable says, which wins. A value it does not take has ended the program.
-  std::optional<uint64_t> own(const char* option) const {
+  // What the option's own variable says, which wins. What it does not take ends the program, or is nothing here.
+  std::optional<uint64_t> own(const char* option, uint64_t least, uint64_t most) const {
     std::string name = "SPILLWAY_";
     for (const char* c = option; *c; ++c)
       name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
     auto text = find(name);
-    return text && !text->empty() ? spw::parse_size_bytes(*text) : std::nullopt;
+    const auto value = text && !text->empty() ? spw::parse_size_bytes(*text) : std::nullopt;
+    return value && *value >= least && *value <= most ? value : std::nullopt;
   }
   void note(std::string line) { config_->warnings.push_back(std::move(line)); }
   void warn(std::string_view name, std::string_view value, const std::string& accepted) {
@@ -83,14 +85,14 @@ void read_page_and_buffer(Reader& reader, Config* config) {
       asked = *bytes;
     else
       reader.warn("UMAP_PAGESIZE", std::to_string(*bytes), "a multiple of " + std::to_string(kPageBytesMin));
-    if (!reader.own("block") && asked == *bytes) {
+    if (!reader.own("block", kPageBytesMin, kPageBytesMax) && asked == *bytes) {
       config->page_bytes = supported_page(reader, asked);
       reader.pass_on("block", config->page_bytes);
     }
   }
-  config->page_bytes = reader.own("block").value_or(config->page_bytes);
+  config->page_bytes = reader.own("block", kPageBytesMin, kPageBytesMax).value_or(config->page_bytes);
   auto pages = reader.number("UMAP_BUFSIZE", 1, kBufferBytesMax / asked);
-  if (!pages || reader.own("memory")) return;
+  if (!pages || reader.own("memory", kBufferBytesMin, kBufferBytesMax)) return;
   const uint64_t bytes = std::max(*pages * asked, kBufferBytesMin);
   config->buffer_pages = bytes / config->page_bytes;
   reader.pass_on("memory", bytes);
@@ -108,7 +110,7 @@ void read_counts(Reader& reader, Config* config) {
                           {"UMAP_READ_AHEAD", "readahead", 0, 1024, &config->read_ahead_pages}};
   for (const Count& count : counts) {
     const auto value = reader.number(count.variable, count.least, count.most);
-    if (auto own = reader.own(count.option)) {
+    if (auto own = reader.own(count.option, 0, kCountMax)) {
       *count.value = *own;
     } else if (value) {
       *count.value = *value;
@@ -122,7 +124,7 @@ void read_thresholds(Reader& reader, Config* config) {
   constexpr uint64_t kHighPercent = 90, kLowPercent = 70;
   auto high = reader.number("UMAP_EVICT_HIGH_WATER_THRESHOLD", 50, 100);
   auto low = reader.number("UMAP_EVICT_LOW_WATER_THRESHOLD", 50, 100);
-  const auto own_low = reader.own("low_watermark"), own_high = reader.own("high_watermark");
+  const auto own_low = reader.own("low_watermark", 0, 100), own_high = reader.own("high_watermark", 0, 100);
   if (own_low || own_high) {
     if (own_low) config->high_water_percent = 100 - static_cast<int>(*own_low);
     if (own_high) config->low_water_percent = 100 - static_cast<int>(*own_high);
