@@ -37,6 +37,21 @@ class Stats(tool_case.ToolCase):
             file = self.written(text)
             self.expect_refused(f"{file}: it is no report of Spillway", "stats", file)
 
+    def test_numbers_that_no_report_has_are_refused(self):
+        for number in (-1, 1e300, 2.5, "1", None):
+            file = self.written(dict(REPORT, facts=REPORT["facts"] | {"frames": number}))
+            self.expect_refused(f"{file}: it is no report of Spillway", "stats", file)
+        file = self.written(dict(REPORT, counters={"private_hits": -3}))
+        self.expect_refused(f"{file}: it is no report of Spillway", "stats", file)
+
+    def test_words_that_a_terminal_obeys_are_written_out(self):
+        hostile = dict(REPORT, facts=REPORT["facts"] | {"program": "\x1b]0;sort\x07", "engine": "a\nb"},
+                       foreign=[{"library": "\u202e", "function": "\x7f", "faults": 7}])
+        text = self.expect_done("stats", self.written(hostile)).stdout
+        for part in ("\\x1b]0;sort\\x07", "a\\x0ab", "\\u202e", "\\x7f"):
+            self.assertIn(part, text)
+        self.assertFalse(set(text) & set("\x1b\x07\x7f\u202e"), text)
+
     def test_another_schema_is_refused(self):
         file = self.written(dict(REPORT, schema=2))
         self.expect_refused(f"{file}: a report of schema 2, and this version reads 1", "stats", file)
