@@ -154,21 +154,24 @@ std::vector<Area> LivePage::areas() const {
   return areas_in(*reinterpret_cast<const AreaTable*>(memory_.data() + kAreasOffset));
 }
 
-LivePage::MissCounts LivePage::miss_counts() const {
+LivePage::MissCounts LivePage::miss_counts() const { return miss_counts(blocks()); }
+
+LivePage::MissCounts LivePage::miss_counts(std::span<const CounterBlock> blocks) {
   MissCounts counts;
-  for (const CounterBlock& block : blocks())
+  for (const CounterBlock& block : blocks)
     counts.push_back(block.words[static_cast<size_t>(Counter::shared_misses)].load_relaxed());
   return counts;
 }
 
 std::vector<LivePage::Missed> LivePage::missed_since(MissCounts& before) const {
   std::vector<Missed> missed;
-  const MissCounts now = miss_counts();
+  const std::span<const CounterBlock> all = blocks();  // once: how many there are is the other process's word
+  const MissCounts now = miss_counts(all);
   for (size_t thread = 0; thread < now.size(); ++thread) {
     const uint64_t count = now[thread] - (thread < before.size() ? before[thread] : 0);
     const uint64_t seen = std::min<uint64_t>(count, CounterBlock::kRecentMisses);
     for (uint64_t i = now[thread] - seen; i < now[thread]; ++i)
-      missed.push_back({blocks()[thread].recent_misses[i % CounterBlock::kRecentMisses].load_relaxed(),
+      missed.push_back({all[thread].recent_misses[i % CounterBlock::kRecentMisses].load_relaxed(),
                         static_cast<double>(count) / static_cast<double>(seen)});
   }
   before = now;
@@ -178,14 +181,15 @@ std::vector<LivePage::Missed> LivePage::missed_since(MissCounts& before) const {
 std::vector<LivePage::Placed> LivePage::placed_since(const MissCounts& before) const {
   constexpr uint64_t kEvery = CounterBlock::kPlaceEvery, kKept = CounterBlock::kRecentPlaces;
   std::vector<Placed> placed;
-  const MissCounts now = miss_counts();
+  const std::span<const CounterBlock> all = blocks();
+  const MissCounts now = miss_counts(all);
   for (size_t thread = 0; thread < now.size(); ++thread) {
     const uint64_t began = thread < before.size() ? before[thread] : 0;
     // Of those whose number is a multiple of kEvery, from the first that is not in `before`.
     const uint64_t end = (now[thread] + kEvery - 1) / kEvery, first = (began + kEvery - 1) / kEvery;
     const uint64_t seen = std::min(end - std::min(end, first), kKept);
     for (uint64_t i = end - seen; i < end; ++i)
-      placed.push_back({blocks()[thread].recent_places[i % kKept].load_relaxed(),
+      placed.push_back({all[thread].recent_places[i % kKept].load_relaxed(),
                         static_cast<double>(now[thread] - began) / static_cast<double>(seen)});
   }
   return placed;
@@ -194,10 +198,11 @@ std::vector<LivePage::Placed> LivePage::placed_since(const MissCounts& before) c
 std::vector<LivePage::Traced> LivePage::trace_since(TraceCounts& seen) const {
   std::vector<Traced> traced;
   std::vector<TraceEntry> entries;
-  seen.resize(blocks().size());
+  const std::span<const CounterBlock> all = blocks();
+  seen.resize(all.size());
   for (size_t thread = 0; thread < seen.size(); ++thread) {
     entries.clear();
-    blocks()[thread].trace.read(seen[thread], entries);
+    all[thread].trace.read(seen[thread], entries);
     for (const TraceEntry& entry : entries) {
       traced.push_back({thread, entry});
       seen[thread] = std::max(seen[thread], entry.number + 1);

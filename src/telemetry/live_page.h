@@ -96,6 +96,7 @@ class LivePage {
 
  private:
   std::span<const CounterBlock> blocks() const;
+  static MissCounts miss_counts(std::span<const CounterBlock> blocks);
 
   platform::File file_;
   platform::Mapping memory_;

@@ -69,12 +69,12 @@ def length(file_bytes: int, whole_header: int = 0) -> bytes:
 LOGS, HEAP, CHUNK = 24576, 65536, 65536
 REGIONS = {
     "whole-memory": b"\0", "whole-blocks": b"\2", "crashed-memory": b"\1", "crashed-blocks": b"\3",
-    "other-header": b"\0" + header(3, 18 << 40) + header(4, 1 << 20) + header(10, HEAP),
-    "other-chunks": b"\2" + chunk(5, 4, 0, 2) + chunk(6, 3) + chunk(8, 2, 0, 1) + chunk(9, 1, 3, 1),
+    "other-header": b"\0" + header(3, 18 << 40) + header(4, 1 << 19) + header(10, HEAP),
+    "other-chunks": b"\2" + chunk(4, 4, 0, 2) + chunk(5, 3) + chunk(6, 2, 0, 1) + chunk(2, 1, 3, 1),
     "other-roots": b"\2" + root(0, b"another", HEAP + 64) + root(9, b"\x1b[2Jx", 5),
     "records": b"\0" + slot(0, 3) + log_at(LOGS) + record(0, 1, 4, 9, HEAP + 64, b"old bytes") + record(0, 2, 4, 9, 0, struct.pack("<QQ", 1, 2))
                + record(0, 3, 4, 9, 0, b"") + log_at(LOGS + 4096) + record(1, 1, 2, 3, HEAP, b"1"),
-    "jump": b"\2" + chunk(9, 4, 0, 1) + slot(0, 0) + log_at(LOGS) + record(0, 4, 1, 1, HEAP + 9 * CHUNK, b"") + log_at(HEAP + 9 * CHUNK)
+    "jump": b"\2" + chunk(6, 4, 0, 1) + slot(0, 0) + log_at(LOGS) + record(0, 4, 1, 1, HEAP + 6 * CHUNK, b"") + log_at(HEAP + 6 * CHUNK)
             + record(0, 1, 1, 2, HEAP + 64, b"12345678") + record(0, 3, 1, 2, 0, b""),
     "cut": b"\0" + length(HEAP + 3 * CHUNK),
     "cut-in-the-header": b"\0" + length(1000),
@@ -82,11 +82,11 @@ REGIONS = {
     "found-record-of-the-header": b"\2" + slot(0, 0) + log_at(LOGS) + record(0, 1, 1, 1, 40, struct.pack("<QQ", 1, 2)),
     "found-offsets-outside": b"\0" + header(7, 1 << 60) + header(8, 1 << 61),
     "found-unknown-kind": b"\2" + chunk(3, 9, 0, 1),
-    "found-large-of-none": b"\2" + chunk(0, 2, 0, 0),
+    "found-large-of-none": b"\2" + chunk(6, 2, 0, 0),
     "found-base-is-nowhere": b"\2" + header(3, 0),
     "found-name-without-end": b"\2" + root(0, b"x" * 48, HEAP) + raw(4096, b"y" * 64),
-    "found-jump-in-circles": b"\2" + chunk(9, 4, 0, 1) + slot(0, 0) + log_at(LOGS) + record(0, 4, 1, 1, HEAP + 9 * CHUNK, b"")
-                             + log_at(HEAP + 9 * CHUNK) + record(0, 4, 1, 1, HEAP + 9 * CHUNK, b""),
+    "found-jump-in-circles": b"\2" + chunk(6, 4, 0, 1) + slot(0, 0) + log_at(LOGS) + record(0, 4, 1, 1, HEAP + 6 * CHUNK, b"")
+                             + log_at(HEAP + 6 * CHUNK) + record(0, 4, 1, 1, HEAP + 6 * CHUNK, b""),
 }
 
 
@@ -128,7 +128,7 @@ def main() -> None:
             write(target, name, data)
     for i, text in enumerate(NAMES):
         write("store_names", f"name-{i:02}", text)
-    write("store_names", "found-deep", "striped:" * 400)
+    write("store_names", "found-deep", "striped:" * 500)
     write("store_names", "found-zero-byte", "//h/a%00b")
     write("options", "found-block-of-none", "SPILLWAY_BLOCK=0\nUMAP_BUFSIZE=5000")
     write("report_file", "usual", json.dumps(REPORT))

@@ -1,5 +1,6 @@
 #include "platform/memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -31,6 +32,23 @@ TEST(Memory, one_page_shows_at_two_addresses) {
   EXPECT_EQ(range->data()[4096], std::byte{42});
   ASSERT_TRUE(release_at(range->data() + 4096, 4096));
   EXPECT_DEATH(range->data()[4096] = std::byte{1}, "");
+}
+
+TEST(Memory, a_sealed_file_keeps_its_size) {
+  auto open = create_memory_file("spw-test", kMiB);
+  auto sealed = create_sealed_memory_file("spw-test", kMiB);
+  auto other = open_file("/proc/self/exe", O_RDONLY);
+  ASSERT_TRUE(open && sealed && other);
+  EXPECT_FALSE(cannot_shrink(*open));
+  EXPECT_TRUE(cannot_shrink(*sealed));
+  EXPECT_FALSE(cannot_shrink(*other));
+  for (const uint64_t bytes : {uint64_t{0}, 2 * kMiB}) {
+    EXPECT_TRUE(set_file_size(*open, bytes));
+    EXPECT_EQ(set_file_size(*sealed, bytes).error(), EPERM);
+  }
+  auto memory = map_file(*sealed, 0, kMiB, Protection::kReadWrite);
+  ASSERT_TRUE(memory);
+  memory->data()[kMiB - 1] = std::byte{1};
 }
 
 TEST(Memory, anonymous_memory_has_the_alignment_asked_for_and_forgets_what_it_does_not_need) {

@@ -1,11 +1,14 @@
 #include "telemetry/live_page.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -89,6 +92,48 @@ TEST(LivePage, another_process_reads_what_this_one_counts) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(total(read->totals(), Counter::evictions), 43u) << "a child counts for itself";
   expect_a_page_of_a_child_s_own(facts);
+}
+
+// A page that its maker can make shorter would end who looks at it with SIGBUS.
+TEST(LivePage, one_that_can_shrink_or_is_none_is_refused) {
+  const auto refused = [](Result<platform::File> file) {
+    EXPECT_TRUE(file) << file.status().message();
+    return LivePage::open_file(std::move(*file), "a program").status().error() == EPROTO;
+  };
+  EXPECT_TRUE(refused(platform::create_memory_file(kLivePageName, LivePage::kBytes))) << "not sealed";
+  EXPECT_TRUE(refused(platform::create_sealed_memory_file(kLivePageName, LivePage::kBytes))) << "zeros";
+  EXPECT_TRUE(refused(platform::create_sealed_memory_file(kLivePageName, 4096))) << "too short";
+  EXPECT_TRUE(refused(platform::open_file("/proc/self/exe", O_RDONLY))) << "no memory file";
+}
+
+// What stands in a page is another process's: counts that go down and a number of threads that no page has room for.
+TEST(LivePage, whatever_stands_in_it_it_can_be_read) {
+  auto made = platform::create_sealed_memory_file(kLivePageName, LivePage::kBytes);
+  ASSERT_TRUE(made);
+  auto memory = platform::map_file(*made, 0, LivePage::kBytes, platform::Protection::kReadWrite);
+  ASSERT_TRUE(memory);
+  auto* header = new (memory->data()) LiveHeader;
+  header->magic = LiveHeader::kMagic;
+  header->counter_count = kCounterCount;
+  header->schema = kReportSchema;
+  header->used.store_relaxed(UINT32_MAX);
+  std::memset(header->program, 'x', sizeof header->program);
+  auto* block = reinterpret_cast<CounterBlock*>(memory->data() + LivePage::kBlocksOffset);
+  std::memset(static_cast<void*>(block), 0xff, sizeof *block);
+  auto page = LivePage::open_file(std::move(*made), "a program");
+  ASSERT_TRUE(page) << page.status().message();
+  LivePage::MissCounts misses;
+  LivePage::TraceCounts traced;
+  EXPECT_LE(page->missed_since(misses).size(), size_t{CounterBlock::kRecentMisses});
+  EXPECT_EQ(misses.size(), size_t{LivePage::kThreadsMax});
+  (void)page->trace_since(traced);
+  EXPECT_EQ(traced.size(), size_t{LivePage::kThreadsMax});
+  std::memset(static_cast<void*>(block), 0, sizeof *block);
+  header->used.store_relaxed(1);
+  EXPECT_LE(page->placed_since(misses).size(), size_t{CounterBlock::kRecentPlaces});
+  EXPECT_LE(page->missed_since(misses).size(), size_t{CounterBlock::kRecentMisses});
+  EXPECT_EQ(misses.size(), 1u);
+  EXPECT_TRUE(page->areas().empty());
 }
 
 TEST(LivePage, of_a_process_that_is_not_there_is_an_error) {

@@ -25,11 +25,6 @@ void put_right() {
 // Only what is allowed in a handler.
 void die(int signal) {
   put_right();
-  if (signal == SIGBUS) {
-    constexpr char kLine[] = "spillway: the process that was watched has cut off its page of counters\n";
-    (void)!::write(STDERR_FILENO, kLine, sizeof kLine - 1);
-    ::_exit(kExitCutOff);
-  }
   ::raise(signal);  // its handler was taken away when this one was called
 }
 
@@ -41,8 +36,6 @@ void handle(int signal) {
 }
 
 }  // namespace
-
-void expect_cut_off_pages() { handle(SIGBUS); }
 
 void remember_terminal() {
   g_has_settings = ::tcgetattr(STDIN_FILENO, &g_settings) == 0;

@@ -81,7 +81,6 @@ uint64_t only_process(const std::vector<Run>& runs) {
 
 int show_top(const TopArguments& arguments) {
   ::setlocale(LC_CTYPE, "");
-  expect_cut_off_pages();
   uint64_t process = arguments.process;
   if (arguments.wait && !wait_for_process(process)) return kExitUsage;
   const bool is_text =
