@@ -97,7 +97,8 @@ struct ChunkRun {
   const char* fault = nullptr;  // nothing is: null
 };
 ChunkRun chunk_run(const RegionView& region, uint64_t chunk);
-// EILSEQ: the table has a word that no version writes; the message says which. What is not understood is not free space.
+// EILSEQ: the table has a word that no version writes; the message says which. What is not understood is not free
+// space.
 Status check_chunks(const RegionView& region);
 
 // Sizes of the classes, rising.

@@ -1,5 +1,6 @@
-// Files that somebody else may have made: a header that is whole and wrong, a file that was cut off, chunks and logs that
-// no version writes. Each is an error that names the file or the place, for those who open it and for `spillway check`.
+// Files that somebody else may have made: a header that is whole and wrong, a file that was cut off, chunks and logs
+// that no version writes. Each is an error that names the file or the place, for those who open it and for
+// `spillway check`.
 #include "durable/region_file.h"
 
 #include <fcntl.h>

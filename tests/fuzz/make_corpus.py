@@ -26,6 +26,8 @@ ENVIRONMENTS = {
     "umap": "UMAP_PAGESIZE=65536\nUMAP_BUFSIZE=4096\nUMAP_PAGE_FILLERS=3\nUMAP_EVICT_HIGH_WATER_THRESHOLD=95\n"
             "UMAP_EVICT_LOW_WATER_THRESHOLD=60\nUMAP_READ_AHEAD=8\nUMAP_PAGE_EVICTORS=2",
     "both": "UMAP_PAGESIZE=4096\nUMAP_BUFSIZE=7\nSPILLWAY_BLOCK=2M\nSPILLWAY_LOW_WATERMARK=5\nfixed:8\nsc:64\nbest",
+    "metrics": "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1\n[::1]:9464\n"
+               "localhost:0\n/run/metrics.sock\n127.0.0.1",
 }
 
 NAMES = ["memory:1M", "memory:1.5MiB", "sparse:/mnt/a?segment=64M&size=1G&mode=open", "nbd://host:10809/export%20name?timeout=5&connections=2",

@@ -1,4 +1,5 @@
-// Environments: Spillway's options, UMap's, the names of techniques, and words that were nearly right.
+// Environments: Spillway's options, UMap's, the names of techniques, and words that were nearly right. And what those
+// who ask for --metrics send, and where it is served.
 //
 // The input has an entry a line, as "SPILLWAY_MEMORY=1G".
 #include "process/options.h"
@@ -9,6 +10,8 @@
 #include "config.h"
 #include "durable/combining/write_combiner.h"
 #include "input.h"
+#include "metrics_listener.h"
+#include "metrics_text.h"
 
 namespace {
 
@@ -37,6 +40,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     check_invariants(*options);
   const Umap::Config config = Umap::read_config(environment.data());
   SPW_CHECK(config.page_bytes != 0);
-  for (const std::string& entry : entries) (void)durable::parse_technique(entry, {});
+  for (const std::string& entry : entries) {
+    (void)durable::parse_technique(entry, {});
+    (void)tool::asks_for_openmetrics(entry);
+    (void)tool::parse_listen_address(entry);
+  }
   return 0;
 }

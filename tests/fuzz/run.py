@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 SLOWEST_INPUT_S = 10
 MEMORY_MIB = 2048
 LARGEST_INPUT_BYTES = 4096
-FINDING = re.compile(r"^(?:==\d+==\s*ERROR: (.*)|SUMMARY: (.*)|.*runtime error: (.*)|check failed: (.*))$", re.M)
+FINDING = re.compile(r"^(?:==\d+==\s*ERROR: (.*)|SUMMARY: (.*)|.*runtime error: (.*)|spillway: (bug: .*))$", re.M)
 
 
 def names_of_targets() -> list[str]:

@@ -51,7 +51,8 @@ void parse_all(const std::string& name) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
-  const std::string name(reinterpret_cast<const char*>(data), bytes);
+  std::string name(reinterpret_cast<const char*>(data), bytes);
+  name.resize(std::min(name.find('\0'), name.size()));  // names come as C strings
   parse_all(name);
   if (is_harmless(name)) (void)store::open_store(name);
   return 0;
