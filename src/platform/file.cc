@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "base/units.h"
 #include "platform/raw_calls.h"
@@ -87,6 +89,21 @@ Result<OpenedFile> reopen_file(int fd, Direct direct) {
   return OpenedFile{File(copy), (flags & O_DIRECT) != 0};
 }
 
+namespace {
+// Only what is as its maker left it: ours, empty, of no other name. Nothing is lost where the maker is still at it.
+void remove_left_behind(const std::string& directory) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(kSpillFilePrefix)) continue;
+    struct stat info{};
+    if (::lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+        info.st_size == 0 && info.st_blocks == 0 && info.st_nlink == 1)
+      (void)::unlink(entry->path().c_str());
+  }
+}
+}  // namespace
+
 Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused) {
   constexpr mode_t kOwnerOnly = 0600;
   if (!tmpfile_refused) {
@@ -95,11 +112,12 @@ Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused)
     bool lacks_it = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOSYS;
     if (!lacks_it) return failed("cannot make a spill file in " + directory);
   }
-  std::string path = directory + "/.spillway-XXXXXX";
+  remove_left_behind(directory);
+  std::string path = directory + "/" + kSpillFilePrefix + "XXXXXX";
   int fd = ::mkostemp(path.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) return failed("cannot make a spill file in " + directory);
   File file(fd);
-  if (::unlink(path.c_str()) != 0) return failed("cannot unlink the spill file " + path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed("cannot unlink the spill file " + path);
   return file;
 }
 
@@ -156,6 +174,32 @@ Result<bool> is_in_memory(const File& file) {
   struct statfs filesystem;
   if (::fstatfs(file.fd(), &filesystem) != 0) return failed("cannot ask for the file's filesystem");
   return filesystem.f_type == TMPFS_MAGIC || filesystem.f_type == RAMFS_MAGIC;
+}
+
+std::string filesystem_type(const File& file) {
+  // Most files are on one of these, and a machine may have thousands of mounts.
+  struct statfs filesystem{};
+  if (::fstatfs(file.fd(), &filesystem) == 0) {
+    if (filesystem.f_type == EXT4_SUPER_MAGIC) return "ext4";
+    if (filesystem.f_type == XFS_SUPER_MAGIC) return "xfs";
+    if (filesystem.f_type == BTRFS_SUPER_MAGIC) return "btrfs";
+  }
+#ifdef STATX_MNT_ID
+  struct statx info{};
+  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_MNT_ID, &info) == 0 && (info.stx_mask & STATX_MNT_ID)) {
+    // ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
+    std::ifstream mounts("/proc/self/mountinfo");
+    const std::string id = std::to_string(info.stx_mnt_id) + " ";
+    constexpr std::string_view kBefore = " - ";
+    for (std::string line; std::getline(mounts, line);) {
+      const size_t dash = line.find(kBefore);
+      if (!line.starts_with(id) || dash == line.npos) continue;
+      const size_t type = dash + kBefore.size();
+      return line.substr(type, line.find(' ', type) - type);
+    }
+  }
+#endif
+  return is_in_memory(file) && *is_in_memory(file) ? "tmpfs" : "";
 }
 
 Status allocate_space(const File& file, uint64_t offset_bytes, uint64_t bytes) {

@@ -52,8 +52,11 @@ Result<File> open_file(const std::string& path, int flags);
 // dup(2) where there is no /proc.
 Result<OpenedFile> reopen_file(int fd, Direct direct);
 
-// A new empty file in `directory` that has no name and mode 0600: O_TMPFILE, or made and unlinked at once
-// where the filesystem lacks that. `tmpfile_refused`: take the second way at once (for tests).
+// A new empty file in `directory` that has no name and mode 0600: O_TMPFILE, or made and unlinked at once where the
+// filesystem lacks that. Who is killed in between leaves an empty file, which the next one that comes this way removes:
+// kSpillFilePrefix says whose they are, and what is still on its way to be unlinked may be unlinked by anybody.
+// `tmpfile_refused`: take the second way at once (for tests).
+inline constexpr const char* kSpillFilePrefix = ".spillway-spill-";
 Result<File> open_spill_file(const std::string& directory, bool tmpfile_refused = false);
 
 // Bytes of a regular file or a block device; EISDIR, ENOTSUP for anything else.
@@ -91,6 +94,9 @@ bool is_byte_locked(const File& file, uint64_t at);
 
 // An open description of its own, for reading and writing, of what `file` has open. Needs /proc.
 Result<File> open_again(const File& file);
+
+// The type of the filesystem that the file is on, as the kernel names it ("ext4", "fuse.sshfs"); "" if it does not say.
+std::string filesystem_type(const File& file);
 
 // Whether the file is in memory, which a crash of the machine takes with it (tmpfs).
 Result<bool> is_in_memory(const File& file);

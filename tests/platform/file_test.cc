@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -42,6 +44,62 @@ TEST_P(SpillFile, in_a_missing_directory_is_an_error_that_names_it) {
 
 INSTANTIATE_TEST_SUITE_P(BothWays, SpillFile, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "made_and_unlinked" : "tmpfile"; });
+
+// Between the creation of its file and the removal of its name.
+TEST(SpillFileKilled, leaves_nothing_that_the_next_one_does_not_remove) {
+  constexpr int kKillsMax = 3000;
+  constexpr useconds_t kLifeUsMin = 200, kLifeUsSpread = 97;
+  const std::string directory = scratch_directory();
+  std::filesystem::create_directory(directory + "/.spillway-spill-folder");
+  const std::string mine = directory + "/.spillway-spill-full";
+  {
+    File full(::open(mine.c_str(), O_CREAT | O_RDWR, 0600));
+    ASSERT_EQ(::write(full.fd(), "x", 1), 1);
+  }
+  const auto names = [&] {
+    return std::distance(std::filesystem::directory_iterator(directory),
+                         std::filesystem::directory_iterator());
+  };
+  int left_behind = 0;
+  for (int kill = 0; kill < kKillsMax && left_behind < 3; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) (void)open_spill_file(directory, true).status().is_ok();
+    ::usleep(kLifeUsMin + static_cast<useconds_t>(kill) % kLifeUsSpread);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (names() == 2) continue;
+    ++left_behind;
+    auto next = open_spill_file(directory, true);
+    ASSERT_TRUE(next) << next.status().message();
+    EXPECT_EQ(names(), 2) << "what was left behind is there still, or what has nothing to do with it is gone";
+  }
+  EXPECT_GT(left_behind, 0) << "no kill met the moment that this is about";
+  std::filesystem::remove_all(directory);
+}
+
+TEST(SpillFileRaces, of_many_at_a_time_none_fails) {
+  constexpr int kChildren = 4, kFiles = 300;
+  const std::string directory = scratch_directory();
+  for (int i = 0; i < kChildren; ++i) {
+    if (::fork() != 0) continue;
+    bool all = true;
+    for (int file = 0; file < kFiles; ++file) all = all && open_spill_file(directory, true);
+    ::_exit(all ? 0 : 1);
+  }
+  for (int i = 0, status = 0; i < kChildren; ++i) {
+    ASSERT_GT(::wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
+}
+
+TEST(File, knows_its_filesystem) {
+  auto proc = open_file("/proc/self/status", O_RDONLY);
+  ASSERT_TRUE(proc);
+  EXPECT_EQ(filesystem_type(*proc), "proc");
+}
 
 TEST(File, space_can_be_allocated_punched_and_counted) {
   std::string directory = scratch_directory();
