@@ -172,12 +172,13 @@ void FileCalls::lock_ends() {
     warn_("a buffered file was not written before its lock was given up: " + status.message());
 }
 
-void FileCalls::settle() {
+bool FileCalls::settle() {
   Descriptors* descriptors = descriptors_.load_acquire();
-  if (descriptors == nullptr) return;
+  if (descriptors == nullptr) return true;
   InRuntime guard;
-  if (Status status = descriptors->settle(); !status)
-    warn_("a buffered file was not written whole: " + status.message());
+  const Status status = descriptors->settle();
+  if (!status) warn_("a buffered file was not written whole: " + status.message());
+  return status.is_ok();
 }
 
 }  // namespace spw::files

@@ -56,7 +56,8 @@ class FileCalls {
   void lock_ends();
   // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's,
   // to have a child, or to end at once.
-  void settle();
+  // False: not all of it, which has been said.
+  bool settle();
 
  private:
   template <class With>

@@ -7,15 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_status.h"
 #include "base/status.h"
 
 namespace spw::process {
 
-// A bad option, store or cap: the user can mend it and start again.
-inline constexpr int kExitUsage = 2;
-// The machine failed underneath: a lasting I/O error, a full disk
-// that stayed full, a forked child that used managed memory.
-inline constexpr int kExitFailure = 74;
+using spw::kExitFailure;
+using spw::kExitUsage;
 
 // Writes "spillway: <line>\n" and ends the process at once (_exit), since the program's own state cannot be trusted to
 // unwind. Allocates nothing; async-signal-safe.

@@ -51,7 +51,9 @@ class Runtime {
   static Result<std::unique_ptr<Runtime>> create(const Options& options, EngineKind engine,
                                                  const LoadedCode& code);
 
-  // Shared file mappings reach their files; the report is written if one was asked for.
+  // What is buffered and what is mapped reaches its files. False: not all of it did, which has been said.
+  bool write_files_at_end();
+  // Likewise, and the report is written if one was asked for.
   void finish();
   void lock_for_fork();
   void unlock_after_fork();
@@ -91,7 +93,6 @@ class Runtime {
   Result<std::unique_ptr<store::Store>> open_store();
   Result<MemoryPlan> plan() const;
   Status build_over_regions();
-  void write_files_at_end();
   bool tells_at_end() const;
   void tell_at_end(const telemetry::Totals& totals);
   std::vector<telemetry::CurvePoint> curve(const telemetry::Totals& totals) const;
@@ -136,6 +137,7 @@ class Runtime {
   uint64_t call_bytes_ = 0;
   // This is a forked child that has no managed memory, or one whose parts are still its parent's.
   bool is_child_ = false;
+  bool files_are_lost_ = false;  // not written whole at the end
 };
 
 }  // namespace spw::process

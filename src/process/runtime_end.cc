@@ -90,19 +90,23 @@ void Runtime::tell_at_end(const telemetry::Totals& totals) {
                    options_.quiet == Switch::kOff);
 }
 
-void Runtime::write_files_at_end() {
+// What failed once has been said, and waited for.
+bool Runtime::write_files_at_end() {
+  if (is_child_ || files_are_lost_) return !files_are_lost_;
+  InRuntime guard;
   const SlowEnd slow(options_.quiet == Switch::kOff && regions_->has_files());
-  if (Status status = descriptors_->finish(); !status)
-    warn("a buffered file was not written whole: " + status.message());
-  if (Status status = regions_->sync_shared_files(); !status)
-    warn("a file mapping was not written whole: " + status.message());
+  Status buffered = descriptors_->finish(), mapped = regions_->sync_shared_files();
+  if (!buffered) warn("a buffered file was not written whole: " + buffered.message());
+  if (!mapped) warn("a file mapping was not written whole: " + mapped.message());
+  files_are_lost_ = !buffered || !mapped;
+  return !files_are_lost_;
 }
 
 void Runtime::finish() {
   if (is_child_) return;
   InRuntime guard;
   if (native_memory_) native_memory_->at_end();
-  write_files_at_end();
+  (void)write_files_at_end();
   if (recorder_)
     if (Status status = recorder_->finish(); !status) warn(status.message());
   engine_->settle_counters();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -153,7 +154,8 @@ Runtime* make_runtime() {
 }
 
 Result<std::unique_ptr<store::Store>> open_file_store(int fd, bool) {
-  Result<std::unique_ptr<store::FileStore>> opened = store::FileStore::open_descriptor(fd, "a mapped file");
+  Result<std::unique_ptr<store::FileStore>> opened =
+      store::FileStore::open_descriptor(fd, files::path_of(fd));
   if (!opened) return opened.status();
   return std::unique_ptr<store::Store>(std::move(*opened));
 }
@@ -219,6 +221,15 @@ const OptionInfo* find_option(std::string_view name) {
 // but not initialised yet.
 void initialise_libstdcxx() { (void)dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); }
 
+// Of what exit(3) calls this comes near the end, behind what the program has asked for and behind the destructors of
+// libraries, ours too; in a process that has opened this library by itself it comes before those. An exit() within
+// exit() goes on with the calls that are left, and with another status.
+void exit_ends(int status, void*) {
+  Runtime* const runtime = g_runtime.load_acquire();
+  if (runtime == nullptr || runtime->write_files_at_end()) return;
+  if (const int code = exit_code_after(status, false); code != status) std::exit(code);
+}
+
 // Also before _exit().
 void without_runtime_ends() {
   if (g_runtime.load_acquire() == nullptr && g_options->quiet == Switch::kOff) tell_of_others();
@@ -241,6 +252,8 @@ __attribute__((constructor)) void library_loaded() {
     for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
   decide_what_is_managed();
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  if (::on_exit(&exit_ends, nullptr) != 0) warn("the end of the program cannot be told of lost writes");
+  libc::flush_at_quick_exit();
   libc::set_end_handler(&without_runtime_ends);
   libc::set_fork_handlers({&before_fork, &after_fork_in_parent, &after_other_fork_in_child});
   access::set_initialiser([] { ensure_runtime(); });

@@ -66,7 +66,7 @@ def test_a_file_that_becomes_shorter_ends_the_program_with_one_line(kit: Kit) ->
         run, _ = _run(kit, config, "shrink")
         # The cache's words, or those for what the kernel serves.
         starts, contains = (("spillway: cannot read /", "which the program has mapped") if kit.engine in PRELOADED
-                            else ("spillway: cannot read block ", "a mapped file"))
+                            else ("spillway: cannot read block ", f"file:{kit.place}/"))
         expect(run.code == EXIT_FAILURE and run.output == "" and run.errors.count("\n") == 1
                and run.errors.startswith(starts) and contains in run.errors, f"{config}: {run.last_words()}")
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "base/exit_status.h"
 #include "libc/io/bounce.h"
 #include "libc/io/descriptors.h"
 #include "libc/real.h"
@@ -368,8 +369,10 @@ int syncfs(int fd) noexcept {
 
 // ---- Ends ----
 
-void settle() {
-  if (FileCalls* calls = descriptor_calls()) calls->settle();
+// False: not all of what is buffered could be written, which has been said.
+bool settle() {
+  FileCalls* const calls = descriptor_calls();
+  return calls == nullptr || calls->settle();
 }
 int execve(const char* path, char* const* arguments, char* const* environment) noexcept {
   settle();
@@ -404,8 +407,8 @@ int system(const char* command) {
   return real().system(command);
 }
 __attribute__((noreturn)) void _exit(int code) {
-  settle();
-  real()._exit(code);
+  const bool is_whole = settle();
+  real()._exit(exit_code_after(code, is_whole));
   __builtin_unreachable();
 }
 
@@ -422,7 +425,9 @@ void use_file_calls(FileCalls* calls) {
   g_process.store_relaxed(::getpid());
   g_calls.store_release(calls);
   if (calls == nullptr) return;
-  ::at_quick_exit(&settle);
+  ::at_quick_exit([] {
+    if (!settle()) real()._exit(kExitFailure);
+  });
   static constexpr FileFunctions kTakenOver{
 #define SPW_FILE(name) .name = name,
 #include "abi/calls.def"

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
 #include "libc/entry.h"
 #include "libc/io/buffered.h"
 #include "libc/io/closing.h"
@@ -64,17 +65,12 @@ SPW_ENTRY int __openat64_2(int directory, const char* path, int flags) {
 }
 // exit(3) writes what is buffered by itself; these end the process without it.
 SPW_ENTRY void _exit(int code) {
-  flush_mapped_files();
+  const bool is_whole = flush_mapped_files();
   process_ends_at_once();
-  files_or_real()._exit(code);
+  files_or_real()._exit(spw::exit_code_after(code, is_whole));
   __builtin_unreachable();
 }
-SPW_ENTRY void _Exit(int code) noexcept {
-  flush_mapped_files();
-  process_ends_at_once();
-  files_or_real()._exit(code);
-  __builtin_unreachable();
-}
+SPW_ENTRY void _Exit(int code) noexcept { _exit(code); }
 SPW_ENTRY int close_range(unsigned first, unsigned last, int flags) noexcept {
   return close_fds(first, last, flags);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_status.h"
 #include "base/units.h"
 #include "files/path_patterns.h"
 #include "libc/alloc/rules.h"
@@ -301,12 +302,19 @@ int unmap(void* address, size_t bytes) {
 }
 
 // Where the process has its memory alone: what a child of vfork() leaves behind, its parent still has.
-void flush_mapped_files() {
+bool flush_mapped_files() {
   const Context* c = InRuntime::here() || access::is_forked() ? nullptr : context();
-  if (c == nullptr || mapped_files().writer() != ::getpid()) return;
+  if (c == nullptr || mapped_files().writer() != ::getpid()) return true;
   InRuntime guard;
-  if (Status status = c->regions->flush_shared_files(); !status && c->warn != nullptr)
-    c->warn("a file mapping was not written whole: " + status.message());
+  const Status status = c->regions->flush_shared_files();
+  if (!status && c->warn != nullptr) c->warn("a file mapping was not written whole: " + status.message());
+  return status.is_ok();
+}
+
+void flush_at_quick_exit() {
+  ::at_quick_exit([] {
+    if (!flush_mapped_files()) files_or_real()._exit(kExitFailure);
+  });
 }
 
 int sync_mapping(void* address, size_t bytes, int flags) {

@@ -31,8 +31,11 @@ int unmap(void* address, size_t bytes);
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address);
 int sync_mapping(void* address, size_t bytes, int flags);
 // What was stored to shared mappings of files reaches the kernel, which has it for whoever comes next: this process is
-// about to be another program, to end, or to have another program run. Async-signal-safe where none is mapped.
-void flush_mapped_files();
+// about to be another program, to end, or to have another program run. False: not all of it, which has been said.
+// Async-signal-safe where none is mapped.
+bool flush_mapped_files();
+// At quick_exit(), which ends with kExitFailure where that fails, since it cannot be known with what else.
+void flush_at_quick_exit();
 
 // Memory at [begin, end) of managed space, which reads as zeros and has the usual rights, in place of what is there.
 // False, and nothing has changed: files or objects of malloc are there.
