@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace spw::process {
 
@@ -15,14 +16,18 @@ inline constexpr uint64_t kStoreFreeBytesMin = uint64_t{64} << 20;
 struct StoreFacts {
   std::string refusal;  // one clause that says why the directory cannot be used; "" if it can
   uint64_t free_bytes = 0;
-  bool named = false;      // no directory but the name of a store, which is not looked at here
-  bool is_memory = false;  // a tmpfs or ramfs
-  bool direct = false;     // transfers can go around the page cache
+  bool named = false;  // no directory but the name of a store, which is not looked at here
+  // What is wrong with its filesystem, though it can be used: "is on a tmpfs, which is memory itself"; "": nothing.
+  std::string drawback;
+  bool direct = false;  // transfers can go around the page cache
 };
 
 // Makes a nameless file in `directory` to find out.
 StoreFacts check_store(const std::string& directory);
-// What a user is told of a refusal; "" if there is none.
+// What a user is told of a refusal, and of a drawback; "" if there is none.
 std::string refusal_line(const std::string& directory, const StoreFacts& facts);
+std::string drawback_line(const std::string& directory, const StoreFacts& facts);
+// Of a filesystem of this type, as the kernel names it ("nfs4", "fuse.sshfs"). "" for what is on a disk, or unknown.
+std::string drawback_of(std::string_view filesystem_type);
 
 }  // namespace spw::process

@@ -232,7 +232,7 @@ class BecomesTheProgram(tool_case.ToolCase):
         if not os.path.ismount("/dev/shm"):
             self.skipTest("no tmpfs at /dev/shm")
         done = self.expect_done("run", "--store", "/dev/shm", "--", self.program)
-        self.assertIn("/dev/shm is a tmpfs, which is memory itself", done.stderr)
+        self.assertIn("/dev/shm is on a tmpfs, which is memory itself", done.stderr)
 
     def test_unmodified_programs_and_scripts_get_the_library(self):
         self.assertEqual(self.expect_done("run", "--", "/bin/echo", "hello").stdout, "hello\n")

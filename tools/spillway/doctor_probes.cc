@@ -109,9 +109,8 @@ std::vector<Finding> store_findings(const std::string& directory) {
   if (!facts.refusal.empty())
     return {missing(usable, facts.refusal, "data that does not fit in memory has nowhere to go",
                     "name a directory on a local disk that you may write to, with --store")};
-  if (facts.is_memory)
-    usable = with_note(usable, free + ", on a tmpfs", "a tmpfs is memory itself, so nothing is gained",
-                       "name a directory on a disk with --store");
+  if (!facts.drawback.empty())
+    usable = with_note(usable, free, "it " + facts.drawback, "name a directory on a local disk with --store");
   Finding direct = fine("direct_io", "direct I/O there", "O_DIRECT works");
   if (!facts.direct)
     direct = with_note(direct, "O_DIRECT is refused",

@@ -119,10 +119,7 @@ std::string program_refusal(const RunArguments& arguments, const process::Option
 std::string store_refusal(const process::Options& options) {
   const process::StoreFacts facts = process::check_store(options.store);
   if (!facts.refusal.empty()) return process::refusal_line(options.store, facts);
-  if (facts.is_memory)
-    warn(fmt::format(
-        "the store directory {} is a tmpfs, which is memory itself; name one on a disk with --store",
-        options.store));
+  if (const std::string line = process::drawback_line(options.store, facts); !line.empty()) warn(line);
   return "";
 }
 
