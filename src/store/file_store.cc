@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "platform/device_use.h"
 #include "store/engine/transfer_queue.h"
 
 namespace spw::store {
@@ -49,6 +50,20 @@ Result<std::unique_ptr<FileStore>> FileStore::take_over(platform::File file, con
   if (!size) return size.status();
   std::unique_ptr<FileStore> store(new FileStore);
   if (Status status = store->set_up(std::move(file), name, false, *size, options); !status) return status;
+  return store;
+}
+
+Result<std::unique_ptr<FileStore>> FileStore::open_device(const std::string& path, const std::string& name,
+                                                          Overwrite overwrite, const FileOptions& options) {
+  auto device = platform::open_device_alone(path);
+  if (device.status().error() == EBUSY)
+    return Status::sentence(EBUSY, name + ": " + std::string(device.status().context()) +
+                                       ", and one process at a time can spill there: end that use, or name a "
+                                       "directory, which any number of processes can share");
+  if (!device) return device.status();
+  auto store = take_over(std::move(*device), path, options);
+  if (!store) return store.status();
+  if (Status status = claim(**store, (*store)->target_, name, overwrite); !status) return status;
   return store;
 }
 
@@ -125,7 +140,7 @@ Status FileStore::set_up(platform::File opened, std::string name, bool spill, ui
 std::string FileStore::describe() const {
   std::string text = (target_.spill ? "spill:" : "file:") + name_ + " (";
   text += engine_name(engine_);
-  return text + (direct_ ? ", O_DIRECT)" : ", buffered)");
+  return text + (direct_ ? ", O_DIRECT" : ", buffered") + begins_at(target_) + ")";
 }
 
 Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "platform/file.h"
+#include "store/claim/claim.h"
 #include "store/engine/progress.h"
 #include "store/engine/thread_engine.h"
 #include "store/growing_store.h"
@@ -41,6 +42,10 @@ class FileStore final : public GrowingStore {
   // The same of a file that is the store's from now on. It is not open for direct transfers.
   static Result<std::unique_ptr<FileStore>> take_over(platform::File file, const std::string& name,
                                                       const FileOptions& options = {});
+  // A block device to spill to: this process's alone, and ours to overwrite (claim/claim.h). `name`: for messages.
+  // EBUSY, EINVAL with a sentence that says what it is used for, or holds.
+  static Result<std::unique_ptr<FileStore>> open_device(const std::string& path, const std::string& name,
+                                                        Overwrite overwrite, const FileOptions& options = {});
   static Result<std::unique_ptr<FileStore>> open_spill(const std::string& directory,
                                                        const FileOptions& options = {},
                                                        uint64_t size_bytes = kSpillBytesMax);

@@ -1,8 +1,11 @@
 #include "store/nbd_store.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "platform/device_use.h"
 #include "platform/time.h"
+#include "store/claim/claim.h"
 #include "store/engine/transfer_queue.h"
 #include "store/nbd/nbd_connection.h"
 
@@ -62,12 +65,34 @@ Result<std::unique_ptr<NbdStore>> NbdStore::open(const NbdAddress& address, Faul
   return store;
 }
 
+Result<std::unique_ptr<NbdStore>> NbdStore::open_to_spill(const NbdAddress& address, FaultPlan* faults) {
+  const bool is_local = !address.socket.empty();
+  std::error_code error;
+  const auto socket = std::filesystem::weakly_canonical(address.socket, error);
+  const std::string place = is_local && !error ? socket.string() : address.socket;
+  auto name = platform::claim_name((is_local ? place : address.host + ":" + address.port) + "/" +
+                                   address.export_name);
+  if (!name)
+    return Status::sentence(EBUSY, address.text + ": " + std::string(name.status().context()) +
+                                       ", and one process at a time can spill there: end that use, or name a "
+                                       "directory, which any number of processes can share");
+  auto store = open(address, faults);
+  if (!store) return store.status();
+  if ((*store)->is_read_only())
+    return Status::sentence(EROFS,
+                            address.text + ": the export is read-only, so nothing can be spilled there");
+  (*store)->claim_ = std::move(*name);
+  if (Status status = claim(**store, (*store)->target_, address.text, address.overwrite); !status)
+    return status;
+  return store;
+}
+
 std::string NbdStore::describe() const {
   std::string lost = link_->loss_text();
   if (!lost.empty()) return link_->address().text + " (" + lost + ")";
   return link_->address().text + " (" + std::to_string(connections_.size()) +
-         (connections_.size() == 1 ? " connection" : " connections") +
-         (is_read_only() ? ", read-only)" : ")");
+         (connections_.size() == 1 ? " connection" : " connections") + (is_read_only() ? ", read-only" : "") +
+         begins_at(target_) + ")";
 }
 
 void NbdStore::submit(std::span<const RawIo> ios, Mailbox& mailbox) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "platform/file.h"
 #include "store/engine/progress.h"
 #include "store/nbd/nbd_address.h"
 #include "store/store.h"
@@ -35,6 +36,11 @@ class NbdStore final : public Store {
  public:
   // `faults`: may be nullptr; outlives the store. Errors: ENOPKG without libnbd; a sentence with the address.
   static Result<std::unique_ptr<NbdStore>> open(const NbdAddress& address, FaultPlan* faults = nullptr);
+
+  // The same, to spill to: no other process of this machine does so, and it is ours to overwrite (claim/claim.h). What
+  // clients on other machines do the protocol does not tell. EBUSY, EINVAL, EROFS with a sentence.
+  static Result<std::unique_ptr<NbdStore>> open_to_spill(const NbdAddress& address,
+                                                         FaultPlan* faults = nullptr);
 
   ~NbdStore() override;
 
@@ -54,6 +60,7 @@ class NbdStore final : public Store {
  private:
   NbdStore();
 
+  platform::File claim_;  // of its name on this machine
   std::unique_ptr<NbdLink> link_;
   std::vector<std::unique_ptr<NbdConnection>> connections_;
   Atomic<size_t> next_{0};  // connection

@@ -39,11 +39,22 @@ Opened open_memory(const std::string& rest, const OpenOptions& options) {
   return as_store(MemoryStore::create(*size, options.faults));
 }
 
-Opened open_file(const std::string& rest, const OpenOptions& options) {
+// A name to spill to may have parameters; others are paths, whatever is in them.
+Opened open_device(const std::string& rest, const OpenOptions& options) {
+  constexpr std::string_view kParameters[] = {kOverwriteParameter};
+  auto uri = parse_uri("file:", rest, kParameters);
+  if (!uri) return uri.status();
   struct stat info{};
-  if (options.spill && ::stat(rest.c_str(), &info) == 0 && !S_ISBLK(info.st_mode))
+  if (::stat(uri->path.c_str(), &info) == 0 && !S_ISBLK(info.st_mode))
     return Status::sentence(
-        EINVAL, "file:" + rest + ": to spill would overwrite this file; name its directory instead");
+        EINVAL, "file:" + uri->path + ": to spill would overwrite this file; name its directory instead");
+  auto overwrite = overwrite_of(uri->find(kOverwriteParameter), uri->whole);
+  if (!overwrite) return overwrite.status();
+  return as_store(FileStore::open_device(uri->path, "file:" + uri->path, *overwrite, file_options(options)));
+}
+
+Opened open_file(const std::string& rest, const OpenOptions& options) {
+  if (options.spill) return open_device(rest, options);
   return as_store(FileStore::open(rest, file_options(options)));
 }
 
@@ -81,11 +92,8 @@ Opened open_sparse(const std::string& rest, const OpenOptions& options) {
 
 Opened open_nbd_address(Result<NbdAddress> address, const OpenOptions& options) {
   if (!address) return address.status();
-  auto store = NbdStore::open(*address, options.faults);
-  if (store && options.spill && (*store)->is_read_only())
-    return Status::sentence(EROFS,
-                            address->text + ": the export is read-only, so nothing can be spilled there");
-  return as_store(std::move(store));
+  return as_store(options.spill ? NbdStore::open_to_spill(*address, options.faults)
+                                : NbdStore::open(*address, options.faults));
 }
 Opened open_nbd(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbd:", rest), options);

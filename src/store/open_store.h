@@ -1,7 +1,8 @@
 // Stores by name:
 //
 //     memory:SIZE    in memory ("memory:512M")
-//     file:PATH      a whole existing file or block device; its contents are read and overwritten
+//     file:PATH      a whole existing file or block device; its contents are read and overwritten.
+//                    To spill to, file:DEVICE[?overwrite=yes] (claim/claim.h)
 //     spill:DIR      a spill file in a directory; "DIR" alone, when it is a directory, means the same
 //     sparse:DIR?segment=SIZE&size=SIZE&mode=MODE
 //                    segment files in a directory, made as they are written to
@@ -9,7 +10,8 @@
 //                    or none of them: open it, or create it where there is none. size is needed to create it
 //     nbd://HOST[:PORT][/EXPORT]
 //     nbd+unix:///[EXPORT]?socket=PATH
-//                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N
+//                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N, and
+//                    overwrite=yes to spill to
 //     striped:[chunk=SIZE,]URI,URI,...
 //                    two or more of these as one (striped_store.h); a comma inside of one is written %2C;
 //                    four levels of them at most
@@ -30,7 +32,7 @@ struct OpenOptions {
   IoEngineKind engine = IoEngineKind::kAuto;
   bool direct = true;
   // A place to put what dies with the process: sparse: then leaves nothing behind and takes no mode, file: has to be a
-  // block device, and what is read-only is refused.
+  // block device, what is read-only is refused, and devices and exports are claimed (claim/claim.h).
   bool spill = false;
   FaultPlan* faults = nullptr;  // outlives the store
   unsigned depth = 0;           // of striped stores that this one is a member of; for open_store() itself

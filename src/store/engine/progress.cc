@@ -105,7 +105,7 @@ bool Progress::next(RawIo* io) {
   if (over_) return false;
   io->op = op_;
   io->fd = target_->fd.load_relaxed();
-  io->offset_bytes = request_->offset_bytes + done_bytes_;
+  io->offset_bytes = target_->begin_bytes + request_->offset_bytes + done_bytes_;
   planned_bytes_ = op_ == Op::kSync ? 0 : step_bytes();
   io->bytes = planned_bytes_;
   shorten(&io->bytes);

@@ -49,6 +49,7 @@ struct Target {
   Atomic<int> fd{-1};       // for transfers; maybe O_DIRECT
   Atomic<int> tail_fd{-1};  // for the unaligned end of a file; never O_DIRECT; may be fd
   uint64_t size_bytes = 0;
+  uint64_t begin_bytes = 0;  // where its first byte lies in what the descriptors have open
   uint64_t alignment_bytes = 0;
   // No step of a read or write crosses a multiple of this (0: they may).
   uint64_t piece_bytes = 0;

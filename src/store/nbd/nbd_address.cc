@@ -42,7 +42,7 @@ bool split_host(std::string_view authority, NbdAddress* address) {
 }  // namespace
 
 Result<NbdAddress> NbdAddress::parse(std::string_view scheme, std::string_view rest) {
-  constexpr std::string_view kParameters[] = {"socket", "timeout", "connections"};
+  constexpr std::string_view kParameters[] = {"socket", "timeout", "connections", kOverwriteParameter};
   auto uri = parse_uri(scheme, rest, kParameters);
   if (!uri) return uri.status();
   const bool unix_socket = scheme == "nbd+unix:";
@@ -79,6 +79,9 @@ Result<NbdAddress> NbdAddress::parse(std::string_view scheme, std::string_view r
   auto connections = uri->number("connections", 1, kNbdConnectionsMax, kNbdConnectionsDefault);
   if (!connections) return connections.status();
   address.connections = *connections;
+  auto overwrite = overwrite_of(uri->find(kOverwriteParameter), uri->whole);
+  if (!overwrite) return overwrite.status();
+  address.overwrite = *overwrite;
   return address;
 }
 

@@ -3,8 +3,9 @@
 //     nbd://HOST[:PORT][/EXPORT]            over TCP; an IPv6 address in brackets
 //     nbd+unix:///[EXPORT]?socket=PATH      over a Unix socket
 //
-// with the parameters timeout=SECONDS (how long a silent server is waited for) and connections=N (at most, where the
-// server allows several). HOST, EXPORT and PATH may be percent-encoded. TLS (nbds:) is not supported.
+// with the parameters timeout=SECONDS (how long a silent server is waited for), connections=N (at most, where the
+// server allows several) and overwrite=yes (../claim/claim.h). HOST, EXPORT and PATH may be percent-encoded. TLS
+// (nbds:) is not supported.
 // Threads: a value.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "store/claim/claim.h"
 
 namespace spw::store {
 
@@ -28,7 +30,8 @@ struct NbdAddress {
   std::string export_name;
   uint64_t timeout_seconds = kNbdTimeoutSecondsDefault;
   uint64_t connections = kNbdConnectionsDefault;
-  std::string text;  // for messages: the name without parameters but the socket
+  Overwrite overwrite = Overwrite::kNo;  // to spill to
+  std::string text;                      // for messages: the name without parameters but the socket
 
   // `scheme`: "nbd:" or "nbd+unix:". EINVAL with a sentence.
   static Result<NbdAddress> parse(std::string_view scheme, std::string_view rest);
