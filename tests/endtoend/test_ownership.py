@@ -6,14 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from cases_stores import _server
-from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, MIB, SMALL, Run, Skipped, TIME_LIMIT_S, expect, start
+import pytest
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, MIB, SMALL, Run, TIME_LIMIT_S, expect, start
+from test_stores import _server
 
 # What a store does is the same for every kind of mapped program.
-ENGINES = ("translated", "mapped")
-NEEDS_ROOT = ("a_device_is_taken_again_by_the_next_run", "two_runs_do_not_share_a_device", "a_killed_run_gives_its_device_up",
-              "a_child_of_the_run_does_not_share_its_device", "a_mounted_device_is_refused",
-              "a_device_that_holds_something_is_refused_unless_told", "a_device_is_no_two_members_of_a_stripe")
+pytestmark = pytest.mark.engines("translated", "mapped")
 
 MIB_TO_FILL = 96
 DEVICE_MIB = 256
@@ -24,7 +22,7 @@ ADMIN = {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
 def _tool(*words: str) -> str:
     done = subprocess.run(words, capture_output=True, text=True, env=os.environ | ADMIN)
     if done.returncode != 0:
-        raise Skipped(f"{words[0]} does not do it here: {done.stderr.strip()}")
+        pytest.skip(f"{words[0]} does not do it here: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
@@ -32,7 +30,7 @@ def _tool(*words: str) -> str:
 def _device(kit: Kit, mebibytes: int = DEVICE_MIB) -> Iterator[pathlib.Path]:
     """A block device of zeros, which is a file of this case's."""
     if os.geteuid() != 0:
-        raise Skipped("making a loop device needs root")
+        pytest.skip("making a loop device needs root")
     image = kit.place / "device.image"
     with open(image, "wb") as file:
         file.truncate(mebibytes * MIB)
@@ -74,7 +72,8 @@ def _goes_on_unharmed(process: subprocess.Popen) -> None:
     expect((process.returncode, output, errors) == (0, "wrong 0\n", ""), f"the first run was harmed: {output}{errors}")
 
 
-def a_device_is_taken_again_by_the_next_run(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_device_is_taken_again_by_the_next_run(kit: Kit) -> None:
     with _device(kit) as device:
         for config in (SMALL, MEDIUM):
             _expect_filled(_fill(kit, f"file:{device}", config), f"{device} with {config}")
@@ -85,14 +84,16 @@ def a_device_is_taken_again_by_the_next_run(kit: Kit) -> None:
             expect(any((kit.place / "device.image").read_bytes()[MIB:]), "nothing was spilled")
 
 
-def two_runs_do_not_share_a_device(kit: Kit) -> None:
+@pytest.mark.root
+def test_two_runs_do_not_share_a_device(kit: Kit) -> None:
     with _device(kit) as device, _waiting_run(kit, f"file:{device}") as first:
         _expect_refused(_fill(kit, f"file:{device}"), f"file:{device}: process {first.pid} (", "has it as its store", "name a directory")
         _expect_refused(_fill(kit, f"file:{device}?overwrite=yes"), f"process {first.pid} (")
         _goes_on_unharmed(first)
 
 
-def a_killed_run_gives_its_device_up(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_killed_run_gives_its_device_up(kit: Kit) -> None:
     with _device(kit) as device:
         with _waiting_run(kit, f"file:{device}") as first:
             first.kill()
@@ -118,7 +119,8 @@ echo "$last"
 """
 
 
-def a_child_of_the_run_does_not_share_its_device(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_child_of_the_run_does_not_share_its_device(kit: Kit) -> None:
     with _device(kit) as device:
         program = kit.compile("spill.cc", *SMALL.flags)
         command = kit.build / "bin" / "spillway"
@@ -127,7 +129,8 @@ def a_child_of_the_run_does_not_share_its_device(kit: Kit) -> None:
         expect(run.errors.count("\n") == 1 and "has it as its store" in run.errors and "name a directory" in run.errors, run.errors)
 
 
-def a_mounted_device_is_refused(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_mounted_device_is_refused(kit: Kit) -> None:
     with _device(kit) as device:
         _tool("mkfs.ext4", "-q", str(device))
         place = kit.place / "mounted here"
@@ -137,7 +140,7 @@ def a_mounted_device_is_refused(kit: Kit) -> None:
                           'mount "$1" "$2" && shift 2 && exec "$@"', "sh", device, place, kit.compile("spill.cc", *SMALL.flags), "fill", 96,
                           env=SMALL.environment() | ADMIN | {"SPILLWAY_STORE": name})
             if "mount:" in run.errors or "unshare:" in run.errors:
-                raise Skipped(f"nothing can be mounted here: {run.errors.strip()}")
+                pytest.skip(f"nothing can be mounted here: {run.errors.strip()}")
             _expect_refused(run, f"file:{device}: it is mounted at {place}")
         _tool("e2fsck", "-n", "-f", str(device))
 
@@ -149,7 +152,8 @@ def _unchanged(kit: Kit, device: pathlib.Path, what: str) -> None:
     expect(image.read_bytes() == before, f"{what} was touched")
 
 
-def a_device_that_holds_something_is_refused_unless_told(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_device_that_holds_something_is_refused_unless_told(kit: Kit) -> None:
     with _device(kit) as device:
         _tool("mkfs.ext4", "-q", str(device))
         _unchanged(kit, device, "an ext2, ext3 or ext4 filesystem")
@@ -166,13 +170,14 @@ def a_device_that_holds_something_is_refused_unless_told(kit: Kit) -> None:
         _expect_refused(_fill(kit, f"file:{device}?overwrite=perhaps"), "overwrite is yes or no")
 
 
-def a_device_is_no_two_members_of_a_stripe(kit: Kit) -> None:
+@pytest.mark.root
+def test_a_device_is_no_two_members_of_a_stripe(kit: Kit) -> None:
     with _device(kit) as device:
         _expect_refused(_fill(kit, f"striped:file:{device},file:{device}"), "this process has it as its store already")
         _expect_filled(_fill(kit, f"striped:chunk=64K,file:{device},{kit.store}"), "a device and a directory")
 
 
-def two_runs_do_not_share_an_export(kit: Kit) -> None:
+def test_two_runs_do_not_share_an_export(kit: Kit) -> None:
     with _server(kit, "memory", "256M") as (_, store):
         with _waiting_run(kit, store) as first:
             _expect_refused(_fill(kit, store), f"process {first.pid} (", "has it as its store", "name a directory")
@@ -180,9 +185,9 @@ def two_runs_do_not_share_an_export(kit: Kit) -> None:
         _expect_filled(_fill(kit, store), "when the first one is gone")
 
 
-def an_export_that_holds_something_is_refused_unless_told(kit: Kit) -> None:
+def test_an_export_that_holds_something_is_refused_unless_told(kit: Kit) -> None:
     if not shutil.which("mkfs.ext4", path=ADMIN["PATH"]):
-        raise Skipped("mkfs.ext4 is not installed")
+        pytest.skip("mkfs.ext4 is not installed")
     export = kit.place / "export"
     with open(export, "wb") as file:
         file.truncate(256 * MIB)
@@ -201,7 +206,7 @@ def _ends(kit: Kit, part: str, how: str) -> Run:
     return kit.run(kit.compile("ends.cc", "-O2"), part, path, how, env=SMALL.environment() | files)
 
 
-def a_final_write_that_fails_changes_the_exit_status(kit: Kit) -> None:
+def test_a_final_write_that_fails_changes_the_exit_status(kit: Kit) -> None:
     for part in ("buffered", "mapped"):
         for how, code in (*((how, EXIT_FAILURE) for how in ("return", "exit", "quick_exit", "at_once")), ("fails", 3)):
             run = _ends(kit, part, how)
@@ -214,10 +219,10 @@ def a_final_write_that_fails_changes_the_exit_status(kit: Kit) -> None:
                 expect(run.output == "stored\nhandled\ndestroyed\n", where)
 
 
-def a_store_in_memory_is_warned_of(kit: Kit) -> None:
+def test_a_store_in_memory_is_warned_of(kit: Kit) -> None:
     place = pathlib.Path("/dev/shm")
     if not place.is_mount():
-        raise Skipped("there is no tmpfs at /dev/shm")
+        pytest.skip("there is no tmpfs at /dev/shm")
     run = kit.run(kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": str(place)})
     expect(run.code == 0 and run.output == "wrong 0\n", run.last_words())
     expect(run.errors.count("\n") == 1 and run.errors.startswith(f"spillway: warning: the store directory {place} is on a tmpfs")
