@@ -51,10 +51,8 @@ REFUSALS = (("function definition is not allowed here", "nested functions"),
             ("fields must have a constant size", "members of variable size"),
             ("undefined reference", "does not link: calls that only GCC optimises away"),
             ("unsupported option", "options of GCC's"))
-
-
+# Options that a program asks for, and the target it asks them for.
 ASKED = re.compile(r'dg-(?:additional-)?options\s+(?:{\s*)?"([^"]*)"\s*}?\s*({[^\n]*target[^\n]*)?')
-
 # Of these, what names a level, or a step of GCC's optimiser that clang does not have.
 DROPPED = re.compile(r"-O|-f(no-)?(tree|expensive|modulo|optimize|ira|vect)-|-mpc64")
 
