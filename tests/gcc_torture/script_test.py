@@ -23,6 +23,9 @@ PROGRAMS = {
     "fails.c": "int main(void) { return 3; }",
     "options.c": '/* { dg-options "-DGIVEN=1" } */\n/* { dg-additional-options "-DOTHER" { target avr-*-* } } */\n'
                  "#ifdef OTHER\n#error other\n#endif\nint main(void) { return GIVEN - 1; }",
+    "prints.c": '#include <stdio.h>\n#include <stdlib.h>\n'
+                'int main(void) { puts(getenv("SPILLWAY_MEMORY") ? "other" : "this"); return 0; }',
+    "address.c": '#include <stdio.h>\nint main(void) { int here; printf("%p\\n", (void*)&here); return 0; }',
     # Looks whether it is ours.
     "differs.c": '#include <stdlib.h>\n#include <string.h>\nchar cap[9];\n'
                  'int main(void) { if (getenv("SPILLWAY_MEMORY")) strcpy(cap, getenv("SPILLWAY_MEMORY"));\n'
@@ -81,6 +84,11 @@ class Script(unittest.TestCase):
         self.assertEqual(output.splitlines()[0], "differs.c -O2 translated heap: exit status 9; to see it: "
                          "tests/gcc_torture/gcc_torture_test.py --only '^differs\\.c$' --level=-O2 --engine=translated "
                          "--data=heap --keep")
+
+    def test_other_output_is_a_difference_unless_it_is_another_each_time(self):
+        one = ("--engine=mapped", "--level=-O0", "--data=declared")
+        self.expect_only("prints.c", 1, "1 program, 1 comparisons: 0 equal, 0 left out, 1 different", *one)
+        self.expect_only("address.c", 0, "1 program, 1 comparisons: 1 equal, 0 left out, 0 different", *one)
 
     def test_nothing_equal_fails(self):
         self.assertEqual(self.run_it("--only", "fails")[0], 1)
