@@ -31,6 +31,7 @@ EXPECTABLE = {
     "seccomp": r"seccomp",
     "spin": r"\bspin is missing",
     "csmith": r"\bcsmith\b",
+    "gcc_torture": r"no sources of GCC",
     "nbd": r"nbdkit|qemu-nbd",
     "llvm22": r"^not installed: .*llvm-22",
 }
