@@ -58,6 +58,13 @@ def test_each_allocation_is_named_with_its_line_of_source(kit: Kit) -> None:
     expect(all(f"{function}() {{ return new" in source[int(line) - 1] for function, line in named), f"{named}")
 
 
+@pytest.mark.engines("unmodified")
+def test_a_program_that_takes_long_is_said_to_be_watched(kit: Kit) -> None:
+    ran = _advise(kit, "--memory", "24M", "--store", kit.store, "--", "/usr/bin/python3", "-c",
+                  "import time; data = bytearray(64 << 20); time.sleep(11)")
+    expect(ran.returncode == 0 and ran.stderr.startswith("spillway: /usr/bin/python3 has been watched for 10 s;"), ran.stderr[:400])
+
+
 def test_a_program_that_fits_needs_no_more(kit: Kit) -> None:
     program = kit.compile("watched.cc", *SMALL.flags)
     ran = _advise(kit, "--memory", "64M", "--threshold", 1, "--quota", 0, "--store", kit.store, "--", program)

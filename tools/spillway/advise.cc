@@ -33,6 +33,28 @@ std::optional<ReportFile> report_of_most_reads(const std::string& directory) {
   return found;
 }
 
+// Says that it goes on, at times that double: the terminal is the program's.
+class Waits {
+ public:
+  explicit Waits(std::string program) : program_(std::move(program)) {}
+  // Seconds until it is to be called again.
+  double look() {
+    if (has_begun_)
+      fmt::print(stderr, "spillway: {} has been watched for {:.0f} s; the advice comes when it ends\n", program_,
+                 waited_s_);
+    has_begun_ = true;
+    const double next_s = waited_s_ == 0 ? kFirstLineS : waited_s_;
+    waited_s_ += next_s;
+    return next_s;
+  }
+
+ private:
+  static constexpr double kFirstLineS = 10;
+  const std::string program_;
+  bool has_begun_ = false;
+  double waited_s_ = 0;
+};
+
 }  // namespace
 
 int advise(const AdviseArguments& arguments) {
@@ -54,7 +76,8 @@ int advise(const AdviseArguments& arguments) {
   run.values["stats"] = directory.name() + "/report.%p";
   run.values["curve"] = "on";
   run.values["quiet"] = "on";
-  const Ended ended = run_and_wait([&] { return run_program(run); });
+  Waits waits(run.program.front());
+  const Ended ended = run_and_wait([&] { return run_program(run); }, [&] { return waits.look(); });
   const int code = ended.code;
   const auto report = report_of_most_reads(directory.name());
   if (!report && code == kExitUsage) return code;  // it was said why
