@@ -101,6 +101,12 @@ Opened open_nbd(const std::string& rest, const OpenOptions& options) {
 Opened open_nbd_unix(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbd+unix:", rest), options);
 }
+Opened open_nbds(const std::string& rest, const OpenOptions& options) {
+  return open_nbd_address(NbdAddress::parse("nbds:", rest), options);
+}
+Opened open_nbds_unix(const std::string& rest, const OpenOptions& options) {
+  return open_nbd_address(NbdAddress::parse("nbds+unix:", rest), options);
+}
 
 Opened open_striped(const std::string& rest, const OpenOptions& options) {
   if (options.depth == kStripedDepthMax)
@@ -125,8 +131,10 @@ struct Scheme {
   std::string_view prefix;
   Opened (*open)(const std::string& rest, const OpenOptions& options);
 };
-constexpr Scheme kSchemes[] = {{"memory:", open_memory},  {"file:", open_file}, {"spill:", open_spill},
-                               {"sparse:", open_sparse},  {"nbd:", open_nbd},   {"nbd+unix:", open_nbd_unix},
+constexpr Scheme kSchemes[] = {{"memory:", open_memory},  {"file:", open_file},
+                               {"spill:", open_spill},    {"sparse:", open_sparse},
+                               {"nbd:", open_nbd},        {"nbd+unix:", open_nbd_unix},
+                               {"nbds:", open_nbds},      {"nbds+unix:", open_nbds_unix},
                                {"striped:", open_striped}};
 
 bool is_directory(const std::string& path) {

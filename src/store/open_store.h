@@ -12,6 +12,8 @@
 //     nbd+unix:///[EXPORT]?socket=PATH
 //                    an export of an NBD server (nbd_store.h); also timeout=SECONDS and connections=N, and
 //                    overwrite=yes to spill to
+//     nbds://..., nbds+unix:///...
+//                    the same over TLS; also tls-certificates=DIR, tls-psk-file=FILE, tls-username=NAME
 //     striped:[chunk=SIZE,]URI,URI,...
 //                    two or more of these as one (striped_store.h); a comma inside of one is written %2C;
 //                    four levels of them at most

@@ -303,6 +303,38 @@ TEST_F(NbdStoreTest, a_server_that_is_not_there_or_says_nothing_is_an_error_of_o
   EXPECT_EQ(open_store(server_->uri("&timeout=1")).status().error(), ETIMEDOUT);
 }
 
+// A key that both sides have, and one that the server does not know.
+TEST_F(NbdStoreTest, over_tls_or_not_at_all) {
+  const auto key_file = [this](const std::string& name, char digit) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << "spillway:" << std::string(64, digit) << "\n";
+    return path;
+  };
+  const std::string known = key_file("known", '5'), other = key_file("other", '6');
+  ASSERT_TRUE(server_->start({"--tls=require", "--tls-psk=" + known, "memory", "8M"}));
+  const auto tls = [this](const std::string& key) {
+    return "nbds+unix:///?socket=" + directory_ + "/socket&tls-username=spillway&tls-psk-file=" + key;
+  };
+  auto opened = open_store(tls(known));
+  if (!opened && opened.status().error() == ENOTSUP) GTEST_SKIP() << opened.status().message();
+  ASSERT_TRUE(opened) << opened.status().message();
+  Buffer written(kUnit, 5), got(kUnit);
+  Request write = transfer_of(Op::kWrite, 0, written), read = transfer_of(Op::kRead, 0, got);
+  EXPECT_TRUE((*opened)->transfer(write));
+  EXPECT_TRUE((*opened)->transfer(read));
+  EXPECT_EQ(got, written);
+  for (const std::string& wrong : {tls(other), tls(directory_ + "/none"), server_->uri()}) {
+    const Status refused = open_store(wrong).status();
+    EXPECT_NE(refused.error(), 0) << wrong;
+    EXPECT_EQ(refused.message().find('\n'), std::string::npos) << refused.message();
+  }
+  opened->reset();
+  server_->kill();
+  ASSERT_TRUE(server_->start({"memory", "8M"}));
+  EXPECT_NE(open_store(tls(known)).status().error(), 0) << "a server without TLS";
+  EXPECT_EQ(open_store(server_->uri("&tls-username=a")).status().error(), EINVAL);
+}
+
 TEST_F(NbdStoreTest, qemu_nbd_serves_too) {
   if (!NbdServer::missing("qemu-nbd").empty()) GTEST_SKIP() << NbdServer::missing("qemu-nbd");
   ASSERT_TRUE(server_->start_qemu({"-f", "raw", "-e", "8", make_image(8 * kMiB)}));

@@ -40,8 +40,8 @@ class Waits {
   // Seconds until it is to be called again.
   double look() {
     if (has_begun_)
-      fmt::print(stderr, "spillway: {} has been watched for {:.0f} s; the advice comes when it ends\n", program_,
-                 waited_s_);
+      fmt::print(stderr, "spillway: {} has been watched for {:.0f} s; the advice comes when it ends\n",
+                 program_, waited_s_);
     has_begun_ = true;
     const double next_s = waited_s_ == 0 ? kFirstLineS : waited_s_;
     waited_s_ += next_s;

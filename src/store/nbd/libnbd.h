@@ -18,6 +18,11 @@ namespace spw::store {
   F(get_errno)                  \
   F(set_export_name)            \
   F(set_pread_initialize)       \
+  F(supports_tls)               \
+  F(set_tls)                    \
+  F(set_tls_certificates)       \
+  F(set_tls_psk_file)           \
+  F(set_tls_username)           \
   F(aio_connect_tcp)            \
   F(aio_connect_unix)           \
   F(aio_is_ready)               \

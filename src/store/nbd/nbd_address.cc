@@ -42,10 +42,12 @@ bool split_host(std::string_view authority, NbdAddress* address) {
 }  // namespace
 
 Result<NbdAddress> NbdAddress::parse(std::string_view scheme, std::string_view rest) {
-  constexpr std::string_view kParameters[] = {"socket", "timeout", "connections", kOverwriteParameter};
+  constexpr std::string_view kParameters[] = {"socket",           "timeout",      "connections",
+                                              "tls-certificates", "tls-psk-file", "tls-username",
+                                              kOverwriteParameter};
   auto uri = parse_uri(scheme, rest, kParameters);
   if (!uri) return uri.status();
-  const bool unix_socket = scheme == "nbd+unix:";
+  const bool unix_socket = scheme.ends_with("+unix:");
   auto wrong = [&] {
     return Status::sentence(EINVAL,
                             uri->whole + ": an NBD store is named " +
@@ -62,6 +64,15 @@ Result<NbdAddress> NbdAddress::parse(std::string_view scheme, std::string_view r
   NbdAddress address;
   address.export_name = *export_name;
   address.text = std::string(scheme) + uri->path;
+  address.tls = scheme.starts_with("nbds");
+  for (auto [name, to] :
+       {std::pair("tls-certificates", &address.tls_certificates),
+        std::pair("tls-psk-file", &address.tls_psk_file), std::pair("tls-username", &address.tls_username)}) {
+    const std::string* const given = uri->find(name);
+    if (given && !address.tls)
+      return Status::sentence(EINVAL, uri->whole + ": " + name + " is of nbds: and nbds+unix:");
+    if (given) *to = *given;
+  }
   const std::string* socket = uri->find("socket");
   if (unix_socket != (socket != nullptr)) return wrong();
   if (unix_socket) {

@@ -105,10 +105,27 @@ Status NbdHandle::start(const NbdAddress& address) {
   if (lib_->set_pread_initialize(handle_, false) != 0) return failed(*lib_, address, "it cannot be set up");
   if (lib_->set_export_name(handle_, address.export_name.c_str()) != 0)
     return failed(*lib_, address, "the export cannot be named so");
+  if (Status status = ask_for_tls(address); !status) return status;
   int result = address.socket.empty()
                    ? lib_->aio_connect_tcp(handle_, address.host.c_str(), address.port.c_str())
                    : lib_->aio_connect_unix(handle_, address.socket.c_str());
   return result == 0 ? Status::ok() : failed(*lib_, address, "it cannot be connected to");
+}
+
+// A server without TLS, or that cannot show who it is, is refused by libnbd.
+Status NbdHandle::ask_for_tls(const NbdAddress& address) {
+  if (!address.tls) return {};
+  if (lib_->supports_tls(handle_) != 1)
+    return refused(address, ENOTSUP,
+                   "this libnbd was built without TLS; use nbd: over a network that can be trusted");
+  const auto given = [](const std::string& text) { return !text.empty(); };
+  if (lib_->set_tls(handle_, LIBNBD_TLS_REQUIRE) != 0 ||
+      (given(address.tls_certificates) &&
+       lib_->set_tls_certificates(handle_, address.tls_certificates.c_str()) != 0) ||
+      (given(address.tls_psk_file) && lib_->set_tls_psk_file(handle_, address.tls_psk_file.c_str()) != 0) ||
+      (given(address.tls_username) && lib_->set_tls_username(handle_, address.tls_username.c_str()) != 0))
+    return failed(*lib_, address, "TLS cannot be set up");
+  return {};
 }
 
 Status NbdHandle::read_facts(const NbdAddress& address) {

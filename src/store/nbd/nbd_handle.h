@@ -54,6 +54,7 @@ class NbdHandle {
  private:
   static Result<NbdHandle> connect_once(const Libnbd& lib, const NbdAddress& address, uint64_t deadline_ns);
   Status start(const NbdAddress& address);
+  Status ask_for_tls(const NbdAddress& address);
   Status read_facts(const NbdAddress& address);
 
   const Libnbd* lib_ = nullptr;
