@@ -31,8 +31,7 @@ bool is_of_whole_pages(const Request& request) {
 // A write goes to the device as another request, of the sealed copy; the others as they are.
 class EncryptedStore::Queue final : public IoQueue {
  public:
-  Queue(EncryptedStore& store, std::unique_ptr<IoQueue> device)
-      : store_(store), device_(std::move(device)), requests_(depth()) {}
+  Queue(EncryptedStore& store, std::unique_ptr<IoQueue> device) : store_(store), device_(std::move(device)) {}
 
   size_t enqueue(std::span<Request* const> requests) override {
     size_t taken = 0;
@@ -75,12 +74,9 @@ class EncryptedStore::Queue final : public IoQueue {
     platform::Mapping copy;
   };
 
-  // The one that it is of; nullptr: of none.
-  Sealed* sealed_of(const Request* request) {
-    const auto* const at = reinterpret_cast<const std::byte*>(request);
-    const auto* const first = reinterpret_cast<const std::byte*>(requests_.data());
-    if (at < first || at >= first + requests_.size() * sizeof(Sealed)) return nullptr;
-    return static_cast<Sealed*>(request->user);
+  // Every write on the device is one.
+  static Sealed* sealed_of(const Request* request) {
+    return request->op == Op::kWrite ? static_cast<Sealed*>(request->user) : nullptr;
   }
   // nullptr: no memory. A request that is under way here ends, and then there is some.
   Request* to_device(Request& request) {
@@ -88,13 +84,9 @@ class EncryptedStore::Queue final : public IoQueue {
     if (request.op == Op::kRead) store_.prefetch(request);
     if (request.op != Op::kWrite) return &request;
     if (in_flight() > 0 && !store_.has_room(request.bytes())) return nullptr;
-    Sealed* sealed = nullptr;
-    if (idle_.empty()) {
-      sealed = &requests_[used_++];
-    } else {
-      sealed = idle_.back();
-      idle_.pop_back();
-    }
+    if (idle_.empty()) idle_.push_back(made_.emplace_back(std::make_unique<Sealed>()).get());
+    Sealed* const sealed = idle_.back();
+    idle_.pop_back();
     if (!store_.seal(request, sealed->request, sealed->copy)) {
       idle_.push_back(sealed);
       return nullptr;
@@ -110,8 +102,7 @@ class EncryptedStore::Queue final : public IoQueue {
 
   EncryptedStore& store_;
   const std::unique_ptr<IoQueue> device_;
-  std::vector<Sealed> requests_;  // as many as can be in flight
-  size_t used_ = 0;
+  std::vector<std::unique_ptr<Sealed>> made_;  // as many as were in flight at a time
   std::vector<Sealed*> idle_;
 };
 
@@ -235,7 +226,11 @@ void EncryptedStore::in_child() {
   uint32_t upper = 0;
   SPW_CHECK(::syscall(SYS_getrandom, &upper, sizeof upper, 0) == sizeof upper);
   next_nonce_.store_relaxed((uint64_t{upper} << 32) + 1);
+  // Another thread may have been in the middle of them.
   new (&copies_mutex_) std::mutex;
+  new (&copies_) std::vector<platform::Mapping>;
+  kept_bytes_ = 0;
+  used_bytes_.store_relaxed(0);
   device_->in_child();
 }
 
