@@ -5,40 +5,26 @@
 
 namespace spw::store {
 
-namespace {
-
-std::span<const iovec> segments_of(const Request& request) {
-  return {request.segments, request.segment_count};
-}
-
-}  // namespace
-
-class CheckedStore::Queue final : public IoQueue {
+class CheckedStore::Queue final : public QueueAround {
  public:
-  Queue(CheckedStore& store, std::unique_ptr<IoQueue> device) : store_(store), device_(std::move(device)) {}
+  Queue(CheckedStore& store, std::unique_ptr<IoQueue> device)
+      : QueueAround(std::move(device)), store_(store) {}
 
   // One that is not taken comes again.
   size_t enqueue(std::span<Request* const> requests) override {
     const size_t room = std::min(requests.size(), depth() - in_flight());
     for (const Request* request : requests.first(room)) store_.before(*request);
-    return device_->enqueue(requests.first(room));
+    return device().enqueue(requests.first(room));
   }
-  void kick() override { device_->kick(); }
   size_t reap(std::span<Completion> out) override {
-    const size_t count = device_->reap(out);
+    const size_t count = device().reap(out);
     for (Completion& done : out.first(count))
       if (done.error == 0 && done.request->op == Op::kRead) done.error = store_.after_read(*done.request);
     return count;
   }
-  void wait(uint64_t timeout_ns) override { device_->wait(timeout_ns); }
-  std::optional<Sleep> sleep() override { return device_->sleep(); }
-  void wake() override { device_->wake(); }
-  size_t in_flight() const override { return device_->in_flight(); }
-  size_t depth() const override { return device_->depth(); }
 
  private:
   CheckedStore& store_;
-  const std::unique_ptr<IoQueue> device_;
 };
 
 Result<std::unique_ptr<Store>> CheckedStore::around(std::unique_ptr<Store> device) {
@@ -48,7 +34,7 @@ Result<std::unique_ptr<Store>> CheckedStore::around(std::unique_ptr<Store> devic
 }
 
 Result<std::unique_ptr<IoQueue>> CheckedStore::open_queue(size_t depth) {
-  auto queue = device_->open_queue(depth);
+  auto queue = device().open_queue(depth);
   if (!queue) return queue;
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue)));
 }
@@ -62,13 +48,13 @@ void CheckedStore::before(const Request& request) {
 int CheckedStore::after_read(Request& request) {
   if (sums_.are_as_written(request.offset_bytes, segments_of(request))) return 0;
   telemetry::count(telemetry::Counter::checksum_failures);
-  if (Status again = device_->transfer(request); !again) return again.error();
+  if (Status again = device().transfer(request); !again) return again.error();
   return sums_.are_as_written(request.offset_bytes, segments_of(request)) ? 0 : kNotAsWritten;
 }
 
 Status CheckedStore::transfer(Request& request) {
   before(request);
-  Status status = device_->transfer(request);
+  Status status = device().transfer(request);
   if (!status || request.op != Op::kRead) return status;
   const int error = after_read(request);
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe());

@@ -15,10 +15,6 @@ namespace spw::store {
 
 namespace {
 
-std::span<const iovec> segments_of(const Request& request) {
-  return {request.segments, request.segment_count};
-}
-
 bool is_of_whole_pages(const Request& request) {
   uint64_t parts = request.offset_bytes;
   for (const iovec& segment : segments_of(request))
@@ -29,9 +25,10 @@ bool is_of_whole_pages(const Request& request) {
 }  // namespace
 
 // A write goes to the device as another request, of the sealed copy; the others as they are.
-class EncryptedStore::Queue final : public IoQueue {
+class EncryptedStore::Queue final : public QueueAround {
  public:
-  Queue(EncryptedStore& store, std::unique_ptr<IoQueue> device) : store_(store), device_(std::move(device)) {}
+  Queue(EncryptedStore& store, std::unique_ptr<IoQueue> device)
+      : QueueAround(std::move(device)), store_(store) {}
 
   size_t enqueue(std::span<Request* const> requests) override {
     size_t taken = 0;
@@ -40,7 +37,7 @@ class EncryptedStore::Queue final : public IoQueue {
       Request* const goes = to_device(*request);
       if (goes == nullptr) break;
       Request* const one[] = {goes};
-      if (device_->enqueue(one) == 0) {
+      if (device().enqueue(one) == 0) {
         if (Sealed* const sealed = sealed_of(goes)) give_back(sealed);
         break;
       }
@@ -48,9 +45,8 @@ class EncryptedStore::Queue final : public IoQueue {
     }
     return taken;
   }
-  void kick() override { device_->kick(); }
   size_t reap(std::span<Completion> out) override {
-    const size_t count = device_->reap(out);
+    const size_t count = device().reap(out);
     for (Completion& done : out.first(count)) {
       if (Sealed* const sealed = sealed_of(done.request)) {
         done.request = sealed->original;
@@ -61,11 +57,6 @@ class EncryptedStore::Queue final : public IoQueue {
     }
     return count;
   }
-  void wait(uint64_t timeout_ns) override { device_->wait(timeout_ns); }
-  std::optional<Sleep> sleep() override { return device_->sleep(); }
-  void wake() override { device_->wake(); }
-  size_t in_flight() const override { return device_->in_flight(); }
-  size_t depth() const override { return device_->depth(); }
 
  private:
   struct Sealed {
@@ -101,7 +92,6 @@ class EncryptedStore::Queue final : public IoQueue {
   }
 
   EncryptedStore& store_;
-  const std::unique_ptr<IoQueue> device_;
   std::vector<std::unique_ptr<Sealed>> made_;  // as many as were in flight at a time
   std::vector<Sealed*> idle_;
 };
@@ -116,7 +106,7 @@ Result<std::unique_ptr<Store>> EncryptedStore::around(std::unique_ptr<Store> dev
 }
 
 Result<std::unique_ptr<IoQueue>> EncryptedStore::open_queue(size_t depth) {
-  auto queue = device_->open_queue(depth);
+  auto queue = device().open_queue(depth);
   if (!queue) return queue;
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue)));
 }
@@ -201,7 +191,7 @@ bool EncryptedStore::open_pages(const Request& request) const {
 int EncryptedStore::open(Request& request) {
   if (open_pages(request)) return 0;
   telemetry::count(telemetry::Counter::checksum_failures);
-  if (Status again = device_->transfer(request); !again) return again.error();
+  if (Status again = device().transfer(request); !again) return again.error();
   return open_pages(request) ? 0 : kNotAsWritten;
 }
 
@@ -211,12 +201,12 @@ Status EncryptedStore::transfer(Request& request) {
     Request sealed;
     platform::Mapping copy;
     if (Status status = seal(request, sealed, copy); !status) return status;
-    const Status status = device_->transfer(sealed);
+    const Status status = device().transfer(sealed);
     put_back(std::move(copy));
     return status;
   }
   if (request.op == Op::kRead) prefetch(request);
-  Status status = device_->transfer(request);
+  Status status = device().transfer(request);
   if (!status || request.op != Op::kRead) return status;
   const int error = open(request);
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
@@ -231,7 +221,7 @@ void EncryptedStore::in_child() {
   new (&copies_) std::vector<platform::Mapping>;
   kept_bytes_ = 0;
   used_bytes_.store_relaxed(0);
-  device_->in_child();
+  device().in_child();
 }
 
 }  // namespace spw::store

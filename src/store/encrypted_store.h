@@ -12,7 +12,6 @@
 // Limits: requests of whole pages. Reads of pages that were never written get what is there.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,30 +19,21 @@
 
 #include "store/checked/page_table.h"
 #include "store/encrypted/page_cipher.h"
-#include "store/store.h"
+#include "store/store_around.h"
 
 namespace spw::store {
 
-class EncryptedStore final : public Store {
+class EncryptedStore final : public StoreAround {
  public:
   // `copies_bytes`: of copies at a time. Errors: as PageCipher::create().
   static Result<std::unique_ptr<Store>> around(std::unique_ptr<Store> device, uint64_t copies_bytes);
 
-  std::string describe() const override { return device_->describe() + ", encrypted"; }
+  std::string describe() const override { return StoreAround::describe() + ", encrypted"; }
   std::string describe_at(uint64_t offset_bytes) const override {
-    return device_->describe_at(offset_bytes) + ", encrypted";
+    return StoreAround::describe_at(offset_bytes) + ", encrypted";
   }
-  uint64_t size_bytes() const override { return device_->size_bytes(); }
-  uint64_t alignment_bytes() const override {
-    return std::max<uint64_t>(PageCipher::kPageBytes, device_->alignment_bytes());
-  }
-  const Atomic<uint64_t>* written_end() const override { return device_->written_end(); }
   Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
-  bool is_short_lived() const override { return device_->is_short_lived(); }
   Status transfer(Request& request) override;
-  Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
-    return device_->reserve(offset_bytes, bytes);
-  }
   void in_child() override;
 
  private:
@@ -55,7 +45,7 @@ class EncryptedStore final : public Store {
   };
 
   EncryptedStore(std::unique_ptr<Store> device, uint64_t copies_bytes)
-      : device_(std::move(device)), copies_bytes_max_(copies_bytes) {}
+      : StoreAround(std::move(device)), copies_bytes_max_(copies_bytes) {}
   // A write's contents sealed, as a request of its own. ENOMEM.
   Status seal(const Request& request, Request& sealed, platform::Mapping& copy);
   // What a read that succeeded comes to: 0, or a positive errno.
@@ -70,7 +60,6 @@ class EncryptedStore final : public Store {
 
   bool has_room(uint64_t bytes) const { return used_bytes_.load_relaxed() + bytes <= copies_bytes_max_; }
 
-  const std::unique_ptr<Store> device_;
   const uint64_t copies_bytes_max_;
   std::unique_ptr<PageCipher> cipher_;
   PageTable<Seal> seals_;

@@ -1,0 +1,61 @@
+// What a store that does something to contents on their way shares with the next: all else is its device's.
+//
+// Threads, lifetime: as every store's; the device is its own.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "store/checked/page_table.h"
+#include "store/store.h"
+
+namespace spw::store {
+
+class StoreAround : public Store {
+ public:
+  std::string describe() const override { return device_->describe(); }
+  std::string describe_at(uint64_t offset_bytes) const override { return device_->describe_at(offset_bytes); }
+  uint64_t size_bytes() const override { return device_->size_bytes(); }
+  // Of whole pages, since something is known of each.
+  uint64_t alignment_bytes() const override { return std::max(kMmuPageBytes, device_->alignment_bytes()); }
+  const Atomic<uint64_t>* written_end() const override { return device_->written_end(); }
+  bool is_short_lived() const override { return device_->is_short_lived(); }
+  Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
+    return device_->reserve(offset_bytes, bytes);
+  }
+  void in_child() override { device_->in_child(); }
+
+ protected:
+  explicit StoreAround(std::unique_ptr<Store> device) : device_(std::move(device)) {}
+  Store& device() const { return *device_; }
+
+ private:
+  const std::unique_ptr<Store> device_;
+};
+
+// The same of a queue.
+class QueueAround : public IoQueue {
+ public:
+  void kick() override { device_->kick(); }
+  void wait(uint64_t timeout_ns) override { device_->wait(timeout_ns); }
+  std::optional<Sleep> sleep() override { return device_->sleep(); }
+  void wake() override { device_->wake(); }
+  size_t in_flight() const override { return device_->in_flight(); }
+  size_t depth() const override { return device_->depth(); }
+
+ protected:
+  explicit QueueAround(std::unique_ptr<IoQueue> device) : device_(std::move(device)) {}
+  IoQueue& device() const { return *device_; }
+
+ private:
+  const std::unique_ptr<IoQueue> device_;
+};
+
+inline std::span<const iovec> segments_of(const Request& request) {
+  return {request.segments, request.segment_count};
+}
+
+}  // namespace spw::store
