@@ -17,13 +17,12 @@ import dataclasses
 import pathlib
 import re
 import socket
-import statistics
 import sys
 import threading
 
 from harness import command, process, shares
 from harness.programs import Programs
-from harness.report import Report, Row
+from harness.report import Report
 
 MIB = 1 << 20
 CAP = 128 * MIB
@@ -121,23 +120,11 @@ def _compare(bench: Bench, section: str, what: str, options: tuple, plain: tuple
              beside=contextlib.nullcontext) -> None:
     for variant, name in VARIANTS:
         for kernel, operations in KERNELS:
-            title = f"{what}: {name}, {kernel}"
-            ratios, ours, peers = [], [], []
-            for turn in range(bench.turns):
-                runs = {}
-                for explains in (True, False) if turn % 2 else (False, True):
-                    with beside() if explains else contextlib.nullcontext():
-                        runs[explains] = bench.run(bench.words(variant, kernel, operations // bench.scale, options if explains else plain))
-                    if not runs[explains].ok:
-                        return bench.failure(section, title, runs[explains].why_failed())
-                if runs[True].report["checksum"] != runs[False].report["checksum"]:
-                    return bench.failure(section, title, "different results")
-                ours.append(runs[True].processor_s)
-                peers.append(runs[False].processor_s)
-                ratios.append(ours[-1] / peers[-1])
-            low, middle, high = statistics.quantiles(ratios, n=4)
-            bench.add(Row(section, title, statistics.median(ours), statistics.median(peers), "s", middle, target=target,
-                          note=f"spread {low:.3f} to {high:.3f}", details={"ratios": ratios}))
+            def run(explains: bool) -> process.Result:
+                with beside() if explains else contextlib.nullcontext():
+                    return bench.run(bench.words(variant, kernel, operations // bench.scale, options if explains else plain))
+
+            shares.add_compared(bench, section, f"{what}: {name}, {kernel}", run, bench.turns, target)
 
 
 def beside(bench: Bench) -> None:

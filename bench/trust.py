@@ -10,12 +10,11 @@ for memory which whoever uses the page next finds in the processor's caches, so 
 """
 import dataclasses
 import re
-import statistics
 import sys
 
 from harness import command, process, shares
 from harness.programs import Programs
-from harness.report import Report, Row
+from harness.report import Report
 
 MIB = 1 << 20
 CAP = 128 * MIB
@@ -68,20 +67,11 @@ def beside(bench: Bench) -> None:
     for what, options, target in (("checksums", "--checksums=on", 1 + CHECKSUMS_MAX), ("encryption", "--encrypt=on", 1 + ENCRYPTION_MAX)):
         for variant, name in VARIANTS:
             for kernel, operations in KERNELS:
-                title = f"{what}: {name}, {kernel}"
-                ours, peers = [], []
-                for turn in range(bench.turns):
-                    for has_it in (True, False) if turn % 2 else (False, True):
-                        run = process.run(bench.words(variant, kernel, operations, options if has_it else "--checksums=off"),
-                                          bench.programs.store, grouped=bench.programs.grouped)
-                        if not run.ok:
-                            bench.failure("beside", title, run.why_failed())
-                            return
-                        (ours if has_it else peers).append(run.processor_s)
-                ratios = [mine / other for mine, other in zip(ours, peers, strict=True)]
-                low, middle, high = statistics.quantiles(ratios, n=4)
-                bench.add(Row("beside", title, statistics.median(ours), statistics.median(peers), "s", middle, target=target,
-                              note=f"spread {low:.3f} to {high:.3f}", details={"ratios": ratios}))
+                words = {True: bench.words(variant, kernel, operations, options),
+                         False: bench.words(variant, kernel, operations, "--checksums=off")}
+                shares.add_compared(bench, "beside", f"{what}: {name}, {kernel}",
+                                    lambda has_it: process.run(words[has_it], bench.programs.store, grouped=bench.programs.grouped),
+                                    bench.turns, target)
 
 
 SECTIONS = {"checksums": checksums, "encryption": encryption, "beside": beside}

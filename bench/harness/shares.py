@@ -49,3 +49,23 @@ def add_median(report: Report, section: str, name: str, one_share, target: float
     middle = statistics.median(shares)
     report.add(Row(section, name, 100 * middle, unit="%", ratio=middle, target=target,
                    note=f"{100 * min(shares):.2f} to {100 * max(shares):.2f} %", details={"shares": shares}))
+
+
+def add_compared(report: Report, section: str, title: str, run, turns: int, target: float) -> None:
+    """A row of the processor time of whole runs with something and without: run(True) and run(False) by turns, in changing order. The
+    ratio is the median of the turns' ratios; half of the turns lie within the spread."""
+    ours, peers = [], []
+    for turn in range(turns):
+        ended = {}
+        for has_it in (True, False) if turn % 2 else (False, True):
+            ended[has_it] = run(has_it)
+            if not ended[has_it].ok:
+                return report.failure(section, title, ended[has_it].why_failed())
+        if ended[True].report["checksum"] != ended[False].report["checksum"]:
+            return report.failure(section, title, "different results")
+        ours.append(ended[True].processor_s)
+        peers.append(ended[False].processor_s)
+    ratios = [mine / other for mine, other in zip(ours, peers, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    report.add(Row(section, title, statistics.median(ours), statistics.median(peers), "s", middle, target=target,
+                   note=f"spread {low:.3f} to {high:.3f}", details={"ratios": ratios}))
