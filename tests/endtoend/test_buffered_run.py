@@ -89,6 +89,7 @@ for i in range(5000):
     base.execute("commit")
     if i == 50:
         print("begun", flush=True)
+        sys.stdin.readline()
 """
 
 
@@ -104,6 +105,10 @@ def test_two_processes_write_one_database(kit: Kit) -> None:
         with start(kit, *buffered, python, "-c", WRITER, database) as one:
             expect(one.stdout.readline() == "begun\n", "the first one did not begin")
             with start(kit, *second, python, "-c", WRITER, database) as other:
+                expect(other.stdout.readline() == "begun\n", "the second one did not begin")
+                for process in (one, other):
+                    process.stdin.write("\n")
+                    process.stdin.flush()
                 said = [process.communicate(timeout=300)[1] for process in (one, other)]
         expect((one.returncode, other.returncode) == (0, 0), f"{mode}: {said}")
         expect(mode == "wal" or "another process has opened it" in said[0], f"it was not buffered at first: {said[0]}")
