@@ -77,6 +77,8 @@ class Screen:
             dead, status, by_signal = self._tmux("display-message", "-p", "#{pane_dead},#{pane_dead_status},#{pane_dead_signal}").strip().split(",")
             if dead == "1" and (status or by_signal):  # which it may learn a moment later
                 return 128 + int(by_signal) if by_signal else int(status)
+            if dead == "1":
+                self._tmux("run-shell", "true")  # tmux misses the end of a child at times, until another one ends
             time.sleep(LOOK_EVERY_S)
         raise Wrong(f"the program goes on:\n{self.text()}")
 
