@@ -41,12 +41,19 @@ Result<std::unique_ptr<IoQueue>> CheckedStore::open_queue(size_t depth) {
 
 void CheckedStore::before(const Request& request) {
   if (request.op == Op::kRead) sums_.prefetch(request.offset_bytes);
-  if (request.op == Op::kWrite) sums_.note(request.offset_bytes, segments_of(request));
+  if (request.op == Op::kWrite) {
+    if (is_of_whole_pages(request))
+      sums_.note(request.offset_bytes, segments_of(request));
+    else if (request.segment_count <= kSegmentsMax)
+      sums_.forget(round_down(request.offset_bytes, PageSums::kPageBytes),
+                   request.bytes() + 2 * PageSums::kPageBytes);
+  }
   if (request.op == Op::kDiscard) sums_.forget(request.offset_bytes, request.discard_bytes);
 }
 
 int CheckedStore::after_read(Request& request) {
-  if (sums_.are_as_written(request.offset_bytes, segments_of(request))) return 0;
+  if (!is_of_whole_pages(request) || sums_.are_as_written(request.offset_bytes, segments_of(request)))
+    return 0;
   telemetry::count(telemetry::Counter::checksum_failures);
   if (Status again = device().transfer(request); !again) return again.error();
   return sums_.are_as_written(request.offset_bytes, segments_of(request)) ? 0 : kNotAsWritten;

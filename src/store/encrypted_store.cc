@@ -13,17 +13,6 @@
 
 namespace spw::store {
 
-namespace {
-
-bool is_of_whole_pages(const Request& request) {
-  uint64_t parts = request.offset_bytes;
-  for (const iovec& segment : segments_of(request))
-    parts |= reinterpret_cast<uintptr_t>(segment.iov_base) | segment.iov_len;
-  return parts % PageCipher::kPageBytes == 0;
-}
-
-}  // namespace
-
 // A write goes to the device as another request, of the sealed copy; the others as they are.
 class EncryptedStore::Queue final : public QueueAround {
  public:
@@ -146,7 +135,7 @@ Status EncryptedStore::seal(const Request& request, Request& sealed, platform::M
   sealed.op = Op::kWrite;
   sealed.offset_bytes = request.offset_bytes;
   sealed.segment_count = 0;
-  if (request.segment_count > kSegmentsMax || !is_of_whole_pages(request)) {
+  if (!is_of_whole_pages(request)) {
     sealed.offset_bytes |= 1;  // so that the device refuses it
     return {};
   }

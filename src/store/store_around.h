@@ -58,4 +58,13 @@ inline std::span<const iovec> segments_of(const Request& request) {
   return {request.segments, request.segment_count};
 }
 
+// And at addresses of whole pages: what is not, the device refuses, or is nothing to know of.
+inline bool is_of_whole_pages(const Request& request) {
+  if (request.segment_count > kSegmentsMax) return false;
+  uint64_t parts = request.offset_bytes;
+  for (const iovec& segment : segments_of(request))
+    parts |= reinterpret_cast<uintptr_t>(segment.iov_base) | segment.iov_len;
+  return parts % kMmuPageBytes == 0;
+}
+
 }  // namespace spw::store
