@@ -3,8 +3,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <span>
+#include <vector>
 
 #include "base/check.h"
 #include "store/checked/page_sums.h"
@@ -108,9 +110,7 @@ platform::Mapping EncryptedStore::take_copy(uint64_t bytes) {
     std::lock_guard lock(copies_mutex_);
     for (platform::Mapping& copy : copies_) {
       if (copy.bytes() < bytes || copy.bytes() > kTooLarge * bytes) continue;
-      std::swap(copy, copies_.back());
-      taken = std::move(copies_.back());
-      copies_.pop_back();
+      taken = std::move(copy);
       kept_bytes_ -= taken.bytes();
       break;
     }
@@ -127,8 +127,10 @@ void EncryptedStore::put_back(platform::Mapping copy) {
   std::lock_guard lock(copies_mutex_);
   if (copy.bytes() == 0 || kept_bytes_ + used_bytes_.load_relaxed() + copy.bytes() > copies_bytes_max_)
     return;
+  auto* const free = std::ranges::find(copies_, uint64_t{0}, &platform::Mapping::bytes);
+  if (free == copies_.end()) return;
   kept_bytes_ += copy.bytes();
-  copies_.push_back(std::move(copy));
+  *free = std::move(copy);
 }
 
 Status EncryptedStore::seal(const Request& request, Request& sealed, platform::Mapping& copy) {
@@ -207,7 +209,7 @@ void EncryptedStore::in_child() {
   next_nonce_.store_relaxed((uint64_t{upper} << 32) + 1);
   // Another thread may have been in the middle of them.
   new (&copies_mutex_) std::mutex;
-  new (&copies_) std::vector<platform::Mapping>;
+  for (platform::Mapping& copy : copies_) (void)copy.release();
   kept_bytes_ = 0;
   used_bytes_.store_relaxed(0);
   device().in_child();

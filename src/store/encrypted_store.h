@@ -12,10 +12,10 @@
 // Limits: requests of whole pages. Reads of pages that were never written get what is there.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "store/checked/page_table.h"
 #include "store/encrypted/page_cipher.h"
@@ -25,6 +25,7 @@ namespace spw::store {
 
 class EncryptedStore final : public StoreAround {
  public:
+  static constexpr size_t kCopiesMax = 32;  // that are kept
   // `copies_bytes`: of copies at a time. Errors: as PageCipher::create().
   static Result<std::unique_ptr<Store>> around(std::unique_ptr<Store> device, uint64_t copies_bytes);
 
@@ -65,7 +66,7 @@ class EncryptedStore final : public StoreAround {
   PageTable<Seal> seals_;
   Atomic<uint64_t> next_nonce_{1};
   std::mutex copies_mutex_;
-  std::vector<platform::Mapping> copies_;  // that nobody uses
+  std::array<platform::Mapping, kCopiesMax> copies_;  // those that have any bytes are nobody's
   uint64_t kept_bytes_ = 0;
   Atomic<uint64_t> used_bytes_{0};
 };
