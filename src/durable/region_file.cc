@@ -1,7 +1,6 @@
 #include "durable/region_file.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "base/check.h"
 #include "durable/block_writes.h"
 #include "durable/pmem.h"
+#include "platform/random.h"
 
 namespace spw::durable {
 
@@ -70,7 +70,7 @@ bool is_zero(const Header& header) {
 // Not of libstdc++'s random_device, which may ask a newer glibc than there is.
 uint64_t draw() {
   uint64_t drawn = 0;
-  SPW_CHECK(::syscall(SYS_getrandom, &drawn, sizeof drawn, 0) == sizeof drawn);
+  platform::draw_random(&drawn, sizeof drawn);
   return drawn;
 }
 

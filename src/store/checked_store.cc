@@ -1,8 +1,5 @@
 #include "store/checked_store.h"
 
-#include "store/engine/progress.h"
-#include "telemetry/counters.h"
-
 namespace spw::store {
 
 class CheckedStore::Queue final : public QueueAround {
@@ -43,7 +40,7 @@ void CheckedStore::before(const Request& request) {
   if (request.op == Op::kRead) sums_.prefetch(request.offset_bytes);
   if (request.op == Op::kWrite) {
     if (is_of_whole_pages(request))
-      sums_.note(request.offset_bytes, segments_of(request));
+      sums_.note(request);
     else if (request.segment_count <= kSegmentsMax)
       sums_.forget(round_down(request.offset_bytes, PageSums::kPageBytes),
                    request.bytes() + 2 * PageSums::kPageBytes);
@@ -51,20 +48,13 @@ void CheckedStore::before(const Request& request) {
   if (request.op == Op::kDiscard) sums_.forget(request.offset_bytes, request.discard_bytes);
 }
 
-int CheckedStore::after_read(Request& request) {
-  if (!is_of_whole_pages(request) || sums_.are_as_written(request.offset_bytes, segments_of(request)))
-    return 0;
-  telemetry::count(telemetry::Counter::checksum_failures);
-  if (Status again = device().transfer(request); !again) return again.error();
-  return sums_.are_as_written(request.offset_bytes, segments_of(request)) ? 0 : kNotAsWritten;
+bool CheckedStore::fits(const Request& request) {
+  return !is_of_whole_pages(request) || sums_.are_as_written(request);
 }
 
 Status CheckedStore::transfer(Request& request) {
   before(request);
-  Status status = device().transfer(request);
-  if (!status || request.op != Op::kRead) return status;
-  const int error = after_read(request);
-  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+  return transfer_through(request);
 }
 
 }  // namespace spw::store

@@ -29,8 +29,7 @@ class CheckedStore final : public StoreAround {
 
   explicit CheckedStore(std::unique_ptr<Store> device) : StoreAround(std::move(device)) {}
   void before(const Request& request);
-  // What a read that succeeded comes to: 0, or a positive errno.
-  int after_read(Request& request);
+  bool fits(const Request& request) override;
 
   PageSums sums_;
 };

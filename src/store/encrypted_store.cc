@@ -1,17 +1,11 @@
 #include "store/encrypted_store.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <new>
 #include <span>
 #include <vector>
 
-#include "base/check.h"
-#include "store/checked/page_sums.h"
-#include "store/engine/progress.h"
-#include "telemetry/counters.h"
+#include "platform/random.h"
 
 namespace spw::store {
 
@@ -43,7 +37,7 @@ class EncryptedStore::Queue final : public QueueAround {
         done.request = sealed->original;
         give_back(sealed);
       } else if (done.error == 0 && done.request->op == Op::kRead) {
-        done.error = store_.open(*done.request);
+        done.error = store_.after_read(*done.request);
       }
     }
     return count;
@@ -145,7 +139,7 @@ Status EncryptedStore::seal(const Request& request, Request& sealed, platform::M
   copy = take_copy(bytes);
   if (copy.bytes() < bytes) return Status(ENOMEM, "no memory to encrypt into");
   std::byte* to = copy.data();
-  for_each_page(request.offset_bytes, segments_of(request), [&](uint64_t page, const std::byte* from) {
+  for_each_page(request, [&](uint64_t page, const std::byte* from) {
     const uint64_t nonce = next_nonce_.fetch_add_relaxed(1);
     const uint64_t tag = cipher_->seal(nonce, from, to);
     if (page < seals_.pages()) {
@@ -168,22 +162,12 @@ void EncryptedStore::forget(const Request& request) {
                   });
 }
 
-bool EncryptedStore::open_pages(const Request& request) const {
-  bool all_fit = true;
-  for_each_page(request.offset_bytes, segments_of(request), [&](uint64_t page, std::byte* contents) {
+bool EncryptedStore::fits(const Request& request) {
+  return for_each_page(request, [&](uint64_t page, std::byte* contents) {
     const Seal* const seal = seals_.find(page);
     const uint64_t nonce = seal == nullptr ? 0 : seal->nonce.load_relaxed();
-    if (nonce != 0 && !cipher_->open(nonce, seal->tag.load_relaxed(), contents)) all_fit = false;
-    return all_fit;
+    return nonce == 0 || cipher_->open(nonce, seal->tag.load_relaxed(), contents);
   });
-  return all_fit;
-}
-
-int EncryptedStore::open(Request& request) {
-  if (open_pages(request)) return 0;
-  telemetry::count(telemetry::Counter::checksum_failures);
-  if (Status again = device().transfer(request); !again) return again.error();
-  return open_pages(request) ? 0 : kNotAsWritten;
 }
 
 Status EncryptedStore::transfer(Request& request) {
@@ -197,15 +181,12 @@ Status EncryptedStore::transfer(Request& request) {
     return status;
   }
   if (request.op == Op::kRead) prefetch(request);
-  Status status = device().transfer(request);
-  if (!status || request.op != Op::kRead) return status;
-  const int error = open(request);
-  return error == 0 ? Status::ok() : transfer_failed(error, request, describe());
+  return transfer_through(request);
 }
 
 void EncryptedStore::in_child() {
   uint32_t upper = 0;
-  SPW_CHECK(::syscall(SYS_getrandom, &upper, sizeof upper, 0) == sizeof upper);
+  platform::draw_random(&upper, sizeof upper);
   next_nonce_.store_relaxed((uint64_t{upper} << 32) + 1);
   // Another thread may have been in the middle of them.
   new (&copies_mutex_) std::mutex;

@@ -49,12 +49,11 @@ class EncryptedStore final : public StoreAround {
       : StoreAround(std::move(device)), copies_bytes_max_(copies_bytes) {}
   // A write's contents sealed, as a request of its own. ENOMEM.
   Status seal(const Request& request, Request& sealed, platform::Mapping& copy);
-  // What a read that succeeded comes to: 0, or a positive errno.
-  int open(Request& request);
   void prefetch(const Request& request) const {
     __builtin_prefetch(seals_.find(request.offset_bytes / PageCipher::kPageBytes));
   }
-  bool open_pages(const Request& request) const;
+  // It opens what it can.
+  bool fits(const Request& request) override;
   void forget(const Request& request);
   platform::Mapping take_copy(uint64_t bytes);
   void put_back(platform::Mapping copy);

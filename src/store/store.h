@@ -113,6 +113,8 @@ class Store {
   // Makes sure that a later write to [offset, offset + bytes) cannot fail for want of space, where the store
   // can promise that; ENOSPC if there is none.
   virtual Status reserve(uint64_t offset_bytes, uint64_t bytes) = 0;
+  // It reads what a request writes, when that is submitted: who has it fetched from memory before saves time.
+  virtual bool looks_at_contents() const { return false; }
   // In a forked child, by the only thread there is: locks that its parent's threads had are nobody's.
   virtual void in_child() {}
 };

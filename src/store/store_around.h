@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "store/checked/page_table.h"
+#include "base/units.h"
 #include "store/store.h"
 
 namespace spw::store {
@@ -27,8 +27,17 @@ class StoreAround : public Store {
     return device_->reserve(offset_bytes, bytes);
   }
   void in_child() override { device_->in_child(); }
+  bool looks_at_contents() const override { return true; }
 
  protected:
+  // Whether what a read has brought is what was written, as far as that is known.
+  virtual bool fits(const Request& request) = 0;
+  // What a read comes to that the device did well: 0, or a positive errno. What does not fit is read once more, since
+  // the way from the device may have been at fault.
+  int after_read(Request& request);
+  // Done by the device, and a read looked at.
+  Status transfer_through(Request& request);
+
   explicit StoreAround(std::unique_ptr<Store> device) : device_(std::move(device)) {}
   Store& device() const { return *device_; }
 
@@ -56,6 +65,16 @@ class QueueAround : public IoQueue {
 
 inline std::span<const iovec> segments_of(const Request& request) {
   return {request.segments, request.segment_count};
+}
+
+// Calls visit(page's number, its contents) for each page of a transfer of whole pages, until it says false.
+template <class Visit>
+bool for_each_page(const Request& request, Visit visit) {
+  uint64_t page = request.offset_bytes / kMmuPageBytes;
+  for (const iovec& segment : segments_of(request))
+    for (size_t at = 0; at < segment.iov_len; at += kMmuPageBytes)
+      if (!visit(page++, static_cast<std::byte*>(segment.iov_base) + at)) return false;
+  return true;
 }
 
 // And at addresses of whole pages: what is not, the device refuses, or is nothing to know of.

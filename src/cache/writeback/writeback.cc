@@ -170,8 +170,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
 }
 
 namespace {
-// The store reads what it is to write when it is submitted (checksums, encryption, a copy): on its way until then. What
-// is behind the first page, the processor fetches by itself.
+// On its way until it is submitted. What is behind the first page, the processor fetches by itself.
 void prefetch_page(const std::byte* page) {
   constexpr size_t kLineBytes = 64;
   for (size_t at = 0; at < kMmuPageBytes; at += kLineBytes) __builtin_prefetch(page + at);
@@ -189,7 +188,8 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
     op.frames[i] = run.frames[run.begin + i];
     op.append_segment(memory_to_write(op, i), context_.block_bytes());
   }
-  if (!op.staging) prefetch_page(static_cast<const std::byte*>(op.request.segments[0].iov_base));
+  if (!op.staging && op.store->looks_at_contents())
+    prefetch_page(static_cast<const std::byte*>(op.request.segments[0].iov_base));
   if (noted_store_ != op.store) context_.written_stores.add(noted_store_ = op.store);
   io_.start(&op);
 }

@@ -1,9 +1,7 @@
 #include "store/checked/page_sums.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "base/check.h"
+#include "platform/random.h"
+#include "store/store_around.h"
 
 namespace spw::store {
 
@@ -11,14 +9,14 @@ static_assert(PageSums::kPageBytes == PageTable<Atomic<uint32_t>>::kPageBytes);
 
 Status PageSums::allocate(uint64_t store_bytes) {
   checksum_ = checksum_function();
-  SPW_CHECK(::syscall(SYS_getrandom, secret_.bytes, sizeof secret_.bytes, 0) == sizeof secret_.bytes);
+  platform::draw_random(secret_.bytes, sizeof secret_.bytes);
   return sums_.allocate(store_bytes);
 }
 
 uint32_t PageSums::sum(const std::byte* page) const { return std::max(checksum_(page, secret_), 1u); }
 
-void PageSums::note(uint64_t offset_bytes, std::span<const iovec> segments) {
-  for_each_page(offset_bytes, segments, [&](uint64_t page, const std::byte* contents) {
+void PageSums::note(const Request& write) {
+  for_each_page(write, [&](uint64_t page, const std::byte* contents) {
     if (page < sums_.pages()) sums_.at(page).store_relaxed(sum(contents));
     return page < sums_.pages();
   });
@@ -30,8 +28,8 @@ void PageSums::forget(uint64_t offset_bytes, uint64_t bytes) {
   });
 }
 
-bool PageSums::are_as_written(uint64_t offset_bytes, std::span<const iovec> segments) const {
-  return for_each_page(offset_bytes, segments, [&](uint64_t page, const std::byte* contents) {
+bool PageSums::are_as_written(const Request& read) const {
+  return for_each_page(read, [&](uint64_t page, const std::byte* contents) {
     const Atomic<uint32_t>* const entry = sums_.find(page);
     const uint32_t known = entry == nullptr ? 0 : entry->load_relaxed();
     return known == 0 || known == sum(contents);

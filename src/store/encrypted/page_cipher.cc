@@ -7,12 +7,11 @@
 #include <dlfcn.h>
 #include <intel-ipsec-mb.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstring>
 
 #include "base/units.h"
+#include "platform/random.h"
 
 namespace spw::store {
 
@@ -85,7 +84,7 @@ Result<std::unique_ptr<PageCipher>> PageCipher::create() {
   if (!library.works(key))
     return Status::sentence(ENOTSUP, std::string(kName) + " computes AES-GCM wrongly on this processor");
   unsigned char random[kKeyBytes];
-  SPW_CHECK(::syscall(SYS_getrandom, random, sizeof random, 0) == sizeof random);
+  platform::draw_random(random, sizeof random);
   IMB_AES256_GCM_PRE(library.manager, random, &key.expanded);
   ::explicit_bzero(random, sizeof random);
   return cipher;
