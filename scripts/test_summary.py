@@ -166,6 +166,8 @@ def main() -> int:
         for o in outcomes:
             if o.result == result:
                 print(f"{result}: {o.part} {o.name}" + (f": {o.reason}" if o.reason else ""))
+    if before := os.environ.get("SPW_FAILED_BEFORE"):
+        print(f"failed before the tests: {before}")
     count = collections.Counter(o.result for o in outcomes)
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0

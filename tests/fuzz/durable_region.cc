@@ -88,7 +88,10 @@ class Changes {
     switch (input_.number<uint8_t>() % 8) {
       case 0: {
         const uint64_t at = input_.number<uint8_t>() % (sizeof(Header) / 8) * 8;
-        const auto value = input_.number<uint64_t>();
+        auto value = input_.number<uint64_t>();
+        // Epochs only rise: of an earlier one, records of later ones would be no records before the region is opened,
+        // and some behind the end of its log afterwards.
+        if (at == offsetof(Header, epoch)) value = std::max(value, header().epoch);
         return put(at, &value, sizeof value);
       }
       case 1: {

@@ -87,6 +87,7 @@ REGIONS = {
     "found-large-of-none": b"\2" + chunk(6, 2, 0, 0),
     "found-base-is-nowhere": b"\2" + header(3, 0),
     "found-name-without-end": b"\2" + root(0, b"x" * 48, HEAP) + raw(4096, b"y" * 64),
+    "epoch-that-falls": b"\2" + slot(0, 0) + log_at(LOGS + 1024) + record(0, 1, 1, 1, HEAP + 64, b"") + header(12, 0),
     "found-jump-in-circles": b"\2" + chunk(6, 4, 0, 1) + slot(0, 0) + log_at(LOGS) + record(0, 4, 1, 1, HEAP + 6 * CHUNK, b"")
                              + log_at(HEAP + 6 * CHUNK) + record(0, 4, 1, 1, HEAP + 6 * CHUNK, b""),
 }
@@ -101,6 +102,7 @@ DIRECTORIES = {
     "cut-segment": "1=4096\n" + sparse(1 << 20, 1 << 24), "damaged": "\nspillway-sparse 1\nsegment_bytes x\n",
     "other-version": "\nspillway-sparse 2\n", "empty": "\n", "pipe-of-segments": "0>1 2/1\n" + sparse(65536, 65536 * 3),
     "found-count-overflows": "\n" + sparse(1 << 63, (1 << 64) - 4096), "found-pipe": "\nfifo",
+    "found-segment-of-all": "\n" + sparse(1 << 62, 1 << 40), "largest-segment": "\n" + sparse(1 << 50, 1 << 40),
 }
 
 

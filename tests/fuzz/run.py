@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets: run.py [--seconds N] [--target NAME ...] [--no-build].
+"""Runs the fuzz targets: run.py [--seconds N] [--seed N] [--target NAME ...] [--no-build].
 
 Each target begins with its seeds in tests/fuzz/corpus/NAME, and with what earlier runs have found in the build folder
 (corpus/NAME there), and goes on for --seconds. A line a target: runs, runs a second, edges of the code that were
 reached, findings. With a finding the line below names the file with its input, and the exit code is 1.
 """
 import argparse
+import base64
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ ROOT = HERE.parents[1]
 SLOWEST_INPUT_S = 10
 MEMORY_MIB = 2048
 LARGEST_INPUT_BYTES = 4096
+SHOWN_INPUT_BYTES = 1024  # a finding is printed where it is no longer: its file may be gone with the machine
 FINDING = re.compile(r"^(?:==\d+==\s*ERROR: (.*)|SUMMARY: (.*)|.*runtime error: (.*)|spillway: (bug: .*))$", re.M)
 
 
@@ -44,7 +46,7 @@ def number(pattern: str, text: str) -> int:
 class Run:
     """One target's, for so many seconds."""
 
-    def __init__(self, folder: pathlib.Path, name: str, seconds: int) -> None:
+    def __init__(self, folder: pathlib.Path, name: str, seconds: int, seed: int) -> None:
         self.name = name
         program = folder / "bin" / "fuzz" / name
         if not program.is_file():
@@ -57,7 +59,7 @@ class Run:
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with tempfile.TemporaryDirectory(prefix="spillway-fuzz-", dir=memory) as scratch:
             began = time.monotonic()
-            ran = subprocess.run([program, grown, HERE / "corpus" / name, f"-max_total_time={seconds}",
+            ran = subprocess.run([program, grown, HERE / "corpus" / name, f"-max_total_time={seconds}", f"-seed={seed}",
                                   f"-timeout={SLOWEST_INPUT_S}", f"-rss_limit_mb={MEMORY_MIB}", f"-max_len={LARGEST_INPUT_BYTES}",
                                   f"-artifact_prefix={findings}/", "-print_final_stats=1", *self.dictionary()],
                                  capture_output=True, cwd=scratch, env=os.environ | {"TMPDIR": scratch})
@@ -82,12 +84,15 @@ class Run:
         found = FINDING.search(self.says)
         what = next(filter(None, found.groups())) if found else self.says.strip()[-400:]
         files = ", ".join(map(str, self.inputs)) or "it left no input"
-        return f"  {files}: {what}"
+        shown = "".join(f"\n  {base64.b64encode(each.read_bytes()).decode()}" for each in self.inputs
+                        if each.stat().st_size <= SHOWN_INPUT_BYTES)
+        return f"  {files}: {what}{shown and ' (in base64:)'}{shown}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=10, help="for each target (10)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is made up; 0: another one each time (0)")
     parser.add_argument("--target", action="append", choices=names_of_targets(), help="only this one; may be repeated")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "fuzz", help="build folder (build/fuzz)")
     parser.add_argument("--no-build", action="store_true", help="run what is built")
@@ -102,7 +107,7 @@ def main() -> int:
         build(folder, names, arguments.jobs)
     failed = False
     for name in names:
-        run = Run(folder, name, arguments.seconds)
+        run = Run(folder, name, arguments.seconds, arguments.seed)
         print(run.line(), flush=True)
         if run.failed or run.inputs:
             print(run.why(), flush=True)

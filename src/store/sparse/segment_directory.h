@@ -23,7 +23,9 @@ namespace spw::store {
 
 inline constexpr uint64_t kSegmentGrainBytes = 64 * kKiB;
 inline constexpr uint64_t kSegmentCountMax = uint64_t{1} << 16;
-inline constexpr uint64_t kSparseBytesMax = uint64_t{1} << 62;  // of the store, and of a segment
+// Of the store, and of a segment: eight times what a process can address, and a segment's reservations (store/space.h)
+// take 8 MiB then.
+inline constexpr uint64_t kSparseBytesMax = uint64_t{1} << 50;
 // What a segment's size is when nobody chose one: at least this, and so that there are at most kSegmentCountDefault.
 inline constexpr uint64_t kSegmentBytesDefault = kGiB;
 inline constexpr uint64_t kSegmentCountDefault = 256;
