@@ -20,12 +20,13 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
-PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture", "bare", "gcc_torture", "fuzz")
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture", "bare", "gcc_torture", "power", "fuzz")
 PART_LIMIT_S = 4 * 3600
 LOG_LINES_SHOWN = 30
 CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
 # Less than the quick number has too few of the rare cases that the test wants to have seen. 2,000,000 take some ten minutes.
 CRASHES, CRASHES_QUICK = 2_000_000, 40_000
+POWER_CUTS, POWER_CUTS_QUICK = 100_000, 240  # half an hour
 FUZZ_TARGET_S = 600  # each of them
 NOT_USED = 77
 SYSTEM_PYTHON = "/usr/bin/python3"  # has Debian's pytest
@@ -114,6 +115,8 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         "bare": [[sys.executable, "-B", ROOT / "tests/packages/bare_machine.py", *(["--quick"] if quick else [])]],
         "gcc_torture": [[sys.executable, "-B", ROOT / "tests/gcc_torture/gcc_torture_test.py", "--build", BUILD, "--setup",
                          *(["--slice", "1/100"] if quick else [])]],
+        "power": [[SYSTEM_PYTHON, "-B", ROOT / "tests/power/power_cuts.py", BUILD, "--points", POWER_CUTS_QUICK if quick else POWER_CUTS,
+                   "--seed", day * POWER_CUTS, "--jobs", os.cpu_count()]],
         "fuzz": [[ROOT / "dev", "fuzz", "--seconds", 10 if quick else FUZZ_TARGET_S]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }

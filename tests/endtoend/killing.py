@@ -10,6 +10,8 @@ import time
 import pytest
 from kit import Kit, Wrong, expect, start
 
+RECORD_BYTES = 700  # of killed.cc
+
 
 def counts(lines: list[str]) -> dict[int, int]:
     """Of lines "THREAD COUNT", the last one of each thread."""
@@ -29,6 +31,35 @@ def durable_when_killed(kit: Kit, *words, env: dict[str, str], dice: random.Rand
         journal = process.stdout.read()
     expect("wrong" not in journal, journal[-300:])
     return counts(journal[:journal.rfind("\n") + 1].removeprefix("begun\n").splitlines())
+
+
+def check_records(journal: str, found: bytes) -> tuple[int, int]:
+    """Of what killed.cc said, and its file: how many records must be there whole, in some version, and are; how many transactions were confirmed."""
+    confirmed: dict[int, int] = {}  # by record: version
+    done, begun, begun_records = 0, 0, set()  # one transaction after the other
+    for line in journal.splitlines():
+        words = line.split()
+        if words[0] == "begin":
+            begun, begun_records = int(words[1]), set(map(int, words[2:]))
+        else:
+            confirmed.update(dict.fromkeys(begun_records, begun))
+            done, begun_records = done + 1, set()
+    for record, version in confirmed.items():
+        bytes_found = found[record * RECORD_BYTES:(record + 1) * RECORD_BYTES]
+        allowed = {1 + v % 255 for v in ((version, begun) if record in begun_records else (version,))}
+        expect(len(bytes_found) == RECORD_BYTES and set(bytes_found) <= allowed,
+               f"record {record}: version {version} was synced, {len(bytes_found)} bytes {set(bytes_found)} are there")
+    return len(confirmed), done
+
+
+def contents(members: list[pathlib.Path], chunk_bytes: int) -> bytes:
+    """Of a striped file, or of one that is whole; what a member does not have of it is zeros."""
+    parts = [member.read_bytes() if member.exists() else b"" for member in members]
+    if len(parts) == 1:
+        return parts[0]
+    rows = -(-max(len(part) for part in parts) // chunk_bytes)
+    chunks = (part[row * chunk_bytes:(row + 1) * chunk_bytes] for row in range(rows) for part in parts)
+    return b"".join(chunk.ljust(chunk_bytes, b"\0") for chunk in chunks)
 
 
 def check_region(kit: Kit, file: pathlib.Path) -> None:

@@ -1,51 +1,16 @@
 """A process that is killed at any moment loses nothing of a buffered file that a sync had confirmed."""
-import collections
 import contextlib
 import os
-import pathlib
 import random
 import signal
 import time
 
 import pytest
+from killing import check_records, contents
 from kit import HERE, SMALL, Kit, expect, start
 
-RECORD_BYTES = 700
 HEADERS = f"-I{HERE.parents[1] / 'include'}"
 CHUNK_BYTES, MEMBERS = 64 << 10, 3
-
-
-def _check(journal: str, found: bytes) -> tuple[int, int]:
-    """The records that some version of must be found whole, and the transactions confirmed."""
-    confirmed, begun = {}, collections.defaultdict(set)  # by record: version; versions that may be there in part
-    open_records: dict[int, list[int]] = {}
-    for line in journal.splitlines():
-        words = line.split()
-        if words[0] == "begin":
-            records = open_records[int(words[1])] = [int(word) for word in words[2:]]
-            for record in records:
-                begun[record].add(int(words[1]))
-        else:
-            version = int(words[1])
-            for record in open_records.pop(version):
-                confirmed[record] = version
-                begun[record] = {later for later in begun[record] if later > version}
-    for record, version in confirmed.items():
-        bytes_found = found[record * RECORD_BYTES:(record + 1) * RECORD_BYTES]
-        allowed = {1 + v % 255 for v in begun[record] | {version}}
-        expect(len(bytes_found) == RECORD_BYTES and set(bytes_found) <= allowed,
-               f"record {record}: version {version} was synced, {len(bytes_found)} bytes {set(bytes_found)} are there")
-    return len(confirmed), journal.count("done")
-
-
-def _contents(members: list[pathlib.Path]) -> bytes:
-    """Of a striped file, or of one that is whole; what a member does not have of it is zeros."""
-    parts = [member.read_bytes() if member.exists() else b"" for member in members]
-    if len(parts) == 1:
-        return parts[0]
-    rows = -(-max(len(part) for part in parts) // CHUNK_BYTES)
-    chunks = (part[row * CHUNK_BYTES:(row + 1) * CHUNK_BYTES] for row in range(rows) for part in parts)
-    return b"".join(chunk.ljust(CHUNK_BYTES, b"\0") for chunk in chunks)
 
 
 def _round(kit: Kit, seed: int, members_count: int) -> int:
@@ -67,7 +32,7 @@ def _round(kit: Kit, seed: int, members_count: int) -> int:
     if not journal.endswith("\n"):
         journal = journal[:journal.rfind("\n") + 1]
     expect(process.returncode == -signal.SIGKILL, f"it ended by itself, exit code {process.returncode}")
-    return _check(journal, _contents(members))[1]
+    return check_records(journal, contents(members, CHUNK_BYTES))[1]
 
 
 def _rounds(kit: Kit, count: int, members: int = 1) -> None:
