@@ -1,4 +1,5 @@
 """All processes of one `spillway run` are killed at any moment: nothing that was synced is lost, and nothing is left behind."""
+import contextlib
 import copy
 import os
 import pathlib
@@ -19,8 +20,16 @@ WAYS = ("all", "all", "tool first", "one first")
 
 
 def _members_of(group: int) -> list[int]:
-    listed = subprocess.run(["ps", "-o", "pid=", "--pgroup", str(group)], capture_output=True, text=True).stdout
-    return [int(word) for word in listed.split()]
+    """The processes of a group that have not ended, whoever has still to hear of it."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            state, _, its_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                found.append(int(entry.name))
+    return found
 
 
 def _kill(tool: subprocess.Popen, dice: random.Random) -> None:
