@@ -41,6 +41,7 @@ struct Context {
   page_cache::Mappings* mapped_reads = nullptr;
   void (*warn)(std::string_view line) = nullptr;
   Pins pins{};
+  bool spills_in_clear = true;  // what leaves memory can be read on its store
   // Whether mmap of the regular file open as `fd` is managed; nullptr: of every one.
   bool (*maps_file)(int fd) = nullptr;
   // A store over a duplicate of `fd` (a regular file). nullptr: file mappings stay native.

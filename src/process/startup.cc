@@ -19,6 +19,7 @@
 #include "libc/alloc/rules.h"
 #include "libc/io/buffered.h"
 #include "libc/map/mapping.h"
+#include "libc/map/marks.h"
 #include "libc/process/forks.h"
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
@@ -101,6 +102,32 @@ Status take_faults() {
   return libc::prepare_dispatch();
 }
 
+BlockId block_at(uintptr_t address) {
+  return BlockId((address - SPW_MANAGED_BASE) / g_context.regions->block_bytes());
+}
+
+// Where the parts that a child has of its own are made.
+bool pin_made_blocks(uintptr_t begin, uint64_t bytes) {
+  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
+  return pinned.pin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
+}
+bool pin_blocks(uintptr_t begin, uint64_t bytes) {
+  await_parts_of_child();
+  return pin_made_blocks(begin, bytes);
+}
+void unpin_blocks(uintptr_t begin, uint64_t bytes) {
+  await_parts_of_child();
+  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
+  (void)pinned.unpin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
+}
+
+void parts_of_child_made(Runtime& made) {
+  g_context.mapped_reads = made.mapped_reads();
+  access::Context context = g_context;
+  context.pins.pin = &pin_made_blocks;
+  libc::hold_what_is_inherited(context);
+}
+
 void go_on_in_child(Runtime& runtime, bool is_watched, bool starts_at_once) {
   access::kernel_reaches_no_more();
   g_context.mapped_reads = nullptr;
@@ -110,8 +137,7 @@ void go_on_in_child(Runtime& runtime, bool is_watched, bool starts_at_once) {
     libc::threads_serve_faults_from_now_on();
     libc::dispatch_if_wanted();
   }
-  child_begins(runtime, is_watched && starts_at_once,
-               [](Runtime& made) { g_context.mapped_reads = made.mapped_reads(); });
+  child_begins(runtime, is_watched && starts_at_once, &parts_of_child_made);
   libc::mappings_in_child();
 }
 
@@ -166,18 +192,6 @@ bool maps_file(int fd) {
   return !path.empty() && files::matches_any(g_options->map_files, path);
 }
 
-BlockId block_at(uintptr_t address) {
-  return BlockId((address - SPW_MANAGED_BASE) / g_context.regions->block_bytes());
-}
-bool pin_blocks(uintptr_t begin, uint64_t bytes) {
-  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
-  return pinned.pin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
-}
-void unpin_blocks(uintptr_t begin, uint64_t bytes) {
-  PinnedRanges& pinned = g_runtime.load_acquire()->pinned();
-  (void)pinned.unpin(block_at(begin), bytes / g_context.regions->block_bytes()).is_ok();
-}
-
 void connect(Runtime& runtime) {
   access::Context& context = g_context;
   context.heap = &runtime.heap();
@@ -191,6 +205,7 @@ void connect(Runtime& runtime) {
     context.maps_file = &maps_file;
     context.pins = {&pin_blocks, &unpin_blocks};
   }
+  context.spills_in_clear = g_options->encrypt != Switch::kOn;
   context.mapped_reads = runtime.mapped_reads();
   context.warn = &warn;
   access::set_context(&context);

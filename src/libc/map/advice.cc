@@ -101,6 +101,10 @@ int mark(const Part& part, Mark mark, bool is_set) {
 
 int keep_from_dumps(const Context& c, const Part& part, bool is_kept) {
   set_mark(part.begin, part.end, kNotDumped, is_kept);
+  if (!is_kept)
+    let_go(c, part.begin, part.end);
+  else if (part.kind == Kind::kAnonymous)
+    hold_in_memory(c, part.begin, part.end);
   if (!c.in_place) return 0;
   const int advice = is_kept ? MADV_DONTDUMP : MADV_DODUMP;
   return platform::raw::madvise(pointer(part.begin), part.end - part.begin, advice) == 0 ? 0 : errno;

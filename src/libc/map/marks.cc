@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/interval_map.h"
+#include "base/units.h"
 #include "libc/alloc/rules.h"
 #include "libc/entry.h"
 #include "libc/io/descriptors.h"
@@ -24,11 +25,19 @@ namespace spw::libc {
 
 namespace {
 
+// What is kept in memory, in pieces as they are pinned.
+struct Pieces {
+  const Mark mark;
+  std::map<uintptr_t, uintptr_t> of{};  // begin -> end
+  uint64_t bytes = 0;
+
+  void forget() { of.clear(), bytes = 0; }
+};
+
 struct Marks {
   std::mutex mutex;
   IntervalMap<uint8_t> of{0};
-  std::map<uintptr_t, uintptr_t> locked;  // pieces as they are pinned: begin -> end
-  uint64_t locked_bytes = 0;
+  Pieces locked{kLocked}, held{kHeld};
   Atomic<bool> is_any{false};
 };
 // Never destroyed: munmap may run at exit.
@@ -44,30 +53,64 @@ bool may_lock(uint64_t bytes) {
 }
 
 // Under the mutex.
-bool pin_piece(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
+bool pin_piece(const Context& c, Marks& m, Pieces& pieces, uintptr_t begin, uintptr_t end) {
   const Blocks blocks = blocks_around(c, begin, end);
   if (c.pins.pin == nullptr || !c.pins.pin(blocks.begin, blocks.bytes)) return false;
-  m.locked.emplace(begin, end);
-  m.locked_bytes += end - begin;
-  m.of.change(begin, end, [](uint8_t was) { return was | kLocked; });
+  pieces.of.emplace(begin, end);
+  pieces.bytes += end - begin;
+  m.of.change(begin, end, [&](uint8_t was) { return was | pieces.mark; });
   m.is_any.store_relaxed(true);
   return true;
 }
 
 // What of the pieces lies outside of [begin, end) is pinned again, of which there is room: it was pinned before.
-void unpin_pieces(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
-  auto piece = m.locked.upper_bound(begin);
-  if (piece != m.locked.begin() && std::prev(piece)->second > begin) --piece;
-  while (piece != m.locked.end() && piece->first < end) {
+void unpin_pieces(const Context& c, Marks& m, Pieces& pieces, uintptr_t begin, uintptr_t end) {
+  auto piece = pieces.of.upper_bound(begin);
+  if (piece != pieces.of.begin() && std::prev(piece)->second > begin) --piece;
+  while (piece != pieces.of.end() && piece->first < end) {
     const auto [from, to] = *piece;
-    piece = m.locked.erase(piece);
-    m.locked_bytes -= to - from;
+    piece = pieces.of.erase(piece);
+    pieces.bytes -= to - from;
     const Blocks blocks = blocks_around(c, from, to);
     c.pins.unpin(blocks.begin, blocks.bytes);
-    m.of.change(from, to, [](uint8_t was) { return was & ~kLocked; });
-    if (from < begin) (void)pin_piece(c, m, from, begin);
-    if (end < to) (void)pin_piece(c, m, end, to);
+    m.of.change(from, to, [&](uint8_t was) { return was & ~pieces.mark; });
+    if (from < begin) (void)pin_piece(c, m, pieces, from, begin);
+    if (end < to) (void)pin_piece(c, m, pieces, end, to);
   }
+}
+
+using Ranges = std::vector<std::pair<uintptr_t, uintptr_t>>;
+
+// What of [begin, end) is in none of them.
+Ranges not_pinned(Marks& m, const Pieces& pieces, uintptr_t begin, uintptr_t end, uint64_t* bytes) {
+  Ranges found;
+  (void)m.of.for_each(begin, end, [&](uintptr_t from, uintptr_t to, uint8_t has) {
+    if ((has & pieces.mark) != 0) return true;
+    if (!found.empty() && found.back().second == from)
+      found.back().second = to;
+    else
+      found.emplace_back(from, to);
+    *bytes += to - from;
+    return true;
+  });
+  return found;
+}
+
+// Under the mutex.
+bool hold(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
+  uint64_t bytes = m.held.bytes;
+  const Ranges wanted = not_pinned(m, m.held, begin, end, &bytes);
+  return bytes <= kHeldBytesMax && std::all_of(wanted.begin(), wanted.end(), [&](const auto& range) {
+           return pin_piece(c, m, m.held, range.first, range.second);
+         });
+}
+
+void warn_of_clear_secrets(const Context& c) {
+  static Atomic<bool> told{false};
+  if (c.warn != nullptr && !told.exchange_acquire(true))
+    c.warn(
+        "memory that is to be in no core dump (MADV_DONTDUMP) is spilled in the clear, but for the first " +
+        format_size(kHeldBytesMax) + "; --encrypt=on encrypts what is spilled");
 }
 
 }  // namespace
@@ -102,20 +145,11 @@ void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set) {
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   std::lock_guard lock(m.mutex);
-  std::vector<std::pair<uintptr_t, uintptr_t>> wanted;
-  uint64_t bytes = m.locked_bytes;
-  m.of.for_each(begin, end, [&](uintptr_t from, uintptr_t to, uint8_t has) {
-    if ((has & kLocked) != 0) return true;
-    if (!wanted.empty() && wanted.back().second == from)
-      wanted.back().second = to;
-    else
-      wanted.emplace_back(from, to);
-    bytes += to - from;
-    return true;
-  });
+  uint64_t bytes = m.locked.bytes;
+  const Ranges wanted = not_pinned(m, m.locked, begin, end, &bytes);
   if (!may_lock(bytes)) return ENOMEM;
   for (const auto& [from, to] : wanted)
-    if (!pin_piece(c, m, from, to)) return ENOMEM;
+    if (!pin_piece(c, m, m.locked, from, to)) return ENOMEM;
   return 0;
 }
 
@@ -123,14 +157,32 @@ void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
   std::lock_guard lock(m.mutex);
-  unpin_pieces(c, m, begin, end);
+  unpin_pieces(c, m, m.locked, begin, end);
+}
+
+void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
+  if (!c.spills_in_clear) return;
+  Marks& m = marks();
+  std::unique_lock lock(m.mutex);
+  if (hold(c, m, begin, end)) return;
+  lock.unlock();
+  warn_of_clear_secrets(c);
+}
+
+void let_go(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  unpin_pieces(c, m, m.held, begin, end);
+  m.of.change(begin, end, [](uint8_t was) { return was & ~kHeld; });  // in a child, of what is not held yet
 }
 
 void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
   std::lock_guard lock(m.mutex);
-  unpin_pieces(c, m, begin, end);
+  unpin_pieces(c, m, m.locked, begin, end);
+  unpin_pieces(c, m, m.held, begin, end);
   (void)m.of.for_each(begin, end, [](uintptr_t from, uintptr_t to, uint8_t has) {
     if ((has & kNotDumped) != 0) (void)platform::raw::madvise(pointer(from), to - from, MADV_DODUMP);
     return true;
@@ -138,60 +190,86 @@ void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
   m.of.set(begin, end, 0);
 }
 
-void copy_marks(uintptr_t from, uintptr_t to, uint64_t bytes) {
+void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
   std::lock_guard lock(m.mutex);
   std::vector<std::pair<uintptr_t, uint8_t>> parts;
   (void)m.of.for_each(from, from + bytes, [&](uintptr_t begin, uintptr_t, uint8_t has) {
-    parts.emplace_back(begin - from, has & ~kLocked);
+    parts.emplace_back(begin - from, has & ~(kLocked | kHeld));
     return true;
   });
   for (size_t i = 0; i < parts.size(); ++i) {
     const uintptr_t begin = to + parts[i].first,
                     end = to + (i + 1 < parts.size() ? parts[i + 1].first : bytes);
     m.of.set(begin, end, parts[i].second);
-    if ((parts[i].second & kNotDumped) != 0)
-      (void)platform::raw::madvise(pointer(begin), end - begin, MADV_DONTDUMP);
+    if ((parts[i].second & kNotDumped) == 0) continue;
+    (void)platform::raw::madvise(pointer(begin), end - begin, MADV_DONTDUMP);
+    if (c.spills_in_clear && !hold(c, m, begin, end)) warn_of_clear_secrets(c);
   }
 }
 
 void lock_marks_for_fork() { marks().mutex.lock(); }
 void unlock_marks_after_fork() { marks().mutex.unlock(); }
 
-// What was pinned is the parent's. Objects of malloc stay in a child: it may free them.
+namespace {
+
+// What becomes of a range in a child.
+struct Inherited {
+  uintptr_t begin, end;
+  uint8_t marks;
+
+  bool is_there() const { return (marks & kNotInChild) == 0; }
+};
+
+void inherit(const Context& c, const Inherited& range) {
+  std::vector<Part> parts;
+  for_each_part(c, range.begin, range.end, [&](const Part& part) {
+    parts.push_back(part);
+    return true;
+  });
+  for (const Part& part : parts) {
+    if (range.is_there())
+      make_zero(c, part.begin, part.end);
+    else if (!part.is_object)
+      (void)unmap(pointer(part.begin), part.end - part.begin);
+  }
+}
+
+}  // namespace
+
+// What was pinned is the parent's; what it held keeps its mark until hold_what_is_inherited(). Objects of malloc stay
+// in a child: it may free them.
 void marks_in_child() {
   Marks& m = marks();
-  m.locked.clear();
-  m.locked_bytes = 0;
-  struct Wanted {
-    uintptr_t begin, end;
-    bool is_wiped;
-  };
-  std::vector<Wanted> wanted;
+  m.locked.forget();
+  m.held.forget();
+  std::vector<Inherited> ranges;
   (void)m.of.for_each(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
                       [&](uintptr_t begin, uintptr_t end, uint8_t has) {
-                        if ((has & (kWipeOnFork | kNotInChild)) != 0)
-                          wanted.push_back({begin, end, (has & kNotInChild) == 0});
+                        if ((has & (kWipeOnFork | kNotInChild)) != 0) ranges.push_back({begin, end, has});
                         return true;
                       });
   m.of.change(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
               [](uint8_t was) { return was & ~kLocked; });
   m.mutex.unlock();
-  const Context* c = context();
-  for (const Wanted& range : wanted) {
-    if (c == nullptr) return;
-    std::vector<Part> parts;
-    for_each_part(*c, range.begin, range.end, [&](const Part& part) {
-      parts.push_back(part);
-      return true;
-    });
-    for (const Part& part : parts) {
-      if (range.is_wiped)
-        make_zero(*c, part.begin, part.end);
-      else if (!part.is_object)
-        (void)unmap(pointer(part.begin), part.end - part.begin);
-    }
+  if (const Context* c = context(); c != nullptr)
+    for (const Inherited& range : ranges) inherit(*c, range);
+}
+
+void hold_what_is_inherited(const Context& c) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  Ranges ranges;
+  (void)m.of.for_each(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
+                      [&](uintptr_t begin, uintptr_t end, uint8_t has) {
+                        if ((has & kHeld) != 0) ranges.emplace_back(begin, end);
+                        return true;
+                      });
+  for (const auto& [begin, end] : ranges) {
+    m.of.change(begin, end, [](uint8_t was) { return was & ~kHeld; });
+    if (!hold(c, m, begin, end)) warn_of_clear_secrets(c);
   }
 }
 

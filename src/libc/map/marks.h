@@ -1,8 +1,11 @@
 // What a program has said of managed memory that outlasts the call: that a child is not to have it, or is to find
 // zeros, that a core dump leaves it out, that it is locked in memory.
 //
-// What is locked is pinned in the cache in pieces of whole blocks; a block with pages of two pieces counts twice. The
-// kernel's own rules otherwise: locks do not nest, are not inherited, and end with the mapping.
+// What no core dump is to have may be a secret: it is held in memory, as what is locked, up to kHeldBytesMax; beyond
+// that a line says that it is spilled in the clear. With --encrypt nothing is.
+//
+// What is locked or held is pinned in the cache in pieces of whole blocks; a block with pages of two pieces counts
+// twice. The kernel's own rules otherwise: locks do not nest, are not inherited, and end with the mapping.
 // Invariant: what no mapping and no object has is not marked.
 // Threads: any; one mutex, which a fork takes before it looks at the memory. Limits: half of the frames can be locked
 // (process/pinned_ranges.h); RLIMIT_MEMLOCK counts managed and other memory apart.
@@ -15,31 +18,40 @@
 
 namespace spw::libc {
 
+// What libsodium, OpenSSL and GnuPG keep their keys in has tens of KiB.
+inline constexpr uint64_t kHeldBytesMax = uint64_t{1} << 20;
+
 enum Mark : uint8_t {
   kWipeOnFork = 1,
   kNotInChild = 2,
   kNotDumped = 4,
   kLocked = 8,
+  kHeld = 16,
 };
 
 // Whether any of [begin, end) is marked so.
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
 // Where the first locked page of [begin, end) is; `end`: there is none.
 uintptr_t unlocked_until(uintptr_t begin, uintptr_t end);
-// Not kLocked.
+// Neither kLocked nor kHeld.
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);
 // 0, or ENOMEM, or EPERM. The range has no hole.
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
 void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
+// Of anonymous memory: no longer than until let_go() is it spilled, if there is room. One warning where there is none.
+void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
+void let_go(const Context& c, uintptr_t begin, uintptr_t end);
 // It is unmapped, or its contents go elsewhere.
 void remove_marks(const Context& c, uintptr_t begin, uintptr_t end);
-// The marks of [from, from + bytes) are those of `to`, too, but for locks.
-void copy_marks(uintptr_t from, uintptr_t to, uint64_t bytes);
+// The marks of [from, from + bytes) are those of `to`, too, but for locks; what is not dumped is held there, too.
+void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes);
 
 void lock_marks_for_fork();
 void unlock_marks_after_fork();
 // In a child that has its parent's memory, in place of unlock_marks_after_fork(); when it can be used.
 void marks_in_child();
+// When blocks can be pinned there, and before any is evicted.
+void hold_what_is_inherited(const Context& c);
 
 int lock_pages(const void* address, size_t bytes, unsigned flags);
 int unlock_pages(const void* address, size_t bytes);

@@ -97,7 +97,7 @@ void* move_anonymous(const Context& c, const Move& move) {
   if (to == 0) return no_map(ENOMEM);
   const uint64_t bytes = std::min(move.old_bytes, move.new_bytes);
   if (!copy_contents(c, to, move.from, bytes)) return no_map(ENOMEM);
-  if (is_managed(pointer(to))) copy_marks(move.from, to, bytes);
+  if (is_managed(pointer(to))) copy_marks(c, move.from, to, bytes);
   move_rights(c, to, move);
   if (move.keeps_old())
     make_zero(c, move.from, move.from + move.old_bytes);

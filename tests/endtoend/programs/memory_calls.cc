@@ -307,6 +307,7 @@ int children(long outgrows) {
   for (int round = 0; round < 2; ++round) {
     const pid_t child = fork();
     if (child == 0) {
+      told("lock in a child", mlock(p + 7 * kPage, kPage));
       show("child", p, 9);
       show("behind a file's end", short_file, 2);
       told("not locked", madvise(p + 8 * kPage, kPage, MADV_DONTNEED));
