@@ -20,14 +20,14 @@ WAYS = ("all", "all", "tool first", "one first")
 
 
 def _members_of(group: int) -> list[int]:
-    """The processes of a group that have not ended, whoever has still to hear of it."""
+    """The processes of a group that have not ended, whoever has still to hear of it. (The first thread may have, before others.)"""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
             state, _, its_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state not in "ZX":
+            if int(its_group) == group and (state not in "ZX" or len(list((entry / "task").iterdir())) > 1):
                 found.append(int(entry.name))
     return found
 
