@@ -7,6 +7,7 @@ reached, findings. With a finding the line below names the file with its input, 
 """
 import argparse
 import base64
+import multiprocessing.pool
 import os
 import pathlib
 import re
@@ -96,7 +97,7 @@ def main() -> int:
     parser.add_argument("--target", action="append", choices=names_of_targets(), help="only this one; may be repeated")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "fuzz", help="build folder (build/fuzz)")
     parser.add_argument("--no-build", action="store_true", help="run what is built")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time (one a processor)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers, and targets, at a time (one a processor)")
     arguments = parser.parse_args()
     if arguments.seconds < 1:
         parser.error("--seconds: at least 1")
@@ -106,12 +107,12 @@ def main() -> int:
     if not arguments.no_build:
         build(folder, names, arguments.jobs)
     failed = False
-    for name in names:
-        run = Run(folder, name, arguments.seconds, arguments.seed)
-        print(run.line(), flush=True)
-        if run.failed or run.inputs:
-            print(run.why(), flush=True)
-            failed = True
+    with multiprocessing.pool.ThreadPool(arguments.jobs) as pool:
+        for run in pool.imap(lambda name: Run(folder, name, arguments.seconds, arguments.seed), names):
+            print(run.line(), flush=True)
+            if run.failed or run.inputs:
+                print(run.why(), flush=True)
+                failed = True
     return int(failed)
 
 
