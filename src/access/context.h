@@ -39,6 +39,8 @@ struct Context {
   bool in_place_at_first = false;      // as in_place, until elsewhere_from_now_on(); system calls may not
   // Mappings of files that are only read. nullptr: they are managed as all others.
   page_cache::Mappings* mapped_reads = nullptr;
+  // Only those of files that the program can also write to by calls, whose bytes have to be the kernel's then.
+  bool manages_other_reads = false;
   void (*warn)(std::string_view line) = nullptr;
   Pins pins{};
   bool spills_in_clear = true;  // what leaves memory can be read on its store

@@ -386,12 +386,12 @@ Status Runtime::build_mapped(const cache::Options& for_cache, const MemoryPlan& 
 
 // Nobody is worse off where it cannot be: the cache serves those mappings, too.
 void Runtime::open_mapped_reads() {
-  if (kind_ != EngineKind::kMapped) return;
-  if (options_.mapped_reads == MappedReads::kCache ||
-      (options_.mapped_reads == MappedReads::kAuto && code_.is_recompiled())) {
-    mapped_reads_by_ = "cache";
+  if (kind_ != EngineKind::kMapped) {
+    manages_other_reads_ = true;
     return;
   }
+  manages_other_reads_ = options_.mapped_reads == MappedReads::kCache ||
+                         (options_.mapped_reads == MappedReads::kAuto && code_.is_recompiled());
   if (options_.memory_is_auto) {
     mapped_reads_by_ = "cache (the cap follows the machine)";
     return;
@@ -404,7 +404,9 @@ void Runtime::open_mapped_reads() {
   };
   auto mappings = page_cache::Mappings::create(
       [this](const page_cache::Use& use) { return page_cache_share_->limit_pages(use); }, lost);
-  mapped_reads_by_ = mappings ? "kernel" : "cache (" + mappings.status().message() + ")";
+  mapped_reads_by_ = manages_other_reads_ ? "cache"
+                     : mappings           ? "kernel"
+                                          : "cache (" + mappings.status().message() + ")";
   if (mappings) mapped_reads_ = std::move(*mappings);
 }
 

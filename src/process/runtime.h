@@ -74,6 +74,7 @@ class Runtime {
   // the threads that it needs cannot be had, or this is a forked child, which has none of them.
   nodes::NodeExchange* nodes();
   // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
+  bool manages_other_reads() const { return manages_other_reads_; }
   page_cache::Mappings* mapped_reads() { return is_child_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 
@@ -124,7 +125,8 @@ class Runtime {
   std::unique_ptr<MemoryAdapter> memory_adapter_;
   std::unique_ptr<PageCacheShare> page_cache_share_;
   std::unique_ptr<page_cache::Mappings> mapped_reads_;
-  std::string mapped_reads_by_;  // for people
+  bool manages_other_reads_ = false;  // as access::Context's
+  std::string mapped_reads_by_;       // for people
   std::unique_ptr<files::Descriptors> descriptors_;
   telemetry::CallSites foreign_sites_;
   std::optional<telemetry::LivePage> live_page_;

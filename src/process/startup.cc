@@ -24,6 +24,7 @@
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
+#include "platform/shared_mapping.h"
 #include "process/closing.h"
 #include "process/durable_process.h"
 #include "process/engine_choice.h"
@@ -59,17 +60,23 @@ bool admit_fault(const Fault& fault) {
   return runtime && runtime->admit_fault(fault);
 }
 
+[[noreturn]] void cannot_read(const std::string& path, uint64_t offset_bytes) {
+  fatal(kExitFailure, "cannot read " + path + " at " + std::to_string(offset_bytes) +
+                          ", which the program has mapped: the device failed, or the file is shorter now");
+}
+
 // A mapped file that the kernel serves ends with a line of ours, as
 // one does that the cache serves, unless the program wants the signal.
 void explain_bus_error(uintptr_t address) {
   Runtime* runtime = g_runtime.load_acquire();
-  if (runtime == nullptr || runtime->mapped_reads() == nullptr || !libc::is_left_to_kernel(SIGBUS)) return;
+  if (runtime == nullptr || !libc::is_left_to_kernel(SIGBUS)) return;
   InRuntime guard;
-  const auto mapping = runtime->mapped_reads()->table().find(address);
-  if (!mapping) return;
-  const uint64_t offset = mapping->offset_bytes + (address - mapping->begin);
-  fatal(kExitFailure, "cannot read " + files::path_of(mapping->file->fd()) + " at " + std::to_string(offset) +
-                          ", which the program has mapped: the device failed, or the file is shorter now");
+  if (page_cache::Mappings* reads = runtime->mapped_reads())
+    if (const auto mapping = reads->table().find(address))
+      cannot_read(files::path_of(mapping->file->fd()), mapping->offset_bytes + (address - mapping->begin));
+  if (!runtime->manages_other_reads()) return;
+  if (const auto mapping = platform::read_only_shared_mapping_at(address))
+    cannot_read(mapping->path, mapping->offset_bytes);
 }
 
 // While a process forks, its thread is inside the runtime: handlers of signals wait, which might touch managed memory.
@@ -207,6 +214,7 @@ void connect(Runtime& runtime) {
   }
   context.spills_in_clear = g_options->encrypt != Switch::kOn;
   context.mapped_reads = runtime.mapped_reads();
+  context.manages_other_reads = runtime.manages_other_reads();
   context.warn = &warn;
   access::set_context(&context);
 }

@@ -1,5 +1,6 @@
 """Mappings of a file larger than the cap: what reaches the file, and what never does."""
 import hashlib
+import itertools
 import pathlib
 import random
 
@@ -62,10 +63,10 @@ def test_a_file_that_grows_keeps_what_the_mapping_holds(kit: Kit) -> None:
 
 
 def test_a_file_that_becomes_shorter_ends_the_program_with_one_line(kit: Kit) -> None:
-    for config in CONFIGS:
-        run, _ = _run(kit, config, "shrink")
-        # The cache's words, or those for what the kernel serves.
-        starts, contains = (("spillway: cannot read /", "which the program has mapped") if kit.engine in PRELOADED
+    for config, by_name in itertools.product(CONFIGS, (0, 1)):
+        run, _ = _run(kit, config, "shrink", by_name)
+        # The cache's words, or those for what the kernel serves: what can change under it by calls, and all of who was not recompiled.
+        starts, contains = (("spillway: cannot read /", "which the program has mapped") if kit.engine in PRELOADED or not by_name
                             else ("spillway: cannot read block ", f"file:{kit.place}/"))
         expect(run.code == EXIT_FAILURE and run.output == "" and run.errors.count("\n") == 1
                and run.errors.startswith(starts) and contains in run.errors, f"{config}: {run.last_words()}")
@@ -96,3 +97,8 @@ def test_an_end_without_exit_leaves_old_or_new_words(kit: Kit) -> None:
 def test_what_is_stored_is_seen_by_others_as_natively(kit: Kit) -> None:
     for part in ("held", "in_memory", "becomes", "runs", "left"):
         kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL,))
+
+
+def test_calls_and_mappings_of_a_file_agree(kit: Kit) -> None:
+    for part in ("both", "only_read"):
+        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL, MEDIUM))

@@ -11,10 +11,22 @@
 #include "libc/io/buffered.h"
 #include "libc/io/closing.h"
 #include "libc/io/native_argument.h"
+#include "libc/map/coherence.h"
 #include "libc/map/mapping.h"
 #include "libc/process/forks.h"
 
 using namespace spw::libc;
+
+namespace {
+
+// With what was stored to its mappings.
+template <class Sync>
+int sync_file(int fd, Sync sync) {
+  if (files_are_written_in_memory() && !before_sync(fd)) return static_cast<int>(fail(EIO));
+  return sync();
+}
+
+}  // namespace
 
 SPW_ENTRY int close(int fd) { return close_fd(fd); }
 SPW_ENTRY int dup(int fd) noexcept { return files_or_real().dup(fd); }
@@ -28,13 +40,17 @@ SPW_ENTRY off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
 }
 SPW_ENTRY int ftruncate(int fd, off_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
 SPW_ENTRY int ftruncate64(int fd, off64_t bytes) noexcept { return files_or_real().ftruncate(fd, bytes); }
-SPW_ENTRY int fsync(int fd) { return files_or_real().fsync(fd); }
+SPW_ENTRY int fsync(int fd) {
+  return sync_file(fd, [&] { return files_or_real().fsync(fd); });
+}
 SPW_ENTRY int flock(int fd, int operation) noexcept { return files_or_real().flock(fd, operation); }
 SPW_ENTRY int lockf(int fd, int command, off_t bytes) { return files_or_real().lockf(fd, command, bytes); }
 SPW_ENTRY int lockf64(int fd, int command, off64_t bytes) {
   return files_or_real().lockf(fd, command, bytes);
 }
-SPW_ENTRY int fdatasync(int fd) { return files_or_real().fdatasync(fd); }
+SPW_ENTRY int fdatasync(int fd) {
+  return sync_file(fd, [&] { return files_or_real().fdatasync(fd); });
+}
 SPW_ENTRY int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
   return files_or_real().sync_file_range(fd, offset, bytes, flags);
 }

@@ -9,6 +9,7 @@
 #include "libc/io/bounce.h"
 #include "libc/io/descriptors.h"
 #include "libc/managed.h"
+#include "libc/map/coherence.h"
 #include "libc/map/parts.h"
 #include "libc/real.h"
 
@@ -135,13 +136,57 @@ ssize_t vectored(Needs needs, bool is_input, const iovec* list, int count, Plain
   return vectored_slowly(needs, is_input, list, count, plain, managed);
 }
 
+// Around the calls themselves: coherence.h.
+template <class Call>
+ssize_t input(int fd, off_t offset, size_t bytes, Call call) {
+  if (files_are_written_in_memory() && !before_input(fd, offset, bytes)) return fail(EIO);
+  return call();
+}
+template <class Call>
+ssize_t output(int fd, off_t offset, const void* buffer, size_t bytes, Call call) {
+  const ssize_t done = call();
+  const iovec piece = piece_of(buffer, bytes);
+  if (done > 0 && files_are_written_in_memory())
+    after_output(fd, offset, &piece, 1, static_cast<size_t>(done));
+  return done;
+}
+
+// A list of pieces that may itself be managed, if it is one that the kernel takes.
+struct Pieces {
+  iovec list[IOV_MAX];
+  int count = 0;
+
+  Pieces(const iovec* from, int wanted) {
+    if (wanted < 0 || wanted > IOV_MAX) return;
+    const size_t bytes = static_cast<size_t>(wanted) * sizeof(iovec);
+    if (reachable_bytes(from, bytes, false) < bytes) return;
+    copy_bytes(list, from, bytes);
+    count = wanted;
+  }
+  size_t bytes() const {
+    size_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += list[i].iov_len;
+    return sum;
+  }
+};
+[[gnu::noinline]] bool before_vectored(int fd, off_t offset, const iovec* list, int count) {
+  return before_input(fd, offset, Pieces(list, count).bytes());
+}
+[[gnu::noinline]] void after_vectored(int fd, off_t offset, const iovec* list, int count, ssize_t done) {
+  const Pieces pieces(list, count);
+  after_output(fd, offset, pieces.list, pieces.count, static_cast<size_t>(done));
+}
 template <class Plain, class Managed>
-ssize_t vectored_input(int fd, const iovec* list, int count, Plain plain, Managed managed) {
+ssize_t vectored_input(int fd, off_t offset, const iovec* list, int count, Plain plain, Managed managed) {
+  if (files_are_written_in_memory() && !before_vectored(fd, offset, list, count)) return fail(EIO);
   return vectored([&](const void* p) { return input_needs_help(fd, p); }, true, list, count, plain, managed);
 }
 template <class Plain, class Managed>
-ssize_t vectored_output(const iovec* list, int count, Plain plain, Managed managed) {
-  return vectored([](const void* p) { return kernel_cannot_reach(p); }, false, list, count, plain, managed);
+ssize_t vectored_output(int fd, off_t offset, const iovec* list, int count, Plain plain, Managed managed) {
+  const ssize_t done =
+      vectored([](const void* p) { return kernel_cannot_reach(p); }, false, list, count, plain, managed);
+  if (done > 0 && files_are_written_in_memory()) after_vectored(fd, offset, list, count, done);
+  return done;
 }
 
 }  // namespace
@@ -151,52 +196,63 @@ bool input_needs_help(int fd, const void* buffer) {
 }
 
 ssize_t read_fd(int fd, void* buffer, size_t bytes) {
-  if (!input_needs_help(fd, buffer)) return files_or_real().read(fd, buffer, bytes);
-  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().read(fd, no_address(), bytes);
-  return read_scattered(fd, Scatter({&piece, 1}));
+  return input(fd, kFilePosition, bytes, [&]() -> ssize_t {
+    if (!input_needs_help(fd, buffer)) return files_or_real().read(fd, buffer, bytes);
+    iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+    if (piece.iov_len == 0 && bytes > 0) return real().read(fd, no_address(), bytes);
+    return read_scattered(fd, Scatter({&piece, 1}));
+  });
 }
 
 ssize_t write_fd(int fd, const void* buffer, size_t bytes) {
-  if (!kernel_cannot_reach(buffer)) return files_or_real().write(fd, buffer, bytes);
-  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
-  if (piece.iov_len == 0 && bytes > 0) return real().write(fd, no_address(), bytes);
-  return write_scattered(fd, Scatter({&piece, 1}));
+  return output(fd, kFilePosition, buffer, bytes, [&]() -> ssize_t {
+    if (!kernel_cannot_reach(buffer)) return files_or_real().write(fd, buffer, bytes);
+    iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
+    if (piece.iov_len == 0 && bytes > 0) return real().write(fd, no_address(), bytes);
+    return write_scattered(fd, Scatter({&piece, 1}));
+  });
 }
 
 ssize_t pread_fd(int fd, void* buffer, size_t bytes, off_t offset) {
-  if (!input_needs_help(fd, buffer)) return files_or_real().pread(fd, buffer, bytes, offset);
-  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
-  if (piece.iov_len == 0 && bytes > 0) return real().pread(fd, no_address(), bytes, offset);
-  return pread_scattered(fd, Scatter({&piece, 1}), offset);
+  return input(fd, offset, bytes, [&]() -> ssize_t {
+    if (!input_needs_help(fd, buffer)) return files_or_real().pread(fd, buffer, bytes, offset);
+    iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, true));
+    if (piece.iov_len == 0 && bytes > 0) return real().pread(fd, no_address(), bytes, offset);
+    return pread_scattered(fd, Scatter({&piece, 1}), offset);
+  });
 }
 
 ssize_t pwrite_fd(int fd, const void* buffer, size_t bytes, off_t offset) {
-  if (!kernel_cannot_reach(buffer)) return files_or_real().pwrite(fd, buffer, bytes, offset);
-  iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
-  if (piece.iov_len == 0 && bytes > 0) return real().pwrite(fd, no_address(), bytes, offset);
-  return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
+  return output(fd, offset, buffer, bytes, [&]() -> ssize_t {
+    if (!kernel_cannot_reach(buffer)) return files_or_real().pwrite(fd, buffer, bytes, offset);
+    iovec piece = piece_of(buffer, reachable_bytes(buffer, bytes, false));
+    if (piece.iov_len == 0 && bytes > 0) return real().pwrite(fd, no_address(), bytes, offset);
+    return pwrite_scattered(fd, Scatter({&piece, 1}), offset);
+  });
 }
 
 ssize_t readv_fd(int fd, const iovec* pieces, int count) {
   return vectored_input(
-      fd, pieces, count, [&](const iovec* list, int n) { return files_or_real().readv(fd, list, n); },
+      fd, kFilePosition, pieces, count,
+      [&](const iovec* list, int n) { return files_or_real().readv(fd, list, n); },
       [&](const Scatter& to) { return read_scattered(fd, to); });
 }
 ssize_t writev_fd(int fd, const iovec* pieces, int count) {
   return vectored_output(
-      pieces, count, [&](const iovec* list, int n) { return files_or_real().writev(fd, list, n); },
+      fd, kFilePosition, pieces, count,
+      [&](const iovec* list, int n) { return files_or_real().writev(fd, list, n); },
       [&](const Scatter& from) { return write_scattered(fd, from); });
 }
 ssize_t preadv_fd(int fd, const iovec* pieces, int count, off_t offset) {
   return vectored_input(
-      fd, pieces, count,
+      fd, offset, pieces, count,
       [&](const iovec* list, int n) { return files_or_real().preadv(fd, list, n, offset); },
       [&](const Scatter& to) { return pread_scattered(fd, to, offset); });
 }
 ssize_t pwritev_fd(int fd, const iovec* pieces, int count, off_t offset) {
   return vectored_output(
-      pieces, count, [&](const iovec* list, int n) { return files_or_real().pwritev(fd, list, n, offset); },
+      fd, offset, pieces, count,
+      [&](const iovec* list, int n) { return files_or_real().pwritev(fd, list, n, offset); },
       [&](const Scatter& from) { return pwrite_scattered(fd, from, offset); });
 }
 
@@ -207,7 +263,7 @@ ssize_t preadv2_fd(int fd, const iovec* pieces, int count, off_t offset, int fla
                                    flags);
   };
   return vectored_input(
-      fd, pieces, count,
+      fd, offset, pieces, count,
       [&](const iovec* list, int n) { return files_or_real().preadv2(fd, list, n, offset, flags); },
       [&](const Scatter& to) { return fill(to, false, call, [&] { return offset >= 0; }); });
 }
@@ -218,7 +274,7 @@ ssize_t pwritev2_fd(int fd, const iovec* pieces, int count, off_t offset, int fl
                                     flags);
   };
   return vectored_output(
-      pieces, count,
+      fd, offset, pieces, count,
       [&](const iovec* list, int n) { return files_or_real().pwritev2(fd, list, n, offset, flags); },
       [&](const Scatter& from) { return drain(from, false, call); });
 }

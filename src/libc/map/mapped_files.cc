@@ -43,6 +43,23 @@ void MappedFiles::remove(uintptr_t address, uint64_t bytes) {
   }
 }
 
+std::vector<MappedFiles::Part> MappedFiles::written_in(dev_t device, ino_t inode, uint64_t begin,
+                                                       uint64_t end) {
+  std::vector<Part> found;
+  std::lock_guard lock(mutex_);
+  for (Part part : parts_) {
+    const bool overlaps = part.begin < end && begin < part.end;
+    if (!part.writable || part.device != device || part.inode != inode || !overlaps) continue;
+    if (part.begin < begin) {
+      part.address += begin - part.begin;
+      part.begin = begin;
+    }
+    part.end = std::min(part.end, end);
+    found.push_back(part);
+  }
+  return found;
+}
+
 void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   for (Part& part : parts_) {

@@ -30,6 +30,8 @@ class MappedFiles {
   void remove(uintptr_t address, uint64_t bytes);
   // The part that is mapped at `from` stands at `to` from now on, with `bytes` bytes.
   void move(uintptr_t from, uintptr_t to, uint64_t bytes);
+  // What of [begin, end) of the file is mapped to be written to, each cut to that; addresses follow.
+  std::vector<Part> written_in(dev_t device, ino_t inode, uint64_t begin, uint64_t end);
   // The process that has mapped one for writing; 0: none has.
   pid_t writer() const { return writer_.load_acquire(); }
   // Around a fork.

@@ -1,5 +1,6 @@
 #include "libc/map/mapped_reads.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "libc/managed.h"
@@ -19,9 +20,14 @@ page_cache::Mappings* reads_in(const void* address, size_t bytes) {
 
 }  // namespace
 
+bool has_to_be_the_kernels(int flags, int fd) {
+  return (flags & MAP_TYPE) != MAP_PRIVATE && (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
 void* map_for_reading(const Context& c, void* address, size_t bytes, int protection, int flags, int fd,
                       off_t offset) {
   if (c.mapped_reads == nullptr || protection != PROT_READ) return nullptr;
+  if (c.manages_other_reads && !has_to_be_the_kernels(flags, fd)) return nullptr;
   return c.mapped_reads->map(address, bytes, protection, flags, fd, offset);
 }
 

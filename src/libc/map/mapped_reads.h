@@ -15,6 +15,10 @@
 
 namespace spw::libc {
 
+// Whether a shared mapping that is only read can change by calls of this process on the file, which only the kernel's
+// own pages show at once.
+bool has_to_be_the_kernels(int flags, int fd);
+
 // nullptr: not possible here, or `protection` asks for more than reading.
 void* map_for_reading(const Context& c, void* address, size_t bytes, int protection, int flags, int fd,
                       off_t offset);

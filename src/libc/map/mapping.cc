@@ -246,7 +246,9 @@ void* map_some_file(const Context& c, void* address, size_t bytes, int protectio
   void* mapped = nullptr;
   if (can_map_file(c, protection, flags, fd, offset, &request)) {
     mapped = map_reads(c, request, address, protection, flags);
-    if (mapped == nullptr) mapped = map_file(c, request);
+    const bool is_only_read = request.shared && !request.writable;
+    if (mapped == nullptr && !(is_only_read && has_to_be_the_kernels(flags, fd)))
+      mapped = map_file(c, request);
   }
   if (mapped != MAP_FAILED) errno = saved_errno;
   return mapped;

@@ -22,6 +22,7 @@
 
 #include "libc/entry.h"
 #include "libc/io/native_argument.h"
+#include "libc/map/coherence.h"
 #include "libc/map/mapping.h"
 #include "libc/signals/fault_signal.h"
 
@@ -39,6 +40,11 @@ const auto& ready_for_another() {
   return files_or_real();
 }
 socklen_t room_of(const socklen_t* bytes) { return bytes == nullptr ? 0 : load_value(bytes); }
+ssize_t send_file(int to, int from, off_t* offset, size_t bytes) {
+  return copying(from, offset, to, nullptr, bytes,
+                 [&] { return files_or_real().sendfile(to, from, Native(offset), bytes); });
+}
+
 }  // namespace
 
 // Waiting.
@@ -264,16 +270,20 @@ SPW_ENTRY int socketpair(int domain, int type, int protocol, int* ends) noexcept
   return real().socketpair(domain, type, protocol, Native(ends, 2));
 }
 SPW_ENTRY ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
-  return files_or_real().sendfile(to, from, Native(offset), bytes);
+  return send_file(to, from, offset, bytes);
 }
 SPW_ENTRY ssize_t sendfile64(int to, int from, off_t* offset, size_t bytes) noexcept {
-  return files_or_real().sendfile(to, from, Native(offset), bytes);
+  return send_file(to, from, offset, bytes);
 }
 SPW_ENTRY ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
                                   unsigned flags) {
-  return files_or_real().copy_file_range(from, Native(from_offset), to, Native(to_offset), bytes, flags);
+  return copying(from, from_offset, to, to_offset, bytes, [&] {
+    return files_or_real().copy_file_range(from, Native(from_offset), to, Native(to_offset), bytes, flags);
+  });
 }
 SPW_ENTRY ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
                          unsigned flags) {
-  return files_or_real().splice(from, Native(from_offset), to, Native(to_offset), bytes, flags);
+  return copying(from, from_offset, to, to_offset, bytes, [&] {
+    return files_or_real().splice(from, Native(from_offset), to, Native(to_offset), bytes, flags);
+  });
 }

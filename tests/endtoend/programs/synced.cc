@@ -1,5 +1,5 @@
-// Stores to a shared mapping of a file and syncs what it stored until it is killed; what it says on standard output is
-// the journal of what must be found then, as that of killed.cc: synced FILE SEED RECORDS.
+// Stores to a shared mapping of a file and syncs what it stored, by msync and fsync, until it is killed; what it says on
+// standard output is the journal of what must be found then, as that of killed.cc: synced FILE SEED RECORDS.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,8 +48,11 @@ int main(int, char** arguments) {
     say(line, length);
     for (unsigned record : chosen)
       memset(file + size_t{record} * kRecordBytes, static_cast<int>(1 + version % 255), kRecordBytes);
-    if (random() % 4 == 0) {
+    const unsigned how = random() % 4;
+    if (how == 0) {
       if (msync(file, bytes, MS_SYNC) != 0) _exit(3);
+    } else if (how == 1) {  // with what was stored to its mappings
+      if (fsync(fd) != 0) _exit(3);
     } else {
       for (unsigned record : chosen) sync_record(file + size_t{record} * kRecordBytes);
     }
