@@ -1,10 +1,10 @@
-// What a process reads and writes of a file by calls, and what it has of it in shared mappings, agree as with the kernel:
-// bytes that were stored to a mapping are found by read(2), bytes that were written by write(2) are found in the
-// mapping, and fsync(2) of the file includes what was stored.
+// What a process reads and writes of a file by calls, and what it has of it in shared mappings, agree as with the
+// kernel: bytes that were stored to a mapping are found by read(2), bytes that were written by write(2) are found in
+// the mapping, and fsync(2) of the file includes what was stored.
 //
-// Before input, and before the file is synced, dirty blocks of its mappings are written. After output the same bytes are
-// stored to the mappings: a block that was on its way to the file meanwhile, with what it held before, is dirty again
-// then, and goes once more. Who stores to the very bytes that another thread writes by a call finds either.
+// Before input, and before the file is synced, dirty blocks of its mappings are written. After output the same bytes
+// are stored to the mappings: a block that was on its way to the file meanwhile, with what it held before, is dirty
+// again then, and goes once more. Who stores to the very bytes that another thread writes by a call finds either.
 // Mappings that are only read need none of this: those of a file that the process can write to are the kernel's.
 //
 // Threads: any. Not covered: what other processes write; calls of the kernel's that nobody interposes (io_uring); raw

@@ -1,5 +1,5 @@
-// Stores to a shared mapping of a file and syncs what it stored, by msync and fsync, until it is killed; what it says on
-// standard output is the journal of what must be found then, as that of killed.cc: synced FILE SEED RECORDS.
+// Stores to a shared mapping of a file and syncs what it stored, by msync and fsync, until it is killed; what it says
+// on standard output is the journal of what must be found then, as that of killed.cc: synced FILE SEED RECORDS.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
