@@ -23,12 +23,13 @@ void add(CheckReport& report, std::string problem) {
 std::string at_chunk(uint64_t chunk) { return " (chunk " + std::to_string(chunk) + ")"; }
 
 void check_objects(const RegionView& region, uint64_t chunk, ChunkWord word, CheckReport& report) {
-  const std::byte* begin = region.mapped + region.header().heap_offset + chunk * kChunkBytes;
+  const StateBytes states(region.header(), chunk);
+  const std::byte* begin = region.chunk_at(chunk);
   for (uint64_t i = 0; i < objects_of(word.size_class); ++i) {
-    if (begin[i] == std::byte{1}) {
+    if (begin[i] == states.allocated(i)) {
       ++report.objects;
       report.object_bytes += kObjectBytes[word.size_class];
-    } else if (begin[i] != std::byte{0}) {
+    } else if (begin[i] != states.free(i)) {
       add(report,
           "the state of object " + std::to_string(i) + " is neither free nor allocated" + at_chunk(chunk));
     }
@@ -47,22 +48,21 @@ uint64_t check_chunk(const RegionView& region, uint64_t chunk, CheckReport& repo
   } else if (run.is_live) {
     ++report.objects;
     report.object_bytes += run.chunks * kChunkBytes - kLargeOffset;
-    if (*(region.mapped + region.header().heap_offset + chunk * kChunkBytes) != std::byte{1})
-      add(report, "the state of a large object is neither free nor allocated" + at_chunk(chunk));
   } else {
     report.free_chunks += run.chunks;  // also what is left of a large object that is gone
   }
   return run.chunks;
 }
 
-void check_roots(const RegionView& region, CheckReport& report) {
+void check_roots(const RegionView& region, const std::vector<Undo>& undo, CheckReport& report) {
+  const std::vector<Root> roots = roots_after(region, undo);
   for (uint32_t i = 0; i < kRootsMax; ++i) {
-    const Root& root = region.roots()[i];
-    if (root.name[0] == '\0') continue;
-    if (std::find(root.name, root.name + sizeof root.name, '\0') == root.name + sizeof root.name) {
-      add(report, "the name of root " + std::to_string(i) + " has no end");
+    const Root& root = roots[i];
+    if (const char* fault = fault_of(root, region, i)) {
+      add(report, "root " + std::to_string(i) + " " + fault);
       continue;
     }
+    if (root.name[0] == '\0') continue;
     report.roots.push_back(root.name);
     if (!region.holds(root.address, 1) || root.address < region.header().base + region.header().heap_offset)
       add(report, "the root \"" + std::string(root.name) + "\" is not in the heap");
@@ -75,7 +75,9 @@ using LoadChunk = std::function<Status(uint64_t chunk)>;
 Status check_into(CheckReport& report, const RegionView& region, bool stores_leak, const TellChecked& tells,
                   const LoadChunk& load) {
   auto histories = read_histories(region, stores_leak);
+  std::vector<Undo> undo;
   if (histories) {
+    undo = to_undo(*histories);
     for (const SlotHistory& history : *histories) {
       report.sections_to_keep += history.kept;
       report.sections_to_undo += history.sections.size() - history.kept;
@@ -91,7 +93,7 @@ Status check_into(CheckReport& report, const RegionView& region, bool stores_lea
     tells(chunk, report.chunks);
     told = chunk;
   }
-  check_roots(region, report);
+  check_roots(region, undo, report);
   return {};
 }
 
@@ -110,8 +112,10 @@ class FileCopy {
     region_.header() = header;
     uint64_t done = 0;
     for (uint64_t chunk = 0; chunk < count; ++chunk) {
-      const ChunkWord word = ChunkWord::of(region_.chunks()[chunk]);
-      if (word.kind != ChunkKind::kLog) continue;
+      const uint64_t bits = region_.chunks()[chunk];
+      const ChunkWord word = ChunkWord::of(bits);
+      if (word.kind != ChunkKind::kLog || !is_checked_word(bits, chunk_place(region_.header(), chunk)))
+        continue;
       const uint64_t end = std::min(count, chunk + word.chunks);
       if (end <= done) continue;
       if (Status status = read(begin_of(std::max(chunk, done)), begin_of(end)); !status) return status;

@@ -21,8 +21,8 @@ struct CheckReport {
   std::vector<std::string> problems;  // empty: none was found
 };
 
-// Of a region that needs no recovery, or before one: then objects and
-// roots are those of sections that will be undone, too.
+// Of a region that needs no recovery, or before one: then objects are those of sections that will be undone, too; roots
+// are as they are afterwards.
 // `tells`: now and then, how many of the chunks were looked at.
 using TellChecked = std::function<void(uint64_t chunks, uint64_t of)>;
 CheckReport check_region(const RegionView& region, bool stores_leak, const TellChecked& tells = nullptr);

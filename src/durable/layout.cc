@@ -5,24 +5,16 @@
 
 namespace spw::durable {
 
-namespace {
-
-constexpr uint64_t kSlotSeed = 0x510F;
-
-uint64_t checked_bits(uint64_t section) {
-  return XXH3_64bits_withSeed(&section, sizeof section, kSlotSeed) << kSectionBits;
+StateBytes::StateBytes(const Header& header, uint64_t chunk) {
+  const uint64_t of[] = {header.identity, chunk};
+  mix_ = XXH3_64bits(of, sizeof of);
 }
-
-}  // namespace
-
-uint64_t slot_word(uint64_t section) {
-  return checked_bits(section & kSectionMask) | (section & kSectionMask);
-}
-
-// A new file is zeros: no section has been.
-bool is_slot_word(uint64_t word) { return word == 0 || slot_word(word & kSectionMask) == word; }
 
 uint64_t checksum_of(const Header& header) { return XXH3_64bits(&header, offsetof(Header, checksum)); }
+
+uint64_t checksum_of(const Root& root, const Header& header, uint32_t number) {
+  return XXH3_64bits_withSeed(&root, offsetof(Root, checksum), header.identity + number);
+}
 
 uint64_t log_seed(const Header& header, uint32_t slot) {
   const uint64_t of[] = {header.identity, header.epoch, slot};
@@ -51,6 +43,7 @@ Header make_header(const LayoutOptions& options, uint64_t identity) {
   header.heap_offset =
       round_up(header.chunks_offset + options.capacity_bytes / kChunkBytes * sizeof(uint64_t), kChunkBytes);
   header.checksum = checksum_of(header);
+  header.epoch = checked_word(0, epoch_place(header));
   return header;
 }
 

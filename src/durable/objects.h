@@ -1,13 +1,15 @@
 // The heap of a persistent region: allocation and freeing that are part of the section they happen in.
 //
 // Chunks of kChunkBytes belong to a size class, to one large object, or to a log. A chunk of a class begins with one
-// byte an object: 1 when it is allocated. That byte is all that an allocation changes in the region, under the
-// section's undo log, so sections of different threads never share what they may have to restore. Which objects are
-// free is known in memory only, and is read from the bytes of a chunk when its class first needs an object after the
-// region was opened. An object that was freed is handed out again only when its section is history.
+// byte an object, which says whether it is allocated (StateBytes). That byte is all that an allocation changes in the
+// region, under the section's undo log, so sections of different threads never share what they may have to restore.
+// Which objects are free is known in memory only, and is read from the bytes of a chunk when its class first needs an
+// object after the region was opened. An object that was freed is handed out again only when its section is history.
 //
 // Words of chunks change outside of sections, each by one store of 8 bytes:
-// a chunk that was made one of a class and never used is just empty.
+// a chunk that was made one of a class and never used is just empty. Chunks that the file gets are free ones by their
+// words before it has them, so that each chunk of the file has a word that was written.
+// Errors: EILSEQ, from any of these, is a state that is neither: nothing of its chunk is handed out.
 //
 // Threads: any; a slot is its owner's. Limits: the region's capacity; chunks of a class stay that class's.
 #pragma once
@@ -55,18 +57,19 @@ class Objects final : public SegmentSource, public FreedObjects {
   // Where an object's byte is.
   struct Place {
     uint64_t chunk = 0;
-    uint64_t state = 0;  // its address; 0: there is no such object
+    uint64_t index = 0;  // in the chunk
+    uint64_t state = 0;  // the byte's address; 0: there is no such object
     uint64_t bytes = 0;
   };
   Place place_of(uint64_t address) const;
   Result<uint64_t> take_small(unsigned size_class);
   Result<uint64_t> take_large(uint64_t bytes);
-  void scan(unsigned size_class, uint64_t chunk);
+  Status scan(unsigned size_class, uint64_t chunk);
   Result<uint64_t> take_chunks(uint64_t count);
   Status grow(uint64_t chunks);
   void give_chunks_back(uint64_t first, uint64_t count);
   Status write_words(uint64_t chunk, uint64_t count, ChunkKind kind, uint8_t size_class);
-  Status zero_states(uint64_t at, uint64_t bytes);
+  Status write_states(uint64_t chunk, uint64_t objects);
   uint64_t address_of(uint64_t chunk) const;
   uint64_t chunk_of(uint64_t address) const;
   ChunkWord word(uint64_t chunk) const;

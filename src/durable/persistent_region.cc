@@ -45,6 +45,8 @@ RegionView format_memory(std::byte* mapped, const LayoutOptions& layout, uint64_
   RegionView view{mapped, 0};
   view.header() = make_header(at, at.base);
   view.bytes = view.header().heap_offset + heap_bytes;
+  for (uint64_t chunk = 0; chunk < view.chunk_count(); ++chunk)
+    view.chunks()[chunk] = ChunkWord{}.word(chunk_place(view.header(), chunk));
   return view;
 }
 

@@ -24,6 +24,8 @@ class PersistentRegion {
   // What threads stored outside of sections is durable. EBUSY: a section is open.
   Status close();
 
+  // Of its file; "": it has none.
+  std::string path() const { return file_ ? file_->path() : std::string(); }
   uint64_t base() const { return view_->header().base; }
   uint64_t capacity_bytes() const { return view_->header().capacity_bytes; }
   // Whether all of these bytes are in the heap, as far as the file goes.

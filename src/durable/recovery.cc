@@ -77,16 +77,37 @@ void decide(std::vector<SlotHistory>& histories) {
   }
 }
 
-// The record as it was when it was read: where logs lie is not believed, so one step may put bytes over the record of
-// the next.
-struct Undo {
-  uint32_t slot;
-  size_t position;
-  Record record;
-  const std::byte* old_bytes;
-};
+// A region that was never recovered: what its first recovery writes may be zeros still.
+bool is_new(const RegionView& region) { return payload_of(region.header().epoch) == 0; }
 
-// The last store first.
+bool is_zero(const Root& root) {
+  static constexpr Root kZero{};
+  return std::memcmp(&root, &kZero, sizeof root) == 0;
+}
+
+Status check_roots(const RegionView& region, const std::vector<Undo>& undo) {
+  const std::vector<Root> roots = roots_after(region, undo);
+  for (uint32_t i = 0; i < kRootsMax; ++i)
+    if (const char* fault = fault_of(roots[i], region, i))
+      return damaged("root " + std::to_string(i) + " " + fault);
+  return {};
+}
+
+// Of a new region: no root, and no section that has been. Each by one store, so a crash leaves nothing to mend.
+void write_first_words(const RegionView& region, Persistence::Writer& writer) {
+  const Header& header = region.header();
+  const auto put = [&writer](uint64_t& word, uint64_t value) {
+    std::atomic_ref(word).store(value, std::memory_order_relaxed);
+    writer.write_back(&word, sizeof word);
+  };
+  for (uint32_t i = 0; i < kRootsMax; ++i)
+    if (Root& root = region.roots()[i]; is_zero(root)) put(root.checksum, checksum_of(Root{}, header, i));
+  for (uint32_t i = 0; i < header.slots; ++i)
+    if (uint64_t& word = region.slot(i).word; word == 0) put(word, checked_word(0, slot_place(header, i)));
+}
+
+}  // namespace
+
 std::vector<Undo> to_undo(const std::vector<SlotHistory>& histories) {
   std::vector<Undo> undo;
   for (uint32_t slot = 0; slot < histories.size(); ++slot) {
@@ -102,16 +123,35 @@ std::vector<Undo> to_undo(const std::vector<SlotHistory>& histories) {
   return undo;
 }
 
-}  // namespace
+std::vector<Root> roots_after(const RegionView& region, const std::vector<Undo>& undo) {
+  std::vector<Root> roots(region.roots(), region.roots() + kRootsMax);
+  const uint64_t begin = region.header().base + region.header().roots_offset;
+  for (const Undo& step : undo) {
+    const uint64_t offset = step.record.address - begin;
+    if (offset >= kRootsMax * sizeof(Root)) continue;
+    // What sections may store to ends with the roots, or lies behind them.
+    std::memcpy(reinterpret_cast<std::byte*>(roots.data()) + offset, step.old_bytes, step.record.bytes);
+  }
+  return roots;
+}
+
+const char* fault_of(const Root& root, const RegionView& region, uint32_t number) {
+  if (is_zero(root) && is_new(region)) return nullptr;
+  if (root.checksum != checksum_of(root, region.header(), number)) return "is damaged";
+  const char* const end = root.name + sizeof root.name;
+  return std::find(root.name, end, '\0') == end ? "has a name without an end" : nullptr;
+}
 
 Result<std::vector<SlotHistory>> read_histories(const RegionView& region, bool stores_leak) {
   const Header& header = region.header();
+  if (!is_checked_word(header.epoch, epoch_place(header))) return damaged("the epoch in its header");
   std::vector<SlotHistory> histories(header.slots);
   for (uint32_t slot = 0; slot < header.slots; ++slot) {
     const uint64_t word = region.slot(slot).word;
-    if (!is_slot_word(word)) return damaged("the word of slot " + std::to_string(slot));
+    if (!is_checked_word(word, slot_place(header, slot)) && !(word == 0 && is_new(region)))
+      return damaged("the word of slot " + std::to_string(slot));
     SlotHistory& history = histories[slot];
-    history.history = word & kSectionMask;
+    history.history = payload_of(word);
     LogReader reader(header, region.mapped, region.bytes, slot);
     while (const Record* record = reader.next())
       if (Status status = read_record(region, slot, *record, &history); !status) return status;
@@ -126,14 +166,16 @@ Result<std::vector<SlotHistory>> read_histories(const RegionView& region, bool s
 Result<Recovery> recover(const RegionView& region, Persistence& domain) {
   auto histories = read_histories(region, domain.stores_leak());
   if (!histories) return histories.status();
+  const std::vector<Undo> undo = to_undo(*histories);
+  if (Status status = check_roots(region, undo); !status) return status;
   Recovery result;
   const auto writer = domain.open_writer();
-  const std::vector<Undo> undo = to_undo(*histories);
   for (const Undo& step : undo) {
     std::byte* const to = region.at(step.record.address);
     std::memmove(to, step.old_bytes, step.record.bytes);
     writer->write_back(to, step.record.bytes);
   }
+  if (is_new(region)) write_first_words(region, *writer);
   if (Status status = writer->fence(); !status) return status;
   result.records_undone = undo.size();
   for (const SlotHistory& history : *histories) {
@@ -141,7 +183,9 @@ Result<Recovery> recover(const RegionView& region, Persistence& domain) {
     result.sections_undone += history.sections.size() - history.kept;
   }
   // Also when there is nothing to undo: a log may have records behind one that never became durable.
-  std::atomic_ref(region.header().epoch).fetch_add(1, std::memory_order_relaxed);
+  Header& header = region.header();
+  const uint64_t epoch = checked_word(payload_of(header.epoch) + 1, epoch_place(header));
+  std::atomic_ref(header.epoch).store(epoch, std::memory_order_relaxed);
   writer->write_back(&region.header().epoch, sizeof(uint64_t));
   if (Status status = writer->fence(); !status) return status;
   return result;

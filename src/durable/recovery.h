@@ -29,7 +29,9 @@ struct RegionView {
     return reinterpret_cast<SlotWord*>(mapped + header().slots_offset)[slot];
   }
   Root* roots() const { return reinterpret_cast<Root*>(mapped + header().roots_offset); }
+  // Checked words, each of its chunk_place().
   uint64_t* chunks() const { return reinterpret_cast<uint64_t*>(mapped + header().chunks_offset); }
+  std::byte* chunk_at(uint64_t chunk) const { return mapped + header().heap_offset + chunk * kChunkBytes; }
   uint64_t chunk_count() const { return (bytes - header().heap_offset) / kChunkBytes; }
   bool holds(uint64_t address, uint64_t length) const {
     return address >= header().base && address - header().base <= bytes &&
@@ -57,10 +59,25 @@ struct SlotHistory {
   size_t kept = 0;  // the first so many count
 };
 
-// EILSEQ: a log or a word is damaged; nothing was changed, and the message says
+// EILSEQ: a log, the epoch or a word is damaged; nothing was changed, and the message says
 // where. A damaged record in the middle of a log is told from one that a crash
 // left half written only where stores leak (records are durable one by one there).
 Result<std::vector<SlotHistory>> read_histories(const RegionView& region, bool stores_leak);
+
+// Bytes to put back. The record as it was when it was read: where logs lie is not believed, so one step may put bytes
+// over the record of the next.
+struct Undo {
+  uint32_t slot;
+  size_t position;
+  Record record;
+  const std::byte* old_bytes;
+};
+// Those of all sections that do not count, the last store first.
+std::vector<Undo> to_undo(const std::vector<SlotHistory>& histories);
+// The roots as they are once that is done.
+std::vector<Root> roots_after(const RegionView& region, const std::vector<Undo>& undo);
+// What is wrong with a root; null: nothing is.
+const char* fault_of(const Root& root, const RegionView& region, uint32_t number);
 
 struct Recovery {
   uint64_t sections_undone = 0, sections_kept = 0, records_undone = 0;

@@ -91,8 +91,9 @@ Status read_through(const platform::File& file, const std::string& path, uint64_
     offset = next_data(file, offset, end);
     if (offset == end) break;
     const iovec segment{piece.data(), std::min<uint64_t>(piece.size(), end - offset)};
-    const int64_t got = platform::read_at(file.fd(), &segment, 1, offset);
+    int64_t got = platform::read_at(file.fd(), &segment, 1, offset);
     if (got == -EINTR) continue;
+    if (got > 0) got -= got % static_cast<int64_t>(sizeof(uint64_t));  // what is left is read again
     if (got <= 0)
       return Status(got == 0 ? EIO : static_cast<int>(-got),
                     "cannot read " + path + " at offset " + std::to_string(offset) + "; nothing was changed");
@@ -114,8 +115,10 @@ Result<platform::File> open_locked(const std::string& path, int flags, platform:
 Status check_header(const Header& header, uint64_t bytes, const std::string& path) {
   if (header.magic != kMagic) return not_a_region(path, "it does not begin as one");
   if (header.version != kVersion)
-    return not_a_region(path, "it has version " + std::to_string(header.version));
-  if (header.checksum != checksum_of(header)) return not_a_region(path, "its header is damaged");
+    return not_a_region(path, "its format is version " + std::to_string(header.version) + ", and this is " +
+                                  std::to_string(kVersion) + "; the Spillway that made it reads it");
+  if (header.checksum != checksum_of(header) || !is_checked_word(header.epoch, epoch_place(header)))
+    return not_a_region(path, "its header is damaged");
   const LayoutOptions layout{header.base, header.capacity_bytes, header.slots, header.segment_bytes};
   if (!can_be(layout)) return not_a_region(path, "its sizes do not fit together");
   const Header like_it = make_header(layout, header.identity);
@@ -132,15 +135,25 @@ Status check_header(const Header& header, uint64_t bytes, const std::string& pat
   return {};
 }
 
-// A chunk's word is written when the file is long enough for it, and the file gets no shorter.
+// Words behind the end are those of chunks that the file was about to get: free, or not written yet. What else a word
+// says was written when the file was long enough for it, and a file gets no shorter.
 Status check_end(const platform::File& file, const Header& header, uint64_t bytes, const std::string& path) {
   const uint64_t first = header.chunks_offset + (bytes - header.heap_offset) / kChunkBytes * sizeof(uint64_t);
   return read_through(
-      file, path, first, header.heap_offset, [&](uint64_t, const std::byte* data, size_t length) {
-        if (std::all_of(data, data + length, [](std::byte byte) { return is_zero(byte); })) return Status();
-        return Status::sentence(EILSEQ, path + " was cut off: it has " + std::to_string(bytes) +
-                                            " bytes, and chunks behind its end are in use; "
-                                            "restore it from a copy");
+      file, path, first, header.heap_offset, [&](uint64_t offset, const std::byte* data, size_t length) {
+        for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
+          uint64_t word;
+          std::memcpy(&word, data + at, sizeof word);
+          const uint64_t chunk = (offset + at - header.chunks_offset) / sizeof word;
+          if (word == 0 || word == ChunkWord{}.word(chunk_place(header, chunk))) continue;
+          const bool is_used = is_checked_word(word, chunk_place(header, chunk));
+          return Status::sentence(
+              EILSEQ, path + (is_used ? " was cut off: it has " : " is damaged: it has ") +
+                          std::to_string(bytes) + " bytes, and chunk " + std::to_string(chunk) +
+                          " behind its end is " + (is_used ? "in use" : "none that was ever written") +
+                          "; restore it from a copy");
+        }
+        return Status();
       });
 }
 
@@ -244,6 +257,7 @@ Status RegionFile::map(DomainKind wanted) {
 Status RegionFile::map_as(DomainKind wanted) {
   auto in_memory = platform::is_in_memory(file_);
   if (!in_memory) return in_memory.status();
+  if (Status status = read_what_opening_reads(); !status) return status;
   if (wanted != DomainKind::kBlock) {
     if (platform::map_file_as(range_.data(), file_, header_.capacity_bytes,
                               platform::Sharing::kSynchronous) ||
@@ -258,13 +272,40 @@ Status RegionFile::map_as(DomainKind wanted) {
                        " is not on persistent memory (a DAX filesystem, or tmpfs in its place): stores "
                        "would be lost; use the domain block");
   }
-  // So that what cannot be read is an error: in the mapping it would be a SIGBUS.
-  if (Status status = read_through(file_, path_, 0, header_.chunks_offset,
-                                   [](uint64_t, const std::byte*, size_t) { return Status(); });
-      !status)
-    return status;
   domain_ = make_block_writes(file_, range_.data());
   return platform::map_file_as(range_.data(), file_, header_.capacity_bytes, platform::Sharing::kPrivate);
+}
+
+// So that what cannot be read is an error: in the mapping it would be a SIGBUS. All but objects, of which the first
+// bytes of large ones are looked at.
+Status RegionFile::read_what_opening_reads() const {
+  const auto read = [this](uint64_t begin, uint64_t end) {
+    return read_through(file_, path_, begin, end,
+                        [](uint64_t, const std::byte*, size_t) { return Status(); });
+  };
+  const auto begin_of = [this](uint64_t chunk) { return header_.heap_offset + chunk * kChunkBytes; };
+  const uint64_t count = (view_.bytes - header_.heap_offset) / kChunkBytes;
+  if (Status status = read(0, header_.chunks_offset); !status) return status;
+  uint64_t read_until = 0;  // of logs: runs may overlap in a file that somebody else made
+  return read_through(file_, path_, header_.chunks_offset, header_.chunks_offset + count * sizeof(uint64_t),
+                      [&](uint64_t offset, const std::byte* data, size_t length) {
+                        Status status;
+                        for (size_t at = 0; at < length && status; at += sizeof(uint64_t)) {
+                          uint64_t bits;
+                          std::memcpy(&bits, data + at, sizeof bits);
+                          const uint64_t chunk = (offset + at - header_.chunks_offset) / sizeof bits;
+                          if (!is_checked_word(bits, chunk_place(header_, chunk)))
+                            continue;  // check_chunks() names it
+                          const ChunkWord word = ChunkWord::of(bits);
+                          const uint64_t end = std::min(count, chunk + word.chunks);
+                          if (word.kind == ChunkKind::kLarge)
+                            status = read(begin_of(chunk), begin_of(chunk) + kMmuPageBytes);
+                          if (word.kind != ChunkKind::kLog || end <= read_until) continue;
+                          status = read(begin_of(std::max(chunk, read_until)), begin_of(end));
+                          read_until = end;
+                        }
+                        return status;
+                      });
 }
 
 Status RegionFile::grow_to(uint64_t bytes) {

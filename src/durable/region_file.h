@@ -3,8 +3,8 @@
 //
 // Invariants: while it lives, nobody else has the file (flock), and [base, base + capacity) is this mapping. A file is
 // made in an order that leaves either a region or a header of zeros, which the next one to open it makes a region of.
-// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, or damaged or
-// cut off),
+// Errors: EWOULDBLOCK (another process has it), EEXIST (its address is taken here), EILSEQ (not a region, of another
+// version of the format, or damaged or cut off),
 // ENOTSUP (not on such memory), and the filesystem's.
 #pragma once
 
@@ -36,6 +36,7 @@ class RegionFile final : public Grower {
 
   Status grow_to(uint64_t bytes) override;
   void close() { file_ = {}; }
+  const std::string& path() const { return path_; }
 
  private:
   RegionFile() = default;
@@ -43,6 +44,7 @@ class RegionFile final : public Grower {
   Status check_zeros(uint64_t bytes) const;
   Status map(DomainKind wanted);
   Status map_as(DomainKind wanted);
+  Status read_what_opening_reads() const;
 
   std::string path_;
   platform::File file_;
@@ -60,8 +62,8 @@ Result<platform::File> open_locked(const std::string& path, int flags, platform:
 Status check_header(const Header& header, uint64_t bytes, const std::string& path);
 // Whether chunks behind the file's end are spoken of: then it was cut off. Of a file whose header was checked.
 Status check_end(const platform::File& file, const Header& header, uint64_t bytes, const std::string& path);
-// With visit(offset, data, bytes) -> Status for each piece of [begin, end) of the file, but for holes. EIO, also where
-// the file ends before.
+// With visit(offset, data, bytes) -> Status for each piece of [begin, end) of the file, but for holes; both are
+// multiples of 8, and so are pieces. EIO, also where the file ends before.
 using VisitPiece = std::function<Status(uint64_t offset, const std::byte* data, size_t bytes)>;
 Status read_through(const platform::File& file, const std::string& path, uint64_t begin, uint64_t end,
                     const VisitPiece& visit);

@@ -9,7 +9,6 @@ namespace spw::durable {
 
 Root* Roots::find(std::string_view name) const {
   Root* const roots = region_.roots();
-  // A name that has no end, in a damaged file, is nobody's.
   Root* const found = std::find_if(roots, roots + kRootsMax, [name](const Root& root) {
     return name == std::string_view(root.name, ::strnlen(root.name, sizeof root.name));
   });
@@ -42,12 +41,15 @@ Status Roots::set(Slot& slot, std::string_view name, uint64_t address, uint64_t 
   const uint64_t at =
       region_.header().base + static_cast<uint64_t>(reinterpret_cast<std::byte*>(root) - region_.mapped);
   if (Status status = slot.before_own_store(at, sizeof *root, stamp); !status) return status;
-  *root = {};
+  const auto number = static_cast<uint32_t>(root - region_.roots());
   // Also what is named now: an undo would put back whatever is here.
-  emptied_by_[root - region_.roots()] = {slot.number(), slot.section()};
-  if (address == 0) return {};
-  std::memcpy(root->name, name.data(), name.size());
-  root->address = address;
+  emptied_by_[number] = {slot.number(), slot.section()};
+  *root = {};
+  if (address != 0) {
+    std::memcpy(root->name, name.data(), name.size());
+    root->address = address;
+  }
+  root->checksum = checksum_of(*root, region_.header(), number);
   return {};
 }
 

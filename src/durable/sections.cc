@@ -34,7 +34,7 @@ Result<Slot*> Sections::take_slot() {
   const Header& header = region_.header();
   const Segment first{region_.mapped + header.logs_offset + number * header.segment_bytes,
                       header.segment_bytes};
-  owned_.push_back(std::make_unique<Slot>(region_, number, region_.slot(number).word & kSectionMask, first,
+  owned_.push_back(std::make_unique<Slot>(region_, number, payload_of(region_.slot(number).word), first,
                                           segments_, domain_, combiner_));
   slots_[number].store_release(owned_.back().get());  // pairs with the acquires of who goes over the slots
   return owned_.back().get();

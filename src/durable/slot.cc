@@ -173,7 +173,8 @@ void Slot::close() {
 
 void Slot::write_history(uint64_t section, Persistence::Writer& writer) {
   uint64_t& word = region_.slot(number_).word;
-  std::atomic_ref(word).store(slot_word(section), std::memory_order_relaxed);  // all 8 bytes at once
+  const uint64_t value = checked_word(section, slot_place(region_.header(), number_));
+  std::atomic_ref(word).store(value, std::memory_order_relaxed);  // all 8 bytes at once
   writer.write_back(&word, sizeof word);
 }
 

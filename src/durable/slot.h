@@ -16,7 +16,7 @@
 // Invariants: history_ <= completed_ <= section number; what the slot's word in the region says is history_
 // Threads: the owner; history() any; write_history() and settled() by who holds the pending mutex of Sections, or by
 // the owner while nothing of his is pending (Sections::end).
-// Limits: section numbers have kSectionBits bits.
+// Limits: section numbers have kPayloadBits bits.
 #pragma once
 
 #include <memory>

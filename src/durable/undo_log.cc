@@ -127,8 +127,11 @@ bool LogReader::follow(const Record& jump) {
       (offset - header_.heap_offset) % kChunkBytes != 0 || visited_.contains(offset))
     return false;
   const auto* chunks = reinterpret_cast<const uint64_t*>(mapped_ + header_.chunks_offset);
-  const ChunkWord word = ChunkWord::of(chunks[(offset - header_.heap_offset) / kChunkBytes]);
-  if (word.kind != ChunkKind::kLog || offset + word.chunks * kChunkBytes > mapped_bytes_) return false;
+  const uint64_t chunk = (offset - header_.heap_offset) / kChunkBytes;
+  const ChunkWord word = ChunkWord::of(chunks[chunk]);
+  if (!is_checked_word(chunks[chunk], chunk_place(header_, chunk)) || word.kind != ChunkKind::kLog ||
+      offset + word.chunks * kChunkBytes > mapped_bytes_)
+    return false;
   visited_.insert(offset);
   offset_ = offset;
   end_ = offset + word.chunks * kChunkBytes;

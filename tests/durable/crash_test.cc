@@ -17,7 +17,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   const char* wanted = std::getenv(name);
   return wanted == nullptr ? otherwise : std::strtoull(wanted, nullptr, 10);
 }
-uint64_t crashes() { return from_environment("SPW_CRASHES", 8000); }
+uint64_t crashes() { return from_environment("SPW_CRASHES", 24000); }
 uint64_t first_seed() { return from_environment("SPW_CRASHES_SEED", 0); }
 
 struct Way {
@@ -59,6 +59,59 @@ TEST_P(CrashTest, every_moment_of_a_short_program) {
       EXPECT_GT(moment, 100u);
       return;
     }
+  }
+}
+
+// What it writes at first are words one by one: those that are there already stay.
+TEST_P(CrashTest, every_moment_of_the_first_opening) {
+  for (uint64_t moment = 1, went = 1; went != 0; ++moment) {
+    SimulatedMemory memory(GetParam().leaks, moment, small_layout(4), 4 * kChunkBytes);
+    memory.crash_at(moment);
+    went = 0;
+    for (unsigned opened = 0; opened < 2; ++opened) {
+      try {
+        auto region = PersistentRegion::attach(memory.view(), memory, memory, combiner());
+        ASSERT_TRUE(region) << "moment " << moment << ": " << region.status().message();
+      } catch (const Crash&) {
+        went = 1;
+        memory.lose_power();
+        ASSERT_TRUE(check_region(memory.view(), GetParam().leaks).problems.empty()) << "moment " << moment;
+      }
+    }
+    memory.crash_at(0);
+    const CheckReport report = check_region(memory.view(), GetParam().leaks);
+    ASSERT_TRUE(report.problems.empty()) << report.problems.front();
+    ASSERT_TRUE(went != 0 || moment > 2) << "no moment was one of the opening";
+  }
+}
+
+// Each chunk of the file has a word that was written, and behind its end there are words of free chunks or none.
+TEST_P(CrashTest, every_moment_of_growing) {
+  for (uint64_t moment = 1, went = 1; went != 0; ++moment) {
+    SimulatedMemory memory(GetParam().leaks, moment, small_layout(4), 2 * kChunkBytes, 20 * kChunkBytes);
+    went = 0;
+    auto regions = std::make_unique<Regions>();
+    Thread thread;
+    auto region = PersistentRegion::attach(memory.view(), memory, memory, combiner());
+    ASSERT_TRUE(region && regions->add(std::move(*region)));
+    memory.crash_at(moment);
+    try {
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(regions->allocate(thread, 0, 80'000));
+    } catch (const Crash&) {
+      went = 1;
+    }
+    regions.reset();
+    memory.lose_power();
+    const RegionView& view = memory.view();
+    const CheckReport report = check_region(view, GetParam().leaks);
+    ASSERT_TRUE(report.problems.empty()) << "moment " << moment << ": " << report.problems.front();
+    ASSERT_TRUE(report.chunks == 2 || report.chunks > 16) << report.chunks;
+    const uint64_t words = (view.header().heap_offset - view.header().chunks_offset) / sizeof(uint64_t);
+    for (uint64_t chunk = view.chunk_count(); chunk < words; ++chunk) {
+      const uint64_t word = view.chunks()[chunk];
+      ASSERT_TRUE(word == 0 || word == ChunkWord{}.word(chunk_place(view.header(), chunk))) << chunk;
+    }
+    ASSERT_TRUE(PersistentRegion::attach(view, memory, memory, combiner())) << "moment " << moment;
   }
 }
 

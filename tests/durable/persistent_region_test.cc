@@ -127,6 +127,75 @@ TEST_P(RegionTest, a_damaged_slot_word_changes_nothing) {
   expect_all(1);
 }
 
+// Each bit of each word of chunks and slots, and of each byte of roots: refused, unchanged, and listed by check.
+TEST_P(RegionTest, no_flipped_bit_of_what_describes_a_region_is_silent) {
+  (void)*regions_->allocate(thread_, 0, 100'000);
+  (void)*regions_->allocate(thread_, 0, 700);
+  regions_.reset();
+  const RegionView& view = memory_.view();
+  const auto expect_found = [&](std::byte* at, size_t bytes, const char* what) {
+    for (size_t bit = 0; bit < bytes * 8; ++bit) {
+      const std::byte flip{static_cast<uint8_t>(1 << bit % 8)};
+      at[bit / 8] ^= flip;
+      const std::vector<std::byte> before(view.mapped, view.mapped + view.bytes);
+      ASSERT_FALSE(check_region(view, GetParam()).problems.empty()) << what << ", bit " << bit;
+      ASSERT_EQ(try_open().error(), EILSEQ) << what << ", bit " << bit;
+      ASSERT_EQ(std::memcmp(before.data(), view.mapped, view.bytes), 0) << what << ", bit " << bit;
+      at[bit / 8] ^= flip;
+    }
+  };
+  for (uint64_t chunk = 0; chunk < view.chunk_count(); ++chunk)
+    expect_found(reinterpret_cast<std::byte*>(view.chunks() + chunk), sizeof(uint64_t), "a chunk's word");
+  for (uint32_t slot = 0; slot < view.header().slots; ++slot)
+    expect_found(reinterpret_cast<std::byte*>(&view.slot(slot).word), sizeof(uint64_t), "a slot's word");
+  for (const uint32_t root : {0u, 1u, kRootsMax - 1})
+    expect_found(reinterpret_cast<std::byte*>(view.roots() + root), sizeof(Root), "a root");
+  expect_found(reinterpret_cast<std::byte*>(&view.header().epoch), sizeof(uint64_t), "the epoch");
+  open();
+  expect_all(1);
+}
+
+TEST_P(RegionTest, an_object_whose_state_is_neither_is_not_handed_out_and_its_chunk_neither) {
+  const uint64_t at = *regions_->allocate(thread_, 0, 700);
+  const RegionView& view = memory_.view();
+  const uint64_t chunk = (at - view.header().base - view.header().heap_offset) / kChunkBytes;
+  std::byte* const states = view.chunk_at(chunk);
+  const std::byte whole = states[3];
+  for (unsigned bit = 0; bit < 8; ++bit) {
+    states[3] = whole ^ std::byte{static_cast<uint8_t>(1 << bit)};
+    EXPECT_EQ(check_region(view, GetParam()).problems.size(), 1u);
+    open();  // states of small objects are looked at when one is asked for
+    for (int twice = 0; twice < 2; ++twice) {
+      const auto made = regions_->allocate(thread_, 0, 700);
+      EXPECT_EQ(made.status().error(), EILSEQ) << made.status().message();
+      EXPECT_NE(made.status().message().find("chunk " + std::to_string(chunk)), std::string::npos);
+    }
+    EXPECT_EQ(regions_->free(thread_, at).error(), EILSEQ);
+    EXPECT_TRUE(regions_->allocate(thread_, 0, 20)) << "other chunks are whole";
+  }
+  states[3] = whole;
+  open();
+  EXPECT_TRUE(regions_->free(thread_, at));
+}
+
+TEST_P(RegionTest, a_page_of_states_or_words_that_reads_as_zeros_is_damage) {
+  const uint64_t at = *regions_->allocate(thread_, 0, 16);
+  regions_.reset();
+  const RegionView& view = memory_.view();
+  const uint64_t chunk = (at - view.header().base - view.header().heap_offset) / kChunkBytes;
+  for (std::byte* const page :
+       {view.chunk_at(chunk), reinterpret_cast<std::byte*>(view.chunks()),
+        reinterpret_cast<std::byte*>(view.roots()), reinterpret_cast<std::byte*>(&view.slot(0))}) {
+    // As far as it is looked at: the rest of a chunk's page is objects.
+    const size_t bytes = page == view.chunk_at(chunk) ? objects_of(0) : sizeof(Root);
+    const std::vector<std::byte> before(page, page + bytes);
+    std::memset(page, 0, bytes);
+    EXPECT_FALSE(check_region(view, GetParam()).problems.empty());
+    std::memcpy(page, before.data(), bytes);
+  }
+  EXPECT_TRUE(check_region(view, GetParam()).problems.empty());
+}
+
 TEST_P(RegionTest, a_section_without_room_for_its_log_can_be_undone_and_the_region_goes_on) {
   // All room but for the log's first segment.
   std::vector<uint64_t> smaller{*regions_->allocate(thread_, 0, 8192)};

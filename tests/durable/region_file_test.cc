@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "durable/check.h"
 #include "durable/persistent_region.h"
@@ -29,7 +30,8 @@ class RegionFileTest : public testing::Test {
     auto file = RegionFile::open(path_, options);
     ASSERT_TRUE(file) << file.status().message();
     header_ = (*file)->view().header();
-    ASSERT_TRUE((*file)->grow_to(header_.heap_offset + 4 * kChunkBytes));
+    ASSERT_TRUE((*file)->grow_to(header_.heap_offset + kChunks * kChunkBytes));
+    for (uint64_t chunk = 0; chunk < kChunks; ++chunk) write_chunk(chunk, {});
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
@@ -43,8 +45,15 @@ class RegionFileTest : public testing::Test {
     write(0, &header, sizeof header);
   }
   void write_chunk(uint64_t chunk, ChunkWord word) const {
-    const uint64_t bits = word.word();
+    const uint64_t bits = word.word(chunk_place(header_, chunk));
     write(header_.chunks_offset + chunk * sizeof bits, &bits, sizeof bits);
+  }
+  // All of them free.
+  void write_states(uint64_t chunk, uint64_t objects) const {
+    const StateBytes states(header_, chunk);
+    std::vector<std::byte> bytes;
+    for (uint64_t i = 0; i < objects; ++i) bytes.push_back(states.free(i));
+    write(header_.heap_offset + chunk * kChunkBytes, bytes.data(), bytes.size());
   }
   // Of slot 0, the first of its log.
   void write_record(Record record, const void* payload) const {
@@ -77,6 +86,7 @@ class RegionFileTest : public testing::Test {
     EXPECT_NE(said.find(words), std::string::npos) << said;
   }
 
+  static constexpr uint64_t kChunks = 4;
   std::string path_;
   Header header_{};
 };
@@ -85,7 +95,7 @@ TEST_F(RegionFileTest, what_was_made_can_be_checked_and_opened) {
   auto checked = check_file(path_);
   ASSERT_TRUE(checked) << checked.status().message();
   EXPECT_TRUE(checked->problems.empty()) << checked->problems.front();
-  EXPECT_EQ(checked->free_chunks, 4u);
+  EXPECT_EQ(checked->free_chunks, kChunks);
   EXPECT_TRUE(try_open());
 }
 
@@ -126,6 +136,60 @@ TEST_F(RegionFileTest, a_file_that_was_cut_off_within_its_used_chunks_is_told) {
   expect_damaged("in the middle of a chunk");
 }
 
+TEST_F(RegionFileTest, chunks_that_a_file_was_about_to_get_are_free_or_have_no_word) {
+  write_chunk(kChunks, {});
+  write_chunk(kChunks + 2, {});
+  EXPECT_TRUE(try_open());
+  const uint64_t word = 77;
+  write(header_.chunks_offset + (kChunks + 1) * sizeof word, &word, sizeof word);
+  expect_damaged("chunk 5 behind its end is none that was ever written");
+}
+
+TEST_F(RegionFileTest, a_file_of_the_format_before_is_refused_with_both_versions) {
+  Header header = header_;
+  header.version = 1;
+  write_header(header);
+  expect_damaged("its format is version 1, and this is 2");
+}
+
+TEST_F(RegionFileTest, every_bit_of_what_changes_in_a_header_is_checked) {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    Header header = header_;
+    header.epoch ^= uint64_t{1} << bit;
+    write_header(header);
+    expect_damaged("its header is damaged");
+  }
+  Header header = header_;
+  header.epoch = 0;
+  write_header(header);
+  expect_damaged("its header is damaged");
+}
+
+TEST_F(RegionFileTest, every_bit_of_words_of_chunks_is_checked) {
+  write_chunk(0, {ChunkKind::kLarge, 0, 2});
+  write_chunk(1, {ChunkKind::kRest, 0, 0});
+  write_chunk(2, {ChunkKind::kObjects, 3, 1});
+  write_states(0, 1);
+  write_states(2, objects_of(3));
+  EXPECT_TRUE(check_file(path_)->problems.empty());
+  uint64_t words[kChunks];
+  const platform::File file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::pread(file.fd(), words, sizeof words, static_cast<off_t>(header_.chunks_offset)),
+            static_cast<ssize_t>(sizeof words));
+  const auto expect_found = [&](uint64_t chunk, uint64_t word) {
+    write(header_.chunks_offset + chunk * sizeof word, &word, sizeof word);
+    expect_damaged("a word of a chunk that is damaged");
+    expect_damaged("chunk " + std::to_string(chunk));
+    write(header_.chunks_offset + chunk * sizeof word, &words[chunk], sizeof word);
+  };
+  for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
+    // Chunk 1 is of a large object that is free: nobody's, as long as its word is whole or belongs to another.
+    for (unsigned bit = 0; bit < 64; ++bit) expect_found(chunk, words[chunk] ^ uint64_t{1} << bit);
+    expect_found(chunk, 0);
+    expect_found(chunk, words[(chunk + 1) % kChunks]);
+  }
+}
+
 TEST_F(RegionFileTest, words_of_chunks_that_no_version_writes_are_damage_and_not_free_space) {
   const struct {
     ChunkWord word;
@@ -133,10 +197,10 @@ TEST_F(RegionFileTest, words_of_chunks_that_no_version_writes_are_damage_and_not
   } damages[] = {
       {{static_cast<ChunkKind>(9), 0, 1}, "a kind of chunk that does not exist"},
       {{ChunkKind::kObjects, 200, 1}, "a size class that does not exist"},
-      {{ChunkKind::kObjects, 1, 2}, "a word of a chunk that is damaged"},
-      {{ChunkKind::kFree, 0, 1}, "a word of a chunk that is damaged"},
+      {{ChunkKind::kObjects, 1, 2}, "a run of chunks of a kind that has none"},
+      {{ChunkKind::kFree, 0, 1}, "a run of chunks of a kind that has none"},
       {{ChunkKind::kLarge, 0, 0}, "past the end of the file"},
-      {{ChunkKind::kLarge, 0, UINT32_MAX}, "past the end of the file"},
+      {{ChunkKind::kLarge, 0, INT32_MAX}, "past the end of the file"},
       {{ChunkKind::kLog, 0, 4}, "past the end of the file"},
   };
   for (const auto& damage : damages) {
@@ -150,10 +214,15 @@ TEST_F(RegionFileTest, a_large_object_with_others_chunks_in_it_is_damage_while_i
   write_chunk(0, {ChunkKind::kLarge, 0, 3});
   write_chunk(1, {ChunkKind::kRest, 0, 0});
   write_chunk(2, {ChunkKind::kObjects, 1, 1});
+  write_states(2, objects_of(1));
+  const StateBytes states(header_, 0);
+  const auto write_state = [this](std::byte state) { write(header_.heap_offset, &state, 1); };
+  write_state(states.free(0));
   EXPECT_TRUE(try_open()) << "it is what is left of one that is gone";
-  const std::byte allocated{1};
-  write(header_.heap_offset, &allocated, 1);
+  write_state(states.allocated(0));
   expect_damaged("has chunks of others in it");
+  write_state(states.allocated(0) ^ std::byte{4});
+  expect_damaged("the state of a large object is neither free nor allocated");
 }
 
 TEST_F(RegionFileTest, a_log_may_restore_what_sections_store_to_and_nothing_else) {
@@ -172,6 +241,14 @@ TEST_F(RegionFileTest, a_log_may_restore_what_sections_store_to_and_nothing_else
   record.kind = RecordKind::kOldBytes;
   record.address = header_.base + header_.roots_offset + sizeof(Root);
   write_record(record, &old);
+  expect_damaged("root 1 is damaged");
+  Root root{"restored", header_.base + header_.heap_offset, 0};
+  root.checksum = checksum_of(root, header_, 1);
+  record.bytes = sizeof root;
+  write_record(record, &root);
+  auto checked = check_file(path_);
+  ASSERT_TRUE(checked && checked->problems.empty());
+  EXPECT_EQ(checked->roots, std::vector<std::string>{"restored"}) << "as it will be";
   EXPECT_TRUE(try_open());
 }
 
@@ -185,19 +262,25 @@ TEST_F(RegionFileTest, a_log_that_goes_in_circles_has_an_end) {
   EXPECT_TRUE(try_open());
 }
 
-TEST_F(RegionFileTest, a_roots_name_without_an_end_is_nobodys) {
-  const std::string name(sizeof(Root) - 1, 'x');
-  write(header_.roots_offset, name.data(), name.size());
-  auto checked = check_file(path_);
-  ASSERT_TRUE(checked);
-  ASSERT_FALSE(checked->problems.empty());
-  EXPECT_NE(checked->problems.front().find("has no end"), std::string::npos);
-  PersistentRegion::Options options;
-  options.file.domain = DomainKind::kBlock;
-  auto region = PersistentRegion::open(path_, options);
-  ASSERT_TRUE(region) << region.status().message();
-  EXPECT_EQ((*region)->roots().get(name), 0u);
-  EXPECT_EQ((*region)->roots().get(name.substr(0, kRootNameMax)), 0u);
+TEST_F(RegionFileTest, a_roots_name_without_an_end_is_damage_whatever_its_checksum) {
+  Root root{};
+  std::memset(root.name, 'x', sizeof root.name);
+  root.checksum = checksum_of(root, header_, 1);
+  write(header_.roots_offset + sizeof root, &root, sizeof root);
+  expect_damaged("root 1 has a name without an end");
+}
+
+TEST_F(RegionFileTest, what_a_new_region_writes_at_first_may_be_zeros_until_it_was_opened) {
+  ASSERT_TRUE(try_open());
+  const uint64_t zero = 0;
+  write(header_.slots_offset, &zero, sizeof zero);
+  expect_damaged("the word of slot 0");
+  const uint64_t whole = checked_word(0, slot_place(header_, 0));
+  write(header_.slots_offset, &whole, sizeof whole);
+  ASSERT_TRUE(try_open());
+  const Root none{};
+  write(header_.roots_offset + 3 * sizeof none, &none, sizeof none);
+  expect_damaged("root 3 is damaged");
 }
 
 }  // namespace

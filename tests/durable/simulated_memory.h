@@ -33,7 +33,9 @@ inline LayoutOptions small_layout(uint32_t slots) {
 
 class SimulatedMemory final : public Persistence, public Grower {
  public:
-  SimulatedMemory(bool leaks, uint64_t seed, const LayoutOptions& layout, uint64_t heap_bytes)
+  // Its heap grows by `growth_bytes` at most.
+  SimulatedMemory(bool leaks, uint64_t seed, const LayoutOptions& layout, uint64_t heap_bytes,
+                  uint64_t growth_bytes = 0)
       : leaks_(leaks), rng_(seed) {
     const uint64_t bytes = layout.capacity_bytes;
     void* memory =
@@ -41,6 +43,7 @@ class SimulatedMemory final : public Persistence, public Grower {
     SPW_CHECK(memory != MAP_FAILED);
     view_ = format_memory(static_cast<std::byte*>(memory), layout, heap_bytes);
     durable_.assign(view_.mapped, view_.mapped + view_.bytes);
+    bytes_max_ = view_.bytes + growth_bytes;
   }
   ~SimulatedMemory() override { munmap(view_.mapped, view_.header().capacity_bytes); }
 
@@ -79,7 +82,15 @@ class SimulatedMemory final : public Persistence, public Grower {
     return std::make_unique<SimulatedWriter>(*this, true);
   }
   void set_logs(Logs* logs) override { logs_ = logs; }
-  Status grow_to(uint64_t) override { return Status::sentence(ENOSPC, "the simulated memory is full"); }
+  // The power goes before the file is longer, or when it is.
+  Status grow_to(uint64_t bytes) override {
+    if (bytes > bytes_max_) return Status::sentence(ENOSPC, "the simulated memory is full");
+    moment();
+    durable_.resize(bytes);
+    view_.bytes = bytes;
+    moment();
+    return {};
+  }
   void fail_writes(bool fail) { fails_ = fail; }
 
  private:
@@ -166,6 +177,7 @@ class SimulatedMemory final : public Persistence, public Grower {
   Rng rng_;
   RegionView view_;
   std::vector<std::byte> durable_;
+  uint64_t bytes_max_ = 0;
   std::map<uint64_t, Line> in_flight_;
   std::vector<uint64_t> touched_;
   Logs* logs_ = nullptr;
