@@ -99,6 +99,7 @@ Result<unsigned> DurableProcess::open(const std::string& path, const Settings& s
   if (settings.capacity_bytes != 0) options.file.layout.capacity_bytes = settings.capacity_bytes;
   if (settings.threads != 0) options.file.layout.slots = settings.threads;
   std::lock_guard lock(mutex_);
+  if (Status status = expect_bus_errors(); !status) return status;
   auto region = durable::PersistentRegion::open(path, options);
   if (!region) return region.status();
   auto number = regions_.add(std::move(*region));
@@ -144,6 +145,15 @@ void DurableProcess::before_store(uintptr_t address, size_t bytes) {
   if (status) [[likely]]
     return;
   if (regions_.find(address) != durable::kRegionsMax) stop(status);  // else it is between two regions
+}
+
+void DurableProcess::explain_bus_error(uintptr_t address) {
+  DurableProcess* const process = current();
+  const unsigned number = process == nullptr ? durable::kRegionsMax : process->regions_.find(address);
+  if (number == durable::kRegionsMax) return;
+  const durable::PersistentRegion& region = *process->regions_.region(number);
+  fatal(kExitFailure, "cannot reach " + region.path() + " at " + std::to_string(address - region.base()) +
+                          ", an open persistent region: the device failed, or the file is shorter now");
 }
 
 void DurableProcess::forked() {

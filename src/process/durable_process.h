@@ -41,6 +41,8 @@ class DurableProcess {
   void releasing(const void* lock);
   void before_store(uintptr_t address, size_t bytes);
   static void forked();
+  // Ends the process with a line if the address is of a region that is open: of its file something is gone.
+  static void explain_bus_error(uintptr_t address);
 
  private:
   DurableProcess();

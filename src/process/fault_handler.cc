@@ -45,7 +45,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     if (served && platform::may_resume(frame)) platform::resume(frame);
     if (served) return;
   }
-  if (is_missing && !managed && !InRuntime::here()) g_explain(address);
+  // BUS_MCEERR_AR: memory that is a file, and has gone bad.
+  if (!managed && (is_missing || (signal == SIGBUS && info->si_code == BUS_MCEERR_AR)))
+    g_explain(address, InRuntime::here());
   libc::pass_fault_on(signal, info, context);
 }
 

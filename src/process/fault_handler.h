@@ -35,8 +35,8 @@ struct Fault {
 // False when the fault cannot be served.
 using AdmitFault = bool (*)(const Fault& fault);
 // Of memory that is not managed, of which the kernel says that there is nothing behind the address: may end the process
-// with a line that says why, or return.
-using ExplainBusError = void (*)(uintptr_t address);
+// with a line that says why, or return. `is_own`: the thread is in the runtime.
+using ExplainBusError = void (*)(uintptr_t address, bool is_own);
 // Called once for a signal (SIGSEGV, SIGBUS), before any thread can fault.
 Status install_fault_handler(int signal, AdmitFault admit, ExplainBusError explain);
 

@@ -66,11 +66,13 @@ bool admit_fault(const Fault& fault) {
 }
 
 // A mapped file that the kernel serves ends with a line of ours, as
-// one does that the cache serves, unless the program wants the signal.
-void explain_bus_error(uintptr_t address) {
-  Runtime* runtime = g_runtime.load_acquire();
-  if (runtime == nullptr || !libc::is_left_to_kernel(SIGBUS)) return;
+// one does that the cache serves, unless the program wants the signal. So does a persistent region.
+void explain_bus_error(uintptr_t address, bool is_own) {
+  if (!libc::is_left_to_kernel(SIGBUS)) return;
   InRuntime guard;
+  DurableProcess::explain_bus_error(address);
+  Runtime* runtime = g_runtime.load_acquire();
+  if (is_own || runtime == nullptr) return;
   if (page_cache::Mappings* reads = runtime->mapped_reads())
     if (const auto mapping = reads->table().find(address))
       cannot_read(files::path_of(mapping->file->fd()), mapping->offset_bytes + (address - mapping->begin));
@@ -103,9 +105,11 @@ void after_fork_in_parent() {
   pthread_mutex_unlock(&g_making);
 }
 
+Status take_bus_errors() { return install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error); }
+
 Status take_faults() {
   for (const int signal : {SIGBUS, SIGSYS}) libc::keep_unblocked(signal);
-  if (Status status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error); !status) return status;
+  if (Status status = take_bus_errors(); !status) return status;
   return libc::prepare_dispatch();
 }
 
@@ -179,7 +183,7 @@ Runtime* make_runtime() {
   Runtime* runtime = made->release();  // lives as long as the process
   Status status = install_fault_handler(SIGSEGV, &admit_fault, &explain_bus_error);
   if (status && (g_options->faults != Faults::kThreads || runtime->mapped_reads() != nullptr))
-    status = install_fault_handler(SIGBUS, &admit_fault, &explain_bus_error);
+    status = take_bus_errors();
   if (status && g_options->faults != Faults::kThreads && runtime->is_in_place())
     status = libc::prepare_dispatch();
   if (!status) fatal(kExitUsage, status.message());
@@ -296,6 +300,7 @@ const Options& process_options() {
   if (g_options == nullptr) read_options();
   return *g_options;
 }
+Status expect_bus_errors() { return take_bus_errors(); }
 Runtime* current_runtime() { return g_runtime.load_acquire(); }
 
 Status override_option(std::string_view name, std::string_view value) {

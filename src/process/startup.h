@@ -19,6 +19,9 @@ Runtime* ensure_runtime();
 Status override_option(std::string_view name, std::string_view value);
 // As they are: what the environment says, and what was set over it.
 const Options& process_options();
+// From now on what is mapped and cannot be read ends the process with a line that names the file, also in one that has
+// no runtime.
+Status expect_bus_errors();
 // The runtime if there is one.
 Runtime* current_runtime();
 

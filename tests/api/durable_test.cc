@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -386,6 +388,75 @@ TEST_P(DurableTest, a_forked_child_is_told_and_lets_go_of_the_file) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+  EXPECT_NE(list(), nullptr);
+}
+
+// Half of the file goes while it is open; then the program, or the runtime, touches what has gone.
+TEST_P(DurableTest, a_file_that_becomes_shorter_ends_the_program_with_a_line_that_names_it) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own: a forked child has no regions
+  constexpr size_t kBytes = 4 << 20;
+  const auto shorten = [this](auto touch) {
+    open();
+    auto* object = static_cast<char*>(spw_durable_alloc(region_, kBytes));
+    if (object == nullptr || spw_durable_sync() != 0) _exit(3);
+    std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+    std::filesystem::remove(path_);
+    touch(object + kBytes - 8);
+    _exit(4);
+  };
+  const auto ends = testing::ExitedWithCode(74);
+  const char* const line =
+      "^spillway: cannot reach [^ ]*durable_test[^ ]* at [0-9]+, an open persistent region: [^\n]*\n$";
+  EXPECT_EXIT(shorten([](char* at) { *const_cast<volatile char*>(at) = 1; }), ends, line);
+  EXPECT_EXIT(shorten([](char* at) {
+                spw_durable_begin();
+                (void)spw_durable_will_store(at, 8);  // logs what stood there
+              }),
+              ends, line);
+  struct sigaction own{};
+  own.sa_handler = [](int) { _exit(9); };
+  EXPECT_EXIT(
+      {
+        sigaction(SIGBUS, &own, nullptr);
+        shorten([](char* at) { *const_cast<volatile char*>(at) = 1; });
+      },
+      testing::ExitedWithCode(9), "^$");
+  // As the kernel says that memory has gone bad, which only it may say of another process.
+  EXPECT_EXIT(shorten([](char* at) {
+                siginfo_t info{};
+                info.si_signo = SIGBUS;
+                info.si_code = BUS_MCEERR_AR;
+                info.si_addr = at;
+                syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info);
+              }),
+              ends, line);
+}
+
+TEST_P(DurableTest, a_region_of_another_version_or_with_a_flipped_bit_is_refused_with_a_line) {
+  open();
+  make_list();
+  close();
+  const auto change = [this](off_t at, char bits) {
+    const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    char byte = 0;
+    EXPECT_EQ(pread(fd, &byte, 1, at), 1);
+    byte = static_cast<char>(byte ^ bits);
+    EXPECT_EQ(pwrite(fd, &byte, 1, at), 1);
+    ::close(fd);
+  };
+  const auto refusal = [this] {
+    EXPECT_EQ(spw_durable_open(path_.c_str(), &options_, &region_), -EILSEQ);
+    return std::string(spw_error_message());
+  };
+  change(8, 3);  // 2 becomes 1
+  EXPECT_NE(refusal().find("its format is version 1, and this is 2"), std::string::npos)
+      << spw_error_message();
+  change(8, 3);
+  change(4096 + 3, 1);
+  EXPECT_NE(refusal().find("root 0 is damaged"), std::string::npos) << spw_error_message();
+  change(4096 + 3, 1);
+  region_ = nullptr;
+  open();
   EXPECT_NE(list(), nullptr);
 }
 
