@@ -1,8 +1,9 @@
 // Files of persistent regions: what `spillway check` says of them, and opening, using and closing one.
 //
 // Of an input each byte of which stands for itself a checksum would be wrong nearly always. So an input is a list of
-// changes to a whole file: words of the header, chunks, slots, roots and records of logs are put there with checksums
-// that hold, since whoever makes a hostile file can work them out. A raw change leaves what it likes.
+// changes to a whole file: words of the header, chunks, slots, roots, states of objects and records of logs are put
+// there with checksums that hold, since whoever makes a hostile file can work them out. A raw change leaves what it
+// likes.
 //
 // What must hold: nothing crashes; a file without a problem can be opened, and has none after it was used (unless a
 // section had to be undone, which puts back what a log says).
@@ -77,7 +78,7 @@ class Changes {
  private:
   Header& header() { return *reinterpret_cast<Header*>(image_.data()); }
   // Where it still is in the image, whatever the header says by now.
-  static constexpr uint64_t kRoots = 4096, kSlotWords = 20480, kChunks = 32768;
+  static constexpr uint64_t kRoots = 4096, kSlotWords = 20480, kChunks = 32768, kHeap = 65536;
 
   void put(uint64_t at, const void* data, size_t bytes) {
     if (at >= image_.size()) return;
@@ -85,24 +86,26 @@ class Changes {
   }
 
   void make_one() {
-    switch (input_.number<uint8_t>() % 8) {
+    switch (input_.number<uint8_t>() % 9) {
       case 0: {
         const uint64_t at = input_.number<uint8_t>() % (sizeof(Header) / 8) * 8;
         auto value = input_.number<uint64_t>();
         // Epochs only rise: of an earlier one, records of later ones would be no records before the region is opened,
         // and some behind the end of its log afterwards.
-        if (at == offsetof(Header, epoch)) value = std::max(value, header().epoch);
+        if (at == offsetof(Header, epoch))
+          value =
+              checked_word(std::max(payload_of(value), payload_of(header().epoch)), epoch_place(header()));
         return put(at, &value, sizeof value);
       }
       case 1: {
-        const uint64_t at = kChunks + uint64_t{input_.number<uint8_t>()} * 8;
-        const auto value = input_.number<uint64_t>();
-        return put(at, &value, sizeof value);
+        const auto chunk = input_.number<uint8_t>();
+        const uint64_t value = checked_word(input_.number<uint64_t>(), chunk_place(header(), chunk));
+        return put(kChunks + uint64_t{chunk} * 8, &value, sizeof value);
       }
       case 2: {
-        const uint64_t at = kSlotWords + uint64_t{input_.number<uint8_t>()} * sizeof(SlotWord);
-        const uint64_t value = slot_word(input_.number<uint16_t>());
-        return put(at, &value, sizeof value);
+        const auto slot = input_.number<uint8_t>();
+        const uint64_t value = checked_word(input_.number<uint16_t>(), slot_place(header(), slot));
+        return put(kSlotWords + uint64_t{slot} * sizeof(SlotWord), &value, sizeof value);
       }
       case 3:
         return put_root();
@@ -116,6 +119,8 @@ class Changes {
         const std::string_view data = input_.text(input_.number<uint8_t>());
         return put(at, data.data(), data.size());
       }
+      case 7:
+        return put_states();
       default:
         image_.resize(std::max<uint64_t>(input_.number<uint32_t>() % (2 * kCapacity), sizeof(Header)));
         header_is_whole_ = input_.number<uint8_t>() % 8 != 7;
@@ -124,11 +129,23 @@ class Changes {
 
   void put_root() {
     Root root{};
-    const uint64_t at = kRoots + uint64_t{input_.number<uint8_t>()} * sizeof root;
+    const auto number = input_.number<uint8_t>();
     const std::string_view name = input_.text(input_.number<uint8_t>() % (sizeof root.name + 1));
     std::memcpy(root.name, name.data(), name.size());
     root.address = kBase + input_.number<uint64_t>();
-    put(at, &root, sizeof root);
+    root.checksum = checksum_of(root, header(), number);
+    put(kRoots + uint64_t{number} * sizeof root, &root, sizeof root);
+  }
+
+  // The first objects of a chunk: free, but for one.
+  void put_states() {
+    const auto chunk = input_.number<uint8_t>();
+    const StateBytes states(header(), chunk);
+    std::array<std::byte, 4096> bytes;
+    for (uint64_t i = 0; i < bytes.size(); ++i) bytes[i] = states.free(i);
+    const uint64_t allocated = input_.number<uint16_t>() % bytes.size();
+    bytes[allocated] = states.allocated(allocated);
+    put(kHeap + uint64_t{chunk} * kChunkBytes, bytes.data(), bytes.size());
   }
 
   void put_record() {

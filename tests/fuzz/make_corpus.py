@@ -40,7 +40,7 @@ def header(index: int, value: int) -> bytes:
 
 
 def chunk(index: int, kind: int, size_class: int = 0, chunks: int = 0) -> bytes:
-    return struct.pack("<BBQ", 1, index, kind | size_class << 8 | chunks << 32)
+    return struct.pack("<BBQ", 1, index, kind | size_class << 8 | chunks << 16)
 
 
 def slot(number: int, section: int) -> bytes:
@@ -64,7 +64,11 @@ def raw(offset: int, data: bytes) -> bytes:
 
 
 def length(file_bytes: int, whole_header: int = 0) -> bytes:
-    return struct.pack("<BIB", 7, file_bytes, whole_header)
+    return struct.pack("<BIB", 8, file_bytes, whole_header)
+
+
+def states(index: int, allocated: int) -> bytes:
+    return struct.pack("<BBH", 7, index, allocated)
 
 
 # Where the parts of the target's file lie.
@@ -72,7 +76,7 @@ LOGS, HEAP, CHUNK = 24576, 65536, 65536
 REGIONS = {
     "whole-memory": b"\0", "whole-blocks": b"\2", "crashed-memory": b"\1", "crashed-blocks": b"\3",
     "other-header": b"\0" + header(3, 18 << 40) + header(4, 1 << 19) + header(10, HEAP),
-    "other-chunks": b"\2" + chunk(4, 4, 0, 2) + chunk(5, 3) + chunk(6, 2, 0, 1) + chunk(2, 1, 3, 1),
+    "other-chunks": b"\2" + chunk(4, 4, 0, 2) + chunk(5, 3) + chunk(6, 2, 0, 1) + states(6, 0) + chunk(2, 1, 3, 1) + states(2, 5),
     "other-roots": b"\2" + root(0, b"another", HEAP + 64) + root(9, b"\x1b[2Jx", 5),
     "records": b"\0" + slot(0, 3) + log_at(LOGS) + record(0, 1, 4, 9, HEAP + 64, b"old bytes") + record(0, 2, 4, 9, 0, struct.pack("<QQ", 1, 2))
                + record(0, 3, 4, 9, 0, b"") + log_at(LOGS + 4096) + record(1, 1, 2, 3, HEAP, b"1"),
