@@ -1,7 +1,11 @@
 #include "store/checked_store.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace spw::store {
 
+// Refused requests do not reach the device: they complete here, by the next reap().
 class CheckedStore::Queue final : public QueueAround {
  public:
   Queue(CheckedStore& store, std::unique_ptr<IoQueue> device)
@@ -9,19 +13,56 @@ class CheckedStore::Queue final : public QueueAround {
 
   // One that is not taken comes again.
   size_t enqueue(std::span<Request* const> requests) override {
-    const size_t room = std::min(requests.size(), depth() - in_flight());
-    for (const Request* request : requests.first(room)) store_.before(*request);
-    return device().enqueue(requests.first(room));
+    const std::span<Request* const> all = requests.first(std::min(requests.size(), depth() - in_flight()));
+    size_t taken = 0;
+    while (taken < all.size()) {
+      const auto rest = all.subspan(taken);
+      if (is_refused(*rest.front())) {
+        refuse(rest.front());
+        ++taken;
+        continue;
+      }
+      const auto end = std::ranges::find_if(rest, [](const Request* each) { return is_refused(*each); });
+      const auto run = rest.first(static_cast<size_t>(end - rest.begin()));
+      for (const Request* request : run) store_.before(*request);
+      const size_t by_device = device().enqueue(run);
+      taken += by_device;
+      if (by_device < run.size()) break;
+    }
+    return taken;
   }
   size_t reap(std::span<Completion> out) override {
-    const size_t count = device().reap(out);
-    for (Completion& done : out.first(count))
+    size_t refused = 0;
+    for (; refused < out.size() && !refused_.empty(); ++refused) {
+      out[refused] = {refused_.back(), EINVAL};
+      refused_.pop_back();
+    }
+    refused_count_.store_release(refused_.size());
+    const std::span<Completion> rest = out.subspan(refused);
+    const size_t count = device().reap(rest);
+    for (Completion& done : rest.first(count))
       if (done.error == 0 && done.request->op == Op::kRead) done.error = store_.after_read(*done.request);
-    return count;
+    return refused + count;
   }
+  void wait(uint64_t timeout_ns) override {
+    if (refused_count_.load_acquire() == 0) device().wait(timeout_ns);
+  }
+  std::optional<Sleep> sleep() override {
+    if (refused_count_.load_acquire() != 0) return Sleep{-1, 0};
+    return device().sleep();
+  }
+  size_t in_flight() const override { return device().in_flight() + refused_count_.load_acquire(); }
 
  private:
+  void refuse(Request* request) {
+    refused_.push_back(request);
+    refused_count_.store_release(refused_.size());
+    device().wake();  // whoever has begun to wait
+  }
+
   CheckedStore& store_;
+  std::vector<Request*> refused_;
+  Atomic<size_t> refused_count_{0};  // its size, for who waits
 };
 
 Result<std::unique_ptr<Store>> CheckedStore::around(std::unique_ptr<Store> device) {
@@ -36,23 +77,21 @@ Result<std::unique_ptr<IoQueue>> CheckedStore::open_queue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue)));
 }
 
+bool CheckedStore::is_refused(const Request& request) {
+  return (request.op == Op::kRead || request.op == Op::kWrite) && !is_of_whole_pages(request);
+}
+
 void CheckedStore::before(const Request& request) {
   if (request.op == Op::kRead) sums_.prefetch(request.offset_bytes);
-  if (request.op == Op::kWrite) {
-    if (is_of_whole_pages(request))
-      sums_.note(request);
-    else if (request.segment_count <= kSegmentsMax)
-      sums_.forget(round_down(request.offset_bytes, PageSums::kPageBytes),
-                   request.bytes() + 2 * PageSums::kPageBytes);
-  }
+  if (request.op == Op::kWrite) sums_.note(request);
   if (request.op == Op::kDiscard) sums_.forget(request.offset_bytes, request.discard_bytes);
 }
 
-bool CheckedStore::fits(const Request& request) {
-  return !is_of_whole_pages(request) || sums_.are_as_written(request);
-}
+bool CheckedStore::fits(const Request& request) { return sums_.are_as_written(request); }
 
 Status CheckedStore::transfer(Request& request) {
+  if (is_refused(request))
+    return Status::sentence(EINVAL, "a request of " + describe() + " is not of whole pages");
   before(request);
   return transfer_through(request);
 }

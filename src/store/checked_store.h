@@ -7,7 +7,8 @@
 // that were never written, or were discarded, are not compared.
 // Threads, lifetime: as every store's. A request's contents may change while they are being written, as long as they
 // are then written again before they are read (the cache leaves such a block dirty).
-// Limits: requests of whole pages (PageSums::kPageBytes).
+// Limits: requests of whole pages (PageSums::kPageBytes), at addresses of whole pages; others fail with EINVAL, as
+// alignment_bytes() says.
 #pragma once
 
 #include <memory>
@@ -28,6 +29,7 @@ class CheckedStore final : public StoreAround {
   class Queue;
 
   explicit CheckedStore(std::unique_ptr<Store> device) : StoreAround(std::move(device)) {}
+  static bool is_refused(const Request& request);
   void before(const Request& request);
   bool fits(const Request& request) override;
 

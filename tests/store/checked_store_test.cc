@@ -126,6 +126,100 @@ TEST_F(Checked, threads_do_not_see_each_others_sums) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A device of bytes, which takes requests of any size anywhere and does them at once.
+class Bytes final : public Store {
+ public:
+  std::string describe() const override { return "a device of bytes"; }
+  uint64_t size_bytes() const override { return sizeof bytes; }
+  uint64_t alignment_bytes() const override { return 1; }
+  Status reserve(uint64_t, uint64_t) override { return {}; }
+  Status transfer(Request& request) override {
+    std::byte* at = bytes + request.offset_bytes;
+    for (const iovec& segment : segments_of(request)) {
+      if (request.op == Op::kWrite) std::memcpy(at, segment.iov_base, segment.iov_len);
+      if (request.op == Op::kRead) std::memcpy(segment.iov_base, at, segment.iov_len);
+      at += segment.iov_len;
+    }
+    return {};
+  }
+  Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override {
+    return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, depth));
+  }
+
+  std::byte bytes[16 * kUnit] = {};
+
+ private:
+  class Queue final : public IoQueue {
+   public:
+    Queue(Bytes& store, size_t depth) : store_(store), depth_(depth) {}
+    size_t enqueue(std::span<Request* const> requests) override {
+      const size_t taken = std::min(requests.size(), depth_ - done_.size());
+      for (Request* request : requests.first(taken)) {
+        EXPECT_TRUE(store_.transfer(*request));
+        done_.push_back(request);
+      }
+      return taken;
+    }
+    size_t reap(std::span<Completion> out) override {
+      const size_t count = std::min(out.size(), done_.size());
+      for (Completion& each : out.first(count)) {
+        each = {done_.back(), 0};
+        done_.pop_back();
+      }
+      return count;
+    }
+    void kick() override {}
+    void wait(uint64_t) override { EXPECT_FALSE(done_.empty()) << "nothing is under way"; }
+    void wake() override {}
+    size_t in_flight() const override { return done_.size(); }
+    size_t depth() const override { return depth_; }
+
+   private:
+    Bytes& store_;
+    const size_t depth_;
+    std::vector<Request*> done_;
+  };
+};
+
+Request piece(Op op, uint64_t offset, Buffer& buffer, uint64_t from, uint64_t bytes) {
+  Request request;
+  request.op = op;
+  request.offset_bytes = offset;
+  request.segment_count = 1;
+  request.segments[0] = {buffer.data() + from, bytes};
+  return request;
+}
+
+TEST(CheckedPieces, are_refused_whatever_the_device_takes_and_change_nothing) {
+  auto device = std::make_unique<Bytes>();
+  Bytes* const bytes = device.get();
+  auto store = std::move(*CheckedStore::around(std::move(device)));
+  auto queue = std::move(*store->open_queue(4));
+  Buffer contents(2 * kUnit, 1), others(2 * kUnit, 2), got(2 * kUnit);
+  Request whole = piece(Op::kWrite, 0, contents, 0, 2 * kUnit);
+  ASSERT_TRUE(store->transfer(whole));
+  std::vector<Request> requests;
+  for (const Op op : {Op::kWrite, Op::kRead}) {
+    requests.push_back(piece(op, 0, others, 0, 512));
+    requests.push_back(piece(Op::kWrite, 8 * kUnit, contents, 0, kUnit));
+    requests.push_back(piece(op, 512, others, 0, kUnit));
+    requests.push_back(piece(op, kUnit, others, 512, kUnit));
+    requests.push_back(piece(op, kUnit, others, 0, kUnit + 512));
+    requests.push_back(piece(Op::kRead, 0, got, 0, kUnit));
+  }
+  std::vector<Request*> pointers;
+  std::vector<int> by_transfer;
+  for (Request& request : requests) {
+    pointers.push_back(&request);
+    by_transfer.push_back(store->transfer(request).error());
+  }
+  const std::vector<int> expected{EINVAL, 0, EINVAL, EINVAL, EINVAL, 0, EINVAL, 0, EINVAL, EINVAL, EINVAL, 0};
+  EXPECT_EQ(by_transfer, expected);
+  EXPECT_EQ(StoreTest::drive(*queue, pointers), expected);
+  EXPECT_EQ(std::memcmp(bytes->bytes, contents.data(), 2 * kUnit), 0);
+  EXPECT_EQ(others, Buffer(2 * kUnit, 2)) << "nothing was read";
+}
+
 // Through a real file and every engine.
 class CheckedWays : public StoreTest {};
 
