@@ -42,6 +42,9 @@ File::~File() {
 Result<File> open_file(const std::string& path, int flags) {
   constexpr mode_t kOwnerOnly = 0600;
   int fd = ::open(path.c_str(), flags | O_CLOEXEC, kOwnerOnly);
+  if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+    return Status::sentence(ELOOP,
+                            path + " is a symbolic link, which is not followed; put the file itself there");
   if (fd < 0) return failed("cannot open " + path);
   return File(fd);
 }

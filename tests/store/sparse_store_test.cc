@@ -180,6 +180,38 @@ TEST_F(SparseStoreTest, what_is_no_file_is_refused_at_once) {
   EXPECT_FALSE(SegmentDirectory::shape_of(directory_));
 }
 
+TEST_F(SparseStoreTest, a_link_in_place_of_a_file_is_not_followed) {
+  ASSERT_TRUE(open(Access::kCreate, {kSegment, 4 * kSegment}));
+  const std::string segment = directory_ + "/segment-000001", metadata = directory_ + "/spillway-sparse";
+  const std::string elsewhere = directory_ + "/elsewhere";
+  std::ofstream(elsewhere) << "of somebody else";
+  // Put there while the store is open: what is written goes nowhere.
+  std::filesystem::create_symlink(elsewhere, segment);
+  EXPECT_EQ(write(kSegment, kUnit, 1), ELOOP);
+  EXPECT_EQ(std::filesystem::file_size(elsewhere), 16u);
+  store_.reset();
+  for (const char* const to : {elsewhere.c_str(), "/nowhere"}) {
+    std::filesystem::remove(segment);
+    std::filesystem::create_symlink(to, segment);
+    for (const Access access : {Access::kRead, Access::kOpen}) {
+      const Status status = open(access);
+      EXPECT_EQ(status.error(), EUCLEAN);
+      EXPECT_NE(status.message().find("segment-000001 is a symbolic link"), std::string::npos)
+          << status.message();
+    }
+  }
+  std::filesystem::remove(segment);
+  std::filesystem::rename(metadata, elsewhere);
+  std::filesystem::create_symlink(elsewhere, metadata);
+  for (const Access access : {Access::kRead, Access::kOpen, Access::kOpenOrCreate}) {
+    const Status status = open(access);
+    EXPECT_EQ(status.error(), ELOOP);
+    EXPECT_NE(status.message().find("spillway-sparse is a symbolic link"), std::string::npos)
+        << status.message();
+  }
+  EXPECT_FALSE(SegmentDirectory::shape_of(directory_));
+}
+
 TEST_F(SparseStoreTest, a_segment_whose_maker_was_killed_before_it_had_its_size_is_zeros) {
   ASSERT_TRUE(open(Access::kCreate, {kSegment, 4 * kSegment}));
   std::ofstream(directory_ + "/segment-000002");

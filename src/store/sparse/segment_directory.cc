@@ -30,9 +30,10 @@ Shape with_defaults(Shape shape) {
   return shape;
 }
 
-// Where the name is a pipe's, open(2) would wait for somebody to write to it; of a file it is nothing else.
+// Where the name is a pipe's, open(2) would wait for somebody to write to it; of a file it is nothing else. A symbolic
+// link (ELOOP) would have the store write to a file elsewhere.
 Result<platform::File> open_unwaiting(const std::string& path) {
-  return platform::open_file(path, O_RDONLY | O_NONBLOCK);
+  return platform::open_file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 }
 
 // Why a shape cannot be; "" if it can.
@@ -113,7 +114,7 @@ Status SegmentDirectory::create_metadata(Shape wanted) const {
                                  " that says how large they are; restore that file, or remove the directory");
   std::string temporary = path_ + "/.spillway-sparse." + std::to_string(::getpid());
   std::string text = text_of(wanted);
-  auto file = platform::open_file(temporary, O_RDWR | O_CREAT | O_TRUNC);
+  auto file = platform::open_file(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file) return file.status();
   iovec segment{text.data(), text.size()};
   int64_t written = platform::write_at(file->fd(), &segment, 1, 0);
@@ -180,6 +181,8 @@ Status SegmentDirectory::check_segment_files() const {
   for (Entries entry(path_, error); !error && entry != Entries(); entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (!name.starts_with(kSegmentPrefix)) continue;
+    if (entry->is_symlink(error))
+      return refused(EUCLEAN, name + " is a symbolic link, which is not followed; put the file itself there");
     if (!entry->is_regular_file(error))
       return refused(EUCLEAN, name + " is no file; restore it from a copy, or remove it");
     uint64_t bytes = entry->file_size(error);

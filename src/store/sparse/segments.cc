@@ -79,7 +79,8 @@ Result<platform::File> Segments::open_file(uint64_t index, bool create) const {
     if (Status status = platform::set_file_size(opened->file, segment_bytes_); !status) return status;
     return std::move(opened->file);
   }
-  int flags = directory_.is_read_only() ? O_RDONLY : O_RDWR;
+  // Somebody may have put a link there since the directory was looked through.
+  int flags = (directory_.is_read_only() ? O_RDONLY : O_RDWR) | O_NOFOLLOW;
   if (create) flags |= O_CREAT;
   if (direct_ == platform::Direct::kIfPossible) flags |= O_DIRECT;
   auto file = platform::open_file(directory_.segment_path(index), flags);
