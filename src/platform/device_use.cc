@@ -14,6 +14,7 @@
 #include <fstream>
 #include <optional>
 
+#include "platform/mounts.h"
 #include "platform/proc_text.h"
 #include "platform/time.h"
 
@@ -38,47 +39,12 @@ bool is_device(const std::string& path, dev_t device) {
   return info && info->st_rdev == device;
 }
 
-// "\040" and the like, as the kernel writes blanks in names.
-std::string unescaped(std::string_view text) {
-  constexpr size_t kDigits = 3;
-  std::string plain;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\\' && at + kDigits < text.size()) {
-      plain += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 + (text[at + 3] - '0'));
-      at += kDigits;
-    } else {
-      plain += text[at];
-    }
-  }
-  return plain;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  for (size_t at = 0; at < line.size();) {
-    const size_t end = std::min(line.find_first_of(" \t", at), line.size());
-    if (end > at) words.push_back(line.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-// A line of mountinfo: ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
 std::string mount_of(dev_t device) {
-  constexpr size_t kNumber = 2, kPlace = 4;
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto words = words_of(line);
-    if (words.size() <= kPlace) continue;
-    size_t source = kPlace + 1;
-    while (source < words.size() && words[source] != "-") ++source;
-    source += 2;
-    // btrfs gives what it mounts a number of its own.
-    if (words[kNumber] == number_text(device) ||
-        (source < words.size() && is_device(unescaped(words[source]), device)))
-      return unescaped(words[kPlace]);
-  }
-  return "";
+  // btrfs gives what it mounts a number of its own.
+  const auto mount = find_mount([device](const Mount& each) {
+    return each.device == number_text(device) || is_device(each.source, device);
+  });
+  return mount ? mount->place : "";
 }
 
 bool is_swap(dev_t device) {

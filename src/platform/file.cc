@@ -13,9 +13,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "base/units.h"
+#include "platform/mounts.h"
 #include "platform/raw_calls.h"
 #include "platform/uncancelled.h"
 
@@ -190,16 +190,8 @@ std::string filesystem_type(const File& file) {
 #ifdef STATX_MNT_ID
   struct statx info{};
   if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_MNT_ID, &info) == 0 && (info.stx_mask & STATX_MNT_ID)) {
-    // ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
-    std::ifstream mounts("/proc/self/mountinfo");
-    const std::string id = std::to_string(info.stx_mnt_id) + " ";
-    constexpr std::string_view kBefore = " - ";
-    for (std::string line; std::getline(mounts, line);) {
-      const size_t dash = line.find(kBefore);
-      if (!line.starts_with(id) || dash == line.npos) continue;
-      const size_t type = dash + kBefore.size();
-      return line.substr(type, line.find(' ', type) - type);
-    }
+    const std::string id = std::to_string(info.stx_mnt_id);
+    if (const auto mount = find_mount([&id](const Mount& each) { return each.id == id; })) return mount->type;
   }
 #endif
   return is_in_memory(file) && *is_in_memory(file) ? "tmpfs" : "";
