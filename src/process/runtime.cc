@@ -151,8 +151,9 @@ Result<std::unique_ptr<store::Store>> Runtime::open_store() {
 Status Runtime::open_spill_store() {
   const StoreFacts place = check_store(options_.store);
   if (!place.refusal.empty()) return Status::sentence(EINVAL, refusal_line(options_.store, place));
-  // `spillway run` has said so already.
-  if (!place.drawback.empty() && !TreeCap::is_in_run()) warn(drawback_line(options_.store, place));
+  const char* told = ::secure_getenv(kStoreToldVariable);
+  if (!place.drawback.empty() && (told == nullptr || told != options_.store))
+    warn(drawback_line(options_.store, place));
   if (const char* spec = ::secure_getenv(kFaultsVariable)) {
     Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
     if (!plan) return plan.status();

@@ -27,6 +27,8 @@ StoreFacts check_store(const std::string& directory);
 // What a user is told of a refusal, and of a drawback; "" if there is none.
 std::string refusal_line(const std::string& directory, const StoreFacts& facts);
 std::string drawback_line(const std::string& directory, const StoreFacts& facts);
+// Names the store whose drawback `spillway run` has told of: the processes of the run do not say so again.
+inline constexpr const char* kStoreToldVariable = "SPILLWAY_STORE_TOLD";
 // Of a filesystem of this type, as the kernel names it ("nfs4", "fuse.sshfs"). "" for what is on a disk, or unknown.
 std::string drawback_of(std::string_view filesystem_type);
 

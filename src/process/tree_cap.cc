@@ -178,8 +178,6 @@ Result<platform::File> TreeCap::inherited_ledger() {
   return Status(ENOENT, "the run's ledger is not to be had");
 }
 
-bool TreeCap::is_in_run() { return inherited().has_value(); }
-
 bool TreeCap::is_root() {
   const auto from = inherited();
   return !from || from->process == ::getpid();

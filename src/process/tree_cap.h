@@ -110,8 +110,6 @@ class TreeCap {
   static Result<TreeCap> look_on();
   // Whether this process is the one that `spillway run` became, or has no such process above it.
   static bool is_root();
-  // Whether it was started below `spillway run`.
-  static bool is_in_run();
 
   // Before the first look. What a forked child holds at its beginning is of what its parent held, which will give it.
   void begin(uint64_t held_bytes);

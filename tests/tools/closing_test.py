@@ -1,5 +1,6 @@
 """What a run says of itself when it ends: the line, and the page of --report."""
 import json
+import os
 import pathlib
 import re
 import signal
@@ -67,6 +68,19 @@ class Line(ClosingCase):
             found = LINE.fullmatch(done.stderr)
             self.assertTrue(found, (shell, done.stderr))
             self.assertGreater(float(found[1]), 2 * (64 - 24), "of one of them alone")
+
+    def test_a_store_in_memory_is_told_of_once(self):
+        """Also by a run without a common cap, whose processes know nothing of each other; by each program without a run."""
+        if not os.path.ismount("/dev/shm"):
+            self.skipTest("no tmpfs at /dev/shm")
+        program = f"import subprocess\nprint(len(bytearray(8 << 20)), flush=True)\nsubprocess.run(['{PYTHON}', '-c', 'bytearray(8 << 20)'])"
+        for memory in ("64M", "auto"):
+            done = self.expect_done("run", "--memory", memory, "--store", "/dev/shm", "--quota", "1M", "--", PYTHON, "-c", program)
+            self.assertEqual(done.stderr.count("is on a tmpfs"), 1, (memory, done.stderr))
+        library = self.expect_done("run", "--", "/bin/sh", "-c", "echo $LD_PRELOAD").stdout.strip()
+        alone = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, timeout=60,
+                               env=tool_case.clean_environment(LD_PRELOAD=library, SPILLWAY_MEMORY="64M", SPILLWAY_STORE="/dev/shm", SPILLWAY_QUOTA="1M"))
+        self.assertEqual(alone.stderr.count("is on a tmpfs"), 2, alone.stderr)
 
     def test_a_worker_that_ends_at_once_counts(self):
         """As those of multiprocessing do."""
