@@ -6,14 +6,17 @@ members, all of them in managed memory. A thread beside it (churn.h) has them ev
 """
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILER = "clang++-19"
@@ -57,12 +60,61 @@ def as_class(text: str) -> str:
             f"/************************ statistics{statistics}")
 
 
+class Stopped(Exception):
+    """The test is to end: nothing more is started, and what ends now was ended."""
+
+
+class Children:
+    """What runs, each in a session of its own, so that it goes with all that it has started."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running: set[subprocess.Popen] = set()
+        self.stopped = False
+
+    def start(self, command: list, **options) -> subprocess.Popen:
+        with self.lock:
+            if self.stopped:
+                raise Stopped
+            process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       start_new_session=True, **options)
+            self.running.add(process)
+            return process
+
+    def end(self, process: subprocess.Popen) -> None:
+        with self.lock:
+            self.running.discard(process)
+        kill_session(process)
+        process.communicate()
+        if self.stopped:
+            raise Stopped
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                kill_session(process)
+
+
+def kill_session(process: subprocess.Popen) -> None:
+    if process.returncode is None:  # else its number may be another's
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+CHILDREN = Children()
+
+
 def call(command: list, limit_s: float, **options) -> subprocess.CompletedProcess | None:
     """None: it took too long."""
+    process = CHILDREN.start(command, **options)
     try:
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit_s, **options)
+        output, errors = process.communicate(timeout=limit_s)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
     except subprocess.TimeoutExpired:
         return None
+    finally:
+        CHILDREN.end(process)
 
 
 def said(done: subprocess.CompletedProcess | None, limit_s: float) -> str:
@@ -130,19 +182,29 @@ def main() -> int:
         return NOT_USED
     keep = arguments.build.resolve() / "tests" / "csmith"
     keep.mkdir(parents=True, exist_ok=True)
-    skipped, wrong, done = {}, 0, 0
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        flags = SMALL_FLAGS if arguments.small else ()
-        seeds = range(arguments.seed, arguments.seed + arguments.count)
-        for outcome in pool.map(lambda seed: check_in_own_place(arguments.build.resolve(), keep, seed, flags), seeds):
-            done += 1
-            if outcome.skipped:
-                skipped[outcome.skipped] = skipped.get(outcome.skipped, 0) + 1
-            if outcome.wrong:
-                wrong += 1
-                print(f"seed {outcome.seed}: {outcome.wrong}\n  kept: {keep / f'{outcome.seed}.cc'}", flush=True)
-            if done % 100 == 0:
-                print(f"{done} programs, {wrong} wrong", flush=True)
+        try:
+            return check_all(pool, arguments, keep)
+        except (KeyboardInterrupt, SystemExit) as ended:
+            pool.shutdown(wait=False, cancel_futures=True)
+            CHILDREN.stop()
+            return ended.code if isinstance(ended, SystemExit) else 128 + signal.SIGINT
+
+
+def check_all(pool: concurrent.futures.Executor, arguments: argparse.Namespace, keep: pathlib.Path) -> int:
+    skipped, wrong, done = {}, 0, 0
+    flags = SMALL_FLAGS if arguments.small else ()
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    for outcome in pool.map(lambda seed: check_in_own_place(arguments.build.resolve(), keep, seed, flags), seeds):
+        done += 1
+        if outcome.skipped:
+            skipped[outcome.skipped] = skipped.get(outcome.skipped, 0) + 1
+        if outcome.wrong:
+            wrong += 1
+            print(f"seed {outcome.seed}: {outcome.wrong}\n  kept: {keep / f'{outcome.seed}.cc'}", flush=True)
+        if done % 100 == 0:
+            print(f"{done} programs, {wrong} wrong", flush=True)
     same = done - wrong - sum(skipped.values())
     print(f"{same} same as native, {wrong} wrong, {sum(skipped.values())} skipped {skipped or ''}")
     return 1 if wrong or same == 0 else 0
