@@ -1,12 +1,22 @@
 #include "process/policy_library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <signal.h>
 #include <spillway/policy.h>
+#include <string.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/check.h"
+#include "base/units.h"
+#include "libc/real.h"
 #include "process/fatal.h"
+#include "process/library_file.h"
 
 namespace spw::process {
 
@@ -103,9 +113,85 @@ class LibraryPolicy final : public cache::Policy {
   std::vector<Place> places_;
 };
 
-bool is_whole(const spw_policy& policy) {
-  return policy.name && policy.create && policy.destroy && policy.on_insert && policy.on_remove &&
-         policy.on_keep && policy.next_candidate && (policy.on_touch || !policy.wants_touches);
+// While a library is loaded, and looked at for the first time: if that crashes in this thread, the program ends with a
+// line. The loader believes what a file says, and so does whoever follows its pointers; its initialisers run, too.
+class LoadGuard {
+ public:
+  explicit LoadGuard(const std::string& line) {
+    g_line = line;
+    g_thread = ::gettid();
+    struct sigaction ours{};
+    ours.sa_sigaction = &on_crash;
+    ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    // Code that is damaged may have lost the thread's own.
+    const stack_t stack = {g_stack.data(), 0, g_stack.size()};
+    has_stack_ = libc::real().sigaltstack(&stack, &stack_before_) == 0;
+    for (size_t i = 0; i < kSignals.size(); ++i) libc::real().sigaction(kSignals[i], &ours, &g_before[i]);
+  }
+  ~LoadGuard() {
+    if (has_stack_) libc::real().sigaltstack(&stack_before_, nullptr);
+    for (size_t i = 0; i < kSignals.size(); ++i) libc::real().sigaction(kSignals[i], &g_before[i], nullptr);
+  }
+  LoadGuard(const LoadGuard&) = delete;
+  LoadGuard& operator=(const LoadGuard&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT};
+
+  static void on_crash(int signal, siginfo_t* info, void*) {
+    if (::gettid() == g_thread) fatal(kExitUsage, g_line);
+    // Another thread's is what it was: its instruction fails again, without us; what was sent is sent again.
+    for (size_t i = 0; i < kSignals.size(); ++i)
+      if (kSignals[i] == signal) libc::real().sigaction(signal, &g_before[i], nullptr);
+    if (info->si_code <= 0) ::tgkill(::getpid(), ::gettid(), signal);
+  }
+
+  stack_t stack_before_{};
+  bool has_stack_ = false;
+  // One library is loaded at a time, once.
+  inline static std::string g_line;
+  inline static pid_t g_thread = 0;
+  inline static std::array<char, 64 * kKiB> g_stack;
+  inline static std::array<struct sigaction, kSignals.size()> g_before{};
+};
+
+template <class Function>
+bool is_code(Function* function) {
+  Dl_info info;
+  return ::dladdr(reinterpret_cast<void*>(function), &info) != 0;
+}
+
+constexpr size_t kNameBytesMax = 63;
+
+// What is wrong with it, in one clause; "": nothing that can be seen.
+std::string fault_of(const void* symbol) {
+  Dl_info info;
+  ElfW(Sym)* entry = nullptr;
+  if (::dladdr1(symbol, &info, reinterpret_cast<void**>(&entry), RTLD_DL_SYMENT) == 0 || entry == nullptr ||
+      info.dli_saddr != symbol || ELF64_ST_TYPE(entry->st_info) != STT_OBJECT ||
+      entry->st_size < sizeof(uint32_t))
+    return std::string("what it has as ") + kSymbol + " is no struct spw_policy (include/spillway/policy.h)";
+  const auto& policy = *static_cast<const spw_policy*>(symbol);
+  if (policy.version != SPW_POLICY_VERSION)
+    return "it is made for version " + std::to_string(policy.version) + " of policy.h, and this is version " +
+           std::to_string(SPW_POLICY_VERSION) + "; compile it again";
+  if (entry->st_size < sizeof(spw_policy))
+    return std::string("its ") + kSymbol + " has " + std::to_string(entry->st_size) + " bytes of " +
+           std::to_string(sizeof(spw_policy)) + " (include/spillway/policy.h); compile it again";
+  if (!policy.name || !policy.create || !policy.destroy || !policy.on_insert || !policy.on_remove ||
+      !policy.on_keep || !policy.next_candidate || (!policy.on_touch && policy.wants_touches))
+    return "a function that it has to have is missing (include/spillway/policy.h)";
+  const size_t length = ::strnlen(policy.name, kNameBytesMax + 1);
+  if (length == 0 || length > kNameBytesMax ||
+      std::any_of(policy.name, policy.name + length,
+                  [](unsigned char each) { return each < ' ' || each == 127; }))
+    return "its name is not 1 to " + std::to_string(kNameBytesMax) + " bytes of a line";
+  if (!is_code(policy.create) || !is_code(policy.destroy) || !is_code(policy.on_insert) ||
+      !is_code(policy.on_remove) || !is_code(policy.on_keep) || !is_code(policy.next_candidate) ||
+      (policy.on_touch && !is_code(policy.on_touch)) || (policy.on_limit && !is_code(policy.on_limit)) ||
+      (policy.memory_bytes && !is_code(policy.memory_bytes)))
+    return "a function of it is in no library that is loaded";
+  return "";
 }
 
 }  // namespace
@@ -114,16 +200,16 @@ Result<PolicyFactory> load_policy(const std::string& file) {
   const auto refused = [&](const std::string& why) {
     return Status::sentence(EINVAL, "the eviction policy " + file + ": " + why);
   };
+  if (const std::string fault = fault_of_library(file); !fault.empty())
+    return refused("it cannot be loaded: " + fault);
+  const LoadGuard guard(
+      "the eviction policy " + file +
+      ": it crashed while it was loaded: the file is damaged, or what it does at its start fails");
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return refused(std::string("it cannot be loaded: ") + ::dlerror());
   const auto* policy = static_cast<const spw_policy*>(::dlsym(library, kSymbol));
   if (!policy) return refused(std::string("it does not define ") + kSymbol + " (include/spillway/policy.h)");
-  if (policy->version != SPW_POLICY_VERSION)
-    return refused("it is made for version " + std::to_string(policy->version) +
-                   " of policy.h, and this is version " + std::to_string(SPW_POLICY_VERSION) +
-                   "; compile it again");
-  if (!is_whole(*policy))
-    return refused("a function that it has to have is missing (include/spillway/policy.h)");
+  if (const std::string fault = fault_of(policy); !fault.empty()) return refused(fault);
   return PolicyFactory([policy](uint32_t frame_count) -> std::unique_ptr<cache::Policy> {
     void* instance = policy->create(frame_count);
     if (!instance) return nullptr;
