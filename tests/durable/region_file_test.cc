@@ -152,6 +152,18 @@ TEST_F(RegionFileTest, a_file_of_the_format_before_is_refused_with_both_versions
   expect_damaged("its format is version 1, and this is 2");
 }
 
+TEST_F(RegionFileTest, every_bit_of_a_header_is_checked) {
+  for (size_t bit = 0; bit < 8 * sizeof(Header); ++bit) {
+    Header header = header_;
+    reinterpret_cast<std::byte*>(&header)[bit / 8] ^= std::byte{static_cast<uint8_t>(1 << bit % 8)};
+    write(0, &header, sizeof header);
+    ASSERT_EQ(try_open().error(), EILSEQ) << bit;
+    ASSERT_EQ(check_file(path_).status().error(), EILSEQ) << bit;
+  }
+  write(0, &header_, sizeof header_);
+  EXPECT_TRUE(try_open());
+}
+
 TEST_F(RegionFileTest, every_bit_of_what_changes_in_a_header_is_checked) {
   for (unsigned bit = 0; bit < 64; ++bit) {
     Header header = header_;
