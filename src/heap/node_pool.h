@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/need.h"
 #include "region/native_memory.h"
 
 namespace spw::heap {
@@ -45,8 +46,8 @@ class NodePool {
   Free* free_[kPieceBytesMax / kStepBytes] = {};
 };
 
-// For std::map and std::set. Out of native memory is a check failure: containers have no way to say so without
-// exceptions, and the process is beyond help by then.
+// For std::map and std::set. Out of native memory ends the process (base/need.h): containers have no way to say so
+// without exceptions.
 template <class T>
 struct PoolAllocator {
   using value_type = T;
@@ -57,7 +58,7 @@ struct PoolAllocator {
   PoolAllocator(const PoolAllocator<U>& other) : pool(other.pool) {}
   T* allocate(size_t n) {
     void* piece = pool->take(n * sizeof(T));
-    SPW_CHECK(piece != nullptr);
+    need_memory(piece, "get memory for the tables of the heap");
     return static_cast<T*>(piece);
   }
   void deallocate(T* p, size_t n) { pool->give(p, n * sizeof(T)); }

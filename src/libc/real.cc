@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 
-#include "base/check.h"
+#include "base/need.h"
 #include "libc/older_glibc.h"
 
 namespace spw::libc {
@@ -47,7 +47,7 @@ void find(Function& function, const char* name) {
     if (found == nullptr || is_own(found)) found = stand_in_for(name);
   }
   function = reinterpret_cast<Function>(found);
-  SPW_CHECK(function != nullptr);
+  need_memory(reinterpret_cast<void*>(function), "find a function of libc, perhaps for want of memory");
 }
 
 }  // namespace

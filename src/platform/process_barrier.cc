@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "base/check.h"
+#include "base/need.h"
 
 namespace spw::platform {
 
@@ -26,8 +26,9 @@ bool enable_process_barrier() {
 void process_barrier() {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
   // A forked child may have to register for itself.
-  SPW_CHECK(errno == EPERM && enable_process_barrier());
-  SPW_CHECK(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0);
+  const bool enabled = errno == EPERM && enable_process_barrier();
+  need(enabled && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0,
+       "have all threads pass a memory barrier");
 }
 
 }  // namespace spw::platform

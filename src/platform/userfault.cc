@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/check.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "platform/raw_calls.h"
 
@@ -215,7 +215,8 @@ void RangeReleaser::release(std::span<const iovec> ranges) const {
       continue;
     // One by one; doing some of them twice is harmless, since nobody may install anything there meanwhile.
     for (size_t i = 0; i < count; ++i)
-      SPW_CHECK(raw::madvise(merged[i].iov_base, merged[i].iov_len, MADV_DONTNEED) == 0);
+      need(raw::madvise(merged[i].iov_base, merged[i].iov_len, MADV_DONTNEED) == 0,
+           "give the memory of evicted blocks back");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/need.h"
 
 namespace spw::process {
 
@@ -39,9 +40,7 @@ KeptWarnings g_warnings;
 void fatal(int exit_code, std::string_view line) {
   // Many threads may fail of one cause: the first speaks, the others wait for the end it brings. (A thread that waits
   // here may hold any lock: _exit takes none.)
-  static Atomic<bool> ending{false};
-  if (ending.exchange_acquire(true))
-    for (;;) ::pause();
+  await_end_of_others();
   tell(line);
   ::_exit(exit_code);
 }

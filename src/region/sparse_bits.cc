@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "base/check.h"
+#include "base/need.h"
 
 namespace spw::region {
 
@@ -19,7 +19,7 @@ SparseBits::Leaf* SparseBits::own_leaf(uint64_t index) {
   Leaf* leaf = root_[index].load_acquire();
   while (leaf == nullptr || leaf == ones_) {
     auto* fresh = static_cast<Leaf*>(memory_->take(sizeof(Leaf)));
-    SPW_CHECK(fresh != nullptr);
+    need_memory(fresh, "get memory for the state of blocks");
     if (leaf == ones_)
       for (auto& word : fresh->words) word.store_relaxed(~uint64_t{0});
     // Releases the leaf's words to whoever loads the root entry. A lost race leaks one page; races are rare.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/need.h"
 
 namespace spw::access {
 
@@ -128,9 +128,8 @@ void BlockPool::remove_memory(std::span<uint32_t> places) const {
   std::sort(places.begin(), places.end());
   for (size_t first = 0, next = 1; first < places.size(); first = next, ++next) {
     while (next < places.size() && places[next] == places[next - 1] + 1) ++next;
-    SPW_CHECK(platform::advise(address_of(places[first]), uint64_t{next - first} << block_shift_,
-                               platform::Advice::kRemove)
-                  .is_ok());
+    need(platform::advise(address_of(places[first]), uint64_t{next - first} << block_shift_,
+                          platform::Advice::kRemove));
   }
 }
 

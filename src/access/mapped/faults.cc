@@ -4,8 +4,8 @@
 
 #include "abi/managed.h"
 #include "access/mapped/engine.h"
-#include "base/check.h"
 #include "base/in_runtime.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "telemetry/counters.h"
 
@@ -194,7 +194,7 @@ void MappedEngine::refuse(uintptr_t page, platform::Protection left) {
   {
     std::lock_guard lock(refused_mutex_);
     refused_pages_.push_back(page);
-    SPW_CHECK(platform::protect(address, kMmuPageBytes, left).is_ok());
+    need(platform::protect(address, kMmuPageBytes, left));
     if (may_access(page, left == platform::Protection::kRead)) admit_pages(page, page + kMmuPageBytes);
   }
   faults_.wake(address, kMmuPageBytes);
@@ -206,9 +206,7 @@ bool MappedEngine::admit_pages(uintptr_t begin, uintptr_t end) {
                                        [&](uintptr_t page) { return page < begin || page >= end; });
   const bool found = admitted != refused_pages_.end();
   for (auto page = admitted; page != refused_pages_.end(); ++page)
-    SPW_CHECK(
-        platform::protect(reinterpret_cast<void*>(*page), kMmuPageBytes, platform::Protection::kReadWrite)
-            .is_ok());
+    need(platform::protect(reinterpret_cast<void*>(*page), kMmuPageBytes, platform::Protection::kReadWrite));
   refused_pages_.erase(admitted, refused_pages_.end());
   return found;
 }

@@ -27,6 +27,7 @@
 #include "access/mapped/engine.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
+#include "base/need.h"
 
 namespace spw::access {
 
@@ -98,7 +99,7 @@ void MappedEngine::let_children_have(bool let) const {
   without.push_back(options_.space_bytes);
   uint64_t begin = 0;
   for (const uint64_t end : without) {
-    if (begin < end) SPW_CHECK(platform::advise(space_.data() + begin, end - begin, advice).is_ok());
+    if (begin < end) need(platform::advise(space_.data() + begin, end - begin, advice));
     begin = end + (uint64_t{1} << options_.block_shift);
   }
 }
@@ -192,7 +193,7 @@ access::Engine::InChild MappedEngine::forked() {
   if (!was_watching) return InChild::kAsNew;
   if (give_to_child(given) && drop_shared() && watch_in_child()) return InChild::kWatched;
   // Without faults what is on the store would read as zeros.
-  SPW_CHECK(platform::protect(space_.data(), options_.space_bytes, platform::Protection::kNone).is_ok());
+  need(platform::protect(space_.data(), options_.space_bytes, platform::Protection::kNone));
   child().is_refused = true;
   return InChild::kRefused;
 }

@@ -9,6 +9,7 @@
 
 #include "access/engine.h"
 #include "base/check.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "platform/machine.h"
 #include "platform/raw_calls.h"
@@ -140,7 +141,7 @@ void ProtectedPages::end_writeback(std::byte* address, uint64_t bytes) {
       return program_rights_.any() ? give_open_rights(piece) : Status();
     });
   });
-  SPW_CHECK(ended.is_ok());
+  need(ended);
 }
 
 void ProtectedPages::release(std::span<const iovec> blocks) {
@@ -160,7 +161,7 @@ void ProtectedPages::release(std::span<const iovec> blocks) {
         return Status();
       });
     });
-    SPW_CHECK(taken.is_ok());
+    need(taken);
   }
   releaser_.release(blocks);
 }
@@ -174,7 +175,7 @@ void ProtectedPages::keep_open(std::byte* address) {
     const uint8_t state = states_of(piece.window)[piece.first];
     return (state & kRights) == kAbsent ? Status() : open_as(piece, state);
   });
-  SPW_CHECK(opened.is_ok());
+  need(opened);
 }
 
 void ProtectedPages::let_close(std::byte* address) {
@@ -200,7 +201,7 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
     telemetry::count(telemetry::Counter::reopen_faults);
     return open_as(alike_around(piece), state);
   });
-  SPW_CHECK(opened.is_ok());
+  need(opened);
   return admitted;
 }
 
@@ -236,7 +237,7 @@ Status ProtectedPages::give_rights_anew(uintptr_t begin, uintptr_t end) {
 void ProtectedPages::forget_rights(uintptr_t begin, uintptr_t end) {
   if (!program_rights_.any()) return;
   program_rights_.set(begin, end, ProgramRights::kUsual);
-  if (has_begun_.load_relaxed()) SPW_CHECK(give_rights_anew(begin, end).is_ok());
+  if (has_begun_.load_relaxed()) need(give_rights_anew(begin, end));
 }
 
 bool ProtectedPages::may_execute(uintptr_t address) const {

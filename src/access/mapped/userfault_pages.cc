@@ -7,7 +7,7 @@
 #include <iterator>
 #include <optional>
 
-#include "base/check.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "platform/memory.h"
 #include "platform/raw_calls.h"
@@ -146,7 +146,7 @@ void UserFaultPages::forget_rights(uintptr_t begin, uintptr_t end) {
   std::lock_guard lock(rights_mutex_);
   (void)program_rights_.for_each(begin, end, [](uintptr_t from, uintptr_t to, int rights) {
     if (rights != ProgramRights::kUsual)
-      SPW_CHECK(platform::protect(reinterpret_cast<void*>(from), to - from, Protection::kReadWrite).is_ok());
+      need(platform::protect(reinterpret_cast<void*>(from), to - from, Protection::kReadWrite));
     return true;
   });
   record(begin, end, ProgramRights::kUsual);

@@ -6,15 +6,17 @@
 // The linker has all of libspillway.so's references to operator new and delete come here (--wrap, src/api), those of
 // the libstdc++ in it, too. Counted against the quota, as all native memory is.
 //
-// Threads: any. Errors: no memory is a check failure, since the runtime has no exceptions; nullptr where nothrow is
-// asked.
+// Threads: any. Errors: no memory ends the process with a line (base/need.h), since the runtime has no exceptions;
+// nullptr where nothrow is asked.
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "base/check.h"
+#include "base/need.h"
 #include "libc/alloc/quota.h"
 
 namespace {
+
+using spw::need_memory;
 
 struct Glibc {
   void* (*malloc)(size_t bytes);
@@ -26,12 +28,12 @@ struct Glibc {
 template <class Function>
 void find(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
-  SPW_CHECK(*function != nullptr);
+  need_memory(reinterpret_cast<void*>(*function), "get memory to find libc's allocator");
 }
 
 Glibc found_glibc() {
   void* library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  SPW_CHECK(library != nullptr);
+  need_memory(library, "get memory to find libc's allocator");
   Glibc found;
   find(library, "malloc", &found.malloc);
   find(library, "memalign", &found.memalign);
@@ -54,7 +56,7 @@ void* counted(void* object) {
 void* allocate_or_null(size_t bytes) { return counted(glibc().malloc(bytes)); }
 void* allocate_or_null(size_t bytes, size_t alignment) { return counted(glibc().memalign(alignment, bytes)); }
 void* checked(void* object) {
-  SPW_CHECK(object != nullptr);  // no memory
+  need_memory(object, "get memory for an object of the runtime");
   return object;
 }
 void give_back(void* object) {

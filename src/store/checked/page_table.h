@@ -5,7 +5,7 @@
 // Memory: sizeof(Entry) for each page that was ever written, in whole pages of its own; an entry begins as zeros.
 // Threads: any, without locks; leaves are never taken back. What an entry itself bears is its user's matter. In a
 // forked child: as the parent's were at the fork.
-// Limits: out of native memory is a check failure: what is lost here could not be told from what is wrong.
+// Limits: out of native memory ends the process (base/need.h): what is lost here could not be told from what is wrong.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/check.h"
+#include "base/need.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "platform/memory.h"
@@ -58,7 +59,7 @@ class PageTable {
     SPW_CHECK(page < pages_);
     if (Entry* const there = find(page)) return *there;
     auto made = platform::map_anonymous(kLeafBytes);
-    SPW_CHECK(made);
+    if (!made) cannot_go_on("get memory for what is known of pages on the store", made.status().error());
     auto* const entries = reinterpret_cast<Entry*>(made->data());
     Entry* none = nullptr;
     if (root()[page / kLeafPages].cas_strong_acq_rel(none, entries)) (void)made->release();

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/need.h"
 
 namespace spw::store {
 
@@ -98,7 +98,7 @@ size_t AioEngine::harvest(std::span<RawResult> out) {
     auto room = static_cast<long>(std::min(out.size() - taken, events_.size()));
     count = or_error(::syscall(SYS_io_getevents, context_, 0, room, events_.data(), &at_once));
   } while (count == -EINTR);
-  SPW_CHECK(count >= 0);
+  if (count < 0) cannot_go_on("ask for finished transfers (libaio)", -count);
   for (int i = 0; i < count; ++i) {
     const io_event& event = events_[static_cast<size_t>(i)];
     out[taken++] = {static_cast<uint32_t>(event.data), event.res};

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "store/space.h"
 #include "telemetry/counters.h"
@@ -141,7 +142,7 @@ void Progress::spoil(RawIo* io) {
   if (op_ != Op::kWrite) return;
   if (spoiled_.bytes() < io->bytes) {
     auto memory = platform::map_anonymous(round_up(io->bytes, kMmuPageBytes));
-    SPW_CHECK(memory);
+    need(memory.status());
     spoiled_ = std::move(*memory);
   }
   std::byte* to = spoiled_.data();

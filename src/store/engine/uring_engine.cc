@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "platform/own_descriptors.h"
 #include "platform/time.h"
@@ -102,7 +103,7 @@ void UringEngine::submit() {
     }
     // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in
     // the ring. Who waits has not known that it must not for long.
-    SPW_CHECK(++refusals_ < kRefusalsMax);
+    if (++refusals_ >= kRefusalsMax) cannot_go_on("submit transfers to io_uring", -result);
     if (!unsubmitted_.exchange_relaxed(true)) wake_.wake();
     return;
   }
