@@ -3,8 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <new>
 
 #include "abi/abi.h"
+#include "base/need.h"
 #include "commands.h"
 #include "completion.h"
 #include "completion_command.h"
@@ -14,6 +17,11 @@
 namespace spw::tool {
 
 namespace {
+
+// Before what libraries make of themselves at the start, which takes memory, too.
+__attribute__((constructor(101))) void end_where_memory_ends() {
+  std::set_new_handler([] { cannot_go_on("get memory", ENOMEM); });
+}
 
 constexpr const char* kHelpEnd =
     "\nFrom nothing to a run:\n"

@@ -15,7 +15,7 @@ namespace spw::store {
 
 namespace {
 
-constexpr unsigned kRefusalsMax = 10'000;
+constexpr unsigned kRefusalsMax = 10'000, kOtherRefusalsMax = 10;
 constexpr uint64_t kRefusedWaitNs = 1'000'000;
 
 // Somebody waits for a read of so few bytes, so its own time is as good as another thread's.
@@ -103,7 +103,9 @@ void UringEngine::submit() {
     }
     // Out of memory for the moment (EAGAIN, EBUSY): the steps stay in
     // the ring. Who waits has not known that it must not for long.
-    if (++refusals_ >= kRefusalsMax) cannot_go_on("submit transfers to io_uring", -result);
+    const bool lacks_memory = result == -EAGAIN || result == -EBUSY || result == -ENOMEM || result == 0;
+    if (++refusals_ >= (lacks_memory ? kRefusalsMax : kOtherRefusalsMax))
+      cannot_go_on("submit transfers to io_uring", result == 0 ? EAGAIN : -result);
     if (!unsubmitted_.exchange_relaxed(true)) wake_.wake();
     return;
   }
