@@ -11,6 +11,7 @@ class Case:
     made: str
     options: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
+    denied: tuple[str, ...] = ()  # calls that the kernel shall not have
 
     @property
     def has_file(self) -> bool:
@@ -21,6 +22,7 @@ class Case:
         return self.does in ("map_write", "buffer")
 
 
+NO_RINGS, NO_AIO = ("io_uring_setup",), ("io_uring_setup", "io_setup")
 RIGHTS = (("SPILLWAY_TEST_USERFAULT", "none"),)
 MAPS, BUFFERS = ("--map-files", "*"), ("--buffer", "*.data")
 CASES = {case.name: case for case in (
@@ -36,13 +38,17 @@ CASES = {case.name: case for case in (
     Case("read-cache", "map_read", "native", (*MAPS, "--mapped-reads", "cache")),
     Case("read-mapped", "map_read", "mapped", MAPS),
     Case("read-translated", "map_read", "translated", MAPS),
+    Case("read-plain", "map_read", "native", (*MAPS, "--mapped-reads", "cache"), (), NO_AIO),
     Case("write-unmodified", "map_write", "native", MAPS),
-    Case("write-threads", "map_write", "native", (*MAPS, "--io", "threads")),
+    Case("write-plain", "map_write", "native", (*MAPS, "--io", "threads"), (), NO_AIO),
+    Case("write-libaio", "map_write", "mapped", MAPS, (), NO_RINGS),
     Case("write-rights", "map_write", "native", MAPS, RIGHTS),
     Case("write-mapped", "map_write", "mapped", MAPS),
     Case("write-translated", "map_write", "translated", MAPS),
     Case("buffer-unmodified", "buffer", "native", BUFFERS),
-    Case("buffer-light", "buffer", "native", (*BUFFERS, "--engine", "translated", "--io", "threads")),
+    Case("buffer-light", "buffer", "native", (*BUFFERS, "--engine", "translated")),
+    Case("buffer-plain", "buffer", "native", BUFFERS, (), NO_AIO),
+    Case("buffer-libaio", "buffer", "native", (*BUFFERS, "--engine", "translated"), (), NO_RINGS),
     Case("buffer-mapped", "buffer", "mapped", BUFFERS),
     Case("buffer-translated", "buffer", "translated", BUFFERS),
     Case("region-unmodified", "region", "native"),
@@ -89,5 +95,6 @@ CALLS = {call.name: call for call in (
     Call("locks", ("flock",), ("EWOULDBLOCK", "ENOLCK", "EINTR")),
     Call("settings", ("prctl", "membarrier", "sched_getaffinity"), ("EINVAL", "EPERM")),
     Call("entropy", ("getrandom", "mlock"), ("EAGAIN", "ENOSYS")),
+    Call("allocations", ("getpgid",), ("ENOMEM",)),  # of the runtime's own objects: SPILLWAY_TEST_ALLOCATIONS
     Call("closes", ("close",), ("EIO", "EINTR")),
 )}

@@ -8,6 +8,7 @@ had it and the command that repeats it. Exit status 1 if one was wrong; 77 if no
 import argparse
 import collections
 import concurrent.futures
+import fnmatch
 import os
 import pathlib
 import queue
@@ -133,11 +134,12 @@ class Hunt:
 
 def show(hunt: Hunt, case: Case, call: Call, arguments: argparse.Namespace) -> None:
     """One run, with all that it says and where the call that failed came from."""
+    right_output, _ = hunt.without_failure(case, call)
     place = hunt.places.get()
     failure = Failure(call, arguments.error[0], arguments.mode or "once", arguments.first)
     print(" ".join(place.command(case, failure)))
     run = place.run(case, failure, shows_stack=True)
-    verdict = place.judge(case, run, hunt.without_failure_output(case, call) if False else run.output)
+    verdict = place.judge(case, run, right_output)
     print(f"exit code {run.code}, {run.failed} of {run.seen} failed, first {run.first}\n{verdict}\n--- output\n{run.output[-SHOWN_BYTES:]}"
           f"--- errors\n{run.errors[-SHOWN_BYTES:]}--- stack (some of it may be left from earlier calls)")
     for word in run.stack.split():
@@ -170,8 +172,7 @@ def arguments_of() -> argparse.Namespace:
 def chosen_cases(names: list[str] | None) -> list[Case]:
     if not names:
         return list(CASES.values())
-    import fnmatch
-    found = [case for case in CASES.values() if any(fnmatch.fnmatch(case.name, name) for name in names)]
+    found = list(dict.fromkeys(case for name in names for case in CASES.values() if fnmatch.fnmatch(case.name, name)))
     if not found:
         sys.exit(f"every_nth: no case is called {', '.join(names)}; there are {', '.join(CASES)}")
     return found

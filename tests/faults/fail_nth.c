@@ -4,6 +4,7 @@
 //   --nth N               the first one that fails, counted from 1; 0: none, they are only counted
 //   --times K             so many of them fail [1]; "all": those from the Nth on
 //   --error NUMBER        the errno; or --short: the call moves half of what it was asked for (reads and writes)
+//   --deny NAME,NAME...   calls that this kernel shall not have (ENOSYS); not counted
 //   --record FILE         gets one line of JSON: how many calls there were, how many failed, and the first that did
 //   --stack               the record has words of that call's stack that point into a library of ours, as FILE+OFFSET
 //
@@ -40,7 +41,15 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-enum { kFailed = 125, kCallsMax = 32, kStackWords = 1024, kStackShown = 40, kShortMax = 1 << 20, kPage = 4096 };
+enum {
+  kFailed = 125,
+  kCallsMax = 32,
+  kStackWords = 1024,
+  kStackShown = 40,
+  kShortMax = 1 << 20,
+  kPage = 4096,
+  kPiecesMax = 64
+};
 
 struct call {
   const char* name;
@@ -48,23 +57,68 @@ struct call {
 };
 #define CALL(name) {#name, SYS_##name}
 static const struct call kCalls[] = {
-    CALL(read),         CALL(readv),          CALL(pread64),        CALL(preadv),        CALL(preadv2),
-    CALL(write),        CALL(writev),         CALL(pwrite64),       CALL(pwritev),       CALL(pwritev2),
-    CALL(fsync),        CALL(fdatasync),      CALL(msync),          CALL(sync_file_range), CALL(fallocate),
-    CALL(open),         CALL(openat),         CALL(ftruncate),      CALL(mmap),          CALL(munmap),
-    CALL(mremap),       CALL(mprotect),       CALL(madvise),        CALL(brk),           CALL(userfaultfd),
-    CALL(ioctl),        CALL(memfd_create),   CALL(clone),          CALL(clone3),        CALL(io_uring_setup),
-    CALL(io_uring_enter), CALL(io_uring_register), CALL(io_setup),  CALL(io_submit),     CALL(io_getevents),
-    CALL(fstat),        CALL(newfstatat),     CALL(statx),          CALL(fstatfs),       CALL(fcntl),
-    CALL(flock),        CALL(prctl),          CALL(rt_sigaction),   CALL(sigaltstack),   CALL(eventfd2),
-    CALL(epoll_create1), CALL(pipe2),         CALL(dup),            CALL(dup3),          CALL(close),
-    CALL(membarrier),   CALL(getrandom),      CALL(mlock),          CALL(lseek),         CALL(sched_getaffinity),
+    CALL(read),
+    CALL(readv),
+    CALL(pread64),
+    CALL(preadv),
+    CALL(preadv2),
+    CALL(write),
+    CALL(writev),
+    CALL(pwrite64),
+    CALL(pwritev),
+    CALL(pwritev2),
+    CALL(fsync),
+    CALL(fdatasync),
+    CALL(msync),
+    CALL(sync_file_range),
+    CALL(fallocate),
+    CALL(open),
+    CALL(openat),
+    CALL(ftruncate),
+    CALL(mmap),
+    CALL(munmap),
+    CALL(mremap),
+    CALL(mprotect),
+    CALL(madvise),
+    CALL(brk),
+    CALL(userfaultfd),
+    CALL(ioctl),
+    CALL(memfd_create),
+    CALL(clone),
+    CALL(clone3),
+    CALL(io_uring_setup),
+    CALL(io_uring_enter),
+    CALL(io_uring_register),
+    CALL(io_setup),
+    CALL(io_submit),
+    CALL(io_getevents),
+    CALL(fstat),
+    CALL(newfstatat),
+    CALL(statx),
+    CALL(fstatfs),
+    CALL(fcntl),
+    CALL(flock),
+    CALL(prctl),
+    CALL(rt_sigaction),
+    CALL(sigaltstack),
+    CALL(eventfd2),
+    CALL(epoll_create1),
+    CALL(pipe2),
+    CALL(dup),
+    CALL(dup3),
+    CALL(close),
+    CALL(membarrier),
+    CALL(getrandom),
+    CALL(mlock),
+    CALL(lseek),
+    CALL(sched_getaffinity),
+    CALL(getpgid),
 };
 enum { kCallCount = sizeof kCalls / sizeof kCalls[0] };
 
 static struct {
-  int numbers[kCallsMax];
-  int count;
+  int numbers[kCallsMax], denied[kCallsMax];
+  int count, denied_count;
   uint64_t nth;
   uint64_t times;
   int error;
@@ -93,13 +147,13 @@ static const char* name_of(int number) {
   return "?";
 }
 
-static void take_calls(char* names) {
+static void take_calls(char* names, int* numbers, int* count) {
   for (char* name = strtok(names, ","); name != NULL; name = strtok(NULL, ",")) {
     int number = -1;
     for (int i = 0; i < kCallCount; ++i)
       if (strcmp(kCalls[i].name, name) == 0) number = kCalls[i].number;
-    if (number < 0 || options.count == kCallsMax) usage(name);
-    options.numbers[options.count++] = number;
+    if (number < 0 || *count == kCallsMax) usage(name);
+    numbers[(*count)++] = number;
   }
 }
 
@@ -125,7 +179,9 @@ static char** take_options(char** words) {
     const char* option = *words++;
     if (*words == NULL) usage(option);
     if (strcmp(option, "--calls") == 0)
-      take_calls(*words);
+      take_calls(*words, options.numbers, &options.count);
+    else if (strcmp(option, "--deny") == 0)
+      take_calls(*words, options.denied, &options.denied_count);
     else if (strcmp(option, "--nth") == 0)
       options.nth = number_of(*words);
     else if (strcmp(option, "--times") == 0)
@@ -145,12 +201,16 @@ static char** take_options(char** words) {
 
 // The calls go to the listener, and so does execve; all others are let through.
 static int install_filter(void) {
-  struct sock_filter code[kCallsMax * 2 + 8];
+  struct sock_filter code[kCallsMax * 4 + 8];
   unsigned short at = 0;
   code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
   code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
   code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  for (int i = 0; i < options.denied_count; ++i) {
+    code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)options.denied[i], 0, 1);
+    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+  }
   for (int i = 0; i <= options.count; ++i) {
     const unsigned number = (unsigned)(i < options.count ? options.numbers[i] : SYS_execve);
     code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1);
@@ -160,8 +220,9 @@ static int install_filter(void) {
   struct sock_fprog program = {.len = at, .filter = code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("no_new_privs");
   // A call that has been handed over is not begun again by a signal, or it would be counted twice.
-  const long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                          SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program);
+  const long fd =
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+              SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program);
   if (fd < 0) die("seccomp (it takes Linux 5.19)");
   return (int)fd;
 }
@@ -175,7 +236,8 @@ static void send_descriptor(int to, int fd) {
   char byte = 0;
   struct iovec data = {&byte, 1};
   union one_descriptor control = {0};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   struct cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -188,8 +250,10 @@ static int receive_descriptor(int from) {
   char byte;
   struct iovec data = {&byte, 1};
   union one_descriptor control = {0};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) <= 0 || CMSG_FIRSTHDR(&message) == NULL) exit(kFailed);  // it has said why
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) <= 0 || CMSG_FIRSTHDR(&message) == NULL)
+    exit(kFailed);  // it has said why
   int fd;
   memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
   return fd;
@@ -238,7 +302,9 @@ static bool is_of_linker(pid_t process, uint64_t address) {
   while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
     uint64_t begin, end;
     char rights[8];
-    if (strstr(line, "/ld-linux") == NULL || sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 || rights[2] != 'x') continue;
+    if (strstr(line, "/ld-linux") == NULL || sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 ||
+        rights[2] != 'x')
+      continue;
     linkers[slot].begin = begin;
     linkers[slot].end = end;
   }
@@ -247,8 +313,21 @@ static bool is_of_linker(pid_t process, uint64_t address) {
 }
 
 static bool is_transfer(int number) {
-  return number == SYS_read || number == SYS_readv || number == SYS_write || number == SYS_writev || number == SYS_pread64 ||
-         number == SYS_pwrite64;
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_preadv2:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+      return true;
+    default:
+      return false;
+  }
 }
 
 static bool is_counted(pid_t process, const struct seccomp_data* call) {
@@ -265,8 +344,8 @@ static void note_stack(pid_t thread, pid_t process) {
   FILE* at = open_of(thread, "syscall");
   uint64_t args[6], stack = 0, pc = 0;
   long number;
-  if (at == NULL || fscanf(at, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &number, &args[0], &args[1], &args[2], &args[3], &args[4],
-                           &args[5], &stack, &pc) != 9)
+  if (at == NULL || fscanf(at, "%ld %lx %lx %lx %lx %lx %lx %lx %lx", &number, &args[0], &args[1], &args[2],
+                           &args[3], &args[4], &args[5], &stack, &pc) != 9)
     return;
   fclose(at);
   static uint64_t words[kStackWords];
@@ -285,8 +364,10 @@ static void note_stack(pid_t thread, pid_t process) {
   char line[512];
   while (maps != NULL && fgets(line, sizeof line, maps) != NULL && count < 64) {
     char rights[8];
-    if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %255s", &ranges[count].begin, &ranges[count].end, rights, &ranges[count].offset,
-               ranges[count].file) == 5 && rights[2] == 'x' && ranges[count].file[0] == '/' && strstr(ranges[count].file, "x86_64-linux-gnu") == NULL)
+    if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %255s", &ranges[count].begin, &ranges[count].end, rights,
+               &ranges[count].offset, ranges[count].file) == 5 &&
+        rights[2] == 'x' && ranges[count].file[0] == '/' &&
+        strstr(ranges[count].file, "x86_64-linux-gnu") == NULL)
       ++count;
   }
   if (maps != NULL) fclose(maps);
@@ -310,8 +391,8 @@ static void note_failure(const struct seccomp_notif* call, pid_t process) {
     fclose(comm);
   }
   const __u64* a = call->data.args;
-  snprintf(first_failed, sizeof first_failed, "%s(0x%llx, 0x%llx, 0x%llx, 0x%llx, 0x%llx) of %s", name_of(call->data.nr), a[0], a[1], a[2],
-           a[3], a[4], thread);
+  snprintf(first_failed, sizeof first_failed, "%s(0x%llx, 0x%llx, 0x%llx, 0x%llx, 0x%llx) of %s",
+           name_of(call->data.nr), a[0], a[1], a[2], a[3], a[4], thread);
   if (options.shows_stack) note_stack((pid_t)call->pid, process);
 }
 
@@ -319,34 +400,70 @@ static void write_record(void) {
   if (options.record == NULL) return;
   FILE* file = fopen(options.record, "we");
   if (file == NULL) die(options.record);
-  fprintf(file, "{\"seen\": %lu, \"failed\": %lu, \"first\": \"%s\", \"stack\": \"%s\"}\n", seen, failed, first_failed, first_stack);
+  fprintf(file, "{\"seen\": %lu, \"failed\": %lu, \"first\": \"%s\", \"stack\": \"%s\"}\n", seen, failed,
+          first_failed, first_stack);
   if (fclose(file) != 0) die(options.record);
 }
 
 // ---- Half of a transfer ----
 
+// The memory of a transfer in its process: one piece, or those of its vector. 0: there are too many.
+static int pieces_of(pid_t process, const struct seccomp_data* call, struct iovec* pieces) {
+  if (call->nr == SYS_read || call->nr == SYS_write || call->nr == SYS_pread64 || call->nr == SYS_pwrite64) {
+    pieces[0] = (struct iovec){(void*)call->args[1], call->args[2]};
+    return 1;
+  }
+  const size_t bytes = call->args[2] * sizeof *pieces;
+  struct iovec ours = {pieces, bytes}, theirs = {(void*)call->args[1], bytes};
+  if (call->args[2] > kPiecesMax || process_vm_readv(process, &ours, 1, &theirs, 1, 0) != (ssize_t)bytes)
+    return 0;
+  return (int)call->args[2];
+}
+
+// Cuts the pieces behind half of their bytes, which are as many as it returns; 0: they cannot be halved.
+static size_t halve(struct iovec* pieces, int* count) {
+  size_t whole = 0, half;
+  for (int i = 0; i < *count; ++i) whole += pieces[i].iov_len;
+  half = whole % kPage == 0 ? whole / 2 / kPage * kPage : whole / 2;
+  if (half == 0 || half > kShortMax) return 0;
+  size_t left = half;
+  for (int i = 0; i < *count; ++i) {
+    if (pieces[i].iov_len > left) pieces[i].iov_len = left;
+    left -= pieces[i].iov_len;
+    if (left == 0) *count = i + 1;
+  }
+  return half;
+}
+
 // Makes half of the read or write in the caller's place; -1: it cannot be halved.
 static int64_t half_of(pid_t process, const struct seccomp_data* call) {
   static char bytes[kShortMax] __attribute__((aligned(4096)));
-  const bool writes = call->nr == SYS_pwrite64 || call->nr == SYS_write, placed = call->nr == SYS_pwrite64 || call->nr == SYS_pread64;
-  if (!placed && call->nr != SYS_read && call->nr != SYS_write) return -1;
-  uint64_t half = call->args[2] / 2;
-  if (call->args[2] % kPage == 0) half = half / kPage * kPage;
-  if (half == 0 || half > kShortMax) return -1;
+  struct iovec pieces[kPiecesMax];
+  const bool writes = call->nr == SYS_pwrite64 || call->nr == SYS_write || call->nr == SYS_pwritev ||
+                      call->nr == SYS_writev || call->nr == SYS_pwritev2;
+  const bool placed =
+      call->nr != SYS_read && call->nr != SYS_write && call->nr != SYS_readv && call->nr != SYS_writev;
+  if (!is_transfer(call->nr)) return -1;
+  int count = pieces_of(process, call, pieces);
+  const size_t half = halve(pieces, &count);
+  if (half == 0) return -1;
   const int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
   const int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)call->args[0], 0);
   close(pidfd);
   if (fd < 0) return -1;
-  struct iovec ours = {bytes, half}, theirs = {(void*)call->args[1], half};
-  int64_t done = writes ? process_vm_readv(process, &ours, 1, &theirs, 1, 0) : (int64_t)half;
-  const uint64_t offset = call->args[3];
-  if (done == (int64_t)half)
-    done = writes ? (placed ? pwrite(fd, bytes, half, (off_t)offset) : write(fd, bytes, half))
-                  : (placed ? pread(fd, bytes, half, (off_t)offset) : read(fd, bytes, half));
-  if (!writes && done > 0) {
-    ours.iov_len = theirs.iov_len = (size_t)done;
-    if (process_vm_writev(process, &ours, 1, &theirs, 1, 0) != done) done = -1;
+  struct iovec ours = {bytes, half};
+  const off_t offset = (off_t)call->args[3];
+  int64_t done = (int64_t)half;
+  if (writes) done = process_vm_readv(process, &ours, 1, pieces, (unsigned long)count, 0);
+  if (done == (int64_t)half) {
+    if (writes)
+      done = placed ? pwrite(fd, bytes, half, offset) : write(fd, bytes, half);
+    else
+      done = placed ? pread(fd, bytes, half, offset) : read(fd, bytes, half);
   }
+  ours.iov_len = done > 0 ? (size_t)done : 0;
+  if (!writes && done > 0 && process_vm_writev(process, &ours, 1, pieces, (unsigned long)count, 0) != done)
+    done = -1;
   close(fd);
   return done;
 }

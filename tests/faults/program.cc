@@ -120,7 +120,8 @@ void write_all(int fd, uint64_t* piece, uint64_t version) {
   for (uint64_t at = 0; at < kFileBytes; at += kPieceBytes) {
     fill(piece, at / 8, kPieceBytes / 8, version);
     for (uint64_t done = 0; done < kPieceBytes;) {
-      const ssize_t moved = pwrite(fd, reinterpret_cast<char*>(piece) + done, kPieceBytes - done, static_cast<off_t>(at + done));
+      const ssize_t moved = pwrite(fd, reinterpret_cast<char*>(piece) + done, kPieceBytes - done,
+                                   static_cast<off_t>(at + done));
       if (moved <= 0) told("pwrite");
       done += static_cast<uint64_t>(moved);
     }
@@ -129,7 +130,8 @@ void write_all(int fd, uint64_t* piece, uint64_t version) {
 void read_all(int fd, uint64_t* piece, uint64_t version, const char* what) {
   for (uint64_t at = 0; at < kFileBytes; at += kPieceBytes) {
     for (uint64_t done = 0; done < kPieceBytes;) {
-      const ssize_t moved = pread(fd, reinterpret_cast<char*>(piece) + done, kPieceBytes - done, static_cast<off_t>(at + done));
+      const ssize_t moved =
+          pread(fd, reinterpret_cast<char*>(piece) + done, kPieceBytes - done, static_cast<off_t>(at + done));
       if (moved <= 0) told("pread");
       done += static_cast<uint64_t>(moved);
     }

@@ -105,7 +105,8 @@ void read_region(const char* path) {
   for (uint64_t i = 0; number != 0 && i < kWords; ++i)
     if (table->words[i] != number) wrong("words of two sections");
   for (uint64_t i = 0; number != 0 && i < kObjectBytes; ++i)
-    if (table->object == nullptr || table->object[i] != static_cast<unsigned char>(number)) wrong("another section's object");
+    if (table->object == nullptr || table->object[i] != static_cast<unsigned char>(number))
+      wrong("another section's object");
   say("holds", number);
   if (spw_durable_close(region) != 0) told("spw_durable_close");
 }

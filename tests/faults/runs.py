@@ -95,6 +95,8 @@ class Place:
             fails.append("--stack")
         injector = [self.made / "fail_nth", "--calls", ",".join(failure.call.calls), "--nth", failure.n,
                     "--times", "all" if failure.mode == LASTING else 1, *fails, "--record", self.record, "--"]
+        if case.denied:
+            injector[1:1] = ["--deny", ",".join(case.denied)]
         if case.does == "region":
             program = [self.made / f"region.{case.made}", "write", self.region]
         else:
@@ -114,6 +116,8 @@ class Place:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
         # A full disk is waited for half a minute; here it stays full.
         env = kept | {"SPILLWAY_TEST_FRAME_WAIT_MS": "300"} | dict(case.env)
+        if failure.call.name == "allocations":
+            env["SPILLWAY_TEST_ALLOCATIONS"] = "ask"
         process = subprocess.Popen(self.command(case, failure, shows_stack), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.folder, env=env, start_new_session=True)
         try:

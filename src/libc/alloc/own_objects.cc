@@ -10,6 +10,9 @@
 // nullptr where nothrow is asked.
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/need.h"
 #include "libc/alloc/quota.h"
@@ -53,8 +56,16 @@ void* counted(void* object) {
     spw::libc::count_native_bytes(static_cast<int64_t>(glibc().malloc_usable_size(object)));
   return object;
 }
-void* allocate_or_null(size_t bytes) { return counted(glibc().malloc(bytes)); }
-void* allocate_or_null(size_t bytes, size_t alignment) { return counted(glibc().memalign(alignment, bytes)); }
+// So that tests can make every allocation fail once (tests/faults): with SPILLWAY_TEST_ALLOCATIONS set each asks the
+// kernel first, by a call that nothing else makes and that succeeds unless a test has it fail.
+bool is_refused() {
+  static const bool asks = ::secure_getenv("SPILLWAY_TEST_ALLOCATIONS") != nullptr;
+  return asks && ::syscall(SYS_getpgid, 0) < 0;
+}
+void* allocate_or_null(size_t bytes) { return is_refused() ? nullptr : counted(glibc().malloc(bytes)); }
+void* allocate_or_null(size_t bytes, size_t alignment) {
+  return is_refused() ? nullptr : counted(glibc().memalign(alignment, bytes));
+}
 void* checked(void* object) {
   need_memory(object, "get memory for an object of the runtime");
   return object;
