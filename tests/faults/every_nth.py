@@ -8,20 +8,22 @@ had it and the command that repeats it. Exit status 1 if one was wrong; 77 if no
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import fnmatch
+import math
 import os
 import pathlib
 import queue
+import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from cases import CALLS, CASES, Call, Case
-from runs import HERE, Failure, Place, Run, Verdict, programs, version_of
+from runs import HERE, VERSIONS, Failure, Place, Run, Unavailable, Verdict, programs, version_of
 
 BUILD = HERE.parents[1] / "build" / "release"
 NOT_USED = 77
@@ -30,103 +32,101 @@ SHOWN_BYTES = 1500
 
 
 class Hunt:
-    """All runs of a list of cases and calls."""
+    """Runs with a failure each, and how they ended."""
 
     def __init__(self, arguments: argparse.Namespace, folder: pathlib.Path):
         self.arguments = arguments
         made = arguments.build / "tests" / "faults"
         programs(arguments.build, made)
-        versions = [version_of(version) for version in range(3)]
+        versions = [version_of(version) for version in range(VERSIONS)]
         self.places: queue.SimpleQueue = queue.SimpleQueue()
         for number in range(arguments.jobs):
             self.places.put(Place(arguments.build, made, folder / str(number), versions))
         self.ends: collections.Counter = collections.Counter()
-        self.wrong: dict[tuple, str] = {}
-        self.wrong_runs = 0
-        self.turn = 0
-        self.lock = threading.Lock()
+        self.wrong: set[tuple] = set()
+        self.turn = arguments.shift
+        self.without: dict[str, tuple[str, dict]] = {}
         self.ends_at_s = time.monotonic() + arguments.seconds if arguments.seconds else None
 
     def is_over(self) -> bool:
         return self.ends_at_s is not None and time.monotonic() > self.ends_at_s
 
-    def one(self, case: Case, failure: Failure, right_output: str) -> tuple[Failure, Run, Verdict] | None:
+    def one(self, case: Case, failure: Failure) -> tuple[Failure, Run, Verdict] | None:
         if self.is_over():
             return None
         place = self.places.get()
         try:
             run = place.run(case, failure)
-            return failure, run, place.judge(case, run, right_output)
+            return failure, run, place.judge(case, run, self.without[case.name][0])
         finally:
             self.places.put(place)
 
-    def numbers(self, seen: int) -> list[int]:
-        """The Ns of a slice: the next one begins where this one ended, so that all of a slice are not the same Ns."""
-        first, stride = self.arguments.first, self.arguments.stride
-        with self.lock:
-            self.turn += 1
-            shift = self.turn % stride
-        return list(range(first + shift, min(seen, first + self.arguments.count - 1) + 1, stride))
-
-    def without_failure(self, case: Case, call: Call) -> tuple[str, int]:
-        """What it prints, and how many calls it makes."""
-        place = self.places.get()
-        try:
-            failure = Failure(call, call.errors[0], "once", 0)
-            run = place.run(case, failure)
+    def calls_of(self, case: Case, call: Call) -> int:
+        """How many there are in a run without failures, which is made first."""
+        if case.name not in self.without:
+            place = self.places.get()
+            everything = dataclasses.replace(CALLS["allocations"], calls=tuple(sorted({name for call in CALLS.values() for name in call.calls})))
+            run = place.run(case, Failure(everything, "ENOMEM", "once", 0))
             verdict = place.judge(case, run, run.output)
+            self.places.put(place)
             if run.code != 0 or verdict.wrong:
                 raise RuntimeError(f"{case.name} is wrong without any failure: {verdict.wrong}; exit code {run.code}: {run.output}{run.errors}")
-            return run.output, run.seen
-        finally:
-            self.places.put(place)
+            self.without[case.name] = run.output, run.counts
+        return sum(self.without[case.name][1][name] for name in call.calls)
+
+    def wanted(self, call: Call) -> list[tuple[str, str]]:
+        return [(error, mode) for error in call.errors for mode in call.modes(error)
+                if (not self.arguments.error or error in self.arguments.error) and self.arguments.mode in (None, mode)]
 
     def hunt(self, case: Case, call: Call, pool: concurrent.futures.Executor) -> None:
-        if self.is_over():
-            return
-        output, seen = self.without_failure(case, call)
-        for error in call.errors:
-            for mode in call.modes(error):
-                if self.arguments.error and error not in self.arguments.error or self.arguments.mode not in (None, mode):
-                    continue
-                self._all_numbers(case, call, error, mode, output, seen, pool)
+        """All Ns, or those of the slice."""
+        for error, mode in self.wanted(call):
+            if not self.is_over():
+                self._all_numbers(case, call, error, mode, pool)
 
-    def _all_numbers(self, case: Case, call: Call, error: str, mode: str, output: str, seen: int, pool) -> None:
+    def _all_numbers(self, case: Case, call: Call, error: str, mode: str, pool: concurrent.futures.Executor) -> None:
+        seen, end = self.calls_of(case, call), self.arguments.first + self.arguments.count
+        stride = max(self.arguments.stride, math.ceil(seen / self.arguments.most))
+        self.turn += 1  # the next class begins with another N, so that a slice has not the same ones of each
         ends: collections.Counter = collections.Counter()
-        last, n_max = 0, seen
-        numbers = self.numbers(seen)
+        numbers = list(range(self.arguments.first + self.turn % stride, min(seen + 1, end), stride))
         while numbers:
-            results = list(pool.map(lambda n: self.one(case, Failure(call, error, mode, n), output), numbers))
-            more = False
-            for result in results:
-                if result is None:
-                    continue
-                failure, run, verdict = result
-                if run.failed == 0:
-                    ends["nothing failed"] += 1
-                    continue
-                last = max(last, failure.n)
-                ends["WRONG" if verdict.wrong else verdict.end] += 1
-                more |= failure.n == numbers[-1]
-                if verdict.wrong:
-                    self.note(case, failure, run, verdict)
-            # The count differs from run to run, by threads that race: on, until a run has no such call any more.
-            whole = self.arguments.stride == 1 and n_max < self.arguments.first + self.arguments.count - 1
-            numbers = [n_max + 1] if more and whole and n_max < N_MAX and not self.is_over() else []
-            n_max += 1
+            results = [result for result in pool.map(lambda n: self.one(case, Failure(call, error, mode, n)), numbers) if result]
+            ends.update(self.end_of(case, *result) for result in results)
+            # Threads race, so that one run makes more calls than another: on, until there is none to fail any more.
+            has_more = bool(results) and results[-1][0].n == numbers[-1] and results[-1][1].failed > 0
+            numbers = [numbers[-1] + 1] if has_more and stride == 1 and numbers[-1] + 1 < end else []
         if ends:
             words = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
             print(f"{case.name} {call.name} {error} {mode}: {seen} calls, {words}", flush=True)
         self.ends.update(ends)
 
+    def sample(self, cases: list[Case], calls: list[Call], pool: concurrent.futures.Executor) -> None:
+        """So many runs of any, chosen by the seed: cases and kinds of failure as likely as each other, and Ns within each."""
+        dice = random.Random(self.arguments.seed)
+        kinds = [(case, call, error, mode) for case in cases for call in calls for error, mode in self.wanted(call) if self.calls_of(case, call) > 0]
+        chosen = [dice.choice(kinds) for _ in range(self.arguments.sample)]
+        failures = [(case, Failure(call, error, mode, dice.randint(1, self.calls_of(case, call)))) for case, call, error, mode in chosen]
+        for result in pool.map(lambda one: (one[0], self.one(*one)), failures):
+            if result[1]:
+                self.ends[self.end_of(result[0], *result[1])] += 1
+
+    def end_of(self, case: Case, failure: Failure, run: Run, verdict: Verdict) -> str:
+        """A word for the table. What is wrong is said."""
+        if run.failed == 0:
+            return "nothing failed"
+        if verdict.wrong:
+            self.note(case, failure, run, verdict)
+            return "WRONG"
+        return verdict.end
+
     def note(self, case: Case, failure: Failure, run: Run, verdict: Verdict) -> None:
         call = re.sub(r"0x[0-9a-f]+", "", run.first)
         words = re.sub(r"\d+", "N", run.errors)[-150:]
         key = (case.name, failure.call.name, failure.error, failure.mode, re.sub(r"\d+", "N", verdict.wrong), call.split("(")[0], words)
-        self.wrong_runs += 1
         if key in self.wrong:
             return
-        self.wrong[key] = str(failure.n)
+        self.wrong.add(key)
         print(f"WRONG: {case.name}, {failure}: {verdict.wrong}\n  failed: {run.first}\n  exit code {run.code}; output: "
               f"{run.output[-300:]!r}\n  errors: {run.errors[-600:]!r}\n  again: every_nth.py --case {case.name} --call {failure.call.name} "
               f"--error {failure.error} --mode {failure.mode} --from {failure.n} --count 1", flush=True)
@@ -134,13 +134,13 @@ class Hunt:
 
 def show(hunt: Hunt, case: Case, call: Call, arguments: argparse.Namespace) -> None:
     """One run, with all that it says and where the call that failed came from."""
-    right_output, _ = hunt.without_failure(case, call)
+    seen = hunt.calls_of(case, call)
     place = hunt.places.get()
-    failure = Failure(call, arguments.error[0], arguments.mode or "once", arguments.first)
+    failure = Failure(call, arguments.error[0] if arguments.error else call.errors[0], arguments.mode or "once", arguments.first)
     print(" ".join(place.command(case, failure)))
     run = place.run(case, failure, shows_stack=True)
-    verdict = place.judge(case, run, right_output)
-    print(f"exit code {run.code}, {run.failed} of {run.seen} failed, first {run.first}\n{verdict}\n--- output\n{run.output[-SHOWN_BYTES:]}"
+    verdict = place.judge(case, run, hunt.without[case.name][0])
+    print(f"exit code {run.code}, {run.failed} of {run.seen} failed (without failures {seen}), first {run.first}\n{verdict}\n--- output\n{run.output[-SHOWN_BYTES:]}"
           f"--- errors\n{run.errors[-SHOWN_BYTES:]}--- stack (some of it may be left from earlier calls)")
     for word in run.stack.split():
         file, _, offset = word.rpartition("+")
@@ -159,13 +159,17 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--from", dest="first", type=int, default=1, metavar="N", help="the first call that fails [1]")
     parser.add_argument("--count", type=int, default=N_MAX, help="so many Ns from it on, at most [all]")
     parser.add_argument("--stride", type=int, default=1, help="every so manieth N only, beginning with another one each time [1]")
+    parser.add_argument("--most", type=int, default=N_MAX, help="so many Ns of each case and kind of failure, evenly spread, at most [all]")
+    parser.add_argument("--shift", type=int, default=0, help="which of the Ns a stride begins with: with 0 to stride - 1 all are run [0]")
+    parser.add_argument("--sample", type=int, metavar="RUNS", help="so many runs, of any case and failure")
+    parser.add_argument("--seed", type=int, default=1, help="of --sample [1]")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="runs at a time [%(default)s]")
     parser.add_argument("--show", action="store_true", help="one run, of --from, with all it says and a stack of the call that failed")
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
-    if arguments.first < 1 or arguments.stride < 1 or arguments.count < 1 or arguments.jobs < 1:
-        parser.error("--from, --count, --stride and --jobs are at least 1")
+    if arguments.first < 1 or arguments.stride < 1 or arguments.count < 1 or arguments.most < 1 or arguments.jobs < 1:
+        parser.error("--from, --count, --most, --stride and --jobs are at least 1")
     return arguments
 
 
@@ -189,12 +193,19 @@ def main() -> int:
             show(hunt, cases[0], calls[0], arguments)
             return 0
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            for case in cases:
-                for call in calls:
-                    hunt.hunt(case, call, pool)
+            if arguments.sample:
+                hunt.sample(cases, calls, pool)
+            for case, call in [] if arguments.sample else [(case, call) for case in cases for call in calls]:
+                hunt.hunt(case, call, pool)
+    except Unavailable as reason:
+        print(f"skipped: {reason}")
+        return NOT_USED
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     runs = sum(hunt.ends.values())
+    if runs == hunt.ends["nothing failed"]:
+        print("every Nth: no call was made to fail, so nothing was tried")
+        return 1
     print(f"every Nth: {runs} runs: {', '.join(f'{count} {end}' for end, count in sorted(hunt.ends.items()))}; "
           f"{len(hunt.wrong)} kinds of wrong ends")
     return 1 if hunt.wrong else 0

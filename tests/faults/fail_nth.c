@@ -5,14 +5,15 @@
 //   --times K             so many of them fail [1]; "all": those from the Nth on
 //   --error NUMBER        the errno; or --short: the call moves half of what it was asked for (reads and writes)
 //   --deny NAME,NAME...   calls that this kernel shall not have (ENOSYS); not counted
-//   --record FILE         gets one line of JSON: how many calls there were, how many failed, and the first that did
+//   --record FILE         gets one line of JSON: how many calls there were, in all and of each name, how many failed,
+//                         and the first that did
 //   --stack               the record has words of that call's stack that point into a library of ours, as FILE+OFFSET
 //
-// The calls of all processes below are counted together, in the order in which they arrive. Not counted: those of the dynamic
-// linker, which ends a program by words of its own; transfers of standard input, output and error, by which the program is judged;
-// and maps of executable code. It is done by a seccomp filter that hands the calls over (SECCOMP_RET_USER_NOTIF): signals, faults and
-// all other calls take their ordinary way, and nothing is traced. Exit status: the program's; 128 + the signal that
-// ended it; 125: this did not work.
+// The calls of all processes below are counted together, in the order in which they arrive. Not counted: those of the
+// dynamic linker, which ends a program by words of its own; transfers of standard input, output and error, by which
+// the program is judged; and maps of executable code. A seccomp filter hands the calls over (SECCOMP_RET_USER_NOTIF):
+// signals, faults and all other calls take their ordinary way, and nothing is traced.
+// Exit status: the program's; 128 + the signal that ended it; 125: this did not work.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@
 
 enum {
   kFailed = 125,
-  kCallsMax = 32,
+  kCallsMax = 64,
   kStackWords = 1024,
   kStackShown = 40,
   kShortMax = 1 << 20,
@@ -128,7 +129,7 @@ static struct {
 } options = {.times = 1};
 
 // What is recorded.
-static uint64_t seen, failed;
+static uint64_t seen, failed, seen_of[kCallCount];
 static char first_failed[512], first_stack[8192];
 
 static void die(const char* what) {
@@ -400,8 +401,10 @@ static void write_record(void) {
   if (options.record == NULL) return;
   FILE* file = fopen(options.record, "we");
   if (file == NULL) die(options.record);
-  fprintf(file, "{\"seen\": %lu, \"failed\": %lu, \"first\": \"%s\", \"stack\": \"%s\"}\n", seen, failed,
+  fprintf(file, "{\"seen\": %lu, \"failed\": %lu, \"first\": \"%s\", \"stack\": \"%s\"", seen, failed,
           first_failed, first_stack);
+  for (int i = 0; i < kCallCount; ++i) fprintf(file, ", \"%s\": %lu", kCalls[i].name, seen_of[i]);
+  fputs("}\n", file);
   if (fclose(file) != 0) die(options.record);
 }
 
@@ -488,6 +491,8 @@ static void decide(const struct seccomp_notif* call, struct seccomp_notif_resp* 
   if (call->data.nr == SYS_execve) return forget_linker(process);
   if (!is_counted(process, &call->data)) return;
   ++seen;
+  for (int i = 0; i < kCallCount; ++i)
+    if (kCalls[i].number == call->data.nr) ++seen_of[i];
   if (options.nth == 0 || seen < options.nth || seen - options.nth >= options.times) return;
   int64_t half = 0;
   if (options.shortens && (half = half_of(process, &call->data)) < 0) return;

@@ -7,7 +7,6 @@ import re
 import signal
 import struct
 import subprocess
-import time
 
 from cases import Call, Case, LASTING
 
@@ -19,6 +18,10 @@ TOLD, NO_INJECTOR = 3, 125
 OURS = (2, 74)  # src/base/exit_status.h
 TOOL_FAILED = 1
 FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra")
+
+
+class Unavailable(Exception):
+    """What all of this takes is not here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Run:
     errors: str
     failed: int  # calls
     seen: int
+    counts: dict  # by call
     first: str  # of those that failed
     stack: str
 
@@ -86,6 +90,7 @@ class Place:
 
     def __init__(self, build: pathlib.Path, made: pathlib.Path, folder: pathlib.Path, versions: list[bytes]):
         self.build, self.made, self.folder, self.versions = build, made, folder, versions
+        self.file_is_new = False
         (folder / "store").mkdir(parents=True)
         self.record, self.file, self.region = folder / "record.json", folder / "file.data", folder / "region"
 
@@ -107,8 +112,9 @@ class Place:
 
     def prepare(self, case: Case) -> None:
         self.record.unlink(missing_ok=True)
-        if case.has_file and (case.writes or not self.file.exists() or self.file.stat().st_size != FILE_BYTES):
+        if case.has_file and not self.file_is_new:
             self.file.write_bytes(self.versions[0])
+        self.file_is_new = not case.writes
         self.region.unlink(missing_ok=True)
 
     def run(self, case: Case, failure: Failure, shows_stack: bool = False) -> Run:
@@ -128,9 +134,9 @@ class Place:
             output, errors = process.communicate()
             code = None
         if code == NO_INJECTOR:
-            raise RuntimeError(f"nothing can be made to fail here: {errors}")
+            raise Unavailable(f"nothing can be made to fail here: {errors.strip()}")
         record = json.loads(self.record.read_text()) if self.record.exists() else {"failed": 1, "seen": 0, "first": "?", "stack": ""}
-        return Run(code, output, errors, record["failed"], record["seen"], record["first"], record["stack"])
+        return Run(code, output, errors, record["failed"], record["seen"], record, record["first"], record["stack"])
 
     # ---- Whether it ended as it may ----
 
@@ -208,9 +214,3 @@ class Place:
         if again.returncode == 0:
             return ""
         return f"a region of {size} bytes was left half made: {again.stderr.strip()[:200]}"
-
-
-def timed(work) -> tuple:
-    began_s = time.monotonic()
-    result = work()
-    return result, time.monotonic() - began_s
