@@ -114,7 +114,8 @@ class Place:
         self.record.unlink(missing_ok=True)
         if case.has_file and not self.file_is_new:
             self.file.write_bytes(self.versions[0])
-        self.file_is_new = not case.writes
+        if case.has_file:
+            self.file_is_new = not case.writes
         self.region.unlink(missing_ok=True)
 
     def run(self, case: Case, failure: Failure, shows_stack: bool = False) -> Run:
