@@ -118,6 +118,8 @@ class Hunt:
         if verdict.wrong:
             self.note(case, failure, run, verdict)
             return "WRONG"
+        if self.arguments.say and verdict.end != "right":
+            print(f"{case.name}, {failure}: {run.first}: {run.errors.strip()}", flush=True)
         return verdict.end
 
     def note(self, case: Case, failure: Failure, run: Run, verdict: Verdict) -> None:
@@ -165,6 +167,7 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of --sample [1]")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="runs at a time [%(default)s]")
+    parser.add_argument("--say", action="store_true", help="also what runs say that were stopped or told")
     parser.add_argument("--show", action="store_true", help="one run, of --from, with all it says and a stack of the call that failed")
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()

@@ -11,8 +11,9 @@
 //
 // The calls of all processes below are counted together, in the order in which they arrive. Not counted: those of the
 // dynamic linker, which ends a program by words of its own; transfers of standard input, output and error, by which
-// the program is judged; and maps of executable code. A seccomp filter hands the calls over (SECCOMP_RET_USER_NOTIF):
-// signals, faults and all other calls take their ordinary way, and nothing is traced.
+// the program is judged; maps of executable code; and what fcntl does that cannot fail. A seccomp filter hands the
+// calls over (SECCOMP_RET_USER_NOTIF): signals, faults and all other calls take their ordinary way, and nothing is
+// traced.
 // Exit status: the program's; 128 + the signal that ended it; 125: this did not work.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -331,10 +332,17 @@ static bool is_transfer(int number) {
   }
 }
 
+// Of what fcntl does to a descriptor that is good.
+static bool can_fail(uint64_t command, uint64_t argument) {
+  return command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_OFD_SETLK ||
+         command == F_OFD_SETLKW || (command == F_SETLEASE && argument != F_UNLCK);
+}
+
 static bool is_counted(pid_t process, const struct seccomp_data* call) {
   if (is_transfer(call->nr) && call->args[0] <= 2) return false;
   if (call->nr == SYS_mmap && (call->args[2] & PROT_EXEC) != 0) return false;
   if (call->nr == SYS_brk && call->args[0] == 0) return false;  // a question
+  if (call->nr == SYS_fcntl && !can_fail(call->args[1], call->args[2])) return false;
   return !is_of_linker(process, call->instruction_pointer);
 }
 
