@@ -238,14 +238,25 @@ Result<FileStamp> file_stamp(int fd) {
                    ns(info.st_mtim), ns(info.st_ctim)};
 }
 
-int64_t sync_data(int fd) {
+namespace {
+// A signal of the program's is no reason to tell it that its data is lost; timers may send them without end.
+constexpr int kInterruptionsMax = 100;
+template <class Call>
+int64_t uninterrupted(Call call) {
   Uncancelled guard;
-  return ::fdatasync(fd) < 0 ? -errno : 0;
+  for (int interruptions = 0;; ++interruptions) {
+    if (call() == 0) return 0;
+    if (errno != EINTR || interruptions == kInterruptionsMax) return -errno;
+  }
+}
+}  // namespace
+
+int64_t sync_data(int fd) {
+  return uninterrupted([&] { return ::fdatasync(fd); });
 }
 
 int64_t sync_all(int fd) {
-  Uncancelled guard;
-  return ::fsync(fd) < 0 ? -errno : 0;
+  return uninterrupted([&] { return ::fsync(fd); });
 }
 
 void forget_cached(int fd) { (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }

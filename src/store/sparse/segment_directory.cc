@@ -200,8 +200,8 @@ std::string SegmentDirectory::segment_path(uint64_t segment) const {
 }
 
 Status SegmentDirectory::sync_names() const {
-  if (::fsync(directory_.fd()) != 0) return Status(errno, "cannot sync the directory " + path_);
-  return Status::ok();
+  const int64_t error = platform::sync_all(directory_.fd());
+  return error < 0 ? Status(static_cast<int>(-error), "cannot sync the directory " + path_) : Status::ok();
 }
 
 }  // namespace spw::store
