@@ -20,7 +20,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 DOCUMENT = ROOT / "docs" / "NIGHTLY.md"
-PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture", "bare", "gcc_torture", "power", "fuzz")
+PARTS = ("slow", "llvm22", "csmith", "models", "crashes", "tidy", "rights", "mmtorture", "bare", "gcc_torture", "power", "fuzz", "faults")
 PART_LIMIT_S = 4 * 3600
 LOG_LINES_SHOWN = 30
 CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
@@ -28,6 +28,7 @@ CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
 CRASHES, CRASHES_QUICK = 2_000_000, 40_000
 POWER_CUTS, POWER_CUTS_QUICK = 100_000, 240  # half an hour
 FUZZ_TARGET_S = 4 * 3600  # each of six: 24 processor-hours
+FAULT_NUMBERS, FAULTS_QUICK = 60, 100  # Ns of each case and kind of failure, other ones each night; runs
 NOT_USED = 77
 SYSTEM_PYTHON = "/usr/bin/python3"  # has Debian's pytest
 TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,000 operations
@@ -117,6 +118,8 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
                          *(["--slice", "1/100"] if quick else [])]],
         "power": [[SYSTEM_PYTHON, "-B", ROOT / "tests/power/power_cuts.py", BUILD, "--points", POWER_CUTS_QUICK if quick else POWER_CUTS,
                    "--seed", day * POWER_CUTS, "--jobs", os.cpu_count()]],
+        "faults": [[sys.executable, "-B", ROOT / "tests/faults/every_nth.py", "--build", BUILD, "--shift", day,
+                    *(["--sample", FAULTS_QUICK, "--seed", day] if quick else ["--most", FAULT_NUMBERS])]],
         "fuzz": [[ROOT / "dev", "fuzz", "--seconds", 10 if quick else FUZZ_TARGET_S]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }

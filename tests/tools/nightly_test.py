@@ -12,9 +12,9 @@ PAGE = """# Nightly runs
 |---|---|
 | slow | the slow ones |
 
-| date | commit | slow | llvm22 | csmith | models | crashes | tidy | rights | mmtorture | bare | gcc_torture | power | fuzz |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| 2026-01-01 02:00 | abc | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | not run | not run | not run | not run | not run | not run |
+| date | commit | slow | llvm22 | csmith | models | crashes | tidy | rights | mmtorture | bare | gcc_torture | power | fuzz | faults |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| 2026-01-01 02:00 | abc | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | passed; 3 s | not run | not run | not run | not run | not run | not run | not run |
 """
 WHEN = datetime.datetime(2026, 1, 2, 3, 4)
 
@@ -45,7 +45,7 @@ class Nightly(tool_case.ToolCase):
         row = self.nightly.row(WHEN, "def+", False, [outcome("csmith", "failed", "1 wrong | seed 3", 1900),
                                                      outcome("slow", "passed", "27 passed", 42.4)])
         self.assertEqual(row, "| 2026-01-02 03:04 | def+ | passed: 27 passed; 42 s | not run | **failed**: 1 wrong / seed 3; 32 min |"
-                              " not run | not run | not run | not run | not run | not run | not run | not run | not run |")
+                              " not run | not run | not run | not run | not run | not run | not run | not run | not run | not run |")
 
     def test_a_quick_row_says_so(self):
         self.assertIn("| 2026-01-02 03:04, quick |", self.nightly.row(WHEN, "def", True, []))
