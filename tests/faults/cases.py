@@ -7,7 +7,7 @@ import errno
 class Case:
     """One program in one way of running it. `made`: which of the programs (native, mapped, translated). `options` of spillway run."""
     name: str
-    does: str  # heap, map_read, map_write, buffer, region
+    does: str  # what the program is told to do (program.cc); "region": region.cc
     made: str
     options: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
@@ -15,11 +15,15 @@ class Case:
 
     @property
     def has_file(self) -> bool:
-        return self.does in ("map_read", "map_write", "buffer")
+        return self.does not in ("heap", "region")
 
     @property
     def writes(self) -> bool:
-        return self.does in ("map_write", "buffer")
+        return self.has_file and self.does != "map_read"
+
+    @property
+    def makes(self) -> bool:
+        return self.does == "grow"
 
 
 NO_RINGS, NO_AIO = ("io_uring_setup",), ("io_uring_setup", "io_setup")
@@ -51,6 +55,13 @@ CASES = {case.name: case for case in (
     Case("buffer-libaio", "buffer", "native", (*BUFFERS, "--engine", "translated"), (), NO_RINGS),
     Case("buffer-mapped", "buffer", "mapped", BUFFERS),
     Case("buffer-translated", "buffer", "translated", BUFFERS),
+    Case("leave-unmodified", "leave", "native", BUFFERS),
+    Case("leave-plain", "leave", "translated", BUFFERS, (), NO_AIO),
+    Case("leave-map", "map_leave", "native", MAPS),
+    Case("leave-map-plain", "map_leave", "translated", MAPS, (), NO_AIO),
+    Case("grow-unmodified", "grow", "native", BUFFERS),
+    Case("grow-plain", "grow", "native", (*BUFFERS, "--engine", "translated"), (), NO_AIO),
+    Case("grow-mapped", "grow", "mapped", BUFFERS),
     Case("region-unmodified", "region", "native"),
     Case("region-mapped", "region", "mapped"),
     Case("region-translated", "region", "translated"),

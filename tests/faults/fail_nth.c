@@ -11,7 +11,8 @@
 //
 // The calls of all processes below are counted together, in the order in which they arrive. Not counted: those of the
 // dynamic linker, which ends a program by words of its own; transfers of standard input, output and error, by which
-// the program is judged; maps of executable code; and what fcntl does that cannot fail. A seccomp filter hands the
+// the program is judged; maps of executable code; and what fcntl and munmap do that cannot
+// fail. A seccomp filter hands the
 // calls over (SECCOMP_RET_USER_NOTIF): signals, faults and all other calls take their ordinary way, and nothing is
 // traced.
 // Exit status: the program's; 128 + the signal that ended it; 125: this did not work.
@@ -332,6 +333,21 @@ static bool is_transfer(int number) {
   }
 }
 
+// Whether a range begins or ends within an area: to unmap a whole one takes no memory and cannot fail, and glibc aborts
+// where it does.
+static bool divides_an_area(pid_t process, uint64_t begin, uint64_t end) {
+  bool divides = false;
+  FILE* maps = open_of(process, "maps");
+  char line[512];
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    uint64_t from, to;
+    if (sscanf(line, "%lx-%lx", &from, &to) == 2)
+      divides |= (from < begin && begin < to) || (from < end && end < to);
+  }
+  if (maps != NULL) fclose(maps);
+  return divides;
+}
+
 // Of what fcntl does to a descriptor that is good.
 static bool can_fail(uint64_t command, uint64_t argument) {
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_OFD_SETLK ||
@@ -342,6 +358,8 @@ static bool is_counted(pid_t process, const struct seccomp_data* call) {
   if (is_transfer(call->nr) && call->args[0] <= 2) return false;
   if (call->nr == SYS_mmap && (call->args[2] & PROT_EXEC) != 0) return false;
   if (call->nr == SYS_brk && call->args[0] == 0) return false;  // a question
+  if (call->nr == SYS_munmap && !divides_an_area(process, call->args[0], call->args[0] + call->args[1]))
+    return false;
   if (call->nr == SYS_fcntl && !can_fail(call->args[1], call->args[2])) return false;
   return !is_of_linker(process, call->instruction_pointer);
 }

@@ -1,13 +1,18 @@
-// A short program whose calls are made to fail (every_nth.py): what it is told of a failure it says, and ends with 3; what it was promised
-// it says at once, by a line of its own, so that the promise can be looked up in the file. Few calls are its own.
+// A short program whose calls are made to fail (every_nth.py): what it is told of a failure it says, and ends with 3;
+// what it was promised it says at once, by a line of its own, so that the promise can be looked up in the file. Few
+// calls are its own.
 //
-//   program heap               memory that does not fit: filled, changed, checked, partly given back and used again
-//   program map_read FILE      all of a mapped file, which may only be read
-//   program map_write FILE     the file's words are replaced by those of version 1, msync, and by those of version 2
-//   program buffer FILE        the same by pwrite and fsync; and all is read in between
+//   program heap             memory that does not fit: filled, changed, checked, partly given back and used again
+//   program map_read FILE    all of a mapped file, which may only be read
+//   program map_write FILE   the file's words are replaced by those of version 1, msync, and by those of version 2
+//   program map_leave FILE   the same, and it ends without unmapping the file
+//   program buffer FILE      as map_write by pwrite and fsync; and all is read in between
+//   program leave FILE       the same, and it ends without closing the file
+//   program grow FILE        the file, which is not there, is made: version 1 by write, fsync, a piece more and ftruncate,
+//                            and version 2
 //
-// A file has kFileBytes and at first the words of version 0. Lines on standard output: "synced V" when version V is durable, "closed" when
-// the file was closed, "ended" at the end.
+// A file has kFileBytes and at first the words of version 0. Lines on standard output: "synced V" when version V is
+// durable, "closed" when the file was closed, "ended" at the end.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -103,7 +108,7 @@ void map_read(const char* path) {
   closed(fd);
 }
 
-void map_write(const char* path) {
+void map_write(const char* path, bool unmaps) {
   const int fd = opened(path, O_RDWR);
   uint64_t* words = mapped(fd, PROT_READ | PROT_WRITE);
   expect(words, 0, kFileBytes / 8, 0, "what it was");
@@ -112,6 +117,7 @@ void map_write(const char* path) {
   say("synced 1");
   expect(words, 0, kFileBytes / 8, 1, "what was synced");
   fill(words, 0, kFileBytes / 8, 2);
+  if (!unmaps) return;
   if (munmap(words, kFileBytes) != 0) told("munmap");
   closed(fd);
 }
@@ -139,13 +145,38 @@ void read_all(int fd, uint64_t* piece, uint64_t version, const char* what) {
   }
 }
 
-void buffer(const char* path) {
-  alignas(4096) static uint64_t piece[kPieceBytes / 8];
+alignas(4096) uint64_t piece[kPieceBytes / 8];
+
+void buffer(const char* path, bool closes) {
   const int fd = opened(path, O_RDWR);
   read_all(fd, piece, 0, "what it was");
   write_all(fd, piece, 1);
   if (fsync(fd) != 0) told("fsync");
   say("synced 1");
+  read_all(fd, piece, 1, "what was synced");
+  write_all(fd, piece, 2);
+  if (closes) closed(fd);
+}
+
+void append(int fd, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t moved = write(fd, reinterpret_cast<char*>(piece) + done, bytes - done);
+    if (moved <= 0) told("write");
+    done += static_cast<uint64_t>(moved);
+  }
+}
+
+void grow(const char* path) {
+  const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) told("open");
+  for (uint64_t at = 0; at < kFileBytes; at += kPieceBytes) {
+    fill(piece, at / 8, kPieceBytes / 8, 1);
+    append(fd, kPieceBytes);
+  }
+  if (fsync(fd) != 0) told("fsync");
+  say("synced 1");
+  append(fd, kPieceBytes / 3);
+  if (ftruncate(fd, static_cast<off_t>(kFileBytes)) != 0) told("ftruncate");
   read_all(fd, piece, 1, "what was synced");
   write_all(fd, piece, 2);
   closed(fd);
@@ -160,10 +191,12 @@ int main(int argc, char** argv) {
     use_heap();
   else if (strcmp(what, "map_read") == 0)
     map_read(path);
-  else if (strcmp(what, "map_write") == 0)
-    map_write(path);
-  else if (strcmp(what, "buffer") == 0)
-    buffer(path);
+  else if (strcmp(what, "map_write") == 0 || strcmp(what, "map_leave") == 0)
+    map_write(path, strcmp(what, "map_write") == 0);
+  else if (strcmp(what, "buffer") == 0 || strcmp(what, "leave") == 0)
+    buffer(path, strcmp(what, "buffer") == 0);
+  else if (strcmp(what, "grow") == 0)
+    grow(path);
   else
     return kWrong;
   say("ended");
