@@ -83,9 +83,9 @@ Result<File> UserFault::open_with(uint64_t features, FaultScope* scope) {
   File opened(open_descriptor(scope));
   if (!opened.is_open()) return Status(errno, "userfaultfd is not allowed here");
   uffdio_api api{UFFD_API, features, 0};
-  if (::ioctl(opened.fd(), UFFDIO_API, &api) != 0)
-    return Status(ENOTSUP, "this kernel's userfaultfd lacks a feature that is needed");
-  return opened;
+  if (::ioctl(opened.fd(), UFFDIO_API, &api) == 0) return opened;
+  if (errno != EINVAL) return Status(errno, "cannot begin to use userfaultfd");
+  return Status(ENOTSUP, "this kernel's userfaultfd lacks a feature that is needed");
 }
 
 Result<UserFault> UserFault::duplicate() const {

@@ -172,8 +172,10 @@ ProgramFacts inspect_program(const std::string& path) {
     return {ProgramKind::kScript, start.substr(begin, start.find_first_of(" \t\n", begin) - begin)};
   }
   GElf_Ehdr header;
-  if (!start.starts_with(ELFMAG) || !file.elf() || !gelf_getehdr(file.elf(), &header))
-    return {ProgramKind::kForeign, "it is no ELF file"};
+  if (start.empty()) return {ProgramKind::kForeign, "it is empty, or cannot be read"};
+  if (!start.starts_with(ELFMAG)) return {ProgramKind::kForeign, "it is no ELF file"};
+  if (!file.elf() || !gelf_getehdr(file.elf(), &header))
+    return {ProgramKind::kForeign, "it has an ELF header that cannot be read"};
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
     return {ProgramKind::kForeign, "it is made for another processor than x86-64"};
   std::error_code error;
