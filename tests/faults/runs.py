@@ -69,14 +69,14 @@ def programs(build: pathlib.Path, made: pathlib.Path) -> None:
     made.mkdir(parents=True, exist_ok=True)
     include = f"-I{HERE.parents[1] / 'include'}"
     library = [f"-L{build / 'lib'}", "-lspillway", f"-Wl,-rpath,{build / 'lib'}"]
-    commands = {"fail_nth": ["clang-19", "-O2", "-Wall", "-Wextra", HERE / "fail_nth.c"],
+    commands = {"fail_nth": ["clang-19", "-O2", "-Wall", "-Wextra", HERE / "fail_nth.c", HERE / "caller.c"],
                 "program.native": ["clang++-19", *FLAGS, HERE / "program.cc"],
                 "region.native": ["clang++-19", *FLAGS, include, HERE / "region.cc", *library]}
     for engine in ("mapped", "translated"):
         ours = [build / "bin" / "spillway-clang++", *FLAGS, f"-fspillway-engine={engine}"]
         commands[f"program.{engine}"] = [*ours, HERE / "program.cc"]
         commands[f"region.{engine}"] = [*ours, "-fspillway-durable", "-DPLAIN_STORES", include, HERE / "region.cc"]
-    newest = max(file.stat().st_mtime for file in (*HERE.glob("*.c*"), build / "lib" / "spillway_pass.so"))
+    newest = max(file.stat().st_mtime for file in (*HERE.glob("*.c*"), *HERE.glob("*.h"), build / "lib" / "spillway_pass.so"))
     for name, command in commands.items():
         target = made / name
         if not target.exists() or target.stat().st_mtime < newest:
