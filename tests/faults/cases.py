@@ -15,7 +15,7 @@ class Case:
 
     @property
     def has_file(self) -> bool:
-        return self.does not in ("heap", "region")
+        return self.does not in ("heap", "threads", "fork", "region")
 
     @property
     def writes(self) -> bool:
@@ -38,6 +38,12 @@ CASES = {case.name: case for case in (
     Case("heap-translated", "heap", "translated"),
     Case("heap-libaio", "heap", "translated", ("--io", "libaio")),
     Case("heap-encrypted", "heap", "mapped", ("--encrypt",)),
+    Case("threads-unmodified", "threads", "native", ("--io", "threads")),
+    Case("threads-mapped", "threads", "mapped"),
+    Case("threads-translated", "threads", "translated"),
+    Case("fork-unmodified", "fork", "native"),
+    Case("fork-rights", "fork", "native", (), RIGHTS),
+    Case("fork-mapped", "fork", "mapped"),
     Case("read-kernel", "map_read", "native", (*MAPS, "--mapped-reads", "kernel")),
     Case("read-cache", "map_read", "native", (*MAPS, "--mapped-reads", "cache")),
     Case("read-mapped", "map_read", "mapped", MAPS),

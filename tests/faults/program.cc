@@ -3,6 +3,8 @@
 // calls are its own.
 //
 //   program heap             memory that does not fit: filled, changed, checked, partly given back and used again
+//   program threads          the same by three threads at a time
+//   program fork             a forked child checks and changes memory that does not fit, and so does its parent
 //   program map_read FILE    all of a mapped file, which may only be read
 //   program map_write FILE   the file's words are replaced by those of version 1, msync, and by those of version 2
 //   program map_leave FILE   the same, and it ends without unmapping the file
@@ -15,11 +17,13 @@
 // durable, "closed" when the file was closed, "ended" at the end.
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -80,6 +84,48 @@ void use_heap() {
   expect(one, 0, kHalf / 2, 3, "third pass");
   free(one);
   free(other);
+}
+
+void* use_part(void* part) {
+  constexpr uint64_t kWords = kHeapBytes / 3 / 8;
+  const auto from = reinterpret_cast<uintptr_t>(part) * kWords;
+  uint64_t* words = allocated(kWords * 8);
+  for (uint64_t version = 1; version <= 2; ++version) {
+    fill(words, from, kWords, version);
+    expect(words, from, kWords, version, "a thread's part");
+  }
+  free(words);
+  return nullptr;
+}
+
+void use_threads() {
+  constexpr uintptr_t kThreads = 3;
+  pthread_t threads[kThreads];
+  for (uintptr_t i = 0; i < kThreads; ++i)
+    if ((errno = pthread_create(&threads[i], nullptr, &use_part, reinterpret_cast<void*>(i))) != 0)
+      told("pthread_create");
+  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
+void use_fork() {
+  constexpr uint64_t kWords = kHeapBytes / 8;
+  uint64_t* words = allocated(kHeapBytes);
+  fill(words, 0, kWords, 1);
+  const pid_t child = fork();
+  if (child < 0) told("fork");
+  const uint64_t version = child == 0 ? 2 : 3;
+  expect(words, 0, kWords, 1, "what both have");
+  fill(words, 0, kWords / 2, version);
+  expect(words, 0, kWords / 2, version, "its own half");
+  expect(words + kWords / 2, kWords / 2, kWords / 2, 1, "the other half");
+  if (child == 0) exit(0);
+  int status;
+  if (waitpid(child, &status, 0) != child) told("waitpid");
+  if (WIFSIGNALED(status)) wrong("signal of the child", static_cast<uint64_t>(WTERMSIG(status)));
+  if (WEXITSTATUS(status) == kWrong) _exit(kWrong);
+  errno = ECHILD;
+  if (status != 0) told("the child");
+  free(words);
 }
 
 int opened(const char* path, int flags) {
@@ -189,6 +235,10 @@ int main(int argc, char** argv) {
   const char* path = argc > 2 ? argv[2] : "";
   if (strcmp(what, "heap") == 0)
     use_heap();
+  else if (strcmp(what, "threads") == 0)
+    use_threads();
+  else if (strcmp(what, "fork") == 0)
+    use_fork();
   else if (strcmp(what, "map_read") == 0)
     map_read(path);
   else if (strcmp(what, "map_write") == 0 || strcmp(what, "map_leave") == 0)
