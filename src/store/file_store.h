@@ -78,7 +78,10 @@ class FileStore final : public GrowingStore {
   Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
     return space_->reserve(offset_bytes, bytes);
   }
-  void in_child() override { space_->in_child(); }
+  void in_child() override {
+    space_->in_child();
+    workers_.in_child();
+  }
 
   int fd() const override { return file_.fd(); }
 

@@ -85,5 +85,37 @@ TEST(EngineName, round_trips_and_refuses_others) {
   EXPECT_EQ(parse_engine("uring").status().error(), EINVAL);
 }
 
+// One request through a queue of the store.
+bool reads_by_queue(Store& store) {
+  auto queue = store.open_queue(4);
+  if (!queue) return false;
+  Buffer read(kUnit);
+  Request request = transfer_of(Op::kRead, 0, read);
+  Request* pointer = &request;
+  if ((*queue)->submit({&pointer, 1}) != 1) return false;
+  Completion done[1];
+  while ((*queue)->reap(done) == 0) (*queue)->wait(UINT64_MAX);
+  return done[0].error == 0;
+}
+
+// A queue may have threads though the store began with a ring: that is what is left where descriptors are short.
+TEST_F(EngineChoice, a_forked_child_reads_by_workers_of_its_own) {
+  FileOptions options;
+  options.engine = IoEngineKind::kThreads;
+  auto store = FileStore::open_spill(directory_, options);
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(reads_by_queue(**store));  // now its workers run
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // it used to wait for its parent's
+    (*store)->in_child();
+    ::_exit(reads_by_queue(**store) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(reads_by_queue(**store));
+}
+
 }  // namespace
 }  // namespace spw::store

@@ -1,5 +1,7 @@
 #include "store/engine/thread_engine.h"
 
+#include <new>
+
 namespace spw::store {
 
 WorkerPool::~WorkerPool() {
@@ -24,6 +26,13 @@ void WorkerPool::run(std::span<const RawIo> ios, Mailbox& mailbox) {
   }
   for (const RawIo& io : ios) tasks_.push_back({io, &mailbox});
   changed_.notify_all();
+}
+
+void WorkerPool::in_child() {
+  new (&mutex_) std::mutex;
+  new (&changed_) std::condition_variable;
+  new (&tasks_) std::deque<Task>;
+  new (&workers_) std::vector<platform::Thread>;
 }
 
 void WorkerPool::work() {

@@ -26,6 +26,9 @@ class WorkerPool {
   ~WorkerPool();
   // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
   void run(std::span<const RawIo> ios, Mailbox& mailbox);
+  // In a forked child, by the only thread there is. Its parent's workers are not there, what they were to do is none of
+  // its business, and the lock is nobody's: none of that can be taken apart any more, so it is left as it lies.
+  void in_child();
 
  private:
   struct Task {
