@@ -23,9 +23,13 @@ namespace {
 constexpr std::string_view kPrefix = "SPILLWAY_";
 // Variables that belong to other parts: the compiler drivers, those who look for an installation, what a run hands on
 // to its processes, and the test hooks of runtime.cc.
-constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG",         "SPILLWAY_DIR",
-                                                 "SPILLWAY_STORE_TOLD",    "SPILLWAY_TREE",
-                                                 "SPILLWAY_TEST_FAULTS",   "SPILLWAY_TEST_FRAME_WAIT_MS",
+constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG",
+                                                 "SPILLWAY_DIR",
+                                                 "SPILLWAY_STORE_TOLD",
+                                                 "SPILLWAY_TREE",
+                                                 "SPILLWAY_TEST_ALLOCATIONS",
+                                                 "SPILLWAY_TEST_FAULTS",
+                                                 "SPILLWAY_TEST_FRAME_WAIT_MS",
                                                  "SPILLWAY_TEST_USERFAULT"};
 // A name that differs in more letters, or in half of them, is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;

@@ -165,8 +165,10 @@ class Place:
         if run.code not in OURS:
             return f"exit code {run.code}"
         lines = [line for line in run.errors.splitlines() if not line.startswith("spillway: warning: ")]
-        # Of a program that forks each process has a line, and one that ends while the other goes on is told of by the other.
-        most = 2 if case.does == "fork" else 1
+        # Of a program that forks each process may have a line, and the parent says that its child failed.
+        most = 1
+        if case.does == "fork":
+            most, lines = 2, [line for line in lines if not line.startswith("program: the child failed")]
         if 1 <= len(run.ours()) == len(lines) <= most:
             return ""
         if not lines and "spillway: warning: " in run.errors and run.code == 74:

@@ -29,7 +29,10 @@ constexpr const char* kMarkdownTail =
     "30 s.\n"
     "`SPILLWAY_TEST_USERFAULT=user` takes page faults of user mode only, as where the kernel serves no "
     "faults of system calls;\n"
-    "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden.\n";
+    "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden. With `SPILLWAY_TEST_ALLOCATIONS` "
+    "set each\n"
+    "allocation of the runtime's own asks the kernel first, so that one that says no can refuse any of them "
+    "(`tests/faults`).\n";
 
 struct Page {
   process::OptionPage page;
