@@ -185,6 +185,15 @@ def chosen_cases(names: list[str] | None) -> list[Case]:
     return found
 
 
+def run_all(hunt: Hunt, cases: list[Case], calls: list[Call], pool: concurrent.futures.Executor) -> None:
+    if hunt.arguments.sample:
+        return hunt.sample(cases, calls, pool)
+    for case in cases:
+        for call in calls:
+            hunt.hunt(case, call, pool)
+    return None
+
+
 def main() -> int:
     arguments = arguments_of()
     cases = chosen_cases(arguments.case)
@@ -196,10 +205,11 @@ def main() -> int:
             show(hunt, cases[0], calls[0], arguments)
             return 0
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            if arguments.sample:
-                hunt.sample(cases, calls, pool)
-            for case, call in [] if arguments.sample else [(case, call) for case in cases for call in calls]:
-                hunt.hunt(case, call, pool)
+            try:
+                run_all(hunt, cases, calls, pool)
+            except BaseException:
+                hunt.ends_at_s = 0  # what has not begun does not begin
+                raise
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return NOT_USED
@@ -215,4 +225,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("every_nth: interrupted")
