@@ -129,6 +129,16 @@ class Script(unittest.TestCase):
         self.assertIn("1 nothing failed", run.stdout)
         self.assertIn("0 kinds of wrong ends", run.stdout)
 
+    # What these fail by has been mended; a sample may miss it.
+    def test_a_sync_that_is_interrupted_is_repeated(self):
+        run = self.run_script("--case", "region-unmodified", "--call", "syncs", "--error", "EINTR", "--most", 4)
+        self.assertRegex(run.stdout, r"syncs EINTR once: \d+ calls, (1 nothing failed, )?\d right\n", run.stdout + run.stderr)
+
+    def test_want_of_memory_ends_a_run_with_a_line(self):
+        run = self.run_script("--case", "heap-unmodified", "--call", "maps", "--call", "advice", "--mode", "lasting", "--most", 12)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex(run.stdout, "maps ENOMEM lasting: .* stopped")
+
     def test_what_is_not_there_is_refused(self):
         self.assertIn("no case is called nothing", self.run_script("--case", "nothing").stderr)
         self.assertNotEqual(self.run_script("--case", "nothing").returncode, 0)
