@@ -60,13 +60,14 @@ struct spw_durable_options {
 
 /* Opens the region in the file `path`, or makes one, and undoes what a crash left unfinished. `options` may be NULL.
  * -EWOULDBLOCK: another process has it, or this one. -EEXIST: something else is at its address. -EILSEQ: it is no
- * region, or damaged; nothing was changed. */
+ * region, of another version, or damaged; nothing was changed. */
 int spw_durable_open(const char* path, const struct spw_durable_options* options, spw_durable** region);
 /* -EBUSY: a section is open. No other thread uses the region any more. */
 int spw_durable_close(spw_durable* region);
 
 /* An object of the region, aligned to 16 bytes; contents undefined. It is allocated, or freed, as part of the section,
- * or as one of its own outside of any. NULL: spw_error_message() says why. */
+ * or as one of its own outside of any. NULL: spw_error_message() says why. -EINVAL: no object that is allocated begins
+ * there. -EILSEQ: what says whether it is allocated is damaged. */
 void* spw_durable_alloc(spw_durable* region, size_t bytes);
 int spw_durable_free(void* object);
 /* Names an object of the region, so that it is found when the region
