@@ -102,14 +102,15 @@ struct ChunkWord {
   }
 };
 
-// The bytes that say of each object of a chunk whether it is allocated. Its two values have no bit in common, and are
-// other ones for each object, chunk and region: flipped bits are found, and so are zeros and another chunk's bytes, but
-// for those of one object in 128.
+// The bytes that say of each object of a chunk whether it is allocated. Its two values have no bit in common, are never
+// 0 or 255, and are other ones for each object, chunk and region: flipped bits are found, and so are zeros, and another
+// chunk's bytes but for those of one object in 64.
 class StateBytes {
  public:
   StateBytes(const Header& header, uint64_t chunk);
   std::byte free(uint64_t object) const {
-    return static_cast<std::byte>((mix_ + object * 0x9E3779B97F4A7C15u) >> 56);
+    return (static_cast<std::byte>((mix_ + object * 0x9E3779B97F4A7C15u) >> 56) & std::byte{0x7E}) |
+           std::byte{1};
   }
   std::byte allocated(uint64_t object) const { return ~free(object); }
   bool is_one(uint64_t object, std::byte state) const {

@@ -152,6 +152,23 @@ TEST_F(RegionFileTest, a_file_of_the_format_before_is_refused_with_both_versions
   expect_damaged("its format is version 1, and this is 2");
 }
 
+TEST_F(RegionFileTest, a_state_of_zeros_or_ones_or_with_flipped_bits_is_none) {
+  uint64_t others = 0;
+  for (uint64_t chunk = 0; chunk < 100; ++chunk) {
+    const StateBytes states(header_, chunk), next(header_, chunk + 1);
+    for (uint64_t object = 0; object < objects_of(0); ++object) {
+      ASSERT_FALSE(states.is_one(object, std::byte{0}) || states.is_one(object, std::byte{0xFF}));
+      // Of all 256 two are states, all of whose bits differ.
+      int count = 0;
+      for (unsigned byte = 0; byte < 256; ++byte) count += states.is_one(object, std::byte(byte));
+      ASSERT_EQ(count, 2);
+      ASSERT_EQ(states.free(object) ^ states.allocated(object), std::byte{0xFF});
+      others += states.is_one(object, next.free(object));
+    }
+  }
+  EXPECT_LT(others, 100 * objects_of(0) / 32) << "one in 64 is to be expected";
+}
+
 TEST_F(RegionFileTest, every_bit_of_a_header_is_checked) {
   for (size_t bit = 0; bit < 8 * sizeof(Header); ++bit) {
     Header header = header_;
