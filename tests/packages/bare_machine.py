@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README's two commands on a machine that has nothing: bare_machine.py [--quick] [--compiler-cache DIR].
+"""The README's two commands on a machine that has nothing: bare_machine.py [--quick] [--only COMMAND] [--compiler-cache DIR].
 
 A Debian 12 of apt and pip alone, a clone of the last commit in it, and there `./dev demo` and `./dev test`, which install what
 they need. Both have to end well, and to say how far they are: never more than QUIET_MAX_S without a line. Some three hours of
@@ -43,6 +43,7 @@ def progress_of(root, words, log, **environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the small demonstration alone")
+    parser.add_argument("--only", choices=("demo", "test"), help="this one of the two commands")
     parser.add_argument("--compiler-cache", type=pathlib.Path, metavar="DIR", help="ccache's directory, to take results from and to put them into")
     arguments = parser.parse_args()
     if arguments.compiler_cache and not arguments.compiler_cache.is_dir():
@@ -64,6 +65,7 @@ def main():
         root.bind(arguments.compiler_cache, CACHE)
         environment = {"CCACHE_DIR": CACHE, "CCACHE_BASEDIR": "/spillway", "CCACHE_NOHASHDIR": "1"}
     commands = [("demo", "--quick")] if arguments.quick else [("demo",), ("test",)]
+    commands = [words for words in commands if arguments.only in (None, words[0])]
     failed = 0
     try:
         subprocess.run(["git", "clone", "-q", SOURCE, root.folder / "spillway"], check=True)
