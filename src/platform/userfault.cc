@@ -115,6 +115,8 @@ size_t UserFault::take_events(std::span<FaultEvent> events) const {
   uffd_msg messages[kEventsMax];
   for (;;) {
     const ssize_t got = ::read(fd(), messages, std::min(events.size(), kEventsMax) * sizeof(uffd_msg));
+    // Who is told of any other error would ask again, for ever, while the threads that fault wait.
+    need(got >= 0 || errno == EAGAIN || errno == EINTR, "take page faults from userfaultfd");
     if (got <= 0) return 0;
     size_t count = 0;
     for (size_t i = 0; i < static_cast<size_t>(got) / sizeof(uffd_msg); ++i) {
