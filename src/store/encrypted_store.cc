@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/need.h"
 #include "platform/random.h"
 
 namespace spw::store {
@@ -63,7 +64,8 @@ class EncryptedStore::Queue final : public QueueAround {
     if (idle_.empty()) idle_.push_back(made_.emplace_back(std::make_unique<Sealed>()).get());
     Sealed* const sealed = idle_.back();
     idle_.pop_back();
-    if (!store_.seal(request, sealed->request, sealed->copy)) {
+    if (Status status = store_.seal(request, sealed->request, sealed->copy); !status) {
+      if (in_flight() == 0) cannot_go_on(status);  // nobody would ask again
       idle_.push_back(sealed);
       return nullptr;
     }
