@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "libc/managed.h"
+
 namespace spw::libc {
 
 bool MappedFiles::add(const Part& part) {
@@ -13,6 +15,7 @@ bool MappedFiles::add(const Part& part) {
                    part.begin < other.end;
     if (overlap && (other.writable || part.writable)) return false;
   }
+  if (!is_managed(reinterpret_cast<void*>(part.address))) has_unmanaged_.store_relaxed(true);
   if (part.writable) writer_.store_release(::getpid());
   parts_.push_back(part);
   return true;

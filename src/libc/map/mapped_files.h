@@ -34,6 +34,8 @@ class MappedFiles {
   std::vector<Part> written_in(dev_t device, ino_t inode, uint64_t begin, uint64_t end);
   // The process that has mapped one for writing; 0: none has.
   pid_t writer() const { return writer_.load_acquire(); }
+  // Whether any part ever was the kernel's.
+  bool has_unmanaged() const { return has_unmanaged_.load_relaxed(); }
   // Around a fork.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
@@ -42,6 +44,7 @@ class MappedFiles {
   std::mutex mutex_;
   std::vector<Part> parts_;
   Atomic<pid_t> writer_{0};
+  Atomic<bool> has_unmanaged_{false};
 };
 
 // Those of the process.

@@ -237,6 +237,15 @@ void* map_reads(const Context& c, const FileRequest& request, void* address, int
   return no_map(ENODEV);
 }
 
+// As map_reads(), where nobody keeps such mappings within the cap.
+void* map_by_kernel(const FileRequest& request, void* address, int protection, int flags) {
+  void* mapped = real().mmap(is_managed(address) ? nullptr : address, request.bytes, protection, flags,
+                             request.fd, static_cast<off_t>(request.offset));
+  if (mapped == MAP_FAILED || mapped_files().add(part_of(request, number(mapped)))) return mapped;
+  real().munmap(mapped, request.bytes);
+  return no_map(ENODEV);
+}
+
 // nullptr, with errno as it was: the kernel should map it, as it does in a forked child.
 void* map_some_file(const Context& c, void* address, size_t bytes, int protection, int flags, int fd,
                     off_t offset) {
@@ -247,8 +256,9 @@ void* map_some_file(const Context& c, void* address, size_t bytes, int protectio
   if (can_map_file(c, protection, flags, fd, offset, &request)) {
     mapped = map_reads(c, request, address, protection, flags);
     const bool is_only_read = request.shared && !request.writable;
-    if (mapped == nullptr && !(is_only_read && has_to_be_the_kernels(flags, fd)))
-      mapped = map_file(c, request);
+    if (mapped == nullptr && is_only_read && has_to_be_the_kernels(flags, fd))
+      mapped = map_by_kernel(request, address, protection, flags);
+    if (mapped == nullptr) mapped = map_file(c, request);
   }
   if (mapped != MAP_FAILED) errno = saved_errno;
   return mapped;
@@ -282,7 +292,8 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
 
 int unmap(void* address, size_t bytes) {
   if (!is_managed(address)) {
-    if (release_reads(address, bytes)) mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
+    if (release_reads(address, bytes) || mapped_files().has_unmanaged())
+      mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
     return real().munmap(address, bytes);
   }
   InRuntime guard;

@@ -173,7 +173,11 @@ void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* 
                             round_up(new_bytes, kMmuPageBytes));
       return *moved;
     }
-    return real().mremap(address, old_bytes, new_bytes, flags, new_address);
+    void* const moved = real().mremap(address, old_bytes, new_bytes, flags, new_address);
+    if (moved != MAP_FAILED && mapped_files().has_unmanaged())
+      mapped_files().move(reinterpret_cast<uintptr_t>(address), reinterpret_cast<uintptr_t>(moved),
+                          round_up(new_bytes, kMmuPageBytes));
+    return moved;
   }
   InRuntime guard;
   const Context* c = context();
