@@ -4,8 +4,7 @@
 //
 //     killed FILE SEED RECORDS
 //
-// A record is 700 bytes of one letter-like byte. "begin V R R R" is said before version V of some records is written,
-// "done V" after fsync. Some transactions make the file longer, some write with O_DSYNC instead.
+// "done V" is said after fsync. Some transactions make the file longer, some write with O_DSYNC instead.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spillway/spillway.h>
@@ -16,9 +15,9 @@
 
 #include <random>
 
-namespace {
+#include "journal.h"
 
-constexpr unsigned kRecordBytes = 700, kOfTransaction = 6;
+namespace {
 
 bool is_striped = false;
 
@@ -46,13 +45,9 @@ int sync_data(int fd) {
   return striped ? striped(fd) : fdatasync(fd);
 }
 
-void say(const char* text, int bytes) {
-  if (write(1, text, static_cast<size_t>(bytes)) != bytes) _exit(1);
-}
-
 void write_record(int fd, unsigned record, unsigned version) {
   char text[kRecordBytes];
-  memset(text, static_cast<int>(1 + version % 255), sizeof text);
+  memset(text, byte_of(version), sizeof text);
   if (write_at(fd, text, sizeof text, static_cast<off_t>(record) * kRecordBytes) != int64_t{sizeof text})
     _exit(2);
 }
@@ -69,18 +64,10 @@ int main(int, char** arguments) {
   unsigned records = 16;
   for (unsigned version = 1;; ++version) {
     if (records < records_max && random() % 4 == 0) records += random() % 512;
-    unsigned chosen[kOfTransaction];
-    char line[200];
-    int bytes = snprintf(line, sizeof line, "begin %u", version);
-    for (unsigned& record : chosen) {
-      record = random() % records;
-      bytes += snprintf(line + bytes, sizeof line - static_cast<size_t>(bytes), " %u", record);
-    }
-    line[bytes++] = '\n';
-    say(line, bytes);
+    const Transaction transaction(version, records, random);
     const bool by_itself = random() % 4 == 0;
-    for (unsigned record : chosen) write_record(by_itself ? synced : fd, record, version);
+    for (unsigned record : transaction) write_record(by_itself ? synced : fd, record, version);
     if (!by_itself && (random() % 2 == 0 ? sync_file(fd) : sync_data(fd)) != 0) _exit(3);
-    say(line, snprintf(line, sizeof line, "done %u\n", version));
+    transaction.done();
   }
 }

@@ -10,14 +10,11 @@
 
 #include <random>
 
+#include "journal.h"
+
 namespace {
 
-constexpr unsigned kRecordBytes = 700, kOfTransaction = 6;
 constexpr uintptr_t kPageBytes = 4096;
-
-void say(const char* text, int bytes) {
-  if (write(1, text, static_cast<size_t>(bytes)) != bytes) _exit(1);
-}
 
 void sync_record(char* record) {
   const auto first = reinterpret_cast<uintptr_t>(record) / kPageBytes * kPageBytes;
@@ -37,25 +34,17 @@ int main(int, char** arguments) {
   if (mapped == MAP_FAILED) _exit(5);
   char* const file = static_cast<char*>(mapped);
   for (unsigned version = 1;; ++version) {
-    unsigned chosen[kOfTransaction];
-    char line[200];
-    int length = snprintf(line, sizeof line, "begin %u", version);
-    for (unsigned& record : chosen) {
-      record = random() % records;
-      length += snprintf(line + length, sizeof line - static_cast<size_t>(length), " %u", record);
-    }
-    line[length++] = '\n';
-    say(line, length);
-    for (unsigned record : chosen)
-      memset(file + size_t{record} * kRecordBytes, static_cast<int>(1 + version % 255), kRecordBytes);
+    const Transaction transaction(version, records, random);
+    for (unsigned record : transaction)
+      memset(file + size_t{record} * kRecordBytes, byte_of(version), kRecordBytes);
     const unsigned how = random() % 4;
     if (how == 0) {
       if (msync(file, bytes, MS_SYNC) != 0) _exit(3);
     } else if (how == 1) {  // with what was stored to its mappings
       if (fsync(fd) != 0) _exit(3);
     } else {
-      for (unsigned record : chosen) sync_record(file + size_t{record} * kRecordBytes);
+      for (unsigned record : transaction) sync_record(file + size_t{record} * kRecordBytes);
     }
-    say(line, snprintf(line, sizeof line, "done %u\n", version));
+    transaction.done();
   }
 }
