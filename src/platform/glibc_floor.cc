@@ -18,6 +18,7 @@ SPW_OLD(dlopen, "2.2.5");
 SPW_OLD(dlsym, "2.2.5");
 SPW_OLD(dlerror, "2.2.5");
 SPW_OLD(dladdr, "2.2.5");
+SPW_OLD(dladdr1, "2.3.3");
 SPW_OLD(pthread_join, "2.2.5");
 SPW_OLD(pthread_key_create, "2.2.5");
 SPW_OLD(pthread_key_delete, "2.2.5");
@@ -30,6 +31,9 @@ SPW_HIDDEN void* dlopen(const char* file, int mode) noexcept { return spw_old_dl
 SPW_HIDDEN void* dlsym(void* handle, const char* name) noexcept { return spw_old_dlsym(handle, name); }
 SPW_HIDDEN char* dlerror() noexcept { return spw_old_dlerror(); }
 SPW_HIDDEN int dladdr(const void* address, Dl_info* info) noexcept { return spw_old_dladdr(address, info); }
+SPW_HIDDEN int dladdr1(const void* address, Dl_info* info, void** extra, int flags) noexcept {
+  return spw_old_dladdr1(address, info, extra, flags);
+}
 SPW_HIDDEN int pthread_join(pthread_t thread, void** result) { return spw_old_pthread_join(thread, result); }
 SPW_HIDDEN int pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) noexcept {
   return spw_old_pthread_key_create(key, destroy);
