@@ -23,8 +23,15 @@ using Parts = std::vector<MappedFiles::Part>;
 // Of the open file, with the place that a call is about.
 struct Asked {
   const Context* c = nullptr;  // nullptr: nothing of it is mapped here
-  uint64_t offset = 0;
-  Parts parts;
+  dev_t device = 0;
+  ino_t inode = 0;
+  uint64_t offset = 0, end = 0;
+
+  Parts parts() const { return mapped_files().written_in(device, inode, offset, end); }
+  template <class Visit>
+  void visit(Visit visit) const {
+    mapped_files().visit_written_in(device, inode, offset, end, visit);
+  }
 };
 
 Asked ask(int fd, off_t offset, size_t bytes, bool ends_there) {
@@ -38,10 +45,11 @@ Asked ask(int fd, off_t offset, size_t bytes, bool ends_there) {
   else if (at < 0)
     at = real().lseek(fd, 0, SEEK_CUR) - (ends_there ? static_cast<off_t>(bytes) : 0);
   if (at < 0) return asked;
+  asked.device = info.st_dev;
+  asked.inode = info.st_ino;
   asked.offset = static_cast<uint64_t>(at);
-  const uint64_t end = bytes > UINT64_MAX - asked.offset ? UINT64_MAX : asked.offset + bytes;
-  asked.parts = mapped_files().written_in(info.st_dev, info.st_ino, asked.offset, end);
-  if (!asked.parts.empty()) asked.c = c;
+  asked.end = bytes > UINT64_MAX - asked.offset ? UINT64_MAX : asked.offset + bytes;
+  if (!asked.parts().empty()) asked.c = c;
   return asked;
 }
 
@@ -94,7 +102,7 @@ bool before_input(int fd, off_t offset, size_t bytes) {
   const KeptErrno kept;
   const Asked asked = ask(fd, offset, bytes, false);
   InRuntime guard;
-  return asked.c == nullptr || write_stored(*asked.c, asked.parts);
+  return asked.c == nullptr || write_stored(*asked.c, asked.parts());
 }
 
 void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t done) {
@@ -102,11 +110,11 @@ void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t d
   const Asked asked = ask(fd, offset, done, true);
   if (asked.c == nullptr) return;
   InRuntime guard;
-  for (const MappedFiles::Part& part : asked.parts) {
+  asked.visit([&](const MappedFiles::Part& part) {
     UsualRightsFor here(*asked.c, part.address, part.address + bytes_of(part));
     store(pieces, count, part.begin - asked.offset, part.end - asked.offset,
           reinterpret_cast<std::byte*>(part.address));
-  }
+  });
 }
 
 void after_copy(int fd, off_t offset, size_t done) {
@@ -114,7 +122,7 @@ void after_copy(int fd, off_t offset, size_t done) {
   const Asked asked = ask(fd, offset, done, true);
   if (asked.c == nullptr) return;
   InRuntime guard;
-  for (const MappedFiles::Part& part : asked.parts) load(*asked.c, fd, part);
+  asked.visit([&](const MappedFiles::Part& part) { load(*asked.c, fd, part); });
 }
 
 bool before_sync(int fd) { return before_input(fd, 0, SIZE_MAX); }

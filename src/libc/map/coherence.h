@@ -7,8 +7,9 @@
 // again then, and goes once more. Who stores to the very bytes that another thread writes by a call finds either.
 // Mappings that are only read need none of this: those of a file that the process can write to are the kernel's.
 //
-// Threads: any. Not covered: what other processes write; calls of the kernel's that nobody interposes (io_uring); raw
-// system calls; what a forked child has mapped before.
+// Threads: any; a mapping stays until bytes are stored to it (MappedFiles::visit_written_in). Not covered: what other
+// processes write; a call while another thread unmaps the very bytes; calls that nobody interposes (raw ones,
+// io_uring, those of stdio); what a forked child has mapped before.
 // Errors: false, with EIO in errno: what was stored could not be written. errno is kept otherwise.
 #pragma once
 

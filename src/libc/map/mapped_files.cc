@@ -44,12 +44,19 @@ void MappedFiles::remove(uintptr_t address, uint64_t bytes) {
       parts_.push_back(back);
     }
   }
+  if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.writable; }))
+    writer_.store_release(0);
 }
 
 std::vector<MappedFiles::Part> MappedFiles::written_in(dev_t device, ino_t inode, uint64_t begin,
                                                        uint64_t end) {
-  std::vector<Part> found;
   std::lock_guard lock(mutex_);
+  return found_written(device, inode, begin, end);
+}
+
+std::vector<MappedFiles::Part> MappedFiles::found_written(dev_t device, ino_t inode, uint64_t begin,
+                                                          uint64_t end) const {
+  std::vector<Part> found;
   for (Part part : parts_) {
     const bool overlaps = part.begin < end && begin < part.end;
     if (!part.writable || part.device != device || part.inode != inode || !overlaps) continue;

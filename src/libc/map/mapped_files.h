@@ -32,7 +32,13 @@ class MappedFiles {
   void move(uintptr_t from, uintptr_t to, uint64_t bytes);
   // What of [begin, end) of the file is mapped to be written to, each cut to that; addresses follow.
   std::vector<Part> written_in(dev_t device, ino_t inode, uint64_t begin, uint64_t end);
-  // The process that has mapped one for writing; 0: none has.
+  // Those are mapped until visit() has returned: whoever unmaps removes them first, and waits.
+  template <class Visit>
+  void visit_written_in(dev_t device, ino_t inode, uint64_t begin, uint64_t end, Visit visit) {
+    std::lock_guard lock(mutex_);
+    for (const Part& part : found_written(device, inode, begin, end)) visit(part);
+  }
+  // The process that has mapped one for writing; 0: none is.
   pid_t writer() const { return writer_.load_acquire(); }
   // Whether any part ever was the kernel's.
   bool has_unmanaged() const { return has_unmanaged_.load_relaxed(); }
@@ -41,6 +47,8 @@ class MappedFiles {
   void unlock() { mutex_.unlock(); }
 
  private:
+  std::vector<Part> found_written(dev_t device, ino_t inode, uint64_t begin, uint64_t end) const;
+
   std::mutex mutex_;
   std::vector<Part> parts_;
   Atomic<pid_t> writer_{0};

@@ -307,8 +307,8 @@ int unmap(void* address, size_t bytes) {
     if (part.is_object) return true;  // its owner frees it
     remove_marks(*c, part.begin, part.end);
     give_usual_rights(*c, part.begin, part.end);
-    c->heap->mappings().unmap(part.begin, part.end - part.begin);
     mapped_files().remove(part.begin, part.end - part.begin);
+    c->heap->mappings().unmap(part.begin, part.end - part.begin);
     return true;
   });
   return 0;
