@@ -117,6 +117,8 @@ TEST_P(CrashTest, every_moment_of_growing) {
 
 TEST_P(CrashTest, random_moments_of_long_programs) {
   constexpr uint64_t kCrashesEach = 500;  // then a new region
+  constexpr uint64_t kAllForRare =
+      3000;  // so many have a section that is complete only, which is one in some hundreds
   const uint64_t all = crashes() / std::size(kWays);
   uint64_t undone = 0, kept = 0, dependent = 0;
   for (uint64_t seed = first_seed(), done = 0; done < all; ++seed) {
@@ -133,7 +135,9 @@ TEST_P(CrashTest, random_moments_of_long_programs) {
   // That which it is about has happened: sections were undone,
   // complete ones kept, and kept ones had others before them.
   EXPECT_GT(undone, all / 4);
-  EXPECT_GT(kept, 0u);
+  if (all >= kAllForRare) {
+    EXPECT_GT(kept, 0u);
+  }
   EXPECT_GT(dependent, all / 4);
   std::printf("%s: %lu crashes, %lu sections undone, %lu kept that were complete only\n", GetParam().name,
               static_cast<unsigned long>(all), static_cast<unsigned long>(undone),
