@@ -168,8 +168,8 @@ std::string fault_of(const void* symbol) {
   Dl_info info;
   ElfW(Sym)* entry = nullptr;
   if (::dladdr1(symbol, &info, reinterpret_cast<void**>(&entry), RTLD_DL_SYMENT) == 0 || entry == nullptr ||
-      info.dli_saddr != symbol || ELF64_ST_TYPE(entry->st_info) != STT_OBJECT ||
-      entry->st_size < sizeof(uint32_t))
+      info.dli_saddr != symbol || reinterpret_cast<uintptr_t>(symbol) % alignof(spw_policy) != 0 ||
+      ELF64_ST_TYPE(entry->st_info) != STT_OBJECT || entry->st_size < sizeof(uint32_t))
     return std::string("what it has as ") + kSymbol + " is no struct spw_policy (include/spillway/policy.h)";
   const auto& policy = *static_cast<const spw_policy*>(symbol);
   if (policy.version != SPW_POLICY_VERSION)

@@ -100,6 +100,11 @@ bool reads_by_queue(Store& store) {
 
 // A queue may have threads though the store began with a ring: that is what is left where descriptors are short.
 TEST_F(EngineChoice, a_forked_child_reads_by_workers_of_its_own) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "the thread sanitizer allows no threads in a child of a process that had some";
+#endif
+#endif
   FileOptions options;
   options.engine = IoEngineKind::kThreads;
   auto store = FileStore::open_spill(directory_, options);
