@@ -73,8 +73,8 @@ class Runtime {
   // Through which blocks of other memory nodes are asked for, from the first call on; nullptr: there is one node, or
   // the threads that it needs cannot be had, or this is a forked child, which has none of them.
   nodes::NodeExchange* nodes();
-  // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
   bool manages_other_reads() const { return manages_other_reads_; }
+  // Serves mappings of files that are only read; nullptr: the cache does, or this is a forked child.
   page_cache::Mappings* mapped_reads() { return is_child_ ? nullptr : mapped_reads_.get(); }
   uint64_t block_bytes() const { return options_.block_bytes; }
 

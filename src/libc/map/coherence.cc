@@ -22,7 +22,7 @@ using Parts = std::vector<MappedFiles::Part>;
 
 // Of the open file, with the place that a call is about.
 struct Asked {
-  const Context* c = nullptr;  // nullptr: nothing of it is mapped here
+  const Context* c = nullptr;  // nullptr: nothing of it can be mapped here
   dev_t device = 0;
   ino_t inode = 0;
   uint64_t offset = 0, end = 0;
@@ -49,7 +49,7 @@ Asked ask(int fd, off_t offset, size_t bytes, bool ends_there) {
   asked.inode = info.st_ino;
   asked.offset = static_cast<uint64_t>(at);
   asked.end = bytes > UINT64_MAX - asked.offset ? UINT64_MAX : asked.offset + bytes;
-  if (!asked.parts().empty()) asked.c = c;
+  asked.c = c;
   return asked;
 }
 

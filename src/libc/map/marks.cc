@@ -96,12 +96,13 @@ Ranges not_pinned(Marks& m, const Pieces& pieces, uintptr_t begin, uintptr_t end
   return found;
 }
 
-// Under the mutex.
-bool hold(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
-  uint64_t bytes = m.held.bytes;
-  const Ranges wanted = not_pinned(m, m.held, begin, end, &bytes);
-  return bytes <= kHeldBytesMax && std::all_of(wanted.begin(), wanted.end(), [&](const auto& range) {
-           return pin_piece(c, m, m.held, range.first, range.second);
+// Pins what of the range is not among the pieces yet, if they may have that many bytes then. Under the mutex.
+bool keep(const Context& c, Marks& m, Pieces& pieces, uintptr_t begin, uintptr_t end,
+          bool (*may)(uint64_t bytes)) {
+  uint64_t bytes = pieces.bytes;
+  const Ranges wanted = not_pinned(m, pieces, begin, end, &bytes);
+  return may(bytes) && std::all_of(wanted.begin(), wanted.end(), [&](const auto& range) {
+           return pin_piece(c, m, pieces, range.first, range.second);
          });
 }
 
@@ -111,6 +112,12 @@ void warn_of_clear_secrets(const Context& c) {
     c.warn(
         "memory that is to be in no core dump (MADV_DONTDUMP) is spilled in the clear, but for the first " +
         format_size(kHeldBytesMax) + "; --encrypt=on encrypts what is spilled");
+}
+
+// Under the mutex.
+void hold(const Context& c, Marks& m, uintptr_t begin, uintptr_t end) {
+  const auto may_hold = [](uint64_t bytes) { return bytes <= kHeldBytesMax; };
+  if (c.spills_in_clear && !keep(c, m, m.held, begin, end, may_hold)) warn_of_clear_secrets(c);
 }
 
 }  // namespace
@@ -145,12 +152,7 @@ void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set) {
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   std::lock_guard lock(m.mutex);
-  uint64_t bytes = m.locked.bytes;
-  const Ranges wanted = not_pinned(m, m.locked, begin, end, &bytes);
-  if (!may_lock(bytes)) return ENOMEM;
-  for (const auto& [from, to] : wanted)
-    if (!pin_piece(c, m, m.locked, from, to)) return ENOMEM;
-  return 0;
+  return keep(c, m, m.locked, begin, end, &may_lock) ? 0 : ENOMEM;
 }
 
 void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
@@ -161,12 +163,9 @@ void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
 }
 
 void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
-  if (!c.spills_in_clear) return;
   Marks& m = marks();
-  std::unique_lock lock(m.mutex);
-  if (hold(c, m, begin, end)) return;
-  lock.unlock();
-  warn_of_clear_secrets(c);
+  std::lock_guard lock(m.mutex);
+  hold(c, m, begin, end);
 }
 
 void let_go(const Context& c, uintptr_t begin, uintptr_t end) {
@@ -205,7 +204,7 @@ void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes) 
     m.of.set(begin, end, parts[i].second);
     if ((parts[i].second & kNotDumped) == 0) continue;
     (void)platform::raw::madvise(pointer(begin), end - begin, MADV_DONTDUMP);
-    if (c.spills_in_clear && !hold(c, m, begin, end)) warn_of_clear_secrets(c);
+    hold(c, m, begin, end);
   }
 }
 
@@ -269,7 +268,7 @@ void hold_what_is_inherited(const Context& c) {
                       });
   for (const auto& [begin, end] : ranges) {
     m.of.change(begin, end, [](uint8_t was) { return was & ~kHeld; });
-    if (!hold(c, m, begin, end)) warn_of_clear_secrets(c);
+    hold(c, m, begin, end);
   }
 }
 
