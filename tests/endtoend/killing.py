@@ -30,14 +30,19 @@ def durable_when_killed(kit: Kit, *words, env: dict[str, str], dice: random.Rand
         os.killpg(process.pid, signal.SIGKILL)
         journal = process.stdout.read()
     expect("wrong" not in journal, journal[-300:])
-    return counts(journal[:journal.rfind("\n") + 1].removeprefix("begun\n").splitlines())
+    return counts(whole_lines(journal.removeprefix("begun\n")))
+
+
+def whole_lines(journal: str) -> list[str]:
+    """Of what a killed program said: the last line may be cut off."""
+    return journal[:journal.rfind("\n") + 1].splitlines()
 
 
 def check_records(journal: str, found: bytes) -> tuple[int, int]:
     """Of what killed.cc said, and its file: how many records must be there whole, in some version, and are; how many transactions were confirmed."""
     confirmed: dict[int, int] = {}  # by record: version
     done, begun, begun_records = 0, 0, set()  # one transaction after the other
-    for line in journal.splitlines():
+    for line in whole_lines(journal):
         words = line.split()
         if words[0] == "begin":
             begun, begun_records = int(words[1]), set(map(int, words[2:]))

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from killing import all_there, check_records, check_region, counts, rounds
+from killing import all_there, check_records, check_region, counts, rounds, whole_lines
 from kit import HERE, Kit, expect
 
 pytestmark = pytest.mark.engines("unmodified")
@@ -80,11 +80,11 @@ class _Tree:
 
     def confirmed(self) -> int:
         """How many steps the three had said to be durable, all of which are there."""
-        said = [_whole_lines(journal) for journal in self.journals]
-        steps = sum(check_records("".join(text), file.read_bytes() if file.exists() else b"")[1]
+        said = [journal.read_text() if journal.exists() else "" for journal in self.journals]
+        steps = sum(check_records(text, file.read_bytes() if file.exists() else b"")[1]
                     for file, text in zip(self.files[:2], said[:2]))
-        durable = counts([line for line in said[2] if line != "begun\n"])
-        if said[2]:  # one that was just being made is no region yet
+        durable = counts(whole_lines(said[2].removeprefix("begun\n")))
+        if whole_lines(said[2]):  # one that was just being made is no region yet
             check_region(self.kit, self.files[2])
             found = self.kit.run(_bank(self.kit), self.files[2], "check")
             expect(found.code == 0, found.last_words())
@@ -95,13 +95,6 @@ class _Tree:
         expect(not list(self.kit.store.iterdir()), f"left in the store's directory: {list(self.kit.store.iterdir())}")
         known = {*self.files, *self.journals, self.kit.store, self.kit.place / "errors"}
         expect({*self.kit.place.iterdir()} <= known, f"left: { {*self.kit.place.iterdir()} - known}")
-
-
-def _whole_lines(journal: pathlib.Path) -> list[str]:
-    if not journal.exists():
-        return []
-    text = journal.read_text()
-    return text[:text.rfind("\n") + 1].splitlines(keepends=True)
 
 
 def _bank(kit: Kit) -> pathlib.Path:

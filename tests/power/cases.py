@@ -1,6 +1,5 @@
 """What runs on the disk whose power is cut, and what has to be found on it afterwards."""
 import dataclasses
-import os
 import pathlib
 import random
 import sqlite3
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "endtoend"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from killing import all_there, check_records, check_region, contents, counts  # noqa: E402
+from killing import all_there, check_records, check_region, contents, counts, whole_lines  # noqa: E402
 from kit import HERE, SMALL, Kit, expect  # noqa: E402
 
 HEADERS = f"-I{HERE.parents[1] / 'include'}"
@@ -28,10 +27,6 @@ class Case:
     begun: str = "\n"  # what it says once there is something to find
 
 
-def whole_lines(said: str) -> list[str]:
-    return said[:said.rfind("\n") + 1].splitlines()
-
-
 # Buffered files: records of several versions, by fsync, fdatasync and O_DSYNC.
 def _records_words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tuple[list, dict[str, str]]:
     program = kit.compile("killed.cc", "-O2", HEADERS)
@@ -43,7 +38,7 @@ def _records_words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tu
 
 def _records_check(kit: Kit, directory: pathlib.Path, said: str) -> int:
     file = directory / "records.dat"
-    return check_records("".join(f"{line}\n" for line in whole_lines(said)), file.read_bytes() if file.exists() else b"")[1]
+    return check_records(said, file.read_bytes() if file.exists() else b"")[1]
 
 
 # A striped file: its members lie on the one disk here.
@@ -58,7 +53,7 @@ def _striped_words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tu
 
 
 def _striped_check(kit: Kit, directory: pathlib.Path, said: str) -> int:
-    return check_records("".join(f"{line}\n" for line in whole_lines(said)), contents(_members(directory), CHUNK_BYTES))[1]
+    return check_records(said, contents(_members(directory), CHUNK_BYTES))[1]
 
 
 # Shared mappings of files: the same records, by msync.

@@ -40,15 +40,15 @@ def read_log(path: pathlib.Path) -> list[Record]:
     while at + HEAD.size <= len(content):
         kind, offset, size = HEAD.unpack_from(content, at)
         at += HEAD.size
-        if at + (size if kind != FLUSHED else 0) > len(content):
+        if at + size > len(content):
             break
         records.append(Record(kind, offset, content[at:at + size]))
         at += size
     return records
 
 
-def mount(device: str, directory: pathlib.Path, options: str = "") -> None:
-    if _libc.mount(device.encode(), bytes(directory), b"ext4", MS_NOATIME, options.encode()) != 0:
+def mount(device: str, directory: pathlib.Path) -> None:
+    if _libc.mount(device.encode(), bytes(directory), b"ext4", MS_NOATIME, None) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"mounting {device}: {os.strerror(error)}")
 
