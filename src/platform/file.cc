@@ -259,6 +259,11 @@ int64_t sync_all(int fd) {
   return uninterrupted([&] { return ::fsync(fd); });
 }
 
+void end_direct(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_DIRECT) != 0) (void)::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
+}
+
 void forget_cached(int fd) { (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 
 }  // namespace spw::platform

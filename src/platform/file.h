@@ -110,6 +110,8 @@ int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_
 int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes);
 int64_t sync_data(int fd);
 int64_t sync_all(int fd);
+// Transfers that begin from now on go through the page cache.
+void end_direct(int fd);
 // The kernel gives up what it has cached of the file, as far as it can
 // at once; of what is dirty it begins the writes. A hint: no errors.
 void forget_cached(int fd);

@@ -84,6 +84,11 @@ class FileStore final : public GrowingStore {
   }
 
   int fd() const override { return file_.fd(); }
+  // Direct writes drop the kernel's pages behind them, and where one of those is dirty by then the kernel gives the
+  // next sync an EIO.
+  void share_page_cache() override {
+    if (!shares_page_cache_.exchange_acquire(true)) platform::end_direct(file_.fd());
+  }
 
  private:
   FileStore() = default;
@@ -95,6 +100,7 @@ class FileStore final : public GrowingStore {
   platform::File file_;      // transfers
   platform::File buffered_;  // the unaligned end of a whole file; not open where file_ can do that
   bool direct_ = false;
+  Atomic<bool> shares_page_cache_{false};
   IoEngineKind engine_ = IoEngineKind::kAuto;
   bool engine_chosen_here_ = false;  // it may be replaced by a lesser one when a queue cannot be made
   std::optional<SpaceReservations> space_;

@@ -115,6 +115,8 @@ class Store {
   virtual Status reserve(uint64_t offset_bytes, uint64_t bytes) = 0;
   // It reads what a request writes, when that is submitted: who has it fetched from memory before saves time.
   virtual bool looks_at_contents() const { return false; }
+  // What it stands on is written by the program's own calls, too, from now on, through the kernel's page cache.
+  virtual void share_page_cache() {}
   // In a forked child, by the only thread there is: locks that its parent's threads had are nobody's.
   virtual void in_child() {}
 };

@@ -144,6 +144,7 @@ ssize_t input(int fd, off_t offset, size_t bytes, Call call) {
 }
 template <class Call>
 ssize_t output(int fd, off_t offset, const void* buffer, size_t bytes, Call call) {
+  if (files_are_written_in_memory() && !before_output(fd, offset, bytes)) return fail(EIO);
   const ssize_t done = call();
   const iovec piece = piece_of(buffer, bytes);
   if (done > 0 && files_are_written_in_memory())
@@ -172,6 +173,9 @@ struct Pieces {
 [[gnu::noinline]] bool before_vectored(int fd, off_t offset, const iovec* list, int count) {
   return before_input(fd, offset, Pieces(list, count).bytes());
 }
+[[gnu::noinline]] bool before_vectored_output(int fd, off_t offset, const iovec* list, int count) {
+  return before_output(fd, offset, Pieces(list, count).bytes());
+}
 [[gnu::noinline]] void after_vectored(int fd, off_t offset, const iovec* list, int count, ssize_t done) {
   const Pieces pieces(list, count);
   after_output(fd, offset, pieces.list, pieces.count, static_cast<size_t>(done));
@@ -183,6 +187,7 @@ ssize_t vectored_input(int fd, off_t offset, const iovec* list, int count, Plain
 }
 template <class Plain, class Managed>
 ssize_t vectored_output(int fd, off_t offset, const iovec* list, int count, Plain plain, Managed managed) {
+  if (files_are_written_in_memory() && !before_vectored_output(fd, offset, list, count)) return fail(EIO);
   const ssize_t done =
       vectored([](const void* p) { return kernel_cannot_reach(p); }, false, list, count, plain, managed);
   if (done > 0 && files_are_written_in_memory()) after_vectored(fd, offset, list, count, done);

@@ -105,6 +105,18 @@ bool before_input(int fd, off_t offset, size_t bytes) {
   return asked.c == nullptr || write_stored(*asked.c, asked.parts());
 }
 
+bool before_output(int fd, off_t offset, size_t bytes) {
+  const KeptErrno kept;
+  const Asked asked = ask(fd, offset, bytes, false);
+  InRuntime guard;
+  if (asked.c == nullptr) return true;
+  asked.visit([&](const MappedFiles::Part& part) {
+    const Blocks blocks = blocks_around(*asked.c, part.address, part.address + bytes_of(part));
+    asked.c->regions->mapping_at(blocks.begin).store->share_page_cache();
+  });
+  return write_stored(*asked.c, asked.parts());
+}
+
 void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t done) {
   const KeptErrno kept;
   const Asked asked = ask(fd, offset, done, true);

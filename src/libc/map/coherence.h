@@ -32,6 +32,8 @@ inline bool files_are_written_in_memory() { return mapped_files().writer() != 0;
 
 // `bytes` of the file are about to be read, from `offset` or its position on.
 bool before_input(int fd, off_t offset, size_t bytes);
+// The same, before they are written: what is dirty there is not on its way meanwhile, and goes through the page cache.
+bool before_output(int fd, off_t offset, size_t bytes);
 // The first `done` bytes of the pieces have been written at `offset`, or up to its position.
 void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t done);
 // `done` bytes have been written there by a call that had no memory of the program's.
@@ -44,7 +46,7 @@ ssize_t copying(int from, const off_t* from_offset, int to, const off_t* to_offs
   if (!files_are_written_in_memory()) return call();
   const auto at = [](const off_t* offset) { return offset == nullptr ? kFilePosition : load_value(offset); };
   const off_t into = at(to_offset);
-  if (!before_input(from, at(from_offset), bytes) || !before_input(to, into, bytes)) return fail(EIO);
+  if (!before_input(from, at(from_offset), bytes) || !before_output(to, into, bytes)) return fail(EIO);
   const ssize_t done = call();
   if (done > 0) after_copy(to, into, static_cast<size_t>(done));
   return done;
