@@ -17,13 +17,6 @@
 #include "store/memory_store.h"
 #include "telemetry/counters.h"
 
-// Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
-// So are stores to one that is looked through for whether it has to be written.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:spw::cache::Writeback::submit\nrace:spw::cache::Writeback::leave_zeros_out\n"
-         "race:spw::cache::Writeback::memory_to_write\n";
-}
-
 namespace spw::cache {
 
 inline constexpr uint64_t kBlocks = 1 << 16;

@@ -14,9 +14,6 @@
 #include "base/rng.h"
 #include "store/memory_store.h"
 
-// Stores to a block that is being written are part of the design: the block is dirty again and is written once more.
-extern "C" const char* __tsan_default_suppressions() { return "race:spw::cache::Writeback::submit\n"; }
-
 namespace spw::files {
 namespace {
 

@@ -5,11 +5,6 @@
 
 #include "store_fixture.h"
 
-// The runtime closes its descriptors by the system call itself (own_descriptors.h), which the thread sanitizer does not
-// see: whoever gets the number next seems to race with who had it.
-extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() { return "race:^eventfd$\n"; }
-
 namespace spw::store {
 namespace {
 

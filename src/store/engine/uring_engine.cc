@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/address_reuse.h"
 #include "base/check.h"
 #include "base/need.h"
 #include "base/units.h"
@@ -55,6 +56,7 @@ Result<std::unique_ptr<IoEngine>> UringEngine::create(size_t depth) {
   engine->wake_ = std::move(*wake);
   int result = io_uring_queue_init(static_cast<unsigned>(depth), &engine->ring_, 0);
   if (result < 0) return Status(-result, "cannot set up an io_uring");
+  got_addresses();
   engine->ring_is_open_ = true;
   engine->ring_.ring_fd = engine->ring_.enter_ring_fd = platform::take_descriptor(engine->ring_.ring_fd);
   engine->own_.emplace();
@@ -64,6 +66,7 @@ Result<std::unique_ptr<IoEngine>> UringEngine::create(size_t depth) {
 UringEngine::~UringEngine() {
   if (!ring_is_open_) return;
   platform::drop_descriptor(ring_.ring_fd);
+  leaves_addresses();
   io_uring_queue_exit(&ring_);
 }
 
