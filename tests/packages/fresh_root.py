@@ -47,9 +47,9 @@ def make_base(file):
 class Root:
     def __init__(self, base, folder):
         self.bound = []
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
         self.folder = folder
+        self.remove()
+        folder.mkdir(parents=True)
         subprocess.run(["tar", "-C", folder, "--numeric-owner", "--exclude=./dev/*", "-xf", base], check=True)
         # Names, and the certificates of whoever stands between this machine and the network.
         for file in ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"):
@@ -94,4 +94,10 @@ class Root:
         return name
 
     def remove(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Nothing of it is left. What was killed outright in it may have left a file that the machine still swaps to."""
+        for line in pathlib.Path("/proc/swaps").read_text().splitlines()[1:]:
+            file = line.split(" ", 1)[0].split("\t", 1)[0]
+            if pathlib.Path(file).is_relative_to(self.folder):
+                subprocess.run(["swapoff", file], check=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
