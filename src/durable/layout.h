@@ -109,8 +109,10 @@ class StateBytes {
  public:
   StateBytes(const Header& header, uint64_t chunk);
   std::byte free(uint64_t object) const {
-    return (static_cast<std::byte>((mix_ + object * 0x9E3779B97F4A7C15u) >> 56) & std::byte{0x7E}) |
-           std::byte{1};
+    // Mixed for each object: were they equally far apart, two chunks would have all in common or nothing.
+    uint64_t mixed = mix_ + object * 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93u;
+    return (static_cast<std::byte>(mixed >> 56) & std::byte{0x7E}) | std::byte{1};
   }
   std::byte allocated(uint64_t object) const { return ~free(object); }
   bool is_one(uint64_t object, std::byte state) const {

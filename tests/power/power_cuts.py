@@ -169,6 +169,17 @@ def run_all(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def propagation() -> str:
+    """How a namespace of mounts is kept apart. In a root that is no mount the kernel does not change that of all mounts; there it
+    has to be so already."""
+    tried = subprocess.run(["unshare", "--mount", "--propagation", "private", "true"], capture_output=True, text=True)
+    if tried.returncode == 0:
+        return "private"
+    if " shared:" in pathlib.Path("/proc/self/mountinfo").read_text():
+        raise Unavailable(f"mounts would not be this process's own: {tried.stderr.strip()}")
+    return "unchanged"
+
+
 def in_own_mounts(words: list[str]) -> None:
     """Begins anew where mounts are nobody else's, and end with this process."""
     if os.geteuid() != 0:
@@ -178,7 +189,7 @@ def in_own_mounts(words: list[str]) -> None:
         if not shutil.which(program):
             raise Unavailable(f"there is no {program}")
     os.environ["SPW_OWN_MOUNTS"] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, "-B", *words])
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", propagation(), sys.executable, "-B", *words])
 
 
 def main() -> int:
