@@ -78,6 +78,7 @@ struct Pin {
   bool was_miss = false;      // it was not cached
   bool was_filled = false;    // and this pin filled it, by itself: who waits for it knows
   FrameId frame = kNoFrame;
+  bool is_extent = false;  // it is at its own address, and stores to it need not be noticed (cache/extents/)
 };
 
 // Fills that one thread has in flight (cache/fills.h).
@@ -253,6 +254,12 @@ class SharedCache {
   // was: a SATC may go on storing to it without telling, should the range be handed out again. So what the range stands
   // for next has to begin with zeros: never a file (heap/range_allocator.h).
   virtual void discard(Client& client, BlockId first, uint64_t count) = 0;
+  // Evicts what is cached of the blocks and nobody uses; what is dirty of that begins to be written, and goes with a
+  // later call. True: none of them is cached, or on its way, as of some moment.
+  virtual bool take_out(Client&, BlockId /*first*/, uint64_t /*count*/) { return false; }
+  // From now on the blocks come and go one by one, and are where their pages can be protected: no extents. All blocks
+  // that have addresses: there are to be no more of them at all.
+  virtual void keep_small(Client&, BlockId /*first*/, uint64_t /*count*/) {}
   // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least
   // kPartitionLimitMin of each partition.
   virtual void set_frame_limit(uint32_t frames) = 0;

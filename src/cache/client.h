@@ -6,6 +6,9 @@
 
 #include <memory>
 
+#include "base/atomic.h"
+#include "base/units.h"
+#include "cache/cache.h"
 #include "cache/partition/request.h"
 #include "cache/partition/stream_detector.h"
 #include "cache/partition/touch_ring.h"
@@ -25,6 +28,21 @@ class Client {
   bool takes_loose = false;   // what it has to read by itself need not come to its own address
   bool takes_errors = false;  // the error handler need not be told
   bool open = false;
+
+  // With extents (cache/extents/): which ones it is in, for who claims one; the blocks that reading ahead for it may
+  // come to, if any are given; and what it has to have done once it is out: what lies beyond them, and the end of a
+  // long stream.
+  struct Reach {
+    BlockId first, end;
+    bool is_given() const { return end.value != 0; }
+  };
+  Atomic<uint64_t> in_extents{0};
+  Reach reach;
+  BlockRun beyond;
+  BlockId stream_end{0};
 };
+
+// A stream whose read-ahead asks for so much at a time is a long one.
+inline constexpr uint64_t kLongStreamBytes = 256 * kKiB;
 
 }  // namespace spw::cache

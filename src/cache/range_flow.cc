@@ -99,6 +99,21 @@ void SharedCacheParts::discard(Client& client, BlockId first, uint64_t count) {
   });
 }
 
+bool SharedCacheParts::take_out(Client& client, BlockId first, uint64_t count) {
+  bool is_out = true;
+  for_each_group_piece(first, count, [&](Partition& partition, BlockId piece, uint64_t blocks) {
+    Request& request = client.request;
+    request.wish = Wish::kTakeOut;
+    request.block = piece;
+    request.count = blocks;
+    request.cursor = 0;
+    delegate_->execute(partition, request);
+    is_out &= request.answer == Answer::kDone;
+    return true;
+  });
+  return is_out;
+}
+
 void SharedCacheParts::set_frame_limit(uint32_t frames) {
   frames = std::clamp<uint32_t>(frames, partitions_.size() * kPartitionLimitMin,
                                 directory_.shares().frame_count());
@@ -389,9 +404,25 @@ SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
   return step;
 }
 
+// The part of the plan that the client may ask for by itself, where that is said. The rest of a window that goes on
+// upwards is left to be asked for; of others nothing is, which costs a miss there.
+ReadPlan SharedCacheParts::within_reach(Client& client, ReadPlan plan) const {
+  if (plan.stride == 1 && uint64_t{plan.count} << context_.options.block_shift >= kLongStreamBytes)
+    client.stream_end = plan.first + plan.count;
+  if (!client.reach.is_given()) return plan;
+  const uint64_t first = client.reach.first.value, end = client.reach.end.value, at = plan.first.value;
+  const auto step = static_cast<uint64_t>(plan.stride > 0 ? plan.stride : -plan.stride);
+  const uint64_t room =
+      at < first || at >= end ? 0 : (plan.stride > 0 ? end - 1 - at : at - first) / step + 1;
+  if (plan.stride == 1 && plan.count > room) client.beyond = {plan.first + room, plan.count - room};
+  plan.count = static_cast<uint32_t>(std::min<uint64_t>(plan.count, room));
+  return plan;
+}
+
 // Hands the plan to the partitions of its blocks. What cannot be asked for now (no operation or staging is left, enough
 // is read ahead, or the client waits for nobody) is left to the stream to ask for again.
 void SharedCacheParts::read_ahead(Client& client, ReadPlan plan, Access access) {
+  plan = within_reach(client, plan);
   if (plan.count == 0) return;
   const bool is_marked = client.uses == Uses::kUnseen && plan.count >= kMarkedWindowMin;
   const auto to_middle = static_cast<uint64_t>(plan.stride * int64_t{plan.count / 2});
@@ -439,7 +470,10 @@ void SharedCacheParts::zeros_ahead(Client& client, BlockId block) {
   while (before < std::min(group, kZeroGroupsAheadMax) &&
          directory_.find(first_of(group - before - 1)) != kNoFrame)
     ++before;
-  for (uint64_t ahead = 1; ahead <= before; ++ahead) bring_in_zeros(client, first_of(group + ahead));
+  const Client::Reach reach = client.reach;
+  for (uint64_t ahead = 1; ahead <= before; ++ahead)
+    if (!reach.is_given() || first_of(group + ahead) < reach.end)
+      bring_in_zeros(client, first_of(group + ahead));
 }
 
 void SharedCacheParts::bring_in_zeros(Client& client, BlockId block) {

@@ -108,6 +108,7 @@ class SharedCacheParts final : public SharedCache {
   void bring_in_zeros(Client& client, BlockId block) override;
   void adopt(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
+  bool take_out(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;
   uint32_t frame_limit() const override;
   bool make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
@@ -190,6 +191,7 @@ class SharedCacheParts final : public SharedCache {
   FaultAround::Unit absent_part(FaultAround::Unit unit, const Miss& miss);
   Step fault_around(Miss& miss);
   void read_ahead(Client& client, ReadPlan plan, Access access);
+  ReadPlan within_reach(Client& client, ReadPlan plan) const;
   uint32_t read_ahead_whole(Client& client, ReadPlan plan, Access access);
   void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);

@@ -22,6 +22,16 @@
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
+#ifndef UFFDIO_MOVE
+#define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
+struct uffdio_move {
+  __u64 dst;
+  __u64 src;
+  __u64 len;
+  __u64 mode;
+  __s64 move;
+};
+#endif
 
 namespace spw::platform {
 
@@ -31,6 +41,8 @@ uint64_t features(FaultDelivery delivery) {
   return UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID |
          (delivery == FaultDelivery::kSignal ? uint64_t{UFFD_FEATURE_SIGBUS} : 0);
 }
+
+constexpr uint64_t kFeatureMove = 1 << 16;
 
 constexpr size_t kEventsMax = 64;
 constexpr size_t kRangesMax = 512;  // of one process_madvise; the kernel's limit is 1024
@@ -70,7 +82,9 @@ Result<UserFault> UserFault::open(FaultScope scope_wanted, FaultDelivery deliver
   UserFault opened;
   opened.scope_ = delivery == FaultDelivery::kSignal ? FaultScope::kUserOnly : scope_wanted;
   opened.delivery_ = delivery;
-  auto file = open_with(features(delivery), &opened.scope_);
+  auto file = open_with(features(delivery) | kFeatureMove, &opened.scope_);
+  opened.moves_ = static_cast<bool>(file);
+  if (!file && file.status().error() == ENOTSUP) file = open_with(features(delivery), &opened.scope_);
   if (!file && file.status().error() == ENOTSUP)
     return Status::sentence(ENOTSUP,
                             "this kernel's userfaultfd cannot write-protect: Linux 5.7 or later is needed");
@@ -94,6 +108,7 @@ Result<UserFault> UserFault::duplicate() const {
   if (!same.file_.is_open()) return Status(errno, "cannot duplicate the descriptor of userfaultfd");
   same.scope_ = scope_;
   same.delivery_ = delivery_;
+  same.moves_ = moves_;
   return same;
 }
 
@@ -177,6 +192,16 @@ void UserFault::wake(void* address, uint64_t bytes) const {
   if (delivery_ == FaultDelivery::kSignal) return;
   uffdio_range range{number(address), bytes};
   (void)::ioctl(fd(), UFFDIO_WAKE, &range);
+}
+
+Status UserFault::move(void* to, void* from, uint64_t bytes) const {
+  uffdio_move wish{number(to), number(from), bytes, 0, 0};
+  for (uint64_t done = 0; ::ioctl(fd(), UFFDIO_MOVE, &wish) != 0;) {
+    if (wish.move > 0) done = static_cast<uint64_t>(wish.move);
+    if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot move memory to another address");
+    wish = {number(to) + done, number(from) + done, bytes - done, 0, 0};
+  }
+  return {};
 }
 
 RangeReleaser::RangeReleaser(Calls calls) {

@@ -70,10 +70,19 @@ class UserFault {
   Status write_protect(void* address, uint64_t bytes, bool is_protected) const;
   void wake(void* address, uint64_t bytes) const;
 
+  // Whether memory can be moved (Linux 6.8). It is tried by open().
+  bool moves() const { return moves_; }
+  // The pages of [from, from + bytes), private memory of this process, to the missing ones at `to`, a registered range,
+  // where they can be stored to at once; what was at `from` is missing then. A huge page, at addresses that are
+  // multiples of it, moves whole, for a microsecond, where no page table is left at `to` (Linux 6.14 takes those away
+  // with the memory: advise kDontNeed). EBUSY: the kernel, or a forked child, has them, too. EEXIST, EINVAL: see above.
+  Status move(void* to, void* from, uint64_t bytes) const;
+
  private:
   File file_;
   FaultScope scope_ = FaultScope::kAll;
   FaultDelivery delivery_ = FaultDelivery::kEvents;
+  bool moves_ = false;
 };
 
 // Takes the ranges at the front off that follow each other, as one. There is a first.

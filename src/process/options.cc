@@ -29,6 +29,7 @@ constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG",
                                                  "SPILLWAY_TREE",
                                                  "SPILLWAY_TEST_ALLOCATIONS",
                                                  "SPILLWAY_TEST_FAULTS",
+                                                 "SPILLWAY_TEST_EXTENTS",
                                                  "SPILLWAY_TEST_FRAME_WAIT_MS",
                                                  "SPILLWAY_TEST_USERFAULT"};
 // A name that differs in more letters, or in half of them, is not a slip of the finger.

@@ -23,6 +23,7 @@
 #include "platform/own_descriptors.h"
 #include "platform/time.h"
 #include "process/engine_choice.h"
+#include "process/extent_choice.h"
 #include "process/fatal.h"
 #include "process/forked_child.h"
 #include "process/policy_library.h"
@@ -376,7 +377,11 @@ Status Runtime::build_mapped(const cache::Options& for_cache, const MemoryPlan& 
   auto cache =
       cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
   if (!cache) return cache.status();
-  cache_ = std::move(*cache);
+  auto with_extents = is_child_
+                          ? std::move(cache)
+                          : add_extents(std::move(*cache), *regions_, mapped, for_cache, &end_on_io_error);
+  if (!with_extents) return with_extents.status();
+  cache_ = std::move(*with_extents);
   if (Status status = mapped.start(*cache_, *regions_); !status) return status;
   if (!options_.memory_is_auto) return {};
   // It begins with what a fixed cap would be.

@@ -32,7 +32,11 @@ constexpr const char* kMarkdownTail =
     "`SPILLWAY_TEST_USERFAULT=none` pretends that userfaultfd is forbidden. With `SPILLWAY_TEST_ALLOCATIONS` "
     "set each\n"
     "allocation of the runtime's own asks the kernel first, so that one that says no can refuse any of them "
-    "(`tests/faults`).\n";
+    "(`tests/faults`).\n"
+    "`SPILLWAY_TEST_EXTENTS=on` has streams come and go in pieces of 2 MiB that the kernel moves whole "
+    "(Linux "
+    "6.14 or later,\n"
+    "`src/cache/extents`); `eager`: all that can.\n";
 
 struct Page {
   process::OptionPage page;

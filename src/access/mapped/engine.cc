@@ -4,12 +4,14 @@
 
 #include "abi/managed.h"
 #include "access/mapped/begun_faults.h"
+#include "access/mapped/moved_extents.h"
 #include "access/mapped/protected_pages.h"
 #include "access/mapped/userfault_pages.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
 #include "base/units.h"
 #include "cache/client_thread.h"
+#include "cache/extents/extent_mover.h"
 #include "platform/async_contexts.h"
 #include "platform/futex.h"
 #include "telemetry/counters.h"
@@ -87,6 +89,17 @@ Result<std::unique_ptr<cache::FrameSource>> MappedEngine::make_frames(uint32_t f
   frames_ = frames->get();
   loose_uses_ = std::make_unique<Atomic<uint8_t>[]>(frame_count);
   return std::unique_ptr<cache::FrameSource>(std::move(*frames));
+}
+
+Result<std::unique_ptr<cache::ExtentMemory>> MappedEngine::make_extents(uint32_t frame_count,
+                                                                        uint32_t share) {
+  const uint32_t slots = cache::ExtentMover::slots_for(frame_count, options_.block_shift, share);
+  if (slots == 0 || !options_.has_userfault)
+    return Status::sentence(ENOTSUP, "extents need userfaultfd, and more memory");
+  auto made = MovedExtents::create(faults_, hints_, space_.data(), options_.block_shift,
+                                   BlockId(space_blocks()), slots);
+  if (!made) return made.status();
+  return std::unique_ptr<cache::ExtentMemory>(std::move(*made));
 }
 
 Status MappedEngine::start(cache::SharedCache& cache, region::RegionMap& regions) {

@@ -55,6 +55,7 @@
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/store_predictor.h"
 #include "base/atomic.h"
+#include "cache/extents/extent_memory.h"
 #include "cache/page_cleaner.h"
 #include "platform/memory.h"
 #include "platform/userfault.h"
@@ -115,6 +116,8 @@ class MappedEngine final : public access::Engine {
   ~MappedEngine() override;
 
   Result<std::unique_ptr<cache::FrameSource>> make_frames(uint32_t frame_count);
+  // Of so many frames at most. ENOTSUP where there can be no extents.
+  Result<std::unique_ptr<cache::ExtentMemory>> make_extents(uint32_t frame_count, uint32_t share);
   Status start(cache::SharedCache& cache, region::RegionMap& regions);
   // In a forked child, with `forked` as forked() left it: an engine in its place, for make_frames() and start(). What
   // belonged to threads that the child does not have is left as it is.

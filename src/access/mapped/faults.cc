@@ -94,6 +94,11 @@ void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& e
 void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& event, const Wanted& wanted,
                              const cache::Pin& pin, Waits waits) {
   const BlockId block = wanted.block;
+  if (pin.is_extent) {  // there is nothing else to be done about it
+    if (is_signalled()) count(Counter::missing_faults);
+    faults_.wake(reinterpret_cast<void*>(event.address), kMmuPageBytes);
+    return cache_->unpin(client, pin.frame);
+  }
   if (!put_in_place(block, pin, event.is_store)) return cache_->unpin(client, pin.frame);
   learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.

@@ -63,6 +63,7 @@ Child& child() {
 void MappedEngine::before_fork() {
   if (g_lacks_engine.load_relaxed() || !is_watching() || !options_.children_go_on) return;
   InRuntime guard;
+  cache_->keep_small(*this_thread().client, BlockId(0), space_blocks());
   while (regions_->spilled().count() > region::SpillLayers::kLayersHigh && move_blocks())
     (void)see_to_layers();
   if (!is_signalled()) return;  // nothing is loose

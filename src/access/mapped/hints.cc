@@ -27,6 +27,7 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
   cache::Pin pin;
   if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
+  if (pin.is_extent) return cache_->unpin(client, pin.frame);
   if (cache_->place(pin.frame)) note_hinted(block, is_store, access, was_loaded, pin);
   cache_->unpin(client, pin.frame);
   after_hint(client, block, pin);
@@ -100,6 +101,10 @@ uintptr_t MappedEngine::reach_block(Thread& thread, BlockId block, uint32_t site
   const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
   cache::Pin pin;
   if (!cache_->pin_loose(client, block, access, &pin)) return 0;  // freed meanwhile, so the access faults
+  if (pin.is_extent) {
+    cache_->unpin(client, pin.frame);
+    return 0;
+  }
   if (!is_loose(block, pin)) {
     note_hinted(block, is_store, access, was_loaded, pin);
     cache_->unpin(client, pin.frame);
@@ -184,6 +189,7 @@ std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t byte
   InRuntime guard;
   const BlockId first = block_of(address);
   const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  if (is_watching()) cache_->keep_small(*this_thread().client, first, count);
   if (is_watching() && !is_own) place_all(first, count);
   std::shared_lock lock(watch_mutex_);
   return pages_->program_protects(address, bytes, protection, [&] {

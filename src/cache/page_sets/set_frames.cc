@@ -192,12 +192,13 @@ void SetFrames::leave(FrameId frame, PinWord was) {
   dropped_.push_back({frame, was.block()});
 }
 
-bool SetFrames::drop(FrameId frame, BlockId block, PinWord* was) {
+bool SetFrames::drop(FrameId frame, BlockId block, Drop which, PinWord* was) {
   if (dropped_.size() == kDroppedMax) release_dropped();
   const uint32_t set = sets_.set_of(frame);
   hold(set);
   hold(home_of(block));
-  if (!word(frame).load_relaxed().holds(block) || !word(frame).try_free(true, was)) return false;
+  if (!word(frame).load_relaxed().holds(block) || !word(frame).try_free(which == Drop::kAny, was))
+    return false;
   forget(set, PageSets::slot_of(frame), *was);
   leave(frame, *was);
   return true;

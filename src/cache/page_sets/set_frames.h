@@ -35,7 +35,7 @@ class SetFrames final : public Organisation {
   Taken take_from_afar(BlockId block, uint64_t refs) override;
   bool start_writes_for(BlockId block) override;
   void evict(EvictionBatch& batch) override;
-  bool drop(FrameId frame, BlockId block, PinWord* was) override;
+  bool drop(FrameId frame, BlockId block, Drop which, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
   void await_eviction(BlockId block) override;

@@ -66,9 +66,10 @@ class Organisation {
   // Evicts up to `wanted` blocks more; what stands in the way is being written then. Stops early when it has begun all
   // the writes that it may.
   virtual void evict(EvictionBatch& batch) = 0;
-  // Takes `block` out of the frame, dirty or not, if it is there, nobody holds it and it is not being written. The
-  // frame is free once release_dropped() was called.
-  virtual bool drop(FrameId frame, BlockId block, PinWord* was) = 0;
+  // Takes `block` out of the frame if it is there, nobody holds it and it is not being written. The frame is free once
+  // release_dropped() was called.
+  enum class Drop : uint8_t { kAny, kClean };
+  virtual bool drop(FrameId frame, BlockId block, Drop which, PinWord* was) = 0;
   virtual bool drop_failed(FrameId frame) = 0;
   virtual void release_dropped() = 0;
   // When these return, an eviction of the block, or from the frame,

@@ -66,6 +66,9 @@ bool Partition::serve(Request& request) {
     case Wish::kAwaitWrites:
       serve_await_writes(request);
       return true;
+    case Wish::kTakeOut:
+      serve_take_out(request);
+      return true;
     case Wish::kCloseStore:
       serve_close_store(request);
       return true;

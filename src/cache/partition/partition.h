@@ -107,6 +107,7 @@ class Partition final {
   void serve_discard(Request& request);
   void serve_flush(Request& request);
   void serve_await_writes(Request& request);
+  void serve_take_out(Request& request);
   bool discard_frame(FrameId frame, PinWord seen);
   template <class Visit>
   bool visit_range(Request& request, Visit visit);

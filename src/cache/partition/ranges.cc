@@ -65,7 +65,7 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
   }
   if (seen.state() != FrameState::kResident || seen.writing()) return false;
   PinWord was;
-  if (organisation_->drop(frame, seen.block(), &was)) {
+  if (organisation_->drop(frame, seen.block(), Organisation::Drop::kAny, &was)) {
     count(Counter::discards);
     if (was.dirty()) count(Counter::dirty_discards);
     return true;
@@ -93,6 +93,25 @@ void Partition::serve_await_writes(Request& request) {
   if (visit_range(request, [](FrameId, PinWord seen) { return !seen.writing(); })) return;
   request.answer = Answer::kBlocked;
   describe_wait(request);
+}
+
+void Partition::serve_take_out(Request& request) {
+  bool has_left = true;
+  (void)visit_range(request, [&](FrameId frame, PinWord seen) {
+    PinWord was;
+    if (seen.state() == FrameState::kResident && seen.dirty() && !seen.writing())
+      (void)writeback_.start(*organisation_, frame, false);
+    else if (seen.state() == FrameState::kResident &&
+             organisation_->drop(frame, seen.block(), Organisation::Drop::kClean, &was)) {
+      context_.tell_left(seen.block());
+      return true;
+    }
+    has_left = false;
+    return true;
+  });
+  writeback_.submit();
+  organisation_->release_dropped();
+  request.answer = has_left ? Answer::kDone : Answer::kBlocked;
 }
 
 // request.sequence: in, the first sequence number whose failure is this flush's; out, what has to finish.

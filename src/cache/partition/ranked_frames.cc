@@ -88,9 +88,9 @@ void RankedFrames::free_later(uint32_t frame) {
   note_freed(1);
 }
 
-bool RankedFrames::drop(FrameId frame, BlockId block, PinWord* was) {
+bool RankedFrames::drop(FrameId frame, BlockId block, Drop which, PinWord* was) {
   if (!Organisation::word(frame).load_relaxed().holds(block) ||
-      !Organisation::word(frame).try_free(true, was))
+      !Organisation::word(frame).try_free(which == Drop::kAny, was))
     return false;
   remove(local(frame), *was);
   free_later(local(frame));

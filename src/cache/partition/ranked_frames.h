@@ -50,7 +50,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
   void evict(EvictionBatch& batch) override;
-  bool drop(FrameId frame, BlockId block, PinWord* was) override;
+  bool drop(FrameId frame, BlockId block, Drop which, PinWord* was) override;
   bool drop_failed(FrameId frame) override;
   void release_dropped() override;
   bool is_written_along(FrameId frame, PinWord seen) const override;

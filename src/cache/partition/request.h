@@ -29,6 +29,7 @@ enum class Wish : uint8_t {
   kFlush,        // the same
   kBeginFlush,   // the same, but its transfers need not have finished
   kAwaitWrites,  // the same range: what is being written of it has been
+  kTakeOut,      // the same range, of one group: kBlocked if anything is left in the table
   kCloseStore,   // store
   kTrim,         // count: evict until no more frames than that are in use
   kCheck,        // SPW_CHECKs the partition's invariants

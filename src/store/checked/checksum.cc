@@ -11,8 +11,8 @@ const NamedChecksum kChecksums[3] = {
     {"xxh3", checksum_xxh3, [] { return true; }},
 };
 
-uint32_t checksum_xxh3(const std::byte* data, const ChecksumSecret& secret) {
-  return static_cast<uint32_t>(XXH3_64bits_withSecret(data, kSummedBytes, secret.bytes, kSecretBytes));
+uint64_t checksum_xxh3(const std::byte* data, const ChecksumSecret& secret) {
+  return XXH3_64bits_withSecret(data, kSummedBytes, secret.bytes, kSecretBytes);
 }
 
 Checksum checksum_function() {

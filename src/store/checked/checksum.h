@@ -1,6 +1,6 @@
 // The sum that what comes back from a store is compared with, of a page, with a secret of the process's own: no file
-// made elsewhere has the right sums. It finds what happens by accident, all but one in 2^32; it is no proof against who
-// can read this process's memory.
+// made elsewhere has the right sums. It finds what happens by accident, all but one in 2^64,
+// or, where half of it is kept, in 2^32; it is no proof against who can read this process's memory.
 //
 // Which function it is depends on the processor, and sums of different ones differ: they are compared within a process.
 // Rounds of AES come first, as they are the least work for 16 bytes that there is; XXH3 serves where there are none.
@@ -22,7 +22,7 @@ struct ChecksumSecret {
 };
 
 inline constexpr size_t kSummedBytes = 4096;  // at a time, from an address that is a multiple of 32
-using Checksum = uint32_t (*)(const std::byte* data, const ChecksumSecret& secret);
+using Checksum = uint64_t (*)(const std::byte* data, const ChecksumSecret& secret);
 
 struct NamedChecksum {
   const char* name;
@@ -33,8 +33,8 @@ struct NamedChecksum {
 extern const NamedChecksum kChecksums[3];
 Checksum checksum_function();
 
-uint32_t checksum_vaes(const std::byte* data, const ChecksumSecret& secret);
-uint32_t checksum_aes(const std::byte* data, const ChecksumSecret& secret);
-uint32_t checksum_xxh3(const std::byte* data, const ChecksumSecret& secret);
+uint64_t checksum_vaes(const std::byte* data, const ChecksumSecret& secret);
+uint64_t checksum_aes(const std::byte* data, const ChecksumSecret& secret);
+uint64_t checksum_xxh3(const std::byte* data, const ChecksumSecret& secret);
 
 }  // namespace spw::store

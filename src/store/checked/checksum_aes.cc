@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kLanes = 8;
 }
 
-uint32_t checksum_aes(const std::byte* data, const ChecksumSecret& secret) {
+uint64_t checksum_aes(const std::byte* data, const ChecksumSecret& secret) {
   const auto* from = reinterpret_cast<const __m128i*>(data);
   const auto* keys = reinterpret_cast<const __m128i*>(secret.bytes);
   const __m128i key = keys[kLanes];
@@ -21,7 +21,7 @@ uint32_t checksum_aes(const std::byte* data, const ChecksumSecret& secret) {
   __m128i all = key;
   for (const __m128i lane : lanes)
     all = _mm_aesenc_si128(_mm_aesenc_si128(_mm_aesenc_si128(_mm_xor_si128(all, lane), key), key), key);
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(all));
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(all));
 }
 
 }  // namespace spw::store

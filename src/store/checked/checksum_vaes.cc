@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kPairs = 7;  // of lanes: with the key all of the secret's bytes
 }
 
-uint32_t checksum_vaes(const std::byte* data, const ChecksumSecret& secret) {
+uint64_t checksum_vaes(const std::byte* data, const ChecksumSecret& secret) {
   const auto* from = reinterpret_cast<const __m256i*>(data);
   const auto* keys = reinterpret_cast<const __m256i*>(secret.bytes);
   const __m256i key = keys[kPairs];
@@ -31,7 +31,7 @@ uint32_t checksum_vaes(const std::byte* data, const ChecksumSecret& secret) {
   const __m256i swapped = _mm256_permute2x128_si256(all, all, 1);
   all = _mm256_aesenc_epi128(all, key);
   mix(swapped);
-  return static_cast<uint32_t>(_mm256_cvtsi256_si32(all));
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm256_castsi256_si128(all)));
 }
 
 }  // namespace spw::store

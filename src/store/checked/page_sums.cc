@@ -13,7 +13,9 @@ Status PageSums::allocate(uint64_t store_bytes) {
   return sums_.allocate(store_bytes);
 }
 
-uint32_t PageSums::sum(const std::byte* page) const { return std::max(checksum_(page, secret_), 1u); }
+uint32_t PageSums::sum(const std::byte* page) const {
+  return std::max(static_cast<uint32_t>(checksum_(page, secret_)), 1u);
+}
 
 void PageSums::note(const Request& write) {
   for_each_page(write, [&](uint64_t page, const std::byte* contents) {

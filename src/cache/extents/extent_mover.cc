@@ -1,0 +1,436 @@
+#include "cache/extents/extent_mover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "platform/random.h"
+#include "platform/time.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+namespace {
+constexpr uint64_t kIdleNs = 50'000'000;
+constexpr uint64_t kBusyNs = 500'000;  // somebody may ask for something meanwhile
+constexpr uint64_t kRetryNs = 10'000'000;
+constexpr uint64_t kSoonNs = 1'000'000;
+// An extent of which a larger share is in memory already is left as it is.
+constexpr uint32_t kCachedShare = 4;
+constexpr int kTrimsMax = 64;
+}  // namespace
+
+uint32_t ExtentMover::slots_for(uint32_t frames, unsigned block_shift, uint32_t share) {
+  const uint32_t slots = (frames / share) >> (kExtentShift - block_shift);
+  return slots < kSlotsMin ? 0 : slots;
+}
+
+ExtentMover::ExtentMover(const Options& options, Extents& extents, SharedCache& blocks, BlockSource& source,
+                         Quiesce quiesce)
+    : options_(options),
+      extents_(extents),
+      blocks_(blocks),
+      source_(source),
+      quiesce_(std::move(quiesce)),
+      checksum_(store::checksum_function()),
+      held_(extents.memory().slots()) {
+  platform::draw_random(secret_.bytes, sizeof secret_.bytes);
+  for (uint32_t slot = extents.memory().slots(); slot > 0; --slot) free_.push_back(slot - 1);
+  for (size_t i = 0; i < kOpsMax; ++i) idle_ops_.push_back(std::make_unique<Op>());
+  set_limit(blocks.frame_limit());
+}
+
+ExtentMover::~ExtentMover() = default;
+
+void ExtentMover::set_limit(uint32_t frames) {
+  std::lock_guard lock(limit_mutex_);
+  limit_ = frames;
+  slots_max_.store_relaxed(
+      std::min(slots_for(frames, options_.block_shift, options_.share), extents_.memory().slots()));
+  extents_.set_slots_max(slots_max_.load_relaxed());
+  leave_rest();
+}
+
+void ExtentMover::grant(uint32_t slots) {
+  std::lock_guard lock(limit_mutex_);
+  granted_ = slots;
+  leave_rest();
+}
+
+// The block cache has the frames that slots do not take. Under limit_mutex_.
+void ExtentMover::leave_rest() {
+  const uint32_t taken = granted_ * extents_.blocks();
+  blocks_.set_frame_limit(limit_ > taken ? limit_ - taken : 0);
+}
+
+void ExtentMover::run(Client& client) {
+  client_ = &client;
+  while (!stopping_.load_acquire()) {
+    const uint32_t heard = extents_.heard();
+    bool has_moved = reap();
+    has_moved |= settle_some();
+    has_moved |= shrink();
+    has_moved |= take_wishes();
+    if (has_moved) continue;
+    if (queue_ && queue_->in_flight() > 0)
+      queue_->wait(kBusyNs);
+    else
+      extents_.sleep(heard, wishes_.empty() ? kIdleNs : kBusyNs);
+  }
+  while (queue_ && queue_->in_flight() > 0) {
+    queue_->wait(platform::kNoTimeout);
+    (void)reap();
+  }
+}
+
+// ---- Reading ----
+
+// Wishes that come to nothing yet are tried again a few times. Where most of an extent is in memory already, its stream
+// goes on behind it.
+bool ExtentMover::take_wishes() {
+  while (const auto wish = extents_.take_wish()) {
+    wishes_.push_back({*wish});
+    if (wishes_.size() > kWishesMax) wishes_.pop_front();
+  }
+  bool has_moved = false;
+  const uint64_t now_ns = platform::monotonic_ns();
+  for (size_t left = wishes_.size(); left > 0 && reads_ < kReadsMax; --left) {
+    Pending next = wishes_.front();
+    wishes_.pop_front();
+    const Came came = next.not_before_ns > now_ns ? Came::kNotYet : begin_read(next.wish);
+    has_moved |= came == Came::kYes;
+    if (came == Came::kIsThere && next.wish.extent + 1 < extents_.count() && ++next.tries < kTriesMax) {
+      ++next.wish.extent;
+      wishes_.push_back(next);
+    }
+    if (came != Came::kNotYet) continue;
+    if (next.not_before_ns <= now_ns) {
+      if (++next.tries == kTriesMax) continue;
+      next.not_before_ns = now_ns + kSoonNs;
+    }
+    wishes_.push_back(next);
+  }
+  return has_moved;
+}
+
+// All of it lives, is on the store side by side, and is the program's own memory, of which the store may get what
+// nobody has stored.
+bool ExtentMover::may_become(uint64_t extent, Backing* at) {
+  const BlockId first = extents_.first_of(extent);
+  *at = source_.locate_for_fill(first);
+  if (at->store == nullptr) return false;
+  for (uint64_t i = 0; i < extents_.blocks(); ++i) {
+    const Backing backing = source_.locate_for_fill(first + i);
+    if (backing.store != at->store || !backing.has_contents || !source_.is_anonymous(first + i) ||
+        backing.offset_bytes != at->offset_bytes + (i << options_.block_shift))
+      return false;
+  }
+  return true;
+}
+
+ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
+  Backing at;
+  if (extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at)) return Came::kNo;
+  uint32_t cached = 0;
+  const BlockId first = extents_.first_of(wish.extent);
+  for (uint64_t i = 0; i < extents_.blocks(); ++i) cached += blocks_.is_resident(first + i);
+  if (cached > extents_.blocks() / kCachedShare) return Came::kIsThere;
+  if (!open_queue(*at.store)) return Came::kNotYet;
+  if (cached > 0 && !blocks_.take_out(*client_, first, extents_.blocks())) return Came::kNotYet;
+  const auto slot = take_slot();
+  if (!slot) return Came::kNotYet;
+  extents_.slot(*slot).length.store_relaxed(wish.length);
+  if (!claim(wish.extent, *slot, &at)) {
+    free_.push_back(*slot);
+    return Came::kNotYet;
+  }
+  begin_reads(*slot, at);
+  return Came::kYes;
+}
+
+// What was true before it was claimed need not be.
+bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
+  AtomicExtentWord& word = extents_.word(extent);
+  ExtentWord seen = word.load();
+  const ExtentWord claimed = seen.in(ExtentState::kClaimed);
+  if (seen.bits() != 0 || !word.change(&seen, claimed)) return false;
+  quiesce_(extent);
+  extents_.slot(slot).settle.store_relaxed(0);
+  extents_.slot(slot).extent.store_release(extent);
+  seen = claimed;
+  if (blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) && may_become(extent, at) &&
+      at->store == store_ && word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
+    return true;
+  extents_.slot(slot).extent.store_release(Extents::kNoExtent);
+  seen = word.load();
+  while (seen.state() == ExtentState::kClaimed && !word.change(&seen, seen.in(ExtentState::kNone))) {
+  }
+  return false;
+}
+
+void ExtentMover::begin_reads(uint32_t slot, const Backing& at) {
+  order_.push_back(slot);
+  ++reads_;
+  Held& held = held_[slot];
+  held.error = 0;
+  held.failing_since_ns = held.retry_at_ns = 0;
+  held.under_way = 1;  // until all have been asked for
+  for (uint64_t piece = 0; piece < kExtentBytes; piece += kPieceBytes) {
+    Op& op = take_op();
+    op.slot = slot;
+    op.request.op = store::Op::kRead;
+    op.request.offset_bytes = at.offset_bytes + piece;
+    op.request.segment_count = 1;
+    op.request.segments[0] = {extents_.memory().slot(slot) + piece, kPieceBytes};
+    ++held.under_way;
+    submit(op);
+  }
+  if (--held.under_way == 0) end_read(slot);
+}
+
+void ExtentMover::end_read(uint32_t slot) {
+  --reads_;
+  Held& held = held_[slot];
+  if (held.error != 0) return drop(slot);
+  if (!held.sums) held.sums = std::make_unique<uint64_t[]>(kPages);
+  const std::byte* page = extents_.memory().slot(slot);
+  for (uint32_t i = 0; i < kPages; ++i, page += store::kSummedBytes) held.sums[i] = checksum_(page, secret_);
+  count(Counter::extent_fills);
+  count(Counter::readahead_fills, extents_.blocks());
+  word_of(slot).set(ExtentState::kParked);
+}
+
+// ---- Slots ----
+
+std::optional<uint32_t> ExtentMover::take_slot() {
+  // One that has memory is the last that was freed.
+  if (!free_.empty() && held_[free_.back()].has_memory) {
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  if (!free_.empty() && with_memory_.load_relaxed() < slots_max_.load_relaxed()) {
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    if (get_memory(slot)) return slot;
+    free_.push_back(slot);
+  }
+  if (writing_.size() < kReadsMax) (void)evict_one();
+  if (free_.empty() || !held_[free_.back()].has_memory) return std::nullopt;
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+// As soon as the block cache has given as much up.
+bool ExtentMover::get_memory(uint32_t slot) {
+  const uint32_t with_memory = with_memory_.load_relaxed();
+  grant(with_memory + 1);
+  bool has_room = false;
+  for (int i = 0; i < kTrimsMax && !has_room; ++i) {
+    (void)blocks_.make_room(*client_, 0, 0);
+    has_room = blocks_.occupied_frames() <= blocks_.frame_limit();
+  }
+  held_[slot].has_memory = has_room && extents_.memory().prepare(slot);
+  if (!held_[slot].has_memory) {
+    grant(with_memory);
+    return false;
+  }
+  with_memory_.store_relaxed(with_memory + 1);
+  peak_.store_relaxed(std::max(peak_.load_relaxed(), with_memory + 1));
+  return true;
+}
+
+// Gives the memory of slots back that are above the limit.
+bool ExtentMover::shrink() {
+  if (!is_above_limit()) return false;
+  const auto with = std::ranges::find_if(free_, [&](uint32_t slot) { return held_[slot].has_memory; });
+  if (with == free_.end()) return writing_.empty() && evict_one();
+  extents_.memory().release(*with);
+  held_[*with].has_memory = false;
+  std::swap(*with, free_.front());
+  with_memory_.store_relaxed(with_memory_.load_relaxed() - 1);
+  grant(with_memory_.load_relaxed());
+  return true;
+}
+
+void ExtentMover::free_slot(uint32_t slot) {
+  std::erase(order_, slot);
+  AtomicExtentWord& word = word_of(slot);
+  extents_.slot(slot).extent.store_release(Extents::kNoExtent);
+  extents_.slot(slot).settle.store_relaxed(0);
+  free_.push_back(slot);
+  word.set(ExtentState::kNone);
+}
+
+// What is in the slot is not wanted any more.
+void ExtentMover::drop(uint32_t slot) { free_slot(slot); }
+
+// ---- Leaving ----
+
+// Those that somebody waits for; and those again that could not be written.
+bool ExtentMover::settle_some() {
+  bool has_moved = false;
+  for (const uint32_t slot : std::vector<uint32_t>(order_.begin(), order_.end()))
+    if (extents_.slot(slot).wanted() != Settle::kNot) has_moved |= take_out(slot);
+  return has_moved;
+}
+
+bool ExtentMover::evict_one() {
+  const uint64_t now_ns = platform::monotonic_ns();
+  for (const uint32_t slot : std::vector<uint32_t>(order_.begin(), order_.end())) {
+    if (held_[slot].retry_at_ns > now_ns || !take_out(slot)) continue;
+    count(Counter::extent_evictions);
+    return true;
+  }
+  return false;
+}
+
+// Out of its address, if nobody pins it, and on its way to the store. False: not now.
+bool ExtentMover::take_out(uint32_t slot) {
+  AtomicExtentWord& word = word_of(slot);
+  ExtentWord seen = word.load();
+  if (held_[slot].retry_at_ns > platform::monotonic_ns()) return false;
+  if (seen.state() == ExtentState::kParked) {
+    if (!word.change(&seen, seen.in(ExtentState::kWriting))) return false;
+  } else if (seen.state() == ExtentState::kPlaced && seen.pins() == 0) {
+    if (!word.change(&seen, seen.in(ExtentState::kMoving))) return false;
+    const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
+    if (!extents_.memory().take_back(slot, extents_.first_of(extent))) {
+      held_[slot].retry_at_ns = platform::monotonic_ns() + kRetryNs;
+      word.set(ExtentState::kPlaced);
+      return false;
+    }
+    word.set(ExtentState::kWriting);
+  } else {
+    return false;
+  }
+  begin_write(slot);
+  return true;
+}
+
+// The pages that have changed, block by block of those that live; where none has, the extent is gone.
+void ExtentMover::begin_write(uint32_t slot) {
+  if (extents_.slot(slot).wanted() == Settle::kDropped) return drop(slot);
+  Held& held = held_[slot];
+  held.error = 0;
+  held.changed.clear();
+  held.under_way = 1;  // until all has been asked for
+  writing_.push_back(slot);
+  const BlockId first = extents_.first_of(extents_.slot(slot).extent.load_relaxed());
+  const std::byte* const memory = extents_.memory().slot(slot);
+  const uint32_t pages = pages_a_block(), run_max = kPieceBytes / store::kSummedBytes;
+  Backing run_at;
+  uint32_t run_first = 0, run_pages = 0;
+  const auto end_run = [&] {
+    if (run_pages > 0) write_pages(slot, run_first, run_pages, run_at);
+    run_pages = 0;
+  };
+  for (uint32_t page = 0; page < kPages; page += pages) {
+    bool has_changed = false;
+    for (uint32_t i = page; i < page + pages; ++i)
+      has_changed |= checksum_(memory + size_t{i} * store::kSummedBytes, secret_) != held.sums[i];
+    const Backing at = has_changed ? source_.locate_for_writeback(first + page / pages) : Backing();
+    if (at.store == nullptr) {  // it is as it was, or nobody's by now
+      end_run();
+      continue;
+    }
+    const bool adjoins = run_pages > 0 && run_pages < run_max && at.store == run_at.store &&
+                         at.offset_bytes == run_at.offset_bytes + uint64_t{run_pages} * store::kSummedBytes;
+    if (!adjoins) {
+      end_run();
+      run_first = page;
+      run_at = at;
+    }
+    run_pages += pages;
+    held.changed.push_back(page / pages);
+  }
+  end_run();
+  if (--held.under_way == 0) end_write(slot);
+}
+
+void ExtentMover::write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at) {
+  Op& op = take_op();
+  op.slot = slot;
+  op.request.op = store::Op::kWrite;
+  op.request.offset_bytes = at.offset_bytes;
+  op.request.segment_count = 1;
+  op.request.segments[0] = {extents_.memory().slot(slot) + size_t{first} * store::kSummedBytes,
+                            size_t{count} * store::kSummedBytes};
+  telemetry::count(Counter::extent_pages_written, count);
+  ++held_[slot].under_way;
+  SPW_CHECK(at.store == store_);  // what may become an extent lies where it is written
+  submit(op);
+}
+
+void ExtentMover::end_write(uint32_t slot) {
+  Held& held = held_[slot];
+  std::erase(writing_, slot);
+  if (held.error == 0) {
+    const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
+    for (const uint32_t block : held.changed) source_.written_back(extents_.first_of(extent) + block, store_);
+    count(Counter::writebacks, held.changed.size());
+    return free_slot(slot);
+  }
+  const uint64_t now_ns = platform::monotonic_ns();
+  if (held.failing_since_ns == 0) held.failing_since_ns = now_ns;
+  if (now_ns - held.failing_since_ns > options_.write_wait_ns)
+    options_.on_error(options_.error_context, Status(held.error, "cannot write to " + store_->describe()));
+  held.retry_at_ns = now_ns + kRetryNs;
+  word_of(slot).set(ExtentState::kParked);
+}
+
+// ---- Requests ----
+
+bool ExtentMover::open_queue(store::Store& store) {
+  if (store_ == &store) return true;
+  if (queue_ && queue_->in_flight() > 0) return false;
+  auto opened = store.open_queue(kOpsMax);
+  if (!opened) return false;
+  queue_ = std::move(*opened);
+  store_ = &store;
+  return true;
+}
+
+// There may be none: what is under way then ends first.
+ExtentMover::Op& ExtentMover::take_op() {
+  while (idle_ops_.empty()) {
+    queue_->wait(platform::kNoTimeout);
+    (void)reap();
+  }
+  ops_.push_back(std::move(idle_ops_.back()));
+  idle_ops_.pop_back();
+  ops_.back()->request = store::Request();
+  ops_.back()->request.user = ops_.back().get();
+  return *ops_.back();
+}
+
+void ExtentMover::submit(Op& op) {
+  store::Request* const request = &op.request;
+  SPW_CHECK(queue_->submit({&request, 1}) == 1);
+}
+
+bool ExtentMover::reap() {
+  if (!queue_ || queue_->in_flight() == 0) return false;
+  store::Completion completions[kOpsMax];
+  const size_t done = queue_->reap(completions);
+  for (size_t i = 0; i < done; ++i) {
+    Op* const op = static_cast<Op*>(completions[i].request->user);
+    const uint32_t slot = op->slot;
+    const bool is_read = op->request.op == store::Op::kRead;
+    const auto taken = std::ranges::find_if(ops_, [op](const auto& each) { return each.get() == op; });
+    idle_ops_.push_back(std::move(*taken));
+    std::swap(*taken, ops_.back());
+    ops_.pop_back();
+    Held& held = held_[slot];
+    if (completions[i].error != 0) held.error = completions[i].error;
+    if (--held.under_way > 0) continue;
+    is_read ? end_read(slot) : end_write(slot);
+  }
+  return done > 0;
+}
+
+}  // namespace spw::cache

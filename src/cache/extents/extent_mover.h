@@ -1,0 +1,134 @@
+// The thread that reads extents ahead of streams, evicts them, and writes what has changed of them.
+//
+// One goes through its words' states as extent_word.h has them. Its memory is the block cache's otherwise: a slot that
+// gets memory lowers the block cache's limit by as many frames, which it has to have given up before. Who has to leave
+// for another extent is the one that came first and that nobody pins. An extent that cannot be read leaves no error:
+// whoever needs its blocks reads them by the block cache, which tells. One that cannot be written stays in its slot,
+// and is written again a while later; when that has gone on for Options::write_wait_ns the error handler is told.
+// Threads: run() is the thread's; the rest any. Limits: kReadsMax extents are read at a time, by kOpsMax requests.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cache/cache.h"
+#include "cache/extents/extents.h"
+#include "store/checked/checksum.h"
+
+namespace spw::cache {
+
+class ExtentMover {
+ public:
+  static constexpr uint32_t kShare = 8;
+  static constexpr uint32_t kSlotsMin = 2;
+  // Where somebody may be asking the block cache for a block of the extent who has not seen that it is claimed, takes
+  // the claim back (extents.h).
+  using Quiesce = std::function<void(uint64_t extent)>;
+  struct Options {
+    unsigned block_shift = 12;
+    uint32_t share = kShare;    // of the frames extents have one in so many at most
+    bool after_misses = false;  // for tests: a miss is followed by extents, be it of a stream or not
+    uint64_t write_wait_ns = 30'000'000'000;
+    IoErrorHandler on_error = nullptr;
+    void* error_context = nullptr;
+  };
+  ExtentMover(const Options& options, Extents& extents, SharedCache& blocks, BlockSource& source,
+              Quiesce quiesce);
+  ~ExtentMover();
+
+  void run(Client& client);
+  void stop() { stopping_.store_release(true); }
+  // Of the whole cache's frames; as many slots as that leaves may have memory.
+  void set_limit(uint32_t frames);
+  uint32_t slots_with_memory() const { return with_memory_.load_relaxed(); }
+  uint32_t slots_peak() const { return peak_.load_relaxed(); }
+  uint64_t metadata_bytes() const { return peak_.load_relaxed() * kPages * sizeof(uint64_t); }
+  bool is_above_limit() const { return with_memory_.load_relaxed() > slots_max_.load_relaxed(); }
+
+  // Of so many frames; with fewer than kSlotsMin there are none.
+  static uint32_t slots_for(uint32_t frames, unsigned block_shift, uint32_t share);
+
+ private:
+  static constexpr size_t kReadsMax = 4, kOpsMax = 64;
+  static constexpr size_t kWishesMax = 16;
+  static constexpr uint64_t kPieceBytes = 256 * kKiB;
+  static constexpr uint32_t kPages = kExtentBytes / store::kSummedBytes;
+  static constexpr int kTriesMax = 8;
+
+  struct Op {
+    store::Request request;
+    uint32_t slot = 0;
+  };
+  // The mover's own of a slot.
+  struct Held {
+    std::unique_ptr<uint64_t[]> sums;  // of its pages, as the store has them
+    std::vector<uint32_t> changed;     // blocks that are being written
+    uint32_t under_way = 0;            // requests
+    int error = 0;
+    bool has_memory = false;
+    uint64_t failing_since_ns = 0, retry_at_ns = 0;
+  };
+
+  enum class Came : uint8_t { kNo, kYes, kIsThere, kNotYet };
+  struct Pending {
+    Extents::Wish wish;
+    int tries = 0;
+    uint64_t not_before_ns = 0;
+  };
+
+  bool take_wishes();
+  Came begin_read(Extents::Wish wish);
+  void begin_reads(uint32_t slot, const Backing& at);
+  bool claim(uint64_t extent, uint32_t slot, Backing* at);
+  bool may_become(uint64_t extent, Backing* at);
+  std::optional<uint32_t> take_slot();
+  void grant(uint32_t slots);
+  void leave_rest();
+  bool get_memory(uint32_t slot);
+  void end_read(uint32_t slot);
+  bool settle_some();
+  bool evict_one();
+  bool take_out(uint32_t slot);
+  void begin_write(uint32_t slot);
+  void end_write(uint32_t slot);
+  void write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at);
+  void drop(uint32_t slot);
+  void free_slot(uint32_t slot);
+  bool shrink();
+  bool reap();
+  bool open_queue(store::Store& store);
+  Op& take_op();
+  void submit(Op& op);
+  AtomicExtentWord& word_of(uint32_t slot) {
+    return extents_.word(extents_.slot(slot).extent.load_relaxed());
+  }
+  uint32_t pages_a_block() const { return uint32_t{1} << (options_.block_shift - 12); }
+
+  const Options options_;
+  Extents& extents_;
+  SharedCache& blocks_;
+  BlockSource& source_;
+  const Quiesce quiesce_;
+  const store::Checksum checksum_;
+  store::ChecksumSecret secret_;
+  Client* client_ = nullptr;
+  store::Store* store_ = nullptr;
+  std::unique_ptr<store::IoQueue> queue_;
+  std::vector<Held> held_;
+  std::vector<uint32_t> free_;     // slots
+  std::deque<uint32_t> order_;     // slots of extents, as they came
+  std::vector<uint32_t> writing_;  // of those, taken out and not written yet
+  std::vector<std::unique_ptr<Op>> ops_, idle_ops_;
+  std::deque<Pending> wishes_;
+  size_t reads_ = 0;
+  std::mutex limit_mutex_;
+  uint32_t limit_ = 0;    // under limit_mutex_
+  uint32_t granted_ = 0;  // slots that may have memory; the same
+  Atomic<uint32_t> slots_max_{0}, with_memory_{0}, peak_{0};
+  Atomic<bool> stopping_{false};
+};
+
+}  // namespace spw::cache

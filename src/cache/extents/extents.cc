@@ -1,0 +1,125 @@
+#include "cache/extents/extents.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "platform/futex.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::Counter;
+
+Result<std::unique_ptr<Extents>> Extents::create(unsigned block_shift, ExtentMemory& memory) {
+  std::unique_ptr<Extents> made(new Extents(kExtentShift - block_shift, memory));
+  made->count_ = made->of(memory.end());
+  const uint64_t bytes = round_up((made->count_ + 1) * sizeof(AtomicExtentWord), kMmuPageBytes);
+  auto table = platform::map_anonymous(bytes);
+  if (!table) return table.status();
+  made->table_ = std::move(*table);
+  return made;
+}
+
+bool Extents::are_none(uint64_t first, uint64_t last) {
+  for (uint64_t extent = first; extent <= last && extent < count_; ++extent) {
+    ExtentWord seen = word(extent).load();
+    while (seen.state() == ExtentState::kClaimed &&
+           !word(extent).change(&seen, seen.in(ExtentState::kNone))) {
+    }
+    if (seen.state() != ExtentState::kNone && seen.state() != ExtentState::kClaimed) return false;
+  }
+  return true;
+}
+
+std::optional<uint32_t> Extents::pin(uint64_t extent, bool* was_moved) {
+  AtomicExtentWord& shared = word(extent);
+  *was_moved = false;
+  for (ExtentWord seen = shared.load();;) {
+    switch (seen.state()) {
+      case ExtentState::kNone:
+      case ExtentState::kClaimed:
+        return std::nullopt;
+      case ExtentState::kPlaced:
+        if (shared.change(&seen, seen.with_pin())) return seen.slot();
+        break;
+      case ExtentState::kParked: {
+        const uint32_t slot = seen.slot();
+        // Who cannot have it at its address waits until it is none any more.
+        if (slots_[slot].wanted() != Settle::kNot) {
+          shared.await_change(seen);
+          seen = shared.load();
+          break;
+        }
+        if (!shared.change(&seen, seen.in(ExtentState::kMoving))) break;
+        if (memory_.place(slot, first_of(extent))) {
+          telemetry::count(Counter::extent_placements);
+          shared.set(ExtentState::kPlaced, 1);
+          *was_moved = true;
+          wish_ahead(extent, slots_[slot]);
+          return slot;
+        }
+        shared.set(ExtentState::kParked);
+        settle(extent, Settle::kWritten);
+        seen = shared.load();
+        break;
+      }
+      default:
+        shared.await_change(seen);
+        seen = shared.load();
+    }
+  }
+}
+
+void Extents::unpin(uint32_t slot) {
+  AtomicExtentWord& shared = word(slots_[slot].extent.load_relaxed());
+  ExtentWord seen = shared.load();
+  while (!shared.change(&seen, seen.without_pin())) {
+  }
+  if (seen.pins() == 1 && slots_[slot].wanted() != Settle::kNot) ring();
+}
+
+// The longer the stream has been, the further ahead.
+void Extents::wish_ahead(uint64_t extent, Slot& slot) {
+  const uint32_t length = slot.length.exchange_relaxed(0);
+  if (length == 0) return;
+  for (uint32_t ahead = 1; ahead <= std::min(length, ahead_max_.load_relaxed()); ++ahead)
+    if (extent + ahead < count_) wish({extent + ahead, length + 1});
+}
+
+void Extents::wish(Wish wish) {
+  if (wish.extent >= count_ || word(wish.extent).load().bits() != 0) return;
+  const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
+  wishes_[place].store_release((wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
+  ring();
+}
+
+std::optional<Extents::Wish> Extents::take_wish() {
+  // The oldest first.
+  const uint32_t next = next_wish_.load_relaxed();
+  for (uint32_t i = 0; i < kWishesMax; ++i) {
+    Atomic<uint64_t>& place = wishes_[(next + i) % kWishesMax];
+    if (place.load_relaxed() == 0) continue;
+    const uint64_t taken = place.exchange_acquire(0);
+    if (taken != 0)
+      return Wish{(taken & ((uint64_t{1} << kLengthAt) - 1)) - 1, static_cast<uint32_t>(taken >> kLengthAt)};
+  }
+  return std::nullopt;
+}
+
+void Extents::settle(uint64_t extent, Settle how) {
+  ExtentWord seen = word(extent).load();
+  if (seen.state() == ExtentState::kNone || seen.state() == ExtentState::kClaimed) return;
+  slots_[seen.slot()].settle.store_release((extent + 1) << 2 | static_cast<uint64_t>(how));
+  ring();
+}
+
+void Extents::ring() {
+  bell_.fetch_add_acq_rel(1);
+  platform::futex_wake(bell_, 1);
+}
+
+void Extents::sleep(uint32_t heard, uint64_t timeout_ns) {
+  (void)platform::futex_wait(bell_, heard, timeout_ns);
+}
+
+}  // namespace spw::cache

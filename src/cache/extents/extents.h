@@ -1,0 +1,123 @@
+// Extents: parts of the space that are in memory in huge pages, whole, and come and go by moving page tables.
+//
+// A stream over more than the memory moves each block twice: in and out. Block by block each move is a copy by the
+// kernel and a change of the page table, about a microsecond; an extent of 512 is read into a huge page, moved to
+// its address and moved back for a microsecond each. Nothing is write-protected, since to move and to protect are two
+// calls, between which a store would go unnoticed. Instead a sum of each page is taken when it has been read, and again
+// when the extent has left its address: what differs is written (store/checked/checksum.h: all 64 bits).
+//
+// Parts: Extents (here) is what all agree on: a word for each extent, the slots, wishes. ExtentCache (extent_cache.h)
+// stands before the block cache and is asked first. ExtentMover (extent_mover.h) is a thread that reads, evicts and
+// writes extents. A block is in memory in one way at a time: as long as its extent's word is kNone it is the block
+// cache's, and otherwise the block cache has none of the extent's blocks, and is not asked for one.
+//
+// Why that holds. A client that asks the block cache first publishes which extents it is about to ask for
+//   (Client::in_extents), and then looks at their words; the mover first makes a word kClaimed, and then looks at what
+//   clients have published, with a barrier in all threads in between (platform/process_barrier.h). So of a client and
+//   the mover one sees the other: a client takes the claim back, and the mover waits until clients that are in there
+//   have left. What they brought in or began to read is in the block cache's table then, of which its owners tell
+//   exactly (SharedCache::take_out); if there is anything, the claim is given up. A client that comes later finds
+//   kClaimed, and changes it to kNone; so when the mover changes it to kFilling, nobody has come.
+// What the block cache does by itself does not leave the extent that its client has published: read-ahead and zeros
+//   ahead are cut there (Client::reach), and what is left is asked for as from the beginning (Client::beyond).
+// Threads: any. Limits: ExtentWord::kSlotsMax slots, kWishesMax wishes at a time; more are forgotten.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/atomic.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "cache/extents/extent_memory.h"
+#include "cache/extents/extent_word.h"
+#include "platform/memory.h"
+
+namespace spw::cache {
+
+// What is to become of an extent that somebody does not want any more.
+enum class Settle : uint8_t { kNot, kWritten, kDropped };
+
+class Extents {
+ public:
+  static constexpr uint64_t kNoExtent = UINT64_MAX;
+  static constexpr uint32_t kAheadMax = 4;  // extents of a stream, read ahead
+  struct Wish {
+    uint64_t extent;
+    uint32_t length;  // of the stream so far
+  };
+  struct Slot {
+    Atomic<uint64_t> extent{kNoExtent};
+    Atomic<uint64_t> settle{
+        0};  // extent + 1 and Settle: whoever asks may come when the slot is another one's
+    Atomic<uint32_t> length{0};  // of its stream, as far as that had been read
+
+    Settle wanted() const {
+      const uint64_t seen = settle.load_acquire();
+      return seen >> 2 == extent.load_relaxed() + 1 ? static_cast<Settle>(seen & 3) : Settle::kNot;
+    }
+  };
+
+  static Result<std::unique_ptr<Extents>> create(unsigned block_shift, ExtentMemory& memory);
+
+  uint64_t of(BlockId block) const { return block.value >> shift_; }
+  BlockId first_of(uint64_t extent) const { return BlockId(extent << shift_); }
+  uint32_t blocks() const { return uint32_t{1} << shift_; }
+  // Whole extents alone.
+  uint64_t count() const { return count_; }
+  AtomicExtentWord& word(uint64_t extent) { return words()[extent]; }
+  Slot& slot(uint32_t slot) { return slots_[slot]; }
+  ExtentMemory& memory() { return memory_; }
+
+  // Whether all that [first, last] touch are, or were just made, kNone.
+  bool are_none(uint64_t first, uint64_t last);
+  // Pins the extent, which is no kNone, at its own address, and says its slot; *was_moved: it has just come there.
+  // nullopt: it is none any more.
+  std::optional<uint32_t> pin(uint64_t extent, bool* was_moved);
+  void unpin(uint32_t slot);
+  // Calls visit(extent) for those that are in slots, and in [first, last].
+  template <class Visit>
+  void for_each(uint64_t first, uint64_t last, Visit visit);
+
+  // So many slots may have memory: a stream's extents that are read ahead are at most a quarter of them.
+  void set_slots_max(uint32_t slots) { ahead_max_.store_relaxed(std::clamp(slots / 4, 1u, kAheadMax)); }
+
+  // Asks the mover for an extent, or to settle one. Async-signal-safe.
+  void wish(Wish wish);
+  void settle(uint64_t extent, Settle how);
+  // The mover's: takes one; sleeps until somebody has asked for something since `heard`, or the time has passed.
+  std::optional<Wish> take_wish();
+  uint32_t heard() const { return bell_.load_acquire(); }
+  void sleep(uint32_t heard, uint64_t timeout_ns);
+
+ private:
+  static constexpr uint32_t kWishesMax = 64;
+  static constexpr unsigned kLengthAt = 48;
+
+  Extents(unsigned shift, ExtentMemory& memory)
+      : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
+  AtomicExtentWord* words() { return reinterpret_cast<AtomicExtentWord*>(table_.data()); }
+  // One that was pinned for the first time: those that follow it will be needed.
+  void wish_ahead(uint64_t extent, Slot& slot);
+  void ring();
+
+  const unsigned shift_;
+  ExtentMemory& memory_;
+  uint64_t count_ = 0;
+  platform::Mapping table_;
+  std::unique_ptr<Slot[]> slots_;
+  Atomic<uint64_t> wishes_[kWishesMax];  // extent + 1, length
+  Atomic<uint32_t> next_wish_{0};
+  Atomic<uint32_t> bell_{0};
+  Atomic<uint32_t> ahead_max_{1};
+};
+
+template <class Visit>
+void Extents::for_each(uint64_t first, uint64_t last, Visit visit) {
+  for (uint32_t i = 0; i < memory_.slots(); ++i)
+    if (const uint64_t extent = slots_[i].extent.load_acquire(); extent - first <= last - first)
+      visit(extent);
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,22 @@
+// Whether a process has extents (cache/extents/), and with how much of the memory.
+//
+// So far only where SPILLWAY_TEST_EXTENTS asks for them. on: for streams; eager: for all that can, in half of the
+// frames.
+// Threads: at the start.
+#pragma once
+
+#include <memory>
+
+#include "access/mapped/engine.h"
+#include "cache/cache.h"
+
+namespace spw::process {
+
+// The cache, behind one with extents if there are to be any and can be.
+Result<std::unique_ptr<cache::SharedCache>> add_extents(std::unique_ptr<cache::SharedCache> blocks,
+                                                        cache::BlockSource& source,
+                                                        access::MappedEngine& engine,
+                                                        const cache::Options& options,
+                                                        cache::IoErrorHandler on_error);
+
+}  // namespace spw::process
