@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "store/engine/mailbox.h"
 #include "store/engine/transfer_queue.h"
 #include "store/striped/stripe_member.h"
 
@@ -23,74 +22,13 @@ int outcome_of(const StripePart& part, const Store& member, int error) {
   return 0;
 }
 
-// A step whose parts are under way. Whoever finishes the last part puts its result into the mailbox.
-struct StripedStep {
-  StripedStore* store = nullptr;
-  Mailbox* mailbox = nullptr;
-  uint32_t slot = 0;
-  int64_t bytes = 0;
-  Atomic<size_t> parts_left{0};
-  Atomic<int> error{0};  // of one of the parts that failed
-};
-
-void part_over(StripePart& part, int error) {
-  auto& step = *static_cast<StripedStep*>(part.owner);
-  error = outcome_of(part, step.store->member(part.member).store(), error);
-  if (error != 0) step.error.store_relaxed(error);
-  // Release: the part's error and data; acquire: all the other parts'.
-  if (step.parts_left.fetch_sub_acq_rel(1) > 1) return;
-  int failed = step.error.load_relaxed();
-  step.mailbox->put({step.slot, failed != 0 ? -failed : step.bytes, failed != 0});
-}
-
 // What the step has moved when all parts are done. What of a write
 // lies behind the end counts: there is nothing to be moved.
-int64_t bytes_moved(const RawIo& io, const std::vector<std::unique_ptr<StripePart>>& parts) {
+int64_t bytes_moved(const RawIo& io, const Parts& parts) {
   if (io.op != Op::kRead) return static_cast<int64_t>(io.bytes);
   uint64_t bytes = 0;
   for (const auto& part : parts) bytes += part->request.bytes();
   return static_cast<int64_t>(bytes);
-}
-
-void start_step(StripedStore& store, StripedStep& step, const RawIo& io,
-                std::vector<std::unique_ptr<StripePart>> parts, Mailbox& mailbox) {
-  if (store.is_stopped()) return mailbox.put({io.slot, -EBADF, true});
-  step.store = &store;
-  step.mailbox = &mailbox;
-  step.slot = io.slot;
-  step.bytes = bytes_moved(io, parts);
-  if (parts.empty()) return mailbox.put({io.slot, step.bytes});
-  step.error.store_relaxed(0);
-  step.parts_left.store_relaxed(parts.size());  // released by the mutex of submit()
-  for (auto& part : parts) {
-    part->over = &part_over;
-    part->owner = &step;
-    store.member(part->member).submit(std::move(part));
-  }
-}
-
-class StripedEngine final : public IoEngine {
- public:
-  StripedEngine(size_t depth, StripedStore& store) : store_(store), mailbox_(depth), steps_(depth) {}
-  void issue(std::span<const RawIo> ios) override {
-    for (const RawIo& io : ios) start_step(store_, steps_[io.slot], io, store_.split(io), mailbox_);
-  }
-  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
-  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
-  void wake() override { mailbox_.wake(); }
-
- private:
-  StripedStore& store_;
-  Mailbox mailbox_;
-  std::vector<StripedStep> steps_;  // by slot
-};
-
-std::unique_ptr<StripePart> new_part(Op op, uint64_t member, uint64_t offset_bytes) {
-  auto part = std::make_unique<StripePart>();
-  part->member = member;
-  part->request.op = op;
-  part->request.offset_bytes = offset_bytes;
-  return part;
 }
 
 // Deals the segments of a transfer's first `bytes` out to the members. Pieces are multiples of the alignment, for which
@@ -115,7 +53,7 @@ class Dealer {
       }
     }
   }
-  std::vector<std::unique_ptr<StripePart>> take() {
+  Parts take() {
     for (auto& part : open_)
       if (part) done_.push_back(std::move(part));
     return std::move(done_);
@@ -134,8 +72,8 @@ class Dealer {
   const Stripes& stripes_;
   const Op op_;
   const uint64_t alignment_bytes_;
-  std::vector<std::unique_ptr<StripePart>> open_;  // by member
-  std::vector<std::unique_ptr<StripePart>> done_;
+  Parts open_;  // by member
+  Parts done_;
 };
 
 }  // namespace
@@ -195,8 +133,8 @@ std::string StripedStore::describe_at(uint64_t offset_bytes) const {
          members_[index]->store().describe_at(stripes_.offset_in_member(index, offset_bytes)) + ",";
 }
 
-std::vector<std::unique_ptr<StripePart>> StripedStore::split(const RawIo& io) const {
-  std::vector<std::unique_ptr<StripePart>> parts;
+Parts StripedStore::split(const RawIo& io) const {
+  Parts parts;
   if (io.op == Op::kSync) {
     for (uint64_t member = 0; member < stripes_.members; ++member)
       parts.push_back(new_part(Op::kSync, member, 0));
@@ -221,33 +159,39 @@ std::vector<std::unique_ptr<StripePart>> StripedStore::split(const RawIo& io) co
   return parts;
 }
 
-Result<std::unique_ptr<IoQueue>> StripedStore::open_queue(size_t depth) {
-  auto engine = std::make_unique<StripedEngine>(depth, *this);
-  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
+int StripedStore::deal(PartedStep& step, Parts& parts) {
+  if (is_stopped()) return EBADF;
+  parts = split(step.io);
+  step.bytes = bytes_moved(step.io, parts);
+  return 0;
 }
 
-// Does a step in the calling thread, or, when it concerns several members, waits for their threads.
-RawResult StripedStore::run(const RawIo& io) {
-  auto parts = split(io);
-  if (parts.size() == 1 && !is_stopped()) {
-    StripeMember& only = *members_[parts[0]->member];
-    const Status status = only.store().transfer(parts[0]->request);
-    const int error = outcome_of(*parts[0], only.store(), status.error());
-    if (error == 0) return {io.slot, bytes_moved(io, parts)};
-    only.note_failure();
-    return {io.slot, -error, true};
-  }
-  Mailbox mailbox(1);
-  StripedStep step;
-  start_step(*this, step, io, std::move(parts), mailbox);
-  RawResult result;
-  while (mailbox.take({&result, 1}) == 0) mailbox.wait(platform::kNoTimeout);
-  return result;
+void StripedStore::submit(std::unique_ptr<StripePart> part) {
+  StripeMember& member = *members_[part->member];
+  member.submit(std::move(part));
+}
+
+int StripedStore::transfer_part(StripePart& part) {
+  StripeMember& member = *members_[part.member];
+  const int error = end_part(part, member.store().transfer(part.request).error());
+  if (error != 0) member.note_failure();
+  return error;
+}
+
+int StripedStore::end_part(StripePart& part, int error) {
+  return outcome_of(part, members_[part.member]->store(), error);
+}
+
+Result<std::unique_ptr<IoQueue>> StripedStore::open_queue(size_t depth) {
+  PartedStore& parted = *this;
+  auto engine = std::make_unique<PartedEngine>(depth, parted);
+  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
 }
 
 Status StripedStore::transfer(Request& request) {
   Progress progress;
-  int error = transfer_now(progress, request, target_, [this](const RawIo& io) { return run(io); });
+  int error =
+      transfer_now(progress, request, target_, [this](const RawIo& io) { return run_parted(*this, io); });
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe_at(request.offset_bytes));
 }
 

@@ -19,18 +19,15 @@
 
 #include "store/engine/progress.h"
 #include "store/store.h"
+#include "store/striped/parted.h"
 #include "store/striped/striped_name.h"
 #include "store/striped/stripes.h"
 
 namespace spw::store {
 
-class Mailbox;
-class StripeMember;
-struct StripePart;
-
 inline constexpr uint64_t kStripeChunkBytesDefault = 256 * kKiB;
 
-class StripedStore final : public Store {
+class StripedStore final : public Store, private PartedStore {
  public:
   // `faults`: may be nullptr; outlives the store. `growth`: of a store
   // whose members grow; outlives it, too. Errors: EINVAL with a sentence.
@@ -53,14 +50,17 @@ class StripedStore final : public Store {
   void rest();
   Status go_on();
 
-  // The step's parts, one or more for each member it concerns; for the store's engine.
-  std::vector<std::unique_ptr<StripePart>> split(const RawIo& io) const;
-  StripeMember& member(uint64_t index) { return *members_[index]; }
   bool is_stopped() const { return stopped_.load_acquire(); }
 
  private:
   StripedStore();
-  RawResult run(const RawIo& io);
+  // The step's parts, one or more for each member it concerns.
+  Parts split(const RawIo& io) const;
+  int deal(PartedStep& step, Parts& parts) override;
+  void submit(std::unique_ptr<StripePart> part) override;
+  int transfer_part(StripePart& part) override;
+  int end_part(StripePart& part, int error) override;
+  int end_step(PartedStep&, int error) override { return error; }
 
   std::vector<std::unique_ptr<StripeMember>> members_;
   Stripes stripes_;

@@ -1,6 +1,7 @@
 #include "store/striped/stripe_member.h"
 
 #include <algorithm>
+#include <new>
 
 #include "platform/time.h"
 
@@ -21,7 +22,10 @@ Status StripeMember::go_on() {
   queue_ = std::move(*queue);
   ending_ = false;
   auto thread = platform::Thread::start([this] { work(); });
-  if (!thread) return thread.status();
+  if (!thread) {
+    queue_.reset();
+    return thread.status();
+  }
   thread_ = std::move(*thread);
   return {};
 }
@@ -37,11 +41,24 @@ void StripeMember::rest() {
 }
 
 void StripeMember::submit(std::unique_ptr<StripePart> part) {
+  Status status;
   {
     std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(part));
+    if (!queue_) status = go_on();
+    if (status) inbox_.push_back(std::move(part));
   }
-  queue_->wake();
+  if (status) return queue_->wake();
+  note_failure();
+  part->over(*part, status.error());
+}
+
+void StripeMember::in_child() {
+  (void)queue_.release();
+  new (&waiting_) std::deque<std::unique_ptr<StripePart>>;
+  new (&mutex_) std::mutex;
+  new (&inbox_) std::vector<std::unique_ptr<StripePart>>;
+  new (&thread_) platform::Thread;
+  store_->in_child();
 }
 
 void StripeMember::work() {

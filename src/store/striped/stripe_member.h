@@ -23,6 +23,7 @@ inline constexpr size_t kMemberDepth = 128;
 struct StripePart {
   Request request;
   uint64_t member = 0;
+  uint64_t begun_ns = 0;  // for who keeps times
   // Called once, in the member's thread; `error` as a completion's. The part is gone afterwards.
   void (*over)(StripePart& part, int error) = nullptr;
   void* owner = nullptr;
@@ -33,10 +34,14 @@ class StripeMember {
   static Result<std::unique_ptr<StripeMember>> start(std::unique_ptr<Store> store);
   ~StripeMember();
 
+  // Where its thread has to be started and cannot be, the part is over with that error when this returns.
   void submit(std::unique_ptr<StripePart> part);
   // Without thread and queue for a while, in which nothing is submitted.
   void rest();
   Status go_on();
+  // In a forked child, by the only thread there is, as Store's: its parent's thread is not there, and what that was to
+  // do is left as it lies. The next part starts another one.
+  void in_child();
 
   Store& store() { return *store_; }
   const Store& store() const { return *store_; }
