@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "platform/place_list.h"
 
 namespace spw::store {
 
 inline constexpr std::string_view kStripedScheme = "striped:";
-inline constexpr size_t kStripedMembersMax = 16;
+inline constexpr size_t kStripedMembersMax = platform::kPlacesMax;
 
 struct StripedName {
   uint64_t chunk_bytes = 0;
