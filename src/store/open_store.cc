@@ -2,10 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "platform/place_list.h"
+#include "store/balanced_store.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/nbd_store.h"
@@ -108,6 +111,21 @@ Opened open_nbds_unix(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbds+unix:", rest), options);
 }
 
+Opened open_members(const StripedName& name, const OpenOptions& options) {
+  OpenOptions for_members = options;
+  for_members.faults = nullptr;  // they happen once, above the members
+  ++for_members.depth;
+  std::vector<std::unique_ptr<Store>> members;
+  for (const std::string& each : name.members) {
+    auto member = open_store(each, for_members);
+    if (!member) return member.status();
+    members.push_back(std::move(*member));
+  }
+  if (options.spill)
+    return as_store(BalancedStore::create(std::move(members), name.chunk_bytes, options.faults));
+  return as_store(StripedStore::create(std::move(members), name.chunk_bytes, options.faults));
+}
+
 Opened open_striped(const std::string& rest, const OpenOptions& options) {
   if (options.depth == kStripedDepthMax)
     return Status::sentence(EINVAL, std::string(kStripedScheme) + rest.substr(0, 80) +
@@ -115,16 +133,14 @@ Opened open_striped(const std::string& rest, const OpenOptions& options) {
                                         std::to_string(kStripedDepthMax));
   auto name = parse_striped(rest, kStripeChunkBytesDefault);
   if (!name) return name.status();
-  OpenOptions for_members = options;
-  for_members.faults = nullptr;  // they happen once, above the members
-  ++for_members.depth;
-  std::vector<std::unique_ptr<Store>> members;
-  for (const std::string& each : name->members) {
-    auto member = open_store(each, for_members);
-    if (!member) return member.status();
-    members.push_back(std::move(*member));
-  }
-  return as_store(StripedStore::create(std::move(members), name->chunk_bytes, options.faults));
+  return open_members(*name, options);
+}
+
+Opened open_list(std::vector<std::string> names, const OpenOptions& options) {
+  const std::string list = "a list of " + std::to_string(names.size()) + " places";
+  if (names.size() > kStripedMembersMax)
+    return Status::sentence(EINVAL, list + ": " + std::to_string(kStripedMembersMax) + " are possible");
+  return open_members({kStripeChunkBytesDefault, std::move(names)}, options);
 }
 
 struct Scheme {
@@ -145,15 +161,30 @@ bool is_directory(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOptions& options) {
+  // Not a member's name, whose commas have been its own from the start.
+  if (options.spill && options.depth == 0)
+    if (auto names = platform::split_places(uri); names.size() > 1)
+      return open_list(std::move(names), options);
   for (const Scheme& scheme : kSchemes)
     if (uri.starts_with(scheme.prefix)) return scheme.open(uri.substr(scheme.prefix.size()), options);
   if (is_directory(uri)) return open_spill(uri, options);
   return Status::sentence(EINVAL, "\"" + uri +
                                       "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, "
-                                      "sparse:DIR, striped:URI,URI or nbd://HOST");
+                                      "sparse:DIR, striped:URI,URI or nbd://HOST" +
+                                      (options.spill || uri.find(',') == uri.npos
+                                           ? ""
+                                           : "; names with commas between them are places to spill to"));
 }
 
 bool is_another_each_time(const std::string& uri) {
+  const auto are_all = [](const std::vector<std::string>& names) {
+    return std::ranges::all_of(names, [](const std::string& name) { return is_another_each_time(name); });
+  };
+  if (const auto names = platform::split_places(uri); names.size() > 1) return are_all(names);
+  if (uri.starts_with(kStripedScheme)) {
+    auto name = parse_striped(uri.substr(kStripedScheme.size()), kStripeChunkBytesDefault);
+    return name && are_all(name->members);
+  }
   return uri.starts_with("memory:") || uri.starts_with("spill:") || is_directory(uri);
 }
 

@@ -5,6 +5,7 @@
 // Each member has a queue and a thread that serves it (striped/stripe_member.h), for
 // all queues of this store; a transfer() that concerns one member goes to it directly.
 // A request fails with the error of a member that failed; describe_at() names that one.
+// For what persists, and for files: what is spilled goes to a BalancedStore (balanced_store.h) under the same name.
 // Nothing is written down about the order: what is to be opened again
 // needs the same members in the same order, and chunk.
 //

@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "nbd_server.h"
+#include "store/balanced_store.h"
 #include "store/checked_store.h"
 #include "store/encrypted_store.h"
 #include "store/file_store.h"
@@ -90,6 +91,7 @@ enum class Kind : uint8_t {
   kNbd,
   kStriped,
   kMixed,
+  kBalanced,
   // Around a spill file.
   kChecked,
   kEncrypted
@@ -104,7 +106,7 @@ struct Case {
 inline std::string name_of(const Case& c) {
   constexpr const char* kKinds[] = {"memory", "file",         "buffered_file", "spill",
                                     "sparse", "sparse_spill", "nbd",           "striped",
-                                    "mixed",  "checked",      "encrypted"};
+                                    "mixed",  "balanced",     "checked",       "encrypted"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
@@ -118,7 +120,7 @@ inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
   for (Kind kind :
        {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse, Kind::kSparseSpill,
-        Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kChecked, Kind::kEncrypted})
+        Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kBalanced, Kind::kChecked, Kind::kEncrypted})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -190,6 +192,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);
+    if (GetParam().kind == Kind::kBalanced) return open_balanced(bytes);
     if (GetParam().kind == Kind::kStriped || GetParam().kind == Kind::kMixed) return open_striped(bytes);
     path_ = make_file("data", bytes);
     adopt(FileStore::open(path_, options(GetParam().way)));
@@ -214,6 +217,25 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     std::string uri = "striped:chunk=64K";
     for (const std::string& member : members) uri += "," + member;
     adopt(open_store(uri, {.engine = engine_of(GetParam().way), .faults = &faults_}));
+  }
+
+  // Three spill files and memory, of which one is half the size of the others.
+  void open_balanced(uint64_t bytes) {
+    store_.reset();
+    FileOptions unfaulted = options(GetParam().way);
+    unfaulted.faults = nullptr;
+    std::vector<std::unique_ptr<Store>> members;
+    const uint64_t unit = round_down(bytes / 7, 64 * kKiB);
+    for (const uint64_t units : {2, 2, 1}) {
+      auto spill = FileStore::open_spill(directory_, unfaulted, units * unit);
+      ASSERT_TRUE(spill) << spill.status().message();
+      bytes -= (*spill)->size_bytes();
+      members.push_back(std::move(*spill));
+    }
+    auto memory = MemoryStore::create(bytes);
+    ASSERT_TRUE(memory) << memory.status().message();
+    members.push_back(std::move(*memory));
+    adopt(BalancedStore::create(std::move(members), 64 * kKiB, &faults_));
   }
 
   std::string make_file(const std::string& name, uint64_t bytes) {

@@ -1,0 +1,109 @@
+// Several stores as one to spill to, each used as much as it is fast and has room: "A,B,..." or
+// "striped:[chunk=SIZE,]A,B,..." where it is for what is spilled (open_store.h).
+//
+// A chunk is *assigned* to a member, and gets a *slot* there, when it is first reserved or written; until then it reads
+// as zeros without a request. Which member that is follows from how fast they answer (balanced/shares.h). A member
+// without room for a chunk (ENOSPC, EDQUOT, or no slot left) is left out while another one has some, so the size is the
+// sum of the members' sizes. A chunk that is discarded whole gives its slot back; of one of which only a part is, the
+// member gives the space back. What was assigned stays where it is, however slow its member becomes.
+//
+// Everything is known to this object alone, so a store of this kind is for what dies with the process; stripes that
+// persist have a fixed order (striped_store.h). A forked child that goes on has a copy of it, as of all memory. It need
+// not be shared: while both use the same members, neither writes to them (region/spill_layers.h), but for requests that
+// the parent had under way; where those went the child does not know, so it empties each slot that it takes later.
+//
+// Invariants: a slot is taken => one chunk has it, or a request is emptying it, or a take of it failed
+//   a free slot reads as zeros, or counts as unclean (slots.h), as far as the member's own free space reads as zeros:
+//   on a device or a server, and in a slot that is new there, only what was written since the chunk was assigned is
+//   defined, as on the device itself
+//   a request that moves data has its chunks pinned (balanced/chunk_table.h) until its last part has ended
+// Threads, lifetime: as every store. assign() is under mutex_, with the member's reservation and, for an unclean slot, a
+//   discard: who has to have a chunk assigned waits for those. Nobody holds mutex_ while waiting for another part of
+//   this store.
+// Errors: a request fails with that of a member that failed; describe_at() names that one. A first write that fails
+//   with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or the member of an old one has
+//   none for what had been given back of it.
+// Limits: 2 to kStripedMembersMax members of a chunk each; chunk_bytes in [kMmuPageBytes, kGiB];
+//   kBalancedBytesMax bytes in all.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "store/balanced/chunk_table.h"
+#include "store/balanced/shares.h"
+#include "store/balanced/slots.h"
+#include "store/engine/progress.h"
+#include "store/store.h"
+#include "store/striped/parted.h"
+
+namespace spw::store {
+
+inline constexpr uint64_t kBalancedBytesMax = uint64_t{16} << 40;
+
+class BalancedStore final : public Store, private PartedStore {
+ public:
+  // `faults`: may be nullptr; outlives the store. Errors: EINVAL with a sentence.
+  static Result<std::unique_ptr<BalancedStore>> create(std::vector<std::unique_ptr<Store>> members,
+                                                       uint64_t chunk_bytes, FaultPlan* faults = nullptr);
+  ~BalancedStore() override;
+
+  std::string describe() const override;
+  std::string describe_at(uint64_t offset_bytes) const override;
+  uint64_t size_bytes() const override { return target_.size_bytes; }
+  uint64_t alignment_bytes() const override { return target_.alignment_bytes; }
+  Result<std::unique_ptr<IoQueue>> open_queue(size_t depth) override;
+  Status transfer(Request& request) override;
+  Status reserve(uint64_t offset_bytes, uint64_t bytes) override;
+  void in_child() override;
+
+  // Chunks that a member has now.
+  uint64_t chunks_of(size_t member) const { return members_[member]->slots.taken(); }
+  double slowness(size_t member) const { return shares_.slowness(member); }
+
+ private:
+  struct Member {
+    std::unique_ptr<StripeMember> part;
+    Slots slots;
+  };
+  // Of a chunk: [from, from + bytes) of it.
+  struct Piece {
+    uint64_t chunk = 0;
+    uint64_t from = 0;
+    uint64_t bytes = 0;
+  };
+  enum class Room : uint8_t { kWholeChunk, kPiece };
+  class Dealer;
+
+  explicit BalancedStore(size_t members) : shares_(members) {}
+  Status set_up(std::vector<std::unique_ptr<Store>> members, uint64_t chunk_bytes);
+  template <class Visit>
+  int for_each_piece(uint64_t offset_bytes, uint64_t bytes, Visit visit) const;
+  uint64_t offset_of(ChunkWord word, uint64_t from) const { return word.slot() * chunk_bytes_ + from; }
+
+  // The chunk assigned, and pinned; or ENOSPC, or what the last member that was asked said.
+  Result<ChunkWord> pin_to_write(const Piece& piece);
+  // Under mutex_.
+  Result<ChunkWord> assign(const Piece& piece, uint64_t users);
+  std::optional<ChunkWord> assign_in(Room room, const Piece& piece, uint64_t users, int* error);
+  bool empty_slot(Member& member, uint64_t slot);
+
+  int deal(PartedStep& step, Parts& parts) override;
+  int deal_discard(PartedStep& step, Parts& parts, uint64_t end);
+  void submit(std::unique_ptr<StripePart> part) override;
+  int transfer_part(StripePart& part) override;
+  int end_part(StripePart& part, int error) override;
+  int end_step(PartedStep& step, int error) override;
+  bool give_up_full(uint64_t chunk);
+
+  std::vector<std::unique_ptr<Member>> members_;
+  uint64_t chunk_bytes_ = 0;
+  Target target_;
+  ChunkTable table_;
+  Shares shares_;
+  std::mutex mutex_;  // of the slots, choices, and words that become assigned
+};
+
+}  // namespace spw::store
