@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "platform/machine.h"
+#include "platform/place_list.h"
 
 namespace spw::process {
 
@@ -129,7 +130,28 @@ bool assign(Enum& member, const Accepts& accepts, std::string_view text) {
   return index.has_value();
 }
 
+std::string absolute_place(const std::string& name) {
+  return is_store_name(name) ? name : absolute_path(name);
+}
+
+// A store, or several of them, whose names are not empty.
+bool assign_places(std::string& member, std::string_view text) {
+  std::vector<std::string> names = platform::split_places(text);
+  if (names.size() == 1) {
+    member = absolute_place(names[0]);
+    return true;
+  }
+  if (names.size() > platform::kPlacesMax) return false;
+  for (std::string& name : names) {
+    if (name.empty()) return false;
+    name = absolute_place(name);
+  }
+  member = platform::join_places(names);
+  return true;
+}
+
 bool assign(std::string& member, const Accepts& accepts, std::string_view text) {
+  if (accepts.kind == ValueKind::kStore) return assign_places(member, text);
   if (accepts.kind == ValueKind::kChoiceOrFile && is_file_name(text)) {
     member = absolute_path(text);
   } else if (accepts.kind == ValueKind::kChoice || accepts.kind == ValueKind::kChoiceOrFile) {
@@ -138,8 +160,7 @@ bool assign(std::string& member, const Accepts& accepts, std::string_view text) 
   } else if (accepts.kind == ValueKind::kPatterns) {
     member = text == "none" ? std::string_view() : text;
   } else {
-    member =
-        accepts.kind == ValueKind::kStore && is_store_name(text) ? std::string(text) : absolute_path(text);
+    member = absolute_path(text);
   }
   return true;
 }
@@ -277,7 +298,8 @@ std::string accepted_values(const Accepts& accepts) {
       return accepts.kind == ValueKind::kChoice ? text : text + ", or the name of a file, with a slash in it";
     }
     case ValueKind::kStore:
-      return "a directory, or the name of a store";
+      return "a directory, the name of a store, or up to " + std::to_string(platform::kPlacesMax) +
+             " of these with commas between them";
     case ValueKind::kPatterns:
       return "path patterns, separated by colons";
     case ValueKind::kFile:

@@ -21,6 +21,7 @@
 #include "platform/machine.h"
 #include "platform/numa.h"
 #include "platform/own_descriptors.h"
+#include "platform/place_list.h"
 #include "platform/time.h"
 #include "process/engine_choice.h"
 #include "process/extent_choice.h"
@@ -122,6 +123,10 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   return result;
 }
 
+bool is_one_directory(const std::string& store) {
+  return !is_store_name(store) && platform::split_places(store).size() == 1;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineKind engine,
@@ -139,7 +144,7 @@ Result<std::unique_ptr<store::Store>> Runtime::open_store() {
   for_store.engine = engine_kind(options_.io);
   for_store.spill = true;
   for_store.faults = faults_.get();
-  const bool named = is_store_name(options_.store);
+  const bool named = !is_one_directory(options_.store);
   auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
   if (!spill && named)
     return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
@@ -151,10 +156,9 @@ Result<std::unique_ptr<store::Store>> Runtime::open_store() {
 
 Status Runtime::open_spill_store() {
   const StoreFacts place = check_store(options_.store);
-  if (!place.refusal.empty()) return Status::sentence(EINVAL, refusal_line(options_.store, place));
+  if (!place.refusal.empty()) return Status::sentence(EINVAL, refusal_line(place));
   const char* told = ::secure_getenv(kStoreToldVariable);
-  if (!place.drawback.empty() && (told == nullptr || told != options_.store))
-    warn(drawback_line(options_.store, place));
+  if (!place.drawback.empty() && (told == nullptr || told != options_.store)) warn(drawback_line(place));
   if (const char* spec = ::secure_getenv(kFaultsVariable)) {
     Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
     if (!plan) return plan.status();
@@ -343,7 +347,7 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
       engine_kind(options_.io) == store::IoEngineKind::kThreads ||
       (options_.io == IoChoice::kAuto && store::choose_engine() == store::IoEngineKind::kThreads);
   for_engine.children_go_on =
-      !has_threads && (!is_store_name(options_.store) || store::is_another_each_time(options_.store));
+      !has_threads && (is_one_directory(options_.store) || store::is_another_each_time(options_.store));
   for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
   for_engine.rings_reach_less = [] {

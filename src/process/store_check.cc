@@ -6,16 +6,21 @@
 
 #include "base/units.h"
 #include "platform/file.h"
+#include "platform/place_list.h"
 #include "process/options.h"
 
 namespace spw::process {
 
-StoreFacts check_store(const std::string& directory) {
+namespace {
+
+// But for the free space that is needed.
+StoreFacts check_place(const std::string& place) {
   StoreFacts facts;
-  facts.named = is_store_name(directory);
+  facts.place = place;
+  facts.named = is_store_name(place);
   if (facts.named) return facts;
   std::error_code error;
-  const auto kind = std::filesystem::status(directory, error).type();
+  const auto kind = std::filesystem::status(place, error).type();
   if (kind == std::filesystem::file_type::not_found) {
     facts.refusal = "it does not exist";
     return facts;
@@ -24,7 +29,7 @@ StoreFacts check_store(const std::string& directory) {
     facts.refusal = "it is not a directory";
     return facts;
   }
-  auto spill = platform::open_spill_file(directory);
+  auto spill = platform::open_spill_file(place);
   if (!spill) {
     facts.refusal = std::string("no file can be made there (") + std::strerror(spill.status().error()) + ")";
     return facts;
@@ -32,17 +37,38 @@ StoreFacts check_store(const std::string& directory) {
   facts.drawback = drawback_of(platform::filesystem_type(*spill));
   auto free = platform::filesystem_free(*spill);
   facts.free_bytes = free ? *free : 0;
-  if (facts.free_bytes < kStoreFreeBytesMin)
-    facts.refusal = "it has " + format_size(facts.free_bytes) + " free, and at least " +
-                    format_size(kStoreFreeBytesMin) + " are needed";
   auto reopened = platform::reopen_file((*spill).fd(), platform::Direct::kIfPossible);
   facts.direct = reopened && (*reopened).direct;
   return facts;
 }
 
-std::string refusal_line(const std::string& directory, const StoreFacts& facts) {
+}  // namespace
+
+StoreFacts check_store(const std::string& store) {
+  StoreFacts all;
+  all.named = all.direct = true;
+  uint64_t free_bytes = 0;
+  bool has_named = false;
+  for (const std::string& place : platform::split_places(store)) {
+    StoreFacts facts = check_place(place);
+    if (!facts.refusal.empty()) return facts;
+    has_named |= facts.named;
+    if (facts.named) continue;
+    free_bytes += facts.free_bytes;
+    const bool direct = all.direct && facts.direct;
+    if (all.named || (all.drawback.empty() && !facts.drawback.empty())) all = facts;
+    all.direct = direct;
+  }
+  all.free_bytes = free_bytes;
+  if (!all.named && !has_named && free_bytes < kStoreFreeBytesMin)
+    all.refusal = "it has " + format_size(free_bytes) + " free, and at least " +
+                  format_size(kStoreFreeBytesMin) + " are needed";
+  return all;
+}
+
+std::string refusal_line(const StoreFacts& facts) {
   if (facts.refusal.empty()) return "";
-  return "the store directory " + directory + ": " + facts.refusal + "; name another one with --store";
+  return "the store directory " + facts.place + ": " + facts.refusal + "; name another one with --store";
 }
 
 std::string drawback_of(std::string_view type) {
@@ -61,9 +87,9 @@ std::string drawback_of(std::string_view type) {
   return "";
 }
 
-std::string drawback_line(const std::string& directory, const StoreFacts& facts) {
+std::string drawback_line(const StoreFacts& facts) {
   if (facts.drawback.empty()) return "";
-  return "the store directory " + directory + " " + facts.drawback +
+  return "the store directory " + facts.place + " " + facts.drawback +
          "; name one on a local disk with --store";
 }
 

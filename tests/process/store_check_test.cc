@@ -18,9 +18,10 @@ TEST(StoreCheck, says_what_is_wrong_with_a_filesystem) {
 
 TEST(StoreCheck, names_the_directory_and_what_to_do) {
   StoreFacts facts;
-  EXPECT_EQ(drawback_line("/mnt/far", facts), "");
+  facts.place = "/mnt/far";
+  EXPECT_EQ(drawback_line(facts), "");
   facts.drawback = drawback_of("nfs4");
-  const std::string line = drawback_line("/mnt/far", facts);
+  const std::string line = drawback_line(facts);
   EXPECT_TRUE(line.starts_with("the store directory /mnt/far is on a network filesystem (nfs4)")) << line;
   EXPECT_TRUE(line.ends_with("; name one on a local disk with --store")) << line;
 }

@@ -118,8 +118,8 @@ std::string program_refusal(const RunArguments& arguments, const process::Option
 
 std::string store_refusal(const process::Options& options) {
   const process::StoreFacts facts = process::check_store(options.store);
-  if (!facts.refusal.empty()) return process::refusal_line(options.store, facts);
-  if (const std::string line = process::drawback_line(options.store, facts); !line.empty()) {
+  if (!facts.refusal.empty()) return process::refusal_line(facts);
+  if (const std::string line = process::drawback_line(facts); !line.empty()) {
     warn(line);
     ::setenv(process::kStoreToldVariable, options.store.c_str(), 1);
   }
