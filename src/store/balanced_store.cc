@@ -333,6 +333,8 @@ int BalancedStore::end_step(PartedStep& step, int error) {
 }
 
 Result<std::unique_ptr<IoQueue>> BalancedStore::open_queue(size_t depth) {
+  for (auto& member : members_)
+    if (Status status = member->part->wake_up(); !status) return status;
   PartedStore& parted = *this;
   auto engine = std::make_unique<PartedEngine>(depth, parted);
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));

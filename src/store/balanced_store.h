@@ -13,16 +13,16 @@
 // the parent had under way; where those went the child does not know, so it empties each slot that it takes later.
 //
 // Invariants: a slot is taken => one chunk has it, or a request is emptying it, or a take of it failed
-//   a free slot reads as zeros, or counts as unclean (slots.h), as far as the member's own free space reads as zeros:
-//   on a device or a server, and in a slot that is new there, only what was written since the chunk was assigned is
-//   defined, as on the device itself
+//   a free slot reads as zeros, or counts as unclean (slots.h). But a slot of a device or a server that was never used
+//     has what was there before; who asks has to know what it has written, as on such a store itself
 //   a request that moves data has its chunks pinned (balanced/chunk_table.h) until its last part has ended
-// Threads, lifetime: as every store. assign() is under mutex_, with the member's reservation and, for an unclean slot, a
-//   discard: who has to have a chunk assigned waits for those. Nobody holds mutex_ while waiting for another part of
-//   this store.
-// Errors: a request fails with that of a member that failed; describe_at() names that one. A first write that fails
-//   with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or the member of an old one has
-//   none for what had been given back of it.
+// Threads, lifetime: as every store. assign() is under mutex_, with the member's reservation and, for an unclean slot,
+//   its discard; what waits for mutex_ is only who has to have a chunk assigned. Nobody who holds it waits for a
+//   member's thread.
+// Errors: a request fails with that of a member that failed; describe_at() names that one. A chunk's first write that
+//   fails with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or that of an old one has none
+//   for what had been given back of it, since no chunk moves (a forked child may be reading it). Or all slots are taken
+//   for the moment, while freed ones are being emptied. Callers try again (src/cache/writeback).
 // Limits: 2 to kStripedMembersMax members of a chunk each; chunk_bytes in [kMmuPageBytes, kGiB];
 //   kBalancedBytesMax bytes in all.
 #pragma once

@@ -2,6 +2,7 @@
 import array
 import contextlib
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import tempfile
 import time
 
 import pytest
-from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, TIME_LIMIT_S, UNOPTIMISED, Wrong, expect, start
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, TIME_LIMIT_S, UNOPTIMISED, Wrong, expect, program_of, start
 
 # What a store does is the same for every kind of mapped program.
 pytestmark = pytest.mark.engines("translated", "mapped")
@@ -71,6 +72,60 @@ def test_an_nbd_server_holds_what_is_spilled(kit: Kit) -> None:
 def test_a_striped_store_of_a_server_and_a_directory(kit: Kit) -> None:
     with _server(kit, "memory", "256M") as (_, store):
         _fills(kit, f"striped:{store},{kit.store}", SMALL)
+
+
+def _shares(kit: Kit) -> list[int]:
+    """Of the latest run with a report, in per cent, in the order of the stores."""
+    return [int(share) for share in re.findall(r" (\d+) %", kit.report()["facts"]["store"])]
+
+
+def test_a_list_of_places_is_used_at_the_same_time(kit: Kit) -> None:
+    other = kit.place / "a,b"
+    other.mkdir()
+    _fills(kit, f"{kit.store},{kit.place}/a%2Cb", SMALL, UNOPTIMISED, MEDIUM)
+    first, second = _shares(kit)
+    expect(20 <= first <= 80 and first + second in (99, 100, 101), f"{kit.report()['facts']['store']}")
+    _fills(kit, str(other), SMALL)
+    expect(kit.report()["facts"]["store"].startswith(f"spill:{other} ("), "a directory with a comma is one place")
+    for guard in ("CHECKSUMS", "ENCRYPT"):
+        run = kit.run(kit.compile("spill.cc", *SMALL.flags), "fill_by_threads", MIB_TO_FILL, env=SMALL.environment() | {
+            "SPILLWAY_STORE": f"{kit.store},{kit.place}", f"SPILLWAY_{guard}": "on"})
+        if "libIPSec_MB" in run.errors:
+            pytest.skip(run.errors)
+        expect((run.code, run.output, run.errors) == (0, "wrong 0\n", ""), f"{guard}: {run.last_words()}")
+
+
+def test_a_slow_server_gets_little_and_a_small_one_no_more_than_it_has_room_for(kit: Kit) -> None:
+    with _server(kit, "--filter=delay", "memory", "512M", "rdelay=20ms", "wdelay=20ms") as (_, slow):
+        _fills(kit, f"{slow},{kit.store}", SMALL)
+        slow_share, fast_share = _shares(kit)
+        expect(slow_share < fast_share / 2, f"{kit.report()['facts']['store']}")
+    with _server(kit, "memory", "8M") as (_, small):
+        _fills(kit, f"{kit.store},{small}", SMALL)
+        expect(_shares(kit)[1] < 15, f"{kit.report()['facts']['store']}")
+
+
+@pytest.mark.engines("mapped", "unmodified", "threads")
+def test_forked_children_go_on_with_several_directories(kit: Kit) -> None:
+    other = kit.place / "other"
+    other.mkdir()
+    for part, argument in (("both_change", 3), ("generations", 5), ("allocates", 0), ("kills", 10)):
+        kit.same_as_native("forks.cc", part, argument, configs=(SMALL,), env={"SPILLWAY_STORE": f"{kit.store},{other}"})
+
+
+@pytest.mark.engines("none")
+def test_sort_spills_to_two_directories(kit: Kit) -> None:
+    other = kit.place / "other"
+    other.mkdir()
+    lines = kit.place / "lines"
+    lines.write_text("".join(f"{(i * 7919) % 1000003:07}\n" for i in range(3_000_000)))
+    command = (kit.build / "bin" / "spillway", "run", "--memory", "24M", "--threshold", "1M", "--store", f"{kit.store.relative_to(kit.place)},{other}",
+               "--stats", kit.report_file, "--", program_of("sort"), "--parallel=2", "--buffer-size=128M", lines)
+    ours = kit.run(*command)
+    expect((ours.code, ours.output) == (0, kit.run(program_of("sort"), lines).output), ours.last_words())
+    store = kit.report()["facts"]["store"]
+    expect(f"spill:{kit.store} (" in store and f"spill:{other} (" in store, store)
+    expect(min(_shares(kit)) > 15, store)
 
 
 def _one_line(kit: Kit, process: subprocess.Popen, code: int, *parts: str) -> None:
@@ -154,5 +209,11 @@ def test_stores_that_cannot_be_used_are_refused_with_one_line(kit: Kit) -> None:
     _refused(kit, f"sparse:{kit.store}?size=1M", "it has 1.0 MiB, and at least 64.0 MiB are needed")
     _refused(kit, f"sparse:{kit.place}/none?size=1G", f"{kit.place}/none", "No such file or directory")
     _refused(kit, f"striped:{kit.store}", "has 2 to 16 members")
+    _refused(kit, f"{kit.store},/nowhere/at/all", "the store directory /nowhere/at/all: it does not exist")
+    _refused(kit, f"{kit.store},{file}", f"the store directory {file}: it is not a directory")
+    _refused(kit, f"{kit.store},nbd+unix:///?socket=/nowhere", "cannot be connected to")
+    for unaccepted in (f"{kit.store},,{kit.place}", f"{kit.store},", ",".join([str(kit.store)] * 17)):
+        with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": unaccepted}) as process:
+            _one_line(kit, process, EXIT_USAGE, f"SPILLWAY_STORE={unaccepted}: ", "up to 16 of these with commas between them")
     with _server(kit, "-r", "memory", "128M") as (_, store):
         _refused(kit, store, "the export is read-only")

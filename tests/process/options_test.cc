@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 #include <set>
 
@@ -65,6 +66,23 @@ TEST(Options, a_store_is_a_directory_or_the_name_of_a_store) {
   }
   for (const char* name : {"/a:b", "a/b:c", ":x", "", "a", "../x:y"})
     EXPECT_FALSE(is_store_name(name)) << name;
+}
+
+TEST(Options, a_list_of_stores_has_absolute_paths) {
+  const std::string here = std::filesystem::current_path().string();
+  for (const auto& [given, means] : std::vector<std::pair<std::string, std::string>>{
+           {"/a,b", "/a," + here + "/b"},
+           {"nbd://host/x,b/../c,sparse:/d?size=1G", "nbd://host/x," + here + "/c,sparse:/d?size=1G"},
+           {"/a%2Cb,/c", "/a%2Cb,/c"},
+           {"striped:chunk=1M,a,/b", "striped:chunk=1M,a,/b"}}) {
+    const std::string variable = "SPILLWAY_STORE=" + given;
+    Parsed parsed = parse({variable.c_str()});
+    ASSERT_TRUE(parsed.options.is_ok()) << given;
+    EXPECT_EQ((*parsed.options).store, means);
+  }
+  for (const char* refused : {"SPILLWAY_STORE=/a,,/b", "SPILLWAY_STORE=/a,", "SPILLWAY_STORE=,",
+                              "SPILLWAY_STORE=/a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"})
+    EXPECT_FALSE(parse({refused}).options.is_ok()) << refused;
 }
 
 TEST(Options, every_option_is_read_from_its_variable) {

@@ -1,8 +1,9 @@
 // What share of the chunks each member of a balanced store is to get: by how fast it answers.
 //
 // Each read and write that ends well gives a ratio: the time it took over what requests of the same kind and about the
-// same size take on all members (at most kOutlierMax: a thread that had to wait for a processor). A member's slowness is the moving average of its ratios (kSamples of them), so that
-// one that gets more reads, or larger requests, does not count as slow for that. Its weight is
+// same size take on all members; at most kOutlierMax, since now and then a thread has to wait for a processor. A
+// member's slowness is the moving average of its ratios (kSamples of them), so that one that gets more reads, or larger
+// requests, does not count as slow for that. Its weight is
 //
 //     1 / (slowness * (requests under way + 1))
 //

@@ -52,6 +52,11 @@ void StripeMember::submit(std::unique_ptr<StripePart> part) {
   part->over(*part, status.error());
 }
 
+Status StripeMember::wake_up() {
+  std::lock_guard lock(mutex_);
+  return queue_ ? Status::ok() : go_on();
+}
+
 void StripeMember::in_child() {
   (void)queue_.release();
   new (&waiting_) std::deque<std::unique_ptr<StripePart>>;

@@ -40,8 +40,9 @@ class StripeMember {
   void rest();
   Status go_on();
   // In a forked child, by the only thread there is, as Store's: its parent's thread is not there, and what that was to
-  // do is left as it lies. The next part starts another one.
+  // do is left as it lies. wake_up() or else the next part starts another one.
   void in_child();
+  Status wake_up();
 
   Store& store() { return *store_; }
   const Store& store() const { return *store_; }
