@@ -134,24 +134,31 @@ std::string absolute_place(const std::string& name) {
   return is_store_name(name) ? name : absolute_path(name);
 }
 
-// A store, or several of them, whose names are not empty.
-bool assign_places(std::string& member, std::string_view text) {
+// What is wrong with a list of places; "": nothing.
+std::string why_no_places(std::string_view text) {
+  const std::vector<std::string> names = platform::split_places(text);
+  if (names.size() > platform::kPlacesMax)
+    return std::to_string(names.size()) + " places; accepted: up to " + std::to_string(platform::kPlacesMax) +
+           " with commas between them";
+  if (names.size() > 1 && std::ranges::find(names, "") != names.end())
+    return "a comma with no name before or behind it; accepted: names with commas between them, a comma "
+           "inside "
+           "of one written %2C, such as /mnt/a,/mnt/b";
+  return "";
+}
+
+void assign_places(std::string& member, std::string_view text) {
   std::vector<std::string> names = platform::split_places(text);
-  if (names.size() == 1) {
-    member = absolute_place(names[0]);
-    return true;
-  }
-  if (names.size() > platform::kPlacesMax) return false;
-  for (std::string& name : names) {
-    if (name.empty()) return false;
-    name = absolute_place(name);
-  }
-  member = platform::join_places(names);
-  return true;
+  for (std::string& name : names) name = absolute_place(name);
+  member = names.size() == 1 ? names[0] : platform::join_places(names);
 }
 
 bool assign(std::string& member, const Accepts& accepts, std::string_view text) {
-  if (accepts.kind == ValueKind::kStore) return assign_places(member, text);
+  if (accepts.kind == ValueKind::kStore) {
+    if (!why_no_places(text).empty()) return false;
+    assign_places(member, text);
+    return true;
+  }
   if (accepts.kind == ValueKind::kChoiceOrFile && is_file_name(text)) {
     member = absolute_path(text);
   } else if (accepts.kind == ValueKind::kChoice || accepts.kind == ValueKind::kChoiceOrFile) {
@@ -338,6 +345,7 @@ Status set_option(Options& options, const OptionInfo& info, std::string_view sou
   if (is_auto && info.id == OptionId::block) options.block_bytes = kAutoBlockBytes;
   if (is_auto && (info.id == OptionId::memory || info.id == OptionId::block)) return Status::ok();
   if (assign_member(options, info, value)) return Status::ok();
+  if (info.accepts.kind == ValueKind::kStore) return refused(source, value, why_no_places(value));
   return refused(source, value,
                  "accepted: " + accepted_values(info.accepts) + ", such as " + std::string(source) + "=" +
                      std::string(info.example));

@@ -1,8 +1,11 @@
 #include "process/store_check.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/units.h"
 #include "platform/file.h"
@@ -49,12 +52,17 @@ StoreFacts check_store(const std::string& store) {
   all.named = all.direct = true;
   uint64_t free_bytes = 0;
   bool has_named = false;
+  std::vector<dev_t> filesystems;
   for (const std::string& place : platform::split_places(store)) {
     StoreFacts facts = check_place(place);
     if (!facts.refusal.empty()) return facts;
     has_named |= facts.named;
     if (facts.named) continue;
-    free_bytes += facts.free_bytes;
+    struct stat info{};
+    const bool is_known =
+        ::stat(place.c_str(), &info) == 0 && std::ranges::find(filesystems, info.st_dev) != filesystems.end();
+    if (!is_known) free_bytes += facts.free_bytes;
+    filesystems.push_back(info.st_dev);
     const bool direct = all.direct && facts.direct;
     if (all.named || (all.drawback.empty() && !facts.drawback.empty())) all = facts;
     all.direct = direct;

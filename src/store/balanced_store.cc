@@ -105,12 +105,12 @@ Status BalancedStore::set_up(std::vector<std::unique_ptr<Store>> members, uint64
 
 std::string BalancedStore::describe() const {
   uint64_t all = 0;
-  for (const auto& member : members_) all += member->slots.taken();
+  for (const auto& member : members_) all += member->given.load_relaxed();
   std::string text = "striped over " + std::to_string(members_.size()) + " in chunks of " +
                      format_size(chunk_bytes_) + ", balanced:";
   for (const auto& member : members_) {
     text += " " + member->part->store().describe();
-    if (all > 0) text += " " + std::to_string((100 * member->slots.taken() + all / 2) / all) + " %";
+    if (all > 0) text += " " + std::to_string((100 * member->given.load_relaxed() + all / 2) / all) + " %";
     if (member != members_.back()) text += ",";
   }
   return text;
@@ -179,6 +179,7 @@ std::optional<ChunkWord> BalancedStore::assign_in(Room room, const Piece& piece,
     if (reserved) {
       const ChunkWord word = ChunkWord::of(*index, taken->slot, whole, users);
       table_.assign(piece.chunk, word);
+      member.given.fetch_add_relaxed(1);
       return word;
     }
     *error = reserved.error();

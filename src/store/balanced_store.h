@@ -17,8 +17,7 @@
 //     has what was there before; who asks has to know what it has written, as on such a store itself
 //   a request that moves data has its chunks pinned (balanced/chunk_table.h) until its last part has ended
 // Threads, lifetime: as every store. assign() is under mutex_, with the member's reservation and, for an unclean slot,
-//   its discard; what waits for mutex_ is only who has to have a chunk assigned. Nobody who holds it waits for a
-//   member's thread.
+//   its discard; only who has to have a chunk assigned waits for that. Nobody who holds it waits for a member's thread.
 // Errors: a request fails with that of a member that failed; describe_at() names that one. A chunk's first write that
 //   fails with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or that of an old one has none
 //   for what had been given back of it, since no chunk moves (a forked child may be reading it). Or all slots are taken
@@ -50,6 +49,7 @@ class BalancedStore final : public Store, private PartedStore {
                                                        uint64_t chunk_bytes, FaultPlan* faults = nullptr);
   ~BalancedStore() override;
 
+  // And what share of the chunks each member has got so far, once there are any.
   std::string describe() const override;
   std::string describe_at(uint64_t offset_bytes) const override;
   uint64_t size_bytes() const override { return target_.size_bytes; }
@@ -67,6 +67,7 @@ class BalancedStore final : public Store, private PartedStore {
   struct Member {
     std::unique_ptr<StripeMember> part;
     Slots slots;
+    Atomic<uint64_t> given{0};  // chunks, ever
   };
   // Of a chunk: [from, from + bytes) of it.
   struct Piece {

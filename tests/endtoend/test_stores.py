@@ -212,8 +212,9 @@ def test_stores_that_cannot_be_used_are_refused_with_one_line(kit: Kit) -> None:
     _refused(kit, f"{kit.store},/nowhere/at/all", "the store directory /nowhere/at/all: it does not exist")
     _refused(kit, f"{kit.store},{file}", f"the store directory {file}: it is not a directory")
     _refused(kit, f"{kit.store},nbd+unix:///?socket=/nowhere", "cannot be connected to")
-    for unaccepted in (f"{kit.store},,{kit.place}", f"{kit.store},", ",".join([str(kit.store)] * 17)):
-        with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": unaccepted}) as process:
-            _one_line(kit, process, EXIT_USAGE, f"SPILLWAY_STORE={unaccepted}: ", "up to 16 of these with commas between them")
+    for list_, why in ((f"{kit.store},,{kit.place}", "a comma with no name before or behind it"), (f"{kit.store},", "a comma with no name"),
+                       (",".join([str(kit.store)] * 17), "17 places; accepted: up to 16")):
+        with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": list_}) as process:
+            _one_line(kit, process, EXIT_USAGE, f"SPILLWAY_STORE={list_}: ", why)
     with _server(kit, "-r", "memory", "128M") as (_, store):
         _refused(kit, store, "the export is read-only")

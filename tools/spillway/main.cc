@@ -88,7 +88,7 @@ const char* value_word(process::ValueKind kind) {
     case process::ValueKind::kChoiceOrFile:
       return "NAME|FILE";
     case process::ValueKind::kStore:
-      return "DIRECTORY|STORE";
+      return "DIRECTORY|STORE,...";
     case process::ValueKind::kPatterns:
       return "PATTERNS";
     case process::ValueKind::kFile:
