@@ -144,6 +144,38 @@ TEST_P(DiskFull, a_sparse_store_keeps_what_it_has_and_takes_more_when_a_segment_
   EXPECT_TRUE((*sparse)->reserve(kSegment, kMiB));
 }
 
+// Beside a directory with room: what is spilled goes there, and what the small filesystem has room for is used.
+TEST_P(DiskFull, of_several_places_a_full_one_gets_no_more_and_sizes_add_up) {
+  constexpr uint64_t kChunk = 256 * kKiB, kAll = 3 * kFilesystemBytes / kMiB;
+  store_.reset();
+  std::vector<std::unique_ptr<Store>> members;
+  for (const std::string& place : {mount_point_, directory_}) {
+    auto member = FileStore::open_spill(place, options_);
+    ASSERT_TRUE(member) << member.status().message();
+    members.push_back(std::move(*member));
+  }
+  auto balanced = BalancedStore::create(std::move(members), kChunk);
+  ASSERT_TRUE(balanced) << balanced.status().message();
+  for (uint64_t block = 0; block < kAll; ++block) {
+    if (block % 2 == 0) ASSERT_TRUE((*balanced)->reserve(block * kMiB, kMiB)) << block;
+    const Buffer written(kMiB, block + 1);
+    Request write = transfer_of(Op::kWrite, block * kMiB, written);
+    const Status status = (*balanced)->transfer(write);
+    ASSERT_TRUE(status) << block << ": " << status.message();
+  }
+  for (uint64_t block = 0; block < kAll; ++block) {
+    Buffer read(kMiB);
+    Request again = transfer_of(Op::kRead, block * kMiB, read);
+    ASSERT_TRUE((*balanced)->transfer(again));
+    EXPECT_EQ(read, Buffer(kMiB, block + 1));
+  }
+  EXPECT_GT((*balanced)->chunks_of(0), (kFilesystemBytes - 12 * kMiB) / kChunk);
+  EXPECT_LE((*balanced)->chunks_of(0), kFilesystemBytes / kChunk);
+  Request discard = discard_of(0, kAll * kMiB);
+  ASSERT_TRUE((*balanced)->transfer(discard));
+  EXPECT_EQ((*balanced)->chunks_of(0) + (*balanced)->chunks_of(1), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, DiskFull,
                          ::testing::Values(Full{Filesystem::kTmpfs, IoEngineKind::kUring},
                                            Full{Filesystem::kTmpfs, IoEngineKind::kThreads},
