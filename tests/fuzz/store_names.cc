@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "input.h"
+#include "platform/place_list.h"
 #include "store/fault_plan.h"
 #include "store/nbd/nbd_address.h"
 #include "store/open_store.h"
@@ -44,6 +45,8 @@ void parse_all(const std::string& name) {
   }
   if (auto striped = store::parse_striped(name, kMiB))
     SPW_CHECK(striped->members.size() <= store::kStripedMembersMax);
+  if (const auto places = platform::split_places(name); places.size() > 1)
+    SPW_CHECK(platform::join_places(places) == name);
   if (auto bytes = parse_size_bytes(name)) (void)format_size(*bytes);
   (void)store::FaultPlan::parse(name);
 }
