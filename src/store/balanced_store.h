@@ -17,9 +17,9 @@
 //     has what was there before; who asks has to know what it has written, as on such a store itself
 //   a request that moves data has its chunks pinned (balanced/chunk_table.h) until its last part has ended
 // Threads, lifetime: as every store. assign() is under mutex_, with the member's reservation and, for an unclean slot,
-//   its discard; only who has to have a chunk assigned waits for that. Nobody who holds it waits for a member's thread.
+//   its discard; only who has to have a chunk assigned waits for that. Nobody waits for a member's thread under it.
 // Errors: a request fails with that of a member that failed; describe_at() names that one. A chunk's first write that
-//   fails with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or that of an old one has none
+//   fails with ENOSPC goes to another member. ENOSPC: no member has room for a new chunk, or an old one's has none
 //   for what had been given back of it, since no chunk moves (a forked child may be reading it). Or all slots are taken
 //   for the moment, while freed ones are being emptied. Callers try again (src/cache/writeback).
 // Limits: 2 to kStripedMembersMax members of a chunk each; chunk_bytes in [kMmuPageBytes, kGiB];
