@@ -257,6 +257,9 @@ int BalancedStore::deal(PartedStep& step, Parts& parts) {
 }
 
 int BalancedStore::deal_discard(PartedStep& step, Parts& parts, uint64_t end) {
+  // Ranges to be discarded may be much longer than what was ever written there.
+  end = std::min(end, table_.end() * chunk_bytes_);
+  if (step.io.offset_bytes >= end) return 0;
   std::vector<Request*> open(members_.size(), nullptr);
   return for_each_piece(step.io.offset_bytes, end - step.io.offset_bytes, [&](const Piece& piece) {
     std::optional<ChunkWord> word = piece.bytes == chunk_bytes_ ? table_.take(piece.chunk) : std::nullopt;

@@ -84,6 +84,8 @@ class ChunkTable {
   std::optional<ChunkWord> take_if_last(uint64_t chunk);
   // Of a chunk that is not assigned.
   void assign(uint64_t chunk, ChunkWord word);
+  // No chunk at or behind it was ever assigned, of those that the caller knows of.
+  uint64_t end() const { return end_.load_relaxed(); }
   // Requests of the parent are none of the child's.
   void in_child();
 
@@ -91,7 +93,7 @@ class ChunkTable {
   Atomic<uint64_t>* words() const { return reinterpret_cast<Atomic<uint64_t>*>(memory_.data()); }
 
   platform::Mapping memory_;
-  Atomic<uint64_t> end_{0};  // no chunk at or behind it was ever assigned
+  Atomic<uint64_t> end_{0};
 };
 
 }  // namespace spw::store
