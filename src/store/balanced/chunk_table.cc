@@ -49,8 +49,9 @@ std::optional<ChunkWord> ChunkTable::take_if_last(uint64_t chunk) {
 
 void ChunkTable::assign(uint64_t chunk, ChunkWord word) {
   SPW_DCHECK(!load(chunk).is_assigned());
-  words()[chunk].store_release(word.bits());
+  // First, so that a child forked in between looks at the word, too.
   if (end_.load_relaxed() <= chunk) end_.store_relaxed(chunk + 1);
+  words()[chunk].store_release(word.bits());
 }
 
 void ChunkTable::in_child() {
