@@ -7,6 +7,7 @@
 
 #include "platform/time.h"
 #include "store/engine/transfer_queue.h"
+#include "store/striped/direct_parts.h"
 
 namespace spw::store {
 
@@ -282,26 +283,27 @@ int BalancedStore::deal_discard(PartedStep& step, Parts& parts, uint64_t end) {
   });
 }
 
+void BalancedStore::begin_part(StripePart& part) {
+  if (is_timed(part.request.op)) shares_.begun(part.member);
+  part.begun_ns = platform::monotonic_ns();
+}
+
 void BalancedStore::submit(std::unique_ptr<StripePart> part) {
   Member& member = *members_[part->member];
-  if (is_timed(part->request.op)) shares_.begun(part->member);
-  part->begun_ns = platform::monotonic_ns();
+  begin_part(*part);
   member.part->submit(std::move(part));
 }
 
 int BalancedStore::transfer_part(StripePart& part) {
-  StripeMember& member = *members_[part.member]->part;
-  if (is_timed(part.request.op)) shares_.begun(part.member);
-  part.begun_ns = platform::monotonic_ns();
-  const int error = member.store().transfer(part.request).error();
-  if (error != 0) member.note_failure();
-  return end_part(part, error);
+  begin_part(part);
+  return end_part(part, members_[part.member]->part->store().transfer(part.request).error());
 }
 
 int BalancedStore::end_part(StripePart& part, int error) {
   const uint64_t now_ns = platform::monotonic_ns();
   if (is_timed(part.request.op))
     shares_.ended(part.member, part.request.op, part.request.bytes(), now_ns - part.begun_ns, error == 0);
+  if (error != 0) members_[part.member]->part->note_failure();
   if (part.request.op == Op::kWrite && is_no_room(error)) shares_.note_full(part.member, now_ns, true);
   return error;
 }
@@ -337,11 +339,16 @@ int BalancedStore::end_step(PartedStep& step, int error) {
 }
 
 Result<std::unique_ptr<IoQueue>> BalancedStore::open_queue(size_t depth) {
-  for (auto& member : members_)
-    if (Status status = member->part->wake_up(); !status) return status;
   PartedStore& parted = *this;
-  auto engine = std::make_unique<PartedEngine>(depth, parted);
-  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
+  std::vector<Store*> stores;
+  for (auto& member : members_) {
+    if (Status status = member->part->wake_up(); !status) return status;
+    stores.push_back(&member->part->store());
+  }
+  auto engine = DirectParts::create(parted, stores, depth);
+  if (!engine) return engine.status();
+  if (!*engine) *engine = std::make_unique<PartedEngine>(depth, parted);
+  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
 }
 
 Status BalancedStore::transfer(Request& request) {

@@ -12,6 +12,10 @@
 // not be shared: while both use the same members, neither writes to them (region/spill_layers.h), but for requests that
 // the parent had under way; where those went the child does not know, so it empties each slot that it takes later.
 //
+// Queues: where those of all members can be slept at, as files' can, each queue of this store has its own of every
+// member (striped/direct_parts.h); else each member has a thread for all queues (striped/stripe_member.h), which also
+// does the parts of a transfer() that has several.
+//
 // Invariants: a slot is taken => one chunk has it, or a request is emptying it, or a take of it failed
 //   a free slot reads as zeros, or counts as unclean (slots.h). But a slot of a device or a server that was never used
 //     has what was there before; who asks has to know what it has written, as on such a store itself
@@ -93,6 +97,7 @@ class BalancedStore final : public Store, private PartedStore {
 
   int deal(PartedStep& step, Parts& parts) override;
   int deal_discard(PartedStep& step, Parts& parts, uint64_t end);
+  void begin_part(StripePart& part) override;
   void submit(std::unique_ptr<StripePart> part) override;
   int transfer_part(StripePart& part) override;
   int end_part(StripePart& part, int error) override;

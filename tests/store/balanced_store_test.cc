@@ -32,10 +32,11 @@ class BalancedStoreTest : public ::testing::Test {
     }
     adopt(std::move(members));
   }
-  void create_spill(size_t count) {
+  // Spill files, whose queues a queue of the store's sleeps at itself (striped/direct_parts.h).
+  void create_spill(size_t count, uint64_t chunks = kMiB / kChunk) {
     std::vector<std::unique_ptr<Store>> members;
     for (size_t i = 0; i < count; ++i) {
-      auto member = FileStore::open_spill(directory_, {.faults = &faults_[i]}, kMiB);
+      auto member = FileStore::open_spill(directory_, {.faults = &faults_[i]}, chunks * kChunk);
       ASSERT_TRUE(member) << member.status().message();
       members.push_back(std::move(*member));
     }
@@ -80,6 +81,8 @@ class BalancedStoreTest : public ::testing::Test {
     return chunks;
   }
 
+  void race();
+
   std::string directory_;
   FaultPlan faults_[kStripedMembersMax];
   std::vector<Store*> members_;
@@ -113,6 +116,16 @@ TEST_F(BalancedStoreTest,
   const double mended = first_ones_share(2300, 3300);
   EXPECT_GT(mended, 0.35);
   EXPECT_LT(mended, 0.65);
+}
+
+TEST_F(BalancedStoreTest, a_slow_file_gets_a_small_share) {
+  create_spill(2, 1000);
+  ASSERT_TRUE(faults_[0].add("write:1+:delay:24000"));
+  ASSERT_TRUE(faults_[1].add("write:1+:delay:4000"));
+  first_ones_share(0, 200);
+  const double slow = first_ones_share(200, 700);
+  EXPECT_LT(slow, 0.35);
+  EXPECT_GT(slow, 0.02);
 }
 
 TEST_F(BalancedStoreTest, reads_that_take_long_count_too) {
@@ -252,9 +265,8 @@ TEST_F(BalancedStoreTest, a_description_says_what_each_member_got) {
 // Writers have blocks of their own in all chunks, which they read, discard and write anew, while others discard whole
 // chunks, and a member is full now and then. A block has what its writer wrote last, or nothing: never what was another
 // chunk's.
-TEST_F(BalancedStoreTest, what_comes_and_goes_at_the_same_time_does_not_meet) {
+void BalancedStoreTest::race() {
   constexpr uint64_t kChunks = 16, kWriters = kChunk / kUnit;
-  create({8, 8, 8});
   for (int nth = 20; nth < 2000; nth += 20)
     ASSERT_TRUE(faults_[nth % 3].add("write:" + std::to_string(nth) + ":ENOSPC"));
   Atomic<uint64_t> wrong(0), failed(0);
@@ -312,6 +324,16 @@ TEST_F(BalancedStoreTest, what_comes_and_goes_at_the_same_time_does_not_meet) {
   platform::sleep_ns(Shares::kFullPauseNs);
   for (uint64_t chunk = 0; chunk < 24; ++chunk) EXPECT_EQ(write(chunk), 0);
   for (uint64_t chunk = 0; chunk < 24; ++chunk) EXPECT_TRUE(is_as_written(chunk));
+}
+
+TEST_F(BalancedStoreTest, what_comes_and_goes_at_the_same_time_does_not_meet) {
+  create({8, 8, 8});
+  race();
+}
+
+TEST_F(BalancedStoreTest, nor_does_it_where_no_thread_is_between) {
+  create_spill(3, 8);
+  race();
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -219,22 +219,18 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     adopt(open_store(uri, {.engine = engine_of(GetParam().way), .faults = &faults_}));
   }
 
-  // Three spill files and memory, of which one is half the size of the others.
+  // Four spill files, of which one is half the size of the others.
   void open_balanced(uint64_t bytes) {
     store_.reset();
     FileOptions unfaulted = options(GetParam().way);
     unfaulted.faults = nullptr;
     std::vector<std::unique_ptr<Store>> members;
     const uint64_t unit = round_down(bytes / 7, 64 * kKiB);
-    for (const uint64_t units : {2, 2, 1}) {
-      auto spill = FileStore::open_spill(directory_, unfaulted, units * unit);
+    for (const uint64_t member_bytes : {2 * unit, 2 * unit, unit, bytes - 5 * unit}) {
+      auto spill = FileStore::open_spill(directory_, unfaulted, member_bytes);
       ASSERT_TRUE(spill) << spill.status().message();
-      bytes -= (*spill)->size_bytes();
       members.push_back(std::move(*spill));
     }
-    auto memory = MemoryStore::create(bytes);
-    ASSERT_TRUE(memory) << memory.status().message();
-    members.push_back(std::move(*memory));
     adopt(BalancedStore::create(std::move(members), 64 * kKiB, &faults_));
   }
 

@@ -42,6 +42,8 @@ class PartedStore {
  public:
   // Adds step.io's parts to `parts`, maybe none, and says in step.bytes what they come to. 0, or a positive errno.
   virtual int deal(PartedStep& step, Parts& parts) = 0;
+  // It is about to be given to a queue of its member's.
+  virtual void begin_part(StripePart&) {}
   // To its member's thread.
   virtual void submit(std::unique_ptr<StripePart> part) = 0;
   // Done before it returns, by the calling thread. A positive errno or 0, as end_part() has it.
