@@ -345,10 +345,11 @@ Result<std::unique_ptr<IoQueue>> BalancedStore::open_queue(size_t depth) {
     if (Status status = member->part->wake_up(); !status) return status;
     stores.push_back(&member->part->store());
   }
-  auto engine = DirectParts::create(parted, stores, depth);
-  if (!engine) return engine.status();
-  if (!*engine) *engine = std::make_unique<PartedEngine>(depth, parted);
-  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(*engine), target_, depth));
+  // Rings or descriptors may be used up.
+  auto direct = DirectParts::create(parted, stores, depth);
+  std::unique_ptr<IoEngine> engine = direct ? std::move(*direct) : nullptr;
+  if (!engine) engine = std::make_unique<PartedEngine>(depth, parted);
+  return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
 }
 
 Status BalancedStore::transfer(Request& request) {
