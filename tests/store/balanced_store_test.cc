@@ -165,7 +165,9 @@ TEST_F(BalancedStoreTest, a_full_member_gets_no_more_and_no_write_fails) {
     for (Request request :
          {transfer_of(Op::kWrite, at * kChunk, written), transfer_of(Op::kRead, at * kChunk, read)}) {
       EXPECT_EQ(StoreTest::drive(**queue, {&request})[0], 0);
-      if (request.op == Op::kRead) EXPECT_EQ(written, read);
+      if (request.op == Op::kRead) {
+        EXPECT_EQ(written, read);
+      }
     }
 }
 

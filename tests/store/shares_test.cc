@@ -20,7 +20,7 @@ struct Devices {
     double service_ns;
     size_t at_once;
     uint64_t chunks = 0;
-    std::vector<double> busy_until_ns;
+    std::vector<double> busy_until_ns{};
   };
   struct Write {
     double ends_ns;
