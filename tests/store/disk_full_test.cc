@@ -157,7 +157,9 @@ TEST_P(DiskFull, of_several_places_a_full_one_gets_no_more_and_sizes_add_up) {
   auto balanced = BalancedStore::create(std::move(members), kChunk);
   ASSERT_TRUE(balanced) << balanced.status().message();
   for (uint64_t block = 0; block < kAll; ++block) {
-    if (block % 2 == 0) ASSERT_TRUE((*balanced)->reserve(block * kMiB, kMiB)) << block;
+    if (block % 2 == 0) {
+      ASSERT_TRUE((*balanced)->reserve(block * kMiB, kMiB)) << block;
+    }
     const Buffer written(kMiB, block + 1);
     Request write = transfer_of(Op::kWrite, block * kMiB, written);
     const Status status = (*balanced)->transfer(write);
