@@ -45,9 +45,12 @@ void StripeMember::submit(std::unique_ptr<StripePart> part) {
   {
     std::lock_guard lock(mutex_);
     if (!queue_) status = go_on();
-    if (status) inbox_.push_back(std::move(part));
+    if (status) {
+      inbox_.push_back(std::move(part));
+      part = nullptr;
+    }
   }
-  if (status) return queue_->wake();
+  if (part == nullptr) return queue_->wake();
   note_failure();
   part->over(*part, status.error());
 }
