@@ -416,6 +416,16 @@ Status BufferedFile::resize(uint64_t bytes) {
   return resize_alone(bytes);
 }
 
+// A file that is empty stays untouched: ext4 takes a second truncation for the replacement of a file's contents, and
+// writes what follows to the disk as soon as the file is closed.
+Status BufferedFile::make_empty() {
+  {
+    std::lock_guard lock(io_);
+    if (retired_ && size() == 0 && settled_size_ == 0) return {};
+  }
+  return resize(0);
+}
+
 Status BufferedFile::extend(uint64_t bytes) {
   if (bytes > bytes_max_) return too_large();
   if (Status status = make_room(bytes); !status) return status;

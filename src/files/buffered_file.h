@@ -152,6 +152,8 @@ class BufferedFile {
   Result<uint64_t> append(std::span<const iovec> from, uint64_t* offset);
   // ftruncate(2); EACCES where the file cannot be written.
   Status resize(uint64_t bytes);
+  // resize(0), as open(2) does it: a file that is empty is not changed.
+  Status make_empty();
   // resize(), if that makes it longer.
   Status extend(uint64_t bytes);
   // What is dirty of [offset, offset + bytes) reaches the file.

@@ -221,7 +221,7 @@ Status Descriptors::seat(int fd, int flags, const std::string& name,
   }
   if ((flags & O_TRUNC) != 0 && may_write(flags) &&
       !(*file)->has_fixed_size())  // others may have it open, with what the kernel's file no longer has
-    if (Status status = (*file)->resize(0); !status) {
+    if (Status status = (*file)->make_empty(); !status) {
       (void)files_.close(*file);
       return status;
     }
