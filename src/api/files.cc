@@ -50,7 +50,7 @@ int open_striped(const char* name, int flags, unsigned mode) {
   if (!members) return result_of(members.status());
   const int fd = ::fcntl(members->files[0].fd(), (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + name));
-  if (Status status = call->descriptors().attach_striped(fd, flags, name, *members); !status) {
+  if (Status status = call->descriptors().attach_striped(fd, flags, *members); !status) {
     ::close(fd);
     return result_of(status);
   }
@@ -65,8 +65,11 @@ int open_buffered(const char* path, int flags, unsigned mode) {
   // Emptied once it is sure that it may be: attach() does it.
   const int fd = ::open(path, files::may_write(flags) ? flags & ~O_TRUNC : flags, mode);
   if (fd < 0) return result_of(Status(errno, std::string("cannot open ") + path));
-  if (Status status = call->descriptors().attach(fd, flags, path, files::BufferedFiles::Guard::kOpen);
-      !status) {
+  auto stamp = platform::file_stamp(fd);
+  const Status status =
+      stamp ? call->descriptors().attach(fd, flags, path, *stamp, files::BufferedFiles::Guard::kOpen)
+            : stamp.status();
+  if (!status) {
     ::close(fd);
     return result_of(status);
   }

@@ -3,20 +3,21 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "files/path_patterns.h"
 
 namespace spw::files {
 
-Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name, Guard guard) {
-  auto stamp = platform::file_stamp(fd);
-  if (!stamp) return stamp.status();
-  if (!stamp->is_regular) return Status::sentence(EINVAL, name + " is not a regular file");
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name,
+                                                          const platform::FileStamp& stamp, Guard guard) {
+  const auto path = [&] { return name.empty() ? path_of(fd) : name; };
+  if (!stamp.is_regular) return Status::sentence(EINVAL, path() + " is not a regular file");
   std::shared_ptr<BufferedFile> outdated;  // outlives the lock
   std::vector<std::shared_ptr<BufferedFile>> dropped;
   std::lock_guard lock(mutex_);
-  const Key key{stamp->device, stamp->inode};
-  if (kernels_.contains(key)) return Status::sentence(EBUSY, name + " is left to the kernel");
+  const Key key{stamp.device, stamp.inode};
+  if (kernels_.contains(key)) return Status::sentence(EBUSY, path() + " is left to the kernel");
   if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
-    return Status::sentence(EBUSY, name + " is a member of a striped file that is open");
+    return Status::sentence(EBUSY, path() + " is a member of a striped file that is open");
   Entry& entry = files_[key];
   // Before a descriptor of our own has it open, too.
   const bool is_new = entry.file == nullptr || entry.is_parked;
@@ -25,15 +26,15 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     if (entry.is_parked) unpark(entry);
     outdated = std::move(entry.file);
     files_.erase(key);
-    return Status::sentence(EBUSY, "others have " + name + " open");
+    return Status::sentence(EBUSY, "others have " + path() + " open");
   }
   if (entry.is_parked) {
     unpark(entry);
-    if (entry.stamp != *stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
+    if (entry.stamp != stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
     Status made = make_shared_parts();
-    auto opened = made ? BufferedFile::open(parts_, {shared_->nodes, shared_->flusher}, fd, name,
+    auto opened = made ? BufferedFile::open(parts_, {shared_->nodes, shared_->flusher}, fd, path(),
                                             direct_devices_.contains(key.device))
                        : made;
     if (!opened) {
@@ -177,11 +178,9 @@ std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inod
   return is_it ? entry->second.file : nullptr;
 }
 
-bool BufferedFiles::knows(int fd) const {
-  auto stamp = platform::file_stamp(fd);
-  if (!stamp) return false;
+bool BufferedFiles::knows(const platform::FileStamp& stamp) const {
   std::lock_guard lock(mutex_);
-  return files_.contains(Key{stamp->device, stamp->inode});
+  return files_.contains(Key{stamp.device, stamp.inode});
 }
 
 void BufferedFiles::leave_to_kernel(const BufferedFile& file) {

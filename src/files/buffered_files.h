@@ -30,10 +30,11 @@ class BufferedFiles {
     if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
   }
 
-  // The regular file that `fd` has open. Each open() has its close(). EBUSY: it was left to the kernel; or, guarded,
+  // The file that `fd` has open, of which the rest tells. EINVAL: it is not a regular one. Each open() has its close(). EBUSY: it was left to the kernel; or, guarded,
   // others have it open. kOpen: it stays buffered whatever others do, as spw_open(3) says.
   enum class Guard : uint8_t { kGuarded, kOpen };
-  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name, Guard guard);
+  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name,
+                                             const platform::FileStamp& stamp, Guard guard);
   // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
   // where one of them is open in another way: by itself, or with other members, another order or another chunk.
   Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);
@@ -47,7 +48,7 @@ class BufferedFiles {
   Status unmap(uintptr_t address, bool save);
   // The file with this number, if it is in the table; no striped one, of which the numbers are not.
   std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
-  bool knows(int fd) const;  // that the file that `fd` has open is in the table
+  bool knows(const platform::FileStamp& stamp) const;  // that the file is in the table
   // open() of it is EBUSY from now on.
   void leave_to_kernel(const BufferedFile& file);
   OtherOpeners& others() { return others_; }

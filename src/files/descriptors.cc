@@ -198,26 +198,25 @@ Status Descriptors::leave(OpenFile* file) {
   return files_.close(closed);
 }
 
-Status Descriptors::attach(int fd, int flags, const std::string& name, BufferedFiles::Guard guard) {
+Status Descriptors::attach(int fd, int flags, const std::string& name, const platform::FileStamp& stamp,
+                           BufferedFiles::Guard guard) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
-  return seat(fd, flags, name, files_.open(fd, name, guard));
+  return seat(fd, flags, files_.open(fd, name, stamp, guard));
 }
 
-Status Descriptors::attach_striped(int fd, int flags, const std::string& name,
-                                   const StripedMembers& members) {
+Status Descriptors::attach_striped(int fd, int flags, const StripedMembers& members) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
   const bool truncates = (flags & O_TRUNC) != 0 && may_write(flags);
-  return seat(fd, flags, name, files_.open_striped(members, truncates));
+  return seat(fd, flags, files_.open_striped(members, truncates));
 }
 
-Status Descriptors::seat(int fd, int flags, const std::string& name,
-                         Result<std::shared_ptr<BufferedFile>> file) {
+Status Descriptors::seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file) {
   if (!file) return file.status();
   if (may_write(flags) && !(*file)->is_writable()) {
     (void)files_.close(*file);
-    return Status::sentence(EACCES, name + " cannot be read and written, which buffering it takes");
+    return Status::sentence(EACCES, path_of(fd) + " cannot be read and written, which buffering it takes");
   }
   if ((flags & O_TRUNC) != 0 && may_write(flags) &&
       !(*file)->has_fixed_size())  // others may have it open, with what the kernel's file no longer has

@@ -90,10 +90,11 @@ class Descriptors {
     OpenFile* file_ = nullptr;
   };
 
-  // `fd`, open with `flags`, of a regular file, is buffered from now on.
-  Status attach(int fd, int flags, const std::string& name, BufferedFiles::Guard guard);
+  // `fd`, open with `flags`, is buffered from now on. `stamp`: of its file, of just now; `name`: its path, or empty.
+  Status attach(int fd, int flags, const std::string& name, const platform::FileStamp& stamp,
+                BufferedFiles::Guard guard);
   // The same for a striped file, of whose first member `fd` is.
-  Status attach_striped(int fd, int flags, const std::string& name, const StripedMembers& members);
+  Status attach_striped(int fd, int flags, const StripedMembers& members);
   Ref find(int fd) {
     if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr)
       return {};
@@ -137,7 +138,7 @@ class Descriptors {
   Chunk& chunk_for(int fd);
   OpenFile* take();
   Status leave(OpenFile* file);
-  Status seat(int fd, int flags, const std::string& name, Result<std::shared_ptr<BufferedFile>> file);
+  Status seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file);
 
   void give_back_to_others(const FileKey& key, const char* why);
 

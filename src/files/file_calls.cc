@@ -35,8 +35,10 @@ bool FileCalls::opened(int fd, int flags) {
   bool was;
   if (descriptors != nullptr) (void)descriptors->detach(fd, &was);  // closed by a call that we do not know
   if ((flags & O_PATH) != 0) return false;
-  const std::string path = path_of(fd);
-  const bool is_known = descriptors != nullptr && descriptors->files().knows(fd);
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp || !stamp->is_regular) return false;
+  const bool is_known = descriptors != nullptr && descriptors->files().knows(*stamp);
+  const std::string path = is_known ? std::string() : path_of(fd);
   if (!is_known && (path.empty() || !matches_any(patterns_, path))) return false;
   if (fd <= STDERR_FILENO || (flags & O_DIRECT) != 0) {
     if (is_known) give_back(fd);
@@ -44,7 +46,7 @@ bool FileCalls::opened(int fd, int flags) {
   }
   if (descriptors == nullptr) descriptors_.store_release(descriptors = make_());
   return descriptors != nullptr &&
-         descriptors->attach(fd, flags, path, BufferedFiles::Guard::kGuarded).is_ok();
+         descriptors->attach(fd, flags, path, *stamp, BufferedFiles::Guard::kGuarded).is_ok();
 }
 
 void FileCalls::give_back(int fd) {

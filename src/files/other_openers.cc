@@ -34,7 +34,7 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
   std::lock_guard lock(mutex_);
   const uint64_t number = next_number_++;
   const bool is_watched = start() && watch_->add(fd, number).is_ok();
-  const Openers openers = platform::other_openers_of(fd);
+  const Openers openers = platform::other_openers_of(fd, true);
   if (openers == Openers::kOthers) {
     if (is_watched) watch_->remove(fd, number);
     return Claim::kOthers;

@@ -35,7 +35,7 @@ class OtherOpeners {
   explicit OtherOpeners(GiveBack give_back) : give_back_(std::move(give_back)) {}
   ~OtherOpeners();
 
-  // Of a file that this process is about to buffer, open by `fd` alone. From now on it is watched.
+  // Of a file that this process is about to buffer, open by `fd` alone, since a moment ago. From now on it is watched.
   Claim claim(int fd, const FileKey& key);
   // `fd`: a descriptor of the file.
   void forget(int fd, const FileKey& key);

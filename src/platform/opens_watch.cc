@@ -68,20 +68,21 @@ std::optional<std::string> handle_in(const fanotify_event_metadata& event, const
 
 // The signal that tells a holder of a lease that somebody wants the file would end the process; SIGURG is ignored by
 // those who know nothing of it.
-Openers openers_of(int fd) {
+Openers openers_of(int fd, bool is_new) {
   const int saved_errno = errno;
-  const int old_signal = ::fcntl(fd, F_GETSIG);
-  const int old_owner = ::fcntl(fd, F_GETOWN);
+  const int old_signal = is_new ? 0 : ::fcntl(fd, F_GETSIG);
+  const int old_owner = is_new ? 0 : ::fcntl(fd, F_GETOWN);
   Openers found = Openers::kUnknown;
   if (old_signal >= 0 && ::fcntl(fd, F_SETSIG, SIGURG) == 0) {
+    bool is_reset = false;
     if (::fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
       found = Openers::kThisAlone;
-      (void)::fcntl(fd, F_SETLEASE, F_UNLCK);
+      is_reset = ::fcntl(fd, F_SETLEASE, F_UNLCK) == 0;  // with the lease go the signal and its owner
     } else if (errno == EAGAIN) {
       found = Openers::kOthers;
     }
-    (void)::fcntl(fd, F_SETOWN, old_owner);
-    (void)::fcntl(fd, F_SETSIG, old_signal);
+    if (old_owner != 0) (void)::fcntl(fd, F_SETOWN, old_owner);
+    if (!is_reset || old_signal != 0) (void)::fcntl(fd, F_SETSIG, old_signal);
   }
   errno = saved_errno;
   return found;
@@ -102,8 +103,8 @@ size_t own_descriptors_of(int fd) {
   return count;
 }
 
-Openers other_openers_of(int fd) {
-  const Openers found = openers_of(fd);
+Openers other_openers_of(int fd, bool is_new) {
+  const Openers found = openers_of(fd, is_new);
   return found == Openers::kOthers && own_descriptors_of(fd) > 1 ? Openers::kUnknown : found;
 }
 

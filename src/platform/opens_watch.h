@@ -21,11 +21,12 @@ namespace spw::platform {
 enum class Openers : uint8_t { kThisAlone, kOthers, kUnknown };
 // Whether any other open description of the file exists, in this process or another one. kUnknown: the file is
 // another user's, or its filesystem knows no leases. No more than a signal that is ignored comes of it (SIGURG).
-Openers openers_of(int fd);
+// `is_new`: it was just opened, so nobody has asked for signals of it yet.
+Openers openers_of(int fd, bool is_new = false);
 // How many descriptors of this process are of the same file.
 size_t own_descriptors_of(int fd);
 // Whether another process has it open. kUnknown also where it may be this one, by another descriptor.
-Openers other_openers_of(int fd);
+Openers other_openers_of(int fd, bool is_new = false);
 
 class OpensWatch {
  public:
