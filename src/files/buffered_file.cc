@@ -9,6 +9,7 @@
 #include "abi/managed.h"
 #include "access/copy.h"
 #include "base/check.h"
+#include "platform/opens_watch.h"
 #include "platform/time.h"
 #include "store/file_store.h"
 
@@ -17,15 +18,15 @@ namespace spw::files {
 using cache::Access;
 using cache::Pin;
 
-namespace {
+using Use = store::GrowingStore::Use;
 
 // One block, pinned while this lives.
-class Held {
+class BufferedFile::Held {
  public:
-  Held(const FileParts& parts, BlockId block, Access access)
-      : cache_(parts.cache),
-        client_(parts.engine.client()),
-        status_(cache_.pin_quietly(client_, block, access, &pin_)) {}
+  Held(BufferedFile& file, uint64_t offset, Access access)
+      : cache_(file.parts_.cache),
+        client_(file.parts_.engine.client()),
+        status_(file.pin(file.block_at(offset), offset, access, &pin_)) {}
   ~Held() {
     if (status_) cache_.unpin(client_, pin_.frame);
   }
@@ -41,6 +42,8 @@ class Held {
   Pin pin_;
   Status status_;
 };
+
+namespace {
 
 // What was moved before an error came, or the error.
 Result<uint64_t> moved_or(uint64_t moved, const Status& status) {
@@ -84,36 +87,89 @@ void Pieces::get(std::byte* to, uint64_t bytes) {
   });
 }
 
-Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& name, bool* is_writable) {
+Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& name) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   auto own = platform::open_file(path, O_RDWR);
-  *is_writable = own.is_ok();
   if (!own) own = platform::open_file(path, O_RDONLY);
   return own ? std::move(own) : Status(own.status().error(), "cannot read " + name);
 }
 
 Result<std::unique_ptr<BufferedFile>> BufferedFile::open(const FileParts& parts, const FileTools& tools,
-                                                         int fd, const std::string& name, bool direct_works) {
-  bool is_writable;
-  auto own = open_for_both(fd, name, &is_writable);
+                                                         int fd, const std::string& name,
+                                                         const FileKey& key) {
+  auto own = open_for_both(fd, name);
   if (!own) return own.status();
   store::FileOptions options;
   options.grows = true;
-  options.direct_works = direct_works;
+  options.device = key.device;
+  options.inode = key.inode;
   auto store = store::FileStore::take_over(std::move(*own), name, options);
   if (!store) return store.status();
-  return open_on(parts, tools, std::move(*store), name, is_writable);
+  return open_on(parts, tools, std::move(*store), name);
+}
+
+Result<std::unique_ptr<BufferedFile>> BufferedFile::open_later(const FileParts& parts, const FileTools& tools,
+                                                               const platform::FileStamp& stamp,
+                                                               const std::string& name,
+                                                               uint64_t alignment_bytes) {
+  store::FileOptions options;
+  options.grows = true;
+  options.direct_works = true;
+  options.device = stamp.device;
+  options.inode = stamp.inode;
+  auto file = open_on(parts, tools,
+                      store::FileStore::unopened(name, stamp.size_bytes, alignment_bytes, options), name);
+  if (file) (*file)->open_for_.store_relaxed(0);
+  return file;
+}
+
+// A dirty block has to have where it can be written to, whoever evicts it. So a file is open for writes before it has
+// any, and stays so.
+Status BufferedFile::need(Use use) {
+  if (is_open_for(use)) [[likely]]
+    return {};
+  Status status = file_->open_for(use, program_fd_.load_relaxed());
+  if (status.error() == EBADF || status.error() == ENOENT || status.error() == ENXIO)
+    if (const int other = platform::own_descriptor_of(key_.device, key_.inode); other >= 0)
+      status = file_->open_for(use, other);
+  if (!status) return Status(kNotOpened, "cannot open " + name_ + " once more");
+  if (use != Use::kReads && !is_writable()) {
+    open_for_.fetch_or_acq_rel(static_cast<uint8_t>(Use::kReads));
+    return Status(kNotOpened, name_ + " cannot be read and written, which buffering it takes");
+  }
+  open_for_.fetch_or_acq_rel(static_cast<uint8_t>(use));
+  return {};
+}
+
+Status BufferedFile::open_now() {
+  std::shared_lock lock(io_);
+  if (Status status = need(Use::kReads); !status) return status;
+  return is_writable() ? need(Use::kTransfers) : Status::ok();
+}
+
+// The file is opened for reads when a block has to come.
+Status BufferedFile::pin(BlockId block, uint64_t offset, Access access, Pin* pin) {
+  cache::Client& client = parts_.engine.client();
+  if (!is_open_for(Use::kReads)) {
+    const Atomic<uint64_t>* const end = file_->written_end();
+    const bool comes = access != Access::kOverwrite && (end == nullptr || offset < end->load_acquire());
+    if (!comes || parts_.cache.is_resident(block))
+      if (parts_.cache.pin_quietly(client, block, access, pin)) return {};  // else it has left meanwhile
+    if (Status status = need(Use::kReads); !status) return status;
+  }
+  return parts_.cache.pin_quietly(client, block, access, pin);
 }
 
 Result<std::unique_ptr<BufferedFile>> BufferedFile::open_on(const FileParts& parts, const FileTools& tools,
                                                             std::unique_ptr<store::GrowingStore> store,
-                                                            const std::string& name, bool is_writable) {
+                                                            const std::string& name) {
   if (store->alignment_bytes() > parts.regions.block_bytes())
     return Status::sentence(EINVAL, name + ": its disk takes only blocks of at least " +
                                         format_size(store->alignment_bytes()) + "; set the option block");
   std::unique_ptr<BufferedFile> file(new BufferedFile(parts, tools));
-  file->is_writable_ = is_writable;
+  file->name_ = name;
   file->file_ = store.get();
+  file->open_for_.store_relaxed(static_cast<uint8_t>(file->is_writable() ? Use::kTransfers : Use::kReads));
   file->size_.store_release(file->file_->size_bytes());
   file->settled_size_ = file->size();
   if (file->has_fixed_size()) file->bytes_max_ = file->size();
@@ -157,26 +213,28 @@ Status BufferedFile::reserve(uint64_t end, Reach reach) {
 
 Result<platform::FileStamp> BufferedFile::park() {
   std::lock_guard lock(io_);
+  is_parked_ = true;
+  if (open_for_.load_acquire() == 0) return Status(ENODATA, "the file was never opened");
   auto stamp = file_->stamp();
   file_->stop();
   parts_.cache.close_store(parts_.engine.client(), *store_);
   file_->close_files();
-  is_parked_ = true;
+  open_for_.store_release(0);
   return stamp;
 }
 
 Status BufferedFile::unpark(std::span<const int> fds) {
   std::lock_guard lock(io_);
-  std::vector<platform::File> own;
-  is_writable_ = true;
-  for (const int fd : fds) {
-    bool is_writable;
-    auto file = open_for_both(fd, "a file that was open before", &is_writable);
-    if (!file) return file.status();
-    is_writable_ = is_writable_ && is_writable;
-    own.push_back(std::move(*file));
+  if (!file_->opens_when_needed()) {
+    std::vector<platform::File> own;
+    for (const int fd : fds) {
+      auto file = open_for_both(fd, "a file that was open before");
+      if (!file) return file.status();
+      own.push_back(std::move(*file));
+    }
+    if (Status status = file_->reopen(own); !status) return status;
+    open_for_.store_release(static_cast<uint8_t>(is_writable() ? Use::kTransfers : Use::kReads));
   }
-  if (Status status = file_->reopen(own); !status) return status;
   is_parked_ = false;
   return {};
 }
@@ -202,7 +260,7 @@ Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) 
 
 Status BufferedFile::read_block(uint64_t offset, Pieces& to, uint64_t bytes) {
   const BlockId block = block_at(offset);
-  const Held held(parts_, block, Access::kRead);
+  const Held held(*this, offset, Access::kRead);
   if (!held.status()) return held.status();
   const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
   Stripe& stripe = stripes_[block.value % kStripes];
@@ -259,6 +317,7 @@ Result<uint64_t> BufferedFile::write_to_cache(uint64_t offset, std::span<const i
     {
       std::shared_lock lock(io_);
       if (!retired_) return retired_;
+      if (Status status = need_for_writes(); !status) return status;
       if (offset + bytes <= size_.load_acquire()) return write_at(offset, in, bytes);
       std::lock_guard growth(growth_);
       if (offset + bytes <= reserved_bytes_) return write_longer(offset, in, bytes);
@@ -267,6 +326,9 @@ Result<uint64_t> BufferedFile::write_to_cache(uint64_t offset, std::span<const i
   }
 }
 
+// What is much goes to the disk by itself, what is little by way of the kernel's memory (hand_over()).
+Status BufferedFile::need_for_writes() { return need(has_much_to_write() ? Use::kTransfers : Use::kWrites); }
+
 Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint64_t* offset) {
   Pieces in(from);
   for (;;) {
@@ -274,6 +336,7 @@ Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint
     {
       std::shared_lock lock(io_);
       if (!retired_) return retired_;
+      if (Status status = need_for_writes(); !status) return status;
       std::lock_guard growth(growth_);
       *offset = size_.load_acquire();
       if (in.bytes() == 0) return uint64_t{0};
@@ -327,7 +390,7 @@ Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) 
   const Writing writing(stripes_[block.value % kStripes]);
   // The store's size: a write that makes the file longer has set it before it wrote to this block.
   const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
-  const Held held(parts_, block, is_whole ? Access::kOverwrite : Access::kWrite);
+  const Held held(*this, offset, is_whole ? Access::kOverwrite : Access::kWrite);
   if (!held.status()) return held.status();
   from.get(held.data() + within, bytes);
   if (is_whole) std::memset(held.data() + bytes, 0, block_bytes - bytes);
@@ -391,7 +454,7 @@ Status BufferedFile::move_alone(uint64_t end, Reach reach) {
 Status BufferedFile::zero_tail(uint64_t bytes) {
   const uint64_t within = bytes & (parts_.regions.block_bytes() - 1);
   if (within == 0) return {};
-  const Held held(parts_, block_at(bytes), Access::kWrite);
+  const Held held(*this, bytes, Access::kWrite);
   if (!held.status()) return held.status();
   std::memset(held.data() + within, 0, parts_.regions.block_bytes() - within);
   dirty_.note(bytes >> parts_.regions.block_shift());
@@ -436,7 +499,7 @@ Status BufferedFile::extend(uint64_t bytes) {
 // Under io_ alone.
 Status BufferedFile::resize_alone(uint64_t bytes) {
   if (!retired_) return retired_;
-  if (!is_writable_) return Status::sentence(EACCES, "the file cannot be written");
+  if (Status status = need(Use::kWrites); !status) return status;
   const uint64_t old_size = size_.load_acquire();
   if (has_fixed_size() && bytes != old_size) return Status::sentence(EINVAL, "devices keep their size");
   for (const auto& [address, end] : mapped_)
@@ -471,6 +534,7 @@ Result<uintptr_t> BufferedFile::map(uint64_t offset, uint64_t bytes) {
   if (offset % kMmuPageBytes != 0 || offset >= size || bytes > round_up(size, kMmuPageBytes) - offset)
     return Status::sentence(EINVAL, "a mapping begins on a page of the file, which ends at " +
                                         std::to_string(size) + ", and ends on its last one or before");
+  if (Status status = need(Use::kTransfers); !status) return status;
   if (home_ != &parts_.mappings)
     if (Status status = move_alone(size, Reach::kAddresses); !status) return status;
   if (flushed_at_ns_.load_relaxed() == 0) flushed_at_ns_.store_relaxed(platform::monotonic_ns());

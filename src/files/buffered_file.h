@@ -112,16 +112,30 @@ class BufferedFile {
   // The error of calls on a file that has retired: whoever gets it asks the kernel. No call that is made here gives it.
   static constexpr int kRetired = EREMCHG;
 
+  // The error of calls on a file that cannot be opened for what they ask: nothing was changed, and it is to be given
+  // back to the kernel (retire()).
+  static constexpr int kNotOpened = ENOMEDIUM;
+
   // The regular file that `fd` has open, for reading and writing or,
   // where that is refused, for reading. `fd` stays the caller's.
   static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
-                                                    const std::string& name, bool direct_works = false);
+                                                    const std::string& name, const FileKey& key);
+  // The same, opened when something has to be read or written: of what open_by() names then. The file has this stamp,
+  // and is on a device whose files take direct transfers of this alignment.
+  static Result<std::unique_ptr<BufferedFile>> open_later(const FileParts& parts, const FileTools& tools,
+                                                          const platform::FileStamp& stamp,
+                                                          const std::string& name, uint64_t alignment_bytes);
+  // One of the process's descriptors that has the file open, by which it is opened; any other serves if it is gone.
+  void open_by(int fd) { program_fd_.store_relaxed(fd); }
+  // Opens all of it now.
+  Status open_now();
+  uint64_t alignment_bytes() const { return file_->alignment_bytes(); }
   // The file that a growing store is. `name`: for messages.
   static Result<std::unique_ptr<BufferedFile>> open_on(const FileParts& parts, const FileTools& tools,
                                                        std::unique_ptr<store::GrowingStore> store,
-                                                       const std::string& name, bool is_writable);
+                                                       const std::string& name);
   // What `fd` has open, with a descriptor of our own that can read it and, where that is allowed, write it.
-  static Result<platform::File> open_for_both(int fd, const std::string& name, bool* is_writable);
+  static Result<platform::File> open_for_both(int fd, const std::string& name);
   bool is_direct() const { return file_->is_direct(); }
   // It can be made neither shorter nor longer (a striped file of devices): ENOSPC for what lies behind its end.
   bool has_fixed_size() const { return file_->has_fixed_size(); }
@@ -134,13 +148,15 @@ class BufferedFile {
   void know_as(const FileKey& key) { key_ = key; }
   const FileKey& key() const { return key_; }
   uint64_t size() const { return size_.load_acquire(); }
-  bool is_writable() const { return is_writable_; }
-  // One that the file is open by; -1: it is striped, or parked.
+  bool is_writable() const { return file_->is_writable(); }
+  // One of our own that the file is open by; -1: it is striped, parked, or none was needed.
   int fd() const { return file_->fd(); }
+  const std::string& name() const { return name_; }
 
   // Keeps what is cached, all of it clean, but not the file: it was flushed, nobody
-  // uses it, and nobody will until unpark(), for whose descriptors, one for each file
-  // that it is made of, it has the same stamp. Parked files take no descriptors.
+  // uses it, and nobody will until unpark(), when it has the same stamp: its own, or, where it was never opened here,
+  // what it had before, which is ENODATA. Parked files take no descriptors. unpark(): `fds`: one for each file that it
+  // is made of.
   Result<platform::FileStamp> park();
   Status unpark(std::span<const int> fds);
 
@@ -207,6 +223,7 @@ class BufferedFile {
     Atomic<uint32_t> version{0};
   };
   class Writing;
+  class Held;
 
   BufferedFile(const FileParts& parts, const FileTools& tools)
       : parts_(parts),
@@ -232,6 +249,15 @@ class BufferedFile {
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
   Status write_block(uint64_t offset, Pieces& from, uint64_t bytes);
+  Status pin(BlockId block, uint64_t offset, cache::Access access, cache::Pin* pin);
+  bool is_open_for(store::GrowingStore::Use use) const {
+    return (~open_for_.load_acquire() & static_cast<uint8_t>(use)) == 0;
+  }
+  Status need(store::GrowingStore::Use use);
+  Status need_for_writes();
+  bool has_much_to_write() const {
+    return dirty_.count() << parts_.regions.block_shift() > kHandOverBytesMax;
+  }
   BlockId block_at(uint64_t offset) const;
   bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
   region::FileMapping mapping();
@@ -240,7 +266,10 @@ class BufferedFile {
   const FileParts parts_;
   Flusher& flusher_;
   FileKey key_;
-  bool is_writable_ = false;
+  std::string name_;
+  Atomic<int> program_fd_{-1};
+  Atomic<uint8_t> open_for_{
+      0};                   // GrowingStore::Use that it was opened for; a dirty file for kWrites at least
   bool is_parked_ = false;  // under io_
   Status retired_;          // kRetired; changed under io_ alone
   std::shared_ptr<store::Store> store_;

@@ -8,6 +8,8 @@
 
 namespace spw::files {
 
+using Use = store::GrowingStore::Use;
+
 Status BufferedFile::flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes) {
   if (offset >= live_bytes || bytes == 0) return {};
   const uint64_t block_bytes = parts_.regions.block_bytes();
@@ -106,7 +108,7 @@ Status BufferedFile::retire() {
 }
 
 Status BufferedFile::settle() {
-  if (!is_writable_) return {};
+  if (!is_writable()) return {};
   std::lock_guard growth(growth_);         // nobody makes the file longer meanwhile, and then finds it cut
   if (size() == settled_size_) return {};  // who has changed it since has the right to
   if (Status status = file_->settle_size(); !status) return status;
@@ -115,8 +117,10 @@ Status BufferedFile::settle() {
 }
 
 Status BufferedFile::hand_over() {
-  const uint64_t bytes = dirty_.count() << parts_.regions.block_shift();
-  if (bytes > kHandOverBytesMax || !knows_its_dirty_blocks()) return flush();
+  if (has_much_to_write() || !knows_its_dirty_blocks()) {
+    (void)need(Use::kTransfers);  // where it cannot be had, it goes by the kernel's memory
+    return flush();
+  }
   file_->write_to_kernel(true);
   Status status = flush();
   file_->write_to_kernel(false);
@@ -124,11 +128,17 @@ Status BufferedFile::hand_over() {
 }
 
 Status BufferedFile::sync(bool whole) {
+  {
+    std::shared_lock lock(io_);
+    if (!is_parked_ && retired_ && dirty_.count() > 0) (void)need(Use::kTransfers);
+  }
   if (Status status = flush(); !status) return status;
   std::shared_lock lock(io_);
   if (is_parked_) return {};
   if (const int error = sync_error_.load_acquire(); error != 0)
     return Status(error, "a sync of the file has failed before, and what was lost is not known");
+  if (open_for_.load_acquire() == 0)
+    if (Status status = need(Use::kReads); !status) return status;
   Status status = file_->sync_file(whole);
   if (!status) sync_error_.store_release(status.error());
   return status;

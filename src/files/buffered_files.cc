@@ -33,10 +33,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     if (entry.stamp != stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
-    Status made = make_shared_parts();
-    auto opened = made ? BufferedFile::open(parts_, {shared_->nodes, shared_->flusher}, fd, path(),
-                                            direct_devices_.contains(key.device))
-                       : made;
+    auto opened = make(fd, path(), stamp);
     if (!opened) {
       files_.erase(key);
       others_.forget(fd, key);
@@ -44,10 +41,23 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     }
     entry.file = std::move(*opened);
     entry.file->know_as(key);
-    if (entry.file->is_direct()) direct_devices_.insert(key.device);
   }
+  if (is_new) entry.stamp = stamp;
+  entry.file->open_by(fd);
   ++entry.opens;
   return entry.file;
+}
+
+// The first file of a device shows what transfers its files take.
+Result<std::unique_ptr<BufferedFile>> BufferedFiles::make(int fd, const std::string& name,
+                                                          const platform::FileStamp& stamp) {
+  if (Status made = make_shared_parts(); !made) return made;
+  const FileTools tools{shared_->nodes, shared_->flusher};
+  if (const auto known = direct_devices_.find(stamp.device); known != direct_devices_.end())
+    return BufferedFile::open_later(parts_, tools, stamp, name, known->second);
+  auto file = BufferedFile::open(parts_, tools, fd, name, {stamp.device, stamp.inode});
+  if (file && (*file)->is_direct()) direct_devices_[stamp.device] = (*file)->alignment_bytes();
+  return file;
 }
 
 // False: others have it open, or that is not known and matters.
@@ -96,7 +106,7 @@ void BufferedFiles::unpark(Entry& entry) {
   entry.is_parked = false;
 }
 
-Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
+Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file, int fd) {
   {
     std::lock_guard lock(mutex_);
     const auto entry = entry_of(file.get());
@@ -111,11 +121,12 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file) {
   // Somebody has it open again, or writes what was dirty then; or it is dirty still.
   if (--entry->second.closers > 0 || entry->second.opens > 0 || !status) return status;
   // What was written while somebody held it counts as dirty still, and nobody would write it again.
-  others_.forget(file->fd(), entry->first);
+  others_.forget(fd >= 0 ? fd : file->fd(), entry->first);
   const bool is_kernels = kernels_.contains(entry->first);
   if (is_kernels && others_.are_locks_used()) kept_open_.push_back(file);
   const bool stays = file->is_clean() && !is_kernels;
   auto stamp = stays ? file->park() : Status(ENOTSUP, "it is not kept");
+  if (stamp.status().error() == ENODATA) stamp = entry->second.stamp;
   if (!stamp || stamp->links == 0) {
     dropped = std::move(entry->second.file);
     files_.erase(entry);
@@ -151,7 +162,7 @@ Status BufferedFiles::unmap(uintptr_t address, bool save) {
   }
   file->unmap(address);
   const Status saved = save ? file->sync(false) : Status::ok();
-  const Status closed = close(file);
+  const Status closed = close(file, -1);
   return saved ? closed : saved;
 }
 

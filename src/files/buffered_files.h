@@ -4,8 +4,8 @@
 //   a file that is open, or has blocks that could not be written, is in the table under its device and inode
 //   a striped file is there under those of its first member; none of
 //       its members is in the table beside it (striped_files.cc)
-// Threads: any. Limits: each open file takes two descriptors beside the
-// program's; kParkedFilesMax files that nobody has open stay in memory.
+// Threads: any. Limits: an open file takes up to two descriptors beside the
+// program's, one that is small and was written one, one that is in memory none; kParkedFilesMax files that nobody has open stay in memory.
 // Between processes: a guarded file that others have open is the kernel's (other_openers.h). Of others, what one writes
 // others see after its flush (close, sync), and it sees what they wrote before it opened the file.
 #pragma once
@@ -41,7 +41,8 @@ class BufferedFiles {
   // With the last one, what is dirty is written; what is cached of it stays, for a while, for who opens it again
   // unchanged. Where the writing fails, the error is returned, and the file is kept: sync_all() tries again, and who
   // opens it meanwhile finds what was written to it.
-  Status close(const std::shared_ptr<BufferedFile>& file);
+  // `fd`: a descriptor that still has it open; -1: there may be none.
+  Status close(const std::shared_ptr<BufferedFile>& file, int fd);
   // As those of a file that is open, which a mapping keeps so.
   Result<uintptr_t> map(const std::shared_ptr<BufferedFile>& file, uint64_t offset, uint64_t bytes);
   // ENOENT: no mapping of a file begins there. Else what close() says, and `save` before that.
@@ -83,7 +84,7 @@ class BufferedFiles {
     uint64_t opens = 0;
     uint64_t closers = 0;  // that are writing what is dirty
     bool is_parked = false;
-    platform::FileStamp stamp;  // when it was parked
+    platform::FileStamp stamp;  // when it was opened last, or parked
     uint64_t parked_at = 0;     // grows
     std::vector<Key> members;   // of a striped file, in order
     uint64_t chunk_bytes = 0;
@@ -91,6 +92,8 @@ class BufferedFiles {
   static constexpr size_t kParkedFilesMax = 16384;
   void unpark(Entry& entry);
   bool is_claimed(int fd, const Key& key);
+  Result<std::unique_ptr<BufferedFile>> make(int fd, const std::string& name,
+                                             const platform::FileStamp& stamp);
   Status make_shared_parts();
 
   using Files = std::map<Key, Entry>;
@@ -112,8 +115,8 @@ class BufferedFiles {
   std::unique_ptr<Shared> shared_;  // outlives the files
   std::map<Key, Entry> files_;
   std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
-  std::set<uint64_t> direct_devices_;  // on which direct transfers work
-  std::set<Key> kernels_;              // left to it
+  std::map<uint64_t, uint64_t> direct_devices_;  // on which direct transfers work, and of which alignment
+  std::set<Key> kernels_;                        // left to it
   // Of those, what is kept open: closing any descriptor of a file gives up the locks that the process has on it.
   std::vector<std::shared_ptr<BufferedFile>> kept_open_;
   std::map<uint64_t, Key> parked_;  // by parked_at

@@ -157,7 +157,7 @@ Status Descriptors::give_back(BufferedFile& file) {
     if (!held.contains(open.operator->()) || still.operator->() != open.operator->()) continue;
     (void)::lseek(fd, static_cast<off_t>(open->offset_), SEEK_SET);
     bool was;
-    (void)detach(fd, &was);
+    (void)detach(fd, &was, Now::kOpen);
   }
   return {};
 }
@@ -165,7 +165,7 @@ Status Descriptors::give_back(BufferedFile& file) {
 void Descriptors::give_back_to_others(const FileKey& key, const char* why) {
   const auto file = files_.find(key.device, key.inode);
   if (!file || file->is_retired()) return;
-  const std::string name = path_of(file->fd());
+  const std::string name = file->name();
   const Status status = give_back(*file);
   if (warn_ == nullptr) return;
   if (!status)
@@ -188,21 +188,27 @@ OpenFile* Descriptors::take() {
   return std::exchange(free_, free_->next_free_);
 }
 
-Status Descriptors::leave(OpenFile* file) {
+Status Descriptors::leave(OpenFile* file, int fd) {
   if (file->refs_.fetch_sub_acq_rel(1) != 1) return {};
   const std::shared_ptr<BufferedFile> closed = std::move(file->file_);
   {
     std::lock_guard lock(mutex_);
     file->next_free_ = std::exchange(free_, file);
   }
-  return files_.close(closed);
+  return files_.close(closed, fd);
 }
 
 Status Descriptors::attach(int fd, int flags, const std::string& name, const platform::FileStamp& stamp,
                            BufferedFiles::Guard guard) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
-  return seat(fd, flags, files_.open(fd, name, stamp, guard));
+  auto file = files_.open(fd, name, stamp, guard);
+  if (file && guard == BufferedFiles::Guard::kOpen)
+    if (Status status = (*file)->open_now(); !status) {
+      (void)files_.close(*file, fd);
+      return status;
+    }
+  return seat(fd, flags, std::move(file));
 }
 
 Status Descriptors::attach_striped(int fd, int flags, const StripedMembers& members) {
@@ -215,13 +221,13 @@ Status Descriptors::attach_striped(int fd, int flags, const StripedMembers& memb
 Status Descriptors::seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file) {
   if (!file) return file.status();
   if (may_write(flags) && !(*file)->is_writable()) {
-    (void)files_.close(*file);
+    (void)files_.close(*file, fd);
     return Status::sentence(EACCES, path_of(fd) + " cannot be read and written, which buffering it takes");
   }
   if ((flags & O_TRUNC) != 0 && may_write(flags) &&
       !(*file)->has_fixed_size())  // others may have it open, with what the kernel's file no longer has
     if (Status status = (*file)->make_empty(); !status) {
-      (void)files_.close(*file);
+      (void)files_.close(*file, fd);
       return status;
     }
   bool was;
@@ -257,11 +263,11 @@ void Descriptors::detach_range(int first, int last) {
       continue;
     }
     bool was;
-    (void)detach(fd, &was);
+    (void)detach(fd, &was, Now::kOpen);
   }
 }
 
-Status Descriptors::detach(int fd, bool* was) {
+Status Descriptors::detach(int fd, bool* was, Now now) {
   *was = false;
   if (static_cast<unsigned>(fd) >= kDescriptorsMax) return {};
   Chunk* chunk = chunks_[chunk_of(fd)].load_acquire();
@@ -269,7 +275,7 @@ Status Descriptors::detach(int fd, bool* was) {
   OpenFile* file = chunk->entries[entry_of(fd)].exchange_acq_rel(nullptr);
   if (file == nullptr) return {};
   *was = true;
-  return leave(file);
+  return leave(file, now == Now::kOpen ? fd : -1);
 }
 
 }  // namespace spw::files

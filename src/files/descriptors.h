@@ -104,7 +104,9 @@ class Descriptors {
   bool share(int from, int to);
   // It is not buffered any more; *was: it had been. With the last one of a
   // file what is dirty is written, and an error says that it could not be.
-  Status detach(int fd, bool* was);
+  // kOpen: `fd` still has the file open; else it may be of another one by now.
+  enum class Now : uint8_t { kOpen, kUnknown };
+  Status detach(int fd, bool* was, Now now = Now::kUnknown);
   BufferedFiles& files() { return files_; }
   // The program has got a lock of a file, or is about to give one up (other_openers.h).
   void lock_taken() { files_.others().lock_taken(); }
@@ -137,7 +139,7 @@ class Descriptors {
   Ref find_in(Chunk& chunk, int fd);
   Chunk& chunk_for(int fd);
   OpenFile* take();
-  Status leave(OpenFile* file);
+  Status leave(OpenFile* file, int fd = -1);
   Status seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file);
 
   void give_back_to_others(const FileKey& key, const char* why);

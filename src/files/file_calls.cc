@@ -9,7 +9,10 @@
 namespace spw::files {
 
 namespace {
+// The file is to be given back, and the kernel to be asked.
+constexpr int64_t kToGiveBack = kNotBuffered + 1;
 int64_t outcome(const Status& status) {
+  if (status.error() == BufferedFile::kNotOpened) return kToGiveBack;
   return status.error() == BufferedFile::kRetired ? kNotBuffered : -int64_t{status.error()};
 }
 int64_t moved(const Result<uint64_t>& result) {
@@ -23,7 +26,14 @@ int64_t FileCalls::with(int fd, With with_file) {
   if (descriptors == nullptr) return kNotBuffered;
   InRuntime guard;
   const Descriptors::Ref file = descriptors->find(fd);
-  return file ? with_file(file) : kNotBuffered;
+  if (!file) return kNotBuffered;
+  const int64_t result = with_file(file);
+  return result == kToGiveBack ? given_back(*descriptors, file->file()) : result;
+}
+
+int64_t FileCalls::given_back(Descriptors& descriptors, BufferedFile& file) {
+  const Status status = descriptors.give_back(file);
+  return status ? kNotBuffered : -int64_t{status.error()};
 }
 
 // What the standard streams stand on is the kernel's: libc reads and writes them by
@@ -140,7 +150,8 @@ int64_t FileCalls::resize_file(uint64_t device, uint64_t inode, int64_t bytes) {
   InRuntime guard;
   const auto file = descriptors->files().find(device, inode);
   if (!file) return kNotBuffered;
-  return bytes < 0 ? -int64_t{EINVAL} : outcome(file->resize(static_cast<uint64_t>(bytes)));
+  const int64_t result = bytes < 0 ? -int64_t{EINVAL} : outcome(file->resize(static_cast<uint64_t>(bytes)));
+  return result == kToGiveBack ? given_back(*descriptors, *file) : result;
 }
 
 int64_t FileCalls::close(int fd) {
@@ -148,7 +159,7 @@ int64_t FileCalls::close(int fd) {
   if (descriptors == nullptr) return kNotBuffered;
   InRuntime guard;
   bool was;
-  const Status status = descriptors->detach(fd, &was);
+  const Status status = descriptors->detach(fd, &was, Descriptors::Now::kOpen);
   return was ? outcome(status) : kNotBuffered;
 }
 

@@ -62,6 +62,7 @@ class FileCalls {
  private:
   template <class With>
   int64_t with(int fd, With with_file);
+  int64_t given_back(Descriptors& descriptors, BufferedFile& file);
 
   Descriptors* (*const make_)();
   Atomic<Descriptors*> descriptors_{nullptr};

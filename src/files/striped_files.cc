@@ -30,13 +30,10 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make_striped(const StripedM
                                                                   bool truncates) {
   if (Status made = make_shared_parts(); !made) return made;
   std::vector<store::StripedFile::Member> stores;
-  bool is_writable = true;
   for (size_t i = 0; i < members.files.size(); ++i) {
     const std::string& path = members.paths[i];
-    bool member_is_writable;
-    auto own = BufferedFile::open_for_both(members.files[i].fd(), path, &member_is_writable);
+    auto own = BufferedFile::open_for_both(members.files[i].fd(), path);
     if (!own) return own.status();
-    is_writable = is_writable && member_is_writable;
     auto stamp = platform::file_stamp(own->fd());
     if (!stamp) return stamp.status();
     store::FileOptions options;
@@ -45,13 +42,13 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make_striped(const StripedM
     options.direct_works = direct_devices_.contains(keys[i].device);
     auto store = store::FileStore::take_over(std::move(*own), path, options);
     if (!store) return store.status();
-    if ((*store)->is_direct()) direct_devices_.insert(keys[i].device);
+    if ((*store)->is_direct()) direct_devices_[keys[i].device] = (*store)->alignment_bytes();
     stores.push_back({std::move(*store), path});
   }
   auto file = store::StripedFile::create(std::move(stores), members.chunk_bytes, truncates);
   if (!file) return file.status();
-  return BufferedFile::open_on(parts_, {shared_->nodes, shared_->flusher}, std::move(*file), members.paths[0],
-                               is_writable);
+  return BufferedFile::open_on(parts_, {shared_->nodes, shared_->flusher}, std::move(*file),
+                               members.paths[0]);
 }
 
 Result<std::vector<platform::FileStamp>> BufferedFiles::stamps_of(const StripedMembers& members) {

@@ -46,7 +46,7 @@ Result<File> open_file(const std::string& path, int flags) {
     return Status::sentence(ELOOP,
                             path + " is a symbolic link, which is not followed; put the file itself there");
   if (fd < 0) return failed("cannot open " + path);
-  return File(fd);
+  return File::closed_on_exec(fd);
 }
 
 namespace {

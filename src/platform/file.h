@@ -21,6 +21,12 @@ class File {
   File() = default;
   // Takes the descriptor over, which may change its number (own_descriptors.h).
   explicit File(int fd) : fd_(take_descriptor(fd)) {}
+  // Of one that is closed on exec.
+  static File closed_on_exec(int fd) {
+    File file;
+    file.fd_ = take_closed_on_exec(fd);
+    return file;
+  }
   File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   File& operator=(File&& other) noexcept {
     std::swap(fd_, other.fd_);

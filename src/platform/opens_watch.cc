@@ -88,19 +88,43 @@ Openers openers_of(int fd, bool is_new) {
   return found;
 }
 
-size_t own_descriptors_of(int fd) {
-  struct stat wanted, other;
-  if (::fstat(fd, &wanted) != 0) return 0;
+namespace {
+// Calls visit(fd) for the process's descriptors of this file, until it returns false.
+template <class Visit>
+void for_own_descriptors_of(uint64_t device, uint64_t inode, Visit visit) {
   DIR* all = ::opendir("/proc/self/fd");
-  if (all == nullptr) return 0;
-  size_t count = 0;
-  while (const dirent* entry = ::readdir(all)) {
+  if (all == nullptr) return;
+  for (bool goes_on = true; goes_on;) {
+    const dirent* entry = ::readdir(all);
+    if (entry == nullptr) break;
     const int one = ::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && ::fstat(one, &other) == 0)
-      count += other.st_dev == wanted.st_dev && other.st_ino == wanted.st_ino;
+    struct stat other;
+    if (entry->d_name[0] != '.' && ::fstat(one, &other) == 0 && other.st_dev == device &&
+        other.st_ino == inode)
+      goes_on = visit(one);
   }
   ::closedir(all);
+}
+}  // namespace
+
+size_t own_descriptors_of(int fd) {
+  struct stat wanted;
+  if (::fstat(fd, &wanted) != 0) return 0;
+  size_t count = 0;
+  for_own_descriptors_of(wanted.st_dev, wanted.st_ino, [&](int) {
+    ++count;
+    return true;
+  });
   return count;
+}
+
+int own_descriptor_of(uint64_t device, uint64_t inode) {
+  int found = -1;
+  for_own_descriptors_of(device, inode, [&](int fd) {
+    found = fd;
+    return false;
+  });
+  return found;
 }
 
 Openers other_openers_of(int fd, bool is_new) {

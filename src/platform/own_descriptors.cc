@@ -30,14 +30,22 @@ uint64_t word_bit_of(int fd) { return uint64_t{1} << (static_cast<unsigned>(fd) 
 Atomic<uint64_t>& word_of(int fd) { return g_own[static_cast<unsigned>(fd) / kWordBits]; }
 
 // To the lowest free number from `first` on; closed on exec or not, as it is. errno is kept.
-int moved(int fd, int first) {
+int moved(int fd, int first, bool is_closed_on_exec) {
   const int saved_errno = errno;
-  const int flags = ::fcntl(fd, F_GETFD);
-  const int to = ::fcntl(fd, (flags & FD_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, first);
+  const bool closes = is_closed_on_exec || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+  const int to = ::fcntl(fd, closes ? F_DUPFD_CLOEXEC : F_DUPFD, first);
   const bool is_gone = to < 0 && errno == EBADF;  // somebody closed it meanwhile
   if (to >= 0) ::syscall(SYS_close, fd);
   errno = saved_errno;
   return to >= 0 ? to : is_gone ? -1 : fd;
+}
+
+int taken(int fd, bool is_closed_on_exec) {
+  const int first = g_first.load_relaxed();
+  if (fd < 0 || first < 0) return fd;
+  if (fd < first) fd = moved(fd, first, is_closed_on_exec);
+  know_descriptor(fd);
+  return fd;
 }
 
 }  // namespace
@@ -62,13 +70,9 @@ int next_own_descriptor(unsigned from) {
   return -1;
 }
 
-int take_descriptor(int fd) {
-  const int first = g_first.load_relaxed();
-  if (fd < 0 || first < 0) return fd;
-  if (fd < first) fd = moved(fd, first);
-  know_descriptor(fd);
-  return fd;
-}
+int take_descriptor(int fd) { return taken(fd, false); }
+
+int take_closed_on_exec(int fd) { return taken(fd, true); }
 
 void know_descriptor(int fd) {
   if (can_be_known(fd)) word_of(fd).fetch_or_relaxed(word_bit_of(fd));

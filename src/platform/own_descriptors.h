@@ -23,6 +23,8 @@ int next_own_descriptor(unsigned from);
 
 // What `fd` has open, from now on under the number that is returned. A negative one is returned as it is.
 int take_descriptor(int fd);
+// The same of one that is known to be closed on exec.
+int take_closed_on_exec(int fd);
 // `fd` is one of the runtime's, under the number that it has.
 void know_descriptor(int fd);
 // It is not one of the runtime's any more; before it is closed.

@@ -86,6 +86,56 @@ Status FileStore::open_transfers(platform::Direct direct) {
   direct_ = transfers->direct;
   target_.fd.store_relaxed(file_.fd());
   target_.tail_fd.store_relaxed(buffered_.fd());
+  const int flags = ::fcntl(buffered_.fd(), F_GETFL);
+  is_read_only_.store_release(flags >= 0 && (flags & O_ACCMODE) == O_RDONLY);
+  return {};
+}
+
+std::unique_ptr<FileStore> FileStore::unopened(const std::string& name, uint64_t size_bytes,
+                                               uint64_t alignment_bytes, const FileOptions& options) {
+  std::unique_ptr<FileStore> store(new FileStore);
+  store->direct_ = options.direct_works;
+  store->be(name, false, size_bytes, alignment_bytes, options);
+  return store;
+}
+
+// A descriptor of our own; of `fd` only where none is open yet. What else may have its number by now is not disturbed
+// by being opened: no terminal is taken over, and nobody is waited for.
+Status FileStore::open_own(int fd, bool direct, platform::File* own) {
+  const bool is_first = !plain().is_open();
+  const std::string path = "/proc/self/fd/" + std::to_string(is_first ? fd : plain().fd());
+  const int flags = O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
+  auto opened = platform::open_file(path, O_RDWR | flags);
+  const bool is_read_only = !opened;
+  if (!opened) opened = platform::open_file(path, O_RDONLY | flags);
+  if (!opened) return opened.status();
+  if (is_first) {
+    const auto stamp = platform::file_stamp(opened->fd());
+    if (!stamp) return stamp.status();
+    if (const auto& found = *stamp; found.device != device_ || found.inode != inode_)
+      return Status(EBADF, "the descriptor is another file's");
+  }
+  if (is_read_only) is_read_only_.store_release(true);
+  *own = std::move(*opened);
+  return {};
+}
+
+Status FileStore::open_for(Use use, int fd) {
+  std::lock_guard lock(opening_);
+  const bool is_direct = direct_ && !shares_page_cache_.load_acquire();
+  if ((use != Use::kWrites || !direct_) && !file_.is_open()) {
+    Status status = open_own(fd, is_direct, &file_);
+    if (!status && is_direct && status.error() == EINVAL) {
+      direct_ = false;
+      status = open_own(fd, false, &file_);
+    }
+    if (!status) return status;
+    if (direct_ && target_.size() >= kForgottenBytesMin) platform::forget_cached(file_.fd());
+  }
+  if (use != Use::kReads && direct_ && !buffered_.is_open())
+    if (Status status = open_own(fd, false, &buffered_); !status) return status;
+  target_.tail_fd.store_release(plain().fd());
+  target_.fd.store_release(file_.is_open() ? file_.fd() : buffered_.fd());
   return {};
 }
 
@@ -95,6 +145,8 @@ void FileStore::stop() {
 }
 
 void FileStore::close_files() {
+  std::lock_guard lock(opening_);
+  is_read_only_.store_release(false);
   file_ = platform::File();
   buffered_ = platform::File();
 }
@@ -112,29 +164,38 @@ Status FileStore::reopen(std::span<platform::File> files) {
 
 Status FileStore::set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                          const FileOptions& options) {
-  name_ = std::move(name);
   buffered_ = std::move(opened);
   const auto wanted = !options.direct        ? platform::Direct::kNo
                       : options.direct_works ? platform::Direct::kIfAccepted
                                              : platform::Direct::kIfPossible;
   if (Status status = open_transfers(wanted); !status) return status;
-  engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
-  engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
-  target_.size_bytes = size_bytes;
-  target_.alignment_bytes = std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0);
-  target_.spill = spill;
-  target_.faults = options.faults;
+  be(std::move(name), spill, size_bytes,
+     std::max(kMmuPageBytes, direct_ ? platform::direct_alignment(file_) : 0), options);
   // Each direct write would look for its pages among those that the
   // kernel has cached, and io_uring would leave it to a thread.
   if (direct_ && !spill && size_bytes >= kForgottenBytesMin) platform::forget_cached(buffered_.fd());
+  return Status::ok();
+}
+
+// All of it but its files.
+void FileStore::be(std::string name, bool spill, uint64_t size_bytes, uint64_t alignment_bytes,
+                   const FileOptions& options) {
+  name_ = std::move(name);
+  engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
+  engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
+  target_.size_bytes = size_bytes;
+  target_.alignment_bytes = alignment_bytes;
+  target_.spill = spill;
+  target_.faults = options.faults;
   has_fixed_size_ = options.has_fixed_size;
+  device_ = options.device;
+  inode_ = options.inode;
   if (options.grows) {
     growth_ = take_growth(size_bytes);
     target_.growth = growth_.get();
   }
   space_.emplace(file_, size_bytes);
   target_.space = &*space_;
-  return Status::ok();
 }
 
 std::string FileStore::describe() const {
@@ -150,22 +211,22 @@ Result<std::unique_ptr<IoQueue>> FileStore::open_queue(size_t depth) {
 }
 
 Status FileStore::resize_file(uint64_t bytes) {
-  const Status status = platform::set_file_size(buffered_, bytes);
-  const auto now = status ? Result<uint64_t>(bytes) : platform::file_size(buffered_);
+  const Status status = platform::set_file_size(plain(), bytes);
+  const auto now = status ? Result<uint64_t>(bytes) : platform::file_size(plain());
   is_too_long_ = now && *now > bytes;
   if (status) growth_->settle(bytes);
   return status;
 }
 
 Status FileStore::settle_size() {
-  const auto now = platform::file_size(buffered_);
+  const auto now = platform::file_size(plain());
   if (!now) return now.status();
   const uint64_t wanted = growth_->size_bytes.load_acquire();
   return *now == wanted || (*now > wanted && !is_too_long_) ? Status::ok() : resize_file(wanted);
 }
 
 Status FileStore::sync_file(bool whole) {
-  const int64_t result = whole ? platform::sync_all(buffered_.fd()) : platform::sync_data(buffered_.fd());
+  const int64_t result = whole ? platform::sync_all(plain().fd()) : platform::sync_data(plain().fd());
   return result == 0 ? Status::ok() : Status(static_cast<int>(-result), "cannot sync " + describe());
 }
 

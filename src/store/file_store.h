@@ -10,6 +10,7 @@
 // TiB less one block); the file's size when it was opened.
 #pragma once
 
+#include <mutex>
 #include <optional>
 
 #include "platform/file.h"
@@ -28,8 +29,9 @@ struct FileOptions {
   bool direct = true;           // O_DIRECT where the filesystem has it
   FaultPlan* faults = nullptr;  // outlives the store
   bool grows = false;
-  bool has_fixed_size = false;  // though it grows: a device
-  bool direct_works = false;    // has been found on this filesystem
+  bool has_fixed_size = false;     // though it grows: a device
+  bool direct_works = false;       // has been found on this filesystem
+  uint64_t device = 0, inode = 0;  // of a file that open_for() opens
 };
 
 class FileStore final : public GrowingStore {
@@ -42,6 +44,10 @@ class FileStore final : public GrowingStore {
   // The same of a file that is the store's from now on. It is not open for direct transfers.
   static Result<std::unique_ptr<FileStore>> take_over(platform::File file, const std::string& name,
                                                       const FileOptions& options = {});
+  // A growing file that is opened when open_for() asks for it: `options` and `alignment_bytes` are those of another file
+  // of the same device.
+  static std::unique_ptr<FileStore> unopened(const std::string& name, uint64_t size_bytes,
+                                             uint64_t alignment_bytes, const FileOptions& options);
   // A block device to spill to: this process's alone, and ours to overwrite (claim/claim.h). `name`: for messages.
   // EBUSY, EINVAL with a sentence that says what it is used for, or holds.
   static Result<std::unique_ptr<FileStore>> open_device(const std::string& path, const std::string& name,
@@ -59,10 +65,13 @@ class FileStore final : public GrowingStore {
   Status resize_file(uint64_t bytes) override;
   Status settle_size() override;
   bool has_fixed_size() const override { return has_fixed_size_; }
+  Status open_for(Use use, int fd) override;
+  bool opens_when_needed() const override { return inode_ != 0; }
+  bool is_writable() const override { return !is_read_only_.load_acquire(); }
   void stop() override;
   void close_files() override;
   Status reopen(std::span<platform::File> files) override;
-  Result<platform::FileStamp> stamp() const override { return platform::file_stamp(buffered_.fd()); }
+  Result<platform::FileStamp> stamp() const override { return platform::file_stamp(plain().fd()); }
   void write_to_kernel(bool begins) override {
     if (begins)
       growth_->to_kernel.fetch_add_acq_rel(1);
@@ -83,20 +92,29 @@ class FileStore final : public GrowingStore {
     workers_.in_child();
   }
 
-  int fd() const override { return file_.fd(); }
+  int fd() const override { return plain().fd(); }
   // Direct writes drop the kernel's pages behind them, and where one of those is dirty by then the kernel gives the
   // next sync an EIO.
   void share_page_cache() override {
-    if (!shares_page_cache_.exchange_acquire(true)) platform::end_direct(file_.fd());
+    std::lock_guard lock(opening_);
+    if (!shares_page_cache_.exchange_acquire(true) && file_.is_open()) platform::end_direct(file_.fd());
   }
 
  private:
   FileStore() = default;
   Status open_transfers(platform::Direct direct);
+  Status open_own(int fd, bool direct, platform::File* own);
+  // What sizes and syncs are asked of.
+  const platform::File& plain() const { return buffered_.is_open() ? buffered_ : file_; }
   Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                 const FileOptions& options);
+  void be(std::string name, bool spill, uint64_t size_bytes, uint64_t alignment_bytes,
+          const FileOptions& options);
 
   std::string name_;
+  uint64_t device_ = 0, inode_ = 0;
+  std::mutex opening_;
+  Atomic<bool> is_read_only_{false};
   platform::File file_;      // transfers
   platform::File buffered_;  // the unaligned end of a whole file; not open where file_ can do that
   bool direct_ = false;

@@ -29,6 +29,17 @@ class GrowingStore : public Store {
   virtual Status settle_size() = 0;
   // Its size is that of devices and cannot be changed: the two functions before do nothing or fail.
   virtual bool has_fixed_size() const { return false; }
+  // What is about to be asked of it. A store may begin without its files, and be without them again after
+  // close_files(): it opens what it lacks for that, of what `fd` has open. Of a file that cannot be written it opens what
+  // reads, and is_writable() says so.
+  //   kReads      reads
+  //   kWrites     writes, which may go by the kernel's memory as long as nothing else was asked for; sizes, syncs
+  //   kTransfers  both, around the kernel's memory where that works
+  // EBADF: `fd` is of another file, or of none. Other errors are those of open(2).
+  enum class Use : uint8_t { kReads = 1, kWrites = 2, kTransfers = 3 };
+  virtual Status open_for(Use /*use*/, int /*fd*/) { return {}; }
+  virtual bool opens_when_needed() const { return false; }
+  virtual bool is_writable() const { return true; }
   // Without its files for a while, of which blocks stay cached: stop() has every new request fail; once none is under
   // way, close_files() gives up the descriptors. reopen(): what `files` have open, one for each file, is this one, and
   // nobody has changed it; they are taken over.

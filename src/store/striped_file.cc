@@ -107,6 +107,10 @@ Status StripedFile::settle_size() {
   return first_failure;
 }
 
+bool StripedFile::is_writable() const {
+  return std::ranges::all_of(files_, [](const GrowingStore* file) { return file->is_writable(); });
+}
+
 void StripedFile::stop() {
   striped_->stop();
   for (GrowingStore* file : files_) file->stop();

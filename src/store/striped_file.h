@@ -62,6 +62,7 @@ class StripedFile final : public GrowingStore {
   Status resize_file(uint64_t bytes) override;
   Status settle_size() override;
   bool has_fixed_size() const override { return has_fixed_size_; }
+  bool is_writable() const override;
   void stop() override;
   void close_files() override;
   Status reopen(std::span<platform::File> files) override;
