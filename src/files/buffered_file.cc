@@ -211,6 +211,11 @@ Status BufferedFile::reserve(uint64_t end, Reach reach) {
   return status;
 }
 
+uint64_t BufferedFile::links() const {
+  auto stamp = file_->stamp();
+  return stamp ? stamp->links : UINT64_MAX;
+}
+
 Result<platform::FileStamp> BufferedFile::park() {
   std::lock_guard lock(io_);
   is_parked_ = true;

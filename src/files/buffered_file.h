@@ -119,7 +119,7 @@ class BufferedFile {
   // The regular file that `fd` has open, for reading and writing or,
   // where that is refused, for reading. `fd` stays the caller's.
   static Result<std::unique_ptr<BufferedFile>> open(const FileParts& parts, const FileTools& tools, int fd,
-                                                    const std::string& name, const FileKey& key);
+                                                    const std::string& name, const FileKey& key = {});
   // The same, opened when something has to be read or written: of what open_by() names then. The file has this stamp,
   // and is on a device whose files take direct transfers of this alignment.
   static Result<std::unique_ptr<BufferedFile>> open_later(const FileParts& parts, const FileTools& tools,
@@ -203,6 +203,12 @@ class BufferedFile {
     return dirty_.count() == 0 && knows_its_dirty_blocks() && sync_error_.load_relaxed() == 0;
   }
   uint64_t dirty_blocks() const { return dirty_.count(); }
+  // More than goes by the kernel's memory.
+  bool has_much_to_write() const {
+    return dirty_.count() << parts_.regions.block_shift() > kHandOverBytesMax;
+  }
+  // How many names the file has; UINT64_MAX: that is not known.
+  uint64_t links() const;
   // 0: it is clean. Of blocks that were made dirty in memory nobody knows since when: since the last flush.
   uint64_t dirty_since_ns() const {
     return was_mapped_.load_acquire() ? flushed_at_ns_.load_relaxed() : dirty_.since_ns();
@@ -255,9 +261,6 @@ class BufferedFile {
   }
   Status need(store::GrowingStore::Use use);
   Status need_for_writes();
-  bool has_much_to_write() const {
-    return dirty_.count() << parts_.regions.block_shift() > kHandOverBytesMax;
-  }
   BlockId block_at(uint64_t offset) const;
   bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
   region::FileMapping mapping();

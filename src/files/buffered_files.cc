@@ -114,7 +114,8 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file, int fd) {
     if (--entry->second.opens > 0) return {};
     ++entry->second.closers;
   }
-  Status status = file->hand_over();
+  const bool is_lost = is_unreachable(*file, fd);
+  Status status = is_lost ? Status::ok() : file->hand_over();
   std::shared_ptr<BufferedFile> dropped;  // outlives the lock
   std::lock_guard lock(mutex_);
   const auto entry = entry_of(file.get());
@@ -124,7 +125,7 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file, int fd) {
   others_.forget(fd >= 0 ? fd : file->fd(), entry->first);
   const bool is_kernels = kernels_.contains(entry->first);
   if (is_kernels && others_.are_locks_used()) kept_open_.push_back(file);
-  const bool stays = file->is_clean() && !is_kernels;
+  const bool stays = !is_lost && file->is_clean() && !is_kernels;
   auto stamp = stays ? file->park() : Status(ENOTSUP, "it is not kept");
   if (stamp.status().error() == ENODATA) stamp = entry->second.stamp;
   if (!stamp || stamp->links == 0) {
@@ -139,6 +140,14 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file, int fd) {
   if (parked_.size() > kParkedFilesMax)  // the one that was parked longest ago goes
     dropped = take_parked(files_.find(parked_.begin()->second));
   return {};
+}
+
+// Whether nobody can get at the file any more: it was deleted, and nobody has it open but for `fd`, which is about to be
+// closed. So much of it is dirty that it is worth the look.
+bool BufferedFiles::is_unreachable(const BufferedFile& file, int fd) {
+  const FileKey& key = file.key();
+  return fd >= 0 && file.has_much_to_write() && file.links() == 0 && others_.is_alone(key) &&
+         platform::program_descriptors_of(key.device, key.inode) == 1;
 }
 
 Result<uintptr_t> BufferedFiles::map(const std::shared_ptr<BufferedFile>& file, uint64_t offset,

@@ -92,6 +92,7 @@ class BufferedFiles {
   static constexpr size_t kParkedFilesMax = 16384;
   void unpark(Entry& entry);
   bool is_claimed(int fd, const Key& key);
+  bool is_unreachable(const BufferedFile& file, int fd);
   Result<std::unique_ptr<BufferedFile>> make(int fd, const std::string& name,
                                              const platform::FileStamp& stamp);
   Status make_shared_parts();

@@ -134,6 +134,7 @@ void Descriptors::for_each(Visit visit) {
 
 Status Descriptors::settle() {
   for_each([](int fd, const Ref& file) { (void)::lseek(fd, static_cast<off_t>(file->place()), SEEK_SET); });
+  files_.others().handed_out();
   return files_.flush_all();
 }
 

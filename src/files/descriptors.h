@@ -111,6 +111,8 @@ class Descriptors {
   // The program has got a lock of a file, or is about to give one up (other_openers.h).
   void lock_taken() { files_.others().lock_taken(); }
   Status lock_ends();
+  // Other processes may be given descriptors of the program's.
+  void handed_out() { files_.others().handed_out(); }
   uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
   // [first, last], all of which are about to be closed.
   void detach_range(int first, int last);

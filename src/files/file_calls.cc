@@ -185,6 +185,10 @@ void FileCalls::lock_ends() {
     warn_("a buffered file was not written before its lock was given up: " + status.message());
 }
 
+void FileCalls::handed_out() {
+  if (Descriptors* descriptors = descriptors_.load_acquire()) descriptors->handed_out();
+}
+
 bool FileCalls::settle() {
   Descriptors* descriptors = descriptors_.load_acquire();
   if (descriptors == nullptr) return true;

@@ -54,6 +54,8 @@ class FileCalls {
   // The program has got a lock of some file; is about to give one up, or some of it (other_openers.h).
   void lock_taken();
   void lock_ends();
+  // Descriptors are about to be sent to another process.
+  void handed_out();
   // All files reach the kernel, and its descriptors stand where ours do: this process is about to be another program's,
   // to have a child, or to end at once.
   // False: not all of it, which has been said.

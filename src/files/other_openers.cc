@@ -1,10 +1,18 @@
 #include "files/other_openers.h"
 
+#include <pthread.h>
+
 #include <vector>
+
+#include "platform/time.h"
 
 namespace spw::files {
 
 using platform::Openers;
+
+namespace {
+uint64_t this_thread() { return static_cast<uint64_t>(::pthread_self()); }
+}  // namespace
 
 OtherOpeners::~OtherOpeners() {
   stopping_.store_release(true);
@@ -40,7 +48,7 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
     return Claim::kOthers;
   }
   if (is_watched) {
-    watched_[key] = number;
+    watched_[key] = {number, openers == Openers::kThisAlone, hand_outs_.load_acquire()};
     by_number_[number] = key;
   }
   if (is_watched && openers == Openers::kThisAlone) return Claim::kAlone;
@@ -53,8 +61,8 @@ void OtherOpeners::forget(int fd, const FileKey& key) {
   unsure_.erase(key);
   const auto found = watched_.find(key);
   if (found == watched_.end()) return;
-  watch_->remove(fd, found->second);
-  by_number_.erase(found->second);
+  watch_->remove(fd, found->second.number);
+  by_number_.erase(found->second.number);
   watched_.erase(found);
 }
 
@@ -66,18 +74,32 @@ void OtherOpeners::lock_taken() {
 // Whoever looks after another one finds that everything it took has been given back.
 void OtherOpeners::look() {
   std::lock_guard look(looking_);
+  looker_.store_relaxed(this_thread());
   std::vector<FileKey> opened, unsure;
   {
     std::lock_guard lock(mutex_);
     if (watch_)
       for (const uint64_t number : watch_->take_opened())
-        if (const auto found = by_number_.find(number); found != by_number_.end())
+        if (const auto found = by_number_.find(number); found != by_number_.end()) {
+          watched_.at(found->second).is_alone = false;
           opened.push_back(found->second);
+        }
     if (are_locks_used()) unsure.assign(unsure_.begin(), unsure_.end());
   }
   for (const FileKey& key : opened) give_back_(key, "another process has opened it");
   for (const FileKey& key : unsure)
     give_back_(key, "the program locks files, and who else has this one open cannot be found out");
+  looker_.store_relaxed(0);
+}
+
+// What is given back may be closed by that, in the midst of a look: of another file nothing is known then.
+bool OtherOpeners::is_alone(const FileKey& key) {
+  if (looker_.load_relaxed() == this_thread()) return false;
+  look();
+  std::lock_guard lock(mutex_);
+  const auto found = watched_.find(key);
+  return found != watched_.end() && found->second.is_alone &&
+         found->second.hand_outs == hand_outs_.load_acquire();
 }
 
 void OtherOpeners::run() {

@@ -9,7 +9,8 @@
 // For others a thread looks, which sees an open() some time after it.
 //
 // Threads: any. Locks: one look at a time (looking_), above all locks of files; mutex_ below them.
-// Limits: what a process was handed open, without an open() of its own, nobody sees.
+// Limits: what a process was handed open, without an open() of its own, nobody sees; that it may have been is known
+//   where the program did it by functions of libc (handed_out()).
 #pragma once
 
 #include <functional>
@@ -42,9 +43,18 @@ class OtherOpeners {
   // The program has a lock: what has changed hands is given back.
   void lock_taken();
   bool are_locks_used() const { return are_locks_used_.load_acquire(); }
+  // Processes may have been given what the program has open: its children, or whoever it sends descriptors to.
+  void handed_out() { hand_outs_.fetch_add_acq_rel(1); }
+  // Nobody else has had the file open since claim(), which said kAlone. False also where that is not known now.
+  bool is_alone(const FileKey& key);
 
  private:
   static constexpr uint64_t kWaitNs = 3'600'000'000'000;
+  struct Watched {
+    uint64_t number;
+    bool is_alone;
+    uint64_t hand_outs;  // when it was claimed
+  };
 
   bool start();
   void look();
@@ -52,12 +62,14 @@ class OtherOpeners {
 
   const GiveBack give_back_;
   Atomic<bool> are_locks_used_{false}, stopping_{false};
+  Atomic<uint64_t> hand_outs_{0};
   std::mutex looking_;
-  std::mutex mutex_;  // guards what follows, but for the objects' own
+  Atomic<uint64_t> looker_{0};  // the thread that has it
+  std::mutex mutex_;            // guards what follows, but for the objects' own
   bool has_started_ = false;
   std::unique_ptr<platform::OpensWatch> watch_;
   platform::WakeFd wake_;
-  std::map<FileKey, uint64_t> watched_;  // and the number of each
+  std::map<FileKey, Watched> watched_;
   std::set<FileKey> unsure_;
   std::map<uint64_t, FileKey> by_number_;
   uint64_t next_number_ = 1;

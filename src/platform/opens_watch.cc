@@ -14,6 +14,8 @@
 #include <array>
 #include <optional>
 
+#include "platform/own_descriptors.h"
+
 namespace spw::platform {
 
 namespace {
@@ -113,6 +115,15 @@ size_t own_descriptors_of(int fd) {
   size_t count = 0;
   for_own_descriptors_of(wanted.st_dev, wanted.st_ino, [&](int) {
     ++count;
+    return true;
+  });
+  return count;
+}
+
+size_t program_descriptors_of(uint64_t device, uint64_t inode) {
+  size_t count = 0;
+  for_own_descriptors_of(device, inode, [&](int fd) {
+    count += !is_own_descriptor(fd);
     return true;
   });
   return count;

@@ -25,7 +25,9 @@ enum class Openers : uint8_t { kThisAlone, kOthers, kUnknown };
 Openers openers_of(int fd, bool is_new = false);
 // How many descriptors of this process are of the same file.
 size_t own_descriptors_of(int fd);
-// One of them, of this file; -1: there is none.
+// How many of them are the program's, of this file.
+size_t program_descriptors_of(uint64_t device, uint64_t inode);
+// One of them all, of this file; -1: there is none.
 int own_descriptor_of(uint64_t device, uint64_t inode);
 // Whether another process has it open. kUnknown also where it may be this one, by another descriptor.
 Openers other_openers_of(int fd, bool is_new = false);

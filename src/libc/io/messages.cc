@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libc/io/bounce.h"
+#include "libc/io/buffered.h"
 #include "libc/io/descriptors.h"
 #include "libc/io/transfers.h"
 #include "libc/managed.h"
@@ -95,6 +96,12 @@ class NativeMessage {
   return got;
 }
 
+// Descriptors may go with it, of buffered files as well.
+void note_control(const msghdr& message) {
+  if (message.msg_controllen == 0) return;
+  if (FileCalls* calls = file_calls()) calls->handed_out();
+}
+
 [[gnu::noinline]] ssize_t send_slowly(int fd, const msghdr& original, int flags) {
   NativeMessage native(original);
   if (native.error() != 0) return fail(native.error());
@@ -119,6 +126,7 @@ ssize_t receive_message(int fd, msghdr* message, int flags) {
 
 ssize_t send_message(int fd, const msghdr* message, int flags) {
   msghdr original = load_value(message);
+  note_control(original);
   if (!kernel_cannot_reach(message) && all_plain(original)) return real().sendmsg(fd, message, flags);
   return send_slowly(fd, original, flags);
 }
@@ -172,6 +180,7 @@ int receive_messages(int fd, mmsghdr* messages, unsigned count, int flags, times
 
 int send_messages(int fd, mmsghdr* messages, unsigned count, int flags) {
   count = std::min<unsigned>(count, IOV_MAX);
+  for (unsigned i = 0; i < count; ++i) note_control(load_value(&messages[i].msg_hdr));
   if (are_all_plain(messages, count, nullptr)) return real().sendmmsg(fd, messages, count, flags);
   return one_by_one(
       messages, count, [&](msghdr* message) { return send_message(fd, message, flags); },
