@@ -106,6 +106,7 @@ void OtherOpeners::run() {
   while (!stopping_.load_acquire()) {
     wake_.wait(watch_->fd(), kWaitNs);
     look();
+    platform::sleep_ns(kPauseNs);
   }
 }
 

@@ -50,6 +50,8 @@ class OtherOpeners {
 
  private:
   static constexpr uint64_t kWaitNs = 3'600'000'000'000;
+  // Between looks: the kernel tells of the process's own opens, too, and each would wake the thread.
+  static constexpr uint64_t kPauseNs = 1'000'000;
   struct Watched {
     uint64_t number;
     bool is_alone;
