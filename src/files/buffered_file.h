@@ -260,7 +260,8 @@ class BufferedFile {
     return (~open_for_.load_acquire() & static_cast<uint8_t>(use)) == 0;
   }
   Status need(store::GrowingStore::Use use);
-  Status need_for_writes();
+  Status need_for_writes(uint64_t bytes);
+  void want_transfers();
   BlockId block_at(uint64_t offset) const;
   bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
   region::FileMapping mapping();

@@ -116,9 +116,15 @@ Status BufferedFile::settle() {
   return {};
 }
 
+// What is dirty goes around the kernel's memory; where that cannot be had, through it.
+void BufferedFile::want_transfers() {
+  std::shared_lock lock(io_);
+  if (!is_parked_ && retired_ && dirty_.count() > 0) (void)need(Use::kTransfers);
+}
+
 Status BufferedFile::hand_over() {
   if (has_much_to_write() || !knows_its_dirty_blocks()) {
-    (void)need(Use::kTransfers);  // where it cannot be had, it goes by the kernel's memory
+    want_transfers();
     return flush();
   }
   file_->write_to_kernel(true);
@@ -128,10 +134,7 @@ Status BufferedFile::hand_over() {
 }
 
 Status BufferedFile::sync(bool whole) {
-  {
-    std::shared_lock lock(io_);
-    if (!is_parked_ && retired_ && dirty_.count() > 0) (void)need(Use::kTransfers);
-  }
+  want_transfers();
   if (Status status = flush(); !status) return status;
   std::shared_lock lock(io_);
   if (is_parked_) return {};

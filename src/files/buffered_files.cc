@@ -142,8 +142,8 @@ Status BufferedFiles::close(const std::shared_ptr<BufferedFile>& file, int fd) {
   return {};
 }
 
-// Whether nobody can get at the file any more: it was deleted, and nobody has it open but for `fd`, which is about to be
-// closed. So much of it is dirty that it is worth the look.
+// Whether nobody can get at the file any more: it was deleted, and nobody has it open but for `fd`, which is about to
+// be closed. So much of it is dirty that it is worth the look.
 bool BufferedFiles::is_unreachable(const BufferedFile& file, int fd) {
   const FileKey& key = file.key();
   return fd >= 0 && file.has_much_to_write() && file.links() == 0 && others_.is_alone(key) &&

@@ -4,8 +4,8 @@
 //   a file that is open, or has blocks that could not be written, is in the table under its device and inode
 //   a striped file is there under those of its first member; none of
 //       its members is in the table beside it (striped_files.cc)
-// Threads: any. Limits: an open file takes up to two descriptors beside the
-// program's, one that is small and was written one, one that is in memory none; kParkedFilesMax files that nobody has open stay in memory.
+// Threads: any. Limits: an open file takes up to two descriptors beside the program's: one that is small and was
+// written one, one that is in memory none. kParkedFilesMax files that nobody has open stay in memory.
 // Between processes: a guarded file that others have open is the kernel's (other_openers.h). Of others, what one writes
 // others see after its flush (close, sync), and it sees what they wrote before it opened the file.
 #pragma once
@@ -30,8 +30,9 @@ class BufferedFiles {
     if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
   }
 
-  // The file that `fd` has open, of which the rest tells. EINVAL: it is not a regular one. Each open() has its close(). EBUSY: it was left to the kernel; or, guarded,
-  // others have it open. kOpen: it stays buffered whatever others do, as spw_open(3) says.
+  // The file that `fd` has open, of which the rest tells. EINVAL: it is not a regular one. Each open() has its close().
+  // EBUSY: it was left to the kernel; or, guarded, others have it open. kOpen: it stays buffered whatever others do, as
+  // spw_open(3) says.
   enum class Guard : uint8_t { kGuarded, kOpen };
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name,
                                              const platform::FileStamp& stamp, Guard guard);

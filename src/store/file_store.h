@@ -44,8 +44,8 @@ class FileStore final : public GrowingStore {
   // The same of a file that is the store's from now on. It is not open for direct transfers.
   static Result<std::unique_ptr<FileStore>> take_over(platform::File file, const std::string& name,
                                                       const FileOptions& options = {});
-  // A growing file that is opened when open_for() asks for it: `options` and `alignment_bytes` are those of another file
-  // of the same device.
+  // A growing file that is opened when open_for() asks for it: `options` and `alignment_bytes` are those of another
+  // file of the same device.
   static std::unique_ptr<FileStore> unopened(const std::string& name, uint64_t size_bytes,
                                              uint64_t alignment_bytes, const FileOptions& options);
   // A block device to spill to: this process's alone, and ours to overwrite (claim/claim.h). `name`: for messages.

@@ -30,8 +30,8 @@ class GrowingStore : public Store {
   // Its size is that of devices and cannot be changed: the two functions before do nothing or fail.
   virtual bool has_fixed_size() const { return false; }
   // What is about to be asked of it. A store may begin without its files, and be without them again after
-  // close_files(): it opens what it lacks for that, of what `fd` has open. Of a file that cannot be written it opens what
-  // reads, and is_writable() says so.
+  // close_files(): it opens what it lacks for that, of what `fd` has open. Of a file that cannot be written it opens
+  // what reads, and is_writable() says so.
   //   kReads      reads
   //   kWrites     writes, which may go by the kernel's memory as long as nothing else was asked for; sizes, syncs
   //   kTransfers  both, around the kernel's memory where that works
