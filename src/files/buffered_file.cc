@@ -19,10 +19,8 @@ using Use = store::GrowingStore::Use;
 // One block, pinned while this lives.
 class BufferedFile::Held {
  public:
-  Held(BufferedFile& file, uint64_t offset, Access access)
-      : cache_(file.parts_.cache),
-        client_(file.parts_.engine.client()),
-        status_(file.pin(file.block_at(offset), offset, access, &pin_)) {}
+  Held(BufferedFile& file, cache::Client& client, uint64_t offset, Access access)
+      : cache_(file.parts_.cache), client_(client), status_(file.pin(client, offset, access, &pin_)) {}
   ~Held() {
     if (status_) cache_.unpin(client_, pin_.frame);
   }
@@ -83,16 +81,19 @@ void Pieces::get(std::byte* to, uint64_t bytes) {
   });
 }
 
+inline Status BufferedFile::pin(cache::Client& client, uint64_t offset, Access access, Pin* pin) {
+  return is_open_for(Use::kReads) ? parts_.cache.pin_quietly(client, block_at(offset), access, pin)
+                                  : pin_unopened(client, offset, access, pin);
+}
+
 // The file is opened for reads when a block has to come.
-Status BufferedFile::pin(BlockId block, uint64_t offset, Access access, Pin* pin) {
-  cache::Client& client = parts_.engine.client();
-  if (!is_open_for(Use::kReads)) {
-    const Atomic<uint64_t>* const end = file_->written_end();
-    const bool comes = access != Access::kOverwrite && (end == nullptr || offset < end->load_acquire());
-    if (!comes || parts_.cache.is_resident(block))
-      if (parts_.cache.pin_quietly(client, block, access, pin)) return {};  // else it has left meanwhile
-    if (Status status = need(Use::kReads); !status) return status;
-  }
+Status BufferedFile::pin_unopened(cache::Client& client, uint64_t offset, Access access, Pin* pin) {
+  const BlockId block = block_at(offset);
+  const Atomic<uint64_t>* const end = file_->written_end();
+  const bool comes = access != Access::kOverwrite && (end == nullptr || offset < end->load_acquire());
+  if (!comes || parts_.cache.is_resident(block))
+    if (parts_.cache.pin_quietly(client, block, access, pin)) return {};  // else it has left meanwhile
+  if (Status status = need(Use::kReads); !status) return status;
   return parts_.cache.pin_quietly(client, block, access, pin);
 }
 
@@ -138,18 +139,19 @@ Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) 
   Pieces out(to);
   const uint64_t bytes = std::min(out.bytes(), size - offset);
   const uint64_t block_bytes = parts_.regions.block_bytes();
+  cache::Client& client = parts_.engine.client();
   uint64_t done = 0;
   while (done < bytes) {
     const uint64_t piece = std::min(bytes - done, block_bytes - ((offset + done) & (block_bytes - 1)));
-    if (Status status = read_block(offset + done, out, piece); !status) return moved_or(done, status);
+    if (Status status = read_block(client, offset + done, out, piece); !status) return moved_or(done, status);
     done += piece;
   }
   return done;
 }
 
-Status BufferedFile::read_block(uint64_t offset, Pieces& to, uint64_t bytes) {
+Status BufferedFile::read_block(cache::Client& client, uint64_t offset, Pieces& to, uint64_t bytes) {
   const BlockId block = block_at(offset);
-  const Held held(*this, offset, Access::kRead);
+  const Held held(*this, client, offset, Access::kRead);
   if (!held.status()) return held.status();
   const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
   Stripe& stripe = stripes_[block.value % kStripes];
@@ -243,11 +245,14 @@ Result<uint64_t> BufferedFile::append_to_cache(std::span<const iovec> from, uint
 
 Result<uint64_t> BufferedFile::write_at(uint64_t offset, Pieces& from, uint64_t bytes) {
   const uint64_t block_bytes = parts_.regions.block_bytes();
+  cache::Client& client = parts_.engine.client();
   uint64_t done = 0;
   while (done < bytes) {
-    const uint64_t within = (offset + done) & (block_bytes - 1);
-    const uint64_t piece = std::min(bytes - done, block_bytes - within);
-    if (Status status = write_block(offset + done, from, piece); !status) return moved_or(done, status);
+    const uint64_t at = offset + done;
+    const uint64_t piece = std::min(bytes - done, block_bytes - (at & (block_bytes - 1)));
+    const uint64_t number = at >> parts_.regions.block_shift();
+    if (done == 0 || number % DirtyBlocks::kNear == 0) dirty_.prefetch(number);
+    if (Status status = write_block(client, at, from, piece); !status) return moved_or(done, status);
     done += piece;
   }
   return done;
@@ -273,21 +278,19 @@ Result<uint64_t> BufferedFile::write_longer(uint64_t offset, Pieces& from, uint6
 }
 
 // Bytes of one block. One that is overwritten as far as the file reaches is not read first.
-Status BufferedFile::write_block(uint64_t offset, Pieces& from, uint64_t bytes) {
+Status BufferedFile::write_block(cache::Client& client, uint64_t offset, Pieces& from, uint64_t bytes) {
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t within = offset & (block_bytes - 1);
   const BlockId block = block_at(offset);
-  const uint64_t number = offset >> parts_.regions.block_shift();
-  dirty_.prefetch(number);
   const Writing writing(stripes_[block.value % kStripes]);
   // The store's size: a write that makes the file longer has set it before it wrote to this block.
   const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
-  const Held held(*this, offset, is_whole ? Access::kOverwrite : Access::kWrite);
+  const Held held(*this, client, offset, is_whole ? Access::kOverwrite : Access::kWrite);
   if (!held.status()) return held.status();
   from.get(held.data() + within, bytes);
-  if (is_whole) std::memset(held.data() + bytes, 0, block_bytes - bytes);
+  if (is_whole && bytes < block_bytes) std::memset(held.data() + bytes, 0, block_bytes - bytes);
   // Not before: a block that was not cached holds another one's bytes until then, and what is noted may be flushed.
-  dirty_.note(number);
+  dirty_.note(offset >> parts_.regions.block_shift());
   return {};
 }
 
@@ -346,7 +349,7 @@ Status BufferedFile::move_alone(uint64_t end, Reach reach) {
 Status BufferedFile::zero_tail(uint64_t bytes) {
   const uint64_t within = bytes & (parts_.regions.block_bytes() - 1);
   if (within == 0) return {};
-  const Held held(*this, bytes, Access::kWrite);
+  const Held held(*this, parts_.engine.client(), bytes, Access::kWrite);
   if (!held.status()) return held.status();
   std::memset(held.data() + within, 0, parts_.regions.block_bytes() - within);
   dirty_.note(bytes >> parts_.regions.block_shift());

@@ -246,7 +246,7 @@ class BufferedFile {
   Status zero_behind_end(uint64_t size);
   Status settle();
   Status resize_alone(uint64_t bytes);
-  Status read_block(uint64_t offset, Pieces& to, uint64_t bytes);
+  Status read_block(cache::Client& client, uint64_t offset, Pieces& to, uint64_t bytes);
   Status flush_live(uint64_t offset, uint64_t bytes, uint64_t live_bytes);
   Status flush_by_index(uint64_t begin, uint64_t end);
   Status flush_alone();
@@ -254,8 +254,9 @@ class BufferedFile {
   Result<uint64_t> append_to_cache(std::span<const iovec> from, uint64_t* offset);
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
-  Status write_block(uint64_t offset, Pieces& from, uint64_t bytes);
-  Status pin(BlockId block, uint64_t offset, cache::Access access, cache::Pin* pin);
+  Status write_block(cache::Client& client, uint64_t offset, Pieces& from, uint64_t bytes);
+  Status pin(cache::Client& client, uint64_t offset, cache::Access access, cache::Pin* pin);
+  Status pin_unopened(cache::Client& client, uint64_t offset, cache::Access access, cache::Pin* pin);
   bool is_open_for(store::GrowingStore::Use use) const {
     return (~open_for_.load_acquire() & static_cast<uint8_t>(use)) == 0;
   }

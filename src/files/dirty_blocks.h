@@ -35,7 +35,8 @@ class DirtyBlocks final : public region::DirtyWatcher {
 
   // The caller holds the file's block with this number, for writing.
   void note(uint64_t number);
-  // note() comes soon.
+  // note() comes soon, and maybe of the kNear blocks that this is one of, whose places are near each other.
+  static constexpr uint64_t kNear = 8;
   void prefetch(uint64_t number) const { index_.prefetch(number); }
   void dirtied(uint64_t offset_bytes, uint64_t count) override;
   void cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) override;
