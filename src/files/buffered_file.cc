@@ -154,38 +154,16 @@ Status BufferedFile::read_block(cache::Client& client, uint64_t offset, Pieces& 
   const Held held(*this, client, offset, Access::kRead);
   if (!held.status()) return held.status();
   const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
-  Stripe& stripe = stripes_[block.value % kStripes];
+  WriteStripe& stripe = stripes_[block.value % kStripes];
   const Pieces::Mark begin = to.mark();
-  // A sequence lock: the version is read before the bytes and after
-  // them, and pairs with what Writing does in the other order.
-  const uint32_t version = stripe.version.load_acquire();
-  if (version % 2 == 0) {
-    to.put(from, bytes);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (stripe.version.load_relaxed() == version) return {};
-    to.go_back(begin);
-  }
-  std::lock_guard lock(stripe.mutex);
+  if (stripe.read([&] { to.put(from, bytes); })) return {};
+  to.go_back(begin);
+  const Writing writing(stripe);
   to.put(from, bytes);
   return {};
 }
 
 // ---- Writes ----
-
-class BufferedFile::Writing {
- public:
-  explicit Writing(Stripe& stripe) : stripe_(stripe), lock_(stripe.mutex) {
-    stripe_.version.store_relaxed(stripe_.version.load_relaxed() + 1);
-    std::atomic_thread_fence(std::memory_order_release);
-  }
-  ~Writing() { stripe_.version.store_release(stripe_.version.load_relaxed() + 1); }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-
- private:
-  Stripe& stripe_;
-  std::lock_guard<std::mutex> lock_;
-};
 
 Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> from) {
   auto written = write_to_cache(offset, from);

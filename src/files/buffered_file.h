@@ -45,6 +45,7 @@
 #include "cache/page_cleaner.h"
 #include "files/dirty_blocks.h"
 #include "files/flusher.h"
+#include "files/write_stripe.h"
 #include "heap/mappings.h"
 #include "region/region_map.h"
 #include "store/growing_store.h"
@@ -221,14 +222,6 @@ class BufferedFile {
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
   static constexpr uint64_t kReserveFactor = 4;
   static constexpr size_t kStripes = 16;
-  // Writes to its blocks come one after the other. `version` is odd while one is
-  // under way: a read that ran beside it reads again, under the lock, so that it
-  // sees none of what a block held that was overwritten without having been read.
-  struct alignas(64) Stripe {
-    std::mutex mutex;
-    Atomic<uint32_t> version{0};
-  };
-  class Writing;
   class Held;
 
   BufferedFile(const FileParts& parts, const FileTools& tools)
@@ -293,7 +286,9 @@ class BufferedFile {
   Atomic<uint64_t> flushed_at_ns_{0};  // when the last flush of everything began, or the file was mapped
   Atomic<bool> was_mapped_{false};     // then its index lacks blocks that were made dirty in memory
   std::multimap<uintptr_t, uint64_t> mapped_;  // address, and the end in the file; under io_ alone
-  std::array<Stripe, kStripes> stripes_;
+  // Writes to the blocks of one come one after the other. A read that ran beside a write reads again, alone, so that it
+  // sees none of what a block held that was overwritten without having been read.
+  std::array<WriteStripe, kStripes> stripes_;
   DirtyBlocks dirty_;
 
   std::mutex flush_turn_;  // of flush_some(), which takes it only if it is free; guards what follows

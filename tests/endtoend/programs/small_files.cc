@@ -141,7 +141,8 @@ int send_to_itself(int fd) {
   if (sendmsg(ends[0], &message, 0) != 1) std::perror("sendmsg");
   close(fd);
   int received = -1;
-  if (recvmsg(ends[1], &message, 0) == 1) memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
+  if (recvmsg(ends[1], &message, 0) == 1)
+    memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
   close(ends[0]);
   close(ends[1]);
   return received;
