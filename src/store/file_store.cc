@@ -107,7 +107,8 @@ Status FileStore::open_own(int fd, bool direct, platform::File* own) {
   const int flags = O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
   auto opened = platform::open_file(path, O_RDWR | flags);
   const bool is_read_only = !opened;
-  if (!opened) opened = platform::open_file(path, O_RDONLY | flags);
+  // Not beside one that can write: what is to be written goes by either.
+  if (!opened && (is_first || !is_writable())) opened = platform::open_file(path, O_RDONLY | flags);
   if (!opened) return opened.status();
   if (is_first) {
     const auto stamp = platform::file_stamp(opened->fd());
@@ -129,6 +130,7 @@ Status FileStore::open_for(Use use, int fd) {
       direct_ = false;
       status = open_own(fd, false, &file_);
     }
+    if (!status && buffered_.is_open()) return {};  // that one serves for transfers, too
     if (!status) return status;
     if (direct_ && target_.size() >= kForgottenBytesMin) platform::forget_cached(file_.fd());
   }

@@ -57,6 +57,12 @@ def test_a_file_that_cannot_be_opened_again_is_the_kernels(kit: Kit) -> None:
         _same_as_native(kit, "refused", way)
 
 
+def test_a_file_that_may_not_be_opened_again_is_written_whole(kit: Kit) -> None:
+    _same_as_native(kit, "dropped")
+    expect((kit.place / "old.dat").read_bytes() == b"d" * 4096 + b"o" * (8000 - 4096) + b"D" * 4096 + b"o" * (16384 - 12096) + b"\0" * (20000 - 16384) + b"e" * 4096,
+           "the file has other contents")
+
+
 def test_a_deleted_file_is_not_written(kit: Kit) -> None:
     written = []
     for way in range(4):

@@ -122,6 +122,23 @@ int refused(long way) {
   return 0;
 }
 
+// A file that was written, and may not be opened again by the time that its other blocks have to come.
+int dropped(long) {
+  open_a_first_one();
+  const int fd = open("old.dat", O_RDWR);
+  std::printf("%zd\n", pwrite(fd, std::string(4'096, 'd').data(), 4'096, 0));
+  if (geteuid() == 0 && (setgid(65'534) != 0 || setuid(65'534) != 0)) std::perror("setuid");
+  prctl(PR_SET_DUMPABLE, 1);
+  say_contents("read", fd);
+  std::printf("%zd\n", pwrite(fd, std::string(4'096, 'D').data(), 4'096, 8'000));
+  std::printf("%d\n", fsync(fd));
+  std::printf("%zd\n", pwrite(fd, std::string(4'096, 'e').data(), 4'096, 20'000));
+  std::printf("%d\n", close(fd));
+  const int again = open("old.dat", O_RDONLY);
+  say_contents("again", again);
+  return 0;
+}
+
 int send_to_itself(int fd) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return -1;
@@ -194,11 +211,8 @@ int replaced(long) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"descriptors", descriptors},
-                           {"renumbered", renumbered},
-                           {"refused", refused},
-                           {"deleted", deleted},
-                           {"replaced", replaced}};
+constexpr Part kParts[] = {{"descriptors", descriptors}, {"renumbered", renumbered}, {"refused", refused},
+                           {"dropped", dropped},         {"deleted", deleted},       {"replaced", replaced}};
 
 }  // namespace
 
