@@ -85,7 +85,7 @@ int descriptors(long) {
 int renumbered(long) {
   open_a_first_one();
   const int other = open("other.dat", O_RDWR | O_CREAT | O_TRUNC, 0600);
-  fill(other, kSmall, 'o');
+  fill(other, kSmall, 'x');
   close(other);
   const int fd = open("old.dat", O_RDWR), copy = dup(fd);
   close(fd);
