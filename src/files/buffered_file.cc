@@ -357,7 +357,8 @@ Status BufferedFile::resize(uint64_t bytes) {
 Status BufferedFile::make_empty() {
   {
     std::lock_guard lock(io_);
-    if (retired_ && size() == 0 && settled_size_ == 0) return {};
+    const bool knows_its_file = file_->opens_when_needed();  // a striped one is told to be empty before it is
+    if (retired_ && knows_its_file && size() == 0 && settled_size_ == 0) return {};
   }
   return resize(0);
 }
