@@ -102,8 +102,8 @@ std::unique_ptr<FileStore> FileStore::unopened(const std::string& name, uint64_t
 // A descriptor of our own; of `fd` only where none is open yet. What else may have its number by now is not disturbed
 // by being opened: no terminal is taken over, and nobody is waited for.
 Status FileStore::open_own(int fd, bool direct, platform::File* own) {
-  const bool is_first = !plain().is_open();
-  const std::string path = "/proc/self/fd/" + std::to_string(is_first ? fd : plain().fd());
+  const bool is_first = !plain_now().is_open();
+  const std::string path = "/proc/self/fd/" + std::to_string(is_first ? fd : plain_now().fd());
   const int flags = O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
   auto opened = platform::open_file(path, O_RDWR | flags);
   const bool is_read_only = !opened;
@@ -126,17 +126,14 @@ Status FileStore::open_for(Use use, int fd) {
   const bool is_direct = direct_ && !shares_page_cache_.load_acquire();
   if ((use != Use::kWrites || !direct_) && !file_.is_open()) {
     Status status = open_own(fd, is_direct, &file_);
-    if (!status && is_direct && status.error() == EINVAL) {
-      direct_ = false;
-      status = open_own(fd, false, &file_);
-    }
+    if (status.error() == EINVAL && is_direct) status = open_own(fd, false, &file_);  // not of this file
     if (!status && buffered_.is_open()) return {};  // that one serves for transfers, too
     if (!status) return status;
     if (direct_ && target_.size() >= kForgottenBytesMin) platform::forget_cached(file_.fd());
   }
   if (use != Use::kReads && direct_ && !buffered_.is_open())
     if (Status status = open_own(fd, false, &buffered_); !status) return status;
-  target_.tail_fd.store_release(plain().fd());
+  target_.tail_fd.store_release(plain_now().fd());
   target_.fd.store_release(file_.is_open() ? file_.fd() : buffered_.fd());
   return {};
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "platform/file.h"
@@ -88,6 +89,7 @@ class FileStore final : public GrowingStore {
     return space_->reserve(offset_bytes, bytes);
   }
   void in_child() override {
+    new (&opening_) std::mutex;
     space_->in_child();
     workers_.in_child();
   }
@@ -104,8 +106,14 @@ class FileStore final : public GrowingStore {
   FileStore() = default;
   Status open_transfers(platform::Direct direct);
   Status open_own(int fd, bool direct, platform::File* own);
-  // What sizes and syncs are asked of.
-  const platform::File& plain() const { return buffered_.is_open() ? buffered_ : file_; }
+  // What sizes and syncs are asked of. It stays open until close_files(), whatever open_for() opens beside it.
+  const platform::File& plain() const {
+    std::lock_guard lock(opening_);
+    return plain_now();
+  }
+  const platform::File& plain_now() const {
+    return buffered_.is_open() ? buffered_ : file_;
+  }  // under opening_
   Status set_up(platform::File opened, std::string name, bool spill, uint64_t size_bytes,
                 const FileOptions& options);
   void be(std::string name, bool spill, uint64_t size_bytes, uint64_t alignment_bytes,
@@ -113,7 +121,7 @@ class FileStore final : public GrowingStore {
 
   std::string name_;
   uint64_t device_ = 0, inode_ = 0;
-  std::mutex opening_;
+  mutable std::mutex opening_;
   Atomic<bool> is_read_only_{false};
   platform::File file_;      // transfers
   platform::File buffered_;  // the unaligned end of a whole file; not open where file_ can do that
