@@ -3,11 +3,11 @@
 //
 //   version_: odd while a writer is inside
 //
-//     from   to        who, by                              order
-//     even   odd       a writer, enter()                    acquire; the fence behind it has readers see "odd" before any
-//                                                           byte of the write (pairs with the fence in read())
-//     odd    even      that writer, leave()                 seq_cst: release for whoever enters or reads next, and before
-//                                                           its look at sleepers_
+//     from   to        who, by                   order
+//     even   odd       a writer, enter()         acquire; the fence behind it has readers see "odd" before any byte of
+//                                                the write (pairs with the fence in read())
+//     odd    even      that writer, leave()      seq_cst: release for whoever enters or reads next, and before its look
+//                                                at sleepers_
 //     A writer that finds it odd counts itself in sleepers_, looks at version_ again (seq_cst both), and sleeps while it
 //     is the same: either it sees the other one leave, or that one sees it and wakes it.
 //
@@ -36,7 +36,7 @@ class alignas(64) WriteStripe {
       platform::futex_wake(version_, 1);
   }
 
-  // Calls copy(), which only reads, and says whether no writer was inside meanwhile. False also where it was not called.
+  // Calls copy(), which only reads, and says whether no writer was inside meanwhile. False, too, if it did not call it.
   template <class Copy>
   bool read(Copy copy) const {
     const uint32_t version = version_.load_acquire();
