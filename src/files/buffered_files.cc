@@ -8,13 +8,13 @@
 namespace spw::files {
 
 Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name,
-                                                          const platform::FileStamp& stamp, Guard guard) {
+                                                          const platform::FileStamp& before, Guard guard) {
   const auto path = [&] { return name.empty() ? path_of(fd) : name; };
-  if (!stamp.is_regular) return Status::sentence(EINVAL, path() + " is not a regular file");
+  if (!before.is_regular) return Status::sentence(EINVAL, path() + " is not a regular file");
   std::shared_ptr<BufferedFile> outdated;  // outlives the lock
   std::vector<std::shared_ptr<BufferedFile>> dropped;
   std::lock_guard lock(mutex_);
-  const Key key{stamp.device, stamp.inode};
+  const Key key{before.device, before.inode};
   if (kernels_.contains(key)) return Status::sentence(EBUSY, path() + " is left to the kernel");
   if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
     return Status::sentence(EBUSY, path() + " is a member of a striped file that is open");
@@ -28,12 +28,15 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     files_.erase(key);
     return Status::sentence(EBUSY, "others have " + path() + " open");
   }
+  // As the file is now that nobody else changes it, and that whoever closed it meanwhile has written it.
+  auto now = is_new ? platform::file_stamp(fd) : Result<platform::FileStamp>(before);
+  const platform::FileStamp stamp = now ? *now : platform::FileStamp{};
   if (entry.is_parked) {
     unpark(entry);
     if (entry.stamp != stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
   }
   if (entry.file == nullptr) {
-    auto opened = make(fd, path(), stamp);
+    auto opened = now ? make(fd, path(), stamp) : now.status();
     if (!opened) {
       files_.erase(key);
       others_.forget(fd, key);

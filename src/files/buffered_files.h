@@ -30,12 +30,12 @@ class BufferedFiles {
     if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
   }
 
-  // The file that `fd` has open, of which the rest tells. EINVAL: it is not a regular one. Each open() has its close().
+  // The file that `fd` has open, which had this stamp a moment ago. EINVAL: it is not a regular one. Each open() has its close().
   // EBUSY: it was left to the kernel; or, guarded, others have it open. kOpen: it stays buffered whatever others do, as
   // spw_open(3) says.
   enum class Guard : uint8_t { kGuarded, kOpen };
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name,
-                                             const platform::FileStamp& stamp, Guard guard);
+                                             const platform::FileStamp& before, Guard guard);
   // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
   // where one of them is open in another way: by itself, or with other members, another order or another chunk.
   Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);

@@ -8,8 +8,8 @@
 //                                                the write (pairs with the fence in read())
 //     odd    even      that writer, leave()      seq_cst: release for whoever enters or reads next, and before its look
 //                                                at sleepers_
-//     A writer that finds it odd counts itself in sleepers_, looks at version_ again (seq_cst both), and sleeps while it
-//     is the same: either it sees the other one leave, or that one sees it and wakes it.
+//     A writer that finds it odd counts itself in sleepers_, looks at version_ again (seq_cst both), and sleeps while
+//     it is the same: either it sees the other one leave, or that one sees it and wakes it.
 //
 // Threads: any; a thread does not enter twice. Who is inside may sleep. Not fair.
 #pragma once
