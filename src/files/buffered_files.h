@@ -30,9 +30,9 @@ class BufferedFiles {
     if (shared_) shared_->flusher.stop();  // it holds files for moments, and they use what is shared
   }
 
-  // The file that `fd` has open, which had this stamp a moment ago. EINVAL: it is not a regular one. Each open() has its
-  // close(). EBUSY: it was left to the kernel; or, guarded, others have it open. kOpen: it stays buffered whatever others
-  // do, as spw_open(3) says.
+  // The file that `fd` has open, which had this stamp a moment ago. EINVAL: it is not a regular one. Each open() has
+  // its close(). EBUSY: it was left to the kernel; or, guarded, others have it open. kOpen: it stays buffered whatever
+  // others do, as spw_open(3) says.
   enum class Guard : uint8_t { kGuarded, kOpen };
   Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name,
                                              const platform::FileStamp& before, Guard guard);

@@ -138,9 +138,15 @@ int own_descriptor_of(uint64_t device, uint64_t inode) {
   return found;
 }
 
+// A descriptor of this process may be gone between the two questions, so they are asked again.
 Openers other_openers_of(int fd, bool is_new) {
-  const Openers found = openers_of(fd, is_new);
-  return found == Openers::kOthers && own_descriptors_of(fd) > 1 ? Openers::kUnknown : found;
+  constexpr int kTries = 4;
+  for (int tries = 0; tries < kTries; ++tries) {
+    const Openers found = openers_of(fd, is_new);
+    if (found != Openers::kOthers) return found;
+    if (own_descriptors_of(fd) > 1) return Openers::kUnknown;
+  }
+  return Openers::kOthers;
 }
 
 Result<std::unique_ptr<OpensWatch>> OpensWatch::create() {

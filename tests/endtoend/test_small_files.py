@@ -73,6 +73,11 @@ def test_a_deleted_file_is_not_written(kit: Kit) -> None:
     expect(min(written[1:]) > 2 * MIB, f"not written for others: {written}")
 
 
+def test_threads_append_to_files_that_they_open_and_close(kit: Kit) -> None:
+    for _ in range(8):
+        _same_as_native(kit, "reopened")
+
+
 # ext4 writes a file at once that was truncated before it is closed, as it does where a program replaces one.
 def test_a_new_file_is_not_written_to_the_disk_as_it_is_closed(kit: Kit) -> None:
     for spillway in (False, True):

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "parts.h"
 
@@ -202,6 +204,33 @@ int deleted(long way) {
   return 0;
 }
 
+// Threads open, append to and close the same few files: none of them takes another one's descriptor for a stranger's.
+int reopened(long) {
+  constexpr int kThreads = 4, kFiles = 3, kRecords = 600;
+  const auto name = [](int file) { return "shared" + std::to_string(file) + ".dat"; };
+  std::vector<std::thread> all;
+  for (int t = 0; t < kThreads; ++t)
+    all.emplace_back([&, t] {
+      const std::string record(100, static_cast<char>('a' + t));
+      for (int i = 0; i < kRecords; ++i) {
+        const int fd = open(name(i % kFiles).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (write(fd, record.data(), record.size()) != 100) std::perror("write");
+        if (close(fd) != 0) std::perror("close");
+      }
+    });
+  for (std::thread& thread : all) thread.join();
+  long counts[256] = {};
+  for (int file = 0; file < kFiles; ++file) {
+    std::string text(kThreads * kRecords * 100, '\0');
+    const int fd = open(name(file).c_str(), O_RDONLY);
+    const ssize_t got = read(fd, text.data(), text.size());
+    for (ssize_t i = 0; i < got; ++i) ++counts[static_cast<unsigned char>(text[static_cast<size_t>(i)])];
+    close(fd);
+  }
+  std::printf("%ld %ld %ld %ld\n", counts['a'], counts['b'], counts['c'], counts['d']);
+  return 0;
+}
+
 // Made empty by open(), written and closed.
 int replaced(long) {
   open_a_first_one();
@@ -212,7 +241,8 @@ int replaced(long) {
 }
 
 constexpr Part kParts[] = {{"descriptors", descriptors}, {"renumbered", renumbered}, {"refused", refused},
-                           {"dropped", dropped},         {"deleted", deleted},       {"replaced", replaced}};
+                           {"dropped", dropped},         {"deleted", deleted},       {"reopened", reopened},
+                           {"replaced", replaced}};
 
 }  // namespace
 
