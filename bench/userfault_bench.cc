@@ -1,7 +1,8 @@
 // What it costs to put the contents of a run of pages at its address, and to take them away again: UFFDIO_COPY from
 // staging that stays, against UFFDIO_MOVE, and UFFDIO_CONTINUE in a memory file, of pages that the kernel has to make
 // anew each time. All end write-protected, as clean blocks are; MOVE needs a call of its own for that. What the device
-// does in between is left out. bytes_per_second is of contents.
+// does in between is left out. bytes_per_second is of contents. `moved_whole` is of a huge page, which the kernel moves by
+// one entry of a page table.
 //
 //     build/release/bin/userfault_bench
 #include <benchmark/benchmark.h>
@@ -85,6 +86,26 @@ void moved(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes));
 }
 BENCHMARK(moved)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20);
+
+// Huge pages, there and back (cache/extents): the memory stays, and nothing is protected.
+void moved_whole(benchmark::State& state) {
+  constexpr uint64_t kHuge = uint64_t{2} << 20;
+  Area area;
+  if (!make(area, 2 * kHuge, true, state)) return;
+  (void)advise(area.staging.data(), kHuge, Advice::kCollapse);
+  std::byte* const target =
+      area.target.data() + (kHuge - reinterpret_cast<uintptr_t>(area.target.data()) % kHuge);
+  if (!area.faults.moves() || !area.faults.register_range(area.staging.data(), kHuge))
+    return state.SkipWithError("memory cannot be moved here; that came with Linux 6.8");
+  for (auto _ : state) {
+    (void)advise(target, kHuge, Advice::kDontNeed);
+    if (!area.faults.move(target, area.staging.data(), kHuge) ||
+        !area.faults.move(area.staging.data(), target, kHuge))
+      return state.SkipWithError("a move failed");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kHuge));
+}
+BENCHMARK(moved_whole);
 
 // The device writes to the file's pages through one mapping, the program has another.
 void continued(benchmark::State& state) {

@@ -48,6 +48,22 @@ MODELS = {
         ],
         "progress_bugs": set(),
     },
+    "extent_claim": {
+        "safety": [
+            {"OPS_0": 2, "OPS_1": 1, "CLAIMS": 2},
+            {"OPS_0": 2, "OPS_1": 2, "CLAIMS": 1, "STORES": 2},
+            {"OPS_0": 2, "OPS_1": 1, "CLAIMS": 1, "WRITE_FAILURES": 1, "EVICTIONS": 2},
+            {"OPS_0": 1, "OPS_1": 1, "CLAIMS": 2, "WRITE_FAILURES": 1},
+        ],
+        "progress": [
+            {"OPS_0": 1, "OPS_1": 1, "CLAIMS": 1},
+        ],
+        "bugs": {"OPS_0": 2, "OPS_1": 1, "CLAIMS": 2},
+        "large": [
+            {"OPS_0": 2, "OPS_1": 2, "CLAIMS": 2, "STORES": 2, "WRITE_FAILURES": 1},
+        ],
+        "progress_bugs": set(),
+    },
     "loose_placed": {
         "safety": [
             {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1},
