@@ -1,8 +1,8 @@
 // What it costs to put the contents of a run of pages at its address, and to take them away again: UFFDIO_COPY from
 // staging that stays, against UFFDIO_MOVE, and UFFDIO_CONTINUE in a memory file, of pages that the kernel has to make
 // anew each time. All end write-protected, as clean blocks are; MOVE needs a call of its own for that. What the device
-// does in between is left out. bytes_per_second is of contents. `moved_whole` is of a huge page, which the kernel moves by
-// one entry of a page table.
+// does in between is left out. bytes_per_second is of contents. `moved_whole` is of a huge page, which the kernel moves
+// by one entry of a page table.
 //
 //     build/release/bin/userfault_bench
 #include <benchmark/benchmark.h>
