@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cache/extents/extent_cache.h"
-#include "platform/process_barrier.h"
 
 namespace spw::process {
 
@@ -22,7 +21,8 @@ Result<std::unique_ptr<cache::SharedCache>> add_extents(std::unique_ptr<cache::S
                                                         cache::IoErrorHandler on_error) {
   const char* const set = ::secure_getenv(kExtentsVariable);
   const std::string_view wanted = set == nullptr ? "" : set;
-  if ((wanted != "on" && wanted != "eager") || !platform::enable_process_barrier()) return blocks;
+  if ((wanted != "on" && wanted != "eager") || !cache::ExtentCache::is_possible(options.block_shift))
+    return blocks;
   cache::ExtentMover::Options for_extents;
   for_extents.block_shift = options.block_shift;
   for_extents.write_wait_ns = options.frame_wait_ns_max;

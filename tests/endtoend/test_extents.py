@@ -38,5 +38,12 @@ def test_ranges_change_under_extents(kit: Kit) -> None:
     _counters(kit, "ranges", 128, 7, "eager")
 
 
+def test_with_large_blocks_there_are_none(kit: Kit) -> None:
+    env = {"SPILLWAY_MEMORY": "64M", "SPILLWAY_BLOCK": "64K", "SPILLWAY_TEST_EXTENTS": "on"}
+    run = kit.run(kit.compile("extents.cc", "-O2"), "stream", 128, 1, env=env | kit.wants_report)
+    expect(run.code == 0 and run.output == "wrong 0\n", run.last_words())
+    expect(kit.report()["counters"]["extent_fills"] == 0, "blocks of 64 KiB are in groups of 4 MiB")
+
+
 def test_faults_may_be_served_by_threads(kit: Kit) -> None:
     _counters(kit, "threads", 128, 1, "eager", SPILLWAY_FAULTS="threads")

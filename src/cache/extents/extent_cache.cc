@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "cache/client_thread.h"
 #include "platform/process_barrier.h"
 #include "platform/spin.h"
@@ -40,13 +41,16 @@ class InExtents {
 
 }  // namespace
 
+// An extent is of whole groups, which belong to one partition each.
+bool ExtentCache::is_possible(unsigned block_shift) {
+  return (kGroupBlocks << block_shift) <= kExtentBytes && platform::enable_process_barrier();
+}
+
 Result<std::unique_ptr<SharedCache>> ExtentCache::around(std::unique_ptr<SharedCache> blocks,
                                                          BlockSource& source,
                                                          std::unique_ptr<ExtentMemory> memory,
                                                          const ExtentMover::Options& options) {
-  const bool is_whole_groups = (kGroupBlocks << options.block_shift) <= kExtentBytes;
-  if (!is_whole_groups || !platform::enable_process_barrier())
-    return Status::sentence(ENOTSUP, "extents are not possible here");
+  SPW_CHECK(is_possible(options.block_shift));
   auto extents = Extents::create(options.block_shift, *memory);
   if (!extents) return extents.status();
   std::unique_ptr<ExtentCache> made(

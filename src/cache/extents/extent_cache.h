@@ -23,7 +23,9 @@ namespace spw::cache {
 
 class ExtentCache final : public SharedCache {
  public:
-  // ENOTSUP: threads cannot be made to agree here (platform/process_barrier.h), or blocks are too large.
+  // Whether threads can be made to agree here (platform/process_barrier.h), and blocks are not too large.
+  static bool is_possible(unsigned block_shift);
+  // Where it is.
   static Result<std::unique_ptr<SharedCache>> around(std::unique_ptr<SharedCache> blocks, BlockSource& source,
                                                      std::unique_ptr<ExtentMemory> memory,
                                                      const ExtentMover::Options& options);
