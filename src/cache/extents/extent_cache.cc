@@ -7,10 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "cache/client_thread.h"
 #include "platform/process_barrier.h"
-#include "platform/spin.h"
-#include "platform/thread.h"
 #include "platform/time.h"
 
 namespace spw::cache {
@@ -99,10 +96,7 @@ void ExtentCache::quiesce(uint64_t extent) {
     const uint64_t first = (seen >> 32) - 1, last = seen & 0xffffffff;
     if (seen == 0 || extent < first || extent > last) continue;
     // It may wait for a disk: the claim is not worth that.
-    ExtentWord word = extents_->word(extent).load();
-    while (word.state() == ExtentState::kClaimed &&
-           !extents_->word(extent).change(&word, word.in(ExtentState::kNone))) {
-    }
+    (void)extents_->unclaim(extent);
     return;
   }
 }
@@ -110,8 +104,7 @@ void ExtentCache::quiesce(uint64_t extent) {
 // ---- Pins ----
 
 bool ExtentCache::pin_extent(uint64_t extent, BlockId block, Pin* out) {
-  bool was_moved = false;
-  const auto slot = extents_->pin(extent, &was_moved);
+  const auto slot = extents_->pin(extent);
   if (!slot) return false;
   *out = Pin();
   out->data = memory_->address_of(block);
@@ -122,7 +115,7 @@ bool ExtentCache::pin_extent(uint64_t extent, BlockId block, Pin* out) {
 
 // Whether the extent is none, while the client is in there: the block cache goes no further by itself.
 bool ExtentCache::enter(Client& client, uint64_t extent) {
-  if (!extents_->are_none(extent, extent)) return false;
+  if (!extents_->is_none(extent)) return false;
   client.reach = {extents_->first_of(extent), extents_->first_of(extent + 1)};
   return true;
 }
@@ -172,25 +165,26 @@ Status ExtentCache::pin_loose(Client& client, BlockId block, Access access, Pin*
       .value_or(Status());
 }
 
-Begun ExtentCache::begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
-                             Pin* out, Status* status) {
-  if (!may_be_extent(block)) return blocks_->begin_pin(client, fills, block, access, tag, out, status);
+// By who waits for nobody: an extent is pinned later.
+template <class OfBlocks>
+Begun ExtentCache::begin_by(Client& client, BlockId block, OfBlocks of_blocks) {
+  if (!may_be_extent(block)) return of_blocks();
   const uint64_t extent = extents_->of(block);
   const InExtents in(client, extent, extent);
   if (!enter(client, extent)) return Begun::kWouldWait;
-  const Begun begun = blocks_->begin_pin(client, fills, block, access, tag, out, status);
+  const Begun begun = of_blocks();
   client.reach = {};
   return begun;
 }
 
+Begun ExtentCache::begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag,
+                             Pin* out, Status* status) {
+  return begin_by(client, block,
+                  [&] { return blocks_->begin_pin(client, fills, block, access, tag, out, status); });
+}
+
 Begun ExtentCache::try_pin(Client& client, BlockId block, Access access, Pin* out, Status* status) {
-  if (!may_be_extent(block)) return blocks_->try_pin(client, block, access, out, status);
-  const uint64_t extent = extents_->of(block);
-  const InExtents in(client, extent, extent);
-  if (!enter(client, extent)) return Begun::kWouldWait;
-  const Begun begun = blocks_->try_pin(client, block, access, out, status);
-  client.reach = {};
-  return begun;
+  return begin_by(client, block, [&] { return blocks_->try_pin(client, block, access, out, status); });
 }
 
 bool ExtentCache::pin_present(Client& client, BlockId block, Access access, Pin* out) {
@@ -221,7 +215,7 @@ void ExtentCache::bring_in_zeros(Client& client, BlockId block) {
   if (!may_be_extent(block)) return blocks_->bring_in_zeros(client, block);
   const uint64_t extent = extents_->of(block);
   const InExtents in(client, extent, extent);
-  if (extents_->are_none(extent, extent)) blocks_->bring_in_zeros(client, block);
+  if (extents_->is_none(extent)) blocks_->bring_in_zeros(client, block);
 }
 
 // What is, or becomes, an extent is left to that.
@@ -232,7 +226,7 @@ void ExtentCache::prefetch(Client& client, BlockId first, uint64_t count) {
     const BlockId piece_end = may_be_extent(first) ? std::min(end, extents_->first_of(extent + 1)) : end;
     if (may_be_extent(first)) {
       const InExtents in(client, extent, extent);
-      if (extents_->are_none(extent, extent)) blocks_->prefetch(client, first, piece_end - first);
+      if (extents_->is_none(extent)) blocks_->prefetch(client, first, piece_end - first);
     } else {
       blocks_->prefetch(client, first, piece_end - first);
     }
@@ -269,8 +263,7 @@ void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t 
 
 // Of an extent that somebody pins for long. It is not dropped later, when the range may be in use again.
 void ExtentCache::zero(uint64_t extent, BlockId first, BlockId end) {
-  bool was_moved = false;
-  const auto slot = extents_->pin(extent, &was_moved);
+  const auto slot = extents_->pin(extent);
   if (!slot) return;
   extents_->slot(*slot).settle.store_relaxed(0);
   std::memset(memory_->address_of(first), 0,
@@ -288,7 +281,7 @@ auto ExtentCache::on_range(Client& client, BlockId first, uint64_t count, Settle
     const InExtents in(client, from, to);
     bool has_some = false;
     extents_->for_each(from, to, [&](uint64_t extent) {
-      has_some |= !extents_->are_none(extent, extent) && extents_->word(extent).load().pins() == 0;
+      has_some |= !extents_->is_none(extent) && extents_->word(extent).load().pins() == 0;
     });
     if (!has_some || tries == kTriesMax) return of_blocks();
   }

@@ -113,6 +113,8 @@ class ExtentCache final : public SharedCache {
   bool may_be_extent(BlockId block) const { return extents_->of(block) < extents_->count(); }
   template <class OfBlocks>
   auto pin_by(Client& client, BlockId block, Pin* out, OfBlocks of_blocks);
+  template <class OfBlocks>
+  Begun begin_by(Client& client, BlockId block, OfBlocks of_blocks);
   bool pin_extent(uint64_t extent, BlockId block, Pin* out);
   bool enter(Client& client, uint64_t extent);
   void go_on(Client& client);

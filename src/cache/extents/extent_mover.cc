@@ -39,11 +39,9 @@ ExtentMover::ExtentMover(const Options& options, Extents& extents, SharedCache& 
       held_(extents.memory().slots()) {
   platform::draw_random(secret_.bytes, sizeof secret_.bytes);
   for (uint32_t slot = extents.memory().slots(); slot > 0; --slot) free_.push_back(slot - 1);
-  for (size_t i = 0; i < kOpsMax; ++i) idle_ops_.push_back(std::make_unique<Op>());
+  for (Op& op : ops_) idle_ops_.push_back(&op);
   set_limit(blocks.frame_limit());
 }
-
-ExtentMover::~ExtentMover() = default;
 
 void ExtentMover::set_limit(uint32_t frames) {
   std::lock_guard lock(limit_mutex_);
@@ -71,7 +69,7 @@ void ExtentMover::run(Client& client) {
   while (!stopping_.load_acquire()) {
     const uint32_t heard = extents_.heard();
     bool has_moved = reap();
-    has_moved |= settle_some();
+    has_moved |= settle_one();
     has_moved |= shrink();
     has_moved |= take_wishes();
     if (has_moved) continue;
@@ -165,9 +163,7 @@ bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
       at->store == store_ && word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
     return true;
   extents_.slot(slot).extent.store_release(Extents::kNoExtent);
-  seen = word.load();
-  while (seen.state() == ExtentState::kClaimed && !word.change(&seen, seen.in(ExtentState::kNone))) {
-  }
+  (void)extents_.unclaim(extent);
   return false;
 }
 
@@ -178,23 +174,15 @@ void ExtentMover::begin_reads(uint32_t slot, const Backing& at) {
   held.error = 0;
   held.failing_since_ns = held.retry_at_ns = 0;
   held.under_way = 1;  // until all have been asked for
-  for (uint64_t piece = 0; piece < kExtentBytes; piece += kPieceBytes) {
-    Op& op = take_op();
-    op.slot = slot;
-    op.request.op = store::Op::kRead;
-    op.request.offset_bytes = at.offset_bytes + piece;
-    op.request.segment_count = 1;
-    op.request.segments[0] = {extents_.memory().slot(slot) + piece, kPieceBytes};
-    ++held.under_way;
-    submit(op);
-  }
+  for (uint64_t piece = 0; piece < kExtentBytes; piece += kPieceBytes)
+    submit(store::Op::kRead, slot, piece, kPieceBytes, at.offset_bytes + piece);
   if (--held.under_way == 0) end_read(slot);
 }
 
 void ExtentMover::end_read(uint32_t slot) {
   --reads_;
   Held& held = held_[slot];
-  if (held.error != 0) return drop(slot);
+  if (held.error != 0) return free_slot(slot);
   if (!held.sums) held.sums = std::make_unique<uint64_t[]>(kPages);
   const std::byte* page = extents_.memory().slot(slot);
   for (uint32_t i = 0; i < kPages; ++i, page += store::kSummedBytes) held.sums[i] = checksum_(page, secret_);
@@ -207,26 +195,18 @@ void ExtentMover::end_read(uint32_t slot) {
 
 std::optional<uint32_t> ExtentMover::take_slot() {
   // One that has memory is the last that was freed.
-  if (!free_.empty() && held_[free_.back()].has_memory) {
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
-  }
-  if (!free_.empty() && with_memory_.load_relaxed() < slots_max_.load_relaxed()) {
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    if (get_memory(slot)) return slot;
-    free_.push_back(slot);
-  }
-  if (writing_.size() < kReadsMax) (void)evict_one();
-  if (free_.empty() || !held_[free_.back()].has_memory) return std::nullopt;
+  const auto has_one = [&] { return !free_.empty() && held_[free_.back()].has_memory; };
+  if (!has_one() && !free_.empty() && with_memory_.load_relaxed() < slots_max_.load_relaxed())
+    get_memory(free_.back());
+  if (!has_one() && writing_.size() < kReadsMax) (void)evict_one();
+  if (!has_one()) return std::nullopt;
   const uint32_t slot = free_.back();
   free_.pop_back();
   return slot;
 }
 
 // As soon as the block cache has given as much up.
-bool ExtentMover::get_memory(uint32_t slot) {
+void ExtentMover::get_memory(uint32_t slot) {
   const uint32_t with_memory = with_memory_.load_relaxed();
   grant(with_memory + 1);
   bool has_room = false;
@@ -235,13 +215,9 @@ bool ExtentMover::get_memory(uint32_t slot) {
     has_room = blocks_.occupied_frames() <= blocks_.frame_limit();
   }
   held_[slot].has_memory = has_room && extents_.memory().prepare(slot);
-  if (!held_[slot].has_memory) {
-    grant(with_memory);
-    return false;
-  }
+  if (!held_[slot].has_memory) return grant(with_memory);
   with_memory_.store_relaxed(with_memory + 1);
   peak_.store_relaxed(std::max(peak_.load_relaxed(), with_memory + 1));
-  return true;
 }
 
 // Gives the memory of slots back that are above the limit.
@@ -266,27 +242,25 @@ void ExtentMover::free_slot(uint32_t slot) {
   word.set(ExtentState::kNone);
 }
 
-// What is in the slot is not wanted any more.
-void ExtentMover::drop(uint32_t slot) { free_slot(slot); }
-
 // ---- Leaving ----
 
-// Those that somebody waits for; and those again that could not be written.
-bool ExtentMover::settle_some() {
-  bool has_moved = false;
-  for (const uint32_t slot : std::vector<uint32_t>(order_.begin(), order_.end()))
-    if (extents_.slot(slot).wanted() != Settle::kNot) has_moved |= take_out(slot);
-  return has_moved;
+// The first of those that `which` says that can go; then the order is another one.
+template <class Which>
+bool ExtentMover::take_out_first(Which which) {
+  for (const uint32_t slot : order_)
+    if (which(slot) && take_out(slot)) return true;
+  return false;
+}
+
+// That somebody waits for; again, if it could not be written.
+bool ExtentMover::settle_one() {
+  return take_out_first([&](uint32_t slot) { return extents_.slot(slot).wanted() != Settle::kNot; });
 }
 
 bool ExtentMover::evict_one() {
-  const uint64_t now_ns = platform::monotonic_ns();
-  for (const uint32_t slot : std::vector<uint32_t>(order_.begin(), order_.end())) {
-    if (held_[slot].retry_at_ns > now_ns || !take_out(slot)) continue;
-    count(Counter::extent_evictions);
-    return true;
-  }
-  return false;
+  const bool is_out = take_out_first([](uint32_t) { return true; });
+  if (is_out) count(Counter::extent_evictions);
+  return is_out;
 }
 
 // Out of its address, if nobody pins it, and on its way to the store. False: not now.
@@ -314,7 +288,7 @@ bool ExtentMover::take_out(uint32_t slot) {
 
 // The pages that have changed, block by block of those that live; where none has, the extent is gone.
 void ExtentMover::begin_write(uint32_t slot) {
-  if (extents_.slot(slot).wanted() == Settle::kDropped) return drop(slot);
+  if (extents_.slot(slot).wanted() == Settle::kDropped) return free_slot(slot);
   Held& held = held_[slot];
   held.error = 0;
   held.changed.clear();
@@ -353,17 +327,10 @@ void ExtentMover::begin_write(uint32_t slot) {
 }
 
 void ExtentMover::write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at) {
-  Op& op = take_op();
-  op.slot = slot;
-  op.request.op = store::Op::kWrite;
-  op.request.offset_bytes = at.offset_bytes;
-  op.request.segment_count = 1;
-  op.request.segments[0] = {extents_.memory().slot(slot) + size_t{first} * store::kSummedBytes,
-                            size_t{count} * store::kSummedBytes};
   telemetry::count(Counter::extent_pages_written, count);
-  ++held_[slot].under_way;
   SPW_CHECK(at.store == store_);  // what may become an extent lies where it is written
-  submit(op);
+  submit(store::Op::kWrite, slot, uint64_t{first} * store::kSummedBytes,
+         uint64_t{count} * store::kSummedBytes, at.offset_bytes);
 }
 
 void ExtentMover::end_write(uint32_t slot) {
@@ -401,14 +368,23 @@ ExtentMover::Op& ExtentMover::take_op() {
     queue_->wait(platform::kNoTimeout);
     (void)reap();
   }
-  ops_.push_back(std::move(idle_ops_.back()));
+  Op& op = *idle_ops_.back();
   idle_ops_.pop_back();
-  ops_.back()->request = store::Request();
-  ops_.back()->request.user = ops_.back().get();
-  return *ops_.back();
+  op.request = store::Request();
+  op.request.user = &op;
+  return op;
 }
 
-void ExtentMover::submit(Op& op) {
+// A transfer of [from, from + bytes) of the slot.
+void ExtentMover::submit(store::Op what, uint32_t slot, uint64_t from, uint64_t bytes,
+                         uint64_t offset_bytes) {
+  Op& op = take_op();
+  op.slot = slot;
+  op.request.op = what;
+  op.request.offset_bytes = offset_bytes;
+  op.request.segment_count = 1;
+  op.request.segments[0] = {extents_.memory().slot(slot) + from, bytes};
+  ++held_[slot].under_way;
   store::Request* const request = &op.request;
   SPW_CHECK(queue_->submit({&request, 1}) == 1);
 }
@@ -421,10 +397,7 @@ bool ExtentMover::reap() {
     Op* const op = static_cast<Op*>(completions[i].request->user);
     const uint32_t slot = op->slot;
     const bool is_read = op->request.op == store::Op::kRead;
-    const auto taken = std::ranges::find_if(ops_, [op](const auto& each) { return each.get() == op; });
-    idle_ops_.push_back(std::move(*taken));
-    std::swap(*taken, ops_.back());
-    ops_.pop_back();
+    idle_ops_.push_back(op);
     Held& held = held_[slot];
     if (completions[i].error != 0) held.error = completions[i].error;
     if (--held.under_way > 0) continue;

@@ -37,7 +37,6 @@ class ExtentMover {
   };
   ExtentMover(const Options& options, Extents& extents, SharedCache& blocks, BlockSource& source,
               Quiesce quiesce);
-  ~ExtentMover();
 
   void run(Client& client);
   void stop() { stopping_.store_release(true); }
@@ -87,21 +86,22 @@ class ExtentMover {
   std::optional<uint32_t> take_slot();
   void grant(uint32_t slots);
   void leave_rest();
-  bool get_memory(uint32_t slot);
+  void get_memory(uint32_t slot);
   void end_read(uint32_t slot);
-  bool settle_some();
+  template <class Which>
+  bool take_out_first(Which which);
+  bool settle_one();
   bool evict_one();
   bool take_out(uint32_t slot);
   void begin_write(uint32_t slot);
   void end_write(uint32_t slot);
   void write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at);
-  void drop(uint32_t slot);
   void free_slot(uint32_t slot);
   bool shrink();
   bool reap();
   bool open_queue(store::Store& store);
   Op& take_op();
-  void submit(Op& op);
+  void submit(store::Op what, uint32_t slot, uint64_t from, uint64_t bytes, uint64_t offset_bytes);
   AtomicExtentWord& word_of(uint32_t slot) {
     return extents_.word(extents_.slot(slot).extent.load_relaxed());
   }
@@ -121,7 +121,8 @@ class ExtentMover {
   std::vector<uint32_t> free_;     // slots
   std::deque<uint32_t> order_;     // slots of extents, as they came
   std::vector<uint32_t> writing_;  // of those, taken out and not written yet
-  std::vector<std::unique_ptr<Op>> ops_, idle_ops_;
+  std::array<Op, kOpsMax> ops_;
+  std::vector<Op*> idle_ops_;
   std::deque<Pending> wishes_;
   size_t reads_ = 0;
   std::mutex limit_mutex_;

@@ -20,20 +20,15 @@ Result<std::unique_ptr<Extents>> Extents::create(unsigned block_shift, ExtentMem
   return made;
 }
 
-bool Extents::are_none(uint64_t first, uint64_t last) {
-  for (uint64_t extent = first; extent <= last && extent < count_; ++extent) {
-    ExtentWord seen = word(extent).load();
-    while (seen.state() == ExtentState::kClaimed &&
-           !word(extent).change(&seen, seen.in(ExtentState::kNone))) {
-    }
-    if (seen.state() != ExtentState::kNone && seen.state() != ExtentState::kClaimed) return false;
-  }
-  return true;
+ExtentWord Extents::unclaim(uint64_t extent) {
+  ExtentWord seen = word(extent).load();
+  while (seen.state() == ExtentState::kClaimed)
+    if (const ExtentWord none = seen.in(ExtentState::kNone); word(extent).change(&seen, none)) return none;
+  return seen;
 }
 
-std::optional<uint32_t> Extents::pin(uint64_t extent, bool* was_moved) {
+std::optional<uint32_t> Extents::pin(uint64_t extent) {
   AtomicExtentWord& shared = word(extent);
-  *was_moved = false;
   for (ExtentWord seen = shared.load();;) {
     switch (seen.state()) {
       case ExtentState::kNone:
@@ -54,7 +49,6 @@ std::optional<uint32_t> Extents::pin(uint64_t extent, bool* was_moved) {
         if (memory_.place(slot, first_of(extent))) {
           telemetry::count(Counter::extent_placements);
           shared.set(ExtentState::kPlaced, 1);
-          *was_moved = true;
           wish_ahead(extent, slots_[slot]);
           return slot;
         }

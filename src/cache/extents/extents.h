@@ -71,11 +71,12 @@ class Extents {
   Slot& slot(uint32_t slot) { return slots_[slot]; }
   ExtentMemory& memory() { return memory_; }
 
-  // Whether all that [first, last] touch are, or were just made, kNone.
-  bool are_none(uint64_t first, uint64_t last);
-  // Pins the extent, which is no kNone, at its own address, and says its slot; *was_moved: it has just come there.
-  // nullopt: it is none any more.
-  std::optional<uint32_t> pin(uint64_t extent, bool* was_moved);
+  // Takes a claim back, if there is one; what the word is then.
+  ExtentWord unclaim(uint64_t extent);
+  // Whether it is, or was just made, kNone.
+  bool is_none(uint64_t extent) { return unclaim(extent).state() == ExtentState::kNone; }
+  // Pins the extent, which is no kNone, at its own address, and says its slot. nullopt: it is none any more.
+  std::optional<uint32_t> pin(uint64_t extent);
   void unpin(uint32_t slot);
   // Calls visit(extent) for those that are in slots, and in [first, last].
   template <class Visit>
