@@ -263,6 +263,9 @@ class SharedCache {
   // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least
   // kPartitionLimitMin of each partition.
   virtual void set_frame_limit(uint32_t frames) = 0;
+  // So many blocks have come and gone, or will, that would have done so in here, had they not been in extents: what
+  // left before them left longer ago.
+  virtual void note_passed(uint64_t blocks) = 0;
   virtual uint32_t frame_limit() const = 0;
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit
   // are free until `high_percent` are. Stops, without an error, where nothing can be evicted now: what is dirty has its

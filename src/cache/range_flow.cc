@@ -124,6 +124,11 @@ void SharedCacheParts::set_frame_limit(uint32_t frames) {
   telemetry::note_event(telemetry::TraceEvent::kLimit, telemetry::kTraceNoBlock, frame_limit());
 }
 
+void SharedCacheParts::note_passed(uint64_t blocks) {
+  for (const auto& partition : partitions_)
+    partition->organisation().note_passed(static_cast<uint32_t>(blocks / partitions_.size()));
+}
+
 uint32_t SharedCacheParts::frame_limit() const {
   uint32_t sum = 0;
   for (const auto& partition : partitions_) sum += partition->organisation().limit();

@@ -110,6 +110,7 @@ class SharedCacheParts final : public SharedCache {
   void discard(Client& client, BlockId first, uint64_t count) override;
   bool take_out(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;
+  void note_passed(uint64_t blocks) override;
   uint32_t frame_limit() const override;
   bool make_room(Client& client, unsigned low_percent, unsigned high_percent) override;
   Status evict_to_limit(Client& client) override;

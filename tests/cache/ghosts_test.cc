@@ -26,6 +26,15 @@ TEST(Ghosts, one_that_left_is_remembered_for_as_many_departures_as_the_capacity)
   EXPECT_TRUE(ghosts.came_back(Ghosts::of(BlockId(2))));
 }
 
+TEST(Ghosts, what_passes_elsewhere_makes_them_older) {
+  Ghosts ghosts(kCapacity);
+  leave(ghosts, 0, 2);
+  ghosts.pass(kCapacity - 2);
+  EXPECT_TRUE(ghosts.came_back(Ghosts::of(BlockId(0))));
+  ghosts.pass(2);
+  EXPECT_FALSE(ghosts.came_back(Ghosts::of(BlockId(1))));
+}
+
 TEST(Ghosts, a_room_that_was_rounded_up_to_sets_makes_none_live_longer) {
   Ghosts ghosts(3);
   leave(ghosts, 0, 4);

@@ -39,6 +39,7 @@ class Clock2qPolicy final : public Policy {
   bool wants_touches() const override { return false; }
   bool came_back(uint32_t frame) const override { return lists_.list_of(frame) == kReturned; }
   void on_limit(uint32_t frames) override;
+  void on_passed(uint32_t blocks) override { ghosts_.pass(blocks); }
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t frame) override;
   bool clears_ahead() const override { return true; }

@@ -27,6 +27,8 @@ class Ghosts {
     return static_cast<Fingerprint>((block.value * uint64_t{0x9E3779B97F4A7C15u}) >> 32);
   }
   void left(Fingerprint block);
+  // So many departures more, of blocks that are not to be remembered.
+  void pass(uint32_t departures) { departures_ += departures; }
   // Whether it left not long ago. It is forgotten then.
   bool came_back(Fingerprint block);
 

@@ -58,6 +58,9 @@ class Policy {
   virtual bool clears_ahead() const { return false; }
   // So many frames may be in use from now on.
   virtual void on_limit(uint32_t) {}
+  // So many blocks more have come and gone elsewhere, which would have done so here: who remembers blocks that left
+  // forgets them as if they had.
+  virtual void on_passed(uint32_t /*blocks*/) {}
   // The next frame to evict, which is then on offer.
   virtual uint32_t next_candidate(FrameProbe& frames) = 0;
   // Whether a frame that is not on offer may go before its turn; it is on offer then. Its bit of use is clear, or

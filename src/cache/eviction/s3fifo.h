@@ -33,6 +33,7 @@ class S3FifoPolicy final : public Policy {
   void on_touch(uint32_t frame) override;
   bool wants_touches() const override { return true; }
   void on_limit(uint32_t frames) override;
+  void on_passed(uint32_t blocks) override { ghosts_.pass(blocks); }
   uint32_t next_candidate(FrameProbe& frames) override;
   bool goes_along(uint32_t frame) override;
   void prefetch_block(BlockId block) const override { ghosts_.prefetch(Ghosts::of(block)); }

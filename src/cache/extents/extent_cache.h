@@ -69,6 +69,7 @@ class ExtentCache final : public SharedCache {
   void discard(Client& client, BlockId first, uint64_t count) override;
   void keep_small(Client& client, BlockId first, uint64_t count) override;
   void set_frame_limit(uint32_t frames) override;
+  void note_passed(uint64_t blocks) override { blocks_->note_passed(blocks); }
   uint32_t frame_limit() const override { return limit_.load_relaxed(); }
   bool make_room(Client& client, unsigned low_percent, unsigned high_percent) override {
     return blocks_->make_room(client, low_percent, high_percent);

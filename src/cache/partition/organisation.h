@@ -112,6 +112,8 @@ class Organisation {
   // Frames that may be in use, from the next miss on.
   uint32_t limit() const { return limit_.load_relaxed(); }
   void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
+  // So many blocks more have come and gone elsewhere that would have been this partition's.
+  void note_passed(uint32_t blocks) { passed_.fetch_add_relaxed(blocks); }
 
  protected:
   FrameId first_frame() const { return context_.directory.shares().first(id_); }
@@ -122,6 +124,7 @@ class Organisation {
     while (peak < frame_count_ - free && !peak_.cas_weak_acquire(peak, frame_count_ - free)) {
     }
   }
+  uint32_t take_passed() { return passed_.load_relaxed() == 0 ? 0 : passed_.exchange_relaxed(0); }
   void note_freed(uint32_t frames) { free_count_.fetch_add_relaxed(frames); }
 
   PartitionContext& context_;
@@ -133,6 +136,7 @@ class Organisation {
 
  private:
   Atomic<uint32_t> limit_;
+  Atomic<uint32_t> passed_{0};
   Atomic<uint32_t> free_count_;
   Atomic<uint32_t> peak_;
 };

@@ -198,6 +198,7 @@ void RankedFrames::learn_touches() {
 void RankedFrames::choose_candidates(EvictionBatch& batch) {
   if (wants_touches_) learn_touches();
   policy_->on_limit(limit());
+  policy_->on_passed(take_passed());
   const bool may_write = writeback_.may_write_now();
   const bool may_start = may_write && finish_sweep(batch);
   uint32_t looks_left = frame_count_ + reserve_high_;

@@ -65,6 +65,7 @@ class EvictAtOnce final : public cache::SharedCache {
     free_.push_back(id.value);
   }
   void set_frame_limit(uint32_t) override {}
+  void note_passed(uint64_t) override {}
   uint32_t frame_limit() const override { return frame_count(); }
   bool make_room(cache::Client&, unsigned, unsigned) override { return false; }
   Status evict_to_limit(cache::Client&) override { return {}; }
