@@ -16,7 +16,7 @@ using telemetry::Counter;
 constexpr unsigned kShift = 12;
 constexpr uint64_t kInExtent = kExtentBytes >> kShift;
 constexpr uint64_t kUsed = 40 * kInExtent;  // blocks that the tests use
-constexpr uint32_t kFrames = 10240;         // half as many: 2 slots
+constexpr uint32_t kFrames = 10240;         // half as many: 5 slots
 
 class AnonymousBlocks final : public BlockSource {
  public:
@@ -166,6 +166,26 @@ TEST_F(ExtentCacheTest, what_is_only_read_is_not_written) {
   expect_all(1);
   EXPECT_GT(delta(Counter::extent_evictions), 8u);
   EXPECT_EQ(delta(Counter::extent_pages_written), 0u);
+}
+
+// As memory that is used between the blocks of a stream: what it is in is taken from its address and had back again.
+TEST_F(ExtentCacheTest, an_extent_in_use_stays) {
+  write_all(1);
+  const uint64_t used = 20 * kInExtent + 7;
+  for (uint64_t block = 0; block < used; ++block, pause(block)) ASSERT_EQ(read(block), block ^ 1);
+  int times = 0, times_missed = 0;
+  const CounterDelta delta;
+  for (uint64_t block = used; block < kUsed; ++block, pause(block)) {
+    ASSERT_EQ(read(block), block ^ 1);
+    if (block % 16 != 0) continue;
+    Pin pin;
+    ASSERT_TRUE(cache_->pin(*client_, BlockId(used), Access::kRead, &pin).is_ok());
+    ++times;
+    times_missed += pin.was_miss;
+    cache_->unpin(*client_, pin.frame);
+  }
+  EXPECT_GT(delta(Counter::extent_evictions), 8u) << "a stream of extents has passed";
+  EXPECT_LE(times_missed, 1) << "of " << times;
 }
 
 TEST_F(ExtentCacheTest, frames_and_extents_together_are_within_the_limit) {

@@ -4,7 +4,7 @@
  *
  * The world: one extent of one block. Two clients that each do a few operations: whoever finds the word `none` asks the block
  * cache, which reads the block if it has it not; else he pins the extent, which he moves to its address if it is in its slot.
- * Either way he stores once, and everything he finds has to be the latest. The mover claims, reads, takes back, compares
+ * Either way he stores once, and everything he finds has to be the latest. The mover claims, reads, takes back (to rest, or for good), compares
  * and writes; its write may fail. The block cache evicts, and writes what is dirty. Where the extent is at its address, the
  * program stores to it without anybody's knowledge.
  *
@@ -32,6 +32,9 @@
 #endif
 #ifndef STORES
 #define STORES 1 /* of the program, where nobody looks */
+#endif
+#ifndef RESTS
+#define RESTS 1 /* taken from its address into its slot, to see whether somebody comes for it */
 #endif
 #ifndef WRITE_FAILURES
 #define WRITE_FAILURES 0
@@ -202,7 +205,7 @@ inline take_out(has_none) {
 }
 
 proctype mover() {
-  byte claims = CLAIMS;
+  byte claims = CLAIMS, rests = RESTS;
   bool has_none, is_somebody;
 end_idle:
   do
@@ -233,6 +236,12 @@ end_idle:
      atomic { slot = page; page = NOWHERE };
      state = WRITING;
      goto write
+  :: atomic { rests > 0 && state == PLACED && pins == 0 -> state = MOVING; rests-- };
+     atomic { slot = page; page = NOWHERE };
+#ifdef BUG_RESTED_IS_CLEAN
+     sum = slot;
+#endif
+     state = PARKED
   :: atomic { state == PARKED -> state = WRITING };
 write:
      if

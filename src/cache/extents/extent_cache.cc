@@ -133,6 +133,7 @@ auto ExtentCache::pin_by(Client& client, BlockId block, Pin* out, OfBlocks of_bl
       client.reach = {};
     }
     if (answer) {
+      if (out->was_miss) extents_->note_miss(extent);
       if (after_misses_ && out->was_miss) client.stream_end = extents_->first_of(extent + 1);
       go_on(client);
       return answer;

@@ -86,8 +86,7 @@ void ExtentMover::run(Client& client) {
 
 // ---- Reading ----
 
-// Wishes that come to nothing yet are tried again a few times. Where most of an extent is in memory already, its stream
-// goes on behind it.
+// Wishes that come to nothing yet are tried again a few times.
 bool ExtentMover::take_wishes() {
   while (const auto wish = extents_.take_wish()) {
     wishes_.push_back({*wish});
@@ -100,10 +99,6 @@ bool ExtentMover::take_wishes() {
     wishes_.pop_front();
     const Came came = next.not_before_ns > now_ns ? Came::kNotYet : begin_read(next.wish);
     has_moved |= came == Came::kYes;
-    if (came == Came::kIsThere && next.wish.extent + 1 < extents_.count() && ++next.tries < kTriesMax) {
-      ++next.wish.extent;
-      wishes_.push_back(next);
-    }
     if (came != Came::kNotYet) continue;
     if (next.not_before_ns <= now_ns) {
       if (++next.tries == kTriesMax) continue;
@@ -135,7 +130,8 @@ ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
   for (uint64_t i = 0; i < extents_.blocks(); ++i) cached += blocks_.is_resident(first + i);
-  if (cached > extents_.blocks() / kCachedShare) return Came::kIsThere;
+  if (cached > extents_.blocks() / kCachedShare) return Came::kNo;
+  if (wish.length <= 1 && !demand_.admits_stream(slots_max_.load_relaxed())) return Came::kNo;
   if (!open_queue(*at.store)) return Came::kNotYet;
   if (cached > 0 && !blocks_.take_out(*client_, first, extents_.blocks())) return Came::kNotYet;
   const auto slot = take_slot();
@@ -146,6 +142,8 @@ ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
     return Came::kNotYet;
   }
   begin_reads(*slot, at);
+  // The next one finds a slot that need not be written first.
+  if (!has_free_slot() && writing_.empty()) (void)evict_one();
   return Came::kYes;
 }
 
@@ -188,18 +186,24 @@ void ExtentMover::end_read(uint32_t slot) {
   for (uint32_t i = 0; i < kPages; ++i, page += store::kSummedBytes) held.sums[i] = checksum_(page, secret_);
   count(Counter::extent_fills);
   count(Counter::readahead_fills, extents_.blocks());
+  blocks_.note_passed(extents_.blocks());
   word_of(slot).set(ExtentState::kParked);
 }
 
 // ---- Slots ----
 
+// One that has memory is the last that was freed.
+bool ExtentMover::has_free_slot() const { return !free_.empty() && held_[free_.back()].has_memory; }
+
 std::optional<uint32_t> ExtentMover::take_slot() {
-  // One that has memory is the last that was freed.
-  const auto has_one = [&] { return !free_.empty() && held_[free_.back()].has_memory; };
-  if (!has_one() && !free_.empty() && with_memory_.load_relaxed() < slots_max_.load_relaxed())
-    get_memory(free_.back());
-  if (!has_one() && writing_.size() < kReadsMax) (void)evict_one();
-  if (!has_one()) return std::nullopt;
+  const auto get_more = [this] {
+    if (!has_free_slot() && !free_.empty() && with_memory_.load_relaxed() < slots_wanted())
+      get_memory(free_.back());
+  };
+  get_more();
+  if (!has_free_slot() && writing_.size() < kReadsMax) (void)evict_one();
+  get_more();  // those that are in use stay
+  if (!has_free_slot()) return std::nullopt;
   const uint32_t slot = free_.back();
   free_.pop_back();
   return slot;
@@ -220,11 +224,11 @@ void ExtentMover::get_memory(uint32_t slot) {
   peak_.store_relaxed(std::max(peak_.load_relaxed(), with_memory + 1));
 }
 
-// Gives the memory of slots back that are above the limit.
+// Gives the memory of slots back that are above the limit, or more than is wanted.
 bool ExtentMover::shrink() {
-  if (!is_above_limit()) return false;
+  if (with_memory_.load_relaxed() <= slots_wanted()) return false;
   const auto with = std::ranges::find_if(free_, [&](uint32_t slot) { return held_[slot].has_memory; });
-  if (with == free_.end()) return writing_.empty() && evict_one();
+  if (with == free_.end()) return is_above_limit() && writing_.empty() && evict_one();
   extents_.memory().release(*with);
   held_[*with].has_memory = false;
   std::swap(*with, free_.front());
@@ -234,7 +238,8 @@ bool ExtentMover::shrink() {
 }
 
 void ExtentMover::free_slot(uint32_t slot) {
-  std::erase(order_, slot);
+  leave_orders(slot);
+  if (std::exchange(held_[slot].is_in_use, false)) demand_.has_ended();
   AtomicExtentWord& word = word_of(slot);
   extents_.slot(slot).extent.store_release(Extents::kNoExtent);
   extents_.slot(slot).settle.store_relaxed(0);
@@ -244,23 +249,73 @@ void ExtentMover::free_slot(uint32_t slot) {
 
 // ---- Leaving ----
 
-// The first of those that `which` says that can go; then the order is another one.
+void ExtentMover::leave_orders(uint32_t slot) {
+  std::erase(order_, slot);
+  std::erase(resting_, slot);
+}
+
+// The first of those that `which` says that can go; then the orders are other ones.
 template <class Which>
-bool ExtentMover::take_out_first(Which which) {
-  for (const uint32_t slot : order_)
+bool ExtentMover::take_out_first(const std::deque<uint32_t>& of, Which which) {
+  for (const uint32_t slot : of)
     if (which(slot) && take_out(slot)) return true;
   return false;
 }
 
 // That somebody waits for; again, if it could not be written.
 bool ExtentMover::settle_one() {
-  return take_out_first([&](uint32_t slot) { return extents_.slot(slot).wanted() != Settle::kNot; });
+  const auto is_wanted = [&](uint32_t slot) { return extents_.slot(slot).wanted() != Settle::kNot; };
+  return take_out_first(resting_, is_wanted) || take_out_first(order_, is_wanted);
 }
 
+// One that has rested. False: none has.
 bool ExtentMover::evict_one() {
-  const bool is_out = take_out_first([](uint32_t) { return true; });
-  if (is_out) count(Counter::extent_evictions);
-  return is_out;
+  find_in_use();
+  const bool is_out = take_out_first(resting_, [](uint32_t) { return true; });
+  let_first_rest();
+  if (!is_out) return false;
+  count(Counter::extent_evictions);
+  demand_.note_eviction(extents_.take_missed());
+  return true;
+}
+
+// Of those that rest, the ones that somebody has come for.
+void ExtentMover::find_in_use() {
+  for (size_t left = resting_.size(); left > 0; --left) {
+    const uint32_t slot = resting_.front();
+    resting_.pop_front();
+    const ExtentState state = word_of(slot).load().state();
+    const bool is_in_use = state == ExtentState::kPlaced || state == ExtentState::kMoving;
+    (is_in_use ? order_ : resting_).push_back(slot);
+    if (is_in_use && !std::exchange(held_[slot].is_in_use, true)) demand_.has_begun();
+  }
+}
+
+// One that was read ahead and is not at its address yet does so where it is.
+void ExtentMover::let_first_rest() {
+  if (!resting_.empty()) return;
+  const auto first = std::ranges::find_if(order_, [&](uint32_t slot) {
+    const ExtentWord seen = word_of(slot).load();
+    return seen.state() == ExtentState::kParked ||
+           (seen.state() == ExtentState::kPlaced && seen.pins() == 0 &&
+            bring_back(slot, seen, ExtentState::kParked));
+  });
+  if (first == order_.end()) return;
+  resting_.push_back(*first);
+  order_.erase(first);
+}
+
+// From its address, where nobody pins it, into its slot. False: not now.
+bool ExtentMover::bring_back(uint32_t slot, ExtentWord seen, ExtentState then) {
+  AtomicExtentWord& word = word_of(slot);
+  if (held_[slot].retry_at_ns > platform::monotonic_ns() ||
+      !word.change(&seen, seen.in(ExtentState::kMoving)))
+    return false;
+  const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
+  const bool is_back = extents_.memory().take_back(slot, extents_.first_of(extent));
+  if (!is_back) held_[slot].retry_at_ns = platform::monotonic_ns() + kRetryNs;
+  word.set(is_back ? then : ExtentState::kPlaced);
+  return is_back;
 }
 
 // Out of its address, if nobody pins it, and on its way to the store. False: not now.
@@ -270,18 +325,11 @@ bool ExtentMover::take_out(uint32_t slot) {
   if (held_[slot].retry_at_ns > platform::monotonic_ns()) return false;
   if (seen.state() == ExtentState::kParked) {
     if (!word.change(&seen, seen.in(ExtentState::kWriting))) return false;
-  } else if (seen.state() == ExtentState::kPlaced && seen.pins() == 0) {
-    if (!word.change(&seen, seen.in(ExtentState::kMoving))) return false;
-    const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
-    if (!extents_.memory().take_back(slot, extents_.first_of(extent))) {
-      held_[slot].retry_at_ns = platform::monotonic_ns() + kRetryNs;
-      word.set(ExtentState::kPlaced);
-      return false;
-    }
-    word.set(ExtentState::kWriting);
-  } else {
+  } else if (seen.state() != ExtentState::kPlaced || seen.pins() > 0 ||
+             !bring_back(slot, seen, ExtentState::kWriting)) {
     return false;
   }
+  leave_orders(slot);
   begin_write(slot);
   return true;
 }
@@ -340,6 +388,7 @@ void ExtentMover::end_write(uint32_t slot) {
     const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
     for (const uint32_t block : held.changed) source_.written_back(extents_.first_of(extent) + block, store_);
     count(Counter::writebacks, held.changed.size());
+    if (extents_.slot(slot).wanted() == Settle::kNot) extents_.note_eviction(extent);
     return free_slot(slot);
   }
   const uint64_t now_ns = platform::monotonic_ns();
@@ -347,6 +396,7 @@ void ExtentMover::end_write(uint32_t slot) {
   if (now_ns - held.failing_since_ns > options_.write_wait_ns)
     options_.on_error(options_.error_context, Status(held.error, "cannot write to " + store_->describe()));
   held.retry_at_ns = now_ns + kRetryNs;
+  resting_.push_back(slot);
   word_of(slot).set(ExtentState::kParked);
 }
 

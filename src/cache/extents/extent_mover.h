@@ -1,10 +1,14 @@
 // The thread that reads extents ahead of streams, evicts them, and writes what has changed of them.
 //
 // One goes through its words' states as extent_word.h has them. Its memory is the block cache's otherwise: a slot that
-// gets memory lowers the block cache's limit by as many frames, which it has to have given up before. Who has to leave
-// for another extent is the one that came first and that nobody pins. An extent that cannot be read leaves no error:
-// whoever needs its blocks reads them by the block cache, which tells. One that cannot be written stays in its slot,
-// and is written again a while later; when that has gone on for Options::write_wait_ns the error handler is told.
+// gets memory lowers the block cache's limit by as many frames, which it has to have given up before; how many slots
+// there are follows what is used again (slot_demand.h).
+// Who has to leave for another extent is the one that came first, nobody pins, and nobody uses any more. What uses it
+// at its address is not seen, so it rests first: it is taken from its address into its slot, for two microseconds, and
+// is evicted when the next one has to leave. Who comes for it meanwhile has it back at once, as the last in the order.
+// An extent that cannot be read leaves no error: whoever needs its blocks reads them by the block cache, which tells.
+// One that cannot be written stays in its slot, and is written again a while later; when that has gone on for
+// Options::write_wait_ns the error handler is told.
 // Threads: run() is the thread's; the rest any. Limits: kReadsMax extents are read at a time, by kOpsMax requests.
 #pragma once
 
@@ -16,14 +20,15 @@
 
 #include "cache/cache.h"
 #include "cache/extents/extents.h"
+#include "cache/extents/slot_demand.h"
 #include "store/checked/checksum.h"
 
 namespace spw::cache {
 
 class ExtentMover {
  public:
-  static constexpr uint32_t kShare = 8;
-  static constexpr uint32_t kSlotsMin = 2;
+  static constexpr uint32_t kShare = 4;
+  static constexpr uint32_t kSlotsMin = SlotDemand::kLeast;
   // Where somebody may be asking the block cache for a block of the extent who has not seen that it is claimed, takes
   // the claim back (extents.h).
   using Quiesce = std::function<void(uint64_t extent)>;
@@ -68,10 +73,11 @@ class ExtentMover {
     uint32_t under_way = 0;            // requests
     int error = 0;
     bool has_memory = false;
+    bool is_in_use = false;  // somebody came for it while it rested
     uint64_t failing_since_ns = 0, retry_at_ns = 0;
   };
 
-  enum class Came : uint8_t { kNo, kYes, kIsThere, kNotYet };
+  enum class Came : uint8_t { kNo, kYes, kNotYet };
   struct Pending {
     Extents::Wish wish;
     int tries = 0;
@@ -83,15 +89,21 @@ class ExtentMover {
   void begin_reads(uint32_t slot, const Backing& at);
   bool claim(uint64_t extent, uint32_t slot, Backing* at);
   bool may_become(uint64_t extent, Backing* at);
+  bool has_free_slot() const;
   std::optional<uint32_t> take_slot();
   void grant(uint32_t slots);
   void leave_rest();
   void get_memory(uint32_t slot);
   void end_read(uint32_t slot);
   template <class Which>
-  bool take_out_first(Which which);
+  bool take_out_first(const std::deque<uint32_t>& of, Which which);
   bool settle_one();
   bool evict_one();
+  void find_in_use();
+  void let_first_rest();
+  void leave_orders(uint32_t slot);
+  bool bring_back(uint32_t slot, ExtentWord seen, ExtentState then);
+  uint32_t slots_wanted() const { return std::min(demand_.slots(), slots_max_.load_relaxed()); }
   bool take_out(uint32_t slot);
   void begin_write(uint32_t slot);
   void end_write(uint32_t slot);
@@ -119,8 +131,10 @@ class ExtentMover {
   std::unique_ptr<store::IoQueue> queue_;
   std::vector<Held> held_;
   std::vector<uint32_t> free_;     // slots
-  std::deque<uint32_t> order_;     // slots of extents, as they came
-  std::vector<uint32_t> writing_;  // of those, taken out and not written yet
+  std::deque<uint32_t> order_;     // slots of extents, as they came or were found in use
+  std::deque<uint32_t> resting_;   // of those that are asked whether somebody uses them; they are in no other
+  std::vector<uint32_t> writing_;  // of those that have been taken out, and are not written yet; the same
+  SlotDemand demand_;
   std::array<Op, kOpsMax> ops_;
   std::vector<Op*> idle_ops_;
   std::deque<Pending> wishes_;

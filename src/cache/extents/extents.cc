@@ -17,7 +17,19 @@ Result<std::unique_ptr<Extents>> Extents::create(unsigned block_shift, ExtentMem
   auto table = platform::map_anonymous(bytes);
   if (!table) return table.status();
   made->table_ = std::move(*table);
+  auto evicted =
+      platform::map_anonymous(round_up((made->count_ + 1) * sizeof(Atomic<uint32_t>), kMmuPageBytes));
+  if (!evicted) return evicted.status();
+  made->evicted_ = std::move(*evicted);
   return made;
+}
+
+void Extents::note_miss(uint64_t extent) {
+  Atomic<uint32_t>& at = evicted()[extent];
+  if (at.load_relaxed() == 0) return;
+  const uint32_t evicted_at = at.exchange_relaxed(0);
+  if (evicted_at != 0 && evictions_.load_relaxed() - evicted_at < slots_max_.load_relaxed())
+    missed_.fetch_add_relaxed(1);
 }
 
 ExtentWord Extents::unclaim(uint64_t extent) {
@@ -72,11 +84,12 @@ void Extents::unpin(uint32_t slot) {
   if (seen.pins() == 1 && slots_[slot].wanted() != Settle::kNot) ring();
 }
 
-// The longer the stream has been, the further ahead.
+// The longer the stream has been, the further ahead: of what is read in vain at its end there is a share.
 void Extents::wish_ahead(uint64_t extent, Slot& slot) {
   const uint32_t length = slot.length.exchange_relaxed(0);
   if (length == 0) return;
-  for (uint32_t ahead = 1; ahead <= std::min(length, ahead_max_.load_relaxed()); ++ahead)
+  const uint32_t ahead_last = std::min(1 + length / kAheadShare, ahead_max_.load_relaxed());
+  for (uint32_t ahead = 1; ahead <= ahead_last; ++ahead)
     if (extent + ahead < count_) wish({extent + ahead, length + 1});
 }
 

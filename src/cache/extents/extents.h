@@ -43,7 +43,7 @@ enum class Settle : uint8_t { kNot, kWritten, kDropped };
 class Extents {
  public:
   static constexpr uint64_t kNoExtent = UINT64_MAX;
-  static constexpr uint32_t kAheadMax = 4;  // extents of a stream, read ahead
+  static constexpr uint32_t kAheadMax = 4, kAheadShare = 4;  // extents of a stream, read ahead
   struct Wish {
     uint64_t extent;
     uint32_t length;  // of the stream so far
@@ -83,7 +83,19 @@ class Extents {
   void for_each(uint64_t first, uint64_t last, Visit visit);
 
   // So many slots may have memory: a stream's extents that are read ahead are at most a quarter of them.
-  void set_slots_max(uint32_t slots) { ahead_max_.store_relaxed(std::clamp(slots / 4, 1u, kAheadMax)); }
+  void set_slots_max(uint32_t slots) {
+    slots_max_.store_relaxed(slots);
+    ahead_max_.store_relaxed(std::clamp(slots / 4, 1u, kAheadMax));
+  }
+
+  // The mover's: the extent has been evicted. How many were missed since it asked last that would have been there, had
+  // there been as many slots as there may be.
+  void note_eviction(uint64_t extent) {
+    evicted()[extent].store_relaxed(evictions_.fetch_add_relaxed(1) + 1);
+  }
+  uint32_t take_missed() { return missed_.exchange_relaxed(0); }
+  // A block of the extent, which is none, was missed.
+  void note_miss(uint64_t extent);
 
   // Asks the mover for an extent, or to settle one. Async-signal-safe.
   void wish(Wish wish);
@@ -99,6 +111,7 @@ class Extents {
 
   Extents(unsigned shift, ExtentMemory& memory)
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
+  Atomic<uint32_t>* evicted() { return reinterpret_cast<Atomic<uint32_t>*>(evicted_.data()); }
   AtomicExtentWord* words() { return reinterpret_cast<AtomicExtentWord*>(table_.data()); }
   // One that was pinned for the first time: those that follow it will be needed.
   void wish_ahead(uint64_t extent, Slot& slot);
@@ -108,6 +121,8 @@ class Extents {
   ExtentMemory& memory_;
   uint64_t count_ = 0;
   platform::Mapping table_;
+  platform::Mapping evicted_;  // when each was evicted last, as evictions_ had it; 0: long ago
+  Atomic<uint32_t> evictions_{0}, missed_{0}, slots_max_{0};
   std::unique_ptr<Slot[]> slots_;
   Atomic<uint64_t> wishes_[kWishesMax];  // extent + 1, length
   Atomic<uint32_t> next_wish_{0};
