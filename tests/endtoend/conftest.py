@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import pathlib
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -38,7 +39,15 @@ def _build_of(config: pytest.Config) -> pathlib.Path:
     return pathlib.Path(config.getoption("--build")).resolve()
 
 
+def _let_signals_end_programs() -> None:
+    """A job in the background of a shell, and one under nohup, ignores some signals, and so would all that it starts."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _let_signals_end_programs()
     build = _build_of(config)
     missing = next((name for name in NEEDED if not (build / name).exists()), None)
     if missing and not any(config.getoption(name) for name in SHOWING):
