@@ -19,15 +19,13 @@ Result<std::unique_ptr<cache::SharedCache>> add_extents(std::unique_ptr<cache::S
                                                         access::MappedEngine& engine,
                                                         const cache::Options& options,
                                                         cache::IoErrorHandler on_error) {
+  if (!cache::ExtentCache::is_possible(options.block_shift)) return blocks;
   const char* const set = ::secure_getenv(kExtentsVariable);
-  const std::string_view wanted = set == nullptr ? "" : set;
-  if ((wanted != "on" && wanted != "eager") || !cache::ExtentCache::is_possible(options.block_shift))
-    return blocks;
   cache::ExtentMover::Options for_extents;
   for_extents.block_shift = options.block_shift;
   for_extents.write_wait_ns = options.frame_wait_ns_max;
   for_extents.on_error = on_error;
-  if (wanted == "eager") {
+  if (set != nullptr && std::string_view(set) == "eager") {
     for_extents.share = kEagerShare;
     for_extents.after_misses = true;
   }

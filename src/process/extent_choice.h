@@ -1,7 +1,7 @@
 // Whether a process has extents (cache/extents/), and with how much of the memory.
 //
-// So far only where SPILLWAY_TEST_EXTENTS asks for them. on: for streams; eager: for all that can, in half of the
-// frames.
+// For streams, unless the kernel or the memory has no room for them. SPILLWAY_TEST_EXTENTS=eager: for all that can, in
+// half of the frames.
 // Threads: at the start.
 #pragma once
 

@@ -44,6 +44,7 @@ enum class Switch : uint8_t { kOff, kOn };
 enum class Flush : uint8_t { kDirect, kBackground };
 enum class MappedReads : uint8_t { kAuto, kKernel, kCache };
 enum class OnRefusedChild : uint8_t { kEnd, kGoOn };
+enum class ExtentUse : uint8_t { kAuto, kOff };
 enum class Faults : uint8_t { kAuto, kThreads, kSignals };
 enum class IoChoice : uint8_t { kAuto, kIoUring, kLibaio, kThreads };
 enum class StatsKind : uint8_t { kOff, kText, kJson };
@@ -71,6 +72,7 @@ struct Options {
   uint64_t readahead_blocks = 0;
   // The mapped engine's.
   Faults faults = Faults::kAuto;
+  ExtentUse extents = ExtentUse::kAuto;
   uint64_t pollers = 0;
   uint64_t fillers = 0;
   uint64_t evictors = 0;

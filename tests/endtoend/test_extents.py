@@ -10,7 +10,7 @@ LINUX = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[
 MOVES_SINCE = (6, 14)
 
 
-def _counters(kit: Kit, what: str, mebibytes: int, rounds: int, extents: str, **more: str) -> dict:
+def _counters(kit: Kit, what: str, mebibytes: int, rounds: int, extents: str = "", **more: str) -> dict:
     """Of a program that goes through twice what its cap is. Nothing is wrong, and something came in extents."""
     if LINUX < MOVES_SINCE:
         pytest.skip(f"Linux {LINUX[0]}.{LINUX[1]} moves no huge pages to where small ones were: 6.14 does")
@@ -25,8 +25,9 @@ def _counters(kit: Kit, what: str, mebibytes: int, rounds: int, extents: str, **
 
 
 def test_a_stream_comes_in_extents_and_changes_are_kept(kit: Kit) -> None:
-    counters = _counters(kit, "stream", 256, 3, "on")
-    expect(counters["extent_fills"] > 100, f"hardly anything came in extents: {counters}")
+    counters = _counters(kit, "stream", 256, 3)
+    # More than 300 where the thread that reads them gets a processor when it wants one.
+    expect(counters["extent_fills"] > 20, f"hardly anything came in extents: {counters}")
     expect(0 < counters["extent_pages_written"] < 400 * counters["extent_evictions"], f"what had not changed was written: {counters}")
 
 
@@ -39,10 +40,17 @@ def test_ranges_change_under_extents(kit: Kit) -> None:
 
 
 def test_with_large_blocks_there_are_none(kit: Kit) -> None:
-    env = {"SPILLWAY_MEMORY": "64M", "SPILLWAY_BLOCK": "64K", "SPILLWAY_TEST_EXTENTS": "on"}
+    env = {"SPILLWAY_MEMORY": "64M", "SPILLWAY_BLOCK": "64K"}
     run = kit.run(kit.compile("extents.cc", "-O2"), "stream", 128, 1, env=env | kit.wants_report)
     expect(run.code == 0 and run.output == "wrong 0\n", run.last_words())
     expect(kit.report()["counters"]["extent_fills"] == 0, "blocks of 64 KiB are in groups of 4 MiB")
+
+
+def test_they_can_be_switched_off(kit: Kit) -> None:
+    env = {"SPILLWAY_MEMORY": "64M", "SPILLWAY_THRESHOLD": "64K", "SPILLWAY_EXTENTS": "off"}
+    run = kit.run(kit.compile("extents.cc", "-O2"), "stream", 128, 1, env=env | kit.wants_report)
+    expect(run.code == 0 and run.output == "wrong 0\n", run.last_words())
+    expect(kit.report()["counters"]["extent_fills"] == 0, "extents came")
 
 
 def test_faults_may_be_served_by_threads(kit: Kit) -> None:

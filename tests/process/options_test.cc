@@ -49,6 +49,7 @@ TEST(Options, fallbacks_hold_when_nothing_is_set) {
   EXPECT_EQ(options.delegation, DelegationChoice::kAuto);
   EXPECT_EQ(options.levels, Levels::kView);
   EXPECT_EQ(options.faults, Faults::kAuto);
+  EXPECT_EQ(options.extents, ExtentUse::kAuto);
   EXPECT_EQ(options.on_refused_child, OnRefusedChild::kEnd);
   EXPECT_EQ(options.io, IoChoice::kAuto);
   EXPECT_EQ(options.readahead_blocks, 256u);
@@ -86,11 +87,12 @@ TEST(Options, a_list_of_stores_has_absolute_paths) {
 }
 
 TEST(Options, every_option_is_read_from_its_variable) {
-  Parsed parsed = parse({"SPILLWAY_MEMORY=1G", "SPILLWAY_STORE=/mnt/nvme", "SPILLWAY_BLOCK=64K",
-                         "SPILLWAY_ENGINE=translated", "SPILLWAY_POLICY=clock", "SPILLWAY_THRESHOLD=1M",
-                         "SPILLWAY_QUOTA=10M", "SPILLWAY_SERVERS=3", "SPILLWAY_DELEGATION=dedicated",
-                         "SPILLWAY_FAULTS=signals", "SPILLWAY_IO=threads", "SPILLWAY_READAHEAD=0",
-                         "SPILLWAY_ON_REFUSED_CHILD=go-on", "SPILLWAY_STATS=/var/run.json"});
+  Parsed parsed =
+      parse({"SPILLWAY_MEMORY=1G", "SPILLWAY_STORE=/mnt/nvme", "SPILLWAY_BLOCK=64K",
+             "SPILLWAY_ENGINE=translated", "SPILLWAY_POLICY=clock", "SPILLWAY_THRESHOLD=1M",
+             "SPILLWAY_QUOTA=10M", "SPILLWAY_SERVERS=3", "SPILLWAY_DELEGATION=dedicated",
+             "SPILLWAY_FAULTS=signals", "SPILLWAY_EXTENTS=off", "SPILLWAY_IO=threads", "SPILLWAY_READAHEAD=0",
+             "SPILLWAY_ON_REFUSED_CHILD=go-on", "SPILLWAY_STATS=/var/run.json"});
   ASSERT_TRUE(parsed.options.is_ok()) << parsed.options.status().context();
   const Options& options = *parsed.options;
   EXPECT_EQ(options.memory_bytes, kGiB);
@@ -103,6 +105,7 @@ TEST(Options, every_option_is_read_from_its_variable) {
   EXPECT_EQ(options.servers, 3u);
   EXPECT_EQ(options.delegation, DelegationChoice::kDedicated);
   EXPECT_EQ(options.faults, Faults::kSignals);
+  EXPECT_EQ(options.extents, ExtentUse::kOff);
   EXPECT_EQ(options.on_refused_child, OnRefusedChild::kGoOn);
   EXPECT_EQ(options.io, IoChoice::kThreads);
   EXPECT_EQ(options.readahead_blocks, 0u);

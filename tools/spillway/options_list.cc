@@ -33,10 +33,7 @@ constexpr const char* kMarkdownTail =
     "set each\n"
     "allocation of the runtime's own asks the kernel first, so that one that says no can refuse any of them "
     "(`tests/faults`).\n"
-    "`SPILLWAY_TEST_EXTENTS=on` has streams come and go in pieces of 2 MiB that the kernel moves whole "
-    "(Linux "
-    "6.14 or later,\n"
-    "`src/cache/extents`); `eager`: all that can.\n";
+    "`SPILLWAY_TEST_EXTENTS=eager` has not only streams come in extents, but all that can.\n";
 
 struct Page {
   process::OptionPage page;

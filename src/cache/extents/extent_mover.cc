@@ -18,6 +18,8 @@ constexpr uint64_t kIdleNs = 50'000'000;
 constexpr uint64_t kBusyNs = 500'000;  // somebody may ask for something meanwhile
 constexpr uint64_t kRetryNs = 10'000'000;
 constexpr uint64_t kSoonNs = 1'000'000;
+// Blocks have to leave for memory that may not be had then: it is asked for less and less often.
+constexpr uint64_t kMemoryWaitNsMin = 50'000'000, kMemoryWaitNsMax = 20'000'000'000;
 // An extent of which a larger share is in memory already is left as it is.
 constexpr uint32_t kCachedShare = 4;
 constexpr int kTrimsMax = 64;
@@ -212,6 +214,7 @@ std::optional<uint32_t> ExtentMover::take_slot() {
 // As soon as the block cache has given as much up.
 void ExtentMover::get_memory(uint32_t slot) {
   const uint32_t with_memory = with_memory_.load_relaxed();
+  if (platform::monotonic_ns() < memory_at_ns_) return;
   grant(with_memory + 1);
   bool has_room = false;
   for (int i = 0; i < kTrimsMax && !has_room; ++i) {
@@ -219,7 +222,12 @@ void ExtentMover::get_memory(uint32_t slot) {
     has_room = blocks_.occupied_frames() <= blocks_.frame_limit();
   }
   held_[slot].has_memory = has_room && extents_.memory().prepare(slot);
-  if (!held_[slot].has_memory) return grant(with_memory);
+  if (!held_[slot].has_memory) {
+    memory_wait_ns_ = std::clamp(2 * memory_wait_ns_, kMemoryWaitNsMin, kMemoryWaitNsMax);
+    memory_at_ns_ = platform::monotonic_ns() + memory_wait_ns_;
+    return grant(with_memory);
+  }
+  memory_wait_ns_ = 0;
   with_memory_.store_relaxed(with_memory + 1);
   peak_.store_relaxed(std::max(peak_.load_relaxed(), with_memory + 1));
 }

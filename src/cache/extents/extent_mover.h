@@ -139,6 +139,8 @@ class ExtentMover {
   std::vector<Op*> idle_ops_;
   std::deque<Pending> wishes_;
   size_t reads_ = 0;
+  uint64_t memory_at_ns_ = 0,
+           memory_wait_ns_ = 0;  // no slot gets any before; since the last one that got some
   std::mutex limit_mutex_;
   uint32_t limit_ = 0;    // under limit_mutex_
   uint32_t granted_ = 0;  // slots that may have memory; the same

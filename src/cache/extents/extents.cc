@@ -1,6 +1,7 @@
 #include "cache/extents/extents.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "base/units.h"
 #include "platform/futex.h"
@@ -60,10 +61,12 @@ std::optional<uint32_t> Extents::pin(uint64_t extent) {
         if (!shared.change(&seen, seen.in(ExtentState::kMoving))) break;
         if (memory_.place(slot, first_of(extent))) {
           telemetry::count(Counter::extent_placements);
+          if (refusals_.load_relaxed() >= 0) refusals_.store_relaxed(INT_MIN);
           shared.set(ExtentState::kPlaced, 1);
           wish_ahead(extent, slots_[slot]);
           return slot;
         }
+        refusals_.fetch_add_relaxed(1);
         shared.set(ExtentState::kParked);
         settle(extent, Settle::kWritten);
         seen = shared.load();
@@ -94,7 +97,9 @@ void Extents::wish_ahead(uint64_t extent, Slot& slot) {
 }
 
 void Extents::wish(Wish wish) {
-  if (wish.extent >= count_ || word(wish.extent).load().bits() != 0) return;
+  if (wish.extent >= count_ || refusals_.load_relaxed() >= kRefusalsMax ||
+      word(wish.extent).load().bits() != 0)
+    return;
   const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
   wishes_[place].store_release((wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
   ring();

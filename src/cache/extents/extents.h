@@ -108,6 +108,7 @@ class Extents {
  private:
   static constexpr uint32_t kWishesMax = 64;
   static constexpr unsigned kLengthAt = 48;
+  static constexpr int kRefusalsMax = 4;
 
   Extents(unsigned shift, ExtentMemory& memory)
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
@@ -128,6 +129,8 @@ class Extents {
   Atomic<uint32_t> next_wish_{0};
   Atomic<uint32_t> bell_{0};
   Atomic<uint32_t> ahead_max_{1};
+  // Of moves to an address, until one is made. After kRefusalsMax there are no extents any more: the kernel is too old.
+  Atomic<int> refusals_{0};
 };
 
 template <class Visit>
