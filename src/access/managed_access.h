@@ -56,6 +56,8 @@ class ManagedAccess {
   }
   // The rights of the byte at `begin`, and in `*end` how far they are the same, at most what it was.
   virtual int program_rights(uintptr_t /*begin*/, uintptr_t* /*end*/) const { return PROT_READ | PROT_WRITE; }
+  // The program asks for huge pages in the range, or for none: so be it for as long as the kernel has the memory alone.
+  virtual void advise_huge_pages(uintptr_t /*address*/, size_t /*bytes*/, bool /*wanted*/) {}
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.
   virtual bool copy_few(void*, const void*, size_t) { return false; }
   // A signal handler of the program begins in this thread, which is outside of the runtime:

@@ -50,6 +50,8 @@ int flag_of(Advice advice) {
       return MADV_HUGEPAGE;
     case Advice::kNoHugePage:
       return MADV_NOHUGEPAGE;
+    case Advice::kCold:
+      return MADV_COLD;
     case Advice::kCollapse:
       return MADV_COLLAPSE;
     case Advice::kPopulateWrite:

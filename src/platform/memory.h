@@ -84,6 +84,7 @@ enum class Advice : uint8_t {
   kWillNeed,
   kHugePage,
   kNoHugePage,
+  kCold,      // needed less than others; of a part of a huge page: it becomes small ones, at once
   kCollapse,  // make huge pages now; EINVAL before Linux 6.1, EAGAIN or ENOMEM when there are none
   kPopulateWrite,
   kDontFork,

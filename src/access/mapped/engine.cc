@@ -44,8 +44,6 @@ Result<std::unique_ptr<MappedEngine>> MappedEngine::create(const MappedOptions& 
   if (Status s = platform::advise(base, options.space_bytes, platform::Advice::kDontFork); !s) return s;
   // The kernel would walk over all of it, for hours (let_dump()).
   if (Status s = platform::advise(base, options.space_bytes, platform::Advice::kDontDump); !s) return s;
-  // A huge page would take memory for blocks that are not resident; kernels without them refuse the advice.
-  (void)platform::advise(base, options.space_bytes, platform::Advice::kNoHugePage);
   auto pages = options.has_userfault ? UserFaultPages::create(engine->faults_, base, options.space_bytes)
                                      : ProtectedPages::create(base, options.space_bytes, options.block_shift);
   if (!pages && pages.status().error() != ENOMEM) return pages.status();
@@ -252,6 +250,7 @@ void MappedEngine::start_watching(cache::Client* client) {
   const uint64_t used = used_bytes_.load_relaxed();
   choose_faults();
   if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
+  end_huge_pages(used);
   Status status = pages_->begin(used);
   if (status && used > 0)
     status = Adoption{base,    used,    options_.block_shift, resident_pages_, *pages_, *regions_,
@@ -261,6 +260,24 @@ void MappedEngine::start_watching(cache::Client* client) {
   telemetry::note_event(telemetry::TraceEvent::kWatched, telemetry::kTraceNoBlock);
   watch_.store_release(kWatched);  // pairs with the acquire before every use of the cache
   platform::futex_wake_all(watch_);
+}
+
+// A huge page would take memory for blocks that are not resident, and give it back only as a whole. Kernels without
+// them refuse the advice. Those that a forked child shares with its parent stay, and are the parent's.
+void MappedEngine::end_huge_pages(uint64_t used_bytes) {
+  std::byte* const base = space_.data();
+  (void)platform::advise(base, options_.space_bytes, platform::Advice::kNoHugePage);
+  for (uint64_t at = 0; at < used_bytes; at += kHugePageBytes)
+    (void)platform::advise(base + at, kMmuPageBytes, platform::Advice::kCold);
+}
+
+void MappedEngine::advise_huge_pages(uintptr_t address, size_t bytes, bool wanted) {
+  check_not_forked();
+  std::shared_lock lock(watch_mutex_);
+  if (is_watching()) return;
+  using platform::Advice;
+  (void)platform::advise(reinterpret_cast<void*>(address), bytes,
+                         wanted ? Advice::kHugePage : Advice::kNoHugePage);
 }
 
 // A core dump has what is in memory of anonymous memory, which is handed out from the start of the space.

@@ -9,10 +9,11 @@
 //   and waits for nobody. There are none where threads of the runtime serve faults (FaultDelivery::kEvents), and none
 //   in signal handlers of the program: what they interrupt may be using raw addresses.
 // Watching: as long as all managed memory fits (access::surely_fits) and nothing of it comes from a store, the kernel
-//   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing. watch()
-//   ends that for good: it registers the range, makes all of it accessible (what is missing faults from then on) and
-//   takes what is there into the cache (adoption.h). Why nothing is missed: from the registration on a page comes to
-//   be there only through the runtime; who would do so waits in serve() or returns from hint() until all is adopted.
+//   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing; it is in
+//   huge pages where the kernel gives them. watch() ends that for good: it makes them small ones, registers the range,
+//   makes all of it accessible (what is missing faults from then on) and takes what is there into the cache
+//   (adoption.h). Why nothing is missed: from the registration on a page comes to be there only through the runtime;
+//   who would do so waits in serve() or returns from hint() until all is adopted.
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects
 //   cache and regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it. A fault
@@ -156,6 +157,7 @@ class MappedEngine final : public access::Engine {
   bool release(const access::Window& window) override;
   void watch() override;
   bool is_watching() const override { return watch_.load_acquire() == kWatched; }
+  void advise_huge_pages(uintptr_t address, size_t bytes, bool wanted) override;
   void grow(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents) override;
   void grown(BlockId first, uint64_t count) override;
   bool admit_fault(uintptr_t address, bool is_store, bool is_own) override;
@@ -238,6 +240,7 @@ class MappedEngine final : public access::Engine {
   void choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
+  void end_huge_pages(uint64_t used_bytes);
   void let_dump(uint64_t end);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
   Thread& this_thread();

@@ -149,7 +149,11 @@ int advise_part(const Context& c, const Part& part, int advice) {
     case MADV_COLD:
     case MADV_PAGEOUT:
       return is_any_marked(part.begin, part.end, kLocked) ? EINVAL : 0;
-    default:  // huge pages and merging: hints that managed memory does without
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+      c.access->advise_huge_pages(part.begin, part.end - part.begin, advice == MADV_HUGEPAGE);
+      return 0;
+    default:  // merging: a hint that managed memory does without
       return 0;
   }
 }

@@ -32,6 +32,7 @@ TEST_F(UnwatchedTest, what_fits_is_left_to_the_kernel) {
 
 TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits) {
   std::byte* base = add(2 * kMiB);
+  engine_->advise_huge_pages(kFirst, 2 * kMiB, false);  // of which a whole one would be there
   const uint64_t adopted = counted(Counter::adoptions);
   for (uint64_t block = 0; block < 512; block += 3) base[block << kShift] = static_cast<std::byte>(block);
   outgrow();
