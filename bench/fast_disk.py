@@ -1,11 +1,12 @@
 """Data beyond memory on a device that is not the limit. `./dev bench fast-disk`, or see --help.
 
 The disk is ext4 on a zram device, made for the run and taken away afterwards: what is left to measure is what each side
-does itself. Three sections:
+does itself. Four sections:
 
   fills        random 4 KiB reads of a mapped file, a tenth of it in memory, against fio and the kernel's mmap
   latency      how long one such read takes that misses: percentiles, against the kernel's mmap
   out-of-core  programs on four times their memory, against swap and against arrays in mapped files, on the same device
+  streams      a sum of an array again and again, against the device's bandwidth and the kernel's mmap
 
 The rules are those of mapped.py, whose sections these are. Without root or zram all of it is skipped: exit code 77.
 """
@@ -16,6 +17,7 @@ import tempfile
 
 import beyond_memory
 import random_fills
+import streams
 from harness import command, programs, workspace, zram
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -44,10 +46,12 @@ def fill_targets(variant: str, threads: int) -> random_fills.Targets:
 
 FILLS = random_fills.Plan(WAYS, dict.fromkeys((1, 2, 16, 64), READS), fill_targets, repetitions=3)
 OUT_OF_CORE = beyond_memory.Targets(mean=1.5, swap=1.0, mmap=0.95, all_in_mean=True)
+STREAMS = streams.Targets(bandwidth=0.7)
 SECTIONS = {
     "fills": lambda bench: random_fills.fills(bench, FILLS),
     "latency": lambda bench: random_fills.latency(bench, TIMED, LATENCIES, p99_target=1.0),
     "out-of-core": lambda bench: beyond_memory.out_of_core(bench, OUT_OF_CORE),
+    "streams": lambda bench: streams.streams(bench, tuple(BUILDS), STREAMS),
 }
 
 
@@ -55,7 +59,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = command.parser(NAME, __doc__, SECTIONS, peer_limit_s=120, own_disk=True)
     command.add_scale(parser, USUAL_SCALE)
     parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="of fills and latency [3, 1]")
-    parser.add_argument("--block", default=beyond_memory.AUTO, help=f"block size of out-of-core [{beyond_memory.AUTO}]")
+    parser.add_argument("--block", default=beyond_memory.AUTO, help=f"block size of out-of-core and streams [{beyond_memory.AUTO}]")
     parser.add_argument("--long", action="store_true", help="out-of-core: TeraSort by one call, too")
     parser.add_argument("--case", metavar="TEXT", default="", help="out-of-core: only cases with this in their name")
     return parser.parse_args(arguments)

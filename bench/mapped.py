@@ -1,10 +1,11 @@
 """What the mapped engine has to reach, measured in one run. `./dev bench mapped`, or see --help.
 
-Five sections:
+Six sections:
 
   in-memory    programs whose data fits: recompiled, and unmodified under `spillway run`, against native
   fills        random 4 KiB reads of a mapped file, a tenth of it in memory, against fio and the kernel's mmap
   out-of-core  programs on four times their memory, against swap and against arrays in mapped files
+  streams      a sum of an array again and again, against the device's bandwidth and the kernel's mmap
   hints        the share of blocks that came in by a page fault although the program was recompiled
   umap-claim   sorting and searching a mapped file by 1 to 32 threads, against the kernel's mmap
 
@@ -16,6 +17,7 @@ import argparse
 
 import beyond_memory
 import random_fills
+import streams
 from harness import command, graphs, kernels
 from harness.report import Report, Row
 
@@ -106,12 +108,14 @@ def fill_targets(_: str, threads: int) -> random_fills.Targets:
 FILLS = random_fills.Plan(FAULT_BUILDS, {1: 150_000, 2: 250_000, 16: 600_000, 64: 600_000}, fill_targets,
                           many_threads_target=1.0)
 OUT_OF_CORE = beyond_memory.Targets(mean=4.0, swap=1.0, mmap=0.95, bandwidth=0.7)
+STREAMS = streams.Targets(bandwidth=0.95)
 
 
 # --- all of it -------------------------------------------------------------------------------------------------------
 
 SECTIONS = {"in-memory": in_memory, "fills": lambda bench: random_fills.fills(bench, FILLS),
             "out-of-core": lambda bench: beyond_memory.out_of_core(bench, OUT_OF_CORE),
+            "streams": lambda bench: streams.streams(bench, tuple(BUILDS), STREAMS),
             "hints": beyond_memory.hints, "umap-claim": beyond_memory.umap_claim}
 
 
@@ -119,7 +123,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = command.parser("mapped", __doc__, SECTIONS, peer_limit_s=120)
     command.add_scale(parser)
     parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="[5 in memory, 1 with the disk]")
-    parser.add_argument("--block", default="64K", help="block size of out-of-core, hints and umap-claim [64K]")
+    parser.add_argument("--block", default=beyond_memory.AUTO,
+                        help=f"block size of out-of-core, streams, hints and umap-claim [{beyond_memory.AUTO}]")
     parser.add_argument("--long", action="store_true", help="out-of-core: TeraSort by one call, too")
     parser.add_argument("--case", metavar="TEXT", default="", help="out-of-core and hints: only cases with this in their name")
     return parser.parse_args(arguments)
