@@ -1,4 +1,4 @@
-"""Control groups that limit memory, version 1 or 2, and what they say about a run."""
+"""Control groups that limit memory and the rate of devices, version 1 or 2, and what they say about a run."""
 import contextlib
 import dataclasses
 import os
@@ -7,6 +7,7 @@ import signal
 import time
 
 MOUNT = pathlib.Path("/sys/fs/cgroup")
+IO_MOUNT = MOUNT / "blkio"
 PREFIX = "spillway-bench-"
 REMOVE_TRIES_MAX = 100
 KILL_TRIES_MAX = 200
@@ -39,6 +40,7 @@ class MemoryGroup:
         self.directory = directory
         self.version = version
         self.usage = Usage()
+        self.io_directory = None  # version 1 has a hierarchy of its own for it
 
     def _read(self, name: str) -> str:
         try:
@@ -57,9 +59,25 @@ class MemoryGroup:
         name = "memory.limit_in_bytes" if self.version == 1 else "memory.max"
         (self.directory / name).write_text(str(limit_bytes))
 
+    def limit_device(self, device: pathlib.Path, requests_per_s: int, bytes_per_s: int) -> None:
+        """Of reads, and of writes, by the group's processes. OSError: the kernel limits no devices here."""
+        number = os.stat(device).st_rdev
+        name = f"{os.major(number)}:{os.minor(number)}"
+        if self.version == 2:
+            (self.directory.parent / "cgroup.subtree_control").write_text("+io")
+            words = (f"{way}{unit}={limit}" for way in "rw" for unit, limit in (("iops", requests_per_s), ("bps", bytes_per_s)))
+            (self.directory / "io.max").write_text(f"{name} {' '.join(words)}")
+            return
+        self.io_directory = IO_MOUNT / self.directory.name
+        self.io_directory.mkdir(exist_ok=True)
+        for way in ("read", "write"):
+            (self.io_directory / f"blkio.throttle.{way}_iops_device").write_text(f"{name} {requests_per_s}")
+            (self.io_directory / f"blkio.throttle.{way}_bps_device").write_text(f"{name} {bytes_per_s}")
+
     def enter(self) -> None:
         """Moves the calling process in."""
-        (self.directory / "cgroup.procs").write_text(str(os.getpid()))
+        for directory in filter(None, (self.directory, self.io_directory)):
+            (directory / "cgroup.procs").write_text(str(os.getpid()))
 
     def kill_all(self) -> None:
         """Ends what a program left behind, in whatever session or process group it is by now."""
@@ -111,7 +129,7 @@ def _parent() -> tuple[pathlib.Path, int] | None:
 def sweep(is_alive) -> None:
     """Removes the groups of runs that were killed outright."""
     parent = _parent()
-    for stale in parent[0].glob(PREFIX + "*") if parent else ():
+    for stale in [*(parent[0].glob(PREFIX + "*") if parent else ()), *IO_MOUNT.glob(PREFIX + "*")]:
         if not is_alive(int(stale.name.removeprefix(PREFIX))):
             _remove(stale)
 
@@ -133,13 +151,15 @@ def memory_group(limit_bytes: int | None):
     directory, version = parent
     directory = directory / f"{PREFIX}{os.getpid()}"
     directory.mkdir(exist_ok=True)
+    group = MemoryGroup(directory, version)
     try:
-        group = MemoryGroup(directory, version)
         if limit_bytes is not None:
             group.limit(limit_bytes)
         yield group
     finally:
         _remove(directory)
+        if group.io_directory:
+            _remove(group.io_directory)
 
 
 def _remove(directory: pathlib.Path) -> None:

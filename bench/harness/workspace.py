@@ -59,7 +59,8 @@ def active_swap_files(below: pathlib.Path) -> list[str]:
 def remove(directory: pathlib.Path) -> None:
     for swap_file in active_swap_files(directory):
         subprocess.run(["swapoff", swap_file], check=False)
-    if zram.release(directory):
+    disks = [record.parent for record in directory.glob(f"*/{zram.RECORD}")]
+    if all([zram.release(each) for each in (directory, *disks)]):  # of all, also where one is in use
         shutil.rmtree(directory, ignore_errors=True)
     else:
         print(f"{directory} is still in use; the next run removes it", file=sys.stderr)
