@@ -165,15 +165,19 @@ Status BufferedFile::read_block(cache::Client& client, uint64_t offset, Pieces& 
 
 // ---- Writes ----
 
+uint64_t BufferedFile::blocks_of(const Result<uint64_t>& written) const {
+  return written ? round_up(*written, parts_.regions.block_bytes()) >> parts_.regions.block_shift() : 0;
+}
+
 Result<uint64_t> BufferedFile::write(uint64_t offset, std::span<const iovec> from) {
   auto written = write_to_cache(offset, from);
-  flusher_.after_write(*this);
+  flusher_.after_write(*this, blocks_of(written));
   return written;
 }
 
 Result<uint64_t> BufferedFile::append(std::span<const iovec> from, uint64_t* offset) {
   auto written = append_to_cache(from, offset);
-  flusher_.after_write(*this);
+  flusher_.after_write(*this, blocks_of(written));
   return written;
 }
 

@@ -257,6 +257,7 @@ class BufferedFile {
   Status need_for_writes(uint64_t bytes);
   void want_transfers();
   BlockId block_at(uint64_t offset) const;
+  uint64_t blocks_of(const Result<uint64_t>& written) const;
   bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
   region::FileMapping mapping();
   cache::BlockRun next_dirty(uint64_t* from, uint64_t last, uint64_t blocks_max);

@@ -25,8 +25,18 @@ void Flusher::stop() {
   thread_.join();
 }
 
+bool Flusher::is_direct() {
+  if (options_.by != FlushOptions::By::kAuto) return options_.by == FlushOptions::By::kDirect;
+  const auto figures = [&] {
+    return FlushChoice::Figures{telemetry::total(telemetry::read_totals(), telemetry::Counter::file_writes),
+                                dirty_blocks_.load_relaxed()};
+  };
+  if (choice_.look(platform::monotonic_ns(), figures)) telemetry::count(telemetry::Counter::flush_changes);
+  return choice_.way() == FlushChoice::Way::kDirect;
+}
+
 void Flusher::relieve(BufferedFile& file) {
-  if (options_.by == FlushOptions::By::kDirect) {
+  if (is_direct()) {
     if (file.dirty_blocks() >= kFlushTurnBlocks)
       (void)file.flush_some(kFlushTurnBlocks, false);
     else if (small_writes_.fetch_add_relaxed(1) % kSmallWritesEach == 0)
@@ -67,8 +77,8 @@ void Flusher::run() {
                      [&] { return stopping_ || is_wanted_.load_relaxed(); });
       if (stopping_) return;
     }
-    if (options_.by == FlushOptions::By::kBackground) {
-      while (dirty_blocks_.load_relaxed() > dirty_max_ && flush_one_of_all(true)) {
+    if (options_.by != FlushOptions::By::kDirect) {
+      while (dirty_blocks_.load_relaxed() > dirty_max_ && !is_direct() && flush_one_of_all(true)) {
       }
       is_wanted_.store_release(false);
     }

@@ -7,7 +7,8 @@
 //               that file is begun when this one has been written, by whoever
 //                   writes to a file then: nobody waits. Who writes faster than
 //               the disk waits for frames, as all do
-//   background  one thread does all of it, as kernels do, and waits for each batch: for comparison
+//   background  one thread does all of it, as kernels do, and waits for each batch
+//   auto        the one of these that gets more written, found out by trying (flush_choice.h)
 //
 // Either way a block that has to leave the cache is written by whoever needs its frame,
 // and a thread of the flusher's own writes what has been dirty for longer than
@@ -25,15 +26,17 @@
 
 #include "base/atomic.h"
 #include "base/status.h"
+#include "files/flush_choice.h"
 #include "platform/thread.h"
+#include "telemetry/counters.h"
 
 namespace spw::files {
 
 class BufferedFile;
 
 struct FlushOptions {
-  enum class By : uint8_t { kDirect, kBackground };
-  By by = By::kDirect;
+  enum class By : uint8_t { kAuto, kDirect, kBackground };
+  By by = By::kAuto;
   unsigned dirty_percent = 100;  // of the cache's blocks, dirty ones of files at most before they are flushed
   uint64_t after_ns = 0;         // 0: dirty blocks may stay so
 };
@@ -55,14 +58,16 @@ class Flusher {
   void stop();
   // Dirty blocks of all files.
   Atomic<uint64_t>& dirty_blocks() { return dirty_blocks_; }
-  // A thread has made blocks of the file dirty, and holds nothing.
-  void after_write(BufferedFile& file) {
+  // A thread has written so many blocks of the file, and holds nothing.
+  void after_write(BufferedFile& file, uint64_t blocks) {
+    telemetry::count(telemetry::Counter::file_writes, blocks);
     if (dirty_blocks_.load_relaxed() > dirty_max_) [[unlikely]]
       relieve(file);
   }
 
  private:
   void relieve(BufferedFile& file);
+  bool is_direct();
   bool flush_one_of_all(bool waits);
   void flush_old(uint64_t now_ns);
   void run();
@@ -76,6 +81,7 @@ class Flusher {
   Atomic<uint64_t> dirty_blocks_{0};
   Atomic<uint64_t> small_writes_{0};
   Atomic<bool> is_wanted_{false};  // background: the thread has been woken
+  FlushChoice choice_;             // auto
   std::mutex mutex_;               // guards what follows
   std::condition_variable wake_;
   bool stopping_ = false;

@@ -41,7 +41,7 @@ enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone }
 enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
 enum class Curve : uint8_t { kOff, kSample, kOn };
 enum class Switch : uint8_t { kOff, kOn };
-enum class Flush : uint8_t { kDirect, kBackground };
+enum class Flush : uint8_t { kAuto, kDirect, kBackground };
 enum class MappedReads : uint8_t { kAuto, kKernel, kCache };
 enum class OnRefusedChild : uint8_t { kEnd, kGoOn };
 enum class ExtentUse : uint8_t { kAuto, kOff };
@@ -80,7 +80,7 @@ struct Options {
   uint64_t high_percent = 0;
   std::string map_files;
   std::string buffer;  // patterns, as map_files
-  Flush flush = Flush::kDirect;
+  Flush flush = Flush::kAuto;
   uint64_t dirty_percent = 0;
   uint64_t flush_after_s = 0;
   Switch checksums = Switch::kOn;

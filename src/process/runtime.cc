@@ -92,8 +92,8 @@ unsigned machine_nodes() {
 files::FlushOptions flush_options(const Options& options) {
   using By = files::FlushOptions::By;
   constexpr uint64_t kSecondNs = 1'000'000'000;
-  return {options.flush == Flush::kDirect ? By::kDirect : By::kBackground,
-          static_cast<unsigned>(options.dirty_percent), options.flush_after_s * kSecondNs};
+  return {static_cast<By>(options.flush), static_cast<unsigned>(options.dirty_percent),  // in the same order
+          options.flush_after_s * kSecondNs};
 }
 
 cache::PageCleaner::Options room_options(const Options& options) {

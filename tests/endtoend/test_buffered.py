@@ -28,6 +28,16 @@ def test_threads_write_buffered_files_beyond_the_memory(kit: Kit) -> None:
     expect(counters["evictions"] > 2000 and counters["writebacks"] > 2000, f"nothing was evicted: {counters}")
 
 
+def test_flushes_change_hands_while_threads_write(kit: Kit) -> None:
+    file = kit.place / "flushed.dat"
+    run = kit.run(kit.compile("flushed.cc", *SMALL.flags), file, 4, env=SMALL.environment() | BUFFERED | kit.wants_report | {"SPILLWAY_DIRTY": "3"})
+    expect((run.code, run.output) == (0, "0 wrong\n"), run.last_words())
+    counters = kit.report()["counters"]
+    expect(counters["flush_changes"] > 0 and counters["file_writes"] > 2 * 16 * 1024, f"only one way was tried: {counters}")
+    data = file.read_bytes()
+    expect(all(data[at : at + 8] * 512 == data[at : at + 4096] for at in range(0, len(data), 4096)), "the file on disk is another one")
+
+
 def test_what_was_written_is_in_the_file_however_the_program_ends(kit: Kit) -> None:
     for way in range(5):
         native = kit.run(kit.compile("buffered.cc", "-O2", spillway=False), "ends", way)

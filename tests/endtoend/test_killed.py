@@ -21,7 +21,7 @@ def _round(kit: Kit, seed: int, members_count: int) -> int:
     program = kit.compile("killed.cc", "-O2", HEADERS)
     dice = random.Random(seed)
     records = dice.choice((64, 2_000, 40_000))  # within a few blocks, in memory, three times the memory
-    flush = {"SPILLWAY_FLUSH": dice.choice(("direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
+    flush = {"SPILLWAY_FLUSH": dice.choice(("auto", "direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
     with start(kit, program, name, str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"}) as process:
         os.set_blocking(process.stdout.fileno(), True)
         first = process.stdout.readline()  # it has started

@@ -31,7 +31,7 @@ class Case:
 def _records_words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tuple[list, dict[str, str]]:
     program = kit.compile("killed.cc", "-O2", HEADERS)
     records = dice.choice((64, 2_000, 16_000))
-    flush = {"SPILLWAY_FLUSH": dice.choice(("direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
+    flush = {"SPILLWAY_FLUSH": dice.choice(("auto", "direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
     return ([program, directory / "records.dat", dice.randrange(1 << 30), records],
             SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"})
 
