@@ -115,6 +115,9 @@ TEST_F(UmapTest, arguments_that_cannot_be_are_refused_with_errno) {
   EXPECT_EQ(uunmap(static_cast<char*>(data) + kPage, kPage), -1);
   EXPECT_EQ(uunmap(data, 2 * kPage), 0);
   EXPECT_EQ(uunmap(data, 2 * kPage), -1);
+  void* before = umap(nullptr, kPage, PROT_READ, UMAP_PRIVATE, fd, 0);
+  ASSERT_NE(before, UMAP_FAILED);
+  EXPECT_EQ(uunmap(before, 2 * kPage), 0) << "it ends where the mapping does";
   ::close(fd);
 }
 

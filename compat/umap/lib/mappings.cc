@@ -32,8 +32,9 @@ int Mappings::remove(void* address, std::size_t bytes) {
   {
     std::unique_lock lock(mutex_);
     auto found = mappings_.find(static_cast<char*>(address));
-    if (found == mappings_.end() || found->second->bytes != bytes) return EINVAL;
+    if (found == mappings_.end() || found->second->bytes > bytes) return EINVAL;
     mapping = found->second;
+    bytes = mapping->bytes;
     mappings_.erase(found);  // nobody new finds it
     unused_.wait(lock, [&] { return mapping->users == 0; });
   }

@@ -9,7 +9,8 @@
  *   - A store's short reads and writes are continued; what lies behind its end reads as zeros. An exception that leaves
  *     a store's function is an I/O error of the block.
  *   - `length` need not be a multiple of the page: the last page reads zeros behind it, which are never written.
- *   - The descriptor may be closed after umap(); uunmap() of anything but a whole mapping fails with EINVAL.
+ *   - The descriptor may be closed after umap(); uunmap() of less than a whole mapping fails with EINVAL. A length
+ *     that reaches beyond the mapping's end counts as that end: Metall unmaps a page more than it has mapped.
  * As in UMap, UMAP_PRIVATE does not mean private: what is stored to the mapping reaches the file or store, at the
  * latest with umap_flush() or uunmap().
  *
