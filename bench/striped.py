@@ -1,8 +1,8 @@
 """Random writes by 64 threads to buffered files on four devices of a limited rate each, beside one such device: a section of `./dev bench files`.
 
   devices   a file striped over the four, and a file on each, beside one file and four on one of them. The target is that of ScaleCache's arrays of disks
-  flush     on one, striped, and a file on each, with a fifth of the memory dirty at most: --flush direct beside background; and how
-            long a sync of all files takes then, which is what --dirty is for
+  flush     on one, striped, and a file on each, with a fifth of the memory dirty at most: --flush auto, once it has tried both,
+            beside direct and beside background, and these two beside one another; and how long a sync of all files takes then, which is what --dirty is for
 
 The file is four times the memory. Every figure is the median of some turns, the kinds in another order in each, and a ratio the median of the turns' ratios.
 """
@@ -19,8 +19,9 @@ MEMORY, FILES = 64 * MIB, 256 * MIB
 # A journal and tables beside the files; what a turn has deleted is given back at the end only.
 DEVICE_BYTES = 2 * FILES
 DEVICES, JOBS, RAMP_S, SECONDS, TURNS, LIMIT_S = 4, 64, 2, 4, 5, 120
-DEVICES_MIN = 3
-FLUSHES = ("direct", "background")
+DEVICES_MIN, AUTO_MIN = 3, 0.95
+FLUSHES = ("auto", "direct", "background")
+FLUSH_RAMP_S = 5  # so long auto takes to choose
 
 
 def _layouts(disks: list[zram.Disk]) -> dict[str, str]:
@@ -30,14 +31,14 @@ def _layouts(disks: list[zram.Disk]) -> dict[str, str]:
             "four files on one device": "+".join(f"{places[0]}{number}" for number in range(len(places)))}
 
 
-def _run(bench: Report, disks: list[zram.Disk], layout: str, options: tuple[str, ...]) -> dict:
+def _run(bench: Report, disks: list[zram.Disk], layout: str, options: tuple[str, ...], ramp_s: int = RAMP_S) -> dict:
     """What file_writes says: writes_per_s and sync_s."""
     for disk in disks:
         for file in disk.mount.glob("files.dat*"):
             file.unlink()
     build = bench.programs.build / "bin"
     words = [build / "spillway", "run", *options, "--memory", str(MEMORY), "--store", bench.programs.store, "--", build / "file_writes",
-             _layouts(disks)[layout], str(FILES), str(JOBS), str(RAMP_S), str(SECONDS)]
+             _layouts(disks)[layout], str(FILES), str(JOBS), str(ramp_s), str(SECONDS)]
     with cgroup.memory_group(None) as group:
         devices.limit(group, disks)
         run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S, preexec_fn=group.enter)
@@ -46,7 +47,7 @@ def _run(bench: Report, disks: list[zram.Disk], layout: str, options: tuple[str,
     return json.loads(run.stdout)
 
 
-def _turns(bench: Report, disks: list[zram.Disk], kinds: dict[str, tuple[str, tuple[str, ...]]]) -> dict[str, list[dict]]:
+def _turns(bench: Report, disks: list[zram.Disk], kinds: dict[str, tuple]) -> dict[str, list[dict]]:
     found = {kind: [] for kind in kinds}
     for turn in range(TURNS):
         for kind in random.Random(turn).sample(list(kinds), len(kinds)):
@@ -69,8 +70,9 @@ def _several_beside_one(bench: Report, disks: list[zram.Disk]) -> None:
 
 
 def _flushes(bench: Report, disks: list[zram.Disk], layout: str) -> None:
-    found = _turns(bench, disks, {flush: (layout, ("--dirty", "20", "--flush", flush)) for flush in FLUSHES})
-    _row(bench, f"--dirty 20, {layout}: --flush direct beside background", found["direct"], found["background"])
+    found = _turns(bench, disks, {flush: (layout, ("--dirty", "20", "--flush", flush), FLUSH_RAMP_S) for flush in FLUSHES})
+    for ours, peer, least in (("auto", "direct", AUTO_MIN), ("auto", "background", AUTO_MIN), ("direct", "background", 0)):
+        _row(bench, f"--dirty 20, {layout}: --flush {ours} beside {peer}", found[ours], found[peer], target=least)
     _row(bench, f"--dirty 20, {layout}: a sync after it, direct beside background", found["direct"], found["background"], figure="sync_s")
 
 
