@@ -1,10 +1,12 @@
-// Random writes of a block each, by some threads, to buffered files that may be striped (spw_open(3), which fio cannot name). Run by `spillway run`, which gives it its memory.
+// Random writes of a block each, by some threads, to buffered files that may be striped (spw_open(3), which fio cannot
+// name). Run by `spillway run`, which gives it its memory.
 //
-//   file_writes FILE[+FILE...] BYTES THREADS RAMP_SECONDS SECONDS        prints JSON: writes a second after the ramp, of all
-//     threads, and how long it takes then to sync all files
+//   file_writes FILE[+FILE...] BYTES THREADS RAMP_SECONDS SECONDS
+//       prints JSON: writes a second after the ramp, of all threads, and how long it takes then to sync all files
 //
-// Thread i writes to file i modulo their number. The files are laid out in full by the same calls before the clock runs: a write to a hole costs the
-// file system more than one to what is there. Threads: each has its own generator, and a counter that only it writes.
+// Thread i writes to file i modulo their number. The files are laid out in full by the same calls before the clock
+// runs: a write to a hole costs the file system more than one to what is there. Threads: each has its own generator,
+// and a counter that only it writes.
 #include <fcntl.h>
 #include <spillway/spillway.h>
 
