@@ -2,7 +2,8 @@
 //
 //   flushed FILE SECONDS      prints how many blocks are wrong
 //
-// A block holds its number, and who wrote it, in all of its words: one that is half of another write, or another block's, is wrong.
+// A block holds its number, and who wrote it, in all of its words: one that is half of another write, or another
+// block's, is wrong.
 #include <fcntl.h>
 #include <unistd.h>
 
