@@ -7,7 +7,7 @@ Six sections:
   out-of-core  programs on four times their memory, against swap and against arrays in mapped files
   streams      a sum of an array again and again, against the device's bandwidth and the kernel's mmap
   hints        the share of blocks that came in by a page fault although the program was recompiled
-  umap-claim   sorting and searching a mapped file by 1 to 32 threads, against the kernel's mmap
+  umap-claim   sorting a mapped file, building a graph's lists in one (Metall's use), and searching one by 1 to 32 threads, against the kernel's mmap
 
 "recompiled" is code of -fspillway-engine=mapped, "unmodified" the native program itself. The rules are those of
 first_light.py: both sides by turns, in control groups with the same limit, the same threads and data; results are compared;

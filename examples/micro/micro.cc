@@ -4,13 +4,14 @@
 //   micro file-read --file FILE [--advice none|random] [--latencies PERCENT] [--ops N] [...]
 //   micro file-hits --file FILE --hot B --hits PERCENT [--read 8|4096] [--advice none|random] [--ops N] [...]
 //   micro file-sort --file FILE [--threads T]
+//   micro file-graph --file FILE --bytes B [--ops EDGES] [--threads T]
 //   micro file-make --file FILE --bytes B
 //
 // KERNEL: sum random-read random-update chase stencil sort-words sort-records radix-sort hash-join join-probe
 // map-find. Prints JSON: `seconds` is the median of the timed rounds and `total_s` their sum, `ops` and
 // `checksum` are those of one round. With --latencies each read is timed: `latency_ns` has percentiles of the
 // slowest PERCENT of them, which are the misses where so many miss, and the worst. file-sort sorts the file's own
-// words, in place and once.
+// words, in place and once. file-graph makes the file, B bytes long, and builds a graph in it.
 
 #include <cstdio>
 #include <functional>
@@ -19,6 +20,7 @@
 
 #include "common/options.h"
 #include "common/report.h"
+#include "micro/adjacency.h"
 #include "micro/algorithms.h"
 #include "micro/arrays.h"
 #include "micro/file.h"
@@ -101,6 +103,9 @@ int main(int argc, char** argv) {
     report(name, settings, measured).print();
   } else if (name == "file-sort") {
     const Measured measured = examples::file_sort(settings, file);
+    report(name, settings, measured).print();
+  } else if (name == "file-graph") {
+    const Measured measured = examples::file_graph(settings, file);
     report(name, settings, measured).print();
   } else if (kernels().count(name) != 0) {
     report(name, settings, kernels().at(name)(settings)).print();
