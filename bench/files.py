@@ -6,7 +6,7 @@
   sequences  the file written and read in order
   mixes      a file server's and a mail server's requests to many files (bench/fio/*.fio)
   flush      random writes where the threads that write flush, beside one flushing thread (ScaleCache's comparison)
-  striped    random writes to files on four devices beside one, and each way of flushing there (bench/striped.py)
+  striped    random writes to files on four devices beside one (bench/striped.py); striped-flush: each way of flushing there
   index      the page index by itself (page_index_bench): rates of two threads beside one's, and the size of a node
 
 Spillway twice: by the translated engine, which for an unmodified program means that its files are all there is in managed space, and by the mapped
@@ -208,7 +208,7 @@ def index(bench: Bench) -> None:
     bench.add(Row("index", "bytes of a node", ratio=node_bytes, target=NODE_BYTES_MAX))
 
 
-SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences, "mixes": mixes, "flush": flush, "striped": striped.striped, "index": index}
+SECTIONS = {"writes": writes, "reads": reads, "hits": hits, "sequences": sequences, "mixes": mixes, "flush": flush, "striped": striped.striped, "striped-flush": striped.striped_flush, "index": index}
 
 
 def main(arguments: list[str]) -> int:

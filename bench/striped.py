@@ -1,7 +1,7 @@
-"""Random writes by 64 threads to buffered files on four devices of a limited rate each, beside one such device: a section of `./dev bench files`.
+"""Random writes by 64 threads to buffered files on four devices of a limited rate each, beside one such device: two sections of `./dev bench files`.
 
-  devices   a file striped over the four, and a file on each, beside one file and four on one of them. The target is that of ScaleCache's arrays of disks
-  flush     on one, striped, and a file on each, with a fifth of the memory dirty at most: --flush auto, once it has tried both,
+  striped   a file striped over the four, and a file on each, beside one file and four on one of them. The target is that of ScaleCache's arrays of disks
+  striped-flush  on one, striped, and a file on each, with a fifth of the memory dirty at most: --flush auto, once it has tried both,
             beside direct and beside background, and these two beside one another; and how long a sync of all files takes then, which is what --dirty is for
 
 The file is four times the memory. Every figure is the median of some turns, the kinds in another order in each, and a ratio the median of the turns' ratios.
@@ -18,7 +18,7 @@ MIB = 1 << 20
 MEMORY, FILES = 64 * MIB, 256 * MIB
 # A journal and tables beside the files; what a turn has deleted is given back at the end only.
 DEVICE_BYTES = 2 * FILES
-DEVICES, JOBS, RAMP_S, SECONDS, TURNS, LIMIT_S = 4, 64, 2, 4, 5, 120
+DEVICES, JOBS, RAMP_S, SECONDS, TURNS, LIMIT_S = 4, 64, 2, 3, 3, 120
 DEVICES_MIN, AUTO_MIN = 3, 0.95
 FLUSHES = ("auto", "direct", "background")
 FLUSH_RAMP_S = 5  # so long auto takes to choose
@@ -55,39 +55,52 @@ def _turns(bench: Report, disks: list[zram.Disk], kinds: dict[str, tuple]) -> di
     return found
 
 
-def _row(bench: Report, name: str, ours: list[dict], peer: list[dict], figure: str = "writes_per_s", target: float = 0) -> None:
+def _row(bench: Report, section: str, name: str, ours: list[dict], peer: list[dict], figure: str = "writes_per_s", target: float = 0) -> None:
     values = [[run[figure] for run in runs] for runs in (ours, peer)]
     is_rate = figure == "writes_per_s"
     shown = [statistics.median(each) / (1000 if is_rate else 1) for each in values]
-    bench.add(Row("striped", name, *shown, "k/s" if is_rate else "s", ratio=statistics.median(one / max(other, 1e-3) for one, other in zip(*values, strict=True)),
+    bench.add(Row(section, name, *shown, "k/s" if is_rate else "s", ratio=statistics.median(one / max(other, 1e-3) for one, other in zip(*values, strict=True)),
                   at_most=not is_rate, target=target, details={"ours": values[0], "peer": values[1]}))
 
 
 def _several_beside_one(bench: Report, disks: list[zram.Disk]) -> None:
     found = _turns(bench, disks, {layout: (layout, ()) for layout in _layouts(disks)})
     for several, one in (("striped", "one device"), ("a file each", "four files on one device")):
-        _row(bench, f"randwrite, {JOBS} jobs, {several} over {DEVICES} devices beside {one}", found[several], found[one], target=DEVICES_MIN)
+        _row(bench, "striped", f"randwrite, {JOBS} jobs, {several} over {DEVICES} devices beside {one}", found[several], found[one], target=DEVICES_MIN)
 
 
 def _flushes(bench: Report, disks: list[zram.Disk], layout: str) -> None:
     found = _turns(bench, disks, {flush: (layout, ("--dirty", "20", "--flush", flush), FLUSH_RAMP_S) for flush in FLUSHES})
     for ours, peer, least in (("auto", "direct", AUTO_MIN), ("auto", "background", AUTO_MIN), ("direct", "background", 0)):
-        _row(bench, f"--dirty 20, {layout}: --flush {ours} beside {peer}", found[ours], found[peer], target=least)
-    _row(bench, f"--dirty 20, {layout}: a sync after it, direct beside background", found["direct"], found["background"], figure="sync_s")
+        _row(bench, "striped-flush", f"--dirty 20, {layout}: --flush {ours} beside {peer}", found[ours], found[peer], target=least)
+    _row(bench, "striped-flush", f"--dirty 20, {layout}: a sync after it, direct beside background", found["direct"], found["background"], figure="sync_s")
+
+
+def _on_devices(bench: Report, section: str, measure) -> None:
+    """measure(disks), unless there can be no such devices."""
+    if reason := devices.why_not(1, FILES + DEVICE_BYTES):  # what is written in all, and once more
+        bench.skip(section, reason)
+        return
+    directory = bench.programs.store
+    try:
+        disks = devices.make(directory, DEVICES, DEVICE_BYTES)
+        bench.say(f"{section}: {DEVICES} devices of {DEVICE_BYTES // MIB} MiB ({', '.join(disk.device for disk in disks)}), each limited to "
+                  f"{devices.REQUESTS_PER_S:,} requests and {devices.BYTES_PER_S // MIB} MiB a second; {FILES // MIB} MiB of files, {MEMORY // MIB} MiB of memory")
+        measure(disks)
+    except zram.Unavailable as why:
+        bench.skip(section, str(why))
+    except (RuntimeError, subprocess.TimeoutExpired) as why:
+        bench.failure(section, "random writes", str(why))
+    finally:
+        devices.give_back(directory, DEVICES)
 
 
 def striped(bench: Report) -> None:
-    if reason := devices.why_not(1, FILES + DEVICE_BYTES):  # what is written in all, and once more
-        bench.skip("striped", reason)
-        return
-    try:
-        disks = devices.make(bench.programs.store, DEVICES, DEVICE_BYTES)
-        bench.say(f"striped: {DEVICES} devices of {DEVICE_BYTES // MIB} MiB ({', '.join(disk.device for disk in disks)}), each limited to "
-                  f"{devices.REQUESTS_PER_S:,} requests and {devices.BYTES_PER_S // MIB} MiB a second; {FILES // MIB} MiB of files, {MEMORY // MIB} MiB of memory")
-        _several_beside_one(bench, disks)
+    _on_devices(bench, "striped", lambda disks: _several_beside_one(bench, disks))
+
+
+def striped_flush(bench: Report) -> None:
+    def measure(disks: list[zram.Disk]) -> None:
         for layout in ("one device", "striped", "a file each"):
             _flushes(bench, disks, layout)
-    except zram.Unavailable as why:
-        bench.skip("striped", str(why))
-    except (RuntimeError, subprocess.TimeoutExpired) as why:
-        bench.failure("striped", "random writes", str(why))
+    _on_devices(bench, "striped-flush", measure)

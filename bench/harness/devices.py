@@ -4,6 +4,7 @@ The rates are a drive's in proportion, but so low that two processors can give f
 kernel writes by itself (a journal; with version 1 of control groups, its flusher) is not counted.
 """
 import pathlib
+import shutil
 
 from . import cgroup, workspace, zram
 
@@ -16,7 +17,7 @@ def why_not(count: int, size_bytes: int) -> str | None:
 
 
 def make(directory: pathlib.Path, count: int, size_bytes: int) -> list[zram.Disk]:
-    """Below the directory of a run, whose end gives them back (workspace.remove()). Raises zram.Unavailable."""
+    """Below the directory of a run, whose end gives them back (workspace.remove()) if give_back() has not. Raises zram.Unavailable."""
     disks = []
     for number in range(count):
         with workspace.undisturbed():
@@ -24,6 +25,15 @@ def make(directory: pathlib.Path, count: int, size_bytes: int) -> list[zram.Disk
             below.mkdir()
             disks.append(zram.make_disk(below, size_bytes))
     return disks
+
+
+def give_back(directory: pathlib.Path, count: int) -> None:
+    """What is in use stays, for the run's end."""
+    with workspace.undisturbed():
+        for number in range(count):
+            below = directory / f"device{number}"
+            if below.exists() and zram.release(below):
+                shutil.rmtree(below)
 
 
 def limit(group: cgroup.MemoryGroup, disks: list[zram.Disk]) -> None:
