@@ -136,7 +136,7 @@ def reads_of_a_mapped_file_with_chosen_hits_agree_with_native_ones(programs: Pro
 
 
 def graph_grows_in_a_mapped_file_beyond_memory(programs: Programs) -> None:
-    arguments = ("file-graph", "--file", programs.store / "graph", "--bytes", 128 * MIB, "--ops", 300_000, "--threads", 4)
+    arguments = ("file-graph", "--file", programs.store / "graph", "--bytes", 128 * MIB, "--ops", 150_000, "--threads", 2)
     native = programs.native("micro", *arguments)
     expect(native.ok, native.why_failed())
     report, counters = run_capped(programs, 8 * MIB, "micro", *arguments)
