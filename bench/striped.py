@@ -21,7 +21,7 @@ DEVICE_BYTES = 2 * FILES
 DEVICES, JOBS, RAMP_S, SECONDS, TURNS, LIMIT_S = 4, 64, 2, 3, 3, 120
 DEVICES_MIN, AUTO_MIN = 3, 0.95
 FLUSHES = ("auto", "direct", "background")
-FLUSH_RAMP_S = 5  # so long auto takes to choose
+FLUSH_RAMP_S = 8  # auto takes 5 to choose, and what it gave up before has to be written
 
 
 def _layouts(disks: list[zram.Disk]) -> dict[str, str]:
