@@ -14,7 +14,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from harness import cgroup, chart, kernels, process, workspace, zram  # noqa: E402
+from harness import cgroup, chart, devices, kernels, process, workspace, zram  # noqa: E402
 from harness.report import Report, Row  # noqa: E402
 
 
@@ -254,6 +254,45 @@ def killed_fast_disk_is_swept_by_the_next_run(directory: pathlib.Path) -> None:
     expect(mounts_below(directory) == [device], "the kill came too late: nothing is left to sweep")
     workspace.sweep(directory)
     expect_nothing_left(directory, device)
+
+
+def several_disks_are_limited_and_given_back(directory: pathlib.Path) -> None:
+    size_bytes = 32 << 20
+    if reason := devices.why_not(2, size_bytes):
+        raise Skipped(reason)
+    before = device_sizes()
+    with workspace.workspace(directory) as below:
+        try:
+            disks = devices.make(below, 2, size_bytes)
+            with cgroup.memory_group(None) as group:
+                devices.limit(group, disks)
+                limits = group.io_directory / "blkio.throttle.write_iops_device" if group.version == 1 else group.directory / "io.max"
+                text = limits.read_text()
+                expect(text.count(str(devices.REQUESTS_PER_S)) >= 2, f"limited so: {text}")
+        except zram.Unavailable as reason:
+            raise Skipped(str(reason)) from None
+        expect(sorted(mounts_below(directory)) == sorted(f"/dev/{disk.device}" for disk in disks), f"mounted: {mounts_below(directory)}")
+        devices.give_back(below, 1)
+        expect(mounts_below(directory) == [f"/dev/{disks[1].device}"], "one was given back, the other one not")
+    expect(not mounts_below(directory) and device_sizes() == before, f"left: {mounts_below(directory)}, {device_sizes()}")
+
+
+def killed_run_with_several_disks_is_swept_by_the_next_one(directory: pathlib.Path) -> None:
+    if reason := devices.why_not(2, 32 << 20):
+        raise Skipped(reason)
+    before = device_sizes()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = directory / f"{workspace.PREFIX}{dead.pid}"
+    left.mkdir()
+    try:
+        devices.make(left, 2, 32 << 20)
+    except zram.Unavailable as reason:
+        workspace.remove(left)
+        raise Skipped(str(reason)) from None
+    expect(len(mounts_below(directory)) == 2, f"mounted: {mounts_below(directory)}")
+    workspace.sweep(directory)
+    expect(not left.exists() and not mounts_below(directory) and device_sizes() == before, f"left: {device_sizes()}")
 
 
 def latencies_are_of_the_slowest_reads(directory: pathlib.Path) -> None:
