@@ -88,6 +88,7 @@ class Partition final {
 
   // readahead.cc
   void serve_prefetch(Request& request);
+  void prefetch_block(BlockId block) const;
   bool may_read_ahead() const;
   bool take_staging(IoOp& op, BlockId block, uint64_t blocks);
   void give_staging_back(IoOp& op);

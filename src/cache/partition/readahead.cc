@@ -12,6 +12,11 @@ namespace spw::cache {
 using telemetry::count;
 using telemetry::Counter;
 
+namespace {
+// Blocks ahead whose lines are on their way while one is looked at.
+constexpr uint64_t kComesSoon = 8;
+}  // namespace
+
 // For so many blocks at most, from this one on.
 bool Partition::take_staging(IoOp& op, BlockId block, uint64_t blocks) {
   const FrameSource::StagingUse use = context_.frames.staging_use(block, blocks);
@@ -27,6 +32,12 @@ bool Partition::take_staging(IoOp& op, BlockId block, uint64_t blocks) {
 
 void Partition::give_staging_back(IoOp& op) {
   if (op.staging) context_.frames.give_back(op.staging_kind, std::exchange(op.staging, nullptr));
+}
+
+// What a read of it looks at, and its frame's insertion changes.
+void Partition::prefetch_block(BlockId block) const {
+  context_.directory.prefetch_slot(block);
+  organisation_->prefetch_block(block);
 }
 
 bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < ahead_max_; }
@@ -46,9 +57,14 @@ void Partition::serve_prefetch(Request& request) {
     }
     run = nullptr;
   };
+  const auto block_at = [&](uint64_t i) {
+    return BlockId(request.block.value + i * static_cast<uint64_t>(request.stride));
+  };
+  for (uint64_t i = 0; i < std::min(request.count, kComesSoon); ++i) prefetch_block(block_at(i));
   uint64_t i = 0;
   for (; i < request.count && (request.is_unit || may_read_ahead()); ++i) {
-    BlockId block(request.block.value + i * static_cast<uint64_t>(request.stride));
+    const BlockId block = block_at(i);
+    if (i + kComesSoon < request.count) prefetch_block(block_at(i + kComesSoon));
     if (context_.directory.find(block) != kNoFrame) {
       end_run();
       continue;
