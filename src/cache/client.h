@@ -17,7 +17,11 @@ namespace spw::cache {
 
 class Client {
  public:
-  explicit Client(uint32_t readahead_blocks_max) : streams(readahead_blocks_max) {}
+  // Of a stride, between two blocks that are needed: less than a request costs beside its transfer.
+  static constexpr uint64_t kDenseBytes = 8 * kKiB;
+
+  Client(uint32_t readahead_blocks_max, unsigned block_shift)
+      : streams(readahead_blocks_max, 1 + static_cast<int64_t>(kDenseBytes >> block_shift)) {}
 
   Request request;
   StreamDetector streams;

@@ -80,7 +80,7 @@ Result<Client*> SharedCacheParts::open_client(Uses uses) {
     uint64_t window =
         std::min<uint64_t>({options.readahead_blocks_max, options.readahead_bytes_max >> options.block_shift,
                             frames_per_partition() / kAheadShare});
-    clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window)));
+    clients_.push_back(std::make_unique<Client>(static_cast<uint32_t>(window), context_.options.block_shift));
     idle = std::prev(clients_.end());
     if (context_.has_blocks_in_place())
       (*idle)->staging = frames_->take_staging(FrameSource::Staging::kBlock);

@@ -107,6 +107,32 @@ TEST(StreamDetector, strided_streams_are_followed_after_three_misses) {
   EXPECT_EQ(player.misses(), 3u);
 }
 
+TEST(StreamDetector, small_strides_are_read_with_what_lies_in_between) {
+  StreamDetector detector(64, 3);
+  for (const uint64_t stride : {2u, 3u}) {
+    const uint64_t first = 10'000 * stride;
+    (void)detector.on_miss(BlockId(first));
+    (void)detector.on_miss(BlockId(first + stride));
+    const ReadPlan plan = detector.on_miss(BlockId(first + 2 * stride));
+    EXPECT_EQ(plan.stride, 1);
+    EXPECT_EQ(plan.first, BlockId(first + 2 * stride + 1));
+    EXPECT_GT(plan.count, 0u);
+  }
+  (void)detector.on_miss(BlockId(50'008));
+  (void)detector.on_miss(BlockId(50'004));
+  EXPECT_EQ(detector.on_miss(BlockId(50'000)).stride, -4);
+}
+
+TEST(StreamDetector, a_small_stride_goes_on_by_its_own_uses) {
+  StreamDetector detector(64, 3);
+  uint64_t planned_to = 0;
+  for (uint64_t b = 100; b < 2000; b += 2) {
+    const ReadPlan plan = b <= planned_to ? detector.on_ahead_use(BlockId(b)) : detector.on_miss(BlockId(b));
+    if (b > 104) EXPECT_LE(b, planned_to) << "a miss";
+    if (plan.count > 0) planned_to = plan.first.value + plan.count - 1;
+  }
+}
+
 TEST(StreamDetector, several_streams_at_once) {
   Player player(64);
   for (uint64_t i = 0; i < 1000; ++i)

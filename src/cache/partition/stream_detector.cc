@@ -54,6 +54,10 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_wi
   return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
 }
 
+void StreamDetector::make_dense(Stream& stream) const {
+  if (std::abs(stream.stride) <= dense_stride_max_) stream.stride = stream.stride > 0 ? 1 : -1;
+}
+
 // A miss that no stream passes: `stream`, if it is near, may be one with it.
 ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piece piece) {
   const bool ascends = is_near && piece.low <= stream.high + 1 && piece.high > stream.high;
@@ -78,6 +82,7 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
   Stream* near = nullptr;
   for (Stream& stream : streams_) {
     if (stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0) {
+      make_dense(stream);
       // It goes on behind what comes with the block.
       const int64_t edge = stream.stride == 1 ? piece.high : stream.stride == -1 ? piece.low : block;
       bool was_asked_for = stream.window > 0 && (stream.frontier - block) / stream.stride >= 0;

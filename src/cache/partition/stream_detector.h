@@ -6,6 +6,9 @@
 // read ahead tell (on_ahead_use), so a stream that keeps up never misses. A miss inside what should have been read
 // ahead halves the window: memory is too short for it.
 //
+// Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each block,
+// and mostly what is in between is only there already for the moment, or another stream's.
+//
 // Where a miss brings neighbours along (fault_around.h), the next miss of a sequential stream is next to what came,
 // which the next piece may overlap; only misses that bring nothing along are told to be equally spaced.
 //
@@ -28,7 +31,8 @@ struct ReadPlan {
 
 class StreamDetector {
  public:
-  explicit StreamDetector(uint32_t window_max = 0) : window_max_(window_max) {}
+  explicit StreamDetector(uint32_t window_max = 0, int64_t dense_stride_max = 1)
+      : window_max_(window_max), dense_stride_max_(dense_stride_max) {}
   // Blocks `first` to `last`, `block` among them, are brought in for it.
   struct Brought {
     BlockId first, last;
@@ -65,9 +69,11 @@ class StreamDetector {
     bool is_block() const { return low == high; }
   };
   ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window);
+  void make_dense(Stream& stream) const;
   ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
 
   uint32_t window_max_;
+  int64_t dense_stride_max_;
   uint64_t clock_ = 0;
   Stream streams_[kStreams];
 };
