@@ -140,7 +140,7 @@ Begun SharedCacheParts::begin_fill(Miss& miss, Fills* fills, uint64_t tag, const
     return Begun::kWouldWait;
   }
   context_.tell_of_fill(miss.block, true);
-  note_miss(miss);
+  note_miss(miss, true);
   return Begun::kStarted;
 }
 

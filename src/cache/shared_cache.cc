@@ -201,12 +201,14 @@ void SharedCacheParts::note_dirtied(Resident resident) {
 
 Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access, Pin* out) {
   Miss miss(client, block, access, partition_of(block), out);
-  miss.partition.organisation().prefetch_block(block);
-  miss.asked_ns = platform::monotonic_ns();
   const bool looks = context_.options.clients_pin;
   bool wants_unit = looks && access != Access::kOverwrite;
   for (;;) {
     Step step = looks ? join_present(miss) : Step::kAgain;
+    if (miss.asked_ns == 0 && step == Step::kAgain) {
+      miss.partition.organisation().prefetch_block(block);
+      miss.asked_ns = platform::monotonic_ns();
+    }
     if (step == Step::kAgain && std::exchange(wants_unit, false)) step = fault_around(miss);
     if (step == Step::kAgain && context_.clients_take) step = take_in_set(miss);
     if (step == Step::kAgain) step = ask_owner(miss);
@@ -273,7 +275,7 @@ SharedCacheParts::Step SharedCacheParts::ask_owner(Miss& miss) {
     case Answer::kFill:
       return fill(miss, backing_of(request));
     case Answer::kFilled: {
-      note_miss(miss);
+      note_miss(miss, true);
       const Step step = await_filled(miss);
       if (step == Step::kError) tell(miss.client, miss.status);
       return step;
@@ -309,11 +311,12 @@ bool SharedCacheParts::note_answered(Miss& miss) {
   return true;
 }
 
-// The block has a frame, and is filled for this client.
-void SharedCacheParts::note_miss(Miss& miss) {
+// The block has a frame, and is filled for this client. Behind one that was never written there is seldom anything to
+// be read: to ask for it costs more than a miss where there is.
+void SharedCacheParts::note_miss(Miss& miss, bool is_read) {
   miss.out->was_miss = miss.out->was_filled = true;
   telemetry::count_miss(miss.block.value);
-  if (miss.access == Access::kOverwrite || std::exchange(miss.is_other_half, false)) return;
+  if (!is_read || miss.access == Access::kOverwrite || std::exchange(miss.is_other_half, false)) return;
   read_ahead(miss.client, miss.client.streams.on_miss(miss.block), miss.access);
 }
 
@@ -330,6 +333,7 @@ SharedCacheParts::Step SharedCacheParts::join_present(Miss& miss) {
     if (word.state() != FrameState::kFilling) return Step::kAgain;
     if (!pin_word.cas_acquire(word, word.joined())) return std::nullopt;
     count(Counter::shared_waits);
+    if (miss.asked_ns == 0) miss.asked_ns = platform::monotonic_ns();
     return await_filled(miss);
   });
 }
@@ -385,7 +389,7 @@ void SharedCacheParts::leave_failed(Client& client, FrameId frame, Partition& pa
 // Into the frame that this client has for the block.
 SharedCacheParts::Step SharedCacheParts::fill(Miss& miss, const Backing& backing) {
   context_.tell_of_fill(miss.block, miss.access != Access::kOverwrite && backing.has_contents);
-  note_miss(miss);
+  note_miss(miss, backing.has_contents);
   miss.status = transfer_in(miss, backing);
   return end_fill(miss.client, miss.resident(), miss.access, backing.store, miss.status);
 }

@@ -49,7 +49,7 @@ struct Miss {
   Pin* const out;               // out->frame: where the block seems to be, then the frame it has
   Status status;                // of Step::kError
   std::optional<Backing> hint;  // where the contents were before it had a frame
-  uint64_t asked_ns = 0;        // when it began
+  uint64_t asked_ns = 0;        // when it turned out to be one; 0: not yet
   bool was_read = false;        // from the store
   bool has_waited = false;      // somebody else was bringing the block in
   bool is_other_half = false;   // it is no news of a stream (FaultAround::Unit)
@@ -161,7 +161,7 @@ class SharedCacheParts final : public SharedCache {
   bool note_answered(Miss& miss);
   void note_pinned(PinWord before, BlockId block, Access access, Pin* out);
   void note_dirtied(Resident resident);
-  void note_miss(Miss& miss);
+  void note_miss(Miss& miss, bool is_read);
   void note_ahead_used(const Miss& miss);
   void leave_failed(Client& client, FrameId frame, Partition& partition);
   const Backing& hint(Miss& miss);
