@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "cache/partition_map.h"
 
@@ -9,15 +10,25 @@ namespace spw::cache {
 
 namespace {
 
-// What a request costs beside its transfer, on an SSD: 15 microseconds at 1 GB/s.
-constexpr double kRequestBytes = 16 * kKiB;
 // The chance that what is evicted for a block nobody needed is missed.
 constexpr double kEvictedMissed = 0.25;
 // The two thresholds of a level lie apart, so that it does not swing between two; a chance of 1 is above the upper one.
 double double_above(double needed) { return std::min(1.1 * needed, (1 + needed) / 2); }
 double halve_below(double needed) { return 0.8 * needed; }
 constexpr uint32_t kHalfSamplesMin = 8;  // they are rarer
+// From so many samples on, if they leave no doubt.
+constexpr uint32_t kClearSamplesMin = 8;
+// The least share that is likely, where `share` of so many samples were seen (Wilson, 1927, with three deviations, as it
+// is asked again with each sample).
+double likely_min(double share, double samples) {
+  constexpr double kDeviations = 3, kSquare = kDeviations * kDeviations;
+  const double spread = std::sqrt(share * (1 - share) / samples + kSquare / (4 * samples * samples));
+  return (share + kSquare / (2 * samples) - kDeviations * spread) / (1 + kSquare / samples);
+}
 constexpr uint32_t kRecentMin = 64, kRecentMax = 65536, kRecentShare = 8;
+
+constexpr unsigned kMeanShift = 8;
+constexpr uint32_t kMeanOf = 16;
 
 constexpr unsigned kStampShift = 38, kUnitShift = 4;
 constexpr uint64_t kStampMask = (uint64_t{1} << (64 - kStampShift)) - 1;
@@ -53,10 +64,24 @@ uint64_t FaultAround::metadata_bytes() const {
   return sizeof(*this) + kAreas * sizeof(Area) + (sizeof(recent_[0]) << (64 - recent_shift_));
 }
 
-double FaultAround::needed(uint64_t unit_bytes) {
+double FaultAround::needed(uint64_t unit_bytes, double request_bytes) {
   const auto transfer = static_cast<double>(unit_bytes);
-  const double request = kRequestBytes + transfer;
+  const double request = request_bytes + transfer;
   return (transfer + kEvictedMissed * request) / ((1 + kEvictedMissed) * request);
+}
+
+// The mean number follows, a sixteenth of the way each time.
+void FaultAround::begin_wait() {
+  const uint32_t now = (waiting_.fetch_add_relaxed(1) + 1) << kMeanShift;
+  const uint32_t mean = waiting_mean_.load_relaxed();
+  waiting_mean_.store_relaxed(mean == 0 ? now : mean - mean / kMeanOf + now / kMeanOf);
+}
+
+double FaultAround::request_bytes() const {
+  const uint32_t mean = waiting_mean_.load_relaxed();
+  if (mean == 0) return kRequestBytes;
+  const double threads = std::max(1.0, mean / static_cast<double>(1u << kMeanShift));
+  return kRequestBytes + kWaitBytes / (threads * threads);
 }
 
 FaultAround::Area& FaultAround::area_of(BlockId block) const {
@@ -94,6 +119,7 @@ void add_one(Atomic<Value>& value) {
 FaultAround::Unit FaultAround::on_miss(BlockId block) {
   if (level_max_ == 0) return {block, 1};
   Area& area = area_of(block);
+  if (area.has_begun.load_relaxed() == 0) begin_area(area, block);
   const unsigned level = std::min<unsigned>(area.level.load_relaxed(), level_max_);
   const auto unit = [&](unsigned at, bool is_other_half = false) {
     brought_.store_relaxed(brought_.load_relaxed() + (uint64_t{1} << at));
@@ -119,6 +145,14 @@ FaultAround::Unit FaultAround::on_miss(BlockId block) {
   return unit(explores ? level - 1 : level);
 }
 
+void FaultAround::begin_area(Area& area, BlockId block) const {
+  area.has_begun.store_relaxed(1);
+  const uint64_t area_blocks = kAreaBytes >> block_shift_;
+  if (block.value < area_blocks) return;
+  const unsigned before = level_of(BlockId(block.value - area_blocks));
+  if (before > 0) area.level.store_relaxed(static_cast<uint8_t>(before - 1));
+}
+
 // What is known of the levels next to the new one is kept.
 void FaultAround::change_level(Area& area, unsigned level) {
   const bool doubles = level > area.level.load_relaxed();
@@ -135,10 +169,14 @@ void FaultAround::adapt(Area& area) {
   const auto share = [](const Count& count) {
     return static_cast<double>(count.followed.load_relaxed()) / count.alone.load_relaxed();
   };
-  const auto needed_at = [&](unsigned at) { return needed(uint64_t{1} << (block_shift_ + at)); };
-  if (level < level_max_ && area.whole.alone.load_relaxed() >= kSamplesMin &&
-      share(area.whole) > double_above(needed_at(level)))
-    return change_level(area, level + 1);
+  const double request = request_bytes();
+  const auto needed_at = [&](unsigned at) { return needed(uint64_t{1} << (block_shift_ + at), request); };
+  const uint32_t samples = area.whole.alone.load_relaxed();
+  if (level < level_max_ && samples >= kClearSamplesMin) {
+    const double seen = std::min(share(area.whole), 1.0);
+    const double sure = samples >= kSamplesMin ? seen : likely_min(seen, samples);
+    if (sure > double_above(needed_at(level))) return change_level(area, level + 1);
+  }
   if (level > 0 && area.half.alone.load_relaxed() >= kHalfSamplesMin &&
       share(area.half) < halve_below(needed_at(level - 1)))
     return change_level(area, level - 1);

@@ -392,6 +392,10 @@ void SharedCacheParts::note_unit_missed(Miss& miss, FaultAround::Unit unit) {
 // Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
 SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
   const FaultAround::Unit unit = unit_to_bring(miss);
+  if (fault_around_ && miss.hint && miss.hint->has_contents) {
+    fault_around_->begin_wait();
+    miss.is_waiting = true;
+  }
   if (unit.count == 1) return Step::kAgain;
   bring_unit(miss.client, unit, miss.access);
   miss.out->frame = directory_.find(miss.block);

@@ -213,6 +213,7 @@ Status SharedCacheParts::pin_slowly(Client& client, BlockId block, Access access
     if (step == Step::kAgain && context_.clients_take) step = take_in_set(miss);
     if (step == Step::kAgain) step = ask_owner(miss);
     if (step == Step::kAgain) continue;
+    if (miss.is_waiting) fault_around_->end_wait();
     if (miss.deadline_ns != 0) telemetry::note_event(TraceEvent::kWaited, block.value);
     if (step == Step::kError) return miss.status;
     out->data = context_.data(miss.resident());

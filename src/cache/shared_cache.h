@@ -52,6 +52,7 @@ struct Miss {
   uint64_t asked_ns = 0;        // when it turned out to be one; 0: not yet
   bool was_read = false;        // from the store
   bool has_waited = false;      // somebody else was bringing the block in
+  bool is_waiting = false;      // as fault_around_ knows
   bool is_other_half = false;   // it is no news of a stream (FaultAround::Unit)
   uint64_t deadline_ns = 0;     // of the wait for a frame; 0: it has not begun
   Status write_error;  // the latest meanwhile: on a full store writes of blocks that have their place succeed

@@ -66,6 +66,41 @@ TEST(FaultAround, a_sibling_has_to_be_wanted_the_more_often_the_larger_it_is) {
     EXPECT_LT(FaultAround::needed(bytes), FaultAround::needed(2 * bytes));
 }
 
+TEST(FaultAround, what_leaves_no_doubt_is_seen_early) {
+  Player player;
+  for (uint64_t b = 0; b < 15; ++b) player.use(b);
+  EXPECT_EQ(player.level(0), 0u) << "seven pairs";
+  for (uint64_t b = 15; b < 18; ++b) player.use(b);
+  EXPECT_EQ(player.level(0), 1u) << "eight";
+}
+
+TEST(FaultAround, a_request_costs_the_more_the_fewer_wait) {
+  FaultAround units(kShift, kFrames, kGroupBlocks);
+  EXPECT_EQ(units.request_bytes(), FaultAround::kRequestBytes) << "before anybody has";
+  for (int i = 0; i < 100; ++i) {
+    units.begin_wait();
+    units.end_wait();
+  }
+  EXPECT_EQ(units.request_bytes(), FaultAround::kRequestBytes + FaultAround::kWaitBytes);
+  for (int i = 0; i < 7; ++i) units.begin_wait();
+  for (int i = 0; i < 200; ++i) {
+    units.begin_wait();
+    units.end_wait();
+  }
+  EXPECT_NEAR(units.request_bytes(), FaultAround::kRequestBytes + FaultAround::kWaitBytes / 64, 512);
+}
+
+TEST(FaultAround, an_area_begins_with_what_the_one_before_it_has_learned) {
+  constexpr uint64_t kArea = FaultAround::kAreaBytes >> kShift;
+  Player player;
+  for (uint64_t b = 0; b < kArea; ++b) player.use(b);
+  const unsigned learned = player.level(0);
+  ASSERT_GE(learned, 3u);
+  EXPECT_EQ(player.level(kArea), 0u);
+  player.use(kArea + 77);
+  EXPECT_EQ(player.level(kArea), learned - 1);
+}
+
 TEST(FaultAround, single_blocks_at_random_places_stay_single) {
   Player player;
   player.use_runs(0, kBlocks, 1, 200'000);
