@@ -18,8 +18,8 @@ double halve_below(double needed) { return 0.8 * needed; }
 constexpr uint32_t kHalfSamplesMin = 8;  // they are rarer
 // From so many samples on, if they leave no doubt.
 constexpr uint32_t kClearSamplesMin = 8;
-// The least share that is likely, where `share` of so many samples were seen (Wilson, 1927, with three deviations, as it
-// is asked again with each sample).
+// The least share that is likely, where `share` of so many samples were seen (Wilson, 1927; three deviations, as it is
+// asked again with each sample).
 double likely_min(double share, double samples) {
   constexpr double kDeviations = 3, kSquare = kDeviations * kDeviations;
   const double spread = std::sqrt(share * (1 - share) / samples + kSquare / (4 * samples * samples));

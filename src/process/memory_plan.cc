@@ -15,15 +15,24 @@ uint64_t encrypted_copies_bytes(const Options& options) {
   return std::clamp(options.memory_bytes / kCopiesShare, kCopiesBytesMin, kCopiesBytesMax);
 }
 
+namespace {
+// Whole huge pages of them, where there are any: a device takes memory that lies together in fewer pieces.
+uint64_t translated_runs(const Options& options, uint64_t run_bytes) {
+  if (!options.block_is_auto && options.buffer.empty()) return 0;
+  const uint64_t share = options.block_is_auto ? kRunStagingShare : kFileStagingShare;
+  const uint64_t runs = options.memory_bytes / share / run_bytes, together = kHugePageBytes / run_bytes;
+  return std::min(runs < together ? runs : round_down(runs, together), kStagingRunsMax);
+}
+}  // namespace
+
 Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
   MemoryPlan plan;
   uint64_t fixed_bytes = kFixedBytes;
   const uint64_t per_frame = options.block_bytes + kTablesPerFrameBytes;
   const auto shift = static_cast<unsigned>(std::countr_zero(options.block_bytes));
   const uint64_t run_bytes = uint64_t{cache::run_blocks_max(shift)} << shift;
-  if (engine == EngineKind::kTranslated && !options.buffer.empty() && shift < cache::kStagedShiftEnd) {
-    plan.staging_runs = static_cast<uint32_t>(
-        std::min(options.memory_bytes / kFileStagingShare / run_bytes, kStagingRunsMax));
+  if (engine == EngineKind::kTranslated && shift < cache::kStagedShiftEnd) {
+    plan.staging_runs = static_cast<uint32_t>(translated_runs(options, run_bytes));
     fixed_bytes += plan.staging_runs * run_bytes;
   }
   if (engine == EngineKind::kMapped) {

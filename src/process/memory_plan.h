@@ -20,7 +20,9 @@ inline constexpr uint64_t kTablesPerFrameBytes = 96;
 // small one, and the mapped engine reads nothing ahead then.
 inline constexpr uint64_t kStagingShare = 16;
 inline constexpr uint64_t kStagingRunsMax = 64;
-// Staging of the translated engine, where the options name files to buffer.
+// Staging of the translated engine: where blocks come in units, by --block auto, and else where the options name files
+// to buffer.
+inline constexpr uint64_t kRunStagingShare = 32;
 inline constexpr uint64_t kFileStagingShare = 64;
 // The contents of parked blocks (cache/partition/parking.cc):
 // kParkedBytesMax for each partition of 4096 frames or more.

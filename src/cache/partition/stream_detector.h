@@ -6,8 +6,8 @@
 // read ahead tell (on_ahead_use), so a stream that keeps up never misses. A miss inside what should have been read
 // ahead halves the window: memory is too short for it.
 //
-// Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each block,
-// and mostly what is in between is only there already for the moment, or another stream's.
+// Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each
+// block, and mostly what is in between is only there already for the moment, or another stream's.
 //
 // Where a miss brings neighbours along (fault_around.h), the next miss of a sequential stream is next to what came,
 // which the next piece may overlap; only misses that bring nothing along are told to be equally spaced.
