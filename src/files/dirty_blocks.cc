@@ -4,11 +4,13 @@
 
 namespace spw::files {
 
-void DirtyBlocks::note(uint64_t number) {
+void DirtyBlocks::note_run(uint64_t number, uint64_t count) {
   std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // the block's dirty bit comes before this look at the tag
+      std::memory_order_seq_cst);  // the blocks' dirty bits come before this look at the tags
   uint32_t dirtied = 0;
-  if (!index_.insert_dirty(number, &dirtied)) is_complete_.store_release(false);
+  const bool has_room =
+      count == 1 ? index_.insert_dirty(number, &dirtied) : index_.insert_dirty_run(number, count, &dirtied);
+  if (!has_room) is_complete_.store_release(false);
   if (dirtied == 0 && is_complete()) return;
   add(dirtied);
   if (since_ns_.load_relaxed() == 0) since_ns_.store_relaxed(platform::monotonic_ns());
@@ -26,15 +28,13 @@ void DirtyBlocks::start_over() {
 }
 
 void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) note((offset_bytes >> block_shift_) + i);
+  if (count > 0) note_run(offset_bytes >> block_shift_, count);
 }
 
 void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) {
   const uint64_t number = offset_bytes >> block_shift_;
-  take(index_.clear_dirty(number, count, [&](uint64_t index) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return cache_.is_dirty(first + (index - number));
-  }));
+  take(index_.clear_dirty(number, count,
+                          [&](uint64_t index) { return cache_.is_dirty(first + (index - number)); }));
   index_.erase_clean(number, count);
 }
 

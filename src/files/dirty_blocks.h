@@ -33,8 +33,9 @@ class DirtyBlocks final : public region::DirtyWatcher {
       : index_(nodes), cache_(cache), block_shift_(block_shift), total_(total) {}
   ~DirtyBlocks() override { total_.fetch_sub_relaxed(count()); }
 
-  // The caller holds the file's block with this number, for writing.
-  void note(uint64_t number);
+  // The caller holds the file's block with this number, for writing; or as many from this one on.
+  void note(uint64_t number) { note_run(number, 1); }
+  void note_run(uint64_t number, uint64_t count);
   // note() comes soon, and maybe of the kNear blocks that this is one of, whose places are near each other.
   static constexpr uint64_t kNear = 8;
   void prefetch(uint64_t number) const { index_.prefetch(number); }

@@ -46,6 +46,10 @@ struct World : Kit {
     Rng rng(seed);
     for (int i = 0; i < steps; ++i) {
       const uint64_t key = rng.below(kKeys);
+      if (key + kRun <= kKeys / 2 && key % 4 == 0) {
+        write_run(key);
+        continue;
+      }
       if (!is_used(key)) continue;
       is_dirty[key] = true;
       uint32_t became_dirty;
@@ -53,6 +57,14 @@ struct World : Kit {
       SPW_CHECK(index.insert_dirty(index_of(key), &became_dirty));
       dirtied += became_dirty;
     }
+  }
+  // Neighbours of which each has its key for its index.
+  static constexpr uint64_t kRun = 24;
+  void write_run(uint64_t first) {
+    for (uint64_t key = first; key < first + kRun; ++key) is_dirty[key] = true;
+    uint32_t became_dirty;
+    SPW_CHECK(index.insert_dirty_run(first, kRun, &became_dirty));
+    dirtied += became_dirty;
   }
   // The next dirty run is written. From the end it begins again.
   void write_back(uint64_t* from) {

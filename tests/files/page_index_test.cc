@@ -113,6 +113,23 @@ TEST_F(PageIndexTest, dirty_runs_go_across_leaves_and_stop_at_gaps_and_at_the_li
   EXPECT_EQ(run.count, 21u);
 }
 
+TEST_F(PageIndexTest, a_run_is_inserted_across_leaves_and_counts_what_was_not_dirty) {
+  insert(index, {100, 130});
+  index.clear_dirty(130, 1, [](uint64_t) { return false; });  // there, and clean
+  uint32_t dirtied = 9;
+  ASSERT_TRUE(index.insert_dirty_run(50, 150, &dirtied));
+  EXPECT_EQ(dirtied, 149u);
+  EXPECT_EQ(dirty_runs(index), (Runs{{50, 150}}));
+  ASSERT_TRUE(index.insert_dirty_run(60, 64, &dirtied));
+  EXPECT_EQ(dirtied, 0u);
+  index.check_invariants();
+  EXPECT_EQ(erase(index, 0, kLastIndex), 150u);
+  index.check_invariants();
+  ASSERT_TRUE(index.insert_dirty_run(kLastIndex - 9, 10, &dirtied));
+  EXPECT_EQ(dirtied, 10u);
+  EXPECT_EQ(dirty_runs(index), (Runs{{kLastIndex - 9, 10}}));
+}
+
 TEST_F(PageIndexTest, dirty_runs_reach_the_last_block) {
   insert(index, {kLastIndex - 1, kLastIndex});
   EXPECT_EQ(dirty_runs(index, 100), (Runs{{kLastIndex - 1, 2}}));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
+#include <utility>
 
 #include "base/check.h"
 
@@ -137,10 +137,10 @@ bool PageIndex::grow(uint64_t root, uint64_t index) {
   return true;
 }
 
-// Takes one from the count of path.nodes[level], and of those above while nodes die of it. True if any did.
-bool PageIndex::release(const Path& path, unsigned level) {
+// Takes so many from the count of path.nodes[level], and one of those above while nodes die of it. True if any did.
+bool PageIndex::release(const Path& path, unsigned level, uint32_t counted) {
   bool any = false;
-  for (; path.nodes[level]->state.take_one() && level > 0; --level) {
+  for (; path.nodes[level]->state.take(std::exchange(counted, 1)) && level > 0; --level) {
     if (!path.nodes[level]->state.die()) break;
     dead_count_.fetch_add_relaxed(1);
     any = true;
@@ -154,28 +154,54 @@ void PageIndex::reclaim_if_many_died() {
   if (dead_node_count() > std::max(kDeadNodesMin, left_by_sweep_.load_relaxed() / 4)) reclaim();
 }
 
+// Leaf by leaf: what is erased may be reclaimed, so not in one scan.
 void PageIndex::erase_clean(uint64_t first, uint64_t count) {
   if (count == 0) return;
-  struct Chosen {
-    size_t count = 0;
-    uint64_t indexes[PageNode::kSlots];
-  };
-  const uint64_t last = last_of(first, count);
-  for (;;) {
-    Chosen found;  // erased outside of the scan, since that may reclaim
+  for (const uint64_t last = last_of(first, count);;) {
+    uint64_t found = last;
+    bool is_any = false;
+    struct Found {
+      uint64_t& index;
+      bool& is_any;
+    } context{found, is_any};
     visit_present(
         first, last,
-        [](void* context, uint64_t index, uint64_t) {
-          auto* f = static_cast<Chosen*>(context);
-          f->indexes[f->count++] = index;
-          return f->count < std::size(f->indexes);
+        [](void* of, uint64_t index, uint64_t) {
+          static_cast<Found*>(of)->index = index;
+          static_cast<Found*>(of)->is_any = true;
+          return false;
         },
-        &found);
-    for (size_t i = 0; i < found.count; ++i)
-      erase_where(found.indexes[i], [](uint64_t word) { return (word & kDirty) == 0; });
-    if (found.count < std::size(found.indexes) || found.indexes[found.count - 1] == last) return;
-    first = found.indexes[found.count - 1] + 1;
+        &context);
+    if (!is_any) return;
+    const uint64_t leaf_last = std::min(last, found | (PageNode::kSlots - 1));
+    erase_clean_in_leaf(found, leaf_last);
+    if (leaf_last == last) return;
+    first = leaf_last + 1;
   }
+}
+
+void PageIndex::erase_clean_in_leaf(uint64_t first, uint64_t last) {
+  bool any_died = false;
+  {
+    UseSlots::Guard inside(uses_);
+    const uint64_t root = root_.load_acquire();
+    if (!covers(root, first)) return;
+    Path path(root);
+    if (!descend(first, &path)) return;
+    uint32_t erased = 0;
+    for (uint64_t at = first;; ++at) {
+      Atomic<uint64_t>& slot = path.leaf()->slots[at % PageNode::kSlots];
+      uint64_t word = slot.load_acquire();
+      while (word != 0 && (word & kDirty) == 0)
+        if (slot.cas_weak_acq_rel(word, 0)) {
+          ++erased;
+          break;
+        }
+      if (at == last) break;
+    }
+    if (erased > 0) any_died = release(path, path.height - 1, erased);
+  }
+  if (any_died) reclaim_if_many_died();
 }
 
 uint64_t PageIndex::dead_node_count() const {

@@ -31,9 +31,9 @@
 //   child          0               any   CAS acq_rel; the child is UNLINKED
 //
 // The life of a node (page_node.h has the transitions of the state word).
-//   1 To fill a slot, reserve its node: count + 1, only while LIVE.
-//       Then CAS the slot. Who loses takes the reservation back.
-//   2 To empty a slot, CAS it to 0, then take one from the node's count.
+//   1 To fill slots, reserve their node: count + 1 for each, only while LIVE.
+//       Then CAS each slot. Who loses takes that reservation back.
+//   2 To empty slots, CAS them to 0, then take as many from the node's count.
 //   3 Whoever takes the last one, reservations included, tries {LIVE, 0} -> DEAD. The winner takes one from the
 //     parent's count, and so on up along the nodes he came by. A root never dies.
 //   4 Who inserts and meets a DEAD child reserves its parent, then revives the child
@@ -69,8 +69,8 @@
 // clear the tag of another thread's new entry.)
 //   6 insert_dirty(), set_dirty(): the slot's bit, then the tag bits of the nodes above it, each where it is not set
 //     yet; then it looks whether the root is the same, and if it has grown does it again for the new nodes.
-//   7 Tag bits are cleared under the tag lock only: clear the bit; look at the slot, or at the child's tags; set it
-//     again if they have any. A new root starts with the bit of its child set.
+//   7 Tag bits are cleared under the tag lock only: clear the bit, or several of one leaf; look at the slots, or at the
+//     child's tags; set those again that have any. A new root starts with the bit of its child set.
 // 6 and 7 are a store-load race in each level, all seq_cst: either the scanner sees the setter's bit below, or the
 // setter sees the bit above cleared and sets it. So a scan finds every tag whose insert_dirty(), or set_dirty(), had
 // returned when the scan began. Bits may be left over for nodes and entries that went; scans take them away.
@@ -85,6 +85,7 @@
 //   An insertion begins again only when another thread has killed a node meanwhile.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <mutex>
 
@@ -112,12 +113,14 @@ class PageIndex {
 
   // The block is there then, and dirty. *dirtied: how often it became dirty by this, which is more than once if it was
   // cleared meanwhile. False: no memory.
-  bool insert_dirty(uint64_t index, uint32_t* dirtied) { return insert_dirty(index, 1, dirtied); }
+  bool insert_dirty(uint64_t index, uint32_t* dirtied) { return insert_dirty(index, uint64_t{1}, dirtied); }
+  // The same of [first, first + count), with one descent for each leaf.
+  bool insert_dirty_run(uint64_t first, uint64_t count, uint32_t* dirtied);
   // Brings the place of a block near, for who is about to insert it.
   void prefetch(uint64_t index) const;
-  // Makes all blocks of [first, first + count) clean. After each it calls still_dirty(index), and makes what is there
-  // dirty again if true. Scans wait meanwhile. `still_dirty` runs under the tag lock. How many became clean by this;
-  // whoever sets one again meanwhile sees that it was clean.
+  // Makes all blocks of [first, first + count) clean. Behind a full fence it then calls still_dirty(index) of each that
+  // it made so, and makes what is there dirty again if true. Scans wait meanwhile. `still_dirty` runs under the tag
+  // lock. How many became clean by this; whoever sets one again meanwhile sees that it was clean.
   template <class StillDirty>
   uint64_t clear_dirty(uint64_t first, uint64_t count, StillDirty still_dirty);
   // Takes those of [first, first + count) out that are clean.
@@ -178,13 +181,14 @@ class PageIndex {
   template <class Goes>
   uint64_t erase_where(uint64_t index, Goes goes);
   Insertion insert_from_the_root(uint64_t index, uint64_t entry);
-  bool release(const Path& path, unsigned level);
+  bool release(const Path& path, unsigned level, uint32_t counted = 1);
   void visit_present(uint64_t first, uint64_t last, VisitEntry visit, void* context) const;
   static void tag_above(const Path& path, uint64_t index);
 
  private:
   enum class Step : uint8_t { kDown, kFromTheRoot, kNoMemory };
-  using VisitDirty = bool (*)(void* context, uint64_t index, Atomic<uint64_t>& slot);
+  // Bit i of `slots`: slot i of the leaf, which is that of block `base` + i, is tagged, and asked for.
+  using VisitDirty = bool (*)(void* context, PageNode& leaf, uint64_t base, uint64_t slots);
 
   static uint64_t last_of(uint64_t first, uint64_t count) {
     return count - 1 > ~first ? ~uint64_t{0} : first + (count - 1);
@@ -204,7 +208,14 @@ class PageIndex {
   static bool visit_present(const PageNode* node, uint64_t base, uint64_t first, uint64_t last,
                             VisitEntry visit, void* context);
   bool put_dirty(const Path& path, uint64_t index, uint64_t entry, uint64_t* was);
+  bool put_dirty_run(const Path& path, uint64_t slots, uint32_t* dirtied);
+  bool insert_dirty_in_leaf(uint64_t first, uint64_t slots, uint32_t* dirtied);
+  void erase_clean_in_leaf(uint64_t first, uint64_t last);
+  static uint64_t slots_between(unsigned first, unsigned last) {
+    return ~uint64_t{0} << first & ~uint64_t{0} >> (PageNode::kSlots - 1 - last);
+  }
   static bool may_be_dirty(const PageNode* node, unsigned slot);
+  static void take_away_tags(PageNode* node, uint64_t tags);
   static bool visit_dirty(PageNode* node, uint64_t base, uint64_t first, uint64_t last, VisitDirty visit,
                           void* context);
   void visit_dirty(uint64_t first, uint64_t last, VisitDirty visit, void* context);
@@ -240,21 +251,30 @@ uint64_t PageIndex::clear_dirty(uint64_t first, uint64_t count, StillDirty still
   } clearing{still_dirty, 0};
   visit_dirty(
       first, last_of(first, count),
-      [](void* context, uint64_t index, Atomic<uint64_t>& slot) {
+      [](void* context, PageNode& leaf, uint64_t base, uint64_t slots) {
         auto* c = static_cast<Clearing*>(context);
-        uint64_t word = slot.load_seq_cst();
-        do {
-          if ((word & kDirty) == 0) return true;
-        } while (!slot.cas_weak_seq_cst(word, entry_of(word)));
-        ++c->cleared;
-        if (!c->still_dirty(index)) return true;
-        // Whatever is there now: replace() (lab) may have given the block another entry.
-        word = slot.load_seq_cst();
-        while (word != 0 && (word & kDirty) == 0)
-          if (slot.cas_weak_seq_cst(word, word | kDirty)) {
-            --c->cleared;
-            break;
+        uint64_t cleared = 0;
+        for (; slots != 0; slots &= slots - 1) {
+          Atomic<uint64_t>& slot = leaf.slots[std::countr_zero(slots)];
+          uint64_t word = slot.load_seq_cst();
+          while ((word & kDirty) != 0 && !slot.cas_weak_seq_cst(word, entry_of(word))) {
           }
+          if ((word & kDirty) != 0) cleared |= slots & -slots;
+        }
+        c->cleared += static_cast<uint64_t>(std::popcount(cleared));
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        for (; cleared != 0; cleared &= cleared - 1) {
+          const auto i = static_cast<unsigned>(std::countr_zero(cleared));
+          if (!c->still_dirty(base + i)) continue;
+          // Whatever is there now: replace() (lab) may have given the block another entry.
+          Atomic<uint64_t>& slot = leaf.slots[i];
+          uint64_t word = slot.load_seq_cst();
+          while (word != 0 && (word & kDirty) == 0)
+            if (slot.cas_weak_seq_cst(word, word | kDirty)) {
+              --c->cleared;
+              break;
+            }
+        }
         return true;
       },
       &clearing);

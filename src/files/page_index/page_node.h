@@ -17,8 +17,8 @@
 //
 //   from             to                who  operation and order
 //   free             LIVE, count 1     I    store, before the CAS of the parent's slot publishes it
-//   LIVE             count + 1         I    CAS acquire: reserves. Pairs with the release of who revived it
-//   LIVE             count - 1         I,E  fetch_sub acq_rel: the slot was emptied before
+//   LIVE             count + n         I    CAS acquire: reserves. Pairs with the release of who revived it
+//   LIVE             count - n         I,E  fetch_sub acq_rel: so many slots were emptied before
 //   LIVE, count 0    DEAD              E,R  CAS acq_rel; the winner then takes one from the parent's count
 //   DEAD             LIVE, count 1     I    CAS acq_rel, with a reservation in the parent, which becomes the count of this child
 //   DEAD             UNLINKED          R    CAS acq_rel: sees all its slots as they were left
@@ -58,14 +58,14 @@ class AtomicNodeState {
   // Of a node that nobody else sees.
   void start(uint32_t count) { bits_.store_relaxed(NodeState(NodeState::Life::kLive, count).bits()); }
 
-  bool reserve() {
+  bool reserve(uint32_t reservations = 1) {
     uint64_t bits = bits_.load_relaxed();
     while (NodeState(bits).is_live())
-      if (bits_.cas_weak_acquire(bits, bits + 1)) return true;
+      if (bits_.cas_weak_acquire(bits, bits + reservations)) return true;
     return false;
   }
   // True when nothing was left to count: whoever hears that calls die() next, except for a root.
-  bool take_one() { return NodeState(bits_.fetch_sub_acq_rel(1)).count() == 1; }
+  bool take(uint32_t counted) { return NodeState(bits_.fetch_sub_acq_rel(counted)).count() == counted; }
   bool die() { return change({NodeState::Life::kLive, 0}, {NodeState::Life::kDead, 0}); }
   bool revive() { return change({NodeState::Life::kDead, 0}, {NodeState::Life::kLive, 1}); }
   bool unlink() { return change({NodeState::Life::kDead, 0}, {NodeState::Life::kUnlinked, 0}); }
