@@ -239,6 +239,10 @@ class SharedCache {
   // Marks those of the blocks dirty that are there and clean, as a
   // pin for kWrite would, but that they do not count as used.
   virtual void dirty_resident(BlockId /*first*/, uint64_t /*count*/) {}
+  // Pins of neighbours, which lie in one group and belong to one region, in one step: of as many as can be had so, from
+  // the first on; out[i] is that of first + i. 0: pin() has to see to the first one, and says what is wrong if
+  // anything is. Those that are there come at once, and of others, for kOverwrite, as many as have frames.
+  virtual uint32_t pin_run(Client&, BlockId /*first*/, uint32_t /*count*/, Access, Pin* /*out*/) { return 0; }
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
   virtual void unpin(Client& client, FrameId frame) = 0;

@@ -1,5 +1,5 @@
 // The shared cache behind cache.h: what clients do by themselves
-// (shared_cache.cc: pins; range_flow.cc: ranges), and the parts it puts together.
+// (shared_cache.cc: pins; pinned_runs.cc: of neighbours; range_flow.cc: ranges), and the parts it puts together.
 //
 // A pin, in steps:
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
@@ -98,6 +98,7 @@ class SharedCacheParts final : public SharedCache {
   uint64_t references(FrameId frame) const override { return directory_.word(frame).load_relaxed().refs(); }
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
+  uint32_t pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) override;
   void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }
   void pin_is_next(BlockId block) const override { directory_.prefetch_word(block); }
   void unpin_is_near(FrameId frame) const override { directory_.prefetch_word(frame); }
@@ -180,6 +181,9 @@ class SharedCacheParts final : public SharedCache {
   Begun begin_fill(Miss& miss, Fills* fills, uint64_t tag, const Backing& backing);
   void give_up_fill(Client& client, Resident resident);
   void leave_filling(Client& client, FrameId frame, Partition& partition);
+  // pinned_runs.cc
+  uint32_t pin_there(Client& client, BlockId first, uint32_t count, Access access, Pin* out);
+  uint32_t claim_run(Client& client, BlockId first, uint32_t count, Pin* out);
   // waits.cc
   void wait_while_filling(Client& client, FrameId frame, Partition& partition);
   bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);

@@ -49,7 +49,10 @@ Result<uint64_t> moved_or(uint64_t moved, const Status& status) {
 // ---- The caller's memory ----
 
 Pieces::Pieces(std::span<const iovec> pieces) : left_(pieces) {
-  for (const iovec& piece : pieces) bytes_ += piece.iov_len;
+  for (const iovec& piece : pieces) {
+    bytes_ += piece.iov_len;
+    is_managed_ |= spw::is_managed(piece.iov_base);
+  }
 }
 
 template <class Move>
@@ -142,6 +145,10 @@ Result<uint64_t> BufferedFile::read(uint64_t offset, std::span<const iovec> to) 
   cache::Client& client = parts_.engine.client();
   uint64_t done = 0;
   while (done < bytes) {
+    if (const uint64_t run = read_run(client, offset + done, out, bytes - done); run > 0) {
+      done += run;
+      continue;
+    }
     const uint64_t piece = std::min(bytes - done, block_bytes - ((offset + done) & (block_bytes - 1)));
     if (Status status = read_block(client, offset + done, out, piece); !status) return moved_or(done, status);
     done += piece;
@@ -154,7 +161,7 @@ Status BufferedFile::read_block(cache::Client& client, uint64_t offset, Pieces& 
   const Held held(*this, client, offset, Access::kRead);
   if (!held.status()) return held.status();
   const std::byte* from = held.data() + (offset & (parts_.regions.block_bytes() - 1));
-  WriteStripe& stripe = stripes_[block.value % kStripes];
+  WriteStripe& stripe = stripe_of(block);
   const Pieces::Mark begin = to.mark();
   if (stripe.read([&] { to.put(from, bytes); })) return {};
   to.go_back(begin);
@@ -231,6 +238,10 @@ Result<uint64_t> BufferedFile::write_at(uint64_t offset, Pieces& from, uint64_t 
   uint64_t done = 0;
   while (done < bytes) {
     const uint64_t at = offset + done;
+    if (const uint64_t run = write_run(client, at, from, bytes - done); run > 0) {
+      done += run;
+      continue;
+    }
     const uint64_t piece = std::min(bytes - done, block_bytes - (at & (block_bytes - 1)));
     const uint64_t number = at >> parts_.regions.block_shift();
     if (done == 0 || number % DirtyBlocks::kNear == 0) dirty_.prefetch(number);
@@ -264,7 +275,7 @@ Status BufferedFile::write_block(cache::Client& client, uint64_t offset, Pieces&
   const uint64_t block_bytes = parts_.regions.block_bytes();
   const uint64_t within = offset & (block_bytes - 1);
   const BlockId block = block_at(offset);
-  const Writing writing(stripes_[block.value % kStripes]);
+  const Writing writing(stripe_of(block));
   // The store's size: a write that makes the file longer has set it before it wrote to this block.
   const bool is_whole = within == 0 && (bytes == block_bytes || offset + bytes >= file_->size_bytes());
   const Held held(*this, client, offset, is_whole ? Access::kOverwrite : Access::kWrite);

@@ -78,6 +78,8 @@ struct FileKey {
 struct FileTools {
   PageNodes& nodes;
   Flusher& flusher;
+  // Calls that hold a run of blocks while they copy from or to managed memory, for which they may need frames.
+  Atomic<uint32_t>& runs_beside_managed;
 };
 
 // The caller's memory of one call, which may be managed, front to back.
@@ -85,6 +87,8 @@ class Pieces {
  public:
   explicit Pieces(std::span<const iovec> pieces);
   uint64_t bytes() const { return bytes_; }
+  // Some of it is.
+  bool is_managed() const { return is_managed_; }
   // The next `bytes` of it; no more than bytes() in all.
   void put(const std::byte* from, uint64_t bytes);
   // The place from which the next put() goes on; and there again.
@@ -106,6 +110,7 @@ class Pieces {
   std::span<const iovec> left_;
   uint64_t within_ = 0;  // of the first one left
   uint64_t bytes_ = 0;
+  bool is_managed_ = false;
 };
 
 class BufferedFile {
@@ -222,11 +227,18 @@ class BufferedFile {
   static constexpr uint64_t kReserveBytesMin = 16 * kMiB;
   static constexpr uint64_t kReserveFactor = 4;
   static constexpr size_t kStripes = 16;
+  // Neighbours that share a stripe; a run of blocks that one step reads or writes is no longer.
+  static constexpr uint32_t kStripeBlocks = 32;
+  // So many calls beside managed memory may hold runs. A run is an eighth of a partition's frames at most, so others
+  // find some.
+  static constexpr uint32_t kRunsBesideManagedMax = 4;
   class Held;
+  class HeldRun;
 
   BufferedFile(const FileParts& parts, const FileTools& tools)
       : parts_(parts),
         flusher_(tools.flusher),
+        runs_beside_managed_(tools.runs_beside_managed),
         dirty_(tools.nodes, parts.cache, parts.regions.block_shift(), tools.flusher.dirty_blocks()) {}
   enum class Reach : uint8_t { kCalls, kAddresses };
   Status reserve(uint64_t end, Reach reach);
@@ -248,6 +260,9 @@ class BufferedFile {
   Result<uint64_t> write_at(uint64_t offset, Pieces& from, uint64_t bytes);
   Result<uint64_t> write_longer(uint64_t offset, Pieces& from, uint64_t bytes);
   Status write_block(cache::Client& client, uint64_t offset, Pieces& from, uint64_t bytes);
+  uint64_t write_run(cache::Client& client, uint64_t offset, Pieces& from, uint64_t bytes);
+  uint64_t read_run(cache::Client& client, uint64_t offset, Pieces& to, uint64_t bytes);
+  WriteStripe& stripe_of(BlockId block) { return stripes_[block.value / kStripeBlocks % kStripes]; }
   Status pin(cache::Client& client, uint64_t offset, cache::Access access, cache::Pin* pin);
   Status pin_unopened(cache::Client& client, uint64_t offset, cache::Access access, cache::Pin* pin);
   bool is_open_for(store::GrowingStore::Use use) const {
@@ -264,6 +279,7 @@ class BufferedFile {
 
   const FileParts parts_;
   Flusher& flusher_;
+  Atomic<uint32_t>& runs_beside_managed_;
   FileKey key_;
   std::string name_;
   Atomic<int> program_fd_{-1};

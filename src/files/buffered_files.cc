@@ -55,7 +55,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
 Result<std::unique_ptr<BufferedFile>> BufferedFiles::make(int fd, const std::string& name,
                                                           const platform::FileStamp& stamp) {
   if (Status made = make_shared_parts(); !made) return made;
-  const FileTools tools{shared_->nodes, shared_->flusher};
+  const FileTools tools{shared_->nodes, shared_->flusher, shared_->runs_beside_managed};
   if (const auto known = direct_devices_.find(stamp.device); known != direct_devices_.end())
     return BufferedFile::open_later(parts_, tools, stamp, name, known->second);
   auto file = BufferedFile::open(parts_, tools, fd, name, {stamp.device, stamp.inode});

@@ -77,6 +77,7 @@ class BufferedFiles {
     files::UseSlots uses;
     PageNodes nodes;
     Flusher flusher;
+    Atomic<uint32_t> runs_beside_managed{0};
     cache::PageCleaner room;
   };
   using Key = FileKey;

@@ -47,8 +47,8 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make_striped(const StripedM
   }
   auto file = store::StripedFile::create(std::move(stores), members.chunk_bytes, truncates);
   if (!file) return file.status();
-  return BufferedFile::open_on(parts_, {shared_->nodes, shared_->flusher}, std::move(*file),
-                               members.paths[0]);
+  return BufferedFile::open_on(parts_, {shared_->nodes, shared_->flusher, shared_->runs_beside_managed},
+                               std::move(*file), members.paths[0]);
 }
 
 Result<std::vector<platform::FileStamp>> BufferedFiles::stamps_of(const StripedMembers& members) {

@@ -87,6 +87,20 @@ inline void count_miss(uint64_t block) {
   counters.add(Counter::shared_misses);
 }
 
+// Of neighbours.
+inline void count_misses(uint64_t first, uint64_t blocks) {
+  CounterBlock& counters = thread_counters();
+  uint64_t n = counters.words[static_cast<size_t>(Counter::shared_misses)].load_relaxed();
+  uintptr_t place = 0;
+  for (uint64_t block = first; block < first + blocks; ++block, ++n) {
+    counters.recent_misses[n % CounterBlock::kRecentMisses].store_relaxed(block);
+    if (n % CounterBlock::kPlaceEvery != 0) continue;
+    if (place == 0) place = miss_place();
+    counters.recent_places[n / CounterBlock::kPlaceEvery % CounterBlock::kRecentPlaces].store_relaxed(place);
+  }
+  counters.add(Counter::shared_misses, blocks);
+}
+
 // Something happened to the block of this number (trace.h).
 inline void note_event_at(uint64_t at_ns, TraceEvent event, uint64_t block, uint64_t value = 0) {
   thread_counters().trace.note(event, block, value, at_ns);

@@ -63,6 +63,9 @@ class ExtentCache final : public SharedCache {
     if (!is_extent(frame)) blocks_->mark_dirty(client, frame);
   }
   void unpin(Client& client, FrameId frame) override;
+  uint32_t pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) override {
+    return may_be_extent(first) ? 0 : blocks_->pin_run(client, first, count, access, out);
+  }
   void prefetch(Client& client, BlockId first, uint64_t count) override;
   void prefetch_at_once(Client& client, BlockId first, uint64_t count) override;
   void adopt(Client& client, BlockId first, uint64_t count) override;

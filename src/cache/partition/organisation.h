@@ -53,6 +53,9 @@ class Organisation {
   // Any thread: take() of the block comes soon, most likely. Where it is cached has been looked up already.
   virtual void prefetch_block(BlockId) const {}
   virtual Taken take(BlockId block, uint64_t refs, bool ahead) = 0;
+  // take() of neighbours with one reference each, from `first` on as far as they are absent and frames can be had
+  // without much waiting for the others; into `frames`. How many of them.
+  virtual uint32_t take_run(BlockId /*first*/, uint32_t /*count*/, FrameId* /*frames*/) { return 0; }
   // Whether the block of a frame that was just taken had gone a short while before. Not all remember.
   virtual bool came_back(FrameId) const { return false; }
   // Like take(), by any client, with one reference. Only where clients_take() frames by themselves.
@@ -97,8 +100,8 @@ class Organisation {
   virtual bool wants_touches() const { return false; }
   TouchRings& touches() { return touches_; }
 
-  // A block that was read ahead has been used, or is gone.
-  void ahead_used() { ahead_unused_.fetch_sub_relaxed(1); }
+  // Blocks that were read ahead have been used, or are gone.
+  void ahead_used(uint32_t blocks = 1) { ahead_unused_.fetch_sub_relaxed(blocks); }
   uint32_t ahead_unused() const { return ahead_unused_.load_relaxed(); }
 
   // Frames that a miss may take without an eviction.

@@ -43,6 +43,11 @@ bool Partition::serve(Request& request) {
       request.answer = Answer::kDone;
       describe_wait(request);
       return true;
+    case Wish::kClaim:
+      request.cursor =
+          organisation_->take_run(request.block, static_cast<uint32_t>(request.count), request.run);
+      request.answer = Answer::kDone;
+      return true;
     case Wish::kUnpark:
       unpark(request.frame);
       request.answer = Answer::kDone;

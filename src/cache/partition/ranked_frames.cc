@@ -50,10 +50,33 @@ Organisation::Taken RankedFrames::take(BlockId block, uint64_t refs, bool ahead)
   const uint32_t frame = take_frame();
   if (frame == kNone) return {Take::kNone};
   if (ahead) ahead_unused_.fetch_add_relaxed(1);
+  hold(frame, block, refs, ahead);
+  return {Take::kTaken, global(frame)};
+}
+
+void RankedFrames::hold(uint32_t frame, BlockId block, uint64_t refs, bool ahead) {
   word(frame).store_release(PinWord::filling(block, refs, ahead));
   context_.directory.ranked()->insert(block, global(frame));
   policy_->on_insert(frame, block);
-  return {Take::kTaken, global(frame)};
+}
+
+// What they lack is evicted for all of them together.
+uint32_t RankedFrames::take_run(BlockId first, uint32_t count, FrameId* frames) {
+  const uint32_t most = std::min(count, std::max(limit() / kRunShare, 1u));
+  uint32_t absent = 0;
+  while (absent < most && context_.directory.find(first + absent) == kNoFrame) ++absent;
+  if (const uint32_t wanted = used_frames() + absent; absent > 0 && wanted > limit()) {
+    const uint32_t lacking = wanted - limit();
+    EvictionBatch batch{.wanted = std::max(lacking, evict_batch_), .starts_left = lacking + kDemandStartsMax};
+    evict(batch);
+  }
+  const uint32_t taken = std::min(absent, free_frames());
+  for (uint32_t i = 0; i < taken; ++i) {
+    const uint32_t frame = frame_of_room();
+    hold(frame, first + i, 1, false);
+    frames[i] = global(frame);
+  }
+  return taken;
 }
 
 uint32_t RankedFrames::take_frame() {
@@ -63,6 +86,11 @@ uint32_t RankedFrames::take_frame() {
     evict(batch);
     if (batch.evicted <= above) return kNone;
   }
+  return frame_of_room();
+}
+
+// One that nobody has. There is one where fewer are in use than the partition has.
+uint32_t RankedFrames::frame_of_room() {
   uint32_t frame;
   if (!free_.empty()) {
     frame = free_.back();

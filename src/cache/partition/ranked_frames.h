@@ -35,6 +35,8 @@ namespace spw::cache {
 
 // A reserve holds at most this share of a partition's frames.
 inline constexpr uint32_t kReserveShare = 8;
+// Neighbours that one client gets frames for at a time are at most this share of them: others need some, too.
+inline constexpr uint32_t kRunShare = 8;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;
 // A group that is swept is no larger. Measured with 256 KiB.
@@ -47,6 +49,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
 
   void prefetch_block(BlockId block) const override { policy_->prefetch_block(block); }
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
+  uint32_t take_run(BlockId first, uint32_t count, FrameId* frames) override;
   bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
   void evict(EvictionBatch& batch) override;
@@ -81,6 +84,8 @@ class RankedFrames final : public Organisation, private FrameProbe {
   }
 
   uint32_t take_frame();
+  uint32_t frame_of_room();
+  void hold(uint32_t frame, BlockId block, uint64_t refs, bool ahead);
   void choose_candidates(EvictionBatch& batch);
   Writeback::Started write_candidate(EvictionBatch& batch, uint32_t frame);
   uint32_t lock_clean(EvictionBatch& batch, PinWord* was);

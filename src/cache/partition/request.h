@@ -20,7 +20,9 @@ enum class Wish : uint8_t {
   kPin,         // block, access
   kDropFailed,  // frame: its fill failed and its last reference is gone
   kReap,        // finish what the queues have completed
-  kUnpark,      // frame, which may not be parked any more
+  kClaim,  // [block, block + count): frames for those that are not there, into `run`; cursor: of how many, from the
+           // first on. Each is being filled then, by the client, who has a reference
+  kUnpark,  // frame, which may not be parked any more
   kPrefetch,  // block, stride, count: blocks of this partition; access: of what they come along with; marker; cursor: how
               // many of them could be asked for
   kZerosAhead,   // block: it and those behind it, where nothing was ever written
@@ -62,6 +64,7 @@ struct alignas(64) Request {
   uint64_t cursor = 0;
   store::Store* store = nullptr;
   FrameId frame = kNoFrame;
+  FrameId* run = nullptr;     // kClaim
   BlockId marker = kNoBlock;  // kPrefetch: to be parked
   Wish wish = Wish::kPin;
   Access access = Access::kRead;

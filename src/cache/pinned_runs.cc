@@ -1,0 +1,98 @@
+// Pins of neighbours, by one step for all of them: one look at each, one request to their owner, one count. The blocks of
+// a run lie in one group, so they have one partition.
+//
+// A block's steps are those of a pin (shared_cache.h): what is there is pinned by a compare-and-swap of its word, and
+// what is to be overwritten goes from `free` by way of `filling` to `resident`, held by this client all the while. Only
+// what waits for nobody is done here: a block that is being filled, or has no frame yet, is pin()'s.
+#include "base/check.h"
+#include "cache/shared_cache.h"
+#include "platform/futex.h"
+#include "platform/time.h"
+#include "telemetry/counters.h"
+
+namespace spw::cache {
+
+using telemetry::count;
+using telemetry::Counter;
+
+uint32_t SharedCacheParts::pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) {
+  SPW_DCHECK(count > 0 && group_of(first) == group_of(first + (count - 1)));
+  if (!context_.options.clients_pin || context_.placement.has_address(first)) return 0;
+  const uint32_t there = pin_there(client, first, count, access, out);
+  return there > 0 || access != Access::kOverwrite ? there : claim_run(client, first, count, out);
+}
+
+// Those that are resident, up to the first that is not.
+uint32_t SharedCacheParts::pin_there(Client& client, BlockId first, uint32_t blocks, Access access,
+                                     Pin* out) {
+  constexpr uint32_t kNear = 8;
+  const bool for_write = access != Access::kRead;
+  uint32_t pinned = 0, dirtied = 0, ahead = 0;
+  BlockId last_ahead;
+  for (uint32_t i = 0; i < std::min(blocks, kNear); ++i) directory_.prefetch_slot(first + i);
+  for (; pinned < blocks; ++pinned) {
+    const BlockId block = first + pinned;
+    if (pinned + kNear < blocks) directory_.prefetch_slot(block + kNear);
+    const FrameId frame = directory_.find(block);
+    if (frame == kNoFrame) break;
+    AtomicPinWord& pin_word = directory_.word(frame);
+    PinWord word = pin_word.load_relaxed();
+    bool is_pinned = false;
+    while (word.holds(block) && word.state() == FrameState::kResident && !is_pinned)
+      is_pinned = pin_word.cas_acquire(word, word.pinned(for_write));
+    if (!is_pinned) break;
+    if (word.ahead()) {
+      ++ahead;
+      last_ahead = block;
+    }
+    const bool was_clean = for_write && !word.dirty();
+    dirtied += was_clean;
+    out[pinned] = {.data = context_.data({frame, block}), .was_clean = was_clean, .frame = frame};
+    if (context_.options.use_observer) [[unlikely]]
+      context_.options.use_observer->used(block);
+  }
+  if (pinned > 0) count(Counter::shared_hits, pinned);
+  if (dirtied > 0) count(Counter::bytes_dirtied, dirtied * context_.block_bytes());
+  if (ahead == 0) return pinned;
+  partition_of(first).organisation().ahead_used(ahead);
+  count(Counter::readahead_hits, ahead);
+  if (access != Access::kOverwrite) read_ahead(client, client.streams.on_ahead_use(last_ahead), access);
+  return pinned;
+}
+
+// Of those that are not there, up to the first that is: frames, which the caller is about to fill. Where the frames'
+// owner fills them, or clients take them one by one, none.
+uint32_t SharedCacheParts::claim_run(Client& client, BlockId first, uint32_t blocks, Pin* out) {
+  if (context_.owner_fills || context_.clients_take) return 0;
+  const BlockId last = first + (blocks - 1);
+  if (!blocks_.locate_for_fill(first).store || !blocks_.locate_for_fill(last).store) return 0;
+  const uint64_t asked_ns = platform::monotonic_ns();
+  FrameId frames[kGroupBlocks];
+  Request& request = client.request;
+  request.wish = Wish::kClaim;
+  request.block = first;
+  request.count = blocks;
+  request.run = frames;
+  if (!ask(client, partition_of(first))) return 0;
+  const auto claimed = static_cast<uint32_t>(request.cursor);
+  if (claimed == 0) return 0;
+  Resident run[kGroupBlocks];
+  for (uint32_t i = 0; i < claimed; ++i) run[i] = {frames[i], first + i};
+  frames_->install({run, claimed}, Contents::kArbitrary, nullptr, true);
+  for (uint32_t i = 0; i < claimed; ++i) {
+    context_.tell_of_fill(run[i].block, false);
+    AtomicPinWord& pin_word = directory_.word(frames[i]);
+    if (pin_word.end_filling(FrameState::kResident, PinWord::kReferenced | PinWord::kDirty))
+      platform::futex_wake_all(pin_word.futex_half());
+    out[i] = {context_.data(run[i]), true, true, true, frames[i]};
+    if (context_.options.use_observer) [[unlikely]]
+      context_.options.use_observer->used(run[i].block);
+  }
+  telemetry::count_misses(first.value, claimed);
+  count(Counter::overwrites, claimed);
+  count(Counter::bytes_dirtied, claimed * context_.block_bytes());
+  (void)telemetry::note_missed(first.value, asked_ns);
+  return claimed;
+}
+
+}  // namespace spw::cache

@@ -1,0 +1,156 @@
+// Runs of neighbours that are pinned in one step.
+#include <cstring>
+#include <thread>
+
+#include "cache/cache.h"
+#include "cache_fixture.h"
+
+namespace spw::cache {
+namespace {
+
+using telemetry::Counter;
+
+class PinnedRunsTest : public testing::TestWithParam<Kind> {
+ protected:
+  static Options one_partition(uint32_t frames) { return cache::one_partition(frames, GetParam()); }
+};
+
+uint32_t pin_run(CacheFixture& f, uint64_t first, uint32_t count, Access access, Pin* pins) {
+  return f.cache().pin_run(f.client(), BlockId(first), count, access, pins);
+}
+
+void fill(CacheFixture& f, const Pin* pins, uint32_t count, uint64_t first_value) {
+  for (uint32_t i = 0; i < count; ++i)
+    for (size_t at = 0; at < f.block_bytes(); at += 512) {
+      const uint64_t value = first_value + i;
+      std::memcpy(pins[i].data + at, &value, sizeof value);
+    }
+}
+
+void unpin(CacheFixture& f, const Pin* pins, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) f.cache().unpin(f.client(), pins[i].frame);
+}
+
+// By runs, and block by block where there is none.
+void overwrite(CacheFixture& f, uint64_t first, uint32_t count, uint64_t first_value) {
+  Pin pins[kGroupBlocks];
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t run = pin_run(f, first + done, count - done, Access::kOverwrite, pins);
+    fill(f, pins, run, first_value + done);
+    unpin(f, pins, run);
+    if (run == 0) ASSERT_TRUE(f.write(first + done, first_value + done, Access::kOverwrite));
+    done += run > 0 ? run : 1;
+  }
+}
+
+TEST(PinnedRuns, overwritten_neighbours_come_in_one_step_and_are_not_read) {
+  CacheFixture f(one_partition(256));
+  for (uint64_t b = 0; b < 32; ++b) f.store_directly(b, 1000 + b);
+  const uint64_t reads = f.plan().requests(store::Op::kRead);
+  CounterDelta delta;
+  Pin pins[32];
+  ASSERT_EQ(pin_run(f, 0, 32, Access::kOverwrite, pins), 32u);
+  for (const Pin& pin : pins) EXPECT_TRUE(pin.was_miss && pin.was_clean);
+  fill(f, pins, 32, 7);
+  unpin(f, pins, 32);
+  EXPECT_EQ(f.plan().requests(store::Op::kRead), reads);
+  EXPECT_EQ(delta(Counter::overwrites), 32u);
+  EXPECT_EQ(delta(Counter::shared_misses), 32u);
+  EXPECT_EQ(delta(Counter::bytes_dirtied), 32 * f.block_bytes());
+  for (uint64_t b = 0; b < 32; ++b) EXPECT_EQ(f.read(b), 7 + b);
+}
+
+TEST(PinnedRuns, a_run_ends_where_blocks_that_are_there_begin) {
+  CacheFixture f(one_partition(256));
+  for (uint64_t b = 8; b < 12; ++b) ASSERT_TRUE(f.write(b, b));
+  Pin pins[32];
+  ASSERT_EQ(pin_run(f, 0, 32, Access::kOverwrite, pins), 8u);
+  unpin(f, pins, 8);
+  ASSERT_EQ(pin_run(f, 8, 24, Access::kOverwrite, pins), 4u);
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_FALSE(pins[i].was_miss || pins[i].was_clean);
+  unpin(f, pins, 4);
+}
+
+TEST(PinnedRuns, what_has_to_be_read_is_left_to_pin) {
+  CacheFixture f(one_partition(256));
+  for (uint64_t b = 0; b < 8; ++b) f.store_directly(b, b + 1);
+  Pin pins[8];
+  EXPECT_EQ(pin_run(f, 0, 8, Access::kRead, pins), 0u);
+  for (uint64_t b = 0; b < 5; ++b) EXPECT_EQ(f.read(b), b + 1);
+  ASSERT_EQ(pin_run(f, 0, 8, Access::kRead, pins), 5u);
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(*reinterpret_cast<uint64_t*>(pins[i].data), i + 1);
+  unpin(f, pins, 5);
+}
+
+// Others that hold blocks need frames as well.
+TEST(PinnedRuns, a_run_takes_a_share_of_the_frames_at_most) {
+  CacheFixture f(one_partition(64));
+  Pin pins[kGroupBlocks];
+  const uint32_t run = pin_run(f, 0, kGroupBlocks, Access::kOverwrite, pins);
+  EXPECT_EQ(run, 64u / 8);
+  unpin(f, pins, run);
+}
+
+TEST(PinnedRuns, there_is_none_while_all_frames_are_held) {
+  CacheFixture f(one_partition(64));
+  Pin held[64];
+  for (uint32_t b = 0; b < 64; ++b)
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(1000 + b), Access::kRead, &held[b]).is_ok());
+  Pin pins[8];
+  EXPECT_EQ(pin_run(f, 0, 8, Access::kOverwrite, pins), 0u);
+  unpin(f, held, 64);
+  EXPECT_GT(pin_run(f, 0, 8, Access::kOverwrite, pins), 0u);
+  unpin(f, pins, 8);
+}
+
+TEST(PinnedRuns, blocks_of_no_region_are_left_to_pin) {
+  CacheFixture f(one_partition(256));
+  Pin pins[8];
+  EXPECT_EQ(pin_run(f, kBlocks, 8, Access::kOverwrite, pins), 0u);
+}
+
+TEST_P(PinnedRunsTest, more_than_fits_is_written_and_read_back) {
+  CacheFixture f(one_partition(256));
+  constexpr uint64_t kWritten = 4096;
+  for (uint64_t turn = 0; turn < 3; ++turn)
+    for (uint64_t b = 0; b < kWritten; b += 32) overwrite(f, b, 32, turn * kWritten + b);
+  for (uint64_t b = 0; b < kWritten; ++b) ASSERT_EQ(f.read(b), 2 * kWritten + b);
+  EXPECT_TRUE(f.errors().empty());
+}
+
+// Two threads overwrite the same groups by runs of different lengths: a block holds what one of them wrote, whole.
+TEST_P(PinnedRunsTest, threads_overwrite_the_same_blocks) {
+  CacheFixture f(one_partition(256));
+  constexpr uint64_t kShared = 1024, kTurns = 40;
+  const auto work = [&](uint64_t mark, uint32_t step) {
+    Client* client = *f.cache().open_client();
+    Pin pins[kGroupBlocks];
+    for (uint64_t turn = 0; turn < kTurns; ++turn)
+      for (uint64_t b = 0; b < kShared;) {
+        const auto in_group = static_cast<uint32_t>(kGroupBlocks - b % kGroupBlocks);
+        uint32_t run =
+            f.cache().pin_run(*client, BlockId(b), std::min(step, in_group), Access::kOverwrite, pins);
+        if (run == 0) {
+          ASSERT_TRUE(f.cache().pin(*client, BlockId(b), Access::kOverwrite, pins).is_ok());
+          run = 1;
+        }
+        // A word of each thread's own: nobody else has the right to write to it.
+        for (uint32_t i = 0; i < run; ++i)
+          reinterpret_cast<Atomic<uint64_t>*>(pins[i].data)[mark].store_relaxed(b + i + 1);
+        for (uint32_t i = 0; i < run; ++i) f.cache().unpin(*client, pins[i].frame);
+        b += run;
+      }
+    f.cache().close_client(client);
+  };
+  std::thread other(work, 1, 13);
+  work(0, 32);
+  other.join();
+  f.cache().check_invariants();
+  EXPECT_TRUE(f.errors().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PinnedRunsTest, testing::Values(kCombining, kDedicated, kPageSets),
+                         kind_name);
+
+}  // namespace
+}  // namespace spw::cache
