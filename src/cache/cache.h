@@ -61,8 +61,9 @@ class BlockSource {
   // Blocks of a group that nobody asked for are about to be there, dirty.
   virtual void dirtied(BlockId /*first*/, uint64_t /*count*/) {}
   // Blocks of a group that were dirty have been written, or need not
-  // be, and are clean unless somebody has made them dirty since.
-  virtual void cleaned(BlockId /*first*/, uint64_t /*count*/) {}
+  // be, and are clean unless somebody has made them dirty since. They
+  // stay in these frames until it returns: SharedCache::holds_dirty().
+  virtual void cleaned(BlockId /*first*/, std::span<const FrameId> /*frames*/) {}
 };
 
 enum class Access : uint8_t {
@@ -243,6 +244,9 @@ class SharedCache {
   // the first on; out[i] is that of first + i. 0: pin() has to see to the first one, and says what is wrong if
   // anything is. Those that are there come at once, and of others, for kOverwrite, as many as have frames.
   virtual uint32_t pin_run(Client&, BlockId /*first*/, uint32_t /*count*/, Access, Pin* /*out*/) { return 0; }
+  // Of such neighbours, which are about to be pinned for reading: if the first is not there, as many as are not are
+  // asked for by one request. May do less, and does not wait.
+  virtual void miss_run(Client&, BlockId /*first*/, uint32_t /*blocks*/) {}
   // Another reference to a frame this client holds pinned, and/or dirty for one pinned for read.
   virtual void mark_dirty(Client& client, FrameId frame) = 0;
   virtual void unpin(Client& client, FrameId frame) = 0;
@@ -295,6 +299,8 @@ class SharedCache {
   // Whether the block is there and has not been written since somebody
   // made it dirty: as of now, for whoever is told that it was cleaned.
   virtual bool is_dirty(BlockId block) const = 0;
+  // The same for a block that lies in this frame.
+  virtual bool holds_dirty(Resident resident) const { return is_dirty(resident.block); }
   // flush(), and syncs the stores.
   virtual Status sync(Client& client, BlockId first, uint64_t count) = 0;
 

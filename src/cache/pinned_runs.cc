@@ -1,5 +1,5 @@
-// Pins of neighbours, by one step for all of them: one look at each, one request to their owner, one count. The blocks of
-// a run lie in one group, so they have one partition.
+// Pins of neighbours, by one step for all of them: one look at each, one request to their owner, one count. The blocks
+// of a run lie in one group, so they have one partition.
 //
 // A block's steps are those of a pin (shared_cache.h): what is there is pinned by a compare-and-swap of its word, and
 // what is to be overwritten goes from `free` by way of `filling` to `resident`, held by this client all the while. Only
@@ -60,6 +60,17 @@ uint32_t SharedCacheParts::pin_there(Client& client, BlockId first, uint32_t blo
   return pinned;
 }
 
+// One miss of all of them: who waits for the first one then waits for all.
+void SharedCacheParts::miss_run(Client& client, BlockId first, uint32_t blocks) {
+  if (blocks < 2 || context_.owner_fills || context_.placement.has_address(first) ||
+      directory_.find(first) != kNoFrame)
+    return;
+  bring_unit(client, {first, blocks}, Access::kRead);
+  if (directory_.find(first) == kNoFrame) return;
+  telemetry::count_miss(first.value);
+  read_ahead(client, client.streams.on_miss({first, first + (blocks - 1)}, first), Access::kRead);
+}
+
 // Of those that are not there, up to the first that is: frames, which the caller is about to fill. Where the frames'
 // owner fills them, or clients take them one by one, none.
 uint32_t SharedCacheParts::claim_run(Client& client, BlockId first, uint32_t blocks, Pin* out) {
@@ -73,7 +84,12 @@ uint32_t SharedCacheParts::claim_run(Client& client, BlockId first, uint32_t blo
   request.block = first;
   request.count = blocks;
   request.run = frames;
-  if (!ask(client, partition_of(first))) return 0;
+  Partition& partition = partition_of(first);
+  for (uint32_t i = 0; i < blocks; ++i) {
+    directory_.prefetch_slot(first + i);
+    partition.organisation().prefetch_block(first + i);
+  }
+  if (!ask(client, partition)) return 0;
   const auto claimed = static_cast<uint32_t>(request.cursor);
   if (claimed == 0) return 0;
   Resident run[kGroupBlocks];

@@ -99,6 +99,7 @@ class SharedCacheParts final : public SharedCache {
   void unpin(Client& client, FrameId frame) override;
   void mark_dirty(Client& client, FrameId frame) override;
   uint32_t pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) override;
+  void miss_run(Client& client, BlockId first, uint32_t blocks) override;
   void pin_is_near(BlockId block) const override { directory_.prefetch_slot(block); }
   void pin_is_next(BlockId block) const override { directory_.prefetch_word(block); }
   void unpin_is_near(FrameId frame) const override { directory_.prefetch_word(frame); }
@@ -126,6 +127,10 @@ class SharedCacheParts final : public SharedCache {
   }
   void for_each_unwritten(const std::function<void(Resident)>& visit) const override;
   bool is_dirty(BlockId block) const override;
+  bool holds_dirty(Resident resident) const override {
+    const PinWord word = directory_.word(resident.frame).load_acquire();
+    return word.holds(resident.block) && word.dirty();
+  }
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
   PartitionMap partition_map() const override { return directory_.map(); }

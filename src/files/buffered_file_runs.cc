@@ -9,6 +9,8 @@ namespace spw::files {
 using cache::Access;
 using cache::Pin;
 
+using Use = store::GrowingStore::Use;
+
 // As many of some neighbours, from the first on, as can be had together, pinned while this lives.
 class BufferedFile::HeldRun {
  public:
@@ -82,7 +84,10 @@ uint64_t BufferedFile::read_run(cache::Client& client, uint64_t offset, Pieces& 
   const auto blocks = static_cast<uint32_t>(std::min(touched, kStripeBlocks - first.value % kStripeBlocks));
   if (blocks < 2) return 0;
   const HeldRun held(*this, client, first, blocks, Access::kRead, to.is_managed());
-  if (held.count() == 0) return 0;
+  if (held.count() == 0) {
+    if (is_open_for(Use::kReads)) parts_.cache.miss_run(client, first, blocks);
+    return 0;
+  }
   const uint64_t end = std::min(uint64_t{held.count()} << shift, within + bytes);
   const auto copy = [&] {
     held.for_each_piece(within, end, [&](const std::byte* data, uint64_t piece) { to.put(data, piece); });

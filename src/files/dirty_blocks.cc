@@ -31,11 +31,13 @@ void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
   if (count > 0) note_run(offset_bytes >> block_shift_, count);
 }
 
-void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) {
+void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, std::span<const FrameId> frames) {
   const uint64_t number = offset_bytes >> block_shift_;
-  take(index_.clear_dirty(number, count,
-                          [&](uint64_t index) { return cache_.is_dirty(first + (index - number)); }));
-  index_.erase_clean(number, count);
+  take(index_.clear_dirty(number, frames.size(), [&](uint64_t index) {
+    const uint64_t i = index - number;
+    return cache_.holds_dirty({frames[i], first + i});
+  }));
+  index_.erase_clean(number, frames.size());
 }
 
 void DirtyBlocks::forget_from(uint64_t number) {

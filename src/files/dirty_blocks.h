@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/atomic.h"
 #include "cache/cache.h"
@@ -40,7 +41,7 @@ class DirtyBlocks final : public region::DirtyWatcher {
   static constexpr uint64_t kNear = 8;
   void prefetch(uint64_t number) const { index_.prefetch(number); }
   void dirtied(uint64_t offset_bytes, uint64_t count) override;
-  void cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) override;
+  void cleaned(uint64_t offset_bytes, BlockId first, std::span<const FrameId> frames) override;
   // The file's blocks from this one on are no longer.
   void forget_from(uint64_t number);
 

@@ -376,10 +376,10 @@ void RegionMap::dirtied(BlockId first, uint64_t count) {
   });
 }
 
-void RegionMap::cleaned(BlockId first, uint64_t count) {
-  for_each_watched(first, count,
-                   [](DirtyWatcher& watcher, uint64_t offset_bytes, BlockId block, uint64_t blocks) {
-                     watcher.cleaned(offset_bytes, block, blocks);
+void RegionMap::cleaned(BlockId first, std::span<const FrameId> frames) {
+  for_each_watched(first, frames.size(),
+                   [&](DirtyWatcher& watcher, uint64_t offset_bytes, BlockId block, uint64_t blocks) {
+                     watcher.cleaned(offset_bytes, block, frames.subspan(block - first, blocks));
                    });
 }
 

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -58,7 +59,8 @@ class DirtyWatcher {
  public:
   virtual ~DirtyWatcher() = default;
   virtual void dirtied(uint64_t offset_bytes, uint64_t count) = 0;
-  virtual void cleaned(uint64_t offset_bytes, BlockId first, uint64_t count) = 0;
+  // `frames`: where they are until it returns.
+  virtual void cleaned(uint64_t offset_bytes, BlockId first, std::span<const FrameId> frames) = 0;
 };
 
 struct FileMapping {
@@ -136,7 +138,7 @@ class RegionMap final : public cache::BlockSource {
   bool may_write_unstored(BlockId block) const;
   void written_back(BlockId block, const store::Store* to) override;
   void dirtied(BlockId first, uint64_t count) override;
-  void cleaned(BlockId first, uint64_t count) override;
+  void cleaned(BlockId first, std::span<const FrameId> frames) override;
 
   unsigned block_shift() const { return block_shift_; }
   uint64_t block_bytes() const { return uint64_t{1} << block_shift_; }

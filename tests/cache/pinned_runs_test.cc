@@ -82,6 +82,25 @@ TEST(PinnedRuns, what_has_to_be_read_is_left_to_pin) {
   unpin(f, pins, 5);
 }
 
+TEST(PinnedRuns, a_run_that_is_missing_is_read_by_one_request) {
+  CacheFixture f(one_partition(512));
+  for (uint64_t b = 0; b < 64; ++b) f.store_directly(b, b + 1);
+  ASSERT_TRUE(f.write(20, 21));
+  const uint64_t reads = f.plan().requests(store::Op::kRead);
+  CounterDelta delta;
+  f.cache().miss_run(f.client(), BlockId(0), 20);
+  EXPECT_EQ(f.read(0), 1u);
+  Pin pins[32];
+  ASSERT_EQ(pin_run(f, 1, 31, Access::kRead, pins), 20u);  // up to the one that was there, and that
+  for (uint32_t i = 0; i < 20; ++i) EXPECT_EQ(*reinterpret_cast<uint64_t*>(pins[i].data), i + 2);
+  unpin(f, pins, 20);
+  EXPECT_EQ(f.plan().requests(store::Op::kRead), reads + 1);
+  EXPECT_EQ(delta(Counter::shared_misses), 1u);
+  EXPECT_EQ(delta(Counter::unit_fills), 19u);
+  f.cache().miss_run(f.client(), BlockId(0), 20);  // which are there
+  EXPECT_EQ(f.plan().requests(store::Op::kRead), reads + 1);
+}
+
 // Others that hold blocks need frames as well.
 TEST(PinnedRuns, a_run_takes_a_share_of_the_frames_at_most) {
   CacheFixture f(one_partition(64));

@@ -30,8 +30,8 @@ class OneFile final : public cache::BlockSource {
     return {&store_, block.value << kShift, true};
   }
   void written_back(BlockId, const store::Store*) override {}
-  void cleaned(BlockId first, uint64_t count) override {
-    watcher_->cleaned(first.value << kShift, first, count);
+  void cleaned(BlockId first, std::span<const FrameId> frames) override {
+    watcher_->cleaned(first.value << kShift, first, frames);
   }
 
  private:

@@ -6,10 +6,12 @@ namespace spw::cache {
 
 void Ghosts::left(Fingerprint block) {
   if (++departures_ == 0) departures_ = 1;
+  // The oldest one's place. Without branches: which one that is cannot be foretold.
   Entry* set = set_of(block);
-  Entry* oldest =
-      std::max_element(set, set + kWays, [this](const Entry& a, const Entry& b) { return age(a) < age(b); });
-  *oldest = {block, departures_};
+  uint64_t oldest = 0;  // age, and what of kWays is left behind it
+  for (uint32_t way = 0; way < kWays; ++way)
+    oldest = std::max(oldest, uint64_t{age(set[way])} << 32 | (kWays - way));
+  set[kWays - static_cast<uint32_t>(oldest)] = {block, departures_};
 }
 
 bool Ghosts::came_back(Fingerprint block) {

@@ -63,6 +63,9 @@ class ExtentCache final : public SharedCache {
     if (!is_extent(frame)) blocks_->mark_dirty(client, frame);
   }
   void unpin(Client& client, FrameId frame) override;
+  void miss_run(Client& client, BlockId first, uint32_t blocks) override {
+    if (!may_be_extent(first)) blocks_->miss_run(client, first, blocks);
+  }
   uint32_t pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) override {
     return may_be_extent(first) ? 0 : blocks_->pin_run(client, first, count, access, out);
   }
@@ -94,6 +97,7 @@ class ExtentCache final : public SharedCache {
     blocks_->for_each_unwritten(visit);
   }
   bool is_dirty(BlockId block) const override { return blocks_->is_dirty(block); }
+  bool holds_dirty(Resident resident) const override { return blocks_->holds_dirty(resident); }
   Status sync(Client& client, BlockId first, uint64_t count) override;
   PartitionMap partition_map() const override { return blocks_->partition_map(); }
   uint32_t frames_per_partition() const override { return blocks_->frames_per_partition(); }

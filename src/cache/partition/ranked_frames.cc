@@ -148,17 +148,18 @@ FrameProbe::Verdict RankedFrames::probe(uint32_t frame) {
   return Verdict::kReferenced;
 }
 
-// What remove() reads and changes: of the next one what its block leads to, by its word, which came when it was the
-// next but one.
+// What remove() reads and changes: of one that comes soon what its block leads to, by its word, which came a few
+// victims before that.
 void RankedFrames::prefetch_victims() {
-  if (reserve_.size() > 0) {
-    const BlockId block = word(reserve_.at(0)).load_relaxed().block();
+  constexpr uint32_t kNext = 3, kBehind = 6;
+  if (reserve_.size() > kNext) {
+    const BlockId block = word(reserve_.at(kNext)).load_relaxed().block();
     context_.directory.prefetch_slot(block);
     policy_->prefetch_block(block);
   }
-  if (reserve_.size() > 1) {
-    prefetch(reserve_.at(1));
-    policy_->prefetch_frame(reserve_.at(1));
+  if (reserve_.size() > kBehind) {
+    prefetch(reserve_.at(kBehind));
+    policy_->prefetch_frame(reserve_.at(kBehind));
   }
 }
 
@@ -255,6 +256,9 @@ Writeback::Started RankedFrames::write_candidate(EvictionBatch& batch, uint32_t 
   const BlockId block = word(frame).load_relaxed().block();
   batch.sweeps =
       sweeps_groups_ && !context_.placement.has_address(block) && context_.blocks.is_buffered_file(block);
+  if (batch.sweeps)
+    for (uint64_t place = 0; place < kGroupBlocks; ++place)
+      context_.directory.prefetch_slot(BlockId((group_of(block) << kGroupShift) + place));
   const Writeback::Started started = writeback_.start(*this, global(frame), false, &batch);
   if (started == Writeback::Started::kYes) {
     --batch.starts_left;

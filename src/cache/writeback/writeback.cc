@@ -158,7 +158,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
     context_.frames.end_writeback({frame, block});
     context_.directory.word(frame).end_writing();
     run.told.note_settled(frame);
-    context_.blocks.cleaned(block, 1);
+    context_.blocks.cleaned(block, {&frame, 1});
     count(Counter::zeros_left_out);
     return true;
   };
@@ -229,7 +229,7 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
     }
     told.note_settled(frame);
   }
-  if (error == 0) context_.blocks.cleaned(op.first, op.count);
+  if (error == 0) context_.blocks.cleaned(op.first, {op.frames, op.count});
 }
 
 void Writeback::note_write_error(const IoOp& op, int error) {
