@@ -109,7 +109,8 @@ class PooledFile : public PooledBlocks {
     ::unlink(name);
     parts_ = std::make_unique<files::FileParts>(
         files::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), {}, kMiB, heap_->call_mappings()});
-    file_ = std::move(*files::BufferedFile::open(*parts_, {nodes_, flusher_}, fd_, "a file"));
+    file_ = std::move(
+        *files::BufferedFile::open(*parts_, {nodes_, flusher_, runs_beside_managed_}, fd_, "a file"));
   }
   void TearDown() override {
     file_.reset();
@@ -132,6 +133,7 @@ class PooledFile : public PooledBlocks {
   int fd_ = -1;
   files::UseSlots uses_{std::move(*files::UseSlots::map_memory())};
   files::PageNodes nodes_{uses_};
+  Atomic<uint32_t> runs_beside_managed_{0};
   files::Flusher flusher_{files::FlushOptions{}, kFrames,
                           [] { return std::vector<std::shared_ptr<files::BufferedFile>>(); }};
   std::unique_ptr<heap::Heap> heap_;
