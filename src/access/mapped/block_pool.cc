@@ -1,6 +1,7 @@
 #include "access/mapped/block_pool.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/need.h"
 
@@ -75,9 +76,11 @@ void BlockPool::note_in_place(std::span<const cache::Resident> residents) {
   keep_to_limit();
 }
 
+// The last one first, since the last place that was given back is the next that is taken: neighbours that came together
+// lie side by side, and those that come in their places do, too.
 void BlockPool::give_back(std::span<const cache::Resident> residents) {
   uint32_t in_place = 0;
-  for (const cache::Resident& resident : residents) {
+  for (const cache::Resident& resident : std::ranges::reverse_view(residents)) {
     const uint32_t place = places_[resident.frame.value].load_relaxed();
     if (place == kNoPlace) continue;
     places_[resident.frame.value].store_relaxed(kNoPlace);

@@ -47,6 +47,24 @@ void give_back(BlockPool& pool, uint32_t first, uint32_t count) {
   for (uint32_t frame = first; frame < first + count; ++frame) give_back(pool, frame);
 }
 
+// So requests of neighbours stay few pieces, however often their frames change hands.
+TEST(BlockPool, frames_that_are_given_back_together_find_their_places_again) {
+  const auto pool = make_pool();
+  use(*pool, 0, kFrames);
+  constexpr uint32_t kTogether = 128;
+  std::vector<cache::Resident> residents;
+  std::vector<std::byte*> places;
+  for (uint32_t frame = 64; frame < 64 + kTogether; ++frame) {
+    residents.push_back(in_frame(frame));
+    places.push_back(pool->take(FrameId(frame)).data);
+  }
+  for (int turn = 0; turn < 2; ++turn) {
+    pool->give_back(residents);
+    for (uint32_t i = 0; i < kTogether; ++i)
+      EXPECT_EQ(pool->take(residents[i].frame).data, places[i]) << "turn " << turn << ", frame " << i;
+  }
+}
+
 TEST(BlockPool, every_frame_has_a_place_of_its_own_and_keeps_it) {
   const auto pool = make_pool();
   use(*pool, 0, kFrames);
