@@ -56,7 +56,8 @@ uint32_t SharedCacheParts::pin_there(Client& client, BlockId first, uint32_t blo
   if (ahead == 0) return pinned;
   partition_of(first).organisation().ahead_used(ahead);
   count(Counter::readahead_hits, ahead);
-  if (access != Access::kOverwrite) read_ahead(client, client.streams.on_ahead_use(last_ahead), access);
+  if (access != Access::kOverwrite)
+    read_ahead(client, client.streams.on_ahead_use(last_ahead, ahead), access);
   return pinned;
 }
 

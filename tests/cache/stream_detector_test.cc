@@ -193,6 +193,28 @@ TEST(StreamDetector, what_fell_short_is_asked_for_again_in_pieces_not_block_by_b
   EXPECT_LE(plans, 1900u / 8);
 }
 
+TEST(StreamDetector, blocks_that_are_used_together_count_one_by_one) {
+  const auto uses_until_asked_again = [](uint32_t together) {
+    StreamDetector detector(64);
+    detector.on_miss(BlockId(100));
+    uint64_t block = 102;
+    for (ReadPlan plan = detector.on_miss(BlockId(101)); plan.count < 64;)
+      plan = detector.on_ahead_use(BlockId(block++));
+    ReadPlan plan;
+    while (plan.count == 0) plan = detector.on_ahead_use(BlockId(block++));
+    detector.fell_short(plan, plan.count / 2);
+    const uint64_t last = block - 1;
+    do {
+      block += together;
+      plan = detector.on_ahead_use(BlockId(block - 1), together);
+    } while (plan.count == 0);
+    return block - 1 - last;
+  };
+  const uint64_t alone = uses_until_asked_again(1);
+  EXPECT_LE(uses_until_asked_again(8), alone + 8);
+  EXPECT_GE(uses_until_asked_again(8), 8u);
+}
+
 TEST(StreamDetector, misses_that_bring_neighbours_along_are_a_stream_when_these_are_neighbours) {
   for (bool ascends : {true, false}) {
     StreamDetector detector(64);

@@ -30,7 +30,7 @@ int64_t end_at_group(int64_t frontier, int64_t stride, int64_t count) {
 }  // namespace
 
 // The stream has come to `block`: asks for the next window if half of the last one is used.
-ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_window) {
+ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses) {
   stream.last = block;
   stream.used_at = ++clock_;
   int64_t left = stream.window == 0 ? 0 : (stream.frontier - block) / stream.stride;
@@ -39,8 +39,8 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_wi
     stream.frontier = block;
   }
   if (left > stream.window / 2) return {};
-  if (left > 0 && stream.patience > 0) {
-    --stream.patience;
+  if (left > 0 && stream.patience >= uses) {
+    stream.patience -= uses;
     return {};
   }
   stream.patience = 0;
@@ -111,11 +111,11 @@ void StreamDetector::fell_short(const ReadPlan& plan, uint32_t done) {
     }
 }
 
-ReadPlan StreamDetector::on_ahead_use(BlockId block_id) {
+ReadPlan StreamDetector::on_ahead_use(BlockId block_id, uint32_t uses) {
   auto block = static_cast<int64_t>(block_id.value);
   for (Stream& stream : streams_)
     if (stream.window > 0 && stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0)
-      return extend(stream, block, kFirstWindow);
+      return extend(stream, block, kFirstWindow, uses);
   return {};
 }
 

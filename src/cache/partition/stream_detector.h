@@ -39,7 +39,8 @@ class StreamDetector {
   };
   ReadPlan on_miss(Brought brought, BlockId block);
   ReadPlan on_miss(BlockId block) { return on_miss({block, block}, block); }
-  ReadPlan on_ahead_use(BlockId block);
+  // `uses`: of so many blocks of the stream, this one the last.
+  ReadPlan on_ahead_use(BlockId block, uint32_t uses = 1);
   // Only the first `done` blocks of the plan could be asked for: its stream asks for the others again when it comes
   // nearer, but not for each block by itself that its uses make room for.
   void fell_short(const ReadPlan& plan, uint32_t done);
@@ -68,7 +69,7 @@ class StreamDetector {
     int64_t low, high;
     bool is_block() const { return low == high; }
   };
-  ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window);
+  ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses = 1);
   void make_dense(Stream& stream) const;
   ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
 
