@@ -88,8 +88,9 @@ class PageCacheTest : public testing::Test {
 TEST_F(PageCacheTest, what_is_read_is_right_and_what_is_cached_comes_down_to_the_limit) {
   const uint64_t* pages = map();
   for (int round = 0; round < 3; ++round) EXPECT_EQ(wrong(pages), 0u);
-  EXPECT_GT(mappings_->evictor().use().dropped, 2 * kFilePages / 2);
+  // All that is too much, if no more: on a busy machine the evictor may come when the last round is over.
   EXPECT_TRUE(happens([&] { return mappings_->evictor().use().total() <= kLimitPages; }));
+  EXPECT_GE(mappings_->evictor().use().dropped, kFilePages - kLimitPages);
   // Some were read ahead and not used; and what the kernel read in one piece (a large folio) is cached whole as long as
   // a part of it is mapped, which may be half of it.
   EXPECT_TRUE(happens([&] { return cached_pages() <= 2 * kLimitPages; })) << cached_pages();
