@@ -22,10 +22,11 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   // Before a descriptor of our own has it open, too.
   const bool is_new = entry.file == nullptr || entry.is_parked;
   if (guard == Guard::kOpen) others_.forget(fd, key);
-  if (guard == Guard::kGuarded && is_new && !is_claimed(fd, key)) {
+  if (guard == Guard::kGuarded && is_new && (is_refused(key) || !is_claimed(fd, key))) {
     if (entry.is_parked) unpark(entry);
     outdated = std::move(entry.file);
     files_.erase(key);
+    refused_.insert(key);
     return Status::sentence(EBUSY, "others have " + path() + " open");
   }
   // As the file is now that nobody else changes it, and that whoever closed it meanwhile has written it.
@@ -40,6 +41,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
     if (!opened) {
       files_.erase(key);
       others_.forget(fd, key);
+      if (guard == Guard::kGuarded) refused_.insert(key);
       return opened.status();
     }
     entry.file = std::move(*opened);
@@ -61,6 +63,17 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make(int fd, const std::str
   auto file = BufferedFile::open(parts_, tools, fd, name, {stamp.device, stamp.inode});
   if (file && (*file)->is_direct()) direct_devices_[stamp.device] = (*file)->alignment_bytes();
   return file;
+}
+
+// Whether the program may still have a descriptor of the file that is the kernel's: one that is open()'s own already, or
+// is on its way to it or to its end, counts as well, and the file is asked about again with the next open(). What is
+// written by such a one nobody here sees, who would write over it.
+bool BufferedFiles::is_refused(const Key& key) {
+  const auto refused = refused_.find(key);
+  if (refused == refused_.end()) return false;
+  if (platform::program_descriptors_of(key.device, key.inode) != 1) return true;  // 0: they cannot be counted
+  refused_.erase(refused);
+  return false;
 }
 
 // False: others have it open, or that is not known and matters.

@@ -2,6 +2,7 @@
 //
 // Invariants
 //   a file that is open, or has blocks that could not be written, is in the table under its device and inode
+//   while the program has a descriptor of a file that open() refused, no other one of it is buffered
 //   a striped file is there under those of its first member; none of
 //       its members is in the table beside it (striped_files.cc)
 // Threads: any. Limits: an open file takes up to two descriptors beside the program's: one that is small and was
@@ -93,6 +94,7 @@ class BufferedFiles {
   };
   static constexpr size_t kParkedFilesMax = 16384;
   void unpark(Entry& entry);
+  bool is_refused(const Key& key);
   bool is_claimed(int fd, const Key& key);
   bool is_unreachable(const BufferedFile& file, int fd);
   Result<std::unique_ptr<BufferedFile>> make(int fd, const std::string& name,
@@ -120,7 +122,8 @@ class BufferedFiles {
   std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
   std::map<uint64_t, uint64_t> direct_devices_;  // on which direct transfers work, and of which alignment
   std::set<Key> kernels_;                        // left to it
-  // Of those, what is kept open: closing any descriptor of a file gives up the locks that the process has on it.
+  std::set<Key> refused_;  // by the last open(), whose descriptor is the kernel's: looked up by is_refused()
+  // Of kernels_, what is kept open: closing any descriptor of a file gives up the locks that the process has on it.
   std::vector<std::shared_ptr<BufferedFile>> kept_open_;
   std::map<uint64_t, Key> parked_;  // by parked_at
   std::multimap<uintptr_t, std::shared_ptr<BufferedFile>> mapped_;

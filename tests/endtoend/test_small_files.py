@@ -78,6 +78,10 @@ def test_threads_append_to_files_that_they_open_and_close(kit: Kit) -> None:
         _same_as_native(kit, "reopened")
 
 
+def test_a_descriptor_that_is_the_kernels_has_no_buffered_one_beside_it(kit: Kit) -> None:
+    _same_as_native(kit, "beside")
+
+
 # ext4 writes a file at once that was truncated before it is closed, as it does where a program replaces one.
 def test_a_new_file_is_not_written_to_the_disk_as_it_is_closed(kit: Kit) -> None:
     for spillway in (False, True):

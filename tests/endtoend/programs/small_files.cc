@@ -231,6 +231,33 @@ int reopened(long) {
   return 0;
 }
 
+// Two descriptors of a file: as the first one was opened another process had it open, too, and as the second one was no
+// more.
+int beside(long) {
+  open_a_first_one();
+  int there[2], go[2];
+  if (pipe(there) != 0 || pipe(go) != 0) return 1;
+  char byte;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool has = open("beside.dat", O_RDWR | O_CREAT, 0600) >= 0;
+    _exit(has && write(there[1], "t", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
+  }
+  if (read(there[0], &byte, 1) != 1) return 2;
+  const int first = open("beside.dat", O_WRONLY | O_APPEND);
+  if (write(go[1], "g", 1) != 1) return 3;
+  waitpid(child, nullptr, 0);
+  const int second = open("beside.dat", O_WRONLY | O_APPEND);
+  fill(second, 100, 's');
+  fill(first, 100, 'f');
+  close(second);
+  close(first);
+  const int again = open("beside.dat", O_RDONLY);
+  say_contents("beside", again);
+  close(again);
+  return 0;
+}
+
 // Made empty by open(), written and closed.
 int replaced(long) {
   open_a_first_one();
@@ -242,7 +269,7 @@ int replaced(long) {
 
 constexpr Part kParts[] = {{"descriptors", descriptors}, {"renumbered", renumbered}, {"refused", refused},
                            {"dropped", dropped},         {"deleted", deleted},       {"reopened", reopened},
-                           {"replaced", replaced}};
+                           {"beside", beside},           {"replaced", replaced}};
 
 }  // namespace
 
