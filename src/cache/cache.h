@@ -62,7 +62,7 @@ class BlockSource {
   virtual void dirtied(BlockId /*first*/, uint64_t /*count*/) {}
   // Blocks of a group that were dirty have been written, or need not
   // be, and are clean unless somebody has made them dirty since. They
-  // stay in these frames until it returns: SharedCache::holds_dirty().
+  // are in these frames unless a client has evicted them since: SharedCache::holds_dirty().
   virtual void cleaned(BlockId /*first*/, std::span<const FrameId> /*frames*/) {}
 };
 

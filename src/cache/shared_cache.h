@@ -129,7 +129,8 @@ class SharedCacheParts final : public SharedCache {
   bool is_dirty(BlockId block) const override;
   bool holds_dirty(Resident resident) const override {
     const PinWord word = directory_.word(resident.frame).load_acquire();
-    return word.holds(resident.block) && word.dirty();
+    // Where clients take frames by themselves (page sets), it may have left this one since it was written.
+    return word.holds(resident.block) ? word.dirty() : is_dirty(resident.block);
   }
   Status sync(Client& client, BlockId first, uint64_t count) override;
   void close_store(Client& client, store::Store& store) override;
