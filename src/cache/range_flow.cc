@@ -125,8 +125,10 @@ void SharedCacheParts::set_frame_limit(uint32_t frames) {
 }
 
 void SharedCacheParts::note_passed(uint64_t blocks) {
-  for (const auto& partition : partitions_)
-    partition->organisation().note_passed(static_cast<uint32_t>(blocks / partitions_.size()));
+  const uint64_t before = passed_.fetch_add_relaxed(blocks), parts = partitions_.size();
+  const auto share = static_cast<uint32_t>((before + blocks) / parts - before / parts);
+  if (share == 0) return;
+  for (const auto& partition : partitions_) partition->organisation().note_passed(share);
 }
 
 uint32_t SharedCacheParts::frame_limit() const {
