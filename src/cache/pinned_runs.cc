@@ -4,7 +4,10 @@
 // A block's steps are those of a pin (shared_cache.h): what is there is pinned by a compare-and-swap of its word, and
 // what is to be overwritten goes from `free` by way of `filling` to `resident`, held by this client all the while. Only
 // what waits for nobody is done here: a block that is being filled, or has no frame yet, is pin()'s.
+#include <algorithm>
+
 #include "base/check.h"
+#include "cache/partition/ranked_frames.h"
 #include "cache/shared_cache.h"
 #include "platform/futex.h"
 #include "platform/time.h"
@@ -18,6 +21,8 @@ using telemetry::Counter;
 uint32_t SharedCacheParts::pin_run(Client& client, BlockId first, uint32_t count, Access access, Pin* out) {
   SPW_DCHECK(count > 0 && group_of(first) == group_of(first + (count - 1)));
   if (!context_.options.clients_pin || context_.placement.has_address(first)) return 0;
+  // Whoever holds a run may need frames of the same partition to copy from or to.
+  count = std::min(count, std::max(partition_of(first).organisation().limit() / kRunShare, 1u));
   const uint32_t there = pin_there(client, first, count, access, out);
   return there > 0 || access != Access::kOverwrite ? there : claim_run(client, first, count, out);
 }

@@ -75,7 +75,8 @@ uint64_t BufferedFile::write_run(cache::Client& client, uint64_t offset, Pieces&
   return written;
 }
 
-// The first and the last block may be read in part. How many bytes were read; 0: it is read_block()'s.
+// The first and the last block may be read in part. How many bytes were read; 0: it is read_block()'s, as it is beside
+// a writer: who waited for one here would hold frames that this one may need.
 uint64_t BufferedFile::read_run(cache::Client& client, uint64_t offset, Pieces& to, uint64_t bytes) {
   const unsigned shift = parts_.regions.block_shift();
   const uint64_t within = offset & (parts_.regions.block_bytes() - 1);
@@ -92,13 +93,10 @@ uint64_t BufferedFile::read_run(cache::Client& client, uint64_t offset, Pieces& 
   const auto copy = [&] {
     held.for_each_piece(within, end, [&](const std::byte* data, uint64_t piece) { to.put(data, piece); });
   };
-  WriteStripe& stripe = stripe_of(first);
   const Pieces::Mark begin = to.mark();
-  if (stripe.read(copy)) return end - within;
+  if (stripe_of(first).read(copy)) return end - within;
   to.go_back(begin);
-  const Writing writing(stripe);
-  copy();
-  return end - within;
+  return 0;
 }
 
 }  // namespace spw::files
