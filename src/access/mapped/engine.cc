@@ -250,7 +250,7 @@ void MappedEngine::start_watching(cache::Client* client) {
   const uint64_t used = used_bytes_.load_relaxed();
   choose_faults();
   if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
-  end_huge_pages(used);
+  if (!is_watched_child_) end_huge_pages(used);  // of a space that was watched there are none
   Status status = pages_->begin(used);
   if (status && used > 0)
     status = Adoption{base,    used,    options_.block_shift, resident_pages_, *pages_, *regions_,
