@@ -197,7 +197,7 @@ void UserFault::wake(void* address, uint64_t bytes) const {
 Status UserFault::move(void* to, void* from, uint64_t bytes) const {
   uffdio_move wish{number(to), number(from), bytes, 0, 0};
   for (uint64_t done = 0; ::ioctl(fd(), UFFDIO_MOVE, &wish) != 0;) {
-    if (wish.move > 0) done = static_cast<uint64_t>(wish.move);
+    if (wish.move > 0) done += static_cast<uint64_t>(wish.move);
     if (errno != EAGAIN && errno != EINTR) return Status(errno, "cannot move memory to another address");
     wish = {number(to) + done, number(from) + done, bytes - done, 0, 0};
   }

@@ -202,6 +202,29 @@ TEST_F(ExtentCacheTest, frames_and_extents_together_are_within_the_limit) {
   EXPECT_LE(cache_->occupied_frames(), kFrames / 4);
 }
 
+TEST_F(ExtentCacheTest, a_lower_limit_takes_what_is_in_use) {
+  write_all(1);
+  expect_all(1);
+  std::atomic<bool> stops{false};
+  std::thread user([&] {
+    Client* client = *cache_->open_client();
+    for (uint64_t extent = 0; !stops; extent = (extent + 1) % (kUsed / kInExtent)) {
+      Pin pin;
+      if (!cache_->is_resident(BlockId(extent * kInExtent))) continue;
+      ASSERT_TRUE(cache_->pin(*client, BlockId(extent * kInExtent), Access::kRead, &pin).is_ok());
+      cache_->unpin(*client, pin.frame);
+    }
+    cache_->close_client(client);
+  });
+  cache_->set_frame_limit(kFrames / 8);
+  const Status status = cache_->evict_to_limit(*client_);
+  stops = true;
+  user.join();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_LE(cache_->occupied_frames(), kFrames / 8);
+  expect_all(1);
+}
+
 TEST_F(ExtentCacheTest, a_discarded_range_reads_as_zeros) {
   write_all(1);
   for (uint64_t block = 0; block < kUsed / 2; ++block, pause(block)) ASSERT_EQ(read(block), block ^ 1);

@@ -61,6 +61,8 @@ bool MovedExtents::place(uint32_t slot, BlockId first) {
 bool MovedExtents::take_back(uint32_t slot, BlockId first) {
   set_hints(first, HintTable::Hint::kUnseen);
   if (faults_.move(this->slot(slot), address_of(first), kExtentBytes)) return true;
+  // Part of it may have been moved.
+  (void)faults_.move(address_of(first), this->slot(slot), kExtentBytes);
   set_hints(first, HintTable::Hint::kGo);
   return false;
 }

@@ -148,7 +148,7 @@ void ExtentCache::go_on(Client& client) {
     prefetch(client, rest.first, rest.count);
   if (client.stream_end.value == 0) return;
   const uint64_t next = extents_->of(std::exchange(client.stream_end, BlockId(0)) + (extents_->blocks() - 1));
-  if (!is_off_.load_relaxed() && next < extents_->count()) extents_->wish({next, 1});
+  if (next < extents_->count()) extents_->wish({next, 1});
 }
 
 Status ExtentCache::pin(Client& client, BlockId block, Access access, Pin* out) {
@@ -315,9 +315,9 @@ void ExtentCache::keep_small(Client& client, BlockId first, uint64_t count) {
   if (count == 0 || !may_be_extent(first)) return;
   const uint64_t from = extents_->of(first);
   const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
-  if (from == 0 && to == extents_->count() - 1) is_off_.store_relaxed(true);
+  if (from == 0 && to == extents_->count() - 1) extents_->stop();
   on_range(client, first, count, Settle::kWritten, [] {});
-  if (is_off_.load_relaxed()) return;
+  if (extents_->is_stopped()) return;
   for (uint64_t extent = from; extent <= to; ++extent) {
     ExtentWord seen = extents_->word(extent).load();
     while (!seen.is_small() && !extents_->word(extent).change(&seen, seen.as_small())) {

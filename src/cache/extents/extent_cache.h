@@ -137,7 +137,6 @@ class ExtentCache final : public SharedCache {
   std::unique_ptr<Extents> extents_;
   const uint32_t first_frame_;
   Atomic<uint32_t> limit_;
-  Atomic<bool> is_off_{false};
   const bool after_misses_;
   std::mutex clients_mutex_;
   std::vector<Client*> clients_;  // that there ever were: their memory stays

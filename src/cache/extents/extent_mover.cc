@@ -1,6 +1,7 @@
 #include "cache/extents/extent_mover.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -128,7 +129,9 @@ bool ExtentMover::may_become(uint64_t extent, Backing* at) {
 
 ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   Backing at;
-  if (extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at)) return Came::kNo;
+  if (extents_.is_stopped() || extents_.word(wish.extent).load().bits() != 0 ||
+      !may_become(wish.extent, &at))
+    return Came::kNo;
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
   for (uint64_t i = 0; i < extents_.blocks(); ++i) cached += blocks_.is_resident(first + i);
@@ -145,25 +148,29 @@ ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   }
   begin_reads(*slot, at);
   // The next one finds a slot that need not be written first.
-  if (!has_free_slot() && writing_.empty()) (void)evict_one();
+  if (!has_free_slot() && writing_.empty()) (void)evict_one(Evict::kRested);
   return Came::kYes;
 }
 
-// What was true before it was claimed need not be.
+// What was true before it was claimed need not be. Who is about to settle a range looks at the slots, not at all words:
+// so the slot says whose it is before the barrier.
 bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
   AtomicExtentWord& word = extents_.word(extent);
   ExtentWord seen = word.load();
   const ExtentWord claimed = seen.in(ExtentState::kClaimed);
-  if (seen.bits() != 0 || !word.change(&seen, claimed)) return false;
-  quiesce_(extent);
   extents_.slot(slot).settle.store_relaxed(0);
   extents_.slot(slot).extent.store_release(extent);
-  seen = claimed;
-  if (blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) && may_become(extent, at) &&
-      at->store == store_ && word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
-    return true;
+  if (seen.bits() == 0 && word.change(&seen, claimed)) {
+    quiesce_(extent);
+    seen = claimed;
+    if (!extents_.is_stopped() &&
+        blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&
+        may_become(extent, at) && at->store == store_ &&
+        word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
+      return true;
+    (void)extents_.unclaim(extent);
+  }
   extents_.slot(slot).extent.store_release(Extents::kNoExtent);
-  (void)extents_.unclaim(extent);
   return false;
 }
 
@@ -203,7 +210,7 @@ std::optional<uint32_t> ExtentMover::take_slot() {
       get_memory(free_.back());
   };
   get_more();
-  if (!has_free_slot() && writing_.size() < kReadsMax) (void)evict_one();
+  if (!has_free_slot() && writing_.size() < kReadsMax) (void)evict_one(Evict::kRested);
   get_more();  // those that are in use stay
   if (!has_free_slot()) return std::nullopt;
   const uint32_t slot = free_.back();
@@ -232,11 +239,12 @@ void ExtentMover::get_memory(uint32_t slot) {
   peak_.store_relaxed(std::max(peak_.load_relaxed(), with_memory + 1));
 }
 
-// Gives the memory of slots back that are above the limit, or more than is wanted.
+// Gives the memory of slots back that are above the limit, or more than is wanted. For the limit what is in use goes,
+// too.
 bool ExtentMover::shrink() {
   if (with_memory_.load_relaxed() <= slots_wanted()) return false;
   const auto with = std::ranges::find_if(free_, [&](uint32_t slot) { return held_[slot].has_memory; });
-  if (with == free_.end()) return is_above_limit() && writing_.empty() && evict_one();
+  if (with == free_.end()) return is_above_limit() && writing_.empty() && evict_one(Evict::kAny);
   extents_.memory().release(*with);
   held_[*with].has_memory = false;
   std::swap(*with, free_.front());
@@ -276,10 +284,12 @@ bool ExtentMover::settle_one() {
   return take_out_first(resting_, is_wanted) || take_out_first(order_, is_wanted);
 }
 
-// One that has rested. False: none has.
-bool ExtentMover::evict_one() {
+// One that has rested, or, if that is not asked for, the first that nobody pins. False: there is none.
+bool ExtentMover::evict_one(Evict which) {
+  const auto any = [](uint32_t) { return true; };
   find_in_use();
-  const bool is_out = take_out_first(resting_, [](uint32_t) { return true; });
+  const bool is_out =
+      take_out_first(resting_, any) || (which == Evict::kAny && take_out_first(order_, any));
   let_first_rest();
   if (!is_out) return false;
   count(Counter::extent_evictions);
@@ -301,7 +311,9 @@ void ExtentMover::find_in_use() {
 
 // One that was read ahead and is not at its address yet does so where it is.
 void ExtentMover::let_first_rest() {
-  if (!resting_.empty()) return;
+  // One that cannot be written, or moved, for the moment is in nobody's way.
+  const uint64_t now_ns = platform::monotonic_ns();
+  if (std::ranges::any_of(resting_, [&](uint32_t slot) { return held_[slot].retry_at_ns <= now_ns; })) return;
   const auto first = std::ranges::find_if(order_, [&](uint32_t slot) {
     const ExtentWord seen = word_of(slot).load();
     return seen.state() == ExtentState::kParked ||
@@ -347,6 +359,7 @@ void ExtentMover::begin_write(uint32_t slot) {
   if (extents_.slot(slot).wanted() == Settle::kDropped) return free_slot(slot);
   Held& held = held_[slot];
   held.error = 0;
+  held.store = nullptr;
   held.changed.clear();
   held.under_way = 1;  // until all has been asked for
   writing_.push_back(slot);
@@ -383,8 +396,14 @@ void ExtentMover::begin_write(uint32_t slot) {
 }
 
 void ExtentMover::write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at) {
+  // Behind a fork what is written goes elsewhere than it came from. All of an extent to one store, or once more.
+  Held& held = held_[slot];
+  if (held.store == nullptr && turn_to(*at.store)) held.store = at.store;
+  if (held.store != at.store) {
+    held.error = EAGAIN;
+    return;
+  }
   telemetry::count(Counter::extent_pages_written, count);
-  SPW_CHECK(at.store == store_);  // what may become an extent lies where it is written
   submit(store::Op::kWrite, slot, uint64_t{first} * store::kSummedBytes,
          uint64_t{count} * store::kSummedBytes, at.offset_bytes);
 }
@@ -394,7 +413,7 @@ void ExtentMover::end_write(uint32_t slot) {
   std::erase(writing_, slot);
   if (held.error == 0) {
     const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
-    for (const uint32_t block : held.changed) source_.written_back(extents_.first_of(extent) + block, store_);
+    for (const uint32_t block : held.changed) source_.written_back(extents_.first_of(extent) + block, held.store);
     count(Counter::writebacks, held.changed.size());
     if (extents_.slot(slot).wanted() == Settle::kNot) extents_.note_eviction(extent);
     return free_slot(slot);
@@ -418,6 +437,15 @@ bool ExtentMover::open_queue(store::Store& store) {
   queue_ = std::move(*opened);
   store_ = &store;
   return true;
+}
+
+// What is under way to another one ends first.
+bool ExtentMover::turn_to(store::Store& store) {
+  while (store_ != &store && queue_->in_flight() > 0) {
+    queue_->wait(platform::kNoTimeout);
+    (void)reap();
+  }
+  return open_queue(store);
 }
 
 // There may be none: what is under way then ends first.

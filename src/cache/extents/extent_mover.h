@@ -4,8 +4,9 @@
 // gets memory lowers the block cache's limit by as many frames, which it has to have given up before; how many slots
 // there are follows what is used again (slot_demand.h).
 // Who has to leave for another extent is the one that came first, nobody pins, and nobody uses any more. What uses it
-// at its address is not seen, so it rests first: it is taken from its address into its slot, for two microseconds, and
-// is evicted when the next one has to leave. Who comes for it meanwhile has it back at once, as the last in the order.
+// at its address is not seen, so it rests first: it is moved from its address into its slot, which takes two
+// microseconds, and is evicted when the next one has to leave. Who comes for it before that has it back at once, and it
+// is the last in the order then. Above the limit nobody is asked.
 // An extent that cannot be read leaves no error: whoever needs its blocks reads them by the block cache, which tells.
 // One that cannot be written stays in its slot, and is written again a while later; when that has gone on for
 // Options::write_wait_ns the error handler is told.
@@ -72,11 +73,13 @@ class ExtentMover {
     std::vector<uint32_t> changed;     // blocks that are being written
     uint32_t under_way = 0;            // requests
     int error = 0;
+    store::Store* store = nullptr;  // that it is being written to
     bool has_memory = false;
     bool is_in_use = false;  // somebody came for it while it rested
     uint64_t failing_since_ns = 0, retry_at_ns = 0;
   };
 
+  enum class Evict : uint8_t { kRested, kAny };
   enum class Came : uint8_t { kNo, kYes, kNotYet };
   struct Pending {
     Extents::Wish wish;
@@ -98,12 +101,14 @@ class ExtentMover {
   template <class Which>
   bool take_out_first(const std::deque<uint32_t>& of, Which which);
   bool settle_one();
-  bool evict_one();
+  bool evict_one(Evict which);
   void find_in_use();
   void let_first_rest();
   void leave_orders(uint32_t slot);
   bool bring_back(uint32_t slot, ExtentWord seen, ExtentState then);
-  uint32_t slots_wanted() const { return std::min(demand_.slots(), slots_max_.load_relaxed()); }
+  uint32_t slots_wanted() const {
+    return extents_.is_stopped() ? 0 : std::min(demand_.slots(), slots_max_.load_relaxed());
+  }
   bool take_out(uint32_t slot);
   void begin_write(uint32_t slot);
   void end_write(uint32_t slot);
@@ -112,6 +117,7 @@ class ExtentMover {
   bool shrink();
   bool reap();
   bool open_queue(store::Store& store);
+  bool turn_to(store::Store& store);
   Op& take_op();
   void submit(store::Op what, uint32_t slot, uint64_t from, uint64_t bytes, uint64_t offset_bytes);
   AtomicExtentWord& word_of(uint32_t slot) {

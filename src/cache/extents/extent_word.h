@@ -1,6 +1,6 @@
 // What is known of an extent, 2 MiB of the space at a multiple of that, in one word that all threads agree on.
 //
-//      63      39    24 23        4   3     2   0
+//      63      62    24 23        4   3     2   0
 //     +-------+--------+-----------+-------+-------+
 //     | small |  pins  |   slot    | sleep | state |
 //     +-------+--------+-----------+-------+-------+
@@ -16,6 +16,8 @@
 //   kNone -> kClaimed -> kFilling -> kParked -> kMoving -> kPlaced -> kMoving -> kWriting -> kNone      (mover, and,
 //                                       |          |                                ^    from kParked on, who pins)
 //            kClaimed -> kNone          +--------->|------------------------------->|   kWriting -> kParked: not written
+//            kFilling -> kNone: not read           kMoving -> kParked: it rests, or could not be moved to its address
+//                                                  kMoving -> kPlaced: it could not be moved back
 //
 // Who pins makes kParked kMoving and that kPlaced; the mover does all else, but for kClaimed -> kNone. Pins are counted
 // in kPlaced alone, and keep it so. `sleep`: somebody waits for the state to change. `small`: it is never to become an
@@ -34,7 +36,7 @@ enum class ExtentState : uint8_t { kNone, kClaimed, kFilling, kParked, kMoving, 
 class ExtentWord {
  public:
   static constexpr uint32_t kSlotsMax = 1 << 20;
-  static constexpr uint64_t kPinsMax = 0x7fff;
+  static constexpr uint64_t kPinsMax = (uint64_t{1} << 39) - 1;  // ranges may be pinned again and again
 
   ExtentWord() = default;
   explicit ExtentWord(uint64_t bits) : bits_(bits) {}

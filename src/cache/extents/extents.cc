@@ -97,9 +97,7 @@ void Extents::wish_ahead(uint64_t extent, Slot& slot) {
 }
 
 void Extents::wish(Wish wish) {
-  if (wish.extent >= count_ || refusals_.load_relaxed() >= kRefusalsMax ||
-      word(wish.extent).load().bits() != 0)
-    return;
+  if (wish.extent >= count_ || is_stopped() || word(wish.extent).load().bits() != 0) return;
   const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
   wishes_[place].store_release((wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
   ring();

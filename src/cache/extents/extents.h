@@ -97,6 +97,15 @@ class Extents {
   // A block of the extent, which is none, was missed.
   void note_miss(uint64_t extent);
 
+  // From now on none comes any more, and slots that are free give their memory back.
+  void stop() {
+    is_stopped_.store_release(true);
+    ring();
+  }
+  bool is_stopped() const {
+    return is_stopped_.load_acquire() || refusals_.load_relaxed() >= kRefusalsMax;
+  }
+
   // Asks the mover for an extent, or to settle one. Async-signal-safe.
   void wish(Wish wish);
   void settle(uint64_t extent, Settle how);
@@ -131,6 +140,7 @@ class Extents {
   Atomic<uint32_t> ahead_max_{1};
   // Of moves to an address, until one is made. After kRefusalsMax there are no extents any more: the kernel is too old.
   Atomic<int> refusals_{0};
+  Atomic<bool> is_stopped_{false};
 };
 
 template <class Visit>
