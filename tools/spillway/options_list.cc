@@ -33,7 +33,7 @@ constexpr const char* kMarkdownTail =
     "set each\n"
     "allocation of the runtime's own asks the kernel first, so that one that says no can refuse any of them "
     "(`tests/faults`).\n"
-    "`SPILLWAY_TEST_EXTENTS=eager` has not only streams come in extents, but all that can.\n";
+    "`SPILLWAY_TEST_EXTENTS=eager` brings everything that can be an extent in as one, not only streams.\n";
 
 struct Page {
   process::OptionPage page;
