@@ -228,8 +228,8 @@ class SharedCacheParts final : public SharedCache {
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::mutex clients_mutex_;
   std::vector<std::unique_ptr<Client>> clients_;
-  Atomic<uint64_t> fills_bytes_{0};            // the memory that these have
-  Atomic<uint64_t> passed_{0};                 // note_passed(): so many in all; a partition's share may be less than one
+  Atomic<uint64_t> fills_bytes_{0};  // the memory that these have
+  Atomic<uint64_t> passed_{0};  // note_passed(): so many in all; a partition's share may be less than one
   std::vector<std::unique_ptr<Fills>> fills_;  // under clients_mutex_
 };
 

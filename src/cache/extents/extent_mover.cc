@@ -129,8 +129,7 @@ bool ExtentMover::may_become(uint64_t extent, Backing* at) {
 
 ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   Backing at;
-  if (extents_.is_stopped() || extents_.word(wish.extent).load().bits() != 0 ||
-      !may_become(wish.extent, &at))
+  if (extents_.is_stopped() || extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at))
     return Came::kNo;
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
@@ -163,8 +162,7 @@ bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
   if (seen.bits() == 0 && word.change(&seen, claimed)) {
     quiesce_(extent);
     seen = claimed;
-    if (!extents_.is_stopped() &&
-        blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&
+    if (!extents_.is_stopped() && blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&
         may_become(extent, at) && at->store == store_ &&
         word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
       return true;
@@ -288,8 +286,7 @@ bool ExtentMover::settle_one() {
 bool ExtentMover::evict_one(Evict which) {
   const auto any = [](uint32_t) { return true; };
   find_in_use();
-  const bool is_out =
-      take_out_first(resting_, any) || (which == Evict::kAny && take_out_first(order_, any));
+  const bool is_out = take_out_first(resting_, any) || (which == Evict::kAny && take_out_first(order_, any));
   let_first_rest();
   if (!is_out) return false;
   count(Counter::extent_evictions);
@@ -413,7 +410,8 @@ void ExtentMover::end_write(uint32_t slot) {
   std::erase(writing_, slot);
   if (held.error == 0) {
     const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
-    for (const uint32_t block : held.changed) source_.written_back(extents_.first_of(extent) + block, held.store);
+    for (const uint32_t block : held.changed)
+      source_.written_back(extents_.first_of(extent) + block, held.store);
     count(Counter::writebacks, held.changed.size());
     if (extents_.slot(slot).wanted() == Settle::kNot) extents_.note_eviction(extent);
     return free_slot(slot);

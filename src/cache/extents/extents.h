@@ -102,9 +102,7 @@ class Extents {
     is_stopped_.store_release(true);
     ring();
   }
-  bool is_stopped() const {
-    return is_stopped_.load_acquire() || refusals_.load_relaxed() >= kRefusalsMax;
-  }
+  bool is_stopped() const { return is_stopped_.load_acquire() || refusals_.load_relaxed() >= kRefusalsMax; }
 
   // Asks the mover for an extent, or to settle one. Async-signal-safe.
   void wish(Wish wish);
