@@ -65,9 +65,9 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make(int fd, const std::str
   return file;
 }
 
-// Whether the program may still have a descriptor of the file that is the kernel's: one on its way into open() or out of
-// close() counts as well, and the file is asked about again by the next open(). What such a one writes is seen by nobody
-// here, who would write over it.
+// Whether the program may still have a descriptor of the file that is the kernel's: one on its way into open() or out
+// of close() counts as well, and the file is asked about again by the next open(). What such a one writes is seen by
+// nobody here, who would write over it.
 bool BufferedFiles::is_refused(const Key& key) {
   const auto refused = refused_.find(key);
   if (refused == refused_.end()) return false;
