@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "cache/partition/ranked_frames.h"
 #include "cache/shared_cache.h"
 #include "platform/futex.h"
 #include "platform/time.h"
@@ -22,7 +21,7 @@ uint32_t SharedCacheParts::pin_run(Client& client, BlockId first, uint32_t count
   SPW_DCHECK(count > 0 && group_of(first) == group_of(first + (count - 1)));
   if (!context_.options.clients_pin || context_.placement.has_address(first)) return 0;
   // Whoever holds a run may need frames of the same partition to copy from or to.
-  count = std::min(count, std::max(partition_of(first).organisation().limit() / kRunShare, 1u));
+  count = std::min(count, partition_of(first).organisation().run_max());
   const uint32_t there = pin_there(client, first, count, access, out);
   return there > 0 || access != Access::kOverwrite ? there : claim_run(client, first, count, out);
 }

@@ -381,12 +381,10 @@ Status Runtime::build_mapped(const cache::Options& for_cache, const MemoryPlan& 
   auto cache =
       cache::SharedCache::create(for_cache, *regions_, &end_on_io_error, nullptr, std::move(*frames));
   if (!cache) return cache.status();
-  const bool may_have_extents = !is_child_ && options_.extents == ExtentUse::kAuto;
-  auto with_extents = !may_have_extents
-                          ? std::move(cache)
-                          : add_extents(std::move(*cache), *regions_, mapped, for_cache, &end_on_io_error);
-  if (!with_extents) return with_extents.status();
-  cache_ = std::move(*with_extents);
+  if (!is_child_ && options_.extents == ExtentUse::kAuto)
+    cache = add_extents(std::move(*cache), *regions_, mapped, for_cache, &end_on_io_error);
+  if (!cache) return cache.status();
+  cache_ = std::move(*cache);
   if (Status status = mapped.start(*cache_, *regions_); !status) return status;
   if (!options_.memory_is_auto) return {};
   // It begins with what a fixed cap would be.

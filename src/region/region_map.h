@@ -59,7 +59,7 @@ class DirtyWatcher {
  public:
   virtual ~DirtyWatcher() = default;
   virtual void dirtied(uint64_t offset_bytes, uint64_t count) = 0;
-  // `frames`: where they are until it returns.
+  // `frames`: where they were as they were written (cache::BlockSource).
   virtual void cleaned(uint64_t offset_bytes, BlockId first, std::span<const FrameId> frames) = 0;
 };
 

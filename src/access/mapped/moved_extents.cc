@@ -46,23 +46,24 @@ void MovedExtents::set_hints(BlockId first, HintTable::Hint hint) {
   for (uint64_t i = 0; i < blocks; ++i) hints_.set(first + i, hint);
 }
 
+// False: all of it is where it was.
+bool MovedExtents::move_whole(std::byte* to, std::byte* from) {
+  if (faults_.move(to, from, kExtentBytes)) return true;
+  (void)faults_.move(from, to, kExtentBytes);  // a part may have been moved
+  return false;
+}
+
 bool MovedExtents::place(uint32_t slot, BlockId first) {
   std::byte* const address = address_of(first);
   if (!platform::advise(address, kExtentBytes, Advice::kDontNeed)) return false;
-  if (!faults_.move(address, this->slot(slot), kExtentBytes)) {
-    // Part of it may have been moved.
-    (void)faults_.move(this->slot(slot), address, kExtentBytes);
-    return false;
-  }
+  if (!move_whole(address, this->slot(slot))) return false;
   set_hints(first, HintTable::Hint::kGo);
   return true;
 }
 
 bool MovedExtents::take_back(uint32_t slot, BlockId first) {
   set_hints(first, HintTable::Hint::kUnseen);
-  if (faults_.move(this->slot(slot), address_of(first), kExtentBytes)) return true;
-  // Part of it may have been moved.
-  (void)faults_.move(address_of(first), this->slot(slot), kExtentBytes);
+  if (move_whole(this->slot(slot), address_of(first))) return true;
   set_hints(first, HintTable::Hint::kGo);
   return false;
 }

@@ -42,6 +42,7 @@ class MovedExtents final : public cache::ExtentMemory {
                BlockId end, uint32_t slots)
       : faults_(faults), hints_(hints), base_(base), block_shift_(block_shift), end_(end), slots_(slots) {}
   void set_hints(BlockId first, HintTable::Hint hint);
+  bool move_whole(std::byte* to, std::byte* from);
 
   const platform::UserFault& faults_;
   HintTable& hints_;

@@ -91,7 +91,7 @@ void Extents::unpin(uint32_t slot) {
 void Extents::wish_ahead(uint64_t extent, Slot& slot) {
   const uint32_t length = slot.length.exchange_relaxed(0);
   if (length == 0) return;
-  const uint32_t ahead_last = std::min(1 + length / kAheadShare, ahead_max_.load_relaxed());
+  const uint32_t ahead_last = std::min(1 + length / kAheadShare, ahead_max());
   for (uint32_t ahead = 1; ahead <= ahead_last; ++ahead)
     if (extent + ahead < count_) wish({extent + ahead, length + 1});
 }

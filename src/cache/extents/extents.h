@@ -82,11 +82,8 @@ class Extents {
   template <class Visit>
   void for_each(uint64_t first, uint64_t last, Visit visit);
 
-  // So many slots may have memory: a stream's extents that are read ahead are at most a quarter of them.
-  void set_slots_max(uint32_t slots) {
-    slots_max_.store_relaxed(slots);
-    ahead_max_.store_relaxed(std::clamp(slots / 4, 1u, kAheadMax));
-  }
+  // So many slots may have memory.
+  void set_slots_max(uint32_t slots) { slots_max_.store_relaxed(slots); }
 
   // The mover's: the extent has been evicted. How many were missed since it asked last that would have been there, had
   // there been as many slots as there may be.
@@ -121,6 +118,8 @@ class Extents {
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
   Atomic<uint32_t>* evicted() { return reinterpret_cast<Atomic<uint32_t>*>(evicted_.data()); }
   AtomicExtentWord* words() { return reinterpret_cast<AtomicExtentWord*>(table_.data()); }
+  // A stream's extents that are read ahead are at most a quarter of the slots.
+  uint32_t ahead_max() const { return std::clamp(slots_max_.load_relaxed() / 4, 1u, kAheadMax); }
   // One that was pinned for the first time: those that follow it will be needed.
   void wish_ahead(uint64_t extent, Slot& slot);
   void ring();
@@ -135,7 +134,6 @@ class Extents {
   Atomic<uint64_t> wishes_[kWishesMax];  // extent + 1, length
   Atomic<uint32_t> next_wish_{0};
   Atomic<uint32_t> bell_{0};
-  Atomic<uint32_t> ahead_max_{1};
   // Of moves to an address, until one is made. After kRefusalsMax there are no extents any more: the kernel is too old.
   Atomic<int> refusals_{0};
   Atomic<bool> is_stopped_{false};

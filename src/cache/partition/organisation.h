@@ -29,6 +29,10 @@ struct EvictionBatch {
   bool has_begun_all() const { return starts_left == 0; }
 };
 
+// Neighbours that one client holds, or gets frames for, at a time are at most this share of a partition's: others need
+// some, too.
+inline constexpr uint32_t kRunShare = 8;
+
 class Organisation {
  public:
   // `writeback`: who writes what has to be written before it can leave.
@@ -115,6 +119,7 @@ class Organisation {
   // Frames that may be in use, from the next miss on.
   uint32_t limit() const { return limit_.load_relaxed(); }
   void set_limit(uint32_t frames) { limit_.store_relaxed(frames); }
+  uint32_t run_max() const { return std::max(limit() / kRunShare, 1u); }
   // So many blocks more have come and gone elsewhere that would have been this partition's.
   void note_passed(uint32_t blocks) { passed_.fetch_add_relaxed(blocks); }
 

@@ -62,7 +62,7 @@ void RankedFrames::hold(uint32_t frame, BlockId block, uint64_t refs, bool ahead
 
 // What they lack is evicted for all of them together.
 uint32_t RankedFrames::take_run(BlockId first, uint32_t count, FrameId* frames) {
-  const uint32_t most = std::min(count, std::max(limit() / kRunShare, 1u));
+  const uint32_t most = std::min(count, run_max());
   uint32_t absent = 0;
   while (absent < most && context_.directory.find(first + absent) == kNoFrame) ++absent;
   if (const uint32_t wanted = used_frames() + absent; absent > 0 && wanted > limit()) {

@@ -35,8 +35,6 @@ namespace spw::cache {
 
 // A reserve holds at most this share of a partition's frames.
 inline constexpr uint32_t kReserveShare = 8;
-// Neighbours that one client gets frames for at a time are at most this share of them: others need some, too.
-inline constexpr uint32_t kRunShare = 8;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;
 // A group that is swept is no larger. Measured with 256 KiB.
