@@ -57,7 +57,7 @@ class Hunt:
         place = self.places.get()
         try:
             run = place.run(case, failure)
-            return failure, run, place.judge(case, run, self.without[case.name][0])
+            return failure, run, place.judge(case, run, self.without[case.name][0], failure.mode == "lasting")
         finally:
             self.places.put(place)
 
@@ -141,7 +141,7 @@ def show(hunt: Hunt, case: Case, call: Call, arguments: argparse.Namespace) -> N
     failure = Failure(call, arguments.error[0] if arguments.error else call.errors[0], arguments.mode or "once", arguments.first)
     print(" ".join(place.command(case, failure)))
     run = place.run(case, failure, shows_stack=True)
-    verdict = place.judge(case, run, hunt.without[case.name][0])
+    verdict = place.judge(case, run, hunt.without[case.name][0], failure.mode == "lasting")
     print(f"exit code {run.code}, {run.failed} of {run.seen} failed (without failures {seen}), first {run.first}\n{verdict}\n--- output\n{run.output[-SHOWN_BYTES:]}"
           f"--- errors\n{run.errors[-SHOWN_BYTES:]}--- stack (some of it may be left from earlier calls)")
     for word in run.stack.split():

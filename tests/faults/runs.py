@@ -143,8 +143,8 @@ class Place:
 
     # ---- Whether it ended as it may ----
 
-    def judge(self, case: Case, run: Run, right_output: str) -> Verdict:
-        wrong = self._wrong_end(case, run, right_output)
+    def judge(self, case: Case, run: Run, right_output: str, lasting: bool = False) -> Verdict:
+        wrong = self._wrong_end(case, run, right_output, lasting)
         if not wrong and case.has_file:
             wrong = self._wrong_file(case, run)
         if not wrong and case.does == "region":
@@ -153,7 +153,7 @@ class Place:
         return Verdict(end, wrong)
 
     @staticmethod
-    def _wrong_end(case: Case, run: Run, right_output: str) -> str:
+    def _wrong_end(case: Case, run: Run, right_output: str, lasting: bool) -> str:
         if run.code is None:
             return "hangs"
         if run.code > 128:
@@ -169,6 +169,9 @@ class Place:
         most = 1
         if case.does == "fork":
             most, lines = 2, [line for line in lines if not line.startswith("program: the child failed")]
+        # What fails lastingly may fail for us as well while the program says that it was told, and is about to end.
+        if lasting:
+            lines = [line for line in lines if not line.startswith("program: ")]
         if 1 <= len(run.ours()) == len(lines) <= most:
             return ""
         if not lines and "spillway: warning: " in run.errors and run.code == 74:

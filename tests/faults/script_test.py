@@ -78,10 +78,10 @@ class Judge(Scratch):
     def setUpClass(cls):
         cls.versions = [version_of(version) for version in range(VERSIONS)]
 
-    def wrong(self, case: Case, code, output: str = "", errors: str = "", file: bytes | None = None) -> str:
+    def wrong(self, case: Case, code, output: str = "", errors: str = "", file: bytes | None = None, lasting: bool = False) -> str:
         place = Place(BUILD, MADE, self.folder / str(len(list(self.folder.iterdir()))), self.versions)
         place.file.write_bytes(self.versions[0] if file is None else file)
-        return place.judge(case, Run(code, output, errors, 1, 1, {}, "", ""), RIGHT).wrong
+        return place.judge(case, Run(code, output, errors, 1, 1, {}, "", ""), RIGHT, lasting).wrong
 
     def test_what_may_be(self):
         zero, one, two = self.versions
@@ -91,6 +91,12 @@ class Judge(Scratch):
         self.assertEqual(self.wrong(WRITES, 74, "synced 1\n", "spillway: warning: it is old\nspillway: it failed\n", one[:half] + two[half:]), "")
         self.assertEqual(self.wrong(WRITES, 3, "", "spillway: warning: a disk\nprogram: msync failed\n", zero), "")
         self.assertEqual(self.wrong(WRITES, 74, RIGHT, "spillway: warning: a file mapping was not written whole\n", one), "")
+
+    def test_a_program_may_be_told_before_what_lasts_ends_it(self):
+        both = "program: pread failed: Input/output error\nspillway: it failed\n"
+        self.assertEqual(self.wrong(WRITES, 74, "", both, lasting=True), "")
+        self.assertIn("with 2 lines", self.wrong(WRITES, 74, "", both))
+        self.assertIn("with 2 lines", self.wrong(WRITES, 74, "", both + "spillway: and it failed\n", lasting=True))
 
     def test_what_may_not_be(self):
         zero, one, two = self.versions
