@@ -51,6 +51,16 @@ TEST(SlotDemandTest, no_stream_is_admitted_while_more_is_wanted_than_there_may_b
   EXPECT_GT(refused, 8);
 }
 
+TEST(SlotDemandTest, without_streams_only_what_is_in_use_is_wanted) {
+  SlotDemand demand;
+  evict(demand, 1, 6);
+  demand.has_begun();
+  for (int i = 0; i < 20; ++i) demand.note_idle();
+  EXPECT_EQ(demand.slots(), 1u);
+  demand.note_stream();
+  EXPECT_EQ(demand.slots(), kLeast);
+}
+
 TEST(SlotDemandTest, many_misses_do_not_wrap) {
   SlotDemand demand;
   evict(demand, 10, UINT32_MAX);

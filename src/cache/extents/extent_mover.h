@@ -6,7 +6,8 @@
 // Who has to leave for another extent is the one that came first, nobody pins, and nobody uses any more. What uses it
 // at its address is not seen, so it rests first: it is moved from its address into its slot, which takes two
 // microseconds, and is evicted when the next one has to leave. Who comes for it before that has it back at once, and it
-// is the last in the order then. Above the limit nobody is asked.
+// is the last in the order then. Above the limit nobody is asked. When no stream has come for a while, and blocks are
+// missed, those that are found unused leave one by one, and their slots' memory is the block cache's again.
 // An extent that cannot be read leaves no error: whoever needs its blocks reads them by the block cache, which tells.
 // One that cannot be written stays in its slot, and is written again a while later; when that has gone on for
 // Options::write_wait_ns the error handler is told.
@@ -102,6 +103,7 @@ class ExtentMover {
   bool take_out_first(const std::deque<uint32_t>& of, Which which);
   bool settle_one();
   bool evict_one(Evict which);
+  void let_idle_leave();
   void find_in_use();
   void let_first_rest();
   void leave_orders(uint32_t slot);
@@ -145,6 +147,7 @@ class ExtentMover {
   std::vector<Op*> idle_ops_;
   std::deque<Pending> wishes_;
   size_t reads_ = 0;
+  uint64_t came_at_ns_ = 0, look_at_ns_ = 0;  // the last extent; for idle ones, at the earliest
   uint64_t memory_at_ns_ = 0,
            memory_wait_ns_ = 0;  // no slot gets any before; since the last one that got some
   std::mutex limit_mutex_;

@@ -26,6 +26,7 @@ Result<std::unique_ptr<Extents>> Extents::create(unsigned block_shift, ExtentMem
 }
 
 void Extents::note_miss(uint64_t extent) {
+  if (!has_missed_.load_relaxed()) has_missed_.store_relaxed(true);
   Atomic<uint32_t>& at = evicted()[extent];
   if (at.load_relaxed() == 0) return;
   const uint32_t evicted_at = at.exchange_relaxed(0);

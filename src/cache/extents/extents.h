@@ -91,6 +91,8 @@ class Extents {
     evicted()[extent].store_relaxed(evictions_.fetch_add_relaxed(1) + 1);
   }
   uint32_t take_missed() { return missed_.exchange_relaxed(0); }
+  // Whether any was missed since it asked last.
+  bool take_has_missed() { return has_missed_.exchange_relaxed(false); }
   // A block of the extent, which is none, was missed.
   void note_miss(uint64_t extent);
 
@@ -130,6 +132,7 @@ class Extents {
   platform::Mapping table_;
   platform::Mapping evicted_;  // when each was evicted last, as evictions_ had it; 0: long ago
   Atomic<uint32_t> evictions_{0}, missed_{0}, slots_max_{0};
+  Atomic<bool> has_missed_{false};
   std::unique_ptr<Slot[]> slots_;
   Atomic<uint64_t> wishes_[kWishesMax];  // extent + 1, length
   Atomic<uint32_t> next_wish_{0};

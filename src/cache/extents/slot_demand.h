@@ -3,7 +3,7 @@
 // Streams need few, be they long or not: one that is read from, one that is read ahead, one that rests and one that is
 // written. More are wanted where extents are used again: one for each that was found in use when it had to leave, and
 // one for each that was missed a short while after it had left. What is not wanted any more goes
-// slowly, since a huge page costs some milliseconds to come by.
+// slowly, since a huge page costs some milliseconds to come by. Without any stream only what is in use is wanted.
 // Threads: the mover's.
 #pragma once
 
@@ -31,6 +31,13 @@ class SlotDemand {
     rise();
     waited_ = missed > 0 ? 0 : waited_ + 1;
     if (waited_ >= kPatience) fall();
+  }
+  // An extent of a stream is asked for.
+  void note_stream() { slots_ = std::max(slots_, kLeast); }
+  // None has been for a while: one less, down to those that are in use.
+  void note_idle() {
+    missed_ = waited_ = 0;
+    if (slots_ > in_use_) --slots_;
   }
   // A stream may begin to come in extents: not while more slots are wanted than there may be, since they would be taken
   // from other streams that are not done with them.
