@@ -265,9 +265,12 @@ class SharedCache {
   // Evicts what is cached of the blocks and nobody uses; what is dirty of that begins to be written, and goes with a
   // later call. True: none of them is cached, or on its way, as of some moment.
   virtual bool take_out(Client&, BlockId /*first*/, uint64_t /*count*/) { return false; }
-  // From now on the blocks come and go one by one, and are where their pages can be protected: no extents. All blocks
-  // that have addresses: there are to be no more of them at all.
+  // From now on the blocks come and go one by one, and are where their pages can be protected: no extents.
   virtual void keep_small(Client&, BlockId /*first*/, uint64_t /*count*/) {}
+  // The process is about to fork: until end_fork() no block is in an extent, but for those that somebody has kept
+  // pinned for long, which are at their own addresses and stay there. One thread at a time.
+  virtual void begin_fork(Client&) {}
+  virtual void end_fork() {}
   // At most this many frames are in use from now on, as soon as evict_to_limit() has returned; at least
   // kPartitionLimitMin of each partition.
   virtual void set_frame_limit(uint32_t frames) = 0;

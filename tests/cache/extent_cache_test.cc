@@ -280,6 +280,49 @@ TEST_F(ExtentCacheTest, what_is_kept_small_is_no_extent) {
   expect_all(2);
 }
 
+TEST_F(ExtentCacheTest, during_a_fork_there_are_none_and_later_they_come_again) {
+  write_all(1);
+  expect_all(1);
+  write_all(2);
+  cache_->begin_fork(*client_);
+  // A child reads from the store what the parent has not got in its pages.
+  for (uint64_t block = 0; block < kUsed; ++block)
+    if (!cache_->is_resident(BlockId(block))) ASSERT_EQ(stored(block), block ^ 2) << block;
+  const CounterDelta delta;
+  expect_all(2);
+  EXPECT_EQ(delta(Counter::extent_fills), 0u);
+  cache_->end_fork();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (delta(Counter::extent_fills) == 0 && std::chrono::steady_clock::now() < until) expect_all(2);
+  EXPECT_GT(delta(Counter::extent_fills), 0u);
+}
+
+// Were it to leave, the child would find neither its pages nor, on the store, its contents.
+TEST_F(ExtentCacheTest, an_extent_that_is_pinned_for_long_stays_where_it_is_during_a_fork) {
+  write_all(1);
+  Pin pin;
+  for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
+    pin = Pin();
+    ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kWrite, &pin).is_ok());
+    if (pin.is_extent && block > 20 * kInExtent) break;
+    cache_->unpin(*client_, pin.frame);
+  }
+  ASSERT_TRUE(pin.is_extent);
+  word(pin, 0).store_relaxed(77);
+  cache_->begin_fork(*client_);
+  cache_->unpin(*client_, pin.frame);
+  cache_->set_frame_limit(kFrames / 8);  // somebody has to leave
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(word(pin, 0).load_relaxed(), 77u) << "it is not at its address";
+  // Who frees what is in it does not wait for the fork, which may wait for him.
+  const uint64_t extent = static_cast<uint64_t>(pin.data - memory_->address_of(BlockId(0))) / kExtentBytes;
+  cache_->discard(*client_, BlockId(extent * kInExtent), kInExtent);
+  EXPECT_EQ(word(pin, 0).load_relaxed(), 0u);
+  cache_->end_fork();
+  ASSERT_TRUE(cache_->evict_to_limit(*client_).is_ok());
+  EXPECT_LE(cache_->occupied_frames(), kFrames / 8);
+}
+
 TEST_F(ExtentCacheTest, a_write_that_fails_is_made_again) {
   write_all(1);
   expect_all(1);

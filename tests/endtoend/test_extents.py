@@ -39,6 +39,10 @@ def test_ranges_change_under_extents(kit: Kit) -> None:
     _counters(kit, "ranges", 128, 7, "eager")
 
 
+def test_children_have_what_was_in_extents(kit: Kit) -> None:
+    _counters(kit, "forks", 128, 2, "eager")
+
+
 def test_with_large_blocks_there_are_none(kit: Kit) -> None:
     env = {"SPILLWAY_MEMORY": "64M", "SPILLWAY_BLOCK": "64K"}
     run = kit.run(kit.compile("extents.cc", "-O2"), "stream", 128, 1, env=env | kit.wants_report)

@@ -340,6 +340,7 @@ class MappedEngine final : public access::Engine {
   static constexpr uint32_t kServedWithoutEngineMax = 128;
   bool is_watched_child_ = false;  // a forked child's, whose memory has faulted since its first instruction
   std::optional<ForChild> for_child_;  // during a fork
+  bool has_begun_fork_ = false;        // that the cache has been told of
 };
 
 }  // namespace spw::access

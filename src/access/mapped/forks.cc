@@ -63,7 +63,8 @@ Child& child() {
 void MappedEngine::before_fork() {
   if (g_lacks_engine.load_relaxed() || !is_watching() || !options_.children_go_on) return;
   InRuntime guard;
-  cache_->keep_small(*this_thread().client, BlockId(0), space_blocks());
+  cache_->begin_fork(*this_thread().client);
+  has_begun_fork_ = true;
   while (regions_->spilled().count() > region::SpillLayers::kLayersHigh && move_blocks())
     (void)see_to_layers();
   if (!is_signalled()) return;  // nothing is loose
@@ -154,6 +155,7 @@ bool MappedEngine::copy_unwritten(ForChild* given) const {
 
 void MappedEngine::unlock_after_fork() {
   if (options_.children_go_on) let_children_have(false);
+  if (std::exchange(has_begun_fork_, false)) cache_->end_fork();
   unlock_own_after_fork();
 }
 

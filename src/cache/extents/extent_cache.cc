@@ -252,7 +252,7 @@ void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t 
     for (;;) {
       const ExtentWord seen = extents_->word(extent).load();
       if (seen.state() == ExtentState::kNone || seen.state() == ExtentState::kClaimed) return;
-      if (seen.pins() > 0 && platform::monotonic_ns() - since_ns > kPatienceNs) {
+      if ((seen.pins() > 0 || extents_->are_held()) && platform::monotonic_ns() - since_ns > kPatienceNs) {
         if (how == Settle::kDropped) zero(extent, std::max(start, begin), std::min(end, begin + count));
         return;
       }
@@ -284,7 +284,7 @@ auto ExtentCache::on_range(Client& client, BlockId first, uint64_t count, Settle
     extents_->for_each(from, to, [&](uint64_t extent) {
       has_some |= !extents_->is_none(extent) && extents_->word(extent).load().pins() == 0;
     });
-    if (!has_some || tries == kTriesMax) return of_blocks();
+    if (!has_some || extents_->are_held() || tries == kTriesMax) return of_blocks();
   }
 }
 
@@ -315,13 +315,26 @@ void ExtentCache::keep_small(Client& client, BlockId first, uint64_t count) {
   if (count == 0 || !may_be_extent(first)) return;
   const uint64_t from = extents_->of(first);
   const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
-  if (from == 0 && to == extents_->count() - 1) extents_->stop();
   on_range(client, first, count, Settle::kWritten, [] {});
-  if (extents_->is_stopped()) return;
   for (uint64_t extent = from; extent <= to; ++extent) {
     ExtentWord seen = extents_->word(extent).load();
     while (!seen.is_small() && !extents_->word(extent).change(&seen, seen.as_small())) {
     }
+  }
+}
+
+// Some may be on their way while it looks.
+void ExtentCache::begin_fork(Client& client) {
+  extents_->begin_fork();
+  const uint64_t last = extents_->count() - 1;
+  for (bool are_still = false; !are_still;) {
+    extents_->hold(false);
+    on_range(client, BlockId(0), extents_->count() * extents_->blocks(), Settle::kWritten, [] {});
+    extents_->hold(true);
+    are_still = true;
+    extents_->for_each(0, last, [&](uint64_t extent) {
+      are_still &= extents_->is_none(extent) || extents_->word(extent).load().state() == ExtentState::kPlaced;
+    });
   }
 }
 

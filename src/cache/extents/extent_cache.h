@@ -74,6 +74,8 @@ class ExtentCache final : public SharedCache {
   void adopt(Client& client, BlockId first, uint64_t count) override;
   void discard(Client& client, BlockId first, uint64_t count) override;
   void keep_small(Client& client, BlockId first, uint64_t count) override;
+  void begin_fork(Client& client) override;
+  void end_fork() override { extents_->end_fork(); }
   void set_frame_limit(uint32_t frames) override;
   void note_passed(uint64_t blocks) override { blocks_->note_passed(blocks); }
   uint32_t frame_limit() const override { return limit_.load_relaxed(); }

@@ -92,24 +92,23 @@ void ExtentMover::let_first_rest() {
 
 // From its address, where nobody pins it, into its slot. False: not now.
 bool ExtentMover::bring_back(uint32_t slot, ExtentWord seen, ExtentState then) {
-  AtomicExtentWord& word = word_of(slot);
-  if (held_[slot].retry_at_ns > platform::monotonic_ns() ||
-      !word.change(&seen, seen.in(ExtentState::kMoving)))
-    return false;
   const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
+  if (held_[slot].retry_at_ns > platform::monotonic_ns() ||
+      !extents_.leaves(extent, seen, ExtentState::kMoving))
+    return false;
   const bool is_back = extents_.memory().take_back(slot, extents_.first_of(extent));
   if (!is_back) held_[slot].retry_at_ns = platform::monotonic_ns() + kRetryNs;
-  word.set(is_back ? then : ExtentState::kPlaced);
+  word_of(slot).set(is_back ? then : ExtentState::kPlaced);
   return is_back;
 }
 
 // Out of its address, if nobody pins it, and on its way to the store. False: not now.
 bool ExtentMover::take_out(uint32_t slot) {
-  AtomicExtentWord& word = word_of(slot);
-  ExtentWord seen = word.load();
+  const uint64_t extent = extents_.slot(slot).extent.load_relaxed();
+  const ExtentWord seen = extents_.word(extent).load();
   if (held_[slot].retry_at_ns > platform::monotonic_ns()) return false;
   if (seen.state() == ExtentState::kParked) {
-    if (!word.change(&seen, seen.in(ExtentState::kWriting))) return false;
+    if (!extents_.leaves(extent, seen, ExtentState::kWriting)) return false;
   } else if (seen.state() != ExtentState::kPlaced || seen.pins() > 0 ||
              !bring_back(slot, seen, ExtentState::kWriting)) {
     return false;

@@ -128,7 +128,7 @@ bool ExtentMover::may_become(uint64_t extent, Backing* at) {
 
 ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   Backing at;
-  if (extents_.is_stopped() || extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at))
+  if (!extents_.may_come() || extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at))
     return Came::kNo;
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
@@ -163,7 +163,7 @@ bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
   if (seen.bits() == 0 && word.change(&seen, claimed)) {
     quiesce_(extent);
     seen = claimed;
-    if (!extents_.is_stopped() && blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&
+    if (extents_.may_come() && blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&
         may_become(extent, at) && at->store == store_ &&
         word.change(&seen, seen.in(ExtentState::kFilling).with_slot(slot)))
       return true;

@@ -109,7 +109,7 @@ class ExtentMover {
   void leave_orders(uint32_t slot);
   bool bring_back(uint32_t slot, ExtentWord seen, ExtentState then);
   uint32_t slots_wanted() const {
-    return extents_.is_stopped() ? 0 : std::min(demand_.slots(), slots_max_.load_relaxed());
+    return extents_.are_refused() ? 0 : std::min(demand_.slots(), slots_max_.load_relaxed());
   }
   bool take_out(uint32_t slot);
   void begin_write(uint32_t slot);

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "platform/futex.h"
+#include "platform/time.h"
 #include "telemetry/counters.h"
 
 namespace spw::cache {
@@ -32,6 +33,27 @@ void Extents::note_miss(uint64_t extent) {
   const uint32_t evicted_at = at.exchange_relaxed(0);
   if (evicted_at != 0 && evictions_.load_relaxed() - evicted_at < slots_max_.load_relaxed())
     missed_.fetch_add_relaxed(1);
+}
+
+bool Extents::may_come() const {
+  const uint64_t at_ns = may_come_at_ns_.load_acquire();
+  return !are_refused() && (at_ns == 0 || platform::monotonic_ns() >= at_ns);
+}
+
+void Extents::end_fork() {
+  may_come_at_ns_.store_release(platform::monotonic_ns() + after_fork_ns_);
+  after_fork_ns_ = std::min(2 * after_fork_ns_, kAfterForkNsMax);
+  hold(false);
+  ring();
+}
+
+bool Extents::leaves(uint64_t extent, ExtentWord seen, ExtentState to) {
+  const ExtentState from = seen.state();
+  if (are_held() || !word(extent).change(&seen, seen.in(to))) return false;
+  fence_seq_cst();
+  if (!are_held()) return true;
+  word(extent).set(from);
+  return false;
 }
 
 ExtentWord Extents::unclaim(uint64_t extent) {
@@ -98,7 +120,7 @@ void Extents::wish_ahead(uint64_t extent, Slot& slot) {
 }
 
 void Extents::wish(Wish wish) {
-  if (wish.extent >= count_ || is_stopped() || word(wish.extent).load().bits() != 0) return;
+  if (wish.extent >= count_ || !may_come() || word(wish.extent).load().bits() != 0) return;
   const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
   wishes_[place].store_release((wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
   ring();

@@ -96,12 +96,21 @@ class Extents {
   // A block of the extent, which is none, was missed.
   void note_miss(uint64_t extent);
 
-  // From now on none comes any more, and slots that are free give their memory back.
-  void stop() {
-    is_stopped_.store_release(true);
-    ring();
+  // Whether the kernel moves none.
+  bool are_refused() const { return refusals_.load_relaxed() >= kRefusalsMax; }
+  bool may_come() const;
+  // Around a fork. From begin_fork() on none comes; while they are held, none leaves its address, nor its slot for the
+  // store: the mover makes a word another one, and then looks whether they are held (leaves()); who holds them says so,
+  // and then looks at the words. They come again some time after the fork: a longer one each time.
+  void begin_fork() { may_come_at_ns_.store_release(UINT64_MAX); }
+  void hold(bool are_held) {
+    are_held_.store_relaxed(are_held);
+    fence_seq_cst();
   }
-  bool is_stopped() const { return is_stopped_.load_acquire() || refusals_.load_relaxed() >= kRefusalsMax; }
+  void end_fork();
+  bool are_held() const { return are_held_.load_relaxed(); }
+  // The mover's: changes the word to that state, in which its contents may leave. False: not now.
+  bool leaves(uint64_t extent, ExtentWord seen, ExtentState to);
 
   // Asks the mover for an extent, or to settle one. Async-signal-safe.
   void wish(Wish wish);
@@ -115,6 +124,7 @@ class Extents {
   static constexpr uint32_t kWishesMax = 64;
   static constexpr unsigned kLengthAt = 48;
   static constexpr int kRefusalsMax = 4;
+  static constexpr uint64_t kAfterForkNsMin = 1'000'000'000, kAfterForkNsMax = 64'000'000'000;
 
   Extents(unsigned shift, ExtentMemory& memory)
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
@@ -139,7 +149,9 @@ class Extents {
   Atomic<uint32_t> bell_{0};
   // Of moves to an address, until one is made. After kRefusalsMax there are no extents any more: the kernel is too old.
   Atomic<int> refusals_{0};
-  Atomic<bool> is_stopped_{false};
+  Atomic<bool> are_held_{false};
+  Atomic<uint64_t> may_come_at_ns_{0};
+  uint64_t after_fork_ns_ = kAfterForkNsMin;
 };
 
 template <class Visit>

@@ -2,8 +2,12 @@
 //   extents stream MIB ROUNDS    each round goes through all of it and changes every other one of its pages
 //   extents threads MIB ROUNDS   so do four threads, each through all of it, from places of their own, with random
 //                                changes between
+//   extents forks MIB ROUNDS     as stream; amid each round it forks, its child looks at all of it while another thread
+//                                of the parent goes on using one page, and a second after that it goes through once more
 //   extents ranges MIB ROUNDS    between the rounds some of it is given up, protected or mapped anew
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -53,6 +57,41 @@ size_t stream(Word* words, size_t pages, int rounds) {
   for (size_t page = 0; page < pages; ++page)
     found += wrong(words, page, page % 2 == 0 ? static_cast<uint64_t>(rounds) : 0);
   return found;
+}
+
+// How far a round had come when its process forked: pages up to there have one change more.
+size_t looked_at(const Word* words, size_t pages, size_t used, size_t come, uint64_t rounds) {
+  size_t found = 0;
+  for (size_t page = 0; page < pages; ++page)
+    if (page != used) found += wrong(words, page, page % 2 == 0 ? rounds + (page < come) : 0);
+  return found;
+}
+
+size_t forks(Word* words, size_t pages, int rounds) {
+  const size_t used = pages / 2 + 1;  // by the other thread
+  std::atomic<bool> stops{false};
+  uint64_t uses = 0;
+  std::thread user([&] {
+    for (; !stops; ++uses, usleep(20)) change(words, used);
+  });
+  size_t found = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t page = 0; page < pages; ++page) {
+      if (page == pages / 3 * 2) {
+        const pid_t child = fork();
+        if (child == 0) _exit(looked_at(words, pages, used, page, static_cast<uint64_t>(round)) == 0 ? 0 : 1);
+        int status = 0;
+        if (waitpid(child, &status, 0) != child || status != 0) ++found;
+      }
+      if (page % 2 == 0) change(words, page);
+    }
+    usleep(round == 0 ? 1'100'000 : 0);
+  }
+  stops = true;
+  user.join();
+  for (size_t page = 0; page < pages; ++page)
+    found += page != used && words[page * kWords + 100] != first_of(page);
+  return found + looked_at(words, pages, used, 0, static_cast<uint64_t>(rounds)) + wrong(words, used, uses);
 }
 
 size_t threads(Word* words, size_t pages, int rounds) {
@@ -115,6 +154,7 @@ int main(int argc, char** argv) {
   fill(words, bytes / kPage);
   const std::string what = argv[1];
   const size_t found = what == "stream"    ? stream(words, bytes / kPage, rounds)
+                       : what == "forks"   ? forks(words, bytes / kPage, rounds)
                        : what == "threads" ? threads(words, bytes / kPage, rounds)
                                            : ranges(words, bytes / kPage, rounds);
   std::printf("wrong %zu\n", found);
