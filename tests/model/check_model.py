@@ -64,6 +64,20 @@ MODELS = {
         ],
         "progress_bugs": set(),
     },
+    "extent_fork": {
+        "safety": [
+            {"PINS": 3, "CLAIMS": 2, "RESTS": 2, "FORKS": 2},
+            {"PINS": 2, "CLAIMS": 2, "RESTS": 1, "FORKS": 1},
+        ],
+        "progress": [
+            {"PINS": 2, "CLAIMS": 2, "RESTS": 1, "FORKS": 1},
+        ],
+        "bugs": {"PINS": 2, "CLAIMS": 2, "RESTS": 1, "FORKS": 1},
+        "large": [
+            {"PINS": 4, "CLAIMS": 4, "RESTS": 3, "FORKS": 2},
+        ],
+        "progress_bugs": set(),
+    },
     "loose_placed": {
         "safety": [
             {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1},

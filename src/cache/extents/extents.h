@@ -20,7 +20,7 @@
 //   kClaimed, and changes it to kNone; so when the mover changes it to kFilling, nobody has come.
 // What the block cache does by itself does not leave the extent that its client has published: read-ahead and zeros
 //   ahead are cut there (Client::reach), and what is left is asked for as from the beginning (Client::beyond).
-// Modelled in tests/model/extent_claim.pml.
+// Modelled in tests/model/extent_claim.pml; what a fork asks for in extent_fork.pml.
 // Threads: any. Limits: ExtentWord::kSlotsMax slots, kWishesMax wishes at a time; more are forgotten.
 #pragma once
 
