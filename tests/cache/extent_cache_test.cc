@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cache_fixture.h"
+#include "store/store_around.h"
 
 namespace spw::cache {
 namespace {
@@ -31,6 +32,37 @@ class AnonymousBlocks final : public BlockSource {
 
  private:
   IdentityBlocks blocks_;
+};
+
+// Knows how many queues are open on it.
+class CountedStore final : public store::StoreAround {
+ public:
+  explicit CountedStore(std::unique_ptr<Store> device) : StoreAround(std::move(device)) {}
+  Result<std::unique_ptr<store::IoQueue>> open_queue(size_t depth) override {
+    auto opened = device().open_queue(depth);
+    if (!opened) return opened;
+    return std::unique_ptr<store::IoQueue>(new Queue(std::move(*opened), open_));
+  }
+  Status transfer(store::Request& request) override { return device().transfer(request); }
+  int open_queues() const { return open_; }
+
+ private:
+  class Queue final : public store::QueueAround {
+   public:
+    Queue(std::unique_ptr<store::IoQueue> device, std::atomic<int>& open)
+        : QueueAround(std::move(device)), open_(open) {
+      ++open_;
+    }
+    ~Queue() override { --open_; }
+    size_t enqueue(std::span<store::Request* const> requests) override { return device().enqueue(requests); }
+    size_t reap(std::span<store::Completion> out) override { return device().reap(out); }
+
+   private:
+    std::atomic<int>& open_;
+  };
+
+  bool fits(const store::Request&) override { return true; }
+  std::atomic<int> open_{0};
 };
 
 class CopiedExtents final : public ExtentMemory {
@@ -72,7 +104,8 @@ class CopiedExtents final : public ExtentMemory {
 class ExtentCacheTest : public ::testing::Test {
  protected:
   ExtentCacheTest() {
-    store_ = std::move(*store::MemoryStore::create(kBlocks << kShift, &plan_));
+    store_ =
+        std::make_unique<CountedStore>(std::move(*store::MemoryStore::create(kBlocks << kShift, &plan_)));
     source_ = std::make_unique<AnonymousBlocks>(*store_);
     Options options;
     options.frame_count = kFrames;
@@ -144,7 +177,7 @@ class ExtentCacheTest : public ::testing::Test {
   }
 
   store::FaultPlan plan_;
-  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<CountedStore> store_;
   std::unique_ptr<AnonymousBlocks> source_;
   CopiedExtents* memory_ = nullptr;
   std::unique_ptr<SharedCache> cache_;
@@ -295,6 +328,22 @@ TEST_F(ExtentCacheTest, during_a_fork_there_are_none_and_later_they_come_again) 
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (delta(Counter::extent_fills) == 0 && std::chrono::steady_clock::now() < until) expect_all(2);
   EXPECT_GT(delta(Counter::extent_fills), 0u);
+}
+
+// As of a layer of a fork that is no longer used; its address may be another store's later.
+TEST_F(ExtentCacheTest, a_store_that_goes_is_let_go_of_and_may_come_back) {
+  write_all(1);
+  expect_all(1);
+  for (uint64_t salt = 2; salt < 5; ++salt) {
+    cache_->begin_fork(*client_);
+    ASSERT_TRUE(cache_->flush(*client_, BlockId(0), kUsed).is_ok());
+    EXPECT_GT(store_->open_queues(), 0);
+    cache_->close_store(*client_, *store_);
+    EXPECT_EQ(store_->open_queues(), 0);
+    cache_->end_fork();
+    write_all(salt);
+    expect_all(salt);
+  }
 }
 
 // Were it to leave, the child would find neither its pages nor, on the store, its contents.

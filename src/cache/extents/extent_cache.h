@@ -103,7 +103,10 @@ class ExtentCache final : public SharedCache {
   Status sync(Client& client, BlockId first, uint64_t count) override;
   PartitionMap partition_map() const override { return blocks_->partition_map(); }
   uint32_t frames_per_partition() const override { return blocks_->frames_per_partition(); }
-  void close_store(Client& client, store::Store& store) override { blocks_->close_store(client, store); }
+  void close_store(Client& client, store::Store& store) override {
+    mover_.close_store(store);
+    blocks_->close_store(client, store);
+  }
   const platform::File* frames_file() const override { return blocks_->frames_file(); }
   uint64_t memory_file_bytes() const override { return blocks_->memory_file_bytes(); }
   uint32_t frame_count() const override { return blocks_->frame_count(); }

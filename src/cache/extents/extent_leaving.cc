@@ -186,7 +186,8 @@ void ExtentMover::end_write(uint32_t slot) {
   const uint64_t now_ns = platform::monotonic_ns();
   if (held.failing_since_ns == 0) held.failing_since_ns = now_ns;
   if (now_ns - held.failing_since_ns > options_.write_wait_ns)
-    options_.on_error(options_.error_context, Status(held.error, "cannot write to " + store_->describe()));
+    options_.on_error(options_.error_context,
+                      Status(held.error, "cannot write to " + (store_ ? store_->describe() : "its store")));
   held.retry_at_ns = now_ns + kRetryNs;
   resting_.push_back(slot);
   word_of(slot).set(ExtentState::kParked);

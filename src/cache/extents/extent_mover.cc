@@ -69,6 +69,7 @@ void ExtentMover::run(Client& client) {
   client_ = &client;
   while (!stopping_.load_acquire()) {
     const uint32_t heard = extents_.heard();
+    close_queue();
     bool has_moved = reap();
     has_moved |= settle_one();
     has_moved |= shrink();
@@ -274,9 +275,26 @@ bool ExtentMover::open_queue(store::Store& store) {
   return true;
 }
 
+void ExtentMover::close_store(store::Store& store) {
+  std::lock_guard lock(closing_mutex_);
+  closing_.store_release(&store);
+  extents_.ring();
+  while (closing_.load_acquire() != nullptr) platform::sleep_ns(kSoonNs);
+}
+
+void ExtentMover::close_queue() {
+  store::Store* const closing = closing_.load_acquire();
+  if (closing == nullptr || (store_ == closing && queue_->in_flight() > 0)) return;
+  if (store_ == closing) {
+    queue_.reset();
+    store_ = nullptr;
+  }
+  closing_.store_release(nullptr);
+}
+
 // What is under way to another one ends first.
 bool ExtentMover::turn_to(store::Store& store) {
-  while (store_ != &store && queue_->in_flight() > 0) {
+  while (store_ != &store && queue_ && queue_->in_flight() > 0) {
     queue_->wait(platform::kNoTimeout);
     (void)reap();
   }

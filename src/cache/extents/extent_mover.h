@@ -49,6 +49,8 @@ class ExtentMover {
   void stop() { stopping_.store_release(true); }
   // Of the whole cache's frames; as many slots as that leaves may have memory.
   void set_limit(uint32_t frames);
+  // The store is about to go, and no extent has anything there: back as soon as the mover has no queue open on it.
+  void close_store(store::Store& store);
   uint32_t slots_with_memory() const { return with_memory_.load_relaxed(); }
   uint32_t slots_peak() const { return peak_.load_relaxed(); }
   uint64_t metadata_bytes() const { return peak_.load_relaxed() * kPages * sizeof(uint64_t); }
@@ -118,6 +120,7 @@ class ExtentMover {
   void free_slot(uint32_t slot);
   bool shrink();
   bool reap();
+  void close_queue();
   bool open_queue(store::Store& store);
   bool turn_to(store::Store& store);
   Op& take_op();
@@ -154,6 +157,8 @@ class ExtentMover {
   uint32_t limit_ = 0;    // under limit_mutex_
   uint32_t granted_ = 0;  // slots that may have memory; the same
   Atomic<uint32_t> slots_max_{0}, with_memory_{0}, peak_{0};
+  std::mutex closing_mutex_;
+  Atomic<store::Store*> closing_{nullptr};  // set under closing_mutex_, taken back by the mover
   Atomic<bool> stopping_{false};
 };
 

@@ -119,6 +119,7 @@ class Extents {
   std::optional<Wish> take_wish();
   uint32_t heard() const { return bell_.load_acquire(); }
   void sleep(uint32_t heard, uint64_t timeout_ns);
+  void ring();
 
  private:
   static constexpr uint32_t kWishesMax = 64;
@@ -134,7 +135,6 @@ class Extents {
   uint32_t ahead_max() const { return std::clamp(slots_max_.load_relaxed() / 4, 1u, kAheadMax); }
   // One that was pinned for the first time: those that follow it will be needed.
   void wish_ahead(uint64_t extent, Slot& slot);
-  void ring();
 
   const unsigned shift_;
   ExtentMemory& memory_;
