@@ -198,6 +198,15 @@ TEST_F(ExtentCacheTest, a_stream_comes_in_extents_and_what_it_changes_is_written
   EXPECT_EQ(errors_, 0);
 }
 
+// Who is faster than the mover waits for it, rather than bring in block by block what is about to come as one.
+TEST_F(ExtentCacheTest, a_stream_waits_for_the_extents_it_has_asked_for) {
+  write_all(1);
+  const CounterDelta delta;
+  constexpr uint64_t kRounds = 3;
+  for (uint64_t i = 0; i < kRounds * kUsed; ++i) ASSERT_EQ(read(i % kUsed), i % kUsed ^ 1);
+  EXPECT_GT(delta(Counter::extent_fills), kRounds * kUsed / kInExtent / 2);
+}
+
 TEST_F(ExtentCacheTest, what_is_only_read_is_not_written) {
   write_all(1);
   ASSERT_TRUE(cache_->flush(*client_, BlockId(0), kUsed).is_ok());

@@ -126,6 +126,8 @@ auto ExtentCache::pin_by(Client& client, BlockId block, Pin* out, OfBlocks of_bl
   if (!may_be_extent(block)) return std::optional<Answer>(of_blocks());
   const uint64_t extent = extents_->of(block);
   for (;;) {
+    if (extents_->word(extent).load().is_wished() && !blocks_->is_resident(block))
+      extents_->await_wish(extent);
     std::optional<Answer> answer;
     {
       const InExtents in(client, extent, extent);
@@ -144,11 +146,12 @@ auto ExtentCache::pin_by(Client& client, BlockId block, Pin* out, OfBlocks of_bl
 
 // What the block cache has left to be done beyond the extent that its client was in; and streams that it has found.
 void ExtentCache::go_on(Client& client) {
-  if (const BlockRun rest = std::exchange(client.beyond, {}); rest.count > 0)
-    prefetch(client, rest.first, rest.count);
-  if (client.stream_end.value == 0) return;
-  const uint64_t next = extents_->of(std::exchange(client.stream_end, BlockId(0)) + (extents_->blocks() - 1));
-  if (next < extents_->count()) extents_->wish({next, 1});
+  const BlockRun rest = std::exchange(client.beyond, {});
+  if (const BlockId end = std::exchange(client.stream_end, BlockId(0)); end.value != 0) {
+    const uint64_t next = extents_->of(rest.count > 0 ? rest.first : end + (extents_->blocks() - 1));
+    if (next < extents_->count()) extents_->wish({next, 1});
+  }
+  if (rest.count > 0) prefetch(client, rest.first, rest.count);
 }
 
 Status ExtentCache::pin(Client& client, BlockId block, Access access, Pin* out) {
@@ -227,7 +230,8 @@ void ExtentCache::prefetch(Client& client, BlockId first, uint64_t count) {
     const BlockId piece_end = may_be_extent(first) ? std::min(end, extents_->first_of(extent + 1)) : end;
     if (may_be_extent(first)) {
       const InExtents in(client, extent, extent);
-      if (extents_->is_none(extent)) blocks_->prefetch(client, first, piece_end - first);
+      if (extents_->is_none(extent) && !extents_->word(extent).load().is_wished())
+        blocks_->prefetch(client, first, piece_end - first);
     } else {
       blocks_->prefetch(client, first, piece_end - first);
     }

@@ -93,7 +93,9 @@ void ExtentMover::run(Client& client) {
 bool ExtentMover::take_wishes() {
   while (const auto wish = extents_.take_wish()) {
     wishes_.push_back({*wish});
-    if (wishes_.size() > kWishesMax) wishes_.pop_front();
+    if (wishes_.size() <= kWishesMax) continue;
+    extents_.unwish(wishes_.front().wish.extent);
+    wishes_.pop_front();
   }
   bool has_moved = false;
   const uint64_t now_ns = platform::monotonic_ns();
@@ -101,6 +103,7 @@ bool ExtentMover::take_wishes() {
     Pending next = wishes_.front();
     wishes_.pop_front();
     const Came came = next.not_before_ns > now_ns ? Came::kNotYet : begin_read(next.wish);
+    if (came != Came::kYes) extents_.unwish(next.wish.extent);
     has_moved |= came == Came::kYes;
     if (came != Came::kNotYet) continue;
     if (next.not_before_ns <= now_ns) {
@@ -129,7 +132,9 @@ bool ExtentMover::may_become(uint64_t extent, Backing* at) {
 
 ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   Backing at;
-  if (!extents_.may_come() || extents_.word(wish.extent).load().bits() != 0 || !may_become(wish.extent, &at))
+  const ExtentWord seen = extents_.word(wish.extent).load();
+  if (!extents_.may_come() || seen.state() != ExtentState::kNone || seen.is_small() ||
+      !may_become(wish.extent, &at))
     return Came::kNo;
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
@@ -161,7 +166,7 @@ bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
   const ExtentWord claimed = seen.in(ExtentState::kClaimed);
   extents_.slot(slot).settle.store_relaxed(0);
   extents_.slot(slot).extent.store_release(extent);
-  if (seen.bits() == 0 && word.change(&seen, claimed)) {
+  if (seen.state() == ExtentState::kNone && !seen.is_small() && word.change(&seen, claimed)) {
     quiesce_(extent);
     seen = claimed;
     if (extents_.may_come() && blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&

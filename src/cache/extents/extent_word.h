@@ -1,9 +1,9 @@
 // What is known of an extent, 2 MiB of the space at a multiple of that, in one word that all threads agree on.
 //
-//      63      62    24 23        4   3     2   0
-//     +-------+--------+-----------+-------+-------+
-//     | small |  pins  |   slot    | sleep | state |
-//     +-------+--------+-----------+-------+-------+
+//      63       62      61    24 23        4   3     2   0
+//     +-------+--------+--------+-----------+-------+-------+
+//     | small | wished |  pins  |   slot    | sleep | state |
+//     +-------+--------+--------+-----------+-------+-------+
 //
 //   kNone      no extent: its blocks, if any are in memory, are the block cache's
 //   kClaimed   the mover looks whether it can become one; whoever needs it takes it back to kNone, and goes on
@@ -21,7 +21,9 @@
 //
 // Who pins makes kParked kMoving and that kPlaced; the mover does all else, but for kClaimed -> kNone. Pins are counted
 // in kPlaced alone, and keep it so. `sleep`: somebody waits for the state to change. `small`: it is never to become an
-// extent, since the program has chosen access rights there, or the kernel would not move it.
+// extent, since the program has chosen access rights there, or the kernel would not move it. `wished`, of kNone alone: a
+// stream is about to come there, and the mover has not looked yet whether it can become one. Whoever misses a block of
+// it waits for that, for kWishNsMax at most, rather than begin to bring it in block by block.
 // Ordering: whoever changes the state releases what he did to the contents, and whoever finds a state acquires it.
 #pragma once
 
@@ -36,7 +38,7 @@ enum class ExtentState : uint8_t { kNone, kClaimed, kFilling, kParked, kMoving, 
 class ExtentWord {
  public:
   static constexpr uint32_t kSlotsMax = 1 << 20;
-  static constexpr uint64_t kPinsMax = (uint64_t{1} << 39) - 1;  // ranges may be pinned again and again
+  static constexpr uint64_t kPinsMax = (uint64_t{1} << 38) - 1;  // ranges may be pinned again and again
 
   ExtentWord() = default;
   explicit ExtentWord(uint64_t bits) : bits_(bits) {}
@@ -47,8 +49,9 @@ class ExtentWord {
   uint64_t pins() const { return bits_ >> kPinsAt & kPinsMax; }
   bool has_sleepers() const { return (bits_ & kSleepers) != 0; }
   bool is_small() const { return (bits_ & kSmall) != 0; }
+  bool is_wished() const { return (bits_ & kWished) != 0; }
 
-  // In another state, without pins; who sleeps has to be woken.
+  // In another state, without pins, not wished for any more; who sleeps has to be woken.
   ExtentWord in(ExtentState state) const {
     const uint64_t kept = kSmall | kSleepers | (state == ExtentState::kNone ? 0 : kSlotMask);
     return ExtentWord((bits_ & kept) | static_cast<uint64_t>(state));
@@ -62,6 +65,7 @@ class ExtentWord {
   ExtentWord with_pin() const { return with_pins(1); }
   ExtentWord without_pin() const { return ExtentWord(bits_ - kPin); }
   ExtentWord as_small() const { return ExtentWord(bits_ | kSmall); }
+  ExtentWord as_wished() const { return ExtentWord(bits_ | kWished); }
 
  private:
   static constexpr uint64_t kStateMask = 7;
@@ -69,6 +73,7 @@ class ExtentWord {
   static constexpr unsigned kSlotAt = 4, kPinsAt = 24;
   static constexpr uint64_t kSlotMask = uint64_t{kSlotsMax - 1} << kSlotAt;
   static constexpr uint64_t kPin = uint64_t{1} << kPinsAt;
+  static constexpr uint64_t kWished = uint64_t{1} << 62;
   static constexpr uint64_t kSmall = uint64_t{1} << 63;
 
   uint64_t bits_ = 0;
@@ -76,6 +81,7 @@ class ExtentWord {
 
 class AtomicExtentWord {
  public:
+  static constexpr uint64_t kSleepNsMax = 100'000'000;  // only a safeguard
   ExtentWord load() const { return ExtentWord(word_.load_acquire()); }
   // False: it is another one by now, `*seen`.
   bool change(ExtentWord* seen, ExtentWord to) {
@@ -86,8 +92,9 @@ class AtomicExtentWord {
   }
   // Of the state that the caller alone may change, to another one; wakes those who wait for that.
   void set(ExtentState state, uint64_t pins = 0);
+  void wake();
   // Sleeps until the word is another one than `seen`, or some time has passed.
-  void await_change(ExtentWord seen);
+  void await_change(ExtentWord seen, uint64_t timeout_ns = kSleepNsMax);
 
  private:
   Atomic<uint32_t>& low_half() { return *reinterpret_cast<Atomic<uint32_t>*>(word_.address()); }

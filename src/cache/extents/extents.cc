@@ -59,7 +59,11 @@ bool Extents::leaves(uint64_t extent, ExtentWord seen, ExtentState to) {
 ExtentWord Extents::unclaim(uint64_t extent) {
   ExtentWord seen = word(extent).load();
   while (seen.state() == ExtentState::kClaimed)
-    if (const ExtentWord none = seen.in(ExtentState::kNone); word(extent).change(&seen, none)) return none;
+    if (const ExtentWord none = seen.in(ExtentState::kNone).without_sleepers();
+        word(extent).change(&seen, none)) {
+      if (seen.has_sleepers()) word(extent).wake();
+      return none;
+    }
   return seen;
 }
 
@@ -120,10 +124,34 @@ void Extents::wish_ahead(uint64_t extent, Slot& slot) {
 }
 
 void Extents::wish(Wish wish) {
-  if (wish.extent >= count_ || !may_come() || word(wish.extent).load().bits() != 0) return;
+  if (wish.extent >= count_ || !may_come()) return;
+  ExtentWord seen = word(wish.extent).load();
+  if (seen.bits() != 0 || !word(wish.extent).change(&seen, seen.as_wished())) return;
   const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
-  wishes_[place].store_release((wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
+  const uint64_t forgotten = wishes_[place].exchange_acq_rel(
+      (wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
+  if (forgotten != 0) unwish(wish_of(forgotten).extent);
   ring();
+}
+
+void Extents::unwish(uint64_t extent) {
+  ExtentWord seen = word(extent).load();
+  while (seen.is_wished())
+    if (word(extent).change(&seen, seen.in(ExtentState::kNone).without_sleepers())) {
+      if (seen.has_sleepers()) word(extent).wake();
+      return;
+    }
+}
+
+void Extents::await_wish(uint64_t extent) {
+  const uint64_t since_ns = platform::monotonic_ns();
+  for (;;) {
+    const ExtentWord seen = word(extent).load();
+    if (!seen.is_wished()) return;
+    const uint64_t waited_ns = platform::monotonic_ns() - since_ns;
+    if (waited_ns >= kWishNsMax) return unwish(extent);
+    word(extent).await_change(seen, kWishNsMax - waited_ns);
+  }
 }
 
 std::optional<Extents::Wish> Extents::take_wish() {
@@ -133,8 +161,7 @@ std::optional<Extents::Wish> Extents::take_wish() {
     Atomic<uint64_t>& place = wishes_[(next + i) % kWishesMax];
     if (place.load_relaxed() == 0) continue;
     const uint64_t taken = place.exchange_acquire(0);
-    if (taken != 0)
-      return Wish{(taken & ((uint64_t{1} << kLengthAt) - 1)) - 1, static_cast<uint32_t>(taken >> kLengthAt)};
+    if (taken != 0) return wish_of(taken);
   }
   return std::nullopt;
 }

@@ -114,6 +114,10 @@ class Extents {
 
   // Asks the mover for an extent, or to settle one. Async-signal-safe.
   void wish(Wish wish);
+  // It is not waited for any more.
+  void unwish(uint64_t extent);
+  // Of who has missed a block of an extent that is wished for: until the mover has said whether it will be one.
+  void await_wish(uint64_t extent);
   void settle(uint64_t extent, Settle how);
   // The mover's: takes one; sleeps until somebody has asked for something since `heard`, or the time has passed.
   std::optional<Wish> take_wish();
@@ -123,6 +127,7 @@ class Extents {
 
  private:
   static constexpr uint32_t kWishesMax = 64;
+  static constexpr uint64_t kWishNsMax = 10'000'000;
   static constexpr unsigned kLengthAt = 48;
   static constexpr int kRefusalsMax = 4;
   static constexpr uint64_t kAfterForkNsMin = 1'000'000'000, kAfterForkNsMax = 64'000'000'000;
@@ -131,6 +136,9 @@ class Extents {
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
   Atomic<uint32_t>* evicted() { return reinterpret_cast<Atomic<uint32_t>*>(evicted_.data()); }
   AtomicExtentWord* words() { return reinterpret_cast<AtomicExtentWord*>(table_.data()); }
+  static Wish wish_of(uint64_t packed) {
+    return {(packed & ((uint64_t{1} << kLengthAt) - 1)) - 1, static_cast<uint32_t>(packed >> kLengthAt)};
+  }
   // A stream's extents that are read ahead are at most a quarter of the slots.
   uint32_t ahead_max() const { return std::clamp(slots_max_.load_relaxed() / 4, 1u, kAheadMax); }
   // One that was pinned for the first time: those that follow it will be needed.
