@@ -60,6 +60,8 @@ class Organisation {
   // take() of neighbours with one reference each, from `first` on as far as they are absent and frames can be had
   // without much waiting for the others; into `frames`. How many of them.
   virtual uint32_t take_run(BlockId /*first*/, uint32_t /*count*/, FrameId* /*frames*/) { return 0; }
+  // So many are about to be taken: what lacks is best evicted for all of them together.
+  virtual void make_room(uint32_t /*frames*/) {}
   // Whether the block of a frame that was just taken had gone a short while before. Not all remember.
   virtual bool came_back(FrameId) const { return false; }
   // Like take(), by any client, with one reference. Only where clients_take() frames by themselves.

@@ -60,16 +60,11 @@ void RankedFrames::hold(uint32_t frame, BlockId block, uint64_t refs, bool ahead
   policy_->on_insert(frame, block);
 }
 
-// What they lack is evicted for all of them together.
 uint32_t RankedFrames::take_run(BlockId first, uint32_t count, FrameId* frames) {
   const uint32_t most = std::min(count, run_max());
   uint32_t absent = 0;
   while (absent < most && context_.directory.find(first + absent) == kNoFrame) ++absent;
-  if (const uint32_t wanted = used_frames() + absent; absent > 0 && wanted > limit()) {
-    const uint32_t lacking = wanted - limit();
-    EvictionBatch batch{.wanted = std::max(lacking, evict_batch_), .starts_left = lacking + kDemandStartsMax};
-    evict(batch);
-  }
+  make_room(absent);
   const uint32_t taken = std::min(absent, free_frames());
   for (uint32_t i = 0; i < taken; ++i) {
     const uint32_t frame = frame_of_room();
@@ -77,6 +72,14 @@ uint32_t RankedFrames::take_run(BlockId first, uint32_t count, FrameId* frames) 
     frames[i] = global(frame);
   }
   return taken;
+}
+
+void RankedFrames::make_room(uint32_t frames) {
+  const uint32_t wanted = used_frames() + frames;
+  if (frames == 0 || wanted <= limit()) return;
+  const uint32_t lacking = wanted - limit();
+  EvictionBatch batch{.wanted = std::max(lacking, evict_batch_), .starts_left = lacking + kDemandStartsMax};
+  evict(batch);
 }
 
 uint32_t RankedFrames::take_frame() {

@@ -48,6 +48,7 @@ class RankedFrames final : public Organisation, private FrameProbe {
   void prefetch_block(BlockId block) const override { policy_->prefetch_block(block); }
   Taken take(BlockId block, uint64_t refs, bool ahead) override;
   uint32_t take_run(BlockId first, uint32_t count, FrameId* frames) override;
+  void make_room(uint32_t frames) override;
   bool came_back(FrameId frame) const override { return policy_->came_back(local(frame)); }
   bool start_writes_for(BlockId) override { return true; }  // the reserve's are under way
   void evict(EvictionBatch& batch) override;

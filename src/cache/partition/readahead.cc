@@ -15,6 +15,8 @@ using telemetry::Counter;
 namespace {
 // Blocks ahead whose lines are on their way while one is looked at.
 constexpr uint64_t kComesSoon = 8;
+// Frames that are made free at a time. Not all blocks that are asked for may need one.
+constexpr uint64_t kRoomMade = 16;
 }  // namespace
 
 // For so many blocks at most, from this one on.
@@ -97,6 +99,8 @@ void Partition::serve_prefetch(Request& request) {
       run->request.op = store::Op::kRead;
       run->request.offset_bytes = backing.offset_bytes;
     }
+    if (organisation_->free_frames() == 0)
+      organisation_->make_room(static_cast<uint32_t>(std::min(request.count - i, kRoomMade)));
     const Organisation::Taken taken = take(block, 0, true);
     if (taken.how == Organisation::Take::kNone) break;
     if (taken.how == Organisation::Take::kPresent) {
