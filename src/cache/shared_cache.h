@@ -1,5 +1,6 @@
 // The shared cache behind cache.h: what clients do by themselves
-// (shared_cache.cc: pins; pinned_runs.cc: of neighbours; range_flow.cc: ranges), and the parts it puts together.
+// (shared_cache.cc: pins; pinned_runs.cc: of neighbours; reading_ahead.cc; range_flow.cc: ranges), and the parts it puts
+// together.
 //
 // A pin, in steps:
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.
@@ -195,6 +196,11 @@ class SharedCacheParts final : public SharedCache {
   bool await_progress(Partition& partition, const Request& request, uint64_t deadline_ns);
   Status wait_for_frame(Client& client, Partition& partition, uint64_t* deadline_ns, Status* write_error);
   void tell(const Client& client, const Status& status);
+  // reading_ahead.cc
+  void read_ahead(Client& client, ReadPlan plan, Access access);
+  ReadPlan within_reach(Client& client, ReadPlan plan) const;
+  uint32_t read_ahead_whole(Client& client, ReadPlan plan, Access access);
+  void end_ahead(const ReadPlan& plan);
   // range_flow.cc
   bool hold_clean(BlockId block, FrameId* frame);
   FaultAround::Unit unit_to_bring(Miss& miss);
@@ -202,9 +208,6 @@ class SharedCacheParts final : public SharedCache {
   void note_unit_missed(Miss& miss, FaultAround::Unit unit);
   FaultAround::Unit absent_part(FaultAround::Unit unit, const Miss& miss);
   Step fault_around(Miss& miss);
-  void read_ahead(Client& client, ReadPlan plan, Access access);
-  ReadPlan within_reach(Client& client, ReadPlan plan) const;
-  uint32_t read_ahead_whole(Client& client, ReadPlan plan, Access access);
   void zeros_ahead(Client& client, BlockId block);
   Status run_to_end(Client& client, Partition& partition, Wish wish, BlockId first, uint64_t count);
   Status serve_to_end(Client& client, Partition& partition, BlockId first, uint64_t count);

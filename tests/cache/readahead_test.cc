@@ -101,6 +101,19 @@ TEST_P(Readahead, a_stream_leaves_what_is_needed_all_the_time_in_memory) {
   EXPECT_LE(misses_of_needed, 10u);
 }
 
+// What it skips is never used, and would soon be all that may be read ahead.
+TEST_P(Readahead, a_stream_with_gaps_is_read_ahead_to_its_end) {
+  CacheFixture f(options(1024));
+  for (uint64_t b = 0; b < 20'000; ++b) f.blocks().set_contents(BlockId(b), true);
+  Rng rng(3);
+  CounterDelta delta;
+  uint64_t used = 0;
+  for (uint64_t b = 0; b < 20'000; b += 1 + rng.below(8), ++used) f.read(b);
+  EXPECT_GT(used, 4000u);
+  EXPECT_LT(delta(Counter::fills), used / 10);
+  f.cache().check_invariants();
+}
+
 // Reads aligned fours at random places of the first 8000 blocks, from
 // which the cache is to learn that they belong together.
 class TunedFills : public testing::TestWithParam<Kind> {

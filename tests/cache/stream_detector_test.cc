@@ -133,6 +133,26 @@ TEST(StreamDetector, a_small_stride_goes_on_by_its_own_uses) {
   }
 }
 
+TEST(StreamDetector, says_what_of_its_plans_a_stream_has_skipped) {
+  StreamDetector detector(64);
+  (void)detector.on_miss(BlockId(100));
+  ASSERT_EQ(detector.on_miss(BlockId(101)).count, 4u);  // 102 to 105
+  EXPECT_EQ(detector.on_ahead_use(BlockId(102)).skipped, 0u);
+  const ReadPlan plan = detector.on_ahead_use(BlockId(105));  // half of the window is used: more is asked for
+  EXPECT_EQ(plan.skipped_first, BlockId(103));
+  EXPECT_EQ(plan.skipped, 2u);
+  EXPECT_GT(plan.count, 0u);
+}
+
+TEST(StreamDetector, what_was_never_asked_for_or_is_used_by_a_run_is_not_skipped) {
+  StreamDetector detector(64);
+  (void)detector.on_miss(BlockId(100));
+  ASSERT_EQ(detector.on_miss(BlockId(101)).count, 4u);
+  EXPECT_EQ(detector.on_ahead_use(BlockId(104), 3).skipped, 0u);
+  const ReadPlan plan = detector.on_miss(BlockId(120));  // beyond 117, to which was asked for
+  EXPECT_LE(plan.skipped_first.value + plan.skipped, 118u);
+}
+
 TEST(StreamDetector, several_streams_at_once) {
   Player player(64);
   for (uint64_t i = 0; i < 1000; ++i)

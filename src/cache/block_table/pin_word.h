@@ -42,6 +42,7 @@
 //                                   ahead cleared
 //   resident, refs 1 (its own),     filling (place: dirty and   C    CAS acquire: pairs with the last unpin of others, so
 //     not writing                     referenced stay)               what they stored is moved; ended as by F
+//   resident, ahead                 ahead cleared               C    CAS acquire (its stream has skipped it: no use)
 //   resident, not dirty             refs + 1                    C    CAS acquire (stores are allowed ahead of need: no use)
 //   resident, refs > 0              dirty                       C    fetch_or relaxed (its holder's unpin orders it)
 //   resident|failed, refs > 0       refs - 1                    C    fetch_sub acq_rel: the holder's accesses come first

@@ -54,6 +54,19 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_wi
   return {BlockId(static_cast<uint64_t>(first)), stream.stride, static_cast<uint32_t>(count)};
 }
 
+// The last `uses` blocks up to this one are used; those before them are skipped.
+ReadPlan StreamDetector::go_on(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses) {
+  const int64_t asked_for = stream.window == 0 ? 0 : (stream.frontier - stream.last) / stream.stride;
+  const int64_t skipped = std::min((block - stream.last) / stream.stride - int64_t{uses}, asked_for);
+  const int64_t skipped_first = stream.last + stream.stride;
+  ReadPlan plan = extend(stream, block, first_window, uses);
+  if (skipped <= 0) return plan;
+  plan.skipped_first = BlockId(static_cast<uint64_t>(skipped_first));
+  plan.skipped = static_cast<uint32_t>(skipped);
+  plan.stride = stream.stride;
+  return plan;
+}
+
 void StreamDetector::make_dense(Stream& stream) const {
   if (std::abs(stream.stride) <= dense_stride_max_) stream.stride = stream.stride > 0 ? 1 : -1;
 }
@@ -68,7 +81,7 @@ ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piec
   stream.low = piece.low;
   stream.high = piece.high;
   const auto came = static_cast<uint32_t>(piece.high - piece.low + 1);
-  if (ascends || descends) return extend(stream, ascends ? piece.high : piece.low, came);
+  if (ascends || descends) return go_on(stream, ascends ? piece.high : piece.low, came);
   stream.last = block;
   stream.used_at = ++clock_;
   return {};
@@ -92,7 +105,7 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
       }
       stream.low = piece.low;
       stream.high = piece.high;
-      return extend(stream, edge, kFirstWindow);
+      return go_on(stream, edge, kFirstWindow);
     }
     int64_t distance = block - stream.last;
     if (stream.window == 0 && distance != 0 && std::abs(distance) <= kStrideMax) near = &stream;
@@ -115,7 +128,7 @@ ReadPlan StreamDetector::on_ahead_use(BlockId block_id, uint32_t uses) {
   auto block = static_cast<int64_t>(block_id.value);
   for (Stream& stream : streams_)
     if (stream.window > 0 && stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0)
-      return extend(stream, block, kFirstWindow, uses);
+      return go_on(stream, block, kFirstWindow, uses);
   return {};
 }
 

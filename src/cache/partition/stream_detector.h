@@ -27,6 +27,9 @@ struct ReadPlan {
   BlockId first;
   int64_t stride = 1;
   uint32_t count = 0;
+  // Blocks that were asked for and that the stream has passed by without a use, so that none is to be expected.
+  BlockId skipped_first{};
+  uint32_t skipped = 0;
 };
 
 class StreamDetector {
@@ -69,7 +72,8 @@ class StreamDetector {
     int64_t low, high;
     bool is_block() const { return low == high; }
   };
-  ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses = 1);
+  ReadPlan go_on(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses = 1);
+  ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses);
   void make_dense(Stream& stream) const;
   ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
 
