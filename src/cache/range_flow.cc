@@ -396,6 +396,7 @@ SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
     fault_around_->begin_wait();
     miss.is_waiting = true;
   }
+  if (miss.hint && !miss.hint->has_contents) return bring_zeros(miss);
   if (unit.count == 1) return Step::kAgain;
   bring_unit(miss.client, unit, miss.access);
   miss.out->frame = directory_.find(miss.block);

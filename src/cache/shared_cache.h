@@ -190,6 +190,11 @@ class SharedCacheParts final : public SharedCache {
   void leave_filling(Client& client, FrameId frame, Partition& partition);
   // pinned_runs.cc
   uint32_t pin_there(Client& client, BlockId first, uint32_t count, Access access, Pin* out);
+  uint32_t claim(Client& client, BlockId first, uint32_t count, FrameId* frames);
+  void end_filling(Resident resident, uint64_t flags);
+  bool is_new(BlockId block);
+  uint32_t new_run(BlockId block);
+  Step bring_zeros(Miss& miss);
   uint32_t claim_run(Client& client, BlockId first, uint32_t count, Pin* out);
   // waits.cc
   void wait_while_filling(Client& client, FrameId frame, Partition& partition);

@@ -36,8 +36,10 @@ class IdentityBlocks final : public BlockSource {
   }
   void written_back(BlockId block, const store::Store*) override { contents_[block.value].store_release(1); }
   bool is_buffered_file(BlockId) override { return is_buffered_file_; }
+  bool is_anonymous(BlockId) override { return is_anonymous_; }
   // Before the first block is cached.
   void be_buffered_file() { is_buffered_file_ = true; }
+  void be_anonymous() { is_anonymous_ = true; }
   void set_contents(BlockId block, bool has) { contents_[block.value].store_release(has); }
 
  private:
@@ -45,6 +47,7 @@ class IdentityBlocks final : public BlockSource {
   const unsigned shift_;
   std::unique_ptr<Atomic<uint8_t>[]> contents_;
   bool is_buffered_file_ = false;
+  bool is_anonymous_ = false;
 };
 
 // How much counters moved.

@@ -168,6 +168,117 @@ TEST_P(PinnedRunsTest, threads_overwrite_the_same_blocks) {
   EXPECT_TRUE(f.errors().empty());
 }
 
+class NewRuns : public testing::Test {
+ protected:
+  static Options options(uint32_t frames, bool is_tuned = true) {
+    Options made = one_partition(frames);
+    made.tunes_fills = is_tuned;
+    made.policy = "clock2q+";
+    return made;
+  }
+};
+
+TEST_F(NewRuns, new_blocks_come_along_with_a_program_that_writes_its_way_through) {
+  CacheFixture f(options(1024));
+  f.blocks().be_anonymous();
+  CounterDelta delta;
+  for (uint64_t b = 0; b < 640; ++b) ASSERT_TRUE(f.write(b, b + 1));
+  EXPECT_LT(delta(Counter::shared_misses), 80u);
+  EXPECT_EQ(delta(Counter::zero_fills), 640u);
+  EXPECT_EQ(delta(Counter::bytes_dirtied), 640 * f.block_bytes());
+  for (uint64_t b = 0; b < 640; ++b) ASSERT_EQ(f.read(b), b + 1);
+}
+
+TEST_F(NewRuns, a_new_block_here_and_there_comes_alone) {
+  CacheFixture f(options(1024));
+  f.blocks().be_anonymous();
+  CounterDelta delta;
+  for (uint64_t b = 0; b < 640; b += 3) ASSERT_TRUE(f.write(b, b + 1));
+  EXPECT_EQ(delta(Counter::zero_fills), delta(Counter::shared_misses));
+}
+
+TEST_F(NewRuns, of_a_file_or_with_a_fixed_size_blocks_come_one_by_one) {
+  for (const bool is_tuned : {true, false}) {
+    CacheFixture f(options(1024, is_tuned));
+    if (!is_tuned) f.blocks().be_anonymous();
+    CounterDelta delta;
+    for (uint64_t b = 0; b < 200; ++b) ASSERT_TRUE(f.write(b, b + 1));
+    EXPECT_EQ(delta(Counter::shared_misses), 200u);
+  }
+}
+
+// The frames of those that came along held others' bytes before.
+TEST_F(NewRuns, what_came_along_is_zero_and_need_not_be_written) {
+  CacheFixture f(options(256));
+  f.blocks().be_anonymous();
+  for (uint64_t b = 4096; b < 8192; ++b) ASSERT_TRUE(f.write(b, b));
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), kBlocks));
+  CounterDelta delta;
+  for (uint64_t b = 0; b < 4096; ++b) ASSERT_EQ(f.read(b), 0u);
+  ASSERT_TRUE(f.cache().sync(f.client(), BlockId(0), kBlocks));
+  EXPECT_LT(delta(Counter::shared_misses), 4096u / 4);
+  EXPECT_EQ(delta(Counter::writebacks), 0u);
+}
+
+TEST_F(NewRuns, what_was_written_once_is_read_and_comes_not_as_zeros) {
+  CacheFixture f(options(256));
+  f.blocks().be_anonymous();
+  for (uint64_t turn = 1; turn < 4; ++turn)
+    for (uint64_t b = 0; b < 4096; b += turn == 1 ? 2 : 1) ASSERT_TRUE(f.write(b, turn * 4096 + b));
+  for (uint64_t b = 0; b < 4096; ++b) ASSERT_EQ(f.read(b), 3 * 4096 + b);
+}
+
+// As where there are more places to write to than memory for what comes along.
+TEST_F(NewRuns, runs_get_short_where_what_came_along_goes_unused) {
+  CacheFixture f(options(1024));
+  f.blocks().be_anonymous();
+  constexpr uint64_t kOthers = 20'000, kLast = 40'000;
+  const auto misses_of_a_walk = [&](uint64_t first) {
+    CounterDelta delta;
+    for (uint64_t b = first; b < first + kGroupBlocks; ++b) EXPECT_TRUE(f.write(b, b));
+    return delta(Counter::shared_misses);
+  };
+  EXPECT_LT(misses_of_a_walk(kLast), 12u);
+  for (uint64_t b = 0; b < 12'000; ++b) f.blocks().set_contents(BlockId(kOthers + b), true);
+  for (uint64_t place = 0, other = kOthers; place < 10; ++place) {
+    for (uint64_t i = 0; i < 5; ++i)
+      ASSERT_TRUE(f.write(place * kGroupBlocks + i, 1));  // the fifth comes with three
+    for (uint64_t i = 0; i < 1200; ++i) f.read(other++);
+    for (uint64_t i = 4; i > 0; --i)
+      f.read(place * kGroupBlocks + i);  // so that there is something before the next
+    ASSERT_TRUE(f.write(place * kGroupBlocks + 5, 1));
+  }
+  EXPECT_GT(misses_of_a_walk(kLast + 10 * kGroupBlocks), 24u);
+}
+
+TEST_F(NewRuns, threads_that_write_the_same_new_blocks_lose_nothing) {
+  CacheFixture f(options(256));
+  f.blocks().be_anonymous();
+  constexpr uint64_t kShared = 4096;
+  const auto work = [&](uint64_t mark) {
+    Client* client = *f.cache().open_client();
+    for (uint64_t b = 0; b < kShared; ++b) {
+      Pin pin;
+      ASSERT_TRUE(f.cache().pin(*client, BlockId(b), Access::kWrite, &pin).is_ok());
+      reinterpret_cast<Atomic<uint64_t>*>(pin.data)[mark].store_relaxed(b + 1);
+      f.cache().unpin(*client, pin.frame);
+      if (b % 512 == 511) f.cache().discard(*client, BlockId(kShared + mark * kShared), kShared);
+    }
+    f.cache().close_client(client);
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  for (uint64_t b = 0; b < kShared; ++b) {
+    Pin pin;
+    ASSERT_TRUE(f.cache().pin(f.client(), BlockId(b), Access::kRead, &pin).is_ok());
+    const auto* words = reinterpret_cast<const uint64_t*>(pin.data);
+    ASSERT_TRUE(words[0] == b + 1 && words[1] == b + 1 && words[2] == 0);
+    f.cache().unpin(f.client(), pin.frame);
+  }
+  EXPECT_TRUE(f.errors().empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, PinnedRunsTest, testing::Values(kCombining, kDedicated, kPageSets),
                          kind_name);
 

@@ -42,6 +42,7 @@ TEST_P(Stress, every_thread_sees_the_last_version_of_every_block) {
   options.tunes_fills = c.tuned;
   CacheFixture f(options);
   if (c.buffered_file) f.blocks().be_buffered_file();
+  if (c.tuned && !c.buffered_file) f.blocks().be_anonymous();
   const CounterDelta delta;
   constexpr uint64_t kUsed = 2000;
   constexpr int kSteps = 60'000 / SPW_SLOWED;

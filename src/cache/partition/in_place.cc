@@ -63,7 +63,8 @@ uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::opti
     const Organisation::Taken taken = take(BlockId(block), BlockId(block) == demanded ? 1 : 0, false);
     if (taken.how != Organisation::Take::kTaken) break;
     context_.tell_of_fill(BlockId(block), false);
-    if (BlockId(block) == demanded) learn_zero_run(organisation_->came_back(taken.frame));
+    if (BlockId(block) == demanded)
+      learn_zero_run(organisation_->came_back(taken.frame), organisation_->evict_batch());
     run[length++] = {taken.frame, BlockId(block)};
   }
   if (length == 0) return 0;
@@ -79,15 +80,25 @@ uint64_t Partition::install_dirty(BlockSpan wanted, Contents contents, std::opti
   return length;
 }
 
-// From a demanded block that was never written.
-void Partition::learn_zero_run(bool came_back) {
+// From a demanded block that was never written, of which `most` could have come at a time.
+void Partition::learn_zero_run(bool came_back, uint32_t most) {
   if (came_back) {
-    zero_run_max_ = std::max(std::min(zero_run_max_, organisation_->evict_batch()) / 2, kZeroRunMin);
+    zero_run_max_ = std::max(std::min(zero_run_max_, most) / 2, kZeroRunMin);
     new_zeros_ = 0;
   } else if (++new_zeros_ == kNewZerosInRow) {
-    zero_run_max_ = std::min(zero_run_max_, organisation_->evict_batch()) * 2;
+    zero_run_max_ = std::min(zero_run_max_, most) * 2;
     new_zeros_ = 0;
   }
+}
+
+// Frames for a run that the client fills. One of zeros is no longer than they last.
+void Partition::serve_claim(Request& request) {
+  auto blocks = static_cast<uint32_t>(request.count);
+  if (request.is_unit) blocks = std::min(blocks, zero_run_max_);
+  request.cursor = organisation_->take_run(request.block, blocks, request.run);
+  request.answer = Answer::kDone;
+  if (request.is_unit && request.cursor > 0)
+    learn_zero_run(organisation_->came_back(request.run[0]), static_cast<uint32_t>(request.count));
 }
 
 // The block is not cached.

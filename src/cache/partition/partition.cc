@@ -44,9 +44,7 @@ bool Partition::serve(Request& request) {
       describe_wait(request);
       return true;
     case Wish::kClaim:
-      request.cursor =
-          organisation_->take_run(request.block, static_cast<uint32_t>(request.count), request.run);
-      request.answer = Answer::kDone;
+      serve_claim(request);
       return true;
     case Wish::kUnpark:
       unpark(request.frame);

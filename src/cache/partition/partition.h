@@ -78,7 +78,8 @@ class Partition final {
   };
   BlockSpan plan_zero_run(BlockId demanded) const;
   uint64_t install_dirty(BlockSpan run, Contents contents, std::optional<BlockId> demanded);
-  void learn_zero_run(bool came_back);
+  void learn_zero_run(bool came_back, uint32_t most);
+  void serve_claim(Request& request);
   bool serve_zero_run(Request& request);
   void serve_zeros_ahead(Request& request);
   void serve_adopt(Request& request);
