@@ -1,5 +1,5 @@
-// Micro benchmarks on one big array of 64-bit words: reading in order, reading and updating at random,
-// chasing pointers.
+// Micro benchmarks on one big array of 64-bit words: reading in order, reading and updating at random, both beside each
+// other, chasing pointers.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,28 @@ inline Measured random_update(const Settings& settings) {
     uint64_t last = 0;
     for (uint64_t i = share.begin; i < share.end; ++i) last = data[random.below(part.end - part.begin)] += i;
     return last;
+  });
+}
+
+// As in a table that is scanned to count into another: every thread reads its part of the first half in order, and
+// meanwhile updates words of its part of the second half, spread evenly over the scan.
+inline Measured scan_and_update(const Settings& settings) {
+  const uint64_t half = settings.bytes / sizeof(uint64_t) / 2;
+  const Words words = random_words(2 * half, settings.threads);
+  return measure(settings, settings.ops, [&](int thread) {
+    const Share part(half, thread, settings.threads);
+    const Share share(settings.ops, thread, settings.threads);
+    const uint64_t updates = share.end - share.begin, length = part.end - part.begin;
+    const uint64_t* const scanned = words.get() + part.begin;
+    uint64_t* const updated = words.get() + half + part.begin;
+    FastRandom random(static_cast<uint64_t>(thread));
+    uint64_t sum = 0;
+    for (uint64_t update = 0; update < updates; ++update) {
+      const Share piece(length, static_cast<int>(update), static_cast<int>(updates));
+      for (uint64_t i = piece.begin; i < piece.end; ++i) sum += scanned[i];
+      sum += updated[random.below(length)] += update;
+    }
+    return sum;
   });
 }
 

@@ -7,8 +7,8 @@
 //   micro file-graph --file FILE --bytes B [--ops EDGES] [--threads T]
 //   micro file-make --file FILE --bytes B
 //
-// KERNEL: sum random-read random-update chase stencil sort-words sort-records radix-sort hash-join join-probe
-// map-find. Prints JSON: `seconds` is the median of the timed rounds and `total_s` their sum, `ops` and
+// KERNEL: sum random-read random-update scan-and-update chase stencil sort-words sort-records radix-sort hash-join
+// join-probe map-find. Prints JSON: `seconds` is the median of the timed rounds and `total_s` their sum, `ops` and
 // `checksum` are those of one round. With --latencies each read is timed: `latency_ns` has percentiles of the
 // slowest PERCENT of them, which are the misses where so many miss, and the worst. file-sort sorts the file's own
 // words, in place and once. file-graph makes the file, B bytes long, and builds a graph in it.
@@ -41,6 +41,7 @@ const std::map<std::string, std::function<Measured(const Settings&)>>& kernels()
       {"sum", examples::sequential_sum},
       {"random-read", examples::random_read},
       {"random-update", examples::random_update},
+      {"scan-and-update", examples::scan_and_update},
       {"chase", examples::chase},
       {"sort-words", examples::sort_words},
       {"sort-records", examples::sort_records},

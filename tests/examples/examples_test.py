@@ -103,7 +103,7 @@ def kernels_agree_with_native_ones(programs: Programs, cap_bytes: int, kernels: 
 
 
 def micro_kernels_agree_with_native_ones_beyond_memory(programs: Programs) -> None:
-    kernels = ("sum", "random-read", "random-update", "sort-words", "sort-records")
+    kernels = ("sum", "random-read", "random-update", "scan-and-update", "sort-words", "sort-records")
     kernels_agree_with_native_ones(programs, 8 * MIB, kernels)
 
 
