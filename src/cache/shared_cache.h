@@ -1,6 +1,6 @@
 // The shared cache behind cache.h: what clients do by themselves
-// (shared_cache.cc: pins; pinned_runs.cc: of neighbours; reading_ahead.cc; range_flow.cc: ranges), and the parts it puts
-// together.
+// (shared_cache.cc: pins; pinned_runs.cc: of neighbours; reading_ahead.cc; range_flow.cc: ranges), and the parts it
+// puts together.
 //
 // A pin, in steps:
 //   1. pin probes the block table and counts a reference by one CAS. Done, if that succeeds.

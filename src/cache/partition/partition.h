@@ -91,6 +91,7 @@ class Partition final {
   void serve_prefetch(Request& request);
   void prefetch_block(BlockId block) const;
   bool may_read_ahead() const;
+  Organisation::Taken take_ahead(BlockId block, uint64_t wanted);
   bool take_staging(IoOp& op, BlockId block, uint64_t blocks);
   void give_staging_back(IoOp& op);
   void install_run(IoOp& op);

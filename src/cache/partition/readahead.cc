@@ -44,6 +44,13 @@ void Partition::prefetch_block(BlockId block) const {
 
 bool Partition::may_read_ahead() const { return organisation_->ahead_unused() < ahead_max_; }
 
+// `wanted`: it and those that come next.
+Organisation::Taken Partition::take_ahead(BlockId block, uint64_t wanted) {
+  if (organisation_->free_frames() == 0)
+    organisation_->make_room(static_cast<uint32_t>(std::min(wanted, kRoomMade)));
+  return take(block, 0, true);
+}
+
 // Neighbours on the store become one request. Stops at the first block for which there is no frame or no operation.
 void Partition::serve_prefetch(Request& request) {
   request.answer = Answer::kDone;
@@ -99,9 +106,7 @@ void Partition::serve_prefetch(Request& request) {
       run->request.op = store::Op::kRead;
       run->request.offset_bytes = backing.offset_bytes;
     }
-    if (organisation_->free_frames() == 0)
-      organisation_->make_room(static_cast<uint32_t>(std::min(request.count - i, kRoomMade)));
-    const Organisation::Taken taken = take(block, 0, true);
+    const Organisation::Taken taken = take_ahead(block, request.count - i);
     if (taken.how == Organisation::Take::kNone) break;
     if (taken.how == Organisation::Take::kPresent) {
       end_run();
