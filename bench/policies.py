@@ -253,7 +253,7 @@ def one_tuned(bench: Bench, name: str, program: str, arguments: tuple, memory_by
     best = min(BLOCKS, key=medians.get)
     bench.add(Row("blocks", f"{name}, {engine}: auto, the best of {', '.join(BLOCKS)}", medians["auto"], medians[best],
                   ratio=statistics.median(turn["auto"] / turn[best] for turn in turns),
-                  target=1 / BLOCK_AHEAD_MIN if name == MIXED else BLOCK_BEHIND_MAX,
+                  target=round(1 / BLOCK_AHEAD_MIN, 2) if name == MIXED else BLOCK_BEHIND_MAX,
                   note=", ".join(f"{block}: {medians[block]:.1f} s" if medians[block] < math.inf else f"{block}: stopped" for block in BLOCKS)))
 
 
