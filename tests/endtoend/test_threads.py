@@ -1,6 +1,6 @@
 """Threads, locks, atomics and OpenMP on managed memory."""
 import pytest
-from kit import Config, Kit, MEDIUM, SMALL, UNOPTIMISED
+from kit import Config, Kit, MEDIUM, SMALL, UNOPTIMISED, expect
 
 pytestmark = pytest.mark.engines("translated", "mapped", "unmodified", "threads")
 
@@ -47,6 +47,22 @@ def test_standard_locks_work_inside_managed_memory(kit: Kit) -> None:
 
 def test_threads_sleep_and_are_woken_at_managed_objects(kit: Kit) -> None:
     kit.same_as_native("sleepers.cc", "sleepers", 40, configs=(SMALL, UNOPTIMISED, MEDIUM))
+
+
+def test_mutexes_of_every_kind_are_taken_and_released(kit: Kit) -> None:
+    for kind in range(4):
+        kit.same_as_native("sleepers.cc", "free_locks", kind, configs=(SMALL, UNOPTIMISED))
+
+
+@pytest.mark.engines("mapped", "unmodified")
+def test_a_mutex_that_is_free_keeps_nothing_in_memory(kit: Kit) -> None:
+    hits = {}
+    for kind in (0, 2):  # ordinary; robust, of which libc gives the kernel a list
+        run = kit.run(kit.compile("sleepers.cc", "-O2"), "free_locks", kind, env=SMALL.environment() | kit.wants_report)
+        expect(run.code == 0, run.last_words())
+        hits[kind] = kit.report()["counters"]["shared_hits"]
+    # 20,000 times one is asked for by who has it, which only libc's own call can answer.
+    expect(hits[0] < 30_000 < 100_000 < hits[2], f"shared hits of ordinary and of robust mutexes: {hits}")
 
 
 def test_futexes_may_be_gone_or_moved_when_others_are_woken(kit: Kit) -> None:

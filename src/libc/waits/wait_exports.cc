@@ -22,9 +22,11 @@ SPW_ENTRY int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept {
   return real().pthread_mutex_destroy(in_frame(mutex));
 }
 SPW_ENTRY int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  if (is_taken_without_kernel(mutex) && real().pthread_mutex_trylock(mutex) == 0) return noted(0, mutex);
   return noted(real().pthread_mutex_lock(in_frame(mutex)), mutex);
 }
 SPW_ENTRY int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  if (is_taken_without_kernel(mutex)) return noted(real().pthread_mutex_trylock(mutex), mutex);
   return noted(real().pthread_mutex_trylock(in_frame(mutex)), mutex);
 }
 SPW_ENTRY int pthread_mutex_timedlock(pthread_mutex_t* mutex, Deadline until) noexcept {
@@ -35,6 +37,7 @@ SPW_ENTRY int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, D
 }
 SPW_ENTRY int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   note_releasing(mutex);
+  if (is_released_without_kernel(mutex)) return real().pthread_mutex_unlock(mutex);
   return real().pthread_mutex_unlock(in_frame(mutex));
 }
 SPW_ENTRY int pthread_mutex_getprioceiling(const pthread_mutex_t* mutex, int* ceiling) noexcept {

@@ -20,6 +20,8 @@
 // In the mapped engine the objects' addresses are their own. Where its faults are the program's alone to serve
 // (signals), their blocks are kept in memory for the call: one that was evicted before the kernel reads it would fail
 // the sleep, and libc aborts. Of objects beyond what may be kept at a time (ManagedAccess::keep) it may still.
+// A mutex that is free is taken, and an ordinary one released, without the kernel reading anything of it: none is kept
+// for that (is_taken_without_kernel, is_released_without_kernel).
 #pragma once
 
 #include <errno.h>
@@ -81,9 +83,21 @@ InFrame<Object> in_frame(Object* object, cache::Access access = cache::Access::k
   return InFrame<Object>(object, access, [](const Object*) { return false; });
 }
 
+// Bits of a mutex's kind, in libc.
+constexpr int kRobust = 16, kInheritsPriority = 32, kRaisesPriority = 64, kMutexShared = 128;
+
+// Of a managed mutex at its own address. The kernel takes part where libc has a list of the owner's or his priority.
+inline bool is_taken_without_kernel(const pthread_mutex_t* mutex) {
+  return kernel_cannot_reach(mutex) && !is_in_frames(mutex) &&
+         (mutex->__data.__kind & (kRobust | kInheritsPriority | kRaisesPriority)) == 0;
+}
+// Who sleeps is found by the address alone, unless other processes may sleep there, too: then by the page.
+inline bool is_released_without_kernel(const pthread_mutex_t* mutex) {
+  return is_taken_without_kernel(mutex) && (mutex->__data.__kind & kMutexShared) == 0;
+}
+
 // A mutex is robust from its initialisation on.
 inline InFrame<pthread_mutex_t> in_frame(pthread_mutex_t* mutex) {
-  constexpr int kRobust = 16;  // libc's PTHREAD_MUTEX_ROBUST_NORMAL_NP
   return InFrame<pthread_mutex_t>(mutex, cache::Access::kWrite, [](const pthread_mutex_t* place) {
     return (place->__data.__kind & kRobust) != 0;
   });

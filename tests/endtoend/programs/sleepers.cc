@@ -1,5 +1,6 @@
 // Threads that sleep at objects in managed memory, and are woken, while libc touches other blocks all the time: what
 // foreign code touches is soon no longer at its own address.
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -191,7 +192,41 @@ int requeued(long mib_more) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"sleepers", sleepers}, {"late_wake", late_wake}, {"requeued", requeued}};
+// Mutexes that nobody else wants. `kind`: 0 ordinary, 1 shared, 2 robust, 3 with inherited priority.
+int free_locks(long kind) {
+  constexpr int kTimes = 20'000;
+  volatile auto* more = static_cast<char*>(std::calloc(16, 1u << 20));  // which does not fit: it is watched
+  for (size_t at = 0; at < 16u << 20; at += 4096) more[at] = 'm';
+  auto* mutexes = static_cast<pthread_mutex_t*>(std::calloc(3, sizeof(pthread_mutex_t)));
+  int sum = 0;
+  for (const int type : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK}) {
+    pthread_mutexattr_t how;
+    pthread_mutexattr_init(&how);
+    pthread_mutexattr_settype(&how, type);
+    if (kind == 1) pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
+    if (kind == 2) pthread_mutexattr_setrobust(&how, PTHREAD_MUTEX_ROBUST);
+    if (kind == 3) pthread_mutexattr_setprotocol(&how, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_t* mutex = mutexes + type;
+    pthread_mutex_init(mutex, &how);
+    for (int i = 0; i < kTimes; ++i) {
+      sum += pthread_mutex_lock(mutex);
+      if (type == PTHREAD_MUTEX_ERRORCHECK) sum += pthread_mutex_lock(mutex) == EDEADLK;
+      const int again = pthread_mutex_trylock(mutex);
+      sum += again == (type == PTHREAD_MUTEX_RECURSIVE ? 0 : EBUSY);
+      if (again == 0) sum += pthread_mutex_unlock(mutex);
+      sum += pthread_mutex_unlock(mutex);
+    }
+    if (type == PTHREAD_MUTEX_ERRORCHECK) std::printf("not held: %d\n", pthread_mutex_unlock(mutex) == EPERM);
+    std::printf("%d: %d, destroyed: %d\n", type, sum, pthread_mutex_destroy(mutex));
+  }
+  std::printf("more %d\n", more[8u << 20]);
+  std::free(const_cast<char*>(more));
+  std::free(mutexes);
+  return 0;
+}
+
+constexpr Part kParts[] = {
+    {"sleepers", sleepers}, {"late_wake", late_wake}, {"requeued", requeued}, {"free_locks", free_locks}};
 
 }  // namespace
 
