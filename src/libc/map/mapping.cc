@@ -124,12 +124,17 @@ void* map_file(const Context& c, const FileRequest& request) {
   return pointer(*mapped);
 }
 
-// What was stored to shared mappings of files; false: some of it could not be written.
-bool sync_shared_files(const Context& c, uintptr_t begin, uintptr_t end) {
+// What was stored to shared mappings of files reaches them, and is durable if asked for; false: some of it could not be
+// written.
+enum class Durable : bool { kNo, kYes };
+bool write_shared_files(const Context& c, uintptr_t begin, uintptr_t end, Durable durable) {
   bool is_done = true;
   for_each_part(c, begin, end, [&](const Part& part) {
     const Blocks blocks = blocks_around(c, part.begin, part.end);
-    if (part.kind == Kind::kSharedFile) is_done = c.regions->sync(blocks.begin, blocks.bytes).is_ok();
+    if (part.kind != Kind::kSharedFile) return true;
+    is_done = (durable == Durable::kYes ? c.regions->sync(blocks.begin, blocks.bytes)
+                                        : c.regions->flush(blocks.begin, blocks.bytes))
+                  .is_ok();
     return is_done;
   });
   return is_done;
@@ -301,8 +306,8 @@ int unmap(void* address, size_t bytes) {
   if (!pages.is_valid || pages.is_empty()) return static_cast<int>(fail(EINVAL));
   const Context* c = context();
   if (c == nullptr) return 0;
-  // What cannot be synced is still mapped: nothing is lost.
-  if (!sync_shared_files(*c, pages.begin, pages.end)) return static_cast<int>(fail(EIO));
+  // What cannot be written is still mapped: nothing is lost. As with the kernel, nobody waits until it is durable.
+  if (!write_shared_files(*c, pages.begin, pages.end, Durable::kNo)) return static_cast<int>(fail(EIO));
   for_each_part(*c, pages.begin, pages.end, [&](const Part& part) {
     if (part.is_object) return true;  // its owner frees it
     remove_marks(*c, part.begin, part.end);
@@ -341,7 +346,7 @@ int sync_mapping(void* address, size_t bytes, int flags) {
   if (!pages.is_valid) return static_cast<int>(fail(pages.begin % kMmuPageBytes != 0 ? EINVAL : ENOMEM));
   if ((flags & MS_INVALIDATE) != 0 && is_any_marked(pages.begin, pages.end, kLocked))
     return static_cast<int>(fail(EBUSY));
-  if ((flags & MS_SYNC) != 0 && !sync_shared_files(*c, pages.begin, pages.end))
+  if ((flags & MS_SYNC) != 0 && !write_shared_files(*c, pages.begin, pages.end, Durable::kYes))
     return static_cast<int>(fail(EIO));
   return has_no_hole(*c, pages.begin, pages.end) ? 0 : static_cast<int>(fail(ENOMEM));
 }

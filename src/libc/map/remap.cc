@@ -113,7 +113,7 @@ void* move_file(const Context& c, const Move& move, Kind kind) {
       c.regions->kind_at(move.from) == Kind::kNone)
     return no_map(EINVAL);
   if (kind == Kind::kSharedFile &&
-      !c.regions->sync(move.from, round_up(move.from + move.old_bytes, block) - move.from))
+      !c.regions->flush(move.from, round_up(move.from + move.old_bytes, block) - move.from))
     return no_map(EIO);
   auto mapped = c.heap->mappings().map_file(move.new_bytes, c.regions->mapping_at(move.from));
   if (!mapped) return no_map(ENOMEM);
