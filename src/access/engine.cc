@@ -18,7 +18,8 @@ Status Engine::flush(BlockId first, uint64_t count) {
 
 Status Engine::sync(BlockId first, uint64_t count) {
   InRuntime guard;
-  if (!is_watching()) return {};
+  Status status;
+  if (!is_watching() && sync_unwatched(first, count, &status)) return status;
   before_flush(first, count);
   return cache_->sync(client(), first, count);
 }

@@ -82,6 +82,8 @@ class Engine : public ManagedAccess, public region::CacheRanges {
   // The range is about to be discarded from the cache: nothing of it that the engine keeps may be found afterwards.
   // True: the cache has none of it, and it is discarded already.
   virtual bool withdraw(BlockId first, uint64_t count) = 0;
+  // sync() of what the engine has left to the kernel. False: it is watching meanwhile.
+  virtual bool sync_unwatched(BlockId /*first*/, uint64_t /*count*/, Status* /*status*/) { return true; }
   // The range is about to be flushed: of what the engine itself keeps
   // pinned, which would stay dirty, it lets go what it can do without.
   virtual void before_flush(BlockId first, uint64_t count) = 0;

@@ -198,6 +198,10 @@ Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing shar
   return got == MAP_FAILED ? failed("map", bytes) : Status::ok();
 }
 
+Status sync_mapped(void* address, uint64_t bytes) {
+  return raw::msync(address, bytes, MS_SYNC) == 0 ? Status::ok() : failed("sync", bytes);
+}
+
 Status release_at(void* address, uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   void* got = raw::mmap(address, bytes, PROT_NONE, kFlags, -1, 0);

@@ -74,6 +74,8 @@ Status map_file_unforked_at(void* address, const File& file, uint64_t offset_byt
 // memory.
 enum class Sharing : uint8_t { kShared, kPrivate, kSynchronous };
 Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing);
+// What was stored to a shared mapping of a file is durable.
+Status sync_mapped(void* address, uint64_t bytes);
 // Puts a piece of a reservation back to no access and no memory. Async-signal-safe unless it fails.
 Status release_at(void* address, uint64_t bytes);
 Status protect(void* address, uint64_t bytes, Protection protection);

@@ -30,6 +30,9 @@ inline void* mremap(void* from, size_t bytes, size_t new_bytes, int flags, void*
 inline int madvise(void* address, size_t bytes, int advice) {
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }
+inline int msync(void* address, size_t bytes, int flags) {
+  return static_cast<int>(::syscall(SYS_msync, address, bytes, flags));
+}
 inline int mincore(void* address, size_t bytes, unsigned char* present) {
   return static_cast<int>(::syscall(SYS_mincore, address, bytes, present));
 }

@@ -32,7 +32,8 @@ constexpr std::string_view kOthersVariables[] = {"SPILLWAY_CLANG",
                                                  "SPILLWAY_TEST_FAULTS",
                                                  "SPILLWAY_TEST_EXTENTS",
                                                  "SPILLWAY_TEST_FRAME_WAIT_MS",
-                                                 "SPILLWAY_TEST_USERFAULT"};
+                                                 "SPILLWAY_TEST_USERFAULT",
+                                                 "SPILLWAY_TEST_WATCH"};
 // A name that differs in more letters, or in half of them, is not a slip of the finger.
 constexpr size_t kTypoDistanceMax = 3;
 // Fewer letters are the beginning of too much.

@@ -341,6 +341,7 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
       (options_.faults == Faults::kSignals ? "leave --faults=signals out" : kAllowUserfault);
   // A child's memory faults before it has threads, and before rings of its own.
   if (is_child_) for_engine.faults_by = access::FaultChoice::kSignals;
+  for_engine.watches_at_once = !is_child_ && ::secure_getenv("SPILLWAY_TEST_WATCH") != nullptr;  // tests
   for_engine.await_engine = &await_parts_of_child;
   // Threads that do a store's transfers are its parent's.
   const bool has_threads =

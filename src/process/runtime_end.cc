@@ -95,7 +95,9 @@ bool Runtime::write_files_at_end() {
   if (is_child_ || files_are_lost_) return !files_are_lost_;
   InRuntime guard;
   const SlowEnd slow(options_.quiet == Switch::kOff && regions_->has_files());
-  Status buffered = descriptors_->finish(), mapped = regions_->sync_shared_files();
+  // Where the kernel has the files alone, it writes them when it likes.
+  Status buffered = descriptors_->finish();
+  Status mapped = engine_->is_watching() ? regions_->sync_shared_files() : Status();
   if (!buffered) warn("a buffered file was not written whole: " + buffered.message());
   if (!mapped) warn("a file mapping was not written whole: " + mapped.message());
   files_are_lost_ = !buffered || !mapped;

@@ -309,6 +309,12 @@ Kind RegionMap::kind_of(BlockId block) const {
   return file == nullptr ? Kind::kAnonymous : file->kind.load_relaxed();
 }
 
+RegionMap::FilePlace RegionMap::file_place(BlockId block) const {
+  const FileRegion* file = file_of(block);
+  if (file == nullptr) return {};
+  return {file->store.load_relaxed(), file_offset(*file, block), file->kind.load_relaxed()};
+}
+
 FileMapping RegionMap::mapping_at(uintptr_t address) {
   std::lock_guard lock(mutex_);
   BlockId block = block_of(address);

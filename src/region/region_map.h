@@ -127,6 +127,13 @@ class RegionMap final : public cache::BlockSource {
     live_.for_each_run(first.value, count,
                        [&](uint64_t run, uint64_t blocks) { visit(BlockId(run), blocks); });
   }
+  // Of a block that is a file region's, live or about to be so; kNone: of none.
+  struct FilePlace {
+    store::Store* store = nullptr;
+    uint64_t offset_bytes = 0;
+    Kind kind = Kind::kNone;
+  };
+  FilePlace file_place(BlockId block) const;
   // The file region's backing at a managed address: to map the same bytes elsewhere.
   FileMapping mapping_at(uintptr_t address);
 

@@ -95,6 +95,9 @@ class FileStore final : public GrowingStore {
   }
 
   int fd() const override { return plain().fd(); }
+  const platform::File* file_to_map() const override {
+    return growth_ == nullptr && !target_.spill ? &plain() : nullptr;
+  }
   // Direct writes drop the kernel's pages behind them, and where one of those is dirty by then the kernel gives the
   // next sync an EIO.
   void share_page_cache() override {

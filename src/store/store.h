@@ -31,6 +31,10 @@
 #include "base/status.h"
 #include "base/units.h"
 
+namespace spw::platform {
+class File;
+}
+
 namespace spw::store {
 
 inline constexpr uint64_t kMaxBlockBytes = uint64_t{1} << kMaxBlockShift;
@@ -115,6 +119,8 @@ class Store {
   virtual Status reserve(uint64_t offset_bytes, uint64_t bytes) = 0;
   // It reads what a request writes, when that is submitted: who has it fetched from memory before saves time.
   virtual bool looks_at_contents() const { return false; }
+  // A file that has the same bytes at the same places, for mmap(); nullptr: there is none.
+  virtual const platform::File* file_to_map() const { return nullptr; }
   // What it stands on is written by the program's own calls, too, from now on, through the kernel's page cache.
   virtual void share_page_cache() {}
   // In a forked child, by the only thread there is: locks that its parent's threads had are nobody's.

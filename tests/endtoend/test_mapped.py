@@ -1,17 +1,20 @@
-"""Mappings of a file larger than the cap: what reaches the file, and what never does."""
+"""Mappings of files, larger than the cap and not: what reaches the file, and what never does."""
 import hashlib
 import itertools
 import pathlib
 import random
 
 import pytest
-from kit import Config, EXIT_FAILURE, Kit, MEDIUM, MIB, PRELOADED, Run, SMALL, expect
+from kit import Config, EXIT_FAILURE, FITS, Kit, MEDIUM, MIB, PRELOADED, Run, SMALL, expect
 
 pytestmark = pytest.mark.engines("translated", "mapped", "unmodified", "threads")
 
 # Not a whole number of pages.
 FILE_BYTES = 28 * MIB + 12_345
 CONFIGS = (SMALL, MEDIUM)
+# Whether small files are the cache's from the start (mapped engine).
+WATCHED_OR_NOT = ({}, {"SPILLWAY_TEST_WATCH": "1"})
+OUTGROWN = Config(("-O2",), "48M", "auto", "combining")
 
 
 def _written_data(kit: Kit) -> tuple[pathlib.Path, bytes]:
@@ -72,6 +75,52 @@ def test_a_file_that_becomes_shorter_ends_the_program_with_one_line(kit: Kit) ->
                and run.errors.startswith(starts) and contains in run.errors, f"{config}: {run.last_words()}")
 
 
+def test_a_file_that_fits_is_written_as_natively(kit: Kit) -> None:
+    for part in ("sync_and_die", "unmap_and_die", "unmap_pieces_and_die", "exit_handler", "two_views", "grow", "end_at_once"):
+        native, expected = _run(kit, None, part)
+        ours, contents = _run(kit, FITS, part)
+        expect((ours.code, ours.output, ours.errors) == (native.code, native.output, ""), f"{part}: {ours.last_words()}")
+        expect(contents == expected, f"{part}: the file is another one")
+
+
+@pytest.mark.engines("mapped", "unmodified")
+def test_a_file_that_fits_is_left_to_the_kernel(kit: Kit) -> None:
+    _written_data(kit)
+    run = kit.run(kit.compile("mapped.cc", *FITS.flags), "return", 0, env=FITS.environment() | kit.wants_report)
+    expect(run.code == 0, run.last_words())
+    counters = kit.report()["counters"]
+    found = {name: counters[name] for name in ("fills", "zero_fills", "readahead_fills", "missing_faults", "protect_faults", "store_writes")}
+    expect(set(found.values()) == {0}, f"{found}")
+
+
+def _outgrown(kit: Kit, part: str, env: dict[str, str]) -> None:
+    program = kit.compile("outgrown.cc", "-O2", spillway=False)
+    _written_data(kit)
+    native, expected = kit.run(program, part, 40), (kit.place / "data").read_bytes()
+    _written_data(kit)
+    ours = kit.run(kit.compile("outgrown.cc", *OUTGROWN.flags), part, 40, env=OUTGROWN.environment() | kit.wants_report | env)
+    expect((ours.code, ours.output, ours.errors) == (native.code, native.output, ""),
+           f"{part}: {ours.last_words()}\nnatively {native.last_words()}")
+    expect((kit.place / "data").read_bytes() == expected, f"{part}: the file is another one")
+
+
+def test_a_file_becomes_the_caches_when_memory_no_longer_fits(kit: Kit) -> None:
+    for _ in range(3):
+        _outgrown(kit, "counted", {})
+        kit.expect_spilled("the file")
+
+
+def test_a_file_keeps_its_rights_when_it_becomes_the_caches(kit: Kit) -> None:
+    if kit.engine == "translated":
+        pytest.skip("managed memory has the usual rights in the translated engine")
+    _outgrown(kit, "protected_part", {})
+
+
+@pytest.mark.engines("mapped", "unmodified")
+def test_a_file_that_fits_is_shared_with_forked_children(kit: Kit) -> None:
+    _outgrown(kit, "shared_with_a_child", {})
+
+
 def _neither(now: bytes, old: bytes, new: bytes) -> int:
     """How many bytes are neither the old nor the new ones; most pages are found to be right as a whole."""
     count = 0
@@ -95,10 +144,10 @@ def test_an_end_without_exit_leaves_old_or_new_words(kit: Kit) -> None:
 
 
 def test_what_is_stored_is_seen_by_others_as_natively(kit: Kit) -> None:
-    for part in ("held", "in_memory", "becomes", "runs", "left"):
-        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL,))
+    for part, env in itertools.product(("held", "in_memory", "becomes", "runs", "left"), WATCHED_OR_NOT):
+        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL,), env=env)
 
 
 def test_calls_and_mappings_of_a_file_agree(kit: Kit) -> None:
-    for part in ("both", "only_read"):
-        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL, MEDIUM))
+    for part, env in itertools.product(("both", "only_read"), WATCHED_OR_NOT):
+        kit.same_as_native("mapped_coherence.cc", part, configs=(SMALL, MEDIUM), env=env)

@@ -180,20 +180,20 @@ Status MappedEngine::open_faults() {
   return {};
 }
 
-// Before memory is registered, for good.
-void MappedEngine::choose_faults() {
+// Before memory is registered, for good. Whether what the kernel touches will be served from then on.
+bool MappedEngine::choose_faults() {
   if (!options_.has_userfault && options_.rings_reach_less && platform::has_async_contexts_of_program())
     options_.rings_reach_less();
   const bool is_open = options_.faults_by == FaultChoice::kAuto && event_faults_.is_open();
   const bool kernel_is_served = !is_signalled() && faults_.scope() == platform::FaultScope::kAll;
   if (options_.stacks_are_managed && !is_watched_child_ && !kernel_is_served && !is_open)
     options_.fatal(Status::sentence(EPERM, options_.why_no_managed_stacks));
-  if (!is_open) return;
-  if (!options_.stacks_are_managed && !platform::has_async_contexts_of_program()) return;
+  if (!is_open) return false;
+  if (!options_.stacks_are_managed && !platform::has_async_contexts_of_program()) return false;
   auto events = event_faults_.duplicate();
   if (!events) options_.fatal(events.status());
   faults_ = std::move(*events);
-  if (options_.kernel_reaches) options_.kernel_reaches();
+  return true;
 }
 
 std::string_view MappedEngine::faults_by() const {
@@ -248,10 +248,15 @@ void MappedEngine::start_watching(cache::Client* client) {
   std::unique_lock lock(watch_mutex_);
   std::byte* base = space_.data();
   const uint64_t used = used_bytes_.load_relaxed();
-  choose_faults();
+  const std::vector<KernelFiles::Range> files = kernel_files_.ranges();
+  const bool kernel_will_reach = choose_faults();
   if (is_signalled() && options_.threads_serve_faults) options_.threads_serve_faults();
   if (!is_watched_child_) end_huge_pages(used);  // of a space that was watched there are none
-  Status status = pages_->begin(used);
+  Status status = kernel_files_.end();           // who accesses them from here on waits in admit_fault()
+  if (status) status = pages_->begin(used);
+  for (const KernelFiles::Range& range : files)
+    if (status) status = pages_->renew(reinterpret_cast<std::byte*>(range.begin), range.bytes());
+  if (status && kernel_will_reach && options_.kernel_reaches) options_.kernel_reaches();
   if (status && used > 0)
     status = Adoption{base,    used,    options_.block_shift, resident_pages_, *pages_, *regions_,
                       *cache_, *client, is_watched_child_}
@@ -300,13 +305,26 @@ bool MappedEngine::grow_unwatched(BlockId first, uint64_t count, uint64_t live_b
   std::shared_lock lock(watch_mutex_);
   if (is_watching()) return true;
   const bool fits = access::surely_fits(live_bytes, cache_->frame_limit(), options_.block_shift);
-  if (has_contents || !fits || pieces_.load_relaxed() >= kPiecesMax) return false;
+  if (!fits || pieces_.load_relaxed() >= kPiecesMax) return false;
   const uint64_t bytes = count << options_.block_shift;
-  if (!platform::protect(frames_->address_of(first), bytes, platform::Protection::kReadWrite)) return false;
+  if (has_contents ? !leave_file_to_kernel(first, count)
+                   : !platform::protect(frames_->address_of(first), bytes, platform::Protection::kReadWrite))
+    return false;
   const uint64_t end = (first.value << options_.block_shift) + bytes;
   used_bytes_.store_relaxed(std::max(used_bytes_.load_relaxed(), end));  // under the region map's lock
   pieces_.fetch_add_relaxed(1);
   return true;
+}
+
+// One that is mapped to be written to. Where system calls are given managed memory as it is, at no moment could
+// it become the cache's.
+bool MappedEngine::leave_file_to_kernel(BlockId first, uint64_t count) {
+  if (first.value >= space_blocks() || options_.faults_by == FaultChoice::kEvents) return false;
+  const region::RegionMap::FilePlace place = regions_->file_place(first);
+  if (place.kind != region::Kind::kSharedFile || place.offset_bytes % kMmuPageBytes != 0) return false;
+  const platform::File* const file = place.store->file_to_map();
+  return file != nullptr && kernel_files_.map(frames_->address_of(first), count << options_.block_shift,
+                                              *file, place.offset_bytes);
 }
 
 // What the program was refused there while the range was not live is let in again.
@@ -325,11 +343,22 @@ bool MappedEngine::withdraw(BlockId first, uint64_t count) {
   if (is_watching()) return withdraw_loose(first, count);
   std::byte* address = frames_->address_of(first);
   const uint64_t bytes = count << options_.block_shift;
-  if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
+  auto was_file = kernel_files_.unmap(address, bytes);
+  if (!was_file) options_.fatal(was_file.status());
+  if (!*was_file)
+    if (Status s = platform::advise(address, bytes, platform::Advice::kDontNeed); !s) options_.fatal(s);
   if (is_live(first)) return true;
   // Where that fails (vm.max_map_count) it stays accessible, like memory on libc's free lists.
-  (void)platform::protect(address, bytes, platform::Protection::kNone);
+  if (!*was_file) (void)platform::protect(address, bytes, platform::Protection::kNone);
   pieces_.fetch_sub_relaxed(1);
+  return true;
+}
+
+bool MappedEngine::sync_unwatched(BlockId first, uint64_t count, Status* status) {
+  check_not_forked();
+  std::shared_lock lock(watch_mutex_);
+  if (is_watching()) return false;
+  *status = kernel_files_.sync(frames_->address_of(first), count << options_.block_shift);
   return true;
 }
 

@@ -10,10 +10,12 @@
 //   in signal handlers of the program: what they interrupt may be using raw addresses.
 // Watching: as long as all managed memory fits (access::surely_fits) and nothing of it comes from a store, the kernel
 //   has it alone: the range is not registered, what is not live is inaccessible, and a program pays nothing; it is in
-//   huge pages where the kernel gives them. watch() ends that for good: it makes them small ones, registers the range,
-//   makes all of it accessible (what is missing faults from then on) and takes what is there into the cache
-//   (adoption.h). Why nothing is missed: from the registration on a page comes to be there only through the runtime;
-//   who would do so waits in serve() or returns from hint() until all is adopted.
+//   huge pages where the kernel gives them. Files that are mapped to be written to are the kernel's, too, at their
+//   managed addresses (kernel_files.h). watch() ends that for good: it makes huge pages small ones, takes the files
+//   away, of which the page cache keeps what was stored, registers the range, makes all of it accessible (what is
+//   missing faults from then on) and takes what is there into the cache (adoption.h). Why nothing is missed: from the
+//   registration on a page comes to be there only through the runtime; who would do so waits in serve() or returns from
+//   hint() until all is adopted, and so does, in admit_fault(), who accesses a file that is gone from its address.
 // Construction: create() takes the address range; make_frames() gives the cache its frame source; start() connects
 //   cache and regions and starts the threads. Faults before start() wait for it.
 // Threads: any. A thread's first call opens its client of the cache; its thread-specific destructor closes it. A fault
@@ -50,6 +52,7 @@
 #include "access/mapped/fault_server.h"
 #include "access/mapped/hint_switch.h"
 #include "access/mapped/hint_table.h"
+#include "access/mapped/kernel_files.h"
 #include "access/mapped/loose_aliases.h"
 #include "access/mapped/loose_holds.h"
 #include "access/mapped/mapped_frames.h"
@@ -175,6 +178,7 @@ class MappedEngine final : public access::Engine {
 
  protected:
   bool withdraw(BlockId first, uint64_t count) override;
+  bool sync_unwatched(BlockId first, uint64_t count, Status* status) override;
   void before_flush(BlockId first, uint64_t count) override;
 
  private:
@@ -237,12 +241,13 @@ class MappedEngine final : public access::Engine {
   void look_at_layers(uint64_t now_ns);
   bool see_to_layers();
   bool move_blocks();
-  void choose_faults();
+  bool choose_faults();
   void watch_when_wanted(cache::Client& client);
   void start_watching(cache::Client* client);
   void end_huge_pages(uint64_t used_bytes);
   void let_dump(uint64_t end);
   bool grow_unwatched(BlockId first, uint64_t count, uint64_t live_bytes, bool has_contents);
+  bool leave_file_to_kernel(BlockId first, uint64_t count);
   Thread& this_thread();
   Thread& register_thread();
   static void thread_ended(void* thread);
@@ -333,6 +338,7 @@ class MappedEngine final : public access::Engine {
   platform::ResidentPages resident_pages_;  // where it cannot be read the space is watched from the start
   Atomic<uint64_t> used_bytes_{0};          // from the start of the space; nothing behind was ever live
   Atomic<uint64_t> dumped_bytes_{0};        // from the start: part of core dumps, if they are there
+  KernelFiles kernel_files_;
   std::mutex refused_mutex_;
   std::vector<uintptr_t> refused_pages_;
   uint64_t next_look_at_layers_ns_ = 0;  // the page cleaner's

@@ -234,10 +234,8 @@ bool MappedEngine::admit_fault(uintptr_t address, bool is_store, bool is_own) {
     return true;
   check_not_forked();
   InRuntime guard;
-  if (!options_.has_userfault) {
-    if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it
-    if (is_watching()) return serve_rights_fault(address, is_store, is_own);
-  }
+  if (watch_.load_acquire() == kWatchWanted) watch();  // waits for who is about it
+  if (!options_.has_userfault && is_watching()) return serve_rights_fault(address, is_store, is_own);
   const uintptr_t page = round_down(address, kMmuPageBytes);
   // The runtime may read and zero what is there of a block that is freed, though the program was refused it.
   if (!may_access(address, is_store) && !(is_own && platform::is_page_present(address))) return false;

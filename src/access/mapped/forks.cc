@@ -356,6 +356,7 @@ Status MappedEngine::make_anew(MappedEngine& forked, const MappedOptions& option
   platform::UserFault faults = std::move(forked.faults_);
   platform::Mapping space = std::move(forked.space_);
   HintTable hints = std::move(forked.hints_);
+  KernelFiles kernel_files = std::move(forked.kernel_files_);
   std::unique_ptr<PlacedPages> pages = std::move(forked.pages_);
   std::vector<uintptr_t> refused_pages = std::move(forked.refused_pages_);
   const bool is_watched = forked.is_watched_child_, is_loose_ended = forked.loose_ended_.load_relaxed();
@@ -370,6 +371,7 @@ Status MappedEngine::make_anew(MappedEngine& forked, const MappedOptions& option
   engine->space_ = std::move(space);
   engine->regions_ = regions;
   engine->hints_ = std::move(hints);
+  engine->kernel_files_ = std::move(kernel_files);
   auto inherited = pages->inherit(engine->faults_);
   if (!inherited) return inherited.status();
   engine->pages_ = std::move(*inherited);

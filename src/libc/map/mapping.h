@@ -4,7 +4,9 @@
 //   anonymous: private, readable and writable, not executable, not a stack, not locked, anywhere it likes
 //   a file:    regular, not executable, anywhere it likes; shared and writable, shared and read-only, or private
 // Also what is only reserved, without access or with other rights (reservations.h). Everything else is the kernel's; a
-// file that is only read may be, too, within the cap (mapped_reads.h). A managed file mapping is a copy in the cache:
+// file that is only read may be, too, within the cap (mapped_reads.h). While all memory fits, the mapped engine has the
+// kernel serve writable shared mappings at their managed addresses (kernel_files.h there); else a managed file mapping
+// is a copy in the cache:
 // what is stored to a shared one reaches the file by msync, munmap, exec and exit; what others write to the file after
 // its block was read is not seen. So a writable shared mapping of a file that others have open, or that lives in
 // memory, is the kernel's. Two writable shared mappings of one part of a file would not see each other either, so the
