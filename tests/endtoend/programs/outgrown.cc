@@ -123,9 +123,8 @@ int protected_part(long mebibytes) {
   return 0;
 }
 
-constexpr Part kParts[] = {{"counted", counted},
-                           {"shared_with_a_child", shared_with_a_child},
-                           {"protected_part", protected_part}};
+constexpr Part kParts[] = {
+    {"counted", counted}, {"shared_with_a_child", shared_with_a_child}, {"protected_part", protected_part}};
 
 }  // namespace
 
