@@ -36,9 +36,7 @@ class KernelFilesTest : public testing::Test {
   }
   // As a system call finds it, which no signal follows.
   bool is_accessible(uint64_t offset) const { return ::access(text(offset), F_OK) == 0 || errno != EFAULT; }
-  const char* text(uint64_t offset) const {
-    return reinterpret_cast<const char*>(space_.data() + offset);
-  }
+  const char* text(uint64_t offset) const { return reinterpret_cast<const char*>(space_.data() + offset); }
 
   platform::File file_;
   platform::Mapping space_;
