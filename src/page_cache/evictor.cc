@@ -139,7 +139,8 @@ uint64_t Evictor::measure_present() {
 // The same; counts where it is time to.
 uint64_t Evictor::measure() {
   const uint64_t total = measure_present(), present = present_.load_relaxed();
-  const bool has_changed = present > 2 * counted_ + kPartPages / 2 || counted_ > 2 * present + kPartPages / 2;
+  const bool has_changed = present > 2 * counted_ + kPartPages / 2 ||
+                           counted_ > 2 * present + kPartPages / 2 || came() > came_by_count_ + kPartPages;
   const uint64_t now_ns = platform::monotonic_ns();
   if (now_ns < count_after_ns_ || (!has_changed && now_ns < count_after_ns_ + kSecondNs)) return total;
   count_all();
@@ -158,26 +159,36 @@ void Evictor::look_over(const Mapping& part, Look look) const {
   }
 }
 
-// Also tells the table how the mappings are used, before anything has to be evicted.
+// Units begin where the part does.
+void Evictor::add_to_units(const FilePages::Run& run, uintptr_t part_begin) {
+  for (uintptr_t at = run.begin; at < run.end;) {
+    const uint64_t unit = (at - part_begin) / MappingTable::kUnitBytes;
+    const uintptr_t end = std::min(run.end, part_begin + (unit + 1) * MappingTable::kUnitBytes);
+    units_[unit] = static_cast<uint16_t>(units_[unit] + (end - at) / kMmuPageBytes);
+    at = end;
+  }
+}
+
+// Also tells the table how the mappings are used.
 void Evictor::count_all() {
   const uint64_t begin_ns = platform::monotonic_ns();
   uint64_t present = 0;
   for (uintptr_t at = 0;;) {
     auto part = table_.take(at, kPartBytesMax);
     if (!part) break;
-    uint64_t pages = 0, run_count = 0;
+    units_.assign((part->end - part->begin + MappingTable::kUnitBytes - 1) / MappingTable::kUnitBytes, 0);
     look_over(*part, [&](uintptr_t, const FilePages::Scan& scan) {
-      pages += scan.pages;
-      run_count += scan.runs.size();
+      for (const FilePages::Run& run : scan.runs) add_to_units(run, part->begin);
+      present += scan.pages;
       return true;
     });
-    table_.give_back(*part, pages, run_count);
-    present += pages;
+    table_.give_back(*part, units_);
     at = part->end;
   }
   if (auto all = pages_.present_pages()) others_.store_relaxed(*all - std::min(*all, present));
   present_.store_relaxed(present);
   counted_ = present;
+  came_by_count_ = came();
   const uint64_t end_ns = platform::monotonic_ns();
   count_after_ns_ = end_ns + std::max((end_ns - begin_ns) * kCountShare, kCountNsMin);
 }
@@ -227,17 +238,15 @@ std::vector<Evictor::Unmapped> Evictor::queue_and_take_oldest(Unmapped newest) {
 
 // The part is given back. False: it cannot be unmapped, and the mapping has left the table.
 bool Evictor::unmap(const Mapping& part, uint64_t* pages) {
-  uint64_t run_count = 0;
   Status status;
   look_over(part, [&](uintptr_t, const FilePages::Scan& scan) {
     if (scan.runs.empty()) return true;
     const uintptr_t first = scan.runs.front().begin;
     status = platform::unmap_pages(first, scan.runs.back().end - first);
     *pages += scan.pages;
-    run_count += scan.runs.size();
     return status.is_ok();
   });
-  table_.give_back(part, *pages, run_count);
+  table_.give_back(part);
   if (!status) {
     table_.remove(part.begin, part.end);
     if (lost_ != nullptr) lost_(status.message());

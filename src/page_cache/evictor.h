@@ -17,7 +17,8 @@
 //
 // How many pages are present: what the kernel counts for the process, less what other
 // mappings of files have. These are what is left when all pages in the table are counted,
-// which happens from time to time, at a share (kCountShare) of the time at most.
+// which happens from time to time, at a share (kCountShare) of the time at most, and tells
+// the table how its mappings are used.
 //
 // Threads: start() and stop() by one; the limit is asked for in a thread of the evictor's own. Errors: of the threads.
 // A mapping that cannot be unmapped (the program locked it in memory) leaves the table, and `lost` is told.
@@ -95,6 +96,9 @@ class Evictor {
   uint64_t measure_present();
   uint64_t measure();
   void count_all();
+  void add_to_units(const platform::FilePages::Run& run, uintptr_t part_begin);
+  // Pages, since the start; what is touched again after it was unmapped is counted once more.
+  uint64_t came() const { return use().total() + use().dropped; }
   bool evict_part();
   std::optional<Mapping> take_part();
   std::vector<Unmapped> queue_and_take_oldest(Unmapped newest);
@@ -119,7 +123,8 @@ class Evictor {
   // The first thread's alone.
   std::vector<platform::Thread> hands_;
   uint64_t round_to_count_ = 0;
-  uint64_t counted_ = 0, count_after_ns_ = 0;
+  uint64_t counted_ = 0, came_by_count_ = 0, count_after_ns_ = 0;
+  std::vector<uint16_t> units_;  // of the part that is counted: how many pages of each are present
   uint64_t last_total_ = 0;
 
   Atomic<uint64_t> others_{0};  // present pages of other mappings

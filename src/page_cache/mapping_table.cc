@@ -9,8 +9,11 @@
 namespace spw::page_cache {
 
 namespace {
-// So many pages say how a mapping is used; from twice as many on, they are halved.
-constexpr uint64_t kPagesThatTell = 256;
+constexpr uint64_t kPagesThatTell = 64;
+
+uint64_t units_of(const Mapping& mapping) {
+  return (mapping.end - mapping.begin + MappingTable::kUnitBytes - 1) / MappingTable::kUnitBytes;
+}
 }  // namespace
 
 Mapping part_of(const Mapping& mapping, uintptr_t begin, uintptr_t end) {
@@ -35,6 +38,7 @@ void MappingTable::add(const Mapping& mapping) {
   std::lock_guard lock(mutex_);
   Entry entry;
   entry.mapping = mapping;
+  entry.present.resize(units_of(mapping));
   entries_.insert_or_assign(mapping.begin, std::move(entry));
   count_.store_relaxed(entries_.size());
 }
@@ -44,6 +48,8 @@ void MappingTable::cut(Entries::iterator at, uintptr_t begin, uintptr_t end, std
   Entry whole = std::move(at->second);
   entries_.erase(at);
   whole.is_closing = false;
+  whole.present.clear();
+  whole.came = whole.units_got = 0;
   removed->push_back(part_of(whole.mapping, begin, end));
   for (const auto& [from, to] : {std::pair{whole.mapping.begin, begin}, std::pair{end, whole.mapping.end}}) {
     if (from >= to) continue;
@@ -95,20 +101,40 @@ std::optional<Mapping> MappingTable::take(uintptr_t at, uint64_t bytes) {
   return part_of(entry.mapping, begin, begin + bytes);
 }
 
-void MappingTable::give_back(const Mapping& part, uint64_t pages, uint64_t runs) {
-  std::lock_guard lock(mutex_);
-  Entry& entry = first_behind(part.begin)->second;  // taken, so it is there as it was
-  if (entry.pages >= 2 * kPagesThatTell) entry.pages /= 2, entry.runs /= 2;
-  entry.pages += pages;
-  entry.runs += runs;
-  if (!entry.is_advised) adapt_advice(entry);
+void MappingTable::give_back(Entry& entry) {
   if (--entry.taken == 0 && entry.is_closing) given_back_.notify_all();
 }
 
+// A part that is taken is there as it was.
+void MappingTable::give_back(const Mapping& part) {
+  std::lock_guard lock(mutex_);
+  give_back(first_behind(part.begin)->second);
+}
+
+void MappingTable::give_back(const Mapping& part, std::span<const uint16_t> present) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = first_behind(part.begin)->second;
+  const uint64_t units = units_of(entry.mapping);
+  const bool is_known = entry.present.size() == units;
+  entry.present.resize(units);
+  const uint64_t first = (part.begin - entry.mapping.begin) / kUnitBytes;
+  for (uint64_t i = 0; i < present.size() && first + i < units; ++i) {
+    const uint16_t before = std::exchange(entry.present[first + i], present[i]);
+    if (!is_known || present[i] <= before) continue;
+    entry.came += present[i] - before;
+    ++entry.units_got;
+  }
+  if (part.end == entry.mapping.end) adapt_advice(entry);
+  give_back(entry);
+}
+
+// At the end of a look.
 void MappingTable::adapt_advice(Entry& entry) {
-  if (entry.pages < kPagesThatTell) return;
-  const bool wanted = entry.reads_ahead ? entry.pages >= kRunForSinglePages * entry.runs
-                                        : entry.pages >= kRunForReadahead * entry.runs;
+  const uint64_t came = std::exchange(entry.came, 0), units_got = std::exchange(entry.units_got, 0);
+  if (entry.is_advised || came < kPagesThatTell) return;
+  const bool wanted = entry.reads_ahead ? came >= kCameForSinglePages * units_got
+                                        : came >= kCameForReadahead * units_got &&
+                                              units_got * kUnitsShare <= entry.present.size();
   if (wanted == entry.reads_ahead) return;
   entry.reads_ahead = wanted;
   const Mapping& mapping = entry.mapping;

@@ -3,8 +3,11 @@
 // Invariants: mappings do not overlap. While a part of one is taken, it is mapped: who is about to unmap it, or to lock
 //   or write to it, takes it out of the table first, and remove() waits until no part of it is taken. So an evictor
 //   never gives up pages of something else that has come to stand at the same addresses.
-// Advice: a mapping begins as kRandom, each miss reads its page. One whose pages are used in long runs gets the
-//   kernel's readahead, and loses it when they are not any more; one that the program advised itself keeps its advice.
+// Advice: a mapping begins as kRandom, each miss reads its page. One that is gone through, be it with gaps, gets the
+//   kernel's readahead, and loses it when it is not any more; one that the program advised itself keeps its advice.
+//   What tells is where pages have come from one look to the next: near each other, or all over the mapping. How many
+//   are present in a row does not: a scan that uses every other page leaves runs of one, and a mapping of which most is
+//   in memory has long ones whatever is done to it.
 // Threads: any (one mutex, a condition for remove()). Limits: none; an entry a mapping, split where a part is removed.
 #pragma once
 
@@ -14,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/atomic.h"
@@ -30,9 +34,13 @@ struct Mapping {
 
 class MappingTable {
  public:
-  // Pages that follow each other, on average, from which readahead is worth its bytes, and below which it is not. The
-  // kernel reads 32 at a time unless told otherwise.
-  static constexpr uint64_t kRunForReadahead = 16, kRunForSinglePages = 8;
+  // A mapping is looked at in units. Pages that have come to a unit where some have, on average, from which readahead
+  // is worth its bytes, and below which it is not: a page that is read by itself takes a disk as long as sixteen in a row.
+  static constexpr uint64_t kUnitBytes = 2u << 20;
+  static constexpr uint64_t kCameForReadahead = 64, kCameForSinglePages = 32;
+  // Pages that came all over a mapping are many to a unit too, once they are many: of the units one in so many, at most,
+  // may have got some where it is being gone through.
+  static constexpr uint64_t kUnitsShare = 4;
 
   void add(const Mapping& mapping);
   // Takes [begin, end) out and says what was there of it.
@@ -43,8 +51,9 @@ class MappingTable {
 
   // The next part, at most `bytes` of one mapping, from `at` on; nothing when nothing is behind `at`.
   std::optional<Mapping> take(uintptr_t at, uint64_t bytes);
-  // `pages` of the part were present, in `runs`.
-  void give_back(const Mapping& part, uint64_t pages, uint64_t runs);
+  void give_back(const Mapping& part);
+  // The same, and how many pages of each of its units were present. A look goes over the parts of a mapping in order.
+  void give_back(const Mapping& part, std::span<const uint16_t> present);
   // Of the mapping at `address`: the kernel has been told to.
   bool reads_ahead(uintptr_t address) const;
   // The program has said how it uses the range.
@@ -57,13 +66,16 @@ class MappingTable {
     bool is_closing = false;
     bool is_advised = false;  // by the program
     bool reads_ahead = false;
-    uint64_t pages = 0, runs = 0;  // recent ones: halved as they become many
+    std::vector<uint16_t> present;  // in each unit, when it was looked at last; empty: not known
+    uint64_t came = 0,
+             units_got = 0;  // of the look that is under way: pages that have come, to so many units
   };
   using Entries = std::map<uintptr_t, Entry>;  // by begin
 
   Entries::const_iterator first_behind(uintptr_t address) const;
   Entries::iterator first_behind(uintptr_t address);
   void cut(Entries::iterator at, uintptr_t begin, uintptr_t end, std::vector<Mapping>* removed);
+  void give_back(Entry& entry);
   static void adapt_advice(Entry& entry);
 
   mutable std::mutex mutex_;
