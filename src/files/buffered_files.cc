@@ -7,24 +7,33 @@
 
 namespace spw::files {
 
-Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::string& name,
-                                                          const platform::FileStamp& before, Guard guard) {
+Result<BufferedFiles::Opened> BufferedFiles::open(int fd, const std::string& name,
+                                                  const platform::FileStamp& before, Guard guard) {
+  Dropped dropped;  // outlives the lock
+  std::lock_guard lock(mutex_);
+  if (guard == Guard::kGuarded)
+    if (auto trial = try_out(before, name.empty())) return Opened{nullptr, std::move(trial)};
+  auto file = open_locked(fd, name, before, guard, Since::kNow, &dropped);
+  return file ? Result<Opened>(Opened{std::move(*file), nullptr}) : Result<Opened>(file.status());
+}
+
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::open_locked(int fd, const std::string& name,
+                                                                 const platform::FileStamp& before,
+                                                                 Guard guard, Since since, Dropped* dropped) {
   const auto path = [&] { return name.empty() ? path_of(fd) : name; };
   if (!before.is_regular) return Status::sentence(EINVAL, path() + " is not a regular file");
-  std::shared_ptr<BufferedFile> outdated;  // outlives the lock
-  std::vector<std::shared_ptr<BufferedFile>> dropped;
-  std::lock_guard lock(mutex_);
   const Key key{before.device, before.inode};
   if (kernels_.contains(key)) return Status::sentence(EBUSY, path() + " is left to the kernel");
-  if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, &dropped))
+  if (trials_.contains(key)) return Status::sentence(EBUSY, path() + " is open as one of the kernel's");
+  if (const auto striped = striped_of(key); striped != files_.end() && !make_way(striped, dropped))
     return Status::sentence(EBUSY, path() + " is a member of a striped file that is open");
   Entry& entry = files_[key];
   // Before a descriptor of our own has it open, too.
   const bool is_new = entry.file == nullptr || entry.is_parked;
   if (guard == Guard::kOpen) others_.forget(fd, key);
-  if (guard == Guard::kGuarded && is_new && (is_refused(key) || !is_claimed(fd, key))) {
+  if (guard == Guard::kGuarded && is_new && (is_refused(key) || !is_claimed(fd, key, since))) {
     if (entry.is_parked) unpark(entry);
-    outdated = std::move(entry.file);
+    dropped->push_back(std::move(entry.file));
     files_.erase(key);
     refused_.insert(key);
     return Status::sentence(EBUSY, "others have " + path() + " open");
@@ -34,7 +43,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   const platform::FileStamp stamp = now ? *now : platform::FileStamp{};
   if (entry.is_parked) {
     unpark(entry);
-    if (entry.stamp != stamp || !entry.file->unpark({&fd, 1})) outdated = std::move(entry.file);
+    if (entry.stamp != stamp || !entry.file->unpark({&fd, 1})) dropped->push_back(std::move(entry.file));
   }
   if (entry.file == nullptr) {
     auto opened = now ? make(fd, path(), stamp) : now.status();
@@ -51,6 +60,60 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open(int fd, const std::str
   entry.file->open_by(fd);
   ++entry.opens;
   return entry.file;
+}
+
+// ---- Trials ----
+
+// The trial of a file that is small and not in the table; nullptr: it is to be buffered at once, or never.
+std::shared_ptr<Trial> BufferedFiles::try_out(const platform::FileStamp& stamp, bool has_no_name) {
+  const Key key{stamp.device, stamp.inode};
+  auto found = trials_.find(key);
+  if (found == trials_.end()) {
+    if (!may_go_on_trial(stamp)) return nullptr;
+    if (files_.contains(key) || kernels_.contains(key) || striped_of(key) != files_.end()) return nullptr;
+    auto trial = std::make_shared<Trial>(key, parts_.trial_calls, others_.hand_outs());
+    found = trials_.emplace(key, std::move(trial)).first;
+  }
+  if (++found->second->opens_ == 1) found->second->is_name_sure_ = !has_no_name;
+  return found->second;
+}
+
+// What another process may have been given meanwhile, nobody can say of: it has the program's own open file.
+Result<std::shared_ptr<BufferedFile>> BufferedFiles::end_trial(Trial& trial, int fd, uint64_t opens,
+                                                               Guard guard) {
+  Dropped dropped;  // outlives the lock
+  std::lock_guard lock(mutex_);
+  if (trial.opens_ != opens || (opens > 1 && guard == Guard::kGuarded))
+    return Status(EAGAIN, "the file is open more than once");
+  auto stamp = platform::file_stamp(fd);
+  if (!stamp || Key{stamp->device, stamp->inode} != trial.key())
+    return Status(EAGAIN, "the descriptor is another file's by now");
+  auto entry = trials_.extract(trial.key());
+  const bool is_guarded = guard == Guard::kGuarded;
+  const std::string name = path_of(fd);
+  auto file = is_guarded && !trial.is_name_sure_ && !matches_any(parts_.patterns, name)
+                  ? Status(ENOENT, "it is not one of the files to be buffered")
+              : is_guarded && trial.hand_outs() != others_.hand_outs()
+                  ? Status(EBUSY, "others may have been given the file")
+                  : open_locked(fd, name, *stamp, guard, Since::kEarlier, &dropped);
+  if (file) {
+    files_.at(trial.key()).opens += opens - 1;
+    return file;
+  }
+  trial.give_up();
+  trials_.insert(std::move(entry));
+  return file;
+}
+
+void BufferedFiles::leave_trial(Trial& trial) {
+  std::lock_guard lock(mutex_);
+  if (--trial.opens_ == 0) trials_.erase(trial.key());
+}
+
+std::shared_ptr<Trial> BufferedFiles::trial_of(const FileKey& key) const {
+  std::lock_guard lock(mutex_);
+  const auto found = trials_.find(key);
+  return found == trials_.end() ? nullptr : found->second;
 }
 
 // The first file of a device shows what transfers its files take.
@@ -77,9 +140,12 @@ bool BufferedFiles::is_refused(const Key& key) {
 }
 
 // False: others have it open, or that is not known and matters.
-bool BufferedFiles::is_claimed(int fd, const Key& key) {
-  const auto claim = others_.claim(fd, key);
-  if (claim == OtherOpeners::Claim::kUnsure && others_.are_locks_used()) {
+bool BufferedFiles::is_claimed(int fd, const Key& key, Since since) {
+  const auto claim = others_.claim(fd, key, since == Since::kNow);
+  // Of what was opened earlier, whoever else has it may hide behind duplicates of the descriptor.
+  const bool may_hide = since == Since::kEarlier && claim == OtherOpeners::Claim::kUnsure &&
+                        platform::own_descriptors_of(fd) > 1;
+  if (may_hide || (claim == OtherOpeners::Claim::kUnsure && others_.are_locks_used())) {
     others_.forget(fd, key);
     return false;
   }
@@ -216,12 +282,22 @@ std::shared_ptr<BufferedFile> BufferedFiles::find(uint64_t device, uint64_t inod
 
 bool BufferedFiles::knows(const platform::FileStamp& stamp) const {
   std::lock_guard lock(mutex_);
-  return files_.contains(Key{stamp.device, stamp.inode});
+  const Key key{stamp.device, stamp.inode};
+  return files_.contains(key) || trials_.contains(key);
 }
 
 void BufferedFiles::leave_to_kernel(const BufferedFile& file) {
   std::lock_guard lock(mutex_);
   if (const auto entry = entry_of(&file); entry != files_.end()) kernels_.insert(entry->first);
+}
+
+bool BufferedFiles::leave_to_kernel(const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  const auto found = trials_.find(key);
+  if (found == trials_.end()) return false;
+  found->second->give_up();
+  kernels_.insert(key);
+  return true;
 }
 
 size_t BufferedFiles::count() const {

@@ -3,6 +3,7 @@
 // Invariants
 //   a file that is open, or has blocks that could not be written, is in the table under its device and inode
 //   while the program has a descriptor of a file that open() refused, no other one of it is buffered
+//   a file on trial (trial.h) is in a table of its own instead, and is the kernel's
 //   a striped file is there under those of its first member; none of
 //       its members is in the table beside it (striped_files.cc)
 // Threads: any. Limits: an open file takes up to two descriptors beside the program's: one that is small and was
@@ -20,6 +21,7 @@
 #include "files/buffered_file.h"
 #include "files/other_openers.h"
 #include "files/striped_members.h"
+#include "files/trial.h"
 
 namespace spw::files {
 
@@ -35,8 +37,19 @@ class BufferedFiles {
   // its close(). EBUSY: it was left to the kernel; or, guarded, others have it open. kOpen: it stays buffered whatever
   // others do, as spw_open(3) says.
   enum class Guard : uint8_t { kGuarded, kOpen };
-  Result<std::shared_ptr<BufferedFile>> open(int fd, const std::string& name,
-                                             const platform::FileStamp& before, Guard guard);
+  // One of the two: a guarded one that is small may be on trial instead.
+  struct Opened {
+    std::shared_ptr<BufferedFile> file;
+    std::shared_ptr<Trial> trial;
+  };
+  // `name`: empty where it is not known, and that of a guarded file matches only by what open() was given.
+  Result<Opened> open(int fd, const std::string& name, const platform::FileStamp& before, Guard guard);
+  // The file on trial that `fd` has open, in `opens` open files, is buffered from now on. Nobody makes a call on it.
+  // EAGAIN: it has more of them, or fewer. With any other error, it stays the kernel's while it is open.
+  Result<std::shared_ptr<BufferedFile>> end_trial(Trial& trial, int fd, uint64_t opens, Guard guard);
+  // An open file less that has it.
+  void leave_trial(Trial& trial);
+  std::shared_ptr<Trial> trial_of(const FileKey& key) const;
   // The striped file of these members, which are made empty first where `truncates` says so and it is not open. EBUSY
   // where one of them is open in another way: by itself, or with other members, another order or another chunk.
   Result<std::shared_ptr<BufferedFile>> open_striped(const StripedMembers& members, bool truncates);
@@ -51,9 +64,14 @@ class BufferedFiles {
   Status unmap(uintptr_t address, bool save);
   // The file with this number, if it is in the table; no striped one, of which the numbers are not.
   std::shared_ptr<BufferedFile> find(uint64_t device, uint64_t inode) const;
-  bool knows(const platform::FileStamp& stamp) const;  // that the file is in the table
+  bool knows(const platform::FileStamp& stamp) const;  // that the file is in the table, or on trial
+  bool may_go_on_trial(const platform::FileStamp& stamp) const {
+    return parts_.trial_calls > 0 && stamp.is_regular && stamp.size_bytes <= Trial::kBytesMax;
+  }
   // open() of it is EBUSY from now on.
   void leave_to_kernel(const BufferedFile& file);
+  // The same of a file on trial; false: it is none.
+  bool leave_to_kernel(const FileKey& key);
   OtherOpeners& others() { return others_; }
   // All are tried; the first error. flush_all(): they reach the kernel.
   Status sync_all() {
@@ -93,9 +111,15 @@ class BufferedFiles {
     uint64_t chunk_bytes = 0;
   };
   static constexpr size_t kParkedFilesMax = 16384;
+  using Dropped = std::vector<std::shared_ptr<BufferedFile>>;
+  enum class Since : uint8_t { kNow, kEarlier };
+  Result<std::shared_ptr<BufferedFile>> open_locked(int fd, const std::string& name,
+                                                    const platform::FileStamp& before, Guard guard,
+                                                    Since since, Dropped* dropped);
+  std::shared_ptr<Trial> try_out(const platform::FileStamp& stamp, bool has_no_name);
   void unpark(Entry& entry);
   bool is_refused(const Key& key);
-  bool is_claimed(int fd, const Key& key);
+  bool is_claimed(int fd, const Key& key, Since since);
   bool is_unreachable(const BufferedFile& file, int fd);
   Result<std::unique_ptr<BufferedFile>> make(int fd, const std::string& name,
                                              const platform::FileStamp& stamp);
@@ -104,10 +128,10 @@ class BufferedFiles {
   using Files = std::map<Key, Entry>;
   Files::iterator striped_of(const Key& member);
   std::shared_ptr<BufferedFile> take_parked(Files::iterator entry);
-  bool make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped);
+  bool make_way(Files::iterator entry, Dropped* dropped);
   static Result<std::vector<platform::FileStamp>> stamps_of(const StripedMembers& members);
   Result<Files::iterator> find_striped(const StripedMembers& members, const std::vector<Key>& keys,
-                                       std::vector<std::shared_ptr<BufferedFile>>* dropped);
+                                       Dropped* dropped);
   Result<std::unique_ptr<BufferedFile>> make_striped(const StripedMembers& members,
                                                      const std::vector<Key>& keys, bool truncates);
 
@@ -119,6 +143,7 @@ class BufferedFiles {
   mutable std::mutex mutex_;        // guards what follows
   std::unique_ptr<Shared> shared_;  // outlives the files
   std::map<Key, Entry> files_;
+  std::map<Key, std::shared_ptr<Trial>> trials_;
   std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
   std::map<uint64_t, uint64_t> direct_devices_;  // on which direct transfers work, and of which alignment
   std::set<Key> kernels_;                        // left to it

@@ -133,7 +133,9 @@ void Descriptors::for_each(Visit visit) {
 }
 
 Status Descriptors::settle() {
-  for_each([](int fd, const Ref& file) { (void)::lseek(fd, static_cast<off_t>(file->place()), SEEK_SET); });
+  for_each([](int fd, const Ref& file) {
+    if (!file->is_on_trial()) (void)::lseek(fd, static_cast<off_t>(file->place()), SEEK_SET);
+  });
   files_.others().handed_out();
   return files_.flush_all();
 }
@@ -143,11 +145,11 @@ Status Descriptors::settle() {
 Status Descriptors::give_back(BufferedFile& file) {
   std::vector<std::pair<int, Ref>> fds;
   for_each([&](int fd, const Ref& open) {
-    if (&open->file() == &file) fds.emplace_back(fd, find(fd));
+    if (!open->is_on_trial() && &open->file() == &file) fds.emplace_back(fd, find(fd));
   });
   std::map<OpenFile*, std::unique_lock<std::mutex>> held;
   for (const auto& [fd, open] : fds)
-    if (open && &open->file() == &file) held.try_emplace(open.operator->());
+    if (open && !open->is_on_trial() && &open->file() == &file) held.try_emplace(open.operator->());
   for (auto& [open, lock] : held) lock = std::unique_lock(open->mutex_);
   if (Status status = file.retire(); !status) return status;
   files_.leave_to_kernel(file);
@@ -192,18 +194,30 @@ OpenFile* Descriptors::take() {
 Status Descriptors::leave(OpenFile* file, int fd) {
   if (file->refs_.fetch_sub_acq_rel(1) != 1) return {};
   const std::shared_ptr<BufferedFile> closed = std::move(file->file_);
+  const std::shared_ptr<Trial> trial = std::move(file->trial_);
   {
     std::lock_guard lock(mutex_);
     file->next_free_ = std::exchange(free_, file);
   }
-  return files_.close(closed, fd);
+  if (closed) return files_.close(closed, fd);
+  files_.leave_trial(*trial);
+  return {};
 }
 
 Status Descriptors::attach(int fd, int flags, const std::string& name, const platform::FileStamp& stamp,
                            BufferedFiles::Guard guard) {
   if (static_cast<unsigned>(fd) >= kDescriptorsMax)
     return Status::sentence(EMFILE, "the descriptor is too high");
-  auto file = files_.open(fd, name, stamp, guard);
+  const FileKey key{stamp.device, stamp.inode};
+  if (const auto trial = guard == BufferedFiles::Guard::kOpen ? files_.trial_of(key) : nullptr)
+    (void)end_trial(*trial, open_files_of(*trial), guard);  // else open() says so
+  auto opened = files_.open(fd, name, stamp, guard);
+  if (opened && opened->trial) {
+    seat_open_file(fd, flags, std::move(*opened));
+    return {};
+  }
+  auto file = opened ? Result<std::shared_ptr<BufferedFile>>(std::move(opened->file))
+                     : Result<std::shared_ptr<BufferedFile>>(opened.status());
   if (file && guard == BufferedFiles::Guard::kOpen)
     if (Status status = (*file)->open_now(); !status) {
       (void)files_.close(*file, fd);
@@ -231,18 +245,86 @@ Status Descriptors::seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>
       (void)files_.close(*file, fd);
       return status;
     }
+  seat_open_file(fd, flags, {std::move(*file), nullptr});
+  return {};
+}
+
+void Descriptors::seat_open_file(int fd, int flags, BufferedFiles::Opened opened) {
   bool was;
   (void)detach(fd, &was);  // it was closed without our knowing
   std::lock_guard lock(mutex_);
   OpenFile* open = take();
-  open->file_ = std::move(*file);
+  open->file_ = std::move(opened.file);
+  open->is_on_trial_.store_relaxed(opened.trial != nullptr);
+  open->trial_ = std::move(opened.trial);
   open->flags_.store_relaxed(flags);
   open->owner_ = this;
   open->offset_ = 0;
   open->given_back_ = {};
   open->refs_.store_release(1);
   chunk_for(fd).entries[entry_of(fd)].store_release(open);
-  return {};
+}
+
+// ---- Trials ----
+
+Descriptors::KernelCall::KernelCall(Descriptors& owner, int fd, Counts counts) {
+  const Ref open = owner.find(fd);
+  if (!open || open->trial_ == nullptr || open->trial_->is_over()) return;
+  const std::shared_ptr<Trial> trial = open->trial_;
+  if (counts == Counts::kAsOne && trial->count()) owner.end_trial(fd);
+  std::shared_lock lock(trial->kept());
+  is_over_ = !open->is_on_trial();
+  if (is_over_) return;
+  trial_ = trial;
+  lock_ = std::move(lock);
+}
+
+Descriptors::KernelCall::KernelCall(Descriptors& owner, const FileKey& key) {
+  std::shared_ptr<Trial> trial = owner.files_.trial_of(key);
+  if (!trial) return;
+  std::shared_lock lock(trial->kept());
+  is_over_ = owner.files_.trial_of(key) != trial;
+  if (is_over_) return;
+  trial_ = std::move(trial);
+  lock_ = std::move(lock);
+}
+
+// One for each that has the file, and a descriptor of it.
+Descriptors::OpenFiles Descriptors::open_files_of(const Trial& trial) {
+  OpenFiles open;
+  for_each([&](int fd, const Ref& file) {
+    if (file->trial_.get() == &trial && !open.contains(file.operator->()))
+      if (Ref kept = find(fd); kept.operator->() == file.operator->())
+        open.try_emplace(file.operator->(), fd, std::move(kept));
+  });
+  return open;
+}
+
+void Descriptors::end_trial(int fd) {
+  Ref file = find(fd);
+  if (!file || !file->is_on_trial()) return;
+  const std::shared_ptr<Trial> trial = file->trial_;
+  OpenFiles open;
+  open.try_emplace(file.operator->(), fd, std::move(file));
+  (void)end_trial(*trial, std::move(open), BufferedFiles::Guard::kGuarded);
+}
+
+// False: it could not be, now or ever.
+bool Descriptors::end_trial(Trial& trial, OpenFiles open, BufferedFiles::Guard guard) {
+  const std::unique_lock alone(trial.kept(), std::try_to_lock);
+  if (!alone || trial.is_over() || open.empty()) return false;
+  const int fd = open.begin()->second.first;
+  auto file = files_.end_trial(trial, fd, open.size(), guard);
+  if (!file) return false;
+  bool writes = false;
+  for (const auto& [each, place] : open) {
+    const off_t offset = ::lseek(place.first, 0, SEEK_CUR);
+    each->file_ = *file;
+    each->offset_ = offset < 0 ? 0 : static_cast<uint64_t>(offset);
+    each->is_on_trial_.store_release(false);
+    writes |= may_write(each->flags());
+  }
+  return !writes || (*file)->is_writable() || !give_back(**file);  // as seat() has it
 }
 
 bool Descriptors::share(int from, int to) {

@@ -15,10 +15,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/atomic.h"
 #include "files/buffered_files.h"
@@ -45,7 +48,9 @@ class OpenFile {
   Result<uintptr_t> map(uint64_t offset, uint64_t bytes);
   // The place where the next read or write of its own will be.
   uint64_t place();
-  BufferedFile& file() { return *file_; }
+  BufferedFile& file() { return *file_; }  // not of one on trial
+  // Whether the kernel has its file still; false stays false.
+  bool is_on_trial() const { return is_on_trial_.load_acquire(); }
   int flags() const { return flags_.load_relaxed(); }
   // fcntl(F_SETFL).
   void change_flags(int flags);
@@ -59,8 +64,10 @@ class OpenFile {
   Atomic<uint32_t> refs_{0};
   OpenFile* next_free_ = nullptr;
   std::shared_ptr<BufferedFile> file_;
-  Atomic<int> flags_{0};  // of open(2)
-  std::mutex mutex_;      // guards what follows, and orders those who use it
+  std::shared_ptr<Trial> trial_;     // which it was, or is
+  Atomic<bool> is_on_trial_{false};  // made false while nobody makes a call on it (trial.h)
+  Atomic<int> flags_{0};             // of open(2)
+  std::mutex mutex_;                 // guards what follows, and orders those who use it
   uint64_t offset_ = 0;
   Status given_back_;  // BufferedFile::kRetired
 };
@@ -95,6 +102,30 @@ class Descriptors {
                 BufferedFiles::Guard guard);
   // The same for a striped file, of whose first member `fd` is.
   Status attach_striped(int fd, int flags, const StripedMembers& members);
+  // A call on `fd` that is the kernel's: for as long as this lives, its file stays that if it is on trial. The call
+  // counts for the trial where it is one of a kind that the cache could serve.
+  class KernelCall {
+   public:
+    enum class Counts : bool { kNot, kAsOne };
+    KernelCall(Descriptors& owner, int fd, Counts counts);
+    // Of one by the file's name.
+    KernelCall(Descriptors& owner, const FileKey& key);
+    KernelCall() = default;
+    KernelCall(KernelCall&&) = default;
+    KernelCall& operator=(KernelCall&&) = delete;
+    // The file is buffered after all; ask again.
+    bool is_over() const { return is_over_; }
+    void moved(uint64_t bytes) {
+      if (trial_) trial_->moved(bytes);
+    }
+
+   private:
+    std::shared_ptr<Trial> trial_;  // outlives the lock
+    std::shared_lock<std::shared_mutex> lock_;
+    bool is_over_ = false;
+  };
+  // What `fd` has open is buffered from now on, if it is on trial and may be.
+  void end_trial(int fd);
   Ref find(int fd) {
     if (static_cast<unsigned>(fd) >= kDescriptorsMax || chunks_[chunk_of(fd)].load_acquire() == nullptr)
       return {};
@@ -116,6 +147,8 @@ class Descriptors {
   uint64_t metadata_bytes() const { return files_.metadata_bytes(); }
   // [first, last], all of which are about to be closed.
   void detach_range(int first, int last);
+  // It is on trial, and will be the kernel's from now on. False: it was not on trial.
+  bool leave_to_kernel(const FileKey& key) { return files_.leave_to_kernel(key); }
   // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
   // Calls that other threads have begun go on there, too. An error, and nothing changed: it could not be written whole.
   Status give_back(BufferedFile& file);
@@ -143,6 +176,10 @@ class Descriptors {
   OpenFile* take();
   Status leave(OpenFile* file, int fd = -1);
   Status seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file);
+  void seat_open_file(int fd, int flags, BufferedFiles::Opened opened);
+  using OpenFiles = std::map<OpenFile*, std::pair<int, Ref>>;
+  OpenFiles open_files_of(const Trial& trial);
+  bool end_trial(Trial& trial, OpenFiles open, BufferedFiles::Guard guard);
 
   void give_back_to_others(const FileKey& key, const char* why);
 

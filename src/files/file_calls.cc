@@ -1,5 +1,6 @@
 #include "files/file_calls.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ int64_t FileCalls::with(int fd, With with_file) {
   if (descriptors == nullptr) return kNotBuffered;
   InRuntime guard;
   const Descriptors::Ref file = descriptors->find(fd);
-  if (!file) return kNotBuffered;
+  if (!file || file->is_on_trial()) return kNotBuffered;
   const int64_t result = with_file(file);
   return result == kToGiveBack ? given_back(*descriptors, file->file()) : result;
 }
@@ -39,7 +40,7 @@ int64_t FileCalls::given_back(Descriptors& descriptors, BufferedFile& file) {
 // What the standard streams stand on is the kernel's: libc reads and writes them by
 // system calls of its own. So is a file that somebody wants direct transfers of, which
 // may be other calls than these. A file that is buffered under another name stays so.
-bool FileCalls::opened(int fd, int flags) {
+bool FileCalls::opened(int fd, int flags, const char* opened_path) {
   InRuntime guard;
   Descriptors* descriptors = descriptors_.load_acquire();
   bool was;
@@ -48,8 +49,11 @@ bool FileCalls::opened(int fd, int flags) {
   auto stamp = platform::file_stamp(fd);
   if (!stamp || !stamp->is_regular) return false;
   const bool is_known = descriptors != nullptr && descriptors->files().knows(*stamp);
-  const std::string path = is_known ? std::string() : path_of(fd);
-  if (!is_known && (path.empty() || !matches_any(patterns_, path))) return false;
+  const bool is_believed = !is_known && descriptors != nullptr && opened_path != nullptr &&
+                           descriptors->files().may_go_on_trial(*stamp) &&
+                           matches_any(patterns_, opened_path);
+  const std::string path = is_known || is_believed ? std::string() : path_of(fd);
+  if (!is_known && !is_believed && (path.empty() || !matches_any(patterns_, path))) return false;
   if (fd <= STDERR_FILENO || (flags & O_DIRECT) != 0) {
     if (is_known) give_back(fd);
     return false;
@@ -65,7 +69,11 @@ void FileCalls::give_back(int fd) {
   InRuntime guard;
   auto stamp = platform::file_stamp(fd);
   if (!stamp) return;
-  const auto file = descriptors->files().find(stamp->device, stamp->inode);
+  auto file = descriptors->files().find(stamp->device, stamp->inode);
+  if (!file) {
+    if (descriptors->leave_to_kernel({stamp->device, stamp->inode})) return;
+    file = descriptors->files().find(stamp->device, stamp->inode);  // its trial has ended meanwhile
+  }
   if (!file) return;
   if (Status status = descriptors->give_back(*file); !status)
     warn_("a buffered file was not written whole: " + status.message());
@@ -79,10 +87,10 @@ void FileCalls::close_range(int first, int last) {
 }
 
 void FileCalls::flags_changed(int fd, int flags) {
-  (void)with(fd, [&](const Descriptors::Ref& file) {
-    file->change_flags(flags);
-    return int64_t{0};
-  });
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  if (const Descriptors::Ref file = descriptors->find(fd)) file->change_flags(flags);
 }
 
 int64_t FileCalls::extend(int fd, int64_t bytes) {
@@ -99,6 +107,42 @@ bool FileCalls::is_wanted(int fd) {
 
 bool FileCalls::is_buffered(int fd) {
   return with(fd, [](const Descriptors::Ref&) { return int64_t{0}; }) == 0;
+}
+
+bool FileCalls::has(int fd) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return false;
+  InRuntime guard;
+  return static_cast<bool>(descriptors->find(fd));
+}
+
+void FileCalls::end_trial(int fd) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  descriptors->end_trial(fd);
+}
+
+FileCalls::KernelCall::KernelCall(FileCalls& calls, int fd, Counts counts) {
+  Descriptors* descriptors = calls.descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  call_.emplace(*descriptors, fd, counts);
+}
+
+FileCalls::KernelCall::KernelCall(FileCalls& calls, uint64_t device, uint64_t inode) {
+  Descriptors* descriptors = calls.descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  call_.emplace(*descriptors, FileKey{device, inode});
+}
+
+FileCalls::KernelCall::~KernelCall() {
+  if (!call_) return;
+  const int saved_errno = errno;
+  InRuntime guard;
+  call_.reset();
+  errno = saved_errno;
 }
 
 int64_t FileCalls::read(int fd, std::span<const iovec> to, int64_t offset) {

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,31 @@ class FileCalls {
       : make_(make), patterns_(std::move(patterns)), warn_(warn) {}
 
   // `fd` has just been opened: it is buffered from now on if it is one of the files to be. True: it is.
-  bool opened(int fd, int flags);
+  // `path`: by which it was opened; nullptr: that is not known.
+  bool opened(int fd, int flags, const char* path = nullptr);
   bool is_buffered(int fd);
+  // The same, or its file is on trial (trial.h), so that it may be buffered by the next call.
+  bool has(int fd);
+  // Its file is buffered from now on, if it is on trial and may be.
+  void end_trial(int fd);
+  // What is asked of `fd`, which is not buffered, is asked of the kernel while this lives; or again, where it is buffered
+  // after all.
+  class KernelCall {
+   public:
+    using Counts = Descriptors::KernelCall::Counts;
+    KernelCall(FileCalls& calls, int fd, Counts counts = Counts::kNot);
+    KernelCall(FileCalls& calls, uint64_t device, uint64_t inode);
+    ~KernelCall();
+    KernelCall(const KernelCall&) = delete;
+    KernelCall& operator=(const KernelCall&) = delete;
+    bool is_over() const { return call_ && call_->is_over(); }
+    void moved(int64_t bytes) {
+      if (call_ && bytes > 0) call_->moved(static_cast<uint64_t>(bytes));
+    }
+
+   private:
+    std::optional<Descriptors::KernelCall> call_;
+  };
   // It is one of the files to be buffered, or is buffered.
   bool is_wanted(int fd);
   // `offset`: kOwnPlace is that of the open file.

@@ -38,11 +38,11 @@ bool OtherOpeners::start() {
 }
 
 // Watched first, then asked who has it open: nobody comes in between unseen.
-OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key) {
+OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key, bool is_new) {
   std::lock_guard lock(mutex_);
   const uint64_t number = next_number_++;
   const bool is_watched = start() && watch_->add(fd, number).is_ok();
-  const Openers openers = platform::other_openers_of(fd, true);
+  const Openers openers = platform::other_openers_of(fd, is_new);
   if (openers == Openers::kOthers) {
     if (is_watched) watch_->remove(fd, number);
     return Claim::kOthers;

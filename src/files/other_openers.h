@@ -36,8 +36,9 @@ class OtherOpeners {
   explicit OtherOpeners(GiveBack give_back) : give_back_(std::move(give_back)) {}
   ~OtherOpeners();
 
-  // Of a file that this process is about to buffer, open by `fd` alone, since a moment ago. From now on it is watched.
-  Claim claim(int fd, const FileKey& key);
+  // Of a file that this process is about to buffer, open by `fd` alone; `is_new`: since a moment ago. From now on it is
+  // watched.
+  Claim claim(int fd, const FileKey& key, bool is_new);
   // `fd`: a descriptor of the file.
   void forget(int fd, const FileKey& key);
   // The program has a lock: what has changed hands is given back.
@@ -45,6 +46,8 @@ class OtherOpeners {
   bool are_locks_used() const { return are_locks_used_.load_acquire(); }
   // Processes may have been given what the program has open: its children, or whoever it sends descriptors to.
   void handed_out() { hand_outs_.fetch_add_acq_rel(1); }
+  // How often that was.
+  uint64_t hand_outs() const { return hand_outs_.load_acquire(); }
   // Nobody else has had the file open since claim(), which said kAlone. False also where that is not known now.
   bool is_alone(const FileKey& key);
 

@@ -19,7 +19,7 @@ BufferedFiles::Files::iterator BufferedFiles::striped_of(const Key& member) {
 
 // Whether the entry, which nobody may use any more, has left the
 // table: where it was parked. Its file lives on in `dropped`.
-bool BufferedFiles::make_way(Files::iterator entry, std::vector<std::shared_ptr<BufferedFile>>* dropped) {
+bool BufferedFiles::make_way(Files::iterator entry, Dropped* dropped) {
   if (!entry->second.is_parked) return false;
   dropped->push_back(take_parked(entry));
   return true;
@@ -69,11 +69,12 @@ Result<std::vector<platform::FileStamp>> BufferedFiles::stamps_of(const StripedM
 
 // The entry of this very file, if it is in the table; those that have
 // its members in another way make way, or it is EBUSY.
-Result<BufferedFiles::Files::iterator> BufferedFiles::find_striped(
-    const StripedMembers& members, const std::vector<Key>& keys,
-    std::vector<std::shared_ptr<BufferedFile>>* dropped) {
+Result<BufferedFiles::Files::iterator> BufferedFiles::find_striped(const StripedMembers& members,
+                                                                   const std::vector<Key>& keys,
+                                                                   Dropped* dropped) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const std::string& path = members.paths[i];
+    if (trials_.contains(keys[i])) return Status::sentence(EBUSY, path + " is open by itself");
     if (kernels_.contains(keys[i])) return Status::sentence(EBUSY, path + " is left to the kernel");
     auto entry = striped_of(keys[i]);
     if (entry == files_.end()) entry = files_.find(keys[i]);
@@ -94,7 +95,7 @@ Result<std::shared_ptr<BufferedFile>> BufferedFiles::open_striped(const StripedM
   if (!stamps) return stamps.status();
   std::vector<Key> keys;
   for (const platform::FileStamp& stamp : *stamps) keys.push_back({stamp.device, stamp.inode});
-  std::vector<std::shared_ptr<BufferedFile>> dropped;  // outlives the lock
+  Dropped dropped;  // outlives the lock
   std::lock_guard lock(mutex_);
   auto found = find_striped(members, keys, &dropped);
   if (!found) return found.status();

@@ -82,6 +82,7 @@ struct Options {
   std::string buffer;  // patterns, as map_files
   Flush flush = Flush::kAuto;
   uint64_t dirty_percent = 0;
+  uint64_t buffer_after_calls = 0;
   uint64_t flush_after_s = 0;
   Switch checksums = Switch::kOn;
   Switch encrypt = Switch::kOff;

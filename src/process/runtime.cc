@@ -231,7 +231,8 @@ Status Runtime::build_over_regions() {
   }
   descriptors_ = std::make_unique<files::Descriptors>(
       files::FileParts{*cache_, *engine_, *regions_, heap_->mappings(), flush_options(options_),
-                       plan->index_bytes, heap_->call_mappings(),
+                       plan->index_bytes, heap_->call_mappings(), options_.buffer_after_calls,
+                       options_.buffer,
                        // The mapped engine has a page cleaner of its own.
                        kind_ == EngineKind::kTranslated ? room_options(options_)
                                                         : cache::PageCleaner::Options{.evictors = 0}},

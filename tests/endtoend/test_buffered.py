@@ -1,11 +1,19 @@
 """Files that --buffer names: the program's own input and output, streams too, by way of the cache."""
 from kit import SMALL, Kit, expect
 
-BUFFERED = {"SPILLWAY_BUFFER": "*.dat"}
+# All from the first call on; and small files after some, in the midst of what a program does with them.
+BUFFERED = {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0"}
+AFTER_SOME = [BUFFERED | {"SPILLWAY_BUFFER_AFTER": str(calls)} for calls in (1, 2, 7, 64)]
 
 
-def _same_as_native(kit: Kit, *arguments) -> None:
-    kit.same_as_native("buffered.cc", *arguments, configs=(SMALL,), env=BUFFERED | kit.wants_report)
+def _same_as_native(kit: Kit, *arguments, buffered=BUFFERED) -> None:
+    kit.same_as_native("buffered.cc", *arguments, configs=(SMALL,), env=buffered | kit.wants_report)
+
+
+def test_a_trial_ends_in_the_midst_of_calls_unseen(kit: Kit) -> None:
+    for what in ("calls", "streams", "corners"):
+        for buffered in AFTER_SOME:
+            _same_as_native(kit, what, buffered=buffered)
 
 
 def test_calls_on_buffered_files_do_what_they_do_natively(kit: Kit) -> None:

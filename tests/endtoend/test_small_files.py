@@ -7,7 +7,7 @@ import struct
 import pytest
 from kit import FITS, MIB, Kit, Run, expect
 
-BUFFERED = {"SPILLWAY_BUFFER": "*.dat"}
+BUFFERED = {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0"}
 SMALL_BYTES = 16384
 
 

@@ -379,7 +379,7 @@ namespace {
 void give_back(const aiocb* block) {
   FileCalls* calls = descriptor_calls();
   if (calls == nullptr || block == nullptr) return;
-  if (const int fd = load_value(&block->aio_fildes); calls->is_buffered(fd)) calls->give_back(fd);
+  if (const int fd = load_value(&block->aio_fildes); calls->has(fd)) calls->give_back(fd);
 }
 }  // namespace
 

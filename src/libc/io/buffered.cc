@@ -30,13 +30,28 @@ Atomic<pid_t> g_process{0};
 
 int64_t answer(int64_t result) { return result < 0 ? fail(static_cast<int>(-result)) : result; }
 
-// What the calls say of a descriptor, or what libc does.
-template <class Ask, class Libc>
-auto either(Ask ask, Libc libc_call) -> decltype(libc_call()) {
-  if (FileCalls* calls = file_calls())
+// What the calls say of a descriptor, or what libc does. `bytes`: that a transfer has moved.
+template <class Ask, class Libc, class Bytes>
+auto either(int fd, Ask ask, Libc libc_call, Bytes bytes) -> decltype(libc_call()) {
+  using Answer = decltype(libc_call());
+  FileCalls* calls = file_calls();
+  if (calls == nullptr) return libc_call();
+  if (const int64_t result = ask(*calls); result != kNotBuffered) return static_cast<Answer>(answer(result));
+  FileCalls::KernelCall call(*calls, fd, FileCalls::KernelCall::Counts::kAsOne);
+  if (call.is_over())
     if (const int64_t result = ask(*calls); result != kNotBuffered)
-      return static_cast<decltype(libc_call())>(answer(result));
-  return libc_call();
+      return static_cast<Answer>(answer(result));
+  const Answer result = libc_call();
+  call.moved(bytes(result));
+  return result;
+}
+template <class Ask, class Libc>
+auto either(int fd, Ask ask, Libc libc_call) -> decltype(libc_call()) {
+  return either(fd, ask, libc_call, [](int64_t) { return int64_t{0}; });
+}
+template <class Ask, class Libc>
+ssize_t transfer(int fd, Ask ask, Libc libc_call) {
+  return either(fd, ask, libc_call, [](int64_t moved) { return moved; });
 }
 
 std::span<const iovec> span_of(const iovec* pieces, int count) {
@@ -48,51 +63,61 @@ iovec one(const void* buffer, size_t bytes) { return {const_cast<void*>(buffer),
 
 ssize_t read(int fd, void* buffer, size_t bytes) {
   const iovec to = one(buffer, bytes);
-  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, kOwnPlace); },
-                [&] { return real().read(fd, buffer, bytes); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.read(fd, {&to, 1}, kOwnPlace); },
+      [&] { return real().read(fd, buffer, bytes); });
 }
 ssize_t write(int fd, const void* buffer, size_t bytes) {
   const iovec from = one(buffer, bytes);
-  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, kOwnPlace); },
-                [&] { return real().write(fd, buffer, bytes); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.write(fd, {&from, 1}, kOwnPlace); },
+      [&] { return real().write(fd, buffer, bytes); });
 }
 ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
   if (offset < 0) return fail(EINVAL);
   const iovec to = one(buffer, bytes);
-  return either([&](FileCalls& c) { return c.read(fd, {&to, 1}, offset); },
-                [&] { return real().pread(fd, buffer, bytes, offset); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.read(fd, {&to, 1}, offset); },
+      [&] { return real().pread(fd, buffer, bytes, offset); });
 }
 ssize_t pwrite(int fd, const void* buffer, size_t bytes, off_t offset) {
   if (offset < 0) return fail(EINVAL);
   const iovec from = one(buffer, bytes);
-  return either([&](FileCalls& c) { return c.write(fd, {&from, 1}, offset); },
-                [&] { return real().pwrite(fd, buffer, bytes, offset); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.write(fd, {&from, 1}, offset); },
+      [&] { return real().pwrite(fd, buffer, bytes, offset); });
 }
 ssize_t readv(int fd, const iovec* pieces, int count) {
-  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), kOwnPlace); },
-                [&] { return real().readv(fd, pieces, count); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.read(fd, span_of(pieces, count), kOwnPlace); },
+      [&] { return real().readv(fd, pieces, count); });
 }
 ssize_t writev(int fd, const iovec* pieces, int count) {
-  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), kOwnPlace); },
-                [&] { return real().writev(fd, pieces, count); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.write(fd, span_of(pieces, count), kOwnPlace); },
+      [&] { return real().writev(fd, pieces, count); });
 }
 ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
   if (offset < 0) return fail(EINVAL);
-  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
-                [&] { return real().preadv(fd, pieces, count, offset); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+      [&] { return real().preadv(fd, pieces, count, offset); });
 }
 ssize_t pwritev(int fd, const iovec* pieces, int count, off_t offset) {
   if (offset < 0) return fail(EINVAL);
-  return either([&](FileCalls& c) { return c.write(fd, span_of(pieces, count), offset); },
-                [&] { return real().pwritev(fd, pieces, count, offset); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.write(fd, span_of(pieces, count), offset); },
+      [&] { return real().pwritev(fd, pieces, count, offset); });
 }
 ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
-  return either([&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
-                [&] { return real().preadv2(fd, pieces, count, offset, flags); });
+  return transfer(
+      fd, [&](FileCalls& c) { return c.read(fd, span_of(pieces, count), offset); },
+      [&] { return real().preadv2(fd, pieces, count, offset, flags); });
 }
 // RWF_SYNC and RWF_DSYNC are heeded, by a sync of all of the file; RWF_APPEND is not known here.
 ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
-  return either(
+  return transfer(
+      fd,
       [&](FileCalls& c) -> int64_t {
         if ((flags & RWF_APPEND) != 0 && c.is_buffered(fd)) return -EOPNOTSUPP;
         const int64_t wrote = c.write(fd, span_of(pieces, count), offset);
@@ -128,29 +153,36 @@ ssize_t carry(int from, off_t* from_offset, int to, off_t* to_offset, size_t byt
   }
   return static_cast<ssize_t>(done);
 }
-bool any_buffered(int one_fd, int other_fd) {
+// Calls libc's for two descriptors of which none is buffered, nor will be meanwhile; else ours().
+template <class Libc, class Ours>
+ssize_t between(int from, int to, Libc libc_call, Ours ours) {
   FileCalls* calls = file_calls();
-  return calls != nullptr && (calls->is_buffered(one_fd) || calls->is_buffered(other_fd));
+  if (calls == nullptr) return libc_call();
+  const FileCalls::KernelCall one(*calls, from), other(*calls, to);
+  return calls->is_buffered(from) || calls->is_buffered(to) ? ours() : libc_call();
 }
 ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
-  if (!any_buffered(from, to)) return real().sendfile(to, from, offset, bytes);
-  return carry(from, offset, to, nullptr, bytes);
+  return between(
+      from, to, [&] { return real().sendfile(to, from, offset, bytes); },
+      [&] { return carry(from, offset, to, nullptr, bytes); });
 }
 ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
                         unsigned flags) {
-  if (!any_buffered(from, to)) return real().copy_file_range(from, from_offset, to, to_offset, bytes, flags);
-  return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes);
+  return between(
+      from, to, [&] { return real().copy_file_range(from, from_offset, to, to_offset, bytes, flags); },
+      [&] { return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes); });
 }
 ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
-  if (!any_buffered(from, to)) return real().splice(from, from_offset, to, to_offset, bytes, flags);
-  return fail(EINVAL);  // as of files that cannot be spliced
+  return between(
+      from, to, [&] { return real().splice(from, from_offset, to, to_offset, bytes, flags); },
+      [] { return fail(EINVAL); });  // as of files that cannot be spliced
 }
 
 // ---- Opening ----
 
-int noted(int fd, int flags) {
+int noted(int fd, int flags, const char* path = nullptr) {
   if (fd >= 0)
-    if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags);
+    if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags, path);
   return fd;
 }
 int open(const char* path, int flags, ...) {
@@ -158,17 +190,17 @@ int open(const char* path, int flags, ...) {
   va_start(more, flags);
   const auto mode = va_arg(more, mode_t);  // our callers always give one
   va_end(more);
-  return noted(real().open(path, flags, mode), flags);
+  return noted(real().open(path, flags, mode), flags, path);
 }
 int openat(int directory, const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);
   const auto mode = va_arg(more, mode_t);
   va_end(more);
-  return noted(real().openat(directory, path, flags, mode), flags);
+  return noted(real().openat(directory, path, flags, mode), flags, path);
 }
 int creat(const char* path, mode_t mode) {
-  return noted(real().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+  return noted(real().creat(path, mode), O_WRONLY | O_CREAT | O_TRUNC, path);
 }
 int mkstemp(char* pattern) { return noted(real().mkstemp(pattern), O_RDWR | O_CREAT); }
 int mkstemps(char* pattern, int suffix) { return noted(real().mkstemps(pattern, suffix), O_RDWR | O_CREAT); }
@@ -202,7 +234,7 @@ void closefrom(int first) noexcept {
 int duplicated(int from, int to) {
   FileCalls* calls = descriptor_calls();
   if (to < 0 || from == to || calls == nullptr) return to;
-  if (to > STDERR_FILENO || !calls->is_buffered(from))
+  if (to > STDERR_FILENO || !calls->has(from))
     calls->duplicated(from, to);
   else
     calls->give_back(from);
@@ -215,9 +247,10 @@ int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, real().dup3
 // Locks of files: what was written under one is there for whoever has it next, and what others wrote meanwhile is seen
 // (files/other_openers.h). `gets`: the call may get one; one is given up, in whole or part, where it does not.
 template <class Call>
-int with_lock(bool gets, bool gives_up, Call call) {
+int with_lock(int fd, bool gets, bool gives_up, Call call) {
   FileCalls* calls = descriptor_calls();
   if (calls == nullptr) return call();
+  if (gets) calls->end_trial(fd);  // what is locked is shared, which others are asked about
   if (gives_up) calls->lock_ends();
   const int result = call();
   const int saved_errno = errno;
@@ -227,14 +260,15 @@ int with_lock(bool gets, bool gives_up, Call call) {
 }
 int flock(int fd, int operation) noexcept {
   const int kind = operation & ~LOCK_NB;
-  return with_lock(kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
+  return with_lock(fd, kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
 }
 // At the file's own place, which the kernel does not know.
 int lockf(int fd, int command, off_t bytes) {
+  if (FileCalls* calls = file_calls(); calls != nullptr && command != F_ULOCK) calls->end_trial(fd);
   if (FileCalls* calls = file_calls())
     if (const int64_t place = calls->seek(fd, 0, SEEK_CUR); place >= 0)
       (void)real().lseek(fd, static_cast<off_t>(place), SEEK_SET);
-  return with_lock(command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
+  return with_lock(fd, command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
                    [&] { return real().lockf(fd, command, bytes); });
 }
 
@@ -255,9 +289,10 @@ int fcntl(int fd, int command, ...) {
   if (calls == nullptr) return real().fcntl(fd, command, argument);
   if (takes_a_lock(command)) {
     struct flock lock = *static_cast<struct flock*>(argument);
+    calls->end_trial(fd);
     make_absolute(*calls, fd, &lock);
     const bool sets = command != F_GETLK && command != F_OFD_GETLK;
-    const int result = with_lock(sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
+    const int result = with_lock(fd, sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
                                  [&] { return real().fcntl(fd, command, &lock); });
     if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
     return result;
@@ -274,6 +309,7 @@ constexpr auto& fcntl64 = fcntl;
 
 off_t lseek(int fd, off_t offset, int whence) noexcept {
   return either(
+      fd,
       [&](FileCalls& c) -> int64_t {
         if (whence != SEEK_DATA && whence != SEEK_HOLE) return c.seek(fd, offset, whence);
         if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
@@ -283,29 +319,34 @@ off_t lseek(int fd, off_t offset, int whence) noexcept {
       [&] { return real().lseek(fd, offset, whence); });
 }
 int ftruncate(int fd, off_t bytes) noexcept {
-  return either([&](FileCalls& c) { return c.resize(fd, bytes); },
-                [&] { return real().ftruncate(fd, bytes); });
+  return either(
+      fd, [&](FileCalls& c) { return c.resize(fd, bytes); }, [&] { return real().ftruncate(fd, bytes); });
 }
 int truncate(const char* path, off_t bytes) noexcept {
   struct stat info;
   FileCalls* calls = file_calls();
   if (calls == nullptr || real().stat(path, &info) != 0) return real().truncate(path, bytes);
-  const int64_t result = calls->resize_file(info.st_dev, info.st_ino, bytes);
+  int64_t result = calls->resize_file(info.st_dev, info.st_ino, bytes);
+  if (result != kNotBuffered) return static_cast<int>(answer(result));
+  const FileCalls::KernelCall call(*calls, info.st_dev, info.st_ino);
+  if (call.is_over()) result = calls->resize_file(info.st_dev, info.st_ino, bytes);
   return result == kNotBuffered ? real().truncate(path, bytes) : static_cast<int>(answer(result));
 }
 int fsync(int fd) {
-  return either([&](FileCalls& c) { return c.sync(fd, true); }, [&] { return real().fsync(fd); });
+  return either(fd, [&](FileCalls& c) { return c.sync(fd, true); }, [&] { return real().fsync(fd); });
 }
 int fdatasync(int fd) {
-  return either([&](FileCalls& c) { return c.sync(fd, false); }, [&] { return real().fdatasync(fd); });
+  return either(fd, [&](FileCalls& c) { return c.sync(fd, false); }, [&] { return real().fdatasync(fd); });
 }
 int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
-  return either([&](FileCalls& c) { return c.flush(fd); },
-                [&] { return real().sync_file_range(fd, offset, bytes, flags); });
+  return either(
+      fd, [&](FileCalls& c) { return c.flush(fd); },
+      [&] { return real().sync_file_range(fd, offset, bytes, flags); });
 }
 // The kernel takes the space, of the file as it is; then the file is as long as the kernel says.
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   return either(
+      fd,
       [&](FileCalls& c) -> int64_t {
         if (const int64_t flushed = c.flush(fd); flushed != 0) return flushed;
         if ((mode & ~FALLOC_FL_KEEP_SIZE) != 0) return -EOPNOTSUPP;
@@ -322,7 +363,10 @@ int posix_fallocate(int fd, off_t offset, off_t bytes) {
     errno = saved_errno;
     return error;
   }
-  return real().posix_fallocate(fd, offset, bytes);
+  FileCalls* calls = file_calls();
+  if (calls == nullptr) return real().posix_fallocate(fd, offset, bytes);
+  const FileCalls::KernelCall call(*calls, fd);
+  return call.is_over() ? posix_fallocate(fd, offset, bytes) : real().posix_fallocate(fd, offset, bytes);
 }
 
 template <class Stat>

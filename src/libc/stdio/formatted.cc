@@ -83,7 +83,7 @@ int print_to_file(FILE* file, int flag, const char* format, va_list arguments) {
 
 int print_to_fd(int fd, int flag, const char* format, va_list arguments) {
   FileCalls* calls = file_calls();
-  if (!may_print_managed(format) && (calls == nullptr || !calls->is_buffered(fd)))
+  if (!may_print_managed(format) && (calls == nullptr || !calls->has(fd)))
     return flag != 0 ? real().__vdprintf_chk(fd, flag, format, arguments)
                      : real().vdprintf(fd, format, arguments);
   const Formatted made(flag, format, arguments);

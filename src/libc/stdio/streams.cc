@@ -101,7 +101,7 @@ FILE* open_stream(const char* path, const char* mode) {
   // By itself, since it may wait (a pipe's other end), and signals with it if this thread were in the runtime.
   const int fd = real().open(path, flags, 0666);
   if (fd < 0) return nullptr;
-  if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags);
+  if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags, path);
   if (mode[0] == 'a')
     files_or_real().lseek(fd, 0, SEEK_END);  // fdopen() does so only where it is what makes the file append
   FILE* file = stream_of_descriptor(fd, mode);
@@ -115,7 +115,7 @@ FILE* open_stream(const char* path, const char* mode) {
 
 FILE* stream_of_descriptor(int fd, const char* mode) {
   FileCalls* calls = file_calls();
-  const bool is_buffered = calls != nullptr && calls->is_buffered(fd);
+  const bool is_buffered = calls != nullptr && calls->has(fd);
   if (is_buffered && mode[0] == 'a') {
     const int flags = files_or_real().fcntl(fd, F_GETFL);
     if ((flags & O_APPEND) == 0) {
