@@ -186,7 +186,8 @@ class BufferedFile {
   // flush() of all of it, so that other processes see it: to the kernel's memory, unless it is much.
   Status hand_over();
   // flush() of all of it, and the file is durable: its data, size and
-  // what else it takes to read it or, if `whole`, all of its metadata.
+  // what else it takes to read it or, if `whole`, all of its metadata. The kernel is not asked where nothing was written
+  // since the last one and the file's times, which any other change moves, show that there was none.
   Status sync(bool whole);
 
   // flush() of all of it, after which the kernel's file is all there is: whatever is asked for from now on is kRetired.
@@ -274,6 +275,9 @@ class BufferedFile {
   Status need(store::GrowingStore::Use use);
   Status need_for_writes(uint64_t bytes);
   void want_transfers();
+  bool is_synced(bool whole);
+  struct Synced;
+  Synced sync_point(bool whole);
   BlockId block_at(uint64_t offset) const;
   uint64_t blocks_of(const Result<uint64_t>& written) const;
   bool knows_its_dirty_blocks() const { return dirty_.is_complete() && !was_mapped_.load_acquire(); }
@@ -303,6 +307,17 @@ class BufferedFile {
   uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
   // A sync that failed stays failed: the kernel tells of what it lost once, and forgets it.
   Atomic<int> sync_error_{0};
+  // What a sync found before it asked the kernel, where that says whether the next one has to: nothing was written
+  // since, and the kernel's file is the same, times and all.
+  struct Synced {
+    bool is_known = false;
+    bool whole = false;  // as its sync() was
+    uint64_t writebacks = 0;
+    platform::FileStamp stamp;
+  };
+  std::mutex syncing_;  // guards what follows
+  Synced synced_;
+  bool times_are_own_ = false;         // platform::shows_times_of_their_own() has been true
   Atomic<uint64_t> flushed_at_ns_{0};  // when the last flush of everything began, or the file was mapped
   Atomic<bool> was_mapped_{false};     // then its index lacks blocks that were made dirty in memory
   std::multimap<uintptr_t, uint64_t> mapped_;  // address, and the end in the file; under io_ alone

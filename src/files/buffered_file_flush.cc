@@ -5,6 +5,7 @@
 
 #include "files/buffered_file.h"
 #include "platform/time.h"
+#include "telemetry/counters.h"
 
 namespace spw::files {
 
@@ -133,7 +134,34 @@ Status BufferedFile::hand_over() {
   return status;
 }
 
+// Whatever else changes what a sync makes durable, by the kernel's calls, changes the file's times as well: its size,
+// owner, rights, names and attributes, and writes that are not ours.
+bool BufferedFile::is_synced(bool whole) {
+  std::shared_lock lock(io_);
+  if (is_parked_ || !retired_ || !is_clean()) return false;
+  std::lock_guard syncing(syncing_);
+  if (!synced_.is_known || (whole && !synced_.whole) || synced_.writebacks != dirty_.writebacks())
+    return false;
+  const auto now = file_->stamp();
+  return now && *now == synced_.stamp;
+}
+
+BufferedFile::Synced BufferedFile::sync_point(bool whole) {
+  Synced point{.is_known = false, .whole = whole, .writebacks = dirty_.writebacks(), .stamp = {}};
+  const auto stamp = file_->fd() >= 0 ? file_->stamp() : Status(ENOTSUP, "it is several files");
+  if (!stamp) return point;
+  std::lock_guard syncing(syncing_);
+  times_are_own_ = times_are_own_ || platform::shows_times_of_their_own(file_->fd(), *stamp);
+  point.is_known = times_are_own_;
+  point.stamp = *stamp;
+  return point;
+}
+
 Status BufferedFile::sync(bool whole) {
+  if (is_synced(whole)) {
+    telemetry::count(telemetry::Counter::file_syncs_saved);
+    return {};
+  }
   want_transfers();
   if (Status status = flush(); !status) return status;
   std::shared_lock lock(io_);
@@ -142,9 +170,14 @@ Status BufferedFile::sync(bool whole) {
     return Status(error, "a sync of the file has failed before, and what was lost is not known");
   if (open_for_.load_acquire() == 0)
     if (Status status = need(Use::kReads); !status) return status;
-  Status status = file_->sync_file(whole);
-  if (!status) sync_error_.store_release(status.error());
-  return status;
+  const Synced point = sync_point(whole);
+  if (Status status = file_->sync_file(whole); !status) {
+    sync_error_.store_release(status.error());
+    return status;
+  }
+  std::lock_guard syncing(syncing_);
+  synced_ = point;
+  return {};
 }
 
 }  // namespace spw::files

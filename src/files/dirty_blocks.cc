@@ -33,6 +33,7 @@ void DirtyBlocks::dirtied(uint64_t offset_bytes, uint64_t count) {
 
 void DirtyBlocks::cleaned(uint64_t offset_bytes, BlockId first, std::span<const FrameId> frames) {
   const uint64_t number = offset_bytes >> block_shift_;
+  writebacks_.fetch_add_relaxed(1);  // before the count (release), which is read first
   take(index_.clear_dirty(number, frames.size(), [&](uint64_t index) {
     const uint64_t i = index - number;
     return cache_.holds_dirty({frames[i], first + i});

@@ -46,7 +46,9 @@ class DirtyBlocks final : public region::DirtyWatcher {
   void forget_from(uint64_t number);
 
   bool is_complete() const { return is_complete_.load_acquire(); }
-  uint64_t count() const { return count_.load_relaxed(); }
+  uint64_t count() const { return count_.load_acquire(); }
+  // How often blocks were written, ever. One of a block that count() no longer has is in it.
+  uint64_t writebacks() const { return writebacks_.load_acquire(); }
   // When the first of those that are dirty became so, more or less; 0: none is.
   uint64_t since_ns() const { return since_ns_.load_relaxed(); }
   // Everything that is dirty now is about to be written; and that is over. What is dirty then counts as dirty since
@@ -66,7 +68,7 @@ class DirtyBlocks final : public region::DirtyWatcher {
     total_.fetch_add_relaxed(blocks);
   }
   void take(uint64_t blocks) {
-    count_.fetch_sub_relaxed(blocks);
+    count_.fetch_sub_acq_rel(blocks);
     total_.fetch_sub_relaxed(blocks);
   }
 
@@ -77,6 +79,7 @@ class DirtyBlocks final : public region::DirtyWatcher {
   Atomic<uint64_t> since_ns_{0};
   Atomic<uint64_t>& total_;
   Atomic<uint64_t> count_{0};
+  Atomic<uint64_t> writebacks_{0};
 };
 
 }  // namespace spw::files

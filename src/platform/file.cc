@@ -9,8 +9,10 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -236,6 +238,23 @@ Result<FileStamp> file_stamp(int fd) {
   return FileStamp{info.st_dev,      info.st_ino,           static_cast<uint64_t>(info.st_size),
                    info.st_nlink,    S_ISREG(info.st_mode), S_ISBLK(info.st_mode),
                    ns(info.st_mtim), ns(info.st_ctim)};
+}
+
+// A time that is later than that of the last tick did not come from there.
+bool shows_times_of_their_own(int fd, const FileStamp& stamp) {
+  const auto ns = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  timespec tick, period;
+  if (::clock_gettime(CLOCK_REALTIME_COARSE, &tick) != 0 ||
+      ::clock_getres(CLOCK_REALTIME_COARSE, &period) != 0)
+    return false;
+  const int64_t ahead_ns = stamp.changed_ns - ns(tick);
+  if (ahead_ns <= 0 || ahead_ns >= ns(period)) return false;  // or the clock was set back
+  struct statfs filesystem{};
+  if (::fstatfs(fd, &filesystem) != 0) return false;
+  // Those whose times come from this machine's clock.
+  constexpr decltype(filesystem.f_type) kLocal[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                                    TMPFS_MAGIC};
+  return std::ranges::find(kLocal, filesystem.f_type) != std::end(kLocal);
 }
 
 namespace {

@@ -84,6 +84,11 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 Result<FileStamp> file_stamp(int fd);
+// Whether `stamp`, of `fd` and of just now, shows that the filesystem gives the first change after a look at a file's
+// times a time of its own (ext4, XFS, Btrfs and tmpfs, since Linux 6.13), so that two stamps that are equal have no
+// change of the file between them. Elsewhere, times are those of the last tick of a clock, some milliseconds apart.
+// False: it does not show it. It does where a file was changed moments ago, after somebody had looked at its times.
+bool shows_times_of_their_own(int fd, const FileStamp& stamp);
 
 // Locks the whole file against other open descriptions (flock(2)) until this one is closed, without waiting:
 // EWOULDBLOCK when another has a lock that forbids it. Two kShared locks do not forbid each other.

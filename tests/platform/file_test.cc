@@ -152,5 +152,32 @@ TEST(File, a_directory_or_a_pipe_has_no_size_for_a_store) {
   EXPECT_EQ(file_size(reader).status().error(), ENOTSUP);
 }
 
+// Where it is said once that times are a change's own, no change goes without one; and nobody says so of old times.
+TEST(File, equal_stamps_have_no_change_between_them_where_times_are_a_changes_own) {
+  char path[] = "/var/tmp/spw_times_XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  ::unlink(path);
+  bool are_own = false;
+  int same = 0;
+  auto before = file_stamp(fd);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(::fchmod(fd, i % 2 == 0 ? 0600 : 0640), 0);
+    auto after = file_stamp(fd);
+    ASSERT_TRUE(before && after);
+    are_own |= shows_times_of_their_own(fd, *after);
+    same += *before == *after;
+    before = after;
+  }
+  if (are_own) EXPECT_EQ(same, 0);
+  FileStamp old = *before;
+  old.changed_ns -= 1'000'000'000;
+  EXPECT_FALSE(shows_times_of_their_own(fd, old));
+  old.changed_ns += 2'000'000'000;  // by a clock that was set back
+  EXPECT_FALSE(shows_times_of_their_own(fd, old));
+  ::close(fd);
+  if (!are_own) GTEST_SKIP() << "times of files are as coarse as the clock's ticks here";
+}
+
 }  // namespace
 }  // namespace spw::platform
