@@ -22,7 +22,7 @@ def _round(kit: Kit, seed: int, members_count: int) -> int:
     dice = random.Random(seed)
     records = dice.choice((64, 2_000, 40_000))  # within a few blocks, in memory, three times the memory
     flush = {"SPILLWAY_FLUSH": dice.choice(("auto", "direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
-    with start(kit, program, name, str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"}) as process:
+    with start(kit, program, name, str(seed), str(records), env=SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0"}) as process:
         os.set_blocking(process.stdout.fileno(), True)
         first = process.stdout.readline()  # it has started
         time.sleep(dice.random() ** 2 * 0.3)
@@ -67,7 +67,7 @@ def _lingering(kit: Kit, flush_after: str, *mode: str):
     """The file of a program that has written to it, and runs until it is killed in the end."""
     file = kit.place / "lingers.dat"
     file.unlink(missing_ok=True)
-    environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_FLUSH_AFTER": flush_after}
+    environment = SMALL.environment() | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0", "SPILLWAY_FLUSH_AFTER": flush_after}
     with start(kit, kit.compile("lingers.cc", "-O2"), str(file), *mode, env=environment) as process:
         os.set_blocking(process.stdout.fileno(), True)
         expect(process.stdout.readline() == "written\n", "the program did not write")

@@ -69,7 +69,7 @@ class _Tree:
     def run_and_kill(self, dice: random.Random) -> None:
         tool = self.kit.build / "bin" / "spillway"
         with open(self.kit.place / "errors", "w+b") as errors:
-            process = subprocess.Popen([tool, "run", "--memory", "48M", "--store", self.kit.store, "--buffer", "buffered.dat", "--map-files",
+            process = subprocess.Popen([tool, "run", "--memory", "48M", "--store", self.kit.store, "--buffer", "buffered.dat", "--buffer-after", "0", "--map-files",
                                         "mapped.dat", "--", "/bin/sh", "-c", self.script], cwd=self.kit.place, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=errors, env=self.kit.environment({}), start_new_session=True)
             time.sleep(0.05 + dice.random() ** 2 * 0.4)

@@ -201,7 +201,7 @@ def test_an_export_that_holds_something_is_refused_unless_told(kit: Kit) -> None
 
 
 def _ends(kit: Kit, part: str, how: str) -> Run:
-    files = {"SPILLWAY_BUFFER": "*.dat"} if part == "buffered" else {"SPILLWAY_MAP_FILES": "*.dat"}
+    files = {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0"} if part == "buffered" else {"SPILLWAY_MAP_FILES": "*.dat"}
     path = kit.place / f"{part}-{how}.dat"
     return kit.run(kit.compile("ends.cc", "-O2"), part, path, how, env=SMALL.environment() | files)
 

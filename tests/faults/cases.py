@@ -28,7 +28,7 @@ class Case:
 
 NO_RINGS, NO_AIO = ("io_uring_setup",), ("io_uring_setup", "io_setup")
 RIGHTS = (("SPILLWAY_TEST_USERFAULT", "none"),)
-MAPS, BUFFERS = ("--map-files", "*"), ("--buffer", "*.data")
+MAPS, BUFFERS = ("--map-files", "*"), ("--buffer", "*.data", "--buffer-after", "0")
 CASES = {case.name: case for case in (
     Case("heap-unmodified", "heap", "native"),
     Case("heap-signals", "heap", "native", ("--faults", "signals")),

@@ -33,7 +33,7 @@ def _records_words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tu
     records = dice.choice((64, 2_000, 16_000))
     flush = {"SPILLWAY_FLUSH": dice.choice(("auto", "direct", "background")), "SPILLWAY_DIRTY": dice.choice(("1", "50", "100"))}
     return ([program, directory / "records.dat", dice.randrange(1 << 30), records],
-            SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat"})
+            SMALL.environment() | flush | {"SPILLWAY_BUFFER": "*.dat", "SPILLWAY_BUFFER_AFTER": "0"})
 
 
 def _records_check(kit: Kit, directory: pathlib.Path, said: str) -> int:
@@ -103,7 +103,7 @@ for transfer in range(1, 1 << 30):
 def _sqlite_words(journal: str) -> Callable:
     def words(kit: Kit, directory: pathlib.Path, dice: random.Random) -> tuple[list, dict[str, str]]:
         return ([sys.executable, "-c", SQLITE, directory / "base.db", dice.randrange(1 << 30), journal],
-                SMALL.environment() | {"SPILLWAY_BUFFER": "*.db*", "SPILLWAY_MEMORY": "24M", "SPILLWAY_THRESHOLD": "64K"})
+                SMALL.environment() | {"SPILLWAY_BUFFER": "*.db*", "SPILLWAY_BUFFER_AFTER": "0", "SPILLWAY_MEMORY": "24M", "SPILLWAY_THRESHOLD": "64K"})
     return words
 
 
