@@ -64,8 +64,8 @@ struct FileParts {
   FlushOptions flush;
   uint64_t index_bytes_max = 0;             // memory for the indexes of dirty blocks of all files
   heap::Mappings* call_mappings = nullptr;  // addresses for files that are not mapped; nullptr: as for others
-  uint64_t trial_calls = 0;   // of a small file before it is buffered (trial.h); 0: it is at once
-  std::string_view patterns;  // of the paths of files that go on trial
+  uint64_t trial_calls = 0;        // of a small file before it is buffered (trial.h); 0: it is at once
+  std::string_view patterns = {};  // of the paths of files that go on trial
   // Room is made ahead of need from the first file on. No evictors:
   // whoever misses makes it, or a page cleaner of the engine's own.
   cache::PageCleaner::Options room{.evictors = 0};

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "access/context.h"
 #include "files/buffered_file.h"
+#include "files/descriptors.h"
 #include "mapped_engine_fixture.h"
 
 namespace spw::access {
@@ -190,6 +192,55 @@ TEST_F(PooledFile, takes_what_addresses_there_are) {
   EXPECT_EQ(file_->write(2 * kGiB, {&piece, 1}).status().error(), ENOMEM);
   EXPECT_EQ(get(300 * kMiB, 7), "longest");
   ASSERT_TRUE(file_->flush());
+}
+
+// A file on trial: what threads write by one open file, some by the kernel and then all by the cache, stands in it once.
+TEST_F(PooledFile, a_trial_ends_while_threads_write) {
+  constexpr uint64_t kThreads = 4, kRecords = 100, kRecordBytes = 16;
+  parts_->trial_calls = 50;
+  files::Descriptors descriptors(*parts_);
+  const auto write_one = [&](int fd, const std::string& text) {
+    const iovec piece{const_cast<char*>(text.data()), text.size()};
+    for (;;) {
+      if (const auto file = descriptors.find(fd); !file->is_on_trial())
+        return file->write({&piece, 1}).is_ok();
+      const files::Descriptors::KernelCall call(descriptors, fd,
+                                                files::Descriptors::KernelCall::Counts::kAsOne);
+      if (!call.is_over()) return ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    }
+  };
+  for (int round = 0; round < 10; ++round) {
+    char name[] = "/tmp/spillway-trial.XXXXXX";
+    const int fd = ::mkstemp(name);
+    ::unlink(name);
+    ASSERT_TRUE(descriptors.attach(fd, O_RDWR, name, *platform::file_stamp(fd),
+                                   files::BufferedFiles::Guard::kGuarded));
+    ASSERT_TRUE(descriptors.find(fd)->is_on_trial());
+    std::vector<std::thread> threads;
+    for (uint64_t thread = 0; thread < kThreads; ++thread)
+      threads.emplace_back([&, thread] {
+        for (uint64_t i = 0; i < kRecords; ++i) {
+          std::string text = std::to_string(thread * kRecords + i);
+          text.resize(kRecordBytes, ' ');
+          EXPECT_TRUE(write_one(fd, text));
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    std::string all(kThreads * kRecords * kRecordBytes + 1, '?');
+    {
+      const auto file = descriptors.find(fd);
+      ASSERT_FALSE(file->is_on_trial());
+      const iovec piece{all.data(), all.size()};
+      ASSERT_EQ(*file->read_at(0, {&piece, 1}), all.size() - 1);
+    }
+    std::set<std::string> records;
+    for (uint64_t i = 0; i < kThreads * kRecords; ++i)
+      records.insert(all.substr(i * kRecordBytes, kRecordBytes));
+    EXPECT_EQ(records.size(), kThreads * kRecords);
+    bool was;
+    EXPECT_TRUE(descriptors.detach(fd, &was, files::Descriptors::Now::kOpen));
+    ::close(fd);
+  }
 }
 
 }  // namespace
