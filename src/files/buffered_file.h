@@ -186,8 +186,8 @@ class BufferedFile {
   // flush() of all of it, so that other processes see it: to the kernel's memory, unless it is much.
   Status hand_over();
   // flush() of all of it, and the file is durable: its data, size and
-  // what else it takes to read it or, if `whole`, all of its metadata. The kernel is not asked where nothing was written
-  // since the last one and the file's times, which any other change moves, show that there was none.
+  // what else it takes to read it or, if `whole`, all of its metadata. The kernel is not asked where nothing was
+  // written since the last one and the file's times, which any other change moves, show that there was none.
   Status sync(bool whole);
 
   // flush() of all of it, after which the kernel's file is all there is: whatever is asked for from now on is kRetired.

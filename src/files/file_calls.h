@@ -34,8 +34,8 @@ class FileCalls {
   bool has(int fd);
   // Its file is buffered from now on, if it is on trial and may be.
   void end_trial(int fd);
-  // What is asked of `fd`, which is not buffered, is asked of the kernel while this lives; or again, where it is buffered
-  // after all.
+  // What is asked of `fd`, which is not buffered, is asked of the kernel while this lives; or again, where it is
+  // buffered after all.
   class KernelCall {
    public:
     using Counts = Descriptors::KernelCall::Counts;

@@ -1,5 +1,6 @@
 // A small file that is to be buffered, as long as it has been asked for little: *on trial*. The kernel has it, with all
-// its calls, places and sizes, so that opening, reading or writing it once and closing it cost what they cost without us.
+// its calls, places and sizes, so that opening, reading or writing it once and closing it cost what they cost without
+// us.
 // What buffering takes (asking who else has it open, watching that, descriptors, handing over what was written) pays
 // from some tens of calls on, or where much is moved.
 //

@@ -194,7 +194,7 @@ TEST_F(PooledFile, takes_what_addresses_there_are) {
   ASSERT_TRUE(file_->flush());
 }
 
-// A file on trial: what threads write by one open file, some by the kernel and then all by the cache, stands in it once.
+// What threads write by one open file, first by the kernel and then, its trial over, by the cache, stands in it once.
 TEST_F(PooledFile, a_trial_ends_while_threads_write) {
   constexpr uint64_t kThreads = 4, kRecords = 100, kRecordBytes = 16;
   parts_->trial_calls = 50;
