@@ -35,11 +35,12 @@ struct Mapping {
 class MappingTable {
  public:
   // A mapping is looked at in units. Pages that have come to a unit where some have, on average, from which readahead
-  // is worth its bytes, and below which it is not: a page that is read by itself takes a disk as long as sixteen in a row.
+  // is worth its bytes, and below which it is not: a page that is read by itself takes a disk as long as sixteen in
+  // a row.
   static constexpr uint64_t kUnitBytes = 2u << 20;
   static constexpr uint64_t kCameForReadahead = 64, kCameForSinglePages = 32;
-  // Pages that came all over a mapping are many to a unit too, once they are many: of the units one in so many, at most,
-  // may have got some where it is being gone through.
+  // Pages that came all over a mapping are many to a unit too, once they are many: of the units one in so many, at
+  // most, may have got some where it is being gone through.
   static constexpr uint64_t kUnitsShare = 4;
 
   void add(const Mapping& mapping);

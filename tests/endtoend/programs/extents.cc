@@ -2,8 +2,8 @@
 //   extents stream MIB ROUNDS    each round goes through all of it and changes every other one of its pages
 //   extents threads MIB ROUNDS   so do four threads, each through all of it, from places of their own, with random
 //                                changes between
-//   extents forks MIB ROUNDS     as stream; amid each round it forks, its child looks at all of it while another thread
-//                                of the parent goes on using one page, and a second after that it goes through once more
+//   extents forks MIB ROUNDS     as stream; amid each round it forks, and its child looks at all of it while another
+//                                thread of the parent goes on using one page
 //   extents ranges MIB ROUNDS    between the rounds some of it is given up, protected or mapped anew
 #include <sys/mman.h>
 #include <sys/wait.h>
