@@ -20,10 +20,10 @@
 //                                                  kMoving -> kPlaced: it could not be moved back
 //
 // Who pins makes kParked kMoving and that kPlaced; the mover does all else, but for kClaimed -> kNone. Pins are counted
-// in kPlaced alone, and keep it so. `sleep`: somebody waits for the state to change. `small`: it is never to become an
-// extent, since the program has chosen access rights there, or the kernel would not move it. `wished`, of kNone alone: a
-// stream is about to come there, and the mover has not looked yet whether it can become one. Whoever misses a block of
-// it waits for that, for kWishNsMax at most, rather than begin to bring it in block by block.
+// in kPlaced alone, and keep it so. `sleep`: somebody waits for the word to change. `small`: it is never to become an
+// extent, since the program has chosen access rights there, or the kernel would not move it. `wished`, of kNone alone:
+// a stream is about to come there, and the mover has not looked yet whether it can become one. Whoever misses a block
+// of it waits for that, for Extents::kWishNsMax at most, rather than begin to bring it in block by block.
 // Ordering: whoever changes the state releases what he did to the contents, and whoever finds a state acquires it.
 #pragma once
 
