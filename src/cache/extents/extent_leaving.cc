@@ -14,7 +14,7 @@ using telemetry::Counter;
 
 namespace {
 constexpr uint64_t kRetryNs = 10'000'000;
-// After so long without one that came, and while blocks are missed, one leaves that nobody has used for the second time.
+// After so long without one that came, and while blocks are missed, one leaves that nobody has used twice in a row.
 constexpr uint64_t kIdleAfterNs = 1'000'000'000, kIdleLookNs = 100'000'000;
 constexpr uint32_t kPlentifulShare = 4;  // of the blocks' frames: where so many are free, none lack
 }  // namespace
