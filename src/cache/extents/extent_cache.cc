@@ -230,7 +230,8 @@ void ExtentCache::prefetch(Client& client, BlockId first, uint64_t count) {
     const BlockId piece_end = may_be_extent(first) ? std::min(end, extents_->first_of(extent + 1)) : end;
     if (may_be_extent(first)) {
       const InExtents in(client, extent, extent);
-      if (extents_->is_none(extent) && !extents_->word(extent).load().is_wished())
+      const ExtentWord seen = extents_->unclaim(extent);
+      if (seen.state() == ExtentState::kNone && !seen.is_wished())
         blocks_->prefetch(client, first, piece_end - first);
     } else {
       blocks_->prefetch(client, first, piece_end - first);
@@ -337,7 +338,8 @@ void ExtentCache::begin_fork(Client& client) {
     extents_->hold(true);
     are_still = true;
     extents_->for_each(0, last, [&](uint64_t extent) {
-      are_still &= extents_->is_none(extent) || extents_->word(extent).load().state() == ExtentState::kPlaced;
+      const ExtentState state = extents_->unclaim(extent).state();
+      are_still &= state == ExtentState::kNone || state == ExtentState::kPlaced;
     });
   }
 }

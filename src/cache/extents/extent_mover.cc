@@ -132,9 +132,7 @@ bool ExtentMover::may_become(uint64_t extent, Backing* at) {
 
 ExtentMover::Came ExtentMover::begin_read(Extents::Wish wish) {
   Backing at;
-  const ExtentWord seen = extents_.word(wish.extent).load();
-  if (!extents_.may_come() || seen.state() != ExtentState::kNone || seen.is_small() ||
-      !may_become(wish.extent, &at))
+  if (!extents_.may_come() || !extents_.word(wish.extent).load().is_vacant() || !may_become(wish.extent, &at))
     return Came::kNo;
   uint32_t cached = 0;
   const BlockId first = extents_.first_of(wish.extent);
@@ -166,7 +164,7 @@ bool ExtentMover::claim(uint64_t extent, uint32_t slot, Backing* at) {
   const ExtentWord claimed = seen.in(ExtentState::kClaimed);
   extents_.slot(slot).settle.store_relaxed(0);
   extents_.slot(slot).extent.store_release(extent);
-  if (seen.state() == ExtentState::kNone && !seen.is_small() && word.change(&seen, claimed)) {
+  if (seen.is_vacant() && word.change(&seen, claimed)) {
     quiesce_(extent);
     seen = claimed;
     if (extents_.may_come() && blocks_.take_out(*client_, extents_.first_of(extent), extents_.blocks()) &&

@@ -50,6 +50,8 @@ class ExtentWord {
   bool has_sleepers() const { return (bits_ & kSleepers) != 0; }
   bool is_small() const { return (bits_ & kSmall) != 0; }
   bool is_wished() const { return (bits_ & kWished) != 0; }
+  // None, and it may become one.
+  bool is_vacant() const { return state() == ExtentState::kNone && !is_small(); }
 
   // In another state, without pins, not wished for any more; who sleeps has to be woken.
   ExtentWord in(ExtentState state) const {
@@ -92,11 +94,22 @@ class AtomicExtentWord {
   }
   // Of the state that the caller alone may change, to another one; wakes those who wait for that.
   void set(ExtentState state, uint64_t pins = 0);
-  void wake();
+  // Makes it kNone, not wished for, if it is such a one; wakes those who wait. What it is then.
+  template <class IsSuch>
+  ExtentWord make_none(IsSuch is_such) {
+    ExtentWord seen = load();
+    while (is_such(seen))
+      if (const ExtentWord none = seen.in(ExtentState::kNone).without_sleepers(); change(&seen, none)) {
+        if (seen.has_sleepers()) wake();
+        return none;
+      }
+    return seen;
+  }
   // Sleeps until the word is another one than `seen`, or some time has passed.
   void await_change(ExtentWord seen, uint64_t timeout_ns = kSleepNsMax);
 
  private:
+  void wake();
   Atomic<uint32_t>& low_half() { return *reinterpret_cast<Atomic<uint32_t>*>(word_.address()); }
 
   Atomic<uint64_t> word_{0};

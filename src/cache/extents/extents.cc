@@ -57,14 +57,7 @@ bool Extents::leaves(uint64_t extent, ExtentWord seen, ExtentState to) {
 }
 
 ExtentWord Extents::unclaim(uint64_t extent) {
-  ExtentWord seen = word(extent).load();
-  while (seen.state() == ExtentState::kClaimed)
-    if (const ExtentWord none = seen.in(ExtentState::kNone).without_sleepers();
-        word(extent).change(&seen, none)) {
-      if (seen.has_sleepers()) word(extent).wake();
-      return none;
-    }
-  return seen;
+  return word(extent).make_none([](ExtentWord seen) { return seen.state() == ExtentState::kClaimed; });
 }
 
 std::optional<uint32_t> Extents::pin(uint64_t extent) {
@@ -128,19 +121,13 @@ void Extents::wish(Wish wish) {
   ExtentWord seen = word(wish.extent).load();
   if (seen.bits() != 0 || !word(wish.extent).change(&seen, seen.as_wished())) return;
   const uint32_t place = next_wish_.fetch_add_relaxed(1) % kWishesMax;
-  const uint64_t forgotten = wishes_[place].exchange_acq_rel(
-      (wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt);
+  const uint64_t forgotten = wishes_[place].exchange_acq_rel(packed(wish));
   if (forgotten != 0) unwish(wish_of(forgotten).extent);
   ring();
 }
 
 void Extents::unwish(uint64_t extent) {
-  ExtentWord seen = word(extent).load();
-  while (seen.is_wished())
-    if (word(extent).change(&seen, seen.in(ExtentState::kNone).without_sleepers())) {
-      if (seen.has_sleepers()) word(extent).wake();
-      return;
-    }
+  (void)word(extent).make_none([](ExtentWord seen) { return seen.is_wished(); });
 }
 
 void Extents::await_wish(uint64_t extent) {

@@ -136,6 +136,10 @@ class Extents {
       : shift_(shift), memory_(memory), slots_(std::make_unique<Slot[]>(memory.slots())) {}
   Atomic<uint32_t>* evicted() { return reinterpret_cast<Atomic<uint32_t>*>(evicted_.data()); }
   AtomicExtentWord* words() { return reinterpret_cast<AtomicExtentWord*>(table_.data()); }
+  // Never 0.
+  static uint64_t packed(Wish wish) {
+    return (wish.extent + 1) | uint64_t{std::min(wish.length, 1000u)} << kLengthAt;
+  }
   static Wish wish_of(uint64_t packed) {
     return {(packed & ((uint64_t{1} << kLengthAt) - 1)) - 1, static_cast<uint32_t>(packed >> kLengthAt)};
   }
