@@ -276,7 +276,14 @@ class BufferedFile {
   Status need_for_writes(uint64_t bytes);
   void want_transfers();
   bool is_synced(bool whole);
-  struct Synced;
+  // What a sync found before it asked the kernel, where that says whether the next one has to: nothing was written
+  // since, and the kernel's file is the same, times and all.
+  struct Synced {
+    bool is_known = false;
+    bool whole = false;  // as its sync() was
+    uint64_t writebacks = 0;
+    platform::FileStamp stamp;
+  };
   Synced sync_point(bool whole);
   BlockId block_at(uint64_t offset) const;
   uint64_t blocks_of(const Result<uint64_t>& written) const;
@@ -307,14 +314,6 @@ class BufferedFile {
   uint64_t live_bytes_ = 0;  // of the range; changed under growth_, or io_ alone
   // A sync that failed stays failed: the kernel tells of what it lost once, and forgets it.
   Atomic<int> sync_error_{0};
-  // What a sync found before it asked the kernel, where that says whether the next one has to: nothing was written
-  // since, and the kernel's file is the same, times and all.
-  struct Synced {
-    bool is_known = false;
-    bool whole = false;  // as its sync() was
-    uint64_t writebacks = 0;
-    platform::FileStamp stamp;
-  };
   std::mutex syncing_;  // guards what follows
   Synced synced_;
   bool times_are_own_ = false;         // platform::shows_times_of_their_own() has been true

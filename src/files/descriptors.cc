@@ -212,18 +212,17 @@ Status Descriptors::attach(int fd, int flags, const std::string& name, const pla
   if (const auto trial = guard == BufferedFiles::Guard::kOpen ? files_.trial_of(key) : nullptr)
     (void)end_trial(*trial, open_files_of(*trial), guard);  // else open() says so
   auto opened = files_.open(fd, name, stamp, guard);
-  if (opened && opened->trial) {
+  if (!opened) return opened.status();
+  if (opened->trial) {
     seat_open_file(fd, flags, std::move(*opened));
     return {};
   }
-  auto file = opened ? Result<std::shared_ptr<BufferedFile>>(std::move(opened->file))
-                     : Result<std::shared_ptr<BufferedFile>>(opened.status());
-  if (file && guard == BufferedFiles::Guard::kOpen)
-    if (Status status = (*file)->open_now(); !status) {
-      (void)files_.close(*file, fd);
+  if (guard == BufferedFiles::Guard::kOpen)
+    if (Status status = opened->file->open_now(); !status) {
+      (void)files_.close(opened->file, fd);
       return status;
     }
-  return seat(fd, flags, std::move(file));
+  return seat(fd, flags, std::move(opened->file));
 }
 
 Status Descriptors::attach_striped(int fd, int flags, const StripedMembers& members) {

@@ -245,12 +245,12 @@ int dup2(int fd, int to) noexcept { return duplicated(fd, real().dup2(fd, to)); 
 int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, real().dup3(fd, to, flags)); }
 
 // Locks of files: what was written under one is there for whoever has it next, and what others wrote meanwhile is seen
-// (files/other_openers.h). `gets`: the call may get one; one is given up, in whole or part, where it does not.
+// (files/other_openers.h). What is locked is shared: a trial ends before that. `gets`: the call may get one; one is
+// given up, in whole or part, where it does not.
 template <class Call>
-int with_lock(int fd, bool gets, bool gives_up, Call call) {
+int with_lock(bool gets, bool gives_up, Call call) {
   FileCalls* calls = descriptor_calls();
   if (calls == nullptr) return call();
-  if (gets) calls->end_trial(fd);  // what is locked is shared, which others are asked about
   if (gives_up) calls->lock_ends();
   const int result = call();
   const int saved_errno = errno;
@@ -260,15 +260,17 @@ int with_lock(int fd, bool gets, bool gives_up, Call call) {
 }
 int flock(int fd, int operation) noexcept {
   const int kind = operation & ~LOCK_NB;
-  return with_lock(fd, kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
+  if (FileCalls* calls = descriptor_calls(); calls != nullptr && kind != LOCK_UN) calls->end_trial(fd);
+  return with_lock(kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
 }
 // At the file's own place, which the kernel does not know.
 int lockf(int fd, int command, off_t bytes) {
-  if (FileCalls* calls = file_calls(); calls != nullptr && command != F_ULOCK) calls->end_trial(fd);
-  if (FileCalls* calls = file_calls())
+  if (FileCalls* calls = file_calls()) {
+    if (command != F_ULOCK) calls->end_trial(fd);
     if (const int64_t place = calls->seek(fd, 0, SEEK_CUR); place >= 0)
       (void)real().lseek(fd, static_cast<off_t>(place), SEEK_SET);
-  return with_lock(fd, command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
+  }
+  return with_lock(command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
                    [&] { return real().lockf(fd, command, bytes); });
 }
 
@@ -292,7 +294,7 @@ int fcntl(int fd, int command, ...) {
     calls->end_trial(fd);
     make_absolute(*calls, fd, &lock);
     const bool sets = command != F_GETLK && command != F_OFD_GETLK;
-    const int result = with_lock(fd, sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
+    const int result = with_lock(sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
                                  [&] { return real().fcntl(fd, command, &lock); });
     if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
     return result;
