@@ -164,6 +164,13 @@ class ExtentCacheTest : public ::testing::Test {
     for (uint64_t block = 0; block < kUsed; ++block, pause(block))
       ASSERT_EQ(read(block), block ^ salt) << block;
   }
+  // Once, and again until `is_enough`, for a while: the thread that moves extents may be without a processor for long.
+  template <class IsEnough, class Once>
+  static void repeat_until(IsEnough is_enough, Once once) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do once();
+    while (!HasFatalFailure() && !is_enough() && std::chrono::steady_clock::now() < until);
+  }
   uint64_t stored(uint64_t block) {
     alignas(4096) std::byte buffer[1 << kShift];
     store::Request request;
@@ -188,7 +195,7 @@ class ExtentCacheTest : public ::testing::Test {
 TEST_F(ExtentCacheTest, a_stream_comes_in_extents_and_what_it_changes_is_written) {
   const CounterDelta delta;
   write_all(1);
-  expect_all(1);
+  repeat_until([&] { return delta(Counter::extent_fills) > 8; }, [&] { expect_all(1); });
   EXPECT_GT(delta(Counter::extent_fills), 8u);
   write_all(2);
   expect_all(2);
@@ -198,13 +205,15 @@ TEST_F(ExtentCacheTest, a_stream_comes_in_extents_and_what_it_changes_is_written
   EXPECT_EQ(errors_, 0);
 }
 
-// Who is faster than the mover waits for it, rather than bring in block by block what is about to come as one.
+// Who is faster than the mover waits for it, rather than bring in block by block what is about to come as one. Of much
+// more than fits, so that little of it is in memory as blocks.
 TEST_F(ExtentCacheTest, a_stream_waits_for_the_extents_it_has_asked_for) {
-  write_all(1);
+  constexpr uint64_t kLong = 3 * kUsed, kRounds = 2;
+  static_assert(kLong <= kBlocks);
+  for (uint64_t block = 0; block < kLong; ++block) write(block, block ^ 1);
   const CounterDelta delta;
-  constexpr uint64_t kRounds = 3;
-  for (uint64_t i = 0; i < kRounds * kUsed; ++i) ASSERT_EQ(read(i % kUsed), i % kUsed ^ 1);
-  EXPECT_GT(delta(Counter::extent_fills), kRounds * kUsed / kInExtent / 2);
+  for (uint64_t i = 0; i < kRounds * kLong; ++i) ASSERT_EQ(read(i % kLong), i % kLong ^ 1);
+  EXPECT_GT(delta(Counter::extent_fills), kRounds * kLong / kInExtent / 2);
 }
 
 TEST_F(ExtentCacheTest, what_is_only_read_is_not_written) {
@@ -212,7 +221,7 @@ TEST_F(ExtentCacheTest, what_is_only_read_is_not_written) {
   ASSERT_TRUE(cache_->flush(*client_, BlockId(0), kUsed).is_ok());
   expect_all(1);
   const CounterDelta delta;
-  expect_all(1);
+  repeat_until([&] { return delta(Counter::extent_evictions) > 8; }, [&] { expect_all(1); });
   EXPECT_GT(delta(Counter::extent_evictions), 8u);
   EXPECT_EQ(delta(Counter::extent_pages_written), 0u);
 }
@@ -224,15 +233,18 @@ TEST_F(ExtentCacheTest, an_extent_in_use_stays) {
   for (uint64_t block = 0; block < used; ++block, pause(block)) ASSERT_EQ(read(block), block ^ 1);
   int times = 0, times_missed = 0;
   const CounterDelta delta;
-  for (uint64_t block = used; block < kUsed; ++block, pause(block)) {
-    ASSERT_EQ(read(block), block ^ 1);
-    if (block % 16 != 0) continue;
-    Pin pin;
-    ASSERT_TRUE(cache_->pin(*client_, BlockId(used), Access::kRead, &pin).is_ok());
-    ++times;
-    times_missed += pin.was_miss;
-    cache_->unpin(*client_, pin.frame);
-  }
+  const auto pass = [&] {
+    for (uint64_t block = used; block < kUsed; ++block, pause(block)) {
+      ASSERT_EQ(read(block), block ^ 1);
+      if (block % 16 != 0) continue;
+      Pin pin;
+      ASSERT_TRUE(cache_->pin(*client_, BlockId(used), Access::kRead, &pin).is_ok());
+      ++times;
+      times_missed += pin.was_miss;
+      cache_->unpin(*client_, pin.frame);
+    }
+  };
+  repeat_until([&] { return delta(Counter::extent_evictions) > 8; }, pass);
   EXPECT_GT(delta(Counter::extent_evictions), 8u) << "a stream of extents has passed";
   EXPECT_LE(times_missed, 1) << "of " << times;
 }
@@ -241,12 +253,16 @@ TEST_F(ExtentCacheTest, an_extent_in_use_stays) {
 TEST_F(ExtentCacheTest, without_streams_extents_leave_that_nobody_uses) {
   write_all(1);
   std::optional<uint64_t> used;
-  for (uint64_t block = 0; block < 20 * kInExtent; ++block, pause(block)) {
-    Pin pin;
-    ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kRead, &pin).is_ok());
-    if (pin.is_extent) used = block;
-    cache_->unpin(*client_, pin.frame);
-  }
+  const auto stream = [&] {
+    used.reset();
+    for (uint64_t block = 0; block < 20 * kInExtent; ++block, pause(block)) {
+      Pin pin;
+      ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kRead, &pin).is_ok());
+      if (pin.is_extent) used = block;
+      cache_->unpin(*client_, pin.frame);
+    }
+  };
+  repeat_until([&] { return used && memory_->slots_with_memory() >= SlotDemand::kLeast; }, stream);
   ASSERT_TRUE(used);
   ASSERT_GE(memory_->slots_with_memory(), SlotDemand::kLeast);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -334,8 +350,7 @@ TEST_F(ExtentCacheTest, during_a_fork_there_are_none_and_later_they_come_again) 
   expect_all(2);
   EXPECT_EQ(delta(Counter::extent_fills), 0u);
   cache_->end_fork();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (delta(Counter::extent_fills) == 0 && std::chrono::steady_clock::now() < until) expect_all(2);
+  repeat_until([&] { return delta(Counter::extent_fills) > 0; }, [&] { expect_all(2); });
   EXPECT_GT(delta(Counter::extent_fills), 0u);
 }
 
@@ -359,12 +374,16 @@ TEST_F(ExtentCacheTest, a_store_that_goes_is_let_go_of_and_may_come_back) {
 TEST_F(ExtentCacheTest, an_extent_that_is_pinned_for_long_stays_where_it_is_during_a_fork) {
   write_all(1);
   Pin pin;
-  for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
-    pin = Pin();
-    ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kWrite, &pin).is_ok());
-    if (pin.is_extent && block > 20 * kInExtent) break;
-    cache_->unpin(*client_, pin.frame);
-  }
+  const auto stream = [&] {
+    for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
+      pin = Pin();
+      ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kWrite, &pin).is_ok());
+      if (pin.is_extent && block > 20 * kInExtent) return;
+      cache_->unpin(*client_, pin.frame);
+      pin = Pin();
+    }
+  };
+  repeat_until([&] { return pin.is_extent; }, stream);
   ASSERT_TRUE(pin.is_extent);
   word(pin, 0).store_relaxed(77);
   cache_->begin_fork(*client_);
