@@ -18,7 +18,9 @@ def test_frames_give_way_to_small_objects(kit: Kit) -> None:
     run = _run(kit, "small_objects", 64, MANY_SMALL)
     expect((run.code, run.output, run.errors) == (0, "0 wrong\n", ""), run.last_words())
     facts = kit.report()["facts"]
-    expect(60 * MIB < facts["native_peak_bytes"] < 80 * MIB, f"{facts}")
+    # What the plan has beside frames counts as held, used or not (process/native_memory.h).
+    planned = facts["memory_cap_bytes"] - facts["frames"] * facts["block_bytes"]
+    expect(64 * MIB - planned < facts["native_peak_bytes"] < 80 * MIB, f"{facts}")
     # It took a while until they had given way.
     expect(facts["resident_peak_bytes"] < CAP_MIB * MIB + 64 * MIB, f"{facts}")
 
