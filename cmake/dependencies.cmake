@@ -3,6 +3,8 @@ find_package(Threads REQUIRED)
 # The archive: the runtime has to load where there is no liburing.so.
 find_library(SPW_LIBURING liburing.a REQUIRED)
 find_path(SPW_LIBNBD_INCLUDE libnbd.h REQUIRED)
+find_path(SPW_LZ4_INCLUDE lz4.h REQUIRED)
+find_path(SPW_ZSTD_INCLUDE zstd.h REQUIRED)
 find_path(SPW_IPSEC_MB_INCLUDE intel-ipsec-mb.h)
 if(NOT SPW_IPSEC_MB_INCLUDE)
   message(STATUS "intel-ipsec-mb.h was not found (libipsec-mb-dev): --encrypt will say that this build has no encryption")

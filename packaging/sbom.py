@@ -29,6 +29,7 @@ LICENSES = {
     "libzstd-dev": "BSD-3-Clause OR GPL-2.0-only",
     "liblzma-dev": "LicenseRef-public-domain",
     "libnbd-dev": "LGPL-2.1-or-later",
+    "liblz4-dev": "BSD-2-Clause",
     "llvm-19-dev": "Apache-2.0 WITH LLVM-exception",
     "libclang-common-19-dev": "Apache-2.0 WITH LLVM-exception",
 }
@@ -37,8 +38,8 @@ OWN_LICENSES = [{"licenseId": "LicenseRef-public-domain", "name": "Public domain
                  "extractedText": "liblzma is in the public domain (XZ Utils before 5.6)."}]
 # Interfaces of what every system has and nothing is taken in of.
 INTERFACES = re.compile(r"libc6-dev|linux-libc-dev|libc\+\+.*")
-# By its header alone: libnbd.so is loaded when a store is an NBD server. LLVM's library is clang's own.
-LOADED = ("libnbd-dev", "llvm-19-dev")
+# By its header alone: libnbd.so is loaded when a store is an NBD server, liblz4.so by --compress. LLVM's library is clang's own.
+LOADED = ("libnbd-dev", "liblz4-dev", "llvm-19-dev")
 
 
 def _said(*command):

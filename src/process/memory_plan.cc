@@ -15,6 +15,10 @@ uint64_t encrypted_copies_bytes(const Options& options) {
   return std::clamp(options.memory_bytes / kCopiesShare, kCopiesBytesMin, kCopiesBytesMax);
 }
 
+uint64_t compressed_bytes(const Options& options) {
+  return options.compress == Compress::kOff ? 0 : options.memory_bytes / kCompressedShare;
+}
+
 namespace {
 // Whole huge pages of them, where there are any: a device takes memory that lies together in fewer pieces.
 uint64_t translated_runs(const Options& options, uint64_t run_bytes) {
@@ -48,7 +52,7 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
     plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);
     fixed_bytes += plan.index_bytes - kIndexFixedBytes;
   }
-  fixed_bytes += encrypted_copies_bytes(options);
+  fixed_bytes += encrypted_copies_bytes(options) + compressed_bytes(options);
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kCapFramesMin) {

@@ -1,7 +1,7 @@
 // How the cap is divided: frames, what comes with each of them, and staging buffers.
 //
 //   cap >= kFixedBytes + frames * (block_bytes + kTablesPerFrameBytes) + staging_runs * bytes of a run
-//          + copies (--encrypt)
+//          + copies (--encrypt) + compressed pages (--compress)
 //
 // kTablesPerFrameBytes covers the cache's words and tables and the SATC entries of as many threads as there are
 // processors. Pure.
@@ -36,6 +36,10 @@ inline constexpr uint64_t kIndexFixedBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kCopiesShare = 16;
 inline constexpr uint64_t kCopiesBytesMin = uint64_t{1} << 20, kCopiesBytesMax = uint64_t{4} << 20;
 uint64_t encrypted_copies_bytes(const Options& options);
+
+// Pages that are compressed: of the cap.
+inline constexpr uint64_t kCompressedShare = 2;
+uint64_t compressed_bytes(const Options& options);
 
 struct MemoryPlan {
   uint32_t frames = 0;

@@ -21,7 +21,6 @@
 #include "platform/machine.h"
 #include "platform/numa.h"
 #include "platform/own_descriptors.h"
-#include "platform/place_list.h"
 #include "platform/time.h"
 #include "process/engine_choice.h"
 #include "process/extent_choice.h"
@@ -29,19 +28,13 @@
 #include "process/forked_child.h"
 #include "process/policy_library.h"
 #include "process/refused_child.h"
-#include "process/store_check.h"
 #include "process/userfault_check.h"
-#include "store/checked_store.h"
-#include "store/encrypted_store.h"
-#include "store/open_store.h"
 
 namespace spw::process {
 
 namespace {
 
-// Test hooks, documented in docs/OPTIONS.md beside the options: the spill store's faults (store/fault_plan.h), and for
-// how long a full store is waited for.
-constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
+// A test hook, documented in docs/OPTIONS.md beside the options: for how long a full store is waited for.
 constexpr const char* kFrameWaitVariable = "SPILLWAY_TEST_FRAME_WAIT_MS";
 // From this many processors on, dedicated servers pay for themselves.
 constexpr unsigned kDedicatedCpusMin = 16;
@@ -60,20 +53,6 @@ void end_on_io_error(void*, const Status& status) {
                             ", and nobody made room in time; make some there, or, for a spill file, name a "
                             "larger place with --store");
   fatal(kExitFailure, status.message());
-}
-
-store::IoEngineKind engine_kind(IoChoice choice) {
-  switch (choice) {
-    case IoChoice::kIoUring:
-      return store::IoEngineKind::kUring;
-    case IoChoice::kLibaio:
-      return store::IoEngineKind::kAio;
-    case IoChoice::kThreads:
-      return store::IoEngineKind::kThreads;
-    case IoChoice::kAuto:
-      break;
-  }
-  return store::IoEngineKind::kAuto;
 }
 
 // Partitions large enough that many threads' pins fit into each (access/translate/pin_budget.h).
@@ -123,10 +102,6 @@ cache::Options cache_options(const Options& options, uint32_t frames) {
   return result;
 }
 
-bool is_one_directory(const std::string& store) {
-  return !is_store_name(store) && platform::split_places(store).size() == 1;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineKind engine,
@@ -138,51 +113,12 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Options& options, EngineK
   return runtime;
 }
 
-// A directory's is another one at each call.
-Result<std::unique_ptr<store::Store>> Runtime::open_store() {
-  store::OpenOptions for_store;
-  for_store.engine = engine_kind(options_.io);
-  for_store.spill = true;
-  for_store.faults = faults_.get();
-  const bool named = !is_one_directory(options_.store);
-  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
-  if (!spill && named)
-    return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
-  if (spill && options_.encrypt == Switch::kOn)
-    return store::EncryptedStore::around(std::move(*spill), encrypted_copies_bytes(options_));
-  if (!spill || options_.checksums == Switch::kOff) return spill;
-  return store::CheckedStore::around(std::move(*spill));
-}
-
-Status Runtime::open_spill_store() {
-  const StoreFacts place = check_store(options_.store);
-  if (!place.refusal.empty()) return Status::sentence(EINVAL, refusal_line(place));
-  const char* told = ::secure_getenv(kStoreToldVariable);
-  if (!place.drawback.empty() && (told == nullptr || told != options_.store)) warn(drawback_line(place));
-  if (const char* spec = ::secure_getenv(kFaultsVariable)) {
-    Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
-    if (!plan) return plan.status();
-    faults_ = std::move(*plan);
-  }
-  auto spill = open_store();
-  if (!spill) return spill.status();
-  spill_ = std::move(*spill);
-  auto refused = [&](const std::string& why) {
-    return Status::sentence(EINVAL, "the store " + spill_->describe() + ": " + why);
-  };
-  if (spill_->alignment_bytes() > options_.block_bytes)
-    return refused("it takes only blocks of at least " + format_size(spill_->alignment_bytes()) +
-                   "; set --block");
-  if (spill_->size_bytes() < kStoreFreeBytesMin)
-    return refused("it has " + format_size(spill_->size_bytes()) + ", and at least " +
-                   format_size(kStoreFreeBytesMin) + " are needed; name another one with --store");
-  return {};
-}
-
 Status Runtime::build() {
   if (options_.stats.kind == StatsKind::kText) report_to_ = platform::File(::fcntl(2, F_DUPFD_CLOEXEC, 3));
   if (Result<MemoryPlan> possible = plan(); !possible) return possible.status();
-  if (Status status = open_spill_store(); !status) return status;
+  auto spill = spills_.open_first();
+  if (!spill) return spill.status();
+  spill_ = std::move(*spill);
   call_bytes_ = kind_ == EngineKind::kMapped ? kCallBytes : 0;
   space_bytes_ = round_down(std::min<uint64_t>(SPW_MANAGED_BYTES - call_bytes_, spill_->size_bytes()),
                             region::kChunkBytes);
@@ -190,7 +126,7 @@ Status Runtime::build() {
   auto regions = region::RegionMap::create(block_shift, space_bytes_ + call_bytes_, *spill_);
   if (!regions) return regions.status();
   regions_ = std::move(*regions);
-  regions_->spilled().prepare({[this] { return open_store(); }, &end_on_error});
+  regions_->spilled().prepare({[this] { return spills_.open(); }, &end_on_error});
   return build_over_regions();
 }
 
@@ -344,12 +280,7 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   if (is_child_) for_engine.faults_by = access::FaultChoice::kSignals;
   for_engine.watches_at_once = !is_child_ && ::secure_getenv("SPILLWAY_TEST_WATCH") != nullptr;  // tests
   for_engine.await_engine = &await_parts_of_child;
-  // Threads that do a store's transfers are its parent's.
-  const bool has_threads =
-      engine_kind(options_.io) == store::IoEngineKind::kThreads ||
-      (options_.io == IoChoice::kAuto && store::choose_engine() == store::IoEngineKind::kThreads);
-  for_engine.children_go_on =
-      !has_threads && (is_one_directory(options_.store) || store::is_another_each_time(options_.store));
+  for_engine.children_go_on = spills_.children_can_use_them();
   for_engine.kernel_reaches = &access::kernel_reaches_from_now_on;
   for_engine.threads_serve_faults = &libc::threads_serve_faults_from_now_on;
   for_engine.rings_reach_less = [] {

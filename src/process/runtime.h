@@ -35,9 +35,9 @@
 #include "process/options.h"
 #include "process/page_cache_share.h"
 #include "process/pinned_ranges.h"
+#include "process/spill_stores.h"
 #include "process/use_recorder.h"
 #include "region/region_map.h"
-#include "store/fault_plan.h"
 #include "store/store.h"
 #include "telemetry/call_sites.h"
 #include "telemetry/live_page.h"
@@ -90,8 +90,6 @@ class Runtime {
   Runtime(const Options& options, EngineKind engine, const LoadedCode& code)
       : options_(options), kind_(engine), code_(code) {}
   Status build();
-  Status open_spill_store();
-  Result<std::unique_ptr<store::Store>> open_store();
   Result<MemoryPlan> plan() const;
   Status build_over_regions();
   bool tells_at_end() const;
@@ -110,7 +108,7 @@ class Runtime {
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;
-  std::unique_ptr<store::FaultPlan> faults_;
+  SpillStores spills_{options_};
   std::unique_ptr<UseRecorder> recorder_;
   std::unique_ptr<CurveObserver> curve_;
   std::unique_ptr<store::Store> spill_;

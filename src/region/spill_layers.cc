@@ -322,6 +322,7 @@ void SpillLayers::lock_for_fork(bool are_shared) {
   });
   if (uses_)
     if (auto made = uses_->for_child()) child_uses_ = std::move(*made);
+  for_each_layer([](Layer& layer) { layer.store->lock_for_fork(); });
 }
 
 // Without locks of the child's, neither side ever takes back what they share.
@@ -332,6 +333,7 @@ void SpillLayers::never_take_back() {
 }
 
 void SpillLayers::unlock_after_fork() {
+  if (is_sharing_) for_each_layer([](Layer& layer) { layer.store->unlock_after_fork(); });
   if (is_sharing_ && !child_uses_) never_take_back();
   child_uses_.reset();
   mutex_.unlock();

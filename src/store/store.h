@@ -123,7 +123,11 @@ class Store {
   virtual const platform::File* file_to_map() const { return nullptr; }
   // What it stands on is written by the program's own calls, too, from now on, through the kernel's page cache.
   virtual void share_page_cache() {}
-  // In a forked child, by the only thread there is: locks that its parent's threads had are nobody's.
+  // Around a fork, in the parent: what lock_for_fork() waits for the child finds whole.
+  virtual void lock_for_fork() {}
+  virtual void unlock_after_fork() {}
+  // In a forked child, by the only thread there is, in place of unlock_after_fork(): other locks that its parent's
+  // threads had are nobody's.
   virtual void in_child() {}
 };
 

@@ -26,6 +26,8 @@ class StoreAround : public Store {
   Status reserve(uint64_t offset_bytes, uint64_t bytes) override {
     return device_->reserve(offset_bytes, bytes);
   }
+  void lock_for_fork() override { device_->lock_for_fork(); }
+  void unlock_after_fork() override { device_->unlock_after_fork(); }
   void in_child() override { device_->in_child(); }
   bool looks_at_contents() const override { return true; }
 

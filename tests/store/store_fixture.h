@@ -18,6 +18,7 @@
 #include "nbd_server.h"
 #include "store/balanced_store.h"
 #include "store/checked_store.h"
+#include "store/compressed_store.h"
 #include "store/encrypted_store.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
@@ -94,7 +95,8 @@ enum class Kind : uint8_t {
   kBalanced,
   // Around a spill file.
   kChecked,
-  kEncrypted
+  kEncrypted,
+  kCompressed
 };
 enum class Way : uint8_t { kTransfer, kUring, kAio, kThreads };
 
@@ -104,9 +106,9 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory", "file",         "buffered_file", "spill",
-                                    "sparse", "sparse_spill", "nbd",           "striped",
-                                    "mixed",  "balanced",     "checked",       "encrypted"};
+  constexpr const char* kKinds[] = {"memory",       "file",      "buffered_file", "spill", "sparse",
+                                    "sparse_spill", "nbd",       "striped",       "mixed", "balanced",
+                                    "checked",      "encrypted", "compressed"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
@@ -118,9 +120,9 @@ inline bool has_engines(Kind kind) {
 
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
-  for (Kind kind :
-       {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse, Kind::kSparseSpill,
-        Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kBalanced, Kind::kChecked, Kind::kEncrypted})
+  for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
+                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kBalanced,
+                    Kind::kChecked, Kind::kEncrypted, Kind::kCompressed})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
   return all;
@@ -189,6 +191,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
       }
       return adopt(CheckedStore::around(std::move(*spill)));
     }
+    if (GetParam().kind == Kind::kCompressed) return open_compressed(bytes);
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);
@@ -247,6 +250,18 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     server_ = std::make_unique<NbdServer>(directory_ + "/socket");
     ASSERT_TRUE(server_->start({"memory", std::to_string(bytes)}));
     adopt(open_store(server_->uri(), {.faults = &faults_}));
+  }
+
+  // What the tests write mostly does not compress; zeros do.
+  void open_compressed(uint64_t bytes) {
+    auto spill = FileStore::open_spill(directory_, options(GetParam().way), bytes);
+    ASSERT_TRUE(spill) << spill.status().message();
+    auto codec = PageCodec::load(Compression::kLz4);
+    if (!codec && codec.status().error() == ENOPKG) GTEST_SKIP() << codec.status().message();
+    ASSERT_TRUE(codec) << codec.status().message();
+    store_.reset();
+    compressed_ = std::make_unique<CompressedMemory>(std::move(*codec), kMiB);
+    adopt(CompressedStore::around(std::move(*spill), *compressed_));
   }
 
   template <class T>
@@ -312,6 +327,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
   std::string path_;
   FaultPlan faults_;
   std::unique_ptr<NbdServer> server_;
+  std::unique_ptr<CompressedMemory> compressed_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<IoQueue> queue_;
   telemetry::Totals before_{};

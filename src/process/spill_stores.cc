@@ -1,0 +1,97 @@
+#include "process/spill_stores.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "base/units.h"
+#include "platform/place_list.h"
+#include "process/fatal.h"
+#include "process/memory_plan.h"
+#include "process/store_check.h"
+#include "store/checked_store.h"
+#include "store/encrypted_store.h"
+#include "store/open_store.h"
+
+namespace spw::process {
+
+namespace {
+
+// A test hook, documented in docs/OPTIONS.md beside the options: faults of the store (store/fault_plan.h).
+constexpr const char* kFaultsVariable = "SPILLWAY_TEST_FAULTS";
+
+store::IoEngineKind engine_kind(IoChoice choice) {
+  switch (choice) {
+    case IoChoice::kIoUring:
+      return store::IoEngineKind::kUring;
+    case IoChoice::kLibaio:
+      return store::IoEngineKind::kAio;
+    case IoChoice::kThreads:
+      return store::IoEngineKind::kThreads;
+    case IoChoice::kAuto:
+      break;
+  }
+  return store::IoEngineKind::kAuto;
+}
+
+bool is_one_directory(const std::string& store) {
+  return !is_store_name(store) && platform::split_places(store).size() == 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> SpillStores::open() {
+  store::OpenOptions for_store;
+  for_store.engine = engine_kind(options_.io);
+  for_store.spill = true;
+  for_store.faults = faults_.get();
+  const bool named = !is_one_directory(options_.store);
+  auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
+  if (!spill && named)
+    return Status::sentence(EINVAL, spill.status().message() + "; --store can name another one");
+  if (spill && options_.encrypt == Switch::kOn)
+    spill = store::EncryptedStore::around(std::move(*spill), encrypted_copies_bytes(options_));
+  else if (spill && options_.checksums == Switch::kOn)
+    spill = store::CheckedStore::around(std::move(*spill));
+  if (!spill || options_.compress == Compress::kOff) return spill;
+  if (!compressed_) {
+    auto codec = store::PageCodec::load(options_.compress == Compress::kZstd ? store::Compression::kZstd
+                                                                             : store::Compression::kLz4);
+    if (!codec) return codec.status();
+    compressed_ = std::make_unique<store::CompressedMemory>(std::move(*codec), compressed_bytes(options_));
+  }
+  return store::CompressedStore::around(std::move(*spill), *compressed_);
+}
+
+Result<std::unique_ptr<store::Store>> SpillStores::open_first() {
+  const StoreFacts place = check_store(options_.store);
+  if (!place.refusal.empty()) return Status::sentence(EINVAL, refusal_line(place));
+  const char* told = ::secure_getenv(kStoreToldVariable);
+  if (!place.drawback.empty() && (told == nullptr || told != options_.store)) warn(drawback_line(place));
+  if (const char* spec = ::secure_getenv(kFaultsVariable)) {
+    Result<std::unique_ptr<store::FaultPlan>> plan = store::FaultPlan::parse(spec);
+    if (!plan) return plan.status();
+    faults_ = std::move(*plan);
+  }
+  auto spill = open();
+  if (!spill) return spill;
+  auto refused = [&](const std::string& why) {
+    return Status::sentence(EINVAL, "the store " + (*spill)->describe() + ": " + why);
+  };
+  if ((*spill)->alignment_bytes() > options_.block_bytes)
+    return refused("it takes only blocks of at least " + format_size((*spill)->alignment_bytes()) +
+                   "; set --block");
+  if ((*spill)->size_bytes() < kStoreFreeBytesMin)
+    return refused("it has " + format_size((*spill)->size_bytes()) + ", and at least " +
+                   format_size(kStoreFreeBytesMin) + " are needed; name another one with --store");
+  return spill;
+}
+
+// Threads that do a store's transfers are its parent's.
+bool SpillStores::children_can_use_them() const {
+  if (engine_kind(options_.io) == store::IoEngineKind::kThreads ||
+      (options_.io == IoChoice::kAuto && store::choose_engine() == store::IoEngineKind::kThreads))
+    return false;
+  return is_one_directory(options_.store) || store::is_another_each_time(options_.store);
+}
+
+}  // namespace spw::process

@@ -1,0 +1,331 @@
+#include "store/compressed_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+
+namespace spw::store {
+
+namespace {
+
+constexpr uint64_t kPageBytes = CompressedPages::kPageBytes;
+
+// [first, first + count) of the pages of `request`.
+void cut(const Request& request, uint64_t first, uint64_t count, Request& piece) {
+  piece.op = request.op;
+  piece.offset_bytes = request.offset_bytes + first * kPageBytes;
+  piece.segment_count = 0;
+  uint64_t skip = first * kPageBytes, left = count * kPageBytes;
+  for (const iovec& segment : segments_of(request)) {
+    const uint64_t skipped = std::min<uint64_t>(skip, segment.iov_len);
+    const uint64_t bytes = std::min<uint64_t>(left, segment.iov_len - skipped);
+    skip -= skipped;
+    left -= bytes;
+    if (bytes > 0)
+      piece.segments[piece.segment_count++] = {static_cast<std::byte*>(segment.iov_base) + skipped, bytes};
+  }
+}
+
+void copy(const Request& request, Request& to) {
+  to.op = request.op;
+  to.segment_count = request.segment_count;
+  to.offset_bytes = request.offset_bytes;
+  to.discard_bytes = request.discard_bytes;
+  std::ranges::copy(segments_of(request), to.segments);
+}
+
+}  // namespace
+
+// Every request on the device is a piece: of a request (all of it, mostly) or of an eviction.
+class CompressedStore::Queue final : public QueueAround {
+ public:
+  Queue(CompressedStore& store, std::unique_ptr<IoQueue> device, size_t depth)
+      : QueueAround(std::move(device)), store_(store), depth_(depth) {}
+  ~Queue() override {
+    while (device().in_flight() > 0 || !waiting_.empty()) {
+      start();
+      device().kick();
+      device().wait(UINT64_MAX);
+      take_in();
+    }
+  }
+
+  size_t depth() const override { return depth_; }
+  size_t in_flight() const override { return taken_.load_acquire(); }
+
+  size_t enqueue(std::span<Request* const> requests) override {
+    take_in();
+    const auto all = requests.first(std::min(requests.size(), depth_ - in_flight()));
+    for (Request* const request : all) {
+      taken_.fetch_add_acq_rel(1);
+      begin(*request);
+    }
+    start();
+    return all.size();
+  }
+  size_t reap(std::span<Completion> out) override {
+    take_in();
+    start();
+    const size_t count = std::min(out.size(), done_.size());
+    for (size_t i = 0; i < count; ++i) {
+      out[i] = done_.front();
+      done_.pop_front();
+    }
+    done_count_.store_release(done_.size());
+    taken_.fetch_sub_acq_rel(count);
+    return count;
+  }
+  void wait(uint64_t timeout_ns) override {
+    if (done_count_.load_acquire() == 0) device().wait(timeout_ns);
+  }
+  std::optional<Sleep> sleep() override {
+    if (done_count_.load_acquire() != 0) return Sleep{-1, 0};
+    return device().sleep();
+  }
+
+ private:
+  // A request that is done in pieces.
+  struct Whole {
+    Request* request = nullptr;
+    size_t left = 0;
+    int error = 0;
+  };
+  struct Eviction {
+    Pages::Leaving leaving;
+    std::byte* buffer = nullptr;
+    size_t left = 0;
+    int error = 0;
+  };
+  struct Piece {
+    Request request;
+    Whole* whole = nullptr;        // one of
+    Eviction* eviction = nullptr;  // these
+  };
+
+  void begin(Request& request) {
+    if (is_refused(request)) return end(request, EINVAL);
+    runs_.clear();
+    const int error = store_.do_here(request, runs_);
+    if (error != 0 || (runs_.empty() && (request.op == Op::kRead || request.op == Op::kWrite)))
+      return end(request, error);
+    Whole* const whole = wholes_.take();
+    *whole = {&request, std::max<size_t>(runs_.size(), 1), 0};
+    if (runs_.empty()) copy(request, piece_of(whole, nullptr).request);
+    for (const Run& run : runs_) cut(request, run.first, run.count, piece_of(whole, nullptr).request);
+    if (request.op == Op::kWrite) evict();
+  }
+  Piece& piece_of(Whole* whole, Eviction* eviction) {
+    Piece* const piece = pieces_.take();
+    piece->whole = whole;
+    piece->eviction = eviction;
+    piece->request.user = piece;
+    waiting_.push_back(&piece->request);
+    return *piece;
+  }
+  void end(Request& request, int error) {
+    done_.push_back({&request, error});
+    done_count_.store_release(done_.size());
+    device().wake();  // whoever has begun to wait
+  }
+
+  void evict() {
+    while (store_.pages_->is_short()) {
+      std::byte* const buffer = store_.take_buffer();
+      if (buffer == nullptr) return;
+      const auto leaving = store_.pages_->begin_eviction(buffer);
+      if (!leaving) return store_.put_back(buffer);
+      Eviction* const eviction = evictions_.take();
+      *eviction = {*leaving, buffer, 0, 0};
+      for (uint32_t left = leaving->pages; left != 0;) {
+        const int first = std::countr_zero(left), count = std::countr_one(left >> first);
+        left &= ~static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
+        Request& request = piece_of(nullptr, eviction).request;
+        ++eviction->left;
+        request.op = Op::kWrite;
+        request.offset_bytes = (leaving->first_page + static_cast<uint64_t>(first)) * kPageBytes;
+        request.segment_count = 1;
+        request.segments[0] = {buffer + static_cast<uint64_t>(first) * kPageBytes,
+                               static_cast<uint64_t>(count) * kPageBytes};
+      }
+    }
+  }
+
+  // What waits, as far as the device takes it.
+  void start() {
+    while (!waiting_.empty()) {
+      Request* const one[] = {waiting_.front()};
+      if (device().enqueue(one) == 0) return;
+      waiting_.pop_front();
+    }
+  }
+  void take_in() {
+    Completion some[32];
+    while (const size_t count = device().reap(some))
+      for (const Completion& done : std::span(some).first(count)) ended(done);
+  }
+  void ended(const Completion& done) {
+    auto* const piece = static_cast<Piece*>(done.request->user);
+    if (Eviction* const eviction = piece->eviction) {
+      if (done.error != 0) eviction->error = done.error;
+      if (--eviction->left == 0) {
+        store_.pages_->end_eviction(eviction->leaving, eviction->error == 0);
+        store_.put_back(eviction->buffer);
+        evictions_.give_back(eviction);
+      }
+    } else {
+      Whole* const whole = piece->whole;
+      if (done.error != 0)
+        whole->error = done.error;
+      else if (piece->request.op == Op::kRead)
+        store_.keep_what_was_read(piece->request);
+      if (--whole->left == 0) {
+        end(*whole->request, whole->error);
+        wholes_.give_back(whole);
+      }
+    }
+    pieces_.give_back(piece);
+  }
+
+  // As many as were in use at a time.
+  template <class One>
+  class Many {
+   public:
+    One* take() {
+      if (idle_.empty()) idle_.push_back(made_.emplace_back(std::make_unique<One>()).get());
+      One* const one = idle_.back();
+      idle_.pop_back();
+      return one;
+    }
+    void give_back(One* one) { idle_.push_back(one); }
+
+   private:
+    std::vector<std::unique_ptr<One>> made_;
+    std::vector<One*> idle_;
+  };
+
+  CompressedStore& store_;
+  const size_t depth_;
+  Atomic<size_t> taken_{0};
+  std::deque<Completion> done_;
+  Atomic<size_t> done_count_{0};  // its size, for who waits
+  std::deque<Request*> waiting_;  // for room on the device
+  std::vector<Run> runs_;
+  Many<Piece> pieces_;
+  Many<Whole> wholes_;
+  Many<Eviction> evictions_;
+};
+
+Result<std::unique_ptr<Store>> CompressedStore::around(std::unique_ptr<Store> device,
+                                                       CompressedMemory& memory) {
+  std::unique_ptr<CompressedStore> store(new CompressedStore(std::move(device), memory));
+  auto pages = Pages::create(store->size_bytes(), *memory.codec, memory.budget);
+  if (!pages) return pages.status();
+  store->pages_ = std::move(*pages);
+  auto buffers = platform::map_anonymous(kBuffers * Pages::kGroupBytes);
+  if (!buffers) return buffers.status();
+  store->buffers_memory_ = std::move(*buffers);
+  for (size_t i = 0; i < kBuffers; ++i)
+    store->buffers_.push_back(store->buffers_memory_.data() + i * Pages::kGroupBytes);
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+std::string CompressedStore::describe() const {
+  return StoreAround::describe() + " behind memory compressed by " + memory_.codec->name();
+}
+
+std::string CompressedStore::describe_at(uint64_t offset_bytes) const {
+  return StoreAround::describe_at(offset_bytes) + " behind memory compressed by " + memory_.codec->name();
+}
+
+Result<std::unique_ptr<IoQueue>> CompressedStore::open_queue(size_t depth) {
+  auto queue = device().open_queue(depth);
+  if (!queue) return queue;
+  return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue), depth));
+}
+
+bool CompressedStore::is_refused(const Request& request) {
+  return (request.op == Op::kRead || request.op == Op::kWrite) && !is_of_whole_pages(request);
+}
+
+int CompressedStore::do_here(const Request& request, std::vector<Run>& runs) {
+  const uint64_t first = request.offset_bytes / kPageBytes;
+  if (request.op == Op::kDiscard) pages_->discard(first, request.discard_bytes / kPageBytes);
+  if (request.op != Op::kRead && request.op != Op::kWrite) return 0;
+  int error = 0;
+  for_each_page(request, [&](uint64_t page, std::byte* contents) {
+    bool is_done = false;
+    if (request.op == Op::kWrite) {
+      is_done = pages_->keep(page, contents);
+    } else {
+      const Pages::Found found = pages_->read(page, contents);
+      if (found == Pages::Found::kDamaged) error = kNotAsWritten;
+      is_done = found != Pages::Found::kOnDevice;
+    }
+    if (is_done) return true;
+    if (!runs.empty() && runs.back().first + runs.back().count == page - first)
+      ++runs.back().count;
+    else
+      runs.push_back({page - first, 1});
+    return true;
+  });
+  return error;
+}
+
+void CompressedStore::keep_what_was_read(const Request& request) {
+  if (pages_->is_short()) return;
+  for_each_page(request, [&](uint64_t page, const std::byte* contents) {
+    pages_->keep_what_was_read(page, contents);
+    return true;
+  });
+}
+
+Status CompressedStore::transfer(Request& request) {
+  if (is_refused(request))
+    return Status::sentence(EINVAL, "a request of " + describe() + " is not of whole pages");
+  std::vector<Run> runs;
+  if (do_here(request, runs) != 0)
+    return Status::sentence(kNotAsWritten, "what " + describe() + " has in memory cannot be opened");
+  if (request.op != Op::kRead && request.op != Op::kWrite) return device().transfer(request);
+  for (const Run& run : runs) {
+    Request piece;
+    cut(request, run.first, run.count, piece);
+    if (Status status = device().transfer(piece); !status) return status;
+    if (request.op == Op::kRead) keep_what_was_read(piece);
+  }
+  return {};
+}
+
+std::byte* CompressedStore::take_buffer() {
+  std::lock_guard lock(buffers_mutex_);
+  if (buffers_.empty()) return nullptr;
+  std::byte* const taken = buffers_.back();
+  buffers_.pop_back();
+  return taken;
+}
+
+void CompressedStore::put_back(std::byte* buffer) {
+  std::lock_guard lock(buffers_mutex_);
+  buffers_.push_back(buffer);
+}
+
+void CompressedStore::lock_for_fork() {
+  buffers_mutex_.lock();
+  pages_->lock_for_fork();
+  device().lock_for_fork();
+}
+
+void CompressedStore::unlock_after_fork() {
+  device().unlock_after_fork();
+  pages_->unlock_after_fork();
+  buffers_mutex_.unlock();
+}
+
+// After lock_for_fork() of its parent's.
+void CompressedStore::in_child() {
+  device().in_child();
+  memory_.codec->in_child();
+  pages_->in_child();
+  buffers_mutex_.unlock();
+}
+
+}  // namespace spw::store
