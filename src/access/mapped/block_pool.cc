@@ -1,7 +1,6 @@
 #include "access/mapped/block_pool.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "base/need.h"
 
@@ -31,17 +30,43 @@ BlockPool::BlockPool(platform::File file, platform::Mapping memory, uint32_t fra
       block_shift_(block_shift),
       emptied_min_(std::clamp<uint32_t>(kEmptiedBytes >> block_shift, 1, kEmptiedTogether)),
       places_(std::make_unique<Atomic<uint32_t>[]>(frame_count)),
+      unused_at_(std::make_unique<uint32_t[]>(frame_count)),
       shards_(std::make_unique<Shard[]>(kShards)) {
   limit_.store_relaxed(frame_count);
   for (uint32_t i = 0; i < kShards; ++i) shards_[i].unused.reserve(frame_count / kShards + 1);
   for (uint32_t frame = 0; frame < frame_count; ++frame) {
     places_[frame].store_relaxed(kNoPlace);
-    shard_of(FrameId(frame)).unused.push_back(frame);
+    put(shard_of(FrameId(frame)), frame);
   }
-  for (uint32_t i = 0; i < kShards; ++i) {
-    shards_[i].empty = shards_[i].unused.size();
-    std::reverse(shards_[i].unused.begin(), shards_[i].unused.end());  // the first frames' places first
-  }
+  for (uint32_t i = 0; i < kShards; ++i) shards_[i].empty = shards_[i].unused.size();
+}
+
+void BlockPool::put(Shard& shard, uint32_t place) {
+  unused_at_[place] = static_cast<uint32_t>(shard.unused.size());
+  shard.unused.push_back(place);
+}
+
+// The frame's own place, unless that would take memory for which there is no room while another's is kept.
+uint32_t BlockPool::choose(const Shard& shard, uint32_t frame) const {
+  const size_t last = shard.unused.size() - 1;
+  const uint32_t own = unused_at_[frame];
+  const bool is_unused = own <= last && shard.unused[own] == frame;
+  const bool is_any_kept = shard.unused.size() > shard.empty;
+  return static_cast<uint32_t>(is_unused && (own >= shard.empty || !is_any_kept || has_room()) ? own : last);
+}
+
+// The last one of those without memory, and of those with it, stands in its stead.
+uint32_t BlockPool::take_out(Shard& shard, uint32_t at, bool is_empty) {
+  const uint32_t place = shard.unused[at];
+  const auto stand_in = [&](size_t from) {
+    const auto last = static_cast<uint32_t>(from);
+    if (last != at) unused_at_[shard.unused[at] = shard.unused[last]] = at;
+    at = last;
+  };
+  if (is_empty) stand_in(--shard.empty);
+  stand_in(shard.unused.size() - 1);
+  shard.unused.pop_back();
+  return place;
 }
 
 BlockPool::Place BlockPool::take(FrameId frame) {
@@ -52,10 +77,9 @@ BlockPool::Place BlockPool::take(FrameId frame) {
   bool was_empty;
   {
     std::lock_guard lock(shard.mutex);
-    place = shard.unused.back();
-    shard.unused.pop_back();
-    was_empty = shard.empty > shard.unused.size();
-    shard.empty -= was_empty;
+    const uint32_t at = choose(shard, frame.value);
+    was_empty = at < shard.empty;
+    place = take_out(shard, at, was_empty);
   }
   places_[frame.value].store_relaxed(place);
   if (was_empty) {
@@ -76,11 +100,9 @@ void BlockPool::note_in_place(std::span<const cache::Resident> residents) {
   keep_to_limit();
 }
 
-// The last one first, since the last place that was given back is the next that is taken: neighbours that came together
-// lie side by side, and those that come in their places do, too.
 void BlockPool::give_back(std::span<const cache::Resident> residents) {
   uint32_t in_place = 0;
-  for (const cache::Resident& resident : std::ranges::reverse_view(residents)) {
+  for (const cache::Resident& resident : residents) {
     const uint32_t place = places_[resident.frame.value].load_relaxed();
     if (place == kNoPlace) continue;
     places_[resident.frame.value].store_relaxed(kNoPlace);
@@ -90,7 +112,7 @@ void BlockPool::give_back(std::span<const cache::Resident> residents) {
     }
     Shard& shard = shard_of(resident.frame);
     std::lock_guard lock(shard.mutex);
-    shard.unused.push_back(place);
+    put(shard, place);
   }
   if (in_place > 0) in_place_.fetch_sub_relaxed(in_place);
   keep_to_limit();

@@ -3,9 +3,10 @@
 //
 // It is a memory file, so that a loose block can be mapped a second time, at its own address (loose_aliases.h).
 // A frame whose block is pooled has a *place*, and gives it back when the block leaves. The memory of places that were
-// given back is kept for the next blocks, the last one first, since the processor's caches still have it; but only
-// while there is room: frames in use and places that are kept are never more than frames may be in use. So frames that
-// change from pooled blocks to blocks in place, or fall to a lower limit, give memory back to the kernel.
+// given back is kept for the next blocks, but only while there is room: frames in use and places that are kept are
+// never more than frames may be in use. So frames that change from pooled blocks to blocks in place, or fall to a lower
+// limit, give memory back to the kernel. A frame takes the place of its own number where there is room for it, so that
+// requests of frames that lie side by side are few pieces; else any that is kept.
 //
 // Invariants: a shard has as many places as frames, each of which one frame has or none
 //             blocks in place + places with memory <= limit, and a batch of what just comes
@@ -69,9 +70,15 @@ class BlockPool {
   BlockPool(platform::File file, platform::Mapping memory, uint32_t frame_count, unsigned block_shift);
   std::byte* address_of(uint32_t place) const { return memory_.data() + (uint64_t{place} << block_shift_); }
   Shard& shard_of(FrameId frame) const { return shards_[frame.value % kShards]; }
+  // Under the shard's lock; at: in `unused`.
+  void put(Shard& shard, uint32_t place);
+  uint32_t choose(const Shard& shard, uint32_t frame) const;
+  uint32_t take_out(Shard& shard, uint32_t at, bool is_empty);
+  uint32_t with_memory() const { return in_place_.load_relaxed() + backed_.load_relaxed(); }
+  bool has_room() const { return with_memory() < limit_.load_relaxed(); }
   // What is kept beyond the limit goes.
   void keep_to_limit() {
-    if (in_place_.load_relaxed() + backed_.load_relaxed() > limit_.load_relaxed()) [[unlikely]]
+    if (with_memory() > limit_.load_relaxed()) [[unlikely]]
       empty_some();
   }
   void empty_some();
@@ -83,6 +90,7 @@ class BlockPool {
   const unsigned block_shift_;
   const uint32_t emptied_min_;  // together, so that it is not done for each
   std::unique_ptr<Atomic<uint32_t>[]> places_;
+  std::unique_ptr<uint32_t[]> unused_at_;  // of each place, while it is unused; under its shard's lock
   std::unique_ptr<Shard[]> shards_;
   Atomic<uint32_t> limit_;
   Atomic<uint32_t> turn_{0};  // the shard that is asked next for what it keeps

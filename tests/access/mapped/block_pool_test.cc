@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -62,6 +65,43 @@ TEST(BlockPool, frames_that_are_given_back_together_find_their_places_again) {
     pool->give_back(residents);
     for (uint32_t i = 0; i < kTogether; ++i)
       EXPECT_EQ(pool->take(residents[i].frame).data, places[i]) << "turn " << turn << ", frame " << i;
+  }
+}
+
+// Whatever the order in which frames leave and come.
+TEST(BlockPool, frames_side_by_side_have_places_side_by_side) {
+  const auto pool = make_pool();
+  std::vector<uint32_t> frames(kFrames);
+  std::iota(frames.begin(), frames.end(), 0u);
+  std::mt19937 random(7);
+  for (int turn = 0; turn < 4; ++turn) {
+    std::shuffle(frames.begin(), frames.end(), random);
+    const auto first = frames.begin(), end = turn == 0 ? frames.end() : first + kFrames / 3;
+    for (auto frame = first; frame != end; ++frame)
+      ASSERT_EQ(pool->take(FrameId(*frame)).data, pool->base() + *frame * kBlockBytes);
+    std::shuffle(first, end, random);
+    for (auto frame = first; frame != end; ++frame) give_back(*pool, *frame);
+  }
+}
+
+// Frames that are fewer than all may be in use, others each time: what is kept goes round among them.
+TEST(BlockPool, no_two_frames_have_one_place) {
+  const auto pool = make_pool();
+  pool->set_limit(kFrames / 2);
+  std::vector<uint32_t> frames(kFrames);
+  std::iota(frames.begin(), frames.end(), 0u);
+  std::mt19937 random(7);
+  for (int turn = 0; turn < 16; ++turn) {
+    std::shuffle(frames.begin(), frames.end(), random);
+    std::set<std::byte*> places;
+    for (uint32_t i = 0; i < kFrames / 2; ++i) {
+      std::byte* const data = pool->take(FrameId(frames[i])).data;
+      *data = std::byte{1};
+      places.insert(data);
+    }
+    ASSERT_EQ(places.size(), kFrames / 2);
+    ASSERT_LE(resident_bytes(*pool), kFrames / 2 * kBlockBytes);
+    for (uint32_t i = 0; i < kFrames / 2; ++i) give_back(*pool, frames[i]);
   }
 }
 
