@@ -101,6 +101,19 @@ TEST(PinnedRuns, a_run_that_is_missing_is_read_by_one_request) {
   EXPECT_EQ(f.plan().requests(store::Op::kRead), reads + 1);
 }
 
+// So that they are few pieces to the device, in whatever order their frames were given up.
+TEST(PinnedRuns, frames_of_a_run_lie_side_by_side) {
+  constexpr uint32_t kRun = 32;
+  CacheFixture f(one_partition(512));
+  overwrite(f, 0, kRun, 7);
+  for (uint64_t i = 0; i < kRun; ++i) f.cache().discard(f.client(), BlockId(i * 11 % kRun), 1);
+  Pin pins[kRun];
+  ASSERT_EQ(pin_run(f, 100 / kGroupBlocks * kGroupBlocks, kRun, Access::kOverwrite, pins), kRun);
+  for (uint32_t i = 1; i < kRun; ++i)
+    EXPECT_EQ(pins[i].data, pins[i - 1].data + f.block_bytes()) << "block " << i;
+  unpin(f, pins, kRun);
+}
+
 // Others that hold blocks need frames as well.
 TEST(PinnedRuns, a_run_takes_a_share_of_the_frames_at_most) {
   CacheFixture f(one_partition(64));

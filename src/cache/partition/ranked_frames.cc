@@ -1,6 +1,8 @@
 #include "cache/partition/ranked_frames.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "base/check.h"
 #include "cache/writeback/writeback.h"
@@ -66,6 +68,8 @@ uint32_t RankedFrames::take_run(BlockId first, uint32_t count, FrameId* frames) 
   while (absent < most && context_.directory.find(first + absent) == kNoFrame) ++absent;
   make_room(absent);
   const uint32_t taken = std::min(absent, free_frames());
+  // Frames that lie side by side come in that order, so that the run is few pieces to the device.
+  std::sort(free_.end() - std::min<ptrdiff_t>(taken, std::ssize(free_)), free_.end(), std::greater<>());
   for (uint32_t i = 0; i < taken; ++i) {
     const uint32_t frame = frame_of_room();
     hold(frame, first + i, 1, false);
