@@ -33,6 +33,7 @@ EXPECTABLE = {
     "csmith": r"\bcsmith\b",
     "gcc_torture": r"no sources of GCC",
     "nbd": r"nbdkit|qemu-nbd",
+    "ceph": r"Ceph is not installed",
     "llvm22": r"^not installed: .*llvm-22",
 }
 

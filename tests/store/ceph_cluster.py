@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""A Ceph cluster of one machine for tests: a monitor and three OSDs with their objects in memory, on loopback, with cephx.
+
+    ceph_cluster.py DIRECTORY    one in DIRECTORY, until standard input ends, or a signal. Prints "ready", or "missing: WHY"
+                                 where there is no Ceph, and takes a line with each command: the name of a method of
+                                 CephCluster and its arguments. Answers "ok", or "error: WHY"
+
+No daemon outlives the process that started it, however that ends (PR_SET_PDEATHSIG): it has to be started by a thread that
+lives as long as the cluster. There is no manager: pools are active without one, only statistics are not there.
+"""
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import types
+import uuid
+
+PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-authtool", "monmaptool")
+MODULES = ("rados", "rbd")
+POOL = "rbd"
+OSDS = 3
+OSD_BYTES = 1 << 30
+START_LIMIT_S = 60
+PR_SET_PDEATHSIG = 1
+
+# Few threads, and failures that are noticed in seconds.
+CONFIGURATION = """[global]
+fsid = {fsid}
+mon host = v2:127.0.0.1:{port}
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+auth cluster required = cephx
+auth service required = cephx
+auth client required = cephx
+auth allow insecure global id reclaim = false
+keyring = {place}/keyring
+run dir = {place}
+crash dir = {place}
+admin socket = {place}/$name.asok
+log file = {place}/$name.log
+mon data = {place}/mon
+mon cluster log file = {place}/cluster.log
+mon allow pool delete = true
+mon osd min down reporters = 1
+mon tick interval = 1
+osd data = {place}/osd.$id
+osd objectstore = memstore
+memstore device bytes = {osd_bytes}
+osd crush chooseleaf type = 0
+osd heartbeat interval = 1
+osd heartbeat grace = 4
+osd op num shards = 2
+osd op num threads per shard = 1
+osd pool default size = 3
+osd pool default min size = 1
+osd pool default pg num = 8
+osd pool default pg autoscale mode = off
+
+[client]
+admin socket =
+log file =
+"""
+
+
+class ClusterFailed(Exception):
+    pass
+
+
+def missing() -> str:
+    """Why there can be no cluster here; "" where there can."""
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    absent += [f"python3-{module}" for module in MODULES if importlib.util.find_spec(module) is None]
+    return f"Ceph is not installed: {', '.join(absent)}" if absent else ""
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class CephCluster:
+    """Use it by `with`: from the beginning of the block to its end the pool `rbd` can be written to."""
+
+    def __init__(self, place: pathlib.Path, osd_bytes: int = OSD_BYTES):
+        self.place = place
+        self.conf = place / "ceph.conf"
+        self._osd_bytes = osd_bytes
+        self._daemons: dict[str, subprocess.Popen] = {}
+        self._client = None
+
+    def __enter__(self) -> CephCluster:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def start(self, name: str) -> None:
+        """A daemon: "mon.a", "osd.0" to "osd.2"."""
+        kind, _, number = name.partition(".")
+        with open(self.place / f"{name}.errors", "ab") as errors:
+            # A session of its own: an interrupt from the terminal is for who started it.
+            self._daemons[name] = subprocess.Popen([f"ceph-{kind}", "-f", "-i", number, "-c", self.conf], stdin=subprocess.DEVNULL,
+                                                   stdout=errors, stderr=errors, preexec_fn=_end_with_parent, start_new_session=True)
+
+    def kill(self, name: str) -> None:
+        daemon = self._daemons.pop(name)
+        daemon.kill()
+        daemon.wait()
+
+    def stall(self, name: str) -> None:
+        """It neither answers nor ends, until go_on()."""
+        self._daemons[name].send_signal(signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        self._daemons[name].send_signal(signal.SIGCONT)
+
+    def ask(self, prefix: str, **arguments: object) -> object:
+        """A command to the monitor, as `ceph PREFIX ...`."""
+        code, answer, why = self._client.mon_command(json.dumps({"prefix": prefix, "format": "json", **arguments}), b"")
+        if code != 0:
+            raise ClusterFailed(f"{prefix}: {os.strerror(-code)}: {why}")
+        return json.loads(answer) if answer.strip() else None
+
+    def make_image(self, name: str, size_bytes: int | str) -> None:
+        rbd = _module("rbd")
+        with self._client.open_ioctx(POOL) as pool:
+            rbd.RBD().create(pool, name, int(size_bytes))
+
+    def images(self) -> list[str]:
+        with self._client.open_ioctx(POOL) as pool:
+            return _module("rbd").RBD().list(pool)
+
+    def _tool(self, *command: object) -> None:
+        done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              preexec_fn=_end_with_parent, check=False)
+        if done.returncode != 0:
+            raise ClusterFailed(f"{command[0]}: exit code {done.returncode}: {done.stdout}")
+
+    def _begin(self) -> None:
+        port, fsid = _free_port(), str(uuid.uuid4())
+        self.conf.write_text(CONFIGURATION.format(fsid=fsid, port=port, place=self.place, osd_bytes=self._osd_bytes))
+        keyring, monmap = self.place / "keyring", self.place / "monmap"
+        self._tool("ceph-authtool", "-C", keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
+        self._tool("ceph-authtool", keyring, "--gen-key", "-n", "client.admin", "--cap", "mon", "allow *", "--cap", "osd", "allow *")
+        for number in range(OSDS):
+            self._tool("ceph-authtool", keyring, "--gen-key", "-n", f"osd.{number}", "--cap", "mon", "allow profile osd", "--cap", "osd", "allow *")
+        self._tool("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v2:127.0.0.1:{port}]", monmap)
+        # The monitor takes over all keys that are in the keyring.
+        self._tool("ceph-mon", "-c", self.conf, "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keyring)
+        self.start("mon.a")
+        client = _module("rados").Rados(conffile=str(self.conf), rados_id="admin")
+        client.connect(timeout=START_LIMIT_S)
+        self._client = client
+        for number in range(OSDS):
+            osd = str(uuid.uuid4())
+            self.ask("osd new", uuid=osd, id=number)
+            (self.place / f"osd.{number}").mkdir()
+            self._tool("ceph-osd", "-c", self.conf, "-i", number, "--mkfs", "--osd-uuid", osd)
+            self.start(f"osd.{number}")
+        self.wait_until_up(OSDS)
+        self.ask("osd pool create", pool=POOL, pg_num=8, pool_type="replicated")
+        self.ask("osd pool application enable", pool=POOL, app="rbd")
+        with client.open_ioctx(POOL) as pool:
+            _module("rbd").RBD().pool_init(pool, True)
+
+    def wait_until_up(self, osds: int | str) -> None:
+        """Until so many OSDs are, no more and no less."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while self.ask("osd stat")["num_up_osds"] != int(osds):
+            if time.monotonic() > deadline:
+                raise ClusterFailed(f"not {osds} OSDs are up: {self.ask('osd stat')}")
+            time.sleep(0.05)
+
+    def _end(self) -> None:
+        for daemon in self._daemons.values():
+            daemon.kill()
+        for daemon in self._daemons.values():
+            daemon.wait()
+        self._daemons.clear()
+        if self._client:
+            self._client.shutdown()
+            self._client = None
+
+
+def _module(name: str) -> types.ModuleType:
+    """Of Debian's packages; only where there is a cluster."""
+    return importlib.import_module(name)
+
+
+def _obey(cluster: CephCluster, line: str) -> str:
+    command, *arguments = shlex.split(line)
+    try:
+        getattr(cluster, command)(*arguments)
+    except Exception as error:  # pylint: disable=broad-except  # whatever it is, who asked is told
+        return f"error: {type(error).__name__}: {error}"
+    return "ok"
+
+
+def main() -> None:
+    why = missing()
+    if why:
+        print(f"missing: {why}", flush=True)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with CephCluster(pathlib.Path(sys.argv[1])) as cluster:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            print(_obey(cluster, line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
