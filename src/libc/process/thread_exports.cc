@@ -14,15 +14,23 @@ using namespace spw::libc;
 
 namespace {
 
-// What a thread begins with: its system calls are dispatched from then on, if the process's are.
+// What a thread begins with. One of the program has its system calls dispatched from then on, if the process's are.
+// One that is started inside of the runtime is the runtime's, or of a library that the runtime has loaded (librados),
+// and is inside of it to its end.
 template <class Result>
 struct Start {
   Result (*body)(void*);
   void* argument;
+  bool is_inside;
 
   // Left by exceptions and cancellation, too, and needs nothing of them.
   static Result run(void* start) {
     const Start its = *static_cast<Start*>(start);
+    if (its.is_inside) {
+      spw::InRuntime guard;
+      libc_free(start);
+      return its.body(its.argument);
+    }
     libc_free(start);
     dispatch_if_wanted();
     return its.body(its.argument);
@@ -32,17 +40,17 @@ struct Start {
 template <class Result>
 Start<Result>* start_of(Result (*body)(void*), void* argument) {
   void* room = libc_malloc(sizeof(Start<Result>));
-  return room == nullptr ? nullptr : new (room) Start<Result>{body, argument};
+  return room == nullptr ? nullptr : new (room) Start<Result>{body, argument, spw::InRuntime::here()};
 }
 
-// Threads of the runtime are none of the program's.
-bool may_have_to_do_with_managed_memory() { return may_dispatch() && !spw::InRuntime::here(); }
+// Whether the thread has anything to begin with.
+bool begins_with_something() { return may_dispatch() || spw::InRuntime::here(); }
 
 }  // namespace
 
 SPW_ENTRY int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                              void* argument) noexcept {
-  if (!may_have_to_do_with_managed_memory()) return real().pthread_create(thread, attributes, body, argument);
+  if (!begins_with_something()) return real().pthread_create(thread, attributes, body, argument);
   auto* start = start_of(body, argument);
   if (start == nullptr) return EAGAIN;
   const int error = real().pthread_create(thread, attributes, &Start<void*>::run, start);
@@ -50,7 +58,7 @@ SPW_ENTRY int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
   return error;
 }
 SPW_ENTRY int thrd_create(thrd_t* thread, thrd_start_t body, void* argument) {
-  if (!may_have_to_do_with_managed_memory()) return real().thrd_create(thread, body, argument);
+  if (!begins_with_something()) return real().thrd_create(thread, body, argument);
   auto* start = start_of(body, argument);
   if (start == nullptr) return thrd_nomem;
   const int result = real().thrd_create(thread, &Start<int>::run, start);
