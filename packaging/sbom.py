@@ -30,6 +30,8 @@ LICENSES = {
     "liblzma-dev": "LicenseRef-public-domain",
     "libnbd-dev": "LGPL-2.1-or-later",
     "liblz4-dev": "BSD-2-Clause",
+    "librbd-dev": "LGPL-2.1-only OR LGPL-3.0-only",
+    "librados-dev": "LGPL-2.1-only OR LGPL-3.0-only",
     "llvm-19-dev": "Apache-2.0 WITH LLVM-exception",
     "libclang-common-19-dev": "Apache-2.0 WITH LLVM-exception",
 }
@@ -38,8 +40,9 @@ OWN_LICENSES = [{"licenseId": "LicenseRef-public-domain", "name": "Public domain
                  "extractedText": "liblzma is in the public domain (XZ Utils before 5.6)."}]
 # Interfaces of what every system has and nothing is taken in of.
 INTERFACES = re.compile(r"libc6-dev|linux-libc-dev|libc\+\+.*")
-# By its header alone: libnbd.so is loaded when a store is an NBD server, liblz4.so by --compress. LLVM's library is clang's own.
-LOADED = ("libnbd-dev", "liblz4-dev", "llvm-19-dev")
+# By their headers alone: libnbd.so is loaded when a store is an NBD server, librbd.so when it is an image of a Ceph cluster,
+# liblz4.so by --compress. LLVM's library is clang's own.
+LOADED = ("libnbd-dev", "liblz4-dev", "librbd-dev", "librados-dev", "llvm-19-dev")
 
 
 def _said(*command):

@@ -92,7 +92,8 @@ enum spw_map_flags {
 #define SPW_BLOCK_BYTES_MAX (8u << 20)
 
 /* Maps bytes [offset, offset + length) of `store`, and puts where they are into *address.
- *   store        its URI: file:PATH, sparse:DIR?size=..&segment=.., striped:URI,URI, nbd://HOST/EXPORT, memory:SIZE (spillway(1));
+ *   store        its URI: file:PATH, sparse:DIR?size=..&segment=.., striped:URI,URI, nbd://HOST/EXPORT,
+ *                rbd:POOL/IMAGE, memory:SIZE (spillway(1));
  *                NULL: anonymous memory, all zeros, spilled where everything is
  *   offset       a multiple of 4096 (and of the store's alignment); of anonymous memory 0
  *   length       0: up to the store's end. A range that ends behind it is -EINVAL

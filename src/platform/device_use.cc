@@ -168,4 +168,11 @@ Result<File> claim_name(const std::string& name) {
                                                             : "another process has it as its store");
 }
 
+std::string claim_scope() {
+  auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
+  struct stat names{};
+  const bool is_known = ::stat("/proc/self/ns/net", &names) == 0;
+  return (boot ? boot->substr(0, boot->find('\n')) : "") + "/" + std::to_string(is_known ? names.st_ino : 0);
+}
+
 }  // namespace spw::platform

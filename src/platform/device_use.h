@@ -27,5 +27,7 @@ std::string device_user(const std::string& path);
 // A name that one process of this machine has at a time (of this network namespace), until the File is closed or the
 // process gone. EBUSY with who has it as a clause.
 Result<File> claim_name(const std::string& name);
+// Where such names are known: processes with the same scope see each other's names.
+std::string claim_scope();
 
 }  // namespace spw::platform

@@ -12,6 +12,7 @@
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/nbd_store.h"
+#include "store/rbd_store.h"
 #include "store/sparse_store.h"
 #include "store/striped/striped_name.h"
 #include "store/striped_store.h"
@@ -111,6 +112,12 @@ Opened open_nbds_unix(const std::string& rest, const OpenOptions& options) {
   return open_nbd_address(NbdAddress::parse("nbds+unix:", rest), options);
 }
 
+Opened open_rbd_image(const std::string& rest, const OpenOptions& options) {
+  auto address = RbdAddress::parse(rest);
+  if (!address) return address.status();
+  return options.spill ? open_rbd_to_spill(*address, options.faults) : open_rbd(*address, options.faults);
+}
+
 Opened open_members(const StripedName& name, const OpenOptions& options) {
   OpenOptions for_members = options;
   for_members.faults = nullptr;  // they happen once, above the members
@@ -147,11 +154,11 @@ struct Scheme {
   std::string_view prefix;
   Opened (*open)(const std::string& rest, const OpenOptions& options);
 };
-constexpr Scheme kSchemes[] = {{"memory:", open_memory},  {"file:", open_file},
-                               {"spill:", open_spill},    {"sparse:", open_sparse},
-                               {"nbd:", open_nbd},        {"nbd+unix:", open_nbd_unix},
-                               {"nbds:", open_nbds},      {"nbds+unix:", open_nbds_unix},
-                               {"striped:", open_striped}};
+constexpr Scheme kSchemes[] = {{"memory:", open_memory}, {"file:", open_file},
+                               {"spill:", open_spill},   {"sparse:", open_sparse},
+                               {"nbd:", open_nbd},       {"nbd+unix:", open_nbd_unix},
+                               {"nbds:", open_nbds},     {"nbds+unix:", open_nbds_unix},
+                               {"rbd:", open_rbd_image}, {"striped:", open_striped}};
 
 bool is_directory(const std::string& path) {
   struct stat info{};
@@ -170,7 +177,7 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
   if (is_directory(uri)) return open_spill(uri, options);
   return Status::sentence(EINVAL, "\"" + uri +
                                       "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, "
-                                      "sparse:DIR, striped:URI,URI or nbd://HOST" +
+                                      "sparse:DIR, striped:URI,URI, nbd://HOST or rbd:POOL/IMAGE" +
                                       (options.spill || uri.find(',') == uri.npos
                                            ? ""
                                            : "; names with commas between them are places to spill to"));

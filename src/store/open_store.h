@@ -14,6 +14,8 @@
 //                    overwrite=yes to spill to
 //     nbds://..., nbds+unix:///...
 //                    the same over TLS; also tls-certificates=DIR, tls-psk-file=FILE, tls-username=NAME
+//     rbd:POOL/IMAGE an image of a Ceph cluster (rbd_store.h); also conf=FILE, id=NAME, timeout=SECONDS, mode=read, and
+//                    overwrite=yes to spill to
 //     striped:[chunk=SIZE,]URI,URI,...
 //                    two or more of these as one (striped_store.h); a comma inside of one is written %2C;
 //                    four levels of them at most. To spill to, each gets as much as it is fast and has room for
@@ -45,7 +47,7 @@ struct OpenOptions {
 Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOptions& options = {});
 
 // Whether each time that it is opened as a place to spill to it is another store, and a forked child can go on using
-// its parent's: not one file, device or export, nor sparse, which has threads and locks of its own.
+// its parent's: not one file, device, export or image, nor sparse, which has threads and locks of its own.
 bool is_another_each_time(const std::string& uri);
 
 }  // namespace spw::store

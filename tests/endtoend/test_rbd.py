@@ -1,4 +1,5 @@
 """Programs whose store is an image of a Ceph cluster: a real one, of this machine, as long as the test."""
+import array
 import contextlib
 import pathlib
 import signal
@@ -9,12 +10,19 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from kit import HERE, TIME_LIMIT_S, expect
+from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MIB, MEDIUM, SMALL, TIME_LIMIT_S, expect, program_of, start
 
 sys.path.insert(0, str(HERE.parent / "store"))
 import ceph_cluster  # noqa: E402  # pylint: disable=wrong-import-position
 
-pytestmark = pytest.mark.engines("none")
+# What a store does is the same for every kind of program: most tests take one.
+pytestmark = pytest.mark.engines("translated", "mapped", "unmodified")
+
+MIB_TO_FILL = 96
+# A store that fails to be written is waited for, in case it recovers.
+SHORT_WAIT = {"SPILLWAY_TEST_FRAME_WAIT_MS": "1000"}
+# What librados itself takes of memory is said of a cap as small as these.
+CAP_WARNING = "spillway: warning: the program holds "
 
 
 @contextlib.contextmanager
@@ -38,6 +46,212 @@ def _daemons_at(place: pathlib.Path) -> list[str]:
     return found
 
 
+@pytest.fixture(name="running_cluster", scope="module")
+def _running_cluster() -> Iterator[ceph_cluster.CephCluster]:
+    with _place() as place, ceph_cluster.CephCluster(place) as cluster:
+        yield cluster
+
+
+@pytest.fixture(name="cluster")
+def _cluster(running_cluster: ceph_cluster.CephCluster) -> Iterator[ceph_cluster.CephCluster]:
+    yield running_cluster
+    running_cluster.clear()
+
+
+def _store(cluster: ceph_cluster.CephCluster, image: str, parameters: str = "") -> str:
+    return f"rbd:rbd/{image}?conf={cluster.conf}&timeout=5{parameters}"
+
+
+def _new_image(kit: Kit, cluster: ceph_cluster.CephCluster, name: str) -> str:
+    """The store of an image of this test's own."""
+    image = f"{name}.{kit.engine}"
+    cluster.make_image(image, 512 * MIB)
+    return _store(cluster, image)
+
+
+def _lines(errors: str) -> list[str]:
+    return [line for line in errors.splitlines() if not line.startswith(CAP_WARNING)]
+
+
+def _fills(kit: Kit, store: str, *configs: Config) -> None:
+    for config in configs:
+        run = kit.run(kit.compile("spill.cc", *config.flags), "fill_by_threads", MIB_TO_FILL,
+                      env=config.environment() | kit.wants_report | {"SPILLWAY_STORE": store})
+        expect((run.code, run.output, _lines(run.errors)) == (0, "wrong 0\n", []), f"{store} with {config}: {run.last_words()}")
+        expect(kit.report()["counters"]["store_writes"] > 0, "nothing was counted")
+
+
+def _one_line(process: subprocess.Popen, code: int, *parts: str) -> None:
+    output, errors = process.communicate(timeout=TIME_LIMIT_S)
+    lines = _lines(errors)
+    expect(process.returncode == code and len(lines) == 1 and lines[0].startswith("spillway: "),
+           f"exit code {process.returncode}: {output}{errors}")
+    for part in parts:
+        expect(part in errors, f"{part!r} is not in {errors}")
+
+
+def _refused(kit: Kit, store: str, *parts: str) -> None:
+    with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": store}) as process:
+        _one_line(process, EXIT_USAGE, "--store", *parts)
+
+
+@contextlib.contextmanager
+def _filling(kit: Kit, store: str, mebibytes: int = 150) -> Iterator[subprocess.Popen]:
+    """A program that is about to fill memory, and waits to be told."""
+    with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", mebibytes,
+               env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
+        expect(process.stdout.readline() == "look\n", "the program does not start")
+        yield process
+
+
+def _until_written(cluster: ceph_cluster.CephCluster, process: subprocess.Popen, objects: int = 10) -> None:
+    """It is told, and has written so many objects more."""
+    before = cluster.objects()
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while cluster.objects() < before + objects:
+        expect(process.poll() is None and time.monotonic() < deadline, f"nothing is written; exit code {process.returncode}")
+        time.sleep(0.01)
+
+
+def _goes_well(process: subprocess.Popen) -> None:
+    output, errors = process.communicate(timeout=TIME_LIMIT_S)
+    expect((process.returncode, output, _lines(errors)) == (0, "wrong 0\n", []), f"exit code {process.returncode}: {output}{errors}")
+
+
+def test_an_image_holds_what_is_spilled(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    _fills(kit, _new_image(kit, cluster, "spilled"), SMALL, MEDIUM)
+
+
+@pytest.mark.engines("none")
+def test_sort_spills_to_an_image(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    lines = kit.place / "lines"
+    lines.write_text("".join(f"{(i * 7919) % 1000003:07}\n" for i in range(600_000)))
+    ours = kit.run(kit.build / "bin" / "spillway", "run", "--memory", "24M", "--threshold", "1M", "--store", _new_image(kit, cluster, "sorted"),
+                   "--stats", kit.report_file, "--", program_of("sort"), "--parallel=2", "--buffer-size=64M", lines)
+    expect((ours.code, ours.output) == (0, kit.run(program_of("sort"), lines).output), ours.last_words())
+    expect(kit.report()["counters"]["store_writes"] > 0, "nothing was spilled")
+
+
+@pytest.mark.engines("translated", "mapped")
+def test_many_processes_read_one_image_at_a_time(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    words = 2 << 20
+    image = f"read.{kit.engine}"
+    cluster.write_image(image, array.array("Q", range(0, 3 * words, 3)).tobytes())
+    program = kit.compile("api.cc", "-O2", f"-I{HERE.parents[1] / 'include'}")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(start(kit, program, "reads_a_store", words, env=SMALL.environment() | {
+            "STORE_TO_READ": _store(cluster, image, "&mode=read"), "SPILLWAY_STORE": str(kit.store)})) for _ in range(4)]
+        for client in clients:
+            output, errors = client.communicate(timeout=TIME_LIMIT_S)
+            expect((client.returncode, output, _lines(errors)) == (0, "wrong 0, unmap 0\n", []), f"{client.returncode} {output}{errors}")
+
+
+@pytest.mark.engines("mapped")
+def test_images_that_cannot_be_used_are_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    _refused(kit, "rbd:rbd", "named rbd:POOL/IMAGE")
+    _refused(kit, "rbd:rbd/image?conf=/nowhere", "/nowhere cannot be read: No such file or directory", "conf=FILE")
+    _refused(kit, _store(cluster, "none"), "the pool has no such image", "rbd create rbd/none")
+    _refused(kit, f"rbd:none/none?conf={cluster.conf}", "the cluster has no pool none")
+    _refused(kit, _store(cluster, "none", "&id=nobody"), "cannot be connected to as client.nobody", "has a key in a keyring")
+    cluster.write_image("foreign", b"precious" * (1 << 20))
+    _refused(kit, _store(cluster, "foreign"), "it holds data that is not Spillway's", "overwrite=yes")
+
+
+@pytest.mark.engines("mapped")
+def test_a_second_user_is_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    store = _new_image(kit, cluster, "alone")
+    with _filling(kit, store) as process:
+        _refused(kit, store, f"process {process.pid} ", "has it as its store", "mode=read")
+    store = _new_image(kit, cluster, "elsewhere")
+    elsewhere = cluster.open_image(f"elsewhere.{kit.engine}")
+    try:
+        elsewhere.lock_acquire(0)  # as a client on another machine has it
+        _refused(kit, store, "the client at ", "has its lock")
+    finally:
+        elsewhere.close()
+
+
+@pytest.mark.engines("mapped")
+def test_the_image_of_a_killed_program_is_free_at_once(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    store = _new_image(kit, cluster, "killed")
+    for _ in range(3):
+        with _filling(kit, store) as process:
+            _until_written(cluster, process, objects=1)
+    begin = time.monotonic()
+    _fills(kit, store, SMALL)
+    expect(time.monotonic() - begin < 20, "the lock was waited for until the cluster noticed")
+
+
+@pytest.mark.engines("mapped")
+def test_an_osd_that_is_killed_in_the_middle_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "osd")) as process:
+        _until_written(cluster, process)
+        cluster.kill("osd.1")
+        try:
+            _goes_well(process)
+        finally:
+            cluster.start("osd.1")
+            cluster.wait_until_up(ceph_cluster.OSDS)
+
+
+@pytest.mark.engines("mapped")
+def test_a_monitor_that_is_started_again_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "monitor")) as process:
+        _until_written(cluster, process)
+        cluster.kill("mon.a")
+        time.sleep(1)
+        cluster.start("mon.a")
+        _goes_well(process)
+
+
+@contextlib.contextmanager
+def _stalled(cluster: ceph_cluster.CephCluster) -> Iterator[None]:
+    daemons = [f"osd.{number}" for number in range(ceph_cluster.OSDS)]
+    try:
+        for daemon in daemons:
+            cluster.stall(daemon)
+        yield
+    finally:
+        for daemon in daemons:
+            cluster.go_on(daemon)
+        cluster.wait_until_up(ceph_cluster.OSDS)
+
+
+@pytest.mark.engines("mapped")
+def test_a_cluster_that_stalls_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "stalled")) as process:
+        _until_written(cluster, process)
+        with _stalled(cluster):
+            begin = time.monotonic()
+            _one_line(process, EXIT_FAILURE, "Connection timed out", "the cluster has not answered for 5 s", "see that it is healthy")
+            expect(4 < time.monotonic() - begin < 25, f"it took {time.monotonic() - begin} s")
+
+
+@pytest.mark.engines("mapped")
+def test_a_cluster_that_recovers_in_time_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "recovers")) as process:
+        _until_written(cluster, process)
+        with _stalled(cluster):
+            time.sleep(1.5)
+        _goes_well(process)
+
+
+@pytest.mark.engines("mapped")
+def test_a_lock_that_another_client_breaks_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "broken")) as process:
+        _until_written(cluster, process)
+        other = cluster.open_image(f"broken.{kit.engine}")
+        try:
+            owner = next(iter(other.lock_get_owners()))
+            other.lock_break(owner["mode"], owner["owner"])
+            _one_line(process, EXIT_FAILURE, "another client has broken its lock")
+        finally:
+            other.close()
+
+
+@pytest.mark.engines("none")
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_daemon_outlives_whoever_started_its_cluster(by: signal.Signals) -> None:
     with _place() as place, subprocess.Popen([sys.executable, ceph_cluster.__file__, place], stdin=subprocess.PIPE,

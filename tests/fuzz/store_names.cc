@@ -8,6 +8,7 @@
 #include "store/fault_plan.h"
 #include "store/nbd/nbd_address.h"
 #include "store/open_store.h"
+#include "store/rbd/rbd_address.h"
 #include "store/striped/striped_name.h"
 #include "store/uri.h"
 
@@ -20,7 +21,7 @@ constexpr uint64_t kMemoryBytesMax = 64 * kMiB;
 // Every size in it is small, and nothing in it is outside of the process.
 bool is_harmless(const std::string& name) {
   if (name.find_first_of("/.") != name.npos) return false;
-  for (const char* scheme : {"file:", "spill:", "sparse:", "nbd"})
+  for (const char* scheme : {"file:", "spill:", "sparse:", "nbd", "rbd:"})
     if (name.find(scheme) != name.npos) return false;
   for (size_t at = 0; (at = name.find("memory:", at)) != name.npos; ++at) {
     const size_t begin = at + 7, end = std::min(name.find_first_of(",%", begin), name.size());
@@ -42,6 +43,10 @@ void parse_all(const std::string& name) {
     if (!address) continue;
     SPW_CHECK(address->connections >= 1 && address->connections <= store::kNbdConnectionsMax);
     SPW_CHECK(address->timeout_seconds >= 1 && address->timeout_seconds <= store::kNbdTimeoutSecondsMax);
+  }
+  if (auto address = store::RbdAddress::parse(name)) {
+    SPW_CHECK(!address->pool.empty() && !address->image.empty() && !address->id.empty());
+    SPW_CHECK(address->timeout_seconds >= 1 && address->timeout_seconds <= store::kRbdTimeoutSecondsMax);
   }
   if (auto striped = store::parse_striped(name, kMiB))
     SPW_CHECK(striped->members.size() <= store::kStripedMembersMax);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Ceph cluster of one machine for tests: a monitor and three OSDs with their objects in memory, on loopback, with cephx.
+"""A Ceph cluster of one machine for tests: a monitor and three OSDs on sparse files, on loopback, with cephx.
 
     ceph_cluster.py DIRECTORY    one in DIRECTORY, until standard input ends, or a signal. Prints "ready", or "missing: WHY"
                                  where there is no Ceph, and takes a line with each command: the name of a method of
@@ -29,7 +29,7 @@ PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-authtool", "monmaptool")
 MODULES = ("rados", "rbd")
 POOL = "rbd"
 OSDS = 3
-OSD_BYTES = 1 << 30
+OSD_BYTES = 4 << 30  # of a sparse file
 START_LIMIT_S = 60
 PR_SET_PDEATHSIG = 1
 
@@ -54,8 +54,10 @@ mon allow pool delete = true
 mon osd min down reporters = 1
 mon tick interval = 1
 osd data = {place}/osd.$id
-osd objectstore = memstore
-memstore device bytes = {osd_bytes}
+osd objectstore = bluestore
+bluestore block size = {osd_bytes}
+bluestore cache autotune = false
+bluestore cache size = 33554432
 osd crush chooseleaf type = 0
 osd heartbeat interval = 1
 osd heartbeat grace = 4
@@ -102,6 +104,7 @@ class CephCluster:
         self._osd_bytes = osd_bytes
         self._daemons: dict[str, subprocess.Popen] = {}
         self._client = None
+        self._pool = None
 
     def __enter__(self) -> CephCluster:
         try:
@@ -136,19 +139,36 @@ class CephCluster:
 
     def ask(self, prefix: str, **arguments: object) -> object:
         """A command to the monitor, as `ceph PREFIX ...`."""
-        code, answer, why = self._client.mon_command(json.dumps({"prefix": prefix, "format": "json", **arguments}), b"")
+        code, answer, why = self._client.mon_command(json.dumps({"prefix": prefix, "format": "json", **arguments}), b"", timeout=START_LIMIT_S)
         if code != 0:
             raise ClusterFailed(f"{prefix}: {os.strerror(-code)}: {why}")
         return json.loads(answer) if answer.strip() else None
 
     def make_image(self, name: str, size_bytes: int | str) -> None:
-        rbd = _module("rbd")
-        with self._client.open_ioctx(POOL) as pool:
-            rbd.RBD().create(pool, name, int(size_bytes))
+        _module("rbd").RBD().create(self._pool, name, int(size_bytes))
 
     def images(self) -> list[str]:
-        with self._client.open_ioctx(POOL) as pool:
-            return _module("rbd").RBD().list(pool)
+        return _module("rbd").RBD().list(self._pool)
+
+    def write_image(self, name: str, data: bytes) -> None:
+        """A new image of just these bytes."""
+        self.make_image(name, len(data))
+        with self.open_image(name) as image:
+            image.write(data, 0)
+
+    def open_image(self, name: str) -> object:
+        """As rbd's own module has it; the caller's to close."""
+        return _module("rbd").Image(self._pool, name)
+
+    def clear(self) -> None:
+        """What images hold is gone. Clients that were killed may have them open still, so they cannot be removed themselves."""
+        for each in self._pool.list_objects():
+            if each.key.startswith("rbd_data."):
+                self._pool.remove_object(each.key)
+
+    def objects(self) -> int:
+        """How many objects the pool has."""
+        return sum(1 for _ in self._pool.list_objects())
 
     def _tool(self, *command: object) -> None:
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -180,8 +200,8 @@ class CephCluster:
         self.wait_until_up(OSDS)
         self.ask("osd pool create", pool=POOL, pg_num=8, pool_type="replicated")
         self.ask("osd pool application enable", pool=POOL, app="rbd")
-        with client.open_ioctx(POOL) as pool:
-            _module("rbd").RBD().pool_init(pool, True)
+        self._pool = client.open_ioctx(POOL)
+        _module("rbd").RBD().pool_init(self._pool, True)
 
     def wait_until_up(self, osds: int | str) -> None:
         """Until so many OSDs are, no more and no less."""
@@ -197,6 +217,9 @@ class CephCluster:
         for daemon in self._daemons.values():
             daemon.wait()
         self._daemons.clear()
+        if self._pool:
+            self._pool.close()
+            self._pool = None
         if self._client:
             self._client.shutdown()
             self._client = None

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "ceph.h"
 #include "nbd_server.h"
 #include "store/balanced_store.h"
 #include "store/checked_store.h"
@@ -90,6 +91,7 @@ enum class Kind : uint8_t {
   kSparse,
   kSparseSpill,
   kNbd,
+  kRbd,
   kStriped,
   kMixed,
   kBalanced,
@@ -106,22 +108,22 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory",       "file",      "buffered_file", "spill", "sparse",
-                                    "sparse_spill", "nbd",       "striped",       "mixed", "balanced",
-                                    "checked",      "encrypted", "compressed"};
+  constexpr const char* kKinds[] = {"memory",       "file",    "buffered_file", "spill",   "sparse",
+                                    "sparse_spill", "nbd",     "rbd",           "striped", "mixed",
+                                    "balanced",     "checked", "encrypted",     "compressed"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
 }
 
 // Whether a store's queues may be any engine's; the others have one way of their own, which stands as kThreads.
 inline bool has_engines(Kind kind) {
-  return kind != Kind::kMemory && kind != Kind::kNbd && kind != Kind::kMixed;
+  return kind != Kind::kMemory && kind != Kind::kNbd && kind != Kind::kRbd && kind != Kind::kMixed;
 }
 
 inline std::vector<Case> cases(std::vector<Way> ways) {
   std::vector<Case> all;
   for (Kind kind : {Kind::kMemory, Kind::kFile, Kind::kBufferedFile, Kind::kSpill, Kind::kSparse,
-                    Kind::kSparseSpill, Kind::kNbd, Kind::kStriped, Kind::kMixed, Kind::kBalanced,
+                    Kind::kSparseSpill, Kind::kNbd, Kind::kRbd, Kind::kStriped, Kind::kMixed, Kind::kBalanced,
                     Kind::kChecked, Kind::kEncrypted, Kind::kCompressed})
     for (Way way : ways)
       if (has_engines(kind) || way == Way::kTransfer || way == Way::kThreads) all.push_back({kind, way});
@@ -195,6 +197,7 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     if (GetParam().kind == Kind::kSparse || GetParam().kind == Kind::kSparseSpill)
       return adopt(SparseStore::open(directory_, sparse_options(bytes)));
     if (GetParam().kind == Kind::kNbd) return open_nbd(bytes);
+    if (GetParam().kind == Kind::kRbd) return open_rbd(bytes);
     if (GetParam().kind == Kind::kBalanced) return open_balanced(bytes);
     if (GetParam().kind == Kind::kStriped || GetParam().kind == Kind::kMixed) return open_striped(bytes);
     path_ = make_file("data", bytes);
@@ -262,6 +265,15 @@ class StoreTest : public ::testing::TestWithParam<Case> {
     store_.reset();
     compressed_ = std::make_unique<CompressedMemory>(std::move(*codec), kMiB);
     adopt(CompressedStore::around(std::move(*spill), *compressed_));
+  }
+
+  void open_rbd(uint64_t bytes) {
+    Ceph& ceph = Ceph::here();
+    if (!ceph.missing().empty()) GTEST_SKIP() << ceph.missing();
+    store_.reset();
+    const std::string uri = ceph.make_image(bytes);
+    ASSERT_FALSE(uri.empty());
+    adopt(open_store(uri, {.faults = &faults_}));
   }
 
   template <class T>

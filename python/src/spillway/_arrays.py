@@ -23,7 +23,7 @@ Shape = Union[SupportsIndex, Sequence[SupportsIndex]]
 Store = Union[str, "os.PathLike[str]", NativeStore, None]
 Array = npt.NDArray[Any]
 
-_SCHEMES = ("file:", "sparse:", "striped:", "nbd:", "nbd+unix:", "nbds:", "nbds+unix:", "memory:")
+_SCHEMES = ("file:", "sparse:", "striped:", "nbd:", "nbd+unix:", "nbds:", "nbds+unix:", "rbd:", "memory:")
 
 
 def shape_of(shape: Shape) -> tuple[int, ...]:

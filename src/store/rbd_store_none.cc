@@ -1,0 +1,19 @@
+// A build without librbd's headers: its stores say so.
+#include "store/rbd_store.h"
+
+namespace spw::store {
+
+namespace {
+
+Status unknown_here() {
+  return Status::sentence(ENOPKG,
+                          "this build has no rbd stores; build it where librbd's headers are, such as with "
+                          "apt-get install librbd-dev, or have qemu-nbd serve the image and name that nbd:");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_rbd(const RbdAddress&, FaultPlan*) { return unknown_here(); }
+Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress&, FaultPlan*) { return unknown_here(); }
+
+}  // namespace spw::store
