@@ -96,10 +96,10 @@ def _refused(kit: Kit, store: str, *parts: str) -> None:
 
 
 @contextlib.contextmanager
-def _filling(kit: Kit, store: str, mebibytes: int = 150) -> Iterator[subprocess.Popen]:
+def _filling(kit: Kit, store: str, mebibytes: int = 150, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
     """A program that is about to fill memory, and waits to be told."""
     with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", mebibytes,
-               env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
+               env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store} | (env or {})) as process:
         expect(process.stdout.readline() == "look\n", "the program does not start")
         yield process
 
@@ -236,6 +236,47 @@ def test_a_cluster_that_recovers_in_time_changes_nothing(kit: Kit, cluster: ceph
         with _stalled(cluster):
             time.sleep(1.5)
         _goes_well(process)
+
+
+@contextlib.contextmanager
+def _full(cluster: ceph_cluster.CephCluster) -> Iterator[None]:
+    try:
+        cluster.set_full_ratio(0.0001, True)
+        yield
+    finally:
+        cluster.set_full_ratio(0.95, False)
+
+
+@pytest.mark.engines("mapped")
+def test_a_pool_that_is_full_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "full")) as process:
+        with _full(cluster):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            _one_line(process, EXIT_FAILURE, "cannot write block ", "No space left on device", "rbd:rbd/full.")
+
+
+@pytest.mark.engines("mapped")
+def test_a_pool_that_has_room_again_is_gone_on_with(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with _filling(kit, _new_image(kit, cluster, "room"), env={"SPILLWAY_TEST_FRAME_WAIT_MS": "30000"}) as process:
+        with _full(cluster):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            time.sleep(3)
+            expect(process.poll() is None, "it ended")
+        _goes_well(process)
+
+
+@pytest.mark.engines("mapped")
+def test_a_client_whose_key_is_revoked_is_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    conf = cluster.add_client("lodger")
+    cluster.make_image("lodgers", 512 * MIB)
+    store = f"rbd:rbd/lodgers?conf={conf}&id=lodger&timeout=5"
+    with _filling(kit, store) as process:
+        _until_written(cluster, process, objects=1)
+        _goes_well(process)
+    cluster.ask("auth rm", entity="client.lodger")
+    _refused(kit, store, "cannot be connected to as client.lodger")
 
 
 @pytest.mark.engines("mapped")

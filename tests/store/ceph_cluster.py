@@ -160,6 +160,25 @@ class CephCluster:
         """As rbd's own module has it; the caller's to close."""
         return _module("rbd").Image(self._pool, name)
 
+    def add_client(self, name: str) -> pathlib.Path:
+        """client.NAME, which may do with images what it likes. The configuration to use with it."""
+        key = self.ask("auth get-or-create", entity=f"client.{name}", caps=["mon", "profile rbd", "osd", "profile rbd"])[0]["key"]
+        keyring, conf = self.place / f"keyring.{name}", self.place / f"{name}.conf"
+        keyring.write_text(f"[client.{name}]\nkey = {key}\n")
+        conf.write_text(self.conf.read_text().replace(f"keyring = {self.place}/keyring\n", f"keyring = {keyring}\n"))
+        return conf
+
+    def set_full_ratio(self, share: float, is_full: bool) -> None:
+        """Above which an OSD takes no more; returns when the pool is full, or not any more."""
+        self.ask("osd set-nearfull-ratio", ratio=share * 0.8)
+        self.ask("osd set-backfillfull-ratio", ratio=share * 0.9)
+        self.ask("osd set-full-ratio", ratio=share)
+        deadline = time.monotonic() + START_LIMIT_S
+        while is_full != any("full" in pool["flags_names"].split(",") for pool in self.ask("osd dump")["pools"] if pool["pool_name"] == POOL):
+            if time.monotonic() > deadline:
+                raise ClusterFailed(f"the pool does not become full, or not empty: {self.ask('osd dump')['pools']}")
+            time.sleep(0.05)
+
     def clear(self) -> None:
         """What images hold is gone. Clients that were killed may have them open still, so they cannot be removed themselves."""
         for each in self._pool.list_objects():
