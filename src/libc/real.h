@@ -61,6 +61,7 @@
 
 // Headers declare these with _FORTIFY_SOURCE only.
 extern "C" {
+int __cxa_atexit(void (*function)(void*), void* argument, void* library) noexcept;
 int __ppoll_chk(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t);
 int __vfprintf_chk(FILE*, int, const char*, va_list);
 int __vdprintf_chk(int, int, const char*, va_list);

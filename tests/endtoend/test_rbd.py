@@ -124,6 +124,14 @@ def test_an_image_holds_what_is_spilled(kit: Kit, cluster: ceph_cluster.CephClus
     _fills(kit, _new_image(kit, cluster, "spilled"), SMALL, MEDIUM)
 
 
+@pytest.mark.engines("mapped", "unmodified")
+def test_destructors_that_exit_calls_have_their_memory(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    store = _new_image(kit, cluster, "late")
+    for _ in range(4):
+        run = kit.run(kit.compile("late.cc", *SMALL.flags), 64, env=SMALL.environment() | {"SPILLWAY_STORE": store})
+        expect((run.code, run.output, _lines(run.errors)) == (0, "wrong 0\n", []), run.last_words())
+
+
 @pytest.mark.engines("none")
 def test_sort_spills_to_an_image(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     lines = kit.place / "lines"

@@ -1,4 +1,4 @@
-// New threads, and system calls by number, under their ordinary names.
+// New threads, system calls by number, and what is to be called at the end, under their ordinary names.
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,6 +11,9 @@
 #include "libc/system_calls/system_calls.h"
 
 using namespace spw::libc;
+
+// Of this library, as the compiler hands it to __cxa_atexit().
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
 
 namespace {
 
@@ -64,6 +67,13 @@ SPW_ENTRY int thrd_create(thrd_t* thread, thrd_start_t body, void* argument) {
   const int result = real().thrd_create(thread, &Start<int>::run, start);
   if (result != thrd_success) libc_free(start);
   return result;
+}
+
+// A library that the runtime has loaded (librados) serves until the process is gone: the program's own destructors,
+// which come later, may need what is on the store. So what such a library has destroyed at the end is not.
+SPW_ENTRY int __cxa_atexit(void (*function)(void*), void* argument, void* library) noexcept {
+  if (spw::InRuntime::here() && library != &__dso_handle) return 0;
+  return real().__cxa_atexit(function, argument, library);
 }
 
 SPW_ENTRY long syscall(long number, ...) noexcept {

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "base/in_runtime.h"
+
 namespace spw::store {
 
 namespace {
@@ -17,6 +19,8 @@ Status lacks(const char* library, const char* function) {
 }  // namespace
 
 Result<Librbd> Librbd::load() {
+  // What they have called at the end of the process is not (libc/process/thread_exports.cc).
+  InRuntime guard;
   constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   void* const rados = ::dlopen(kRadosName, kHow);
   void* const rbd = rados == nullptr ? nullptr : ::dlopen(kRbdName, kHow);
