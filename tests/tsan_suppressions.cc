@@ -8,6 +8,7 @@ extern "C" const char* __tsan_default_suppressions() {
       // one that is looked through for whether it has to be written.
       "race:spw::cache::Writeback::submit\n"
       "race:spw::cache::Writeback::leave_zeros_out\n"
+      "race:spw::cache::Writeback::leave_unstored_out\n"
       "race:spw::cache::Writeback::memory_to_write\n"
       // The runtime closes its descriptors by the system call itself (own_descriptors.h), which the sanitizer does not
       // see: whoever gets the number next seems to race with who had it.

@@ -91,7 +91,7 @@ SharedCacheParts::Step SharedCacheParts::begin_parked(Miss& miss) {
 bool SharedCacheParts::begin_unit(Miss& miss) {
   const FaultAround::Unit unit = unit_to_bring(miss);
   if (unit.count == 1) return false;
-  bring_unit(miss.client, unit, miss.access);
+  bring_unit(miss.client, unit, miss.access_ahead());
   if (directory_.find(miss.block) == kNoFrame) return false;
   note_unit_missed(miss, unit);
   miss.out->was_miss = true;
@@ -171,7 +171,8 @@ size_t SharedCacheParts::end_pins(Client& client, Fills& fills, std::span<EndedP
       ended.status = fill_error(fill.resident.block, *fill.store, fill.request.offset_bytes, fill.error);
     }
     count(Counter::fill_wait_ns, telemetry::note_missed(fill.resident.block.value, fill.asked_ns));
-    (void)end_fill(client, fill.resident, fill.access, fill.store, ended.status);
+    const uint64_t dirty_flags = fill.access == Access::kRead ? 0 : PinWord::kDirty;
+    (void)end_fill(client, fill.resident, dirty_flags, fill.store, ended.status);
     ended.pin = {context_.data(fill.resident), false, true, true, fill.resident.frame};
     fills.put_back(&fill);
   }

@@ -56,6 +56,8 @@ class BlockSource {
   // It is no file's: its store may get it though nobody has stored to it, and has the space already if it has
   // contents.
   virtual bool is_anonymous(BlockId) { return false; }
+  // A file's that the program has mapped shared: its store gets what was stored to the block, and nothing else.
+  virtual bool is_shared_file(BlockId) { return false; }
   // The contents of `block` have reached the place locate_for_writeback gave, on the store `to`.
   virtual void written_back(BlockId block, const store::Store* to) = 0;
   // Blocks of a group that nobody asked for are about to be there, dirty.
@@ -220,6 +222,11 @@ class SharedCache {
   // loose), without any change to page tables. So pin.data need not be at that address.
   virtual Status pin_loose(Client& client, BlockId block, Access access, Pin* out) {
     return pin(client, block, access, out);
+  }
+  // As pin() to read, but a store is likely to follow: what has to be read of a shared file may come in dirty, and be
+  // written only if it has changed by then.
+  virtual Status pin_expecting(Client& client, BlockId block, Pin* out) {
+    return pin(client, block, Access::kRead, out);
   }
   // To its own address, if it is loose; who holds it is the caller. False: others hold it, too, or it is being written.
   virtual bool place(FrameId) { return true; }

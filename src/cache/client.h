@@ -28,8 +28,10 @@ class Client {
   std::unique_ptr<TouchRing[]> touches;  // one a partition, if the policy wants touches
   std::byte* staging = nullptr;  // for its fills, if the frame source needs it; kept when it is closed
   Uses uses = Uses::kSeen;
-  bool may_wait = true;       // for owners; else what they would do is left undone
-  bool takes_loose = false;   // what it has to read by itself need not come to its own address
+  bool may_wait = true;      // for owners; else what they would do is left undone
+  bool takes_loose = false;  // what it has to read by itself need not come to its own address
+  // A store is likely to follow a load: what it misses of a shared file may come dirty, with a sum.
+  bool expects_store = false;
   bool takes_errors = false;  // the error handler need not be told
   bool open = false;
 

@@ -386,7 +386,7 @@ void SharedCacheParts::bring_unit(Client& client, FaultAround::Unit unit, Access
 void SharedCacheParts::note_unit_missed(Miss& miss, FaultAround::Unit unit) {
   if (std::exchange(miss.is_other_half, false)) return;
   const BlockId last = unit.first + (unit.count - 1);
-  read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block), miss.access);
+  read_ahead(miss.client, miss.client.streams.on_miss({unit.first, last}, miss.block), miss.access_ahead());
 }
 
 // Brings the block in with what is to come along with it. kAgain: nothing is to, or it could not be asked for.
@@ -398,7 +398,7 @@ SharedCacheParts::Step SharedCacheParts::fault_around(Miss& miss) {
   }
   if (miss.hint && !miss.hint->has_contents) return bring_zeros(miss);
   if (unit.count == 1) return Step::kAgain;
-  bring_unit(miss.client, unit, miss.access);
+  bring_unit(miss.client, unit, miss.access_ahead());
   miss.out->frame = directory_.find(miss.block);
   if (miss.out->frame == kNoFrame) return Step::kAgain;
   AtomicPinWord& pin_word = directory_.word(miss.out->frame);

@@ -28,7 +28,9 @@ SharedCacheParts::SharedCacheParts(const Options& options, Directory directory,
       blocks_(blocks),
       on_error_(on_error),
       error_context_(error_context),
-      context_{options, directory_, *frames_, blocks, errors_, written_stores_, frames_->placement()} {
+      fill_sums_(options.frame_count, uint64_t{1} << options.block_shift),
+      context_{options, directory_,      *frames_,   blocks,
+               errors_, written_stores_, fill_sums_, frames_->placement()} {
   context_.owner_fills = options.delegation == Delegation::kDedicated;
   if (options.tunes_fills)
     fault_around_ = std::make_unique<FaultAround>(options.block_shift, options.frame_count,
@@ -140,20 +142,6 @@ Status SharedCacheParts::pin(Client& client, BlockId block, Access access, Pin* 
     return Status::ok();
   }
   return pin_slowly(client, block, access, out);
-}
-
-Status SharedCacheParts::pin_quietly(Client& client, BlockId block, Access access, Pin* out) {
-  client.takes_errors = true;
-  Status status = pin(client, block, access, out);
-  client.takes_errors = false;
-  return status;
-}
-
-Status SharedCacheParts::pin_loose(Client& client, BlockId block, Access access, Pin* out) {
-  client.takes_loose = true;
-  Status status = pin(client, block, access, out);
-  client.takes_loose = false;
-  return status;
 }
 
 bool SharedCacheParts::place(FrameId frame) {
@@ -318,14 +306,14 @@ void SharedCacheParts::note_miss(Miss& miss, bool is_read) {
   miss.out->was_miss = miss.out->was_filled = true;
   telemetry::count_miss(miss.block.value);
   if (!is_read || miss.access == Access::kOverwrite || std::exchange(miss.is_other_half, false)) return;
-  read_ahead(miss.client, miss.client.streams.on_miss(miss.block), miss.access);
+  read_ahead(miss.client, miss.client.streams.on_miss(miss.block), miss.access_ahead());
 }
 
 // The first use of a block that read-ahead brought. A stream that overwrites needs no more of them.
 void SharedCacheParts::note_ahead_used(const Miss& miss) {
   count(Counter::readahead_hits);
   if (miss.access != Access::kOverwrite)
-    read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block), miss.access);
+    read_ahead(miss.client, miss.client.streams.on_ahead_use(miss.block), miss.access_ahead());
 }
 
 // What the owner would do, done here. kAgain: the block is not there, or the owner has to see to it.
@@ -392,7 +380,7 @@ SharedCacheParts::Step SharedCacheParts::fill(Miss& miss, const Backing& backing
   context_.tell_of_fill(miss.block, miss.access != Access::kOverwrite && backing.has_contents);
   note_miss(miss, backing.has_contents);
   miss.status = transfer_in(miss, backing);
-  return end_fill(miss.client, miss.resident(), miss.access, backing.store, miss.status);
+  return end_fill(miss.client, miss.resident(), miss.dirty_flags(), backing.store, miss.status);
 }
 
 Status SharedCacheParts::transfer_in(Miss& miss, const Backing& backing) {
@@ -423,18 +411,20 @@ Status SharedCacheParts::transfer_in(Miss& miss, const Backing& backing) {
     telemetry::note_event(TraceEvent::kFailed, miss.block.value, static_cast<uint64_t>(moved.error()));
     return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
   }
-  frames_->install({&resident, 1}, Contents::kFilled, staging, miss.is_for_write());
+  miss.is_summed =
+      miss.expects_store && !miss.is_for_write() && staging && blocks_.is_shared_file(miss.block);
+  if (miss.is_summed) fill_sums_.note(resident.frame, staging);
+  frames_->install({&resident, 1}, Contents::kFilled, staging, miss.is_for_write() || miss.is_summed);
   count(Counter::fills);
   return Status::ok();
 }
 
 // The contents are in place, or `status` says why not.
-SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resident, Access access,
+SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resident, uint64_t dirty_flags,
                                                   const store::Store* store, const Status& status) {
   const auto [frame, block] = resident;
   if (!status) errors_.put(frame, status);
-  bool for_write = access != Access::kRead;
-  uint64_t flags = PinWord::kReferenced | (for_write && status ? PinWord::kDirty : 0);
+  const uint64_t flags = PinWord::kReferenced | (status ? dirty_flags : 0);
   AtomicPinWord& pin_word = directory_.word(frame);
   if (pin_word.end_filling(status ? FrameState::kResident : FrameState::kFailed, flags))
     platform::futex_wake_all(pin_word.futex_half());
@@ -445,7 +435,7 @@ SharedCacheParts::Step SharedCacheParts::end_fill(Client& client, Resident resid
     if (store != nullptr || !context_.placement.has_address(block)) tell(client, status);
     return Step::kError;
   }
-  if (for_write) count(Counter::bytes_dirtied, context_.block_bytes());
+  if (dirty_flags != 0) count(Counter::bytes_dirtied, context_.block_bytes());
   return Step::kPinned;
 }
 

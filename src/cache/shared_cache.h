@@ -41,17 +41,24 @@ namespace spw::cache {
 // looked hands on what it saw (Request::backing): nothing comes between that and the frame it took.
 struct Miss {
   Miss(Client& asking, BlockId of, Access wanted, Partition& owned_by, Pin* to)
-      : client(asking), block(of), access(wanted), partition(owned_by), out(to) {}
+      : client(asking),
+        block(of),
+        access(wanted),
+        expects_store(asking.expects_store),
+        partition(owned_by),
+        out(to) {}
 
   Client& client;
   const BlockId block;
   const Access access;
+  const bool expects_store;  // after it
   Partition& partition;
   Pin* const out;               // out->frame: where the block seems to be, then the frame it has
   Status status;                // of Step::kError
   std::optional<Backing> hint;  // where the contents were before it had a frame
   uint64_t asked_ns = 0;        // when it turned out to be one; 0: not yet
   bool was_read = false;        // from the store
+  bool is_summed = false;       // it is a load's, and comes dirty all the same (writeback/fill_sums.h)
   bool has_waited = false;      // somebody else was bringing the block in
   bool is_waiting = false;      // as fault_around_ knows
   bool is_other_half = false;   // it is no news of a stream (FaultAround::Unit)
@@ -60,6 +67,11 @@ struct Miss {
 
   Resident resident() const { return {out->frame, block}; }
   bool is_for_write() const { return access != Access::kRead; }
+  // What is read ahead on its account comes with stores, or not.
+  Access access_ahead() const { return expects_store ? Access::kWrite : access; }
+  uint64_t dirty_flags() const {
+    return is_summed ? PinWord::kDirty | PinWord::kSummed : is_for_write() ? PinWord::kDirty : 0;
+  }
 };
 
 // While it lives, the client's requests are made only where no owner has to be waited for.
@@ -95,6 +107,7 @@ class SharedCacheParts final : public SharedCache {
   uint64_t sleep_of_fills(Fills& fills, std::vector<int>* fds) override;
   Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
   Status pin_loose(Client& client, BlockId block, Access access, Pin* out) override;
+  Status pin_expecting(Client& client, BlockId block, Pin* out) override;
   bool place(FrameId frame) override;
   uint64_t references(FrameId frame) const override { return directory_.word(frame).load_relaxed().refs(); }
   void unpin(Client& client, FrameId frame) override;
@@ -164,7 +177,7 @@ class SharedCacheParts final : public SharedCache {
   Step fill(Miss& miss, const Backing& backing);
   Status transfer_in(Miss& miss, const Backing& backing);
   void note_missed(const Miss& miss);
-  Step end_fill(Client& client, Resident resident, Access access, const store::Store* store,
+  Step end_fill(Client& client, Resident resident, uint64_t dirty_flags, const store::Store* store,
                 const Status& status);
   bool pin_resident(Miss& miss, PinWord* word);
   bool note_answered(Miss& miss);
@@ -231,6 +244,7 @@ class SharedCacheParts final : public SharedCache {
   void* const error_context_;
   FillErrors errors_;
   StoreSet written_stores_;
+  FillSums fill_sums_;
   PartitionContext context_;
   std::unique_ptr<Delegate> delegate_;
   std::vector<std::unique_ptr<Partition>> partitions_;

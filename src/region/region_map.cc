@@ -347,6 +347,8 @@ cache::Backing RegionMap::locate_for_writeback(BlockId block) {
 
 bool RegionMap::is_anonymous(BlockId block) { return kind_of(block) == Kind::kAnonymous; }
 
+bool RegionMap::is_shared_file(BlockId block) { return kind_of(block) == Kind::kSharedFile; }
+
 bool RegionMap::may_write_unstored(BlockId block) const {
   const Kind kind = kind_of(block);
   return kind == Kind::kAnonymous || kind == Kind::kPrivateFile;

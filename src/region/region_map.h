@@ -141,6 +141,7 @@ class RegionMap final : public cache::BlockSource {
   cache::Backing locate_for_writeback(BlockId block) override;
   bool is_buffered_file(BlockId block) override;
   bool is_anonymous(BlockId block) override;
+  bool is_shared_file(BlockId block) override;
   // Or a private copy of a file's. (Of a shared file the store gets what was stored, and nothing else.)
   bool may_write_unstored(BlockId block) const;
   void written_back(BlockId block, const store::Store* to) override;

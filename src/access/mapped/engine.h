@@ -202,6 +202,7 @@ class MappedEngine final : public access::Engine {
     platform::FaultEvent event;
     BlockId block;
     cache::Access access = cache::Access::kRead;
+    bool expects_store = false;
     bool was_loaded = false;
     bool is_begun = false;  // its block is being read
   };
@@ -283,6 +284,9 @@ class MappedEngine final : public access::Engine {
   void after_hint(cache::Client& client, BlockId block, const cache::Pin& pin);
   uint64_t stored_run(BlockId block, int64_t step, uint64_t most) const;
   cache::Access access_of(BlockId block, bool is_store);
+  bool expects_store(BlockId block, cache::Access access);
+  Status pin_expecting(cache::Client& client, BlockId block, cache::Access access, bool expects_store,
+                       cache::Pin* pin);
   void learn_access(BlockId block, bool is_store, cache::Access access, bool was_loaded,
                     const cache::Pin& pin);
   void allow_stores_ahead(BlockId block);

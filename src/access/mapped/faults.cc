@@ -79,14 +79,16 @@ bool MappedEngine::bring_in_fault(uintptr_t address, bool is_store, bool is_own)
 MappedEngine::Wanted MappedEngine::wanted_by(const platform::FaultEvent& event) {
   const BlockId block = block_of(event.address);
   const bool was_loaded = event.is_store && hints_.get(block) == HintTable::Hint::kLoaded;
-  return {event, block, access_of(block, event.is_store), was_loaded, false};
+  const cache::Access access = access_of(block, event.is_store);
+  return {event, block, access, expects_store(block, access), was_loaded, false};
 }
 
 void MappedEngine::bring_in(cache::Client& client, const platform::FaultEvent& event) {
   const Wanted wanted = wanted_by(event);
   cache::Pin pin;
   // Errors end the program where they are found, but for this one: the block was freed meanwhile.
-  if (!cache_->pin(client, wanted.block, wanted.access, &pin)) return refuse_freed(event);
+  if (!pin_expecting(client, wanted.block, wanted.access, wanted.expects_store, &pin))
+    return refuse_freed(event);
   end_fault(client, event, wanted, pin, Waits::kMay);
 }
 
@@ -100,7 +102,7 @@ void MappedEngine::end_fault(cache::Client& client, const platform::FaultEvent& 
     return cache_->unpin(client, pin.frame);
   }
   if (!put_in_place(block, pin, event.is_store)) return cache_->unpin(client, pin.frame);
-  learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
+  if (!wanted.expects_store) learn_access(block, event.is_store, wanted.access, wanted.was_loaded, pin);
   // A signal does not say which of the two it was: a store to what is there.
   const bool is_protected = is_signalled() ? event.is_store && !pin.was_miss : event.is_protected;
   if (is_signalled()) count(is_protected ? Counter::protect_faults : Counter::missing_faults);
@@ -133,9 +135,19 @@ uint64_t MappedEngine::stored_run(BlockId block, int64_t step, uint64_t most) co
 
 // As which a miss on the block is to be served: a load may come as a store where one follows most of the time.
 cache::Access MappedEngine::access_of(BlockId block, bool is_store) {
-  if (is_store || (stores_.predicts_store(block) && regions_->may_write_unstored(block)))
+  if (is_store || (regions_->may_write_unstored(block) && stores_.predicts_store(block)))
     return cache::Access::kWrite;
   return cache::Access::kRead;
+}
+
+// Whether what a load misses of a shared file may come with a sum, to be stored to without a fault.
+bool MappedEngine::expects_store(BlockId block, cache::Access access) {
+  return access == cache::Access::kRead && regions_->is_shared_file(block) && stores_.predicts_store(block);
+}
+
+Status MappedEngine::pin_expecting(cache::Client& client, BlockId block, cache::Access access,
+                                   bool expects_store, cache::Pin* pin) {
+  return expects_store ? cache_->pin_expecting(client, block, pin) : cache_->pin(client, block, access, pin);
 }
 
 // `was_loaded`: before it was pinned for a store, it was there because of a load and had not been stored to.

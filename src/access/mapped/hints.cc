@@ -24,11 +24,13 @@ void MappedEngine::hint(uintptr_t address, bool is_store) {
   if (!may_access(address, is_store)) return;
   cache::Client& client = *this_thread().client;
   const cache::Access access = access_of(block, is_store);
+  const bool expects = expects_store(block, access);
   const bool was_loaded = is_store && hints_.get(block) == HintTable::Hint::kLoaded;
   cache::Pin pin;
-  if (!cache_->pin(client, block, access, &pin)) return;  // freed meanwhile, so the access faults
+  if (!pin_expecting(client, block, access, expects, &pin)) return;  // freed meanwhile, so the access faults
   if (pin.is_extent) return cache_->unpin(client, pin.frame);
-  if (cache_->place(pin.frame)) note_hinted(block, is_store, access, was_loaded, pin);
+  const Access as = expects && pin.was_filled ? Access::kWrite : access;
+  if (cache_->place(pin.frame)) note_hinted(block, is_store, as, was_loaded, pin);
   cache_->unpin(client, pin.frame);
   after_hint(client, block, pin);
 }

@@ -1,7 +1,8 @@
 // Whether a block that comes without being stored to will be soon: one that a load has missed, or that comes along
 // with a block that is stored to. (Each kind has a predictor of its own.) If so it is installed writable, as dirty: the
 // store then costs no second fault and no change of page tables, which is half of what a miss costs beside its
-// transfer. If it is not stored to after all it is written once for nothing; so it takes a clear majority.
+// transfer. If it is not stored to after all it is written once for nothing; so it takes a clear majority. (Of a shared
+// file it is compared instead: cache/writeback/fill_sums.h.)
 //
 // Areas of kAreaBytes each have counts of their own; areas that are kAreas apart share them.
 //

@@ -2,10 +2,10 @@
 // operations. Identity, reference count and state stand in one word so that a client takes them in one step: whoever
 // counts a reference has thereby checked that the frame holds the block it meant.
 //
-//      63                            30 29  28 27 26   25    24     23       22      21     20    19       0
-//     +--------------------------------+------+-----+------+-----+-------+---------+-----+-------+---------+
-//     |            block (34)          |state | 0   |parked|dirty|writing|reference|ahead|waiters|refs (20)|
-//     +--------------------------------+------+-----+------+-----+-------+---------+-----+-------+---------+
+//      63                         30 29  28 27   26     25    24     23       22      21     20    19       0
+//     +-----------------------------+------+--+------+------+-----+-------+---------+-----+-------+---------+
+//     |          block (34)         |state | 0|summed|parked|dirty|writing|reference|ahead|waiters|refs (20)|
+//     +-----------------------------+------+--+------+------+-----+-------+---------+-----+-------+---------+
 //
 //   refs        pins not yet unpinned, waiting pins of a filling frame included
 //   waiters     a client sleeps on the word's low half until the state is no longer `filling`
@@ -14,6 +14,7 @@
 //   writing     a writeback reads the frame; it is not evicted, and no second writeback of it begins
 //   dirty       holds bytes its store has not
 //   parked      while filling: the contents are at hand, and the owner installs them when somebody asks
+//   summed      came in dirty, and has not been written since: its sum tells whether it has to be (writeback/fill_sums.h)
 //
 // Invariants:  state = free => all other bits are 0
 //              a frame is in the block table <=> state != free
@@ -35,7 +36,8 @@
 //                                   will not be seen, and of
 //                                   what came along with a miss;
 //                                   dirty with zeros, and where
-//                                   stores are to be expected)
+//                                   stores are to be expected,
+//                                   of shared files with summed)
 //   filling                         failed, waiters cleared     F    CAS release: pairs with the acquire of who waited
 //   resident                        refs + 1, referenced,       C,O  CAS acquire: pairs with F's release, so the
 //                                   dirty if for write,              contents are seen
@@ -51,6 +53,7 @@
 //     not writing                                                    writeback reads what was written
 //   resident, refs > 0, dirty,      writing                     O    CAS acquire (sync of a pinned block: stays dirty)
 //     not writing
+//   writing                         summed cleared              O    fetch_and relaxed (the sum is the owner's)
 //   writing                         writing cleared             O    fetch_and acq_rel
 //   writing                         writing cleared, dirty      O    CAS release (the writeback failed, or had nowhere
 //                                                                    to go until its range was handed out again)
@@ -81,6 +84,7 @@ class PinWord {
   static constexpr uint64_t kWriting = uint64_t{1} << 23;
   static constexpr uint64_t kDirty = uint64_t{1} << 24;
   static constexpr uint64_t kParked = uint64_t{1} << 25;
+  static constexpr uint64_t kSummed = uint64_t{1} << 26;
   static constexpr unsigned kStateShift = 28;
   static constexpr uint64_t kStateMask = uint64_t{3} << kStateShift;
   static constexpr unsigned kBlockShift = 30;
@@ -105,6 +109,7 @@ class PinWord {
   constexpr bool writing() const { return bits_ & kWriting; }
   constexpr bool dirty() const { return bits_ & kDirty; }
   constexpr bool parked() const { return bits_ & kParked; }
+  constexpr bool summed() const { return bits_ & kSummed; }
 
   // True of a word a client may pin in one step: `block`, resident, not ahead.
   constexpr bool is_hit(BlockId block) const {
@@ -171,6 +176,7 @@ class AtomicPinWord {
   PinWord unpin() { return PinWord(bits_.fetch_sub_acq_rel(1)); }
   PinWord mark_dirty() { return PinWord(bits_.fetch_or_relaxed(PinWord::kDirty)); }
   PinWord clear_referenced() { return PinWord(bits_.fetch_and_relaxed(~PinWord::kReferenced)); }
+  PinWord clear_summed() { return PinWord(bits_.fetch_and_relaxed(~PinWord::kSummed)); }
   // The word as it was: who has joined by then may wait, and nobody else would end that.
   PinWord park() { return PinWord(bits_.fetch_or_relaxed(PinWord::kParked)); }
   PinWord end_writing() { return PinWord(bits_.fetch_and_acq_rel(~PinWord::kWriting)); }

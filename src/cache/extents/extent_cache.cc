@@ -169,6 +169,11 @@ Status ExtentCache::pin_loose(Client& client, BlockId block, Access access, Pin*
       .value_or(Status());
 }
 
+Status ExtentCache::pin_expecting(Client& client, BlockId block, Pin* out) {
+  return pin_by(client, block, out, [&] { return blocks_->pin_expecting(client, block, out); })
+      .value_or(Status());
+}
+
 // By who waits for nobody: an extent is pinned later.
 template <class OfBlocks>
 Begun ExtentCache::begin_by(Client& client, BlockId block, OfBlocks of_blocks) {

@@ -36,6 +36,7 @@ class ExtentCache final : public SharedCache {
   Status pin(Client& client, BlockId block, Access access, Pin* out) override;
   Status pin_quietly(Client& client, BlockId block, Access access, Pin* out) override;
   Status pin_loose(Client& client, BlockId block, Access access, Pin* out) override;
+  Status pin_expecting(Client& client, BlockId block, Pin* out) override;
   Fills* open_fills() override { return blocks_->open_fills(); }
   Begun begin_pin(Client& client, Fills& fills, BlockId block, Access access, uint64_t tag, Pin* out,
                   Status* status) override;

@@ -6,6 +6,7 @@
 #include "cache/frame_pool/frame_source.h"
 #include "cache/partition/fill_errors.h"
 #include "cache/partition/store_set.h"
+#include "cache/writeback/fill_sums.h"
 
 namespace spw::cache {
 
@@ -16,6 +17,7 @@ struct PartitionContext {
   BlockSource& blocks;
   FillErrors& errors;
   StoreSet& written_stores;
+  FillSums& fill_sums;
   FrameSource::Placement placement;
   bool owner_fills =
       false;  // demand fills go through the owner's queue (dedicated) or are the client's (combining)
@@ -26,6 +28,10 @@ struct PartitionContext {
   std::byte* data(Resident resident) const { return placement.data(resident, options.block_shift); }
   // Some block may be at its own address.
   bool has_blocks_in_place() const { return placement.in_place_end > 0; }
+  // Whether the block may come in dirty before anybody has stored to it.
+  bool may_come_dirty(BlockId block) const {
+    return placement.has_address(block) && (blocks.is_anonymous(block) || blocks.is_shared_file(block));
+  }
   // A frame was taken for the block, which is about to be filled: from its store, or anew.
   void tell_of_fill(BlockId block, bool is_read) const {
     if (options.observer) [[unlikely]]

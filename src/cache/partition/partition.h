@@ -93,6 +93,7 @@ class Partition final {
   bool may_read_ahead() const;
   Organisation::Taken take_ahead(BlockId block, uint64_t wanted);
   bool take_staging(IoOp& op, BlockId block, uint64_t blocks);
+  void expect_stores(IoOp& run, const Request& request, BlockId block) const;
   void give_staging_back(IoOp& op);
   void install_run(IoOp& op);
   void prefetch(const IoOp& op) const;

@@ -37,6 +37,7 @@ IoOp* PartitionIo::take() {
   op->uses_seen = true;
   op->follows_store = false;
   op->is_dirty = false;
+  op->is_summed = false;
   op->is_unit = false;
   op->marker = kGroupBlocks;
   return op;

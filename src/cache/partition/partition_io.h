@@ -49,6 +49,7 @@ struct IoOp {
   bool uses_seen = true;           // kAhead: the first use of each block will be noticed
   bool follows_store = false;      // kAhead: comes along with a block that is stored to
   bool is_dirty = false;           // kAhead: and is to be stored to itself, most likely
+  bool is_summed = false;          // kAhead: is_dirty, of a shared file (writeback/fill_sums.h)
   bool is_unit = false;            // kAhead: nobody waits for its first use to go on reading
   uint32_t marker = kGroupBlocks;  // kAhead: this block of them is to be parked
 

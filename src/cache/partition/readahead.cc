@@ -51,6 +51,15 @@ Organisation::Taken Partition::take_ahead(BlockId block, uint64_t wanted) {
   return take(block, 0, true);
 }
 
+// Of a run that begins with the block. Where it costs no write to be wrong, what stores to blocks that came before is
+// told even of loads' streams.
+void Partition::expect_stores(IoOp& run, const Request& request, BlockId block) const {
+  const bool is_shared = context_.blocks.is_shared_file(block);
+  run.follows_store = (request.access == Access::kWrite || is_shared) && context_.may_come_dirty(block);
+  run.is_dirty = run.follows_store && context_.frames.comes_stored_to(block);
+  run.is_summed = run.is_dirty && is_shared;
+}
+
 // Neighbours on the store become one request. Stops at the first block for which there is no frame or no operation.
 void Partition::serve_prefetch(Request& request) {
   request.answer = Answer::kDone;
@@ -86,7 +95,7 @@ void Partition::serve_prefetch(Request& request) {
     }
     if (run && (run->store != backing.store || run->count == run_blocks_max_ ||
                 run->request.offset_bytes + run->count * context_.block_bytes() != backing.offset_bytes ||
-                (run->follows_store && !context_.blocks.is_anonymous(block))))
+                (run->follows_store && !context_.may_come_dirty(block))))
       end_run();
     if (!run) {
       run = io_.take();
@@ -98,9 +107,7 @@ void Partition::serve_prefetch(Request& request) {
       run->kind = IoOp::Kind::kAhead;
       run->uses_seen = request.uses_seen;
       run->is_unit = request.is_unit;
-      run->follows_store = request.access == Access::kWrite && context_.placement.has_address(block) &&
-                           context_.blocks.is_anonymous(block);
-      run->is_dirty = run->follows_store && context_.frames.comes_stored_to(block);
+      expect_stores(*run, request, block);
       run->store = backing.store;
       run->first = block;
       run->request.op = store::Op::kRead;
@@ -161,6 +168,8 @@ void Partition::install_run(IoOp& op) {
     if (begin == end) return;
     const std::byte* contents =
         op.staging ? context_.frames.fill_address(run[begin], op.staging, begin) : nullptr;
+    for (uint32_t i = begin; i < end && op.is_summed; ++i)
+      context_.fill_sums.note(run[i].frame, contents + (i - begin) * context_.block_bytes());
     context_.frames.install({run + begin, end - begin}, Contents::kFilled, contents, op.is_dirty);
     if (!op.follows_store || op.is_dirty) return;
     // Not one that somebody waits for already, as the block that the others come along with.
@@ -200,7 +209,8 @@ void Partition::finish_fill(IoOp& op, int error) {
     // A read-ahead that failed leaves no error: who waited for one of its blocks reads that block alone.
     const uint64_t cleared = keeps_ahead || error != 0 ? 0 : PinWord::kAhead;
     if (cleared != 0) organisation_->ahead_used();
-    const uint64_t dirty = op.is_dirty && error == 0 ? PinWord::kDirty : 0;
+    uint64_t dirty = op.is_dirty && error == 0 ? PinWord::kDirty : 0;
+    if (dirty != 0 && op.is_summed) dirty |= PinWord::kSummed;
     if (dirty != 0) count(Counter::bytes_dirtied, context_.block_bytes());
     if (pin_word.end_filling(error == 0 ? FrameState::kResident : FrameState::kFailed, dirty, cleared))
       platform::futex_wake_all(pin_word.futex_half());

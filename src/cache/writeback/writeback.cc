@@ -76,7 +76,10 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   context_.frames.begin_writeback({residents, run.count()});
-  if (context_.placement.has_address(block)) leave_zeros_out(run);
+  if (context_.placement.has_address(block)) {
+    leave_zeros_out(run);
+    leave_unstored_out(run);
+  }
   if (run.count() == 0) {
     give_staging_back(*op);
     io_.put_back(op);
@@ -155,10 +158,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
     if (context_.blocks.locate_for_fill(block).has_contents ||
         !is_all_zero(context_.data({frame, block}), context_.block_bytes()))
       return false;
-    context_.frames.end_writeback({frame, block});
-    context_.directory.word(frame).end_writing();
-    run.told.note_settled(frame);
-    context_.blocks.cleaned(block, {&frame, 1});
+    settle_unwritten(run, place);
     count(Counter::zeros_left_out);
     return true;
   };
@@ -167,6 +167,46 @@ bool Writeback::extend_run(Run& run, bool forward) {
     ++run.begin;
     run.first.offset_bytes += context_.block_bytes();
   }
+}
+
+// It is clean as it is.
+void Writeback::settle_unwritten(const Run& run, uint32_t place) {
+  const FrameId frame = run.frames[place];
+  const BlockId block(run.group_first + place);
+  context_.frames.end_writeback({frame, block});
+  context_.directory.word(frame).end_writing();
+  run.told.note_settled(frame);
+  context_.blocks.cleaned(block, {&frame, 1});
+}
+
+// Nor need blocks that came dirty and were not stored to, and must not (fill_sums.h). The first of them that is not at
+// the run's beginning ends it: what is behind that is dirty as before. (A function of its own, as leave_zeros_out().)
+[[gnu::noinline]] void Writeback::leave_unstored_out(Run& run) {
+  for (uint32_t place = run.begin; place < run.end; ++place) {
+    const FrameId frame = run.frames[place];
+    if (!word(frame).load_relaxed().summed()) continue;
+    const BlockId block(run.group_first + place);
+    if (!context_.fill_sums.matches(frame, context_.data({frame, block}))) {
+      (void)word(frame).clear_summed();
+      continue;
+    }
+    settle_unwritten(run, place);
+    count(Counter::unstored_left_out);
+    if (place > run.begin) {
+      for (uint32_t behind = place + 1; behind < run.end; ++behind) leave_dirty(run, behind);
+      run.end = place;
+      return;
+    }
+    ++run.begin;
+    run.first.offset_bytes += context_.block_bytes();
+  }
+}
+
+void Writeback::leave_dirty(const Run& run, uint32_t place) {
+  const FrameId frame = run.frames[place];
+  context_.frames.end_writeback({frame, BlockId(run.group_first + place)});
+  word(frame).end_writing_dirty();
+  run.told.note_settled(frame);
 }
 
 namespace {

@@ -45,6 +45,9 @@ class Writeback {
   void clean_freed(FrameId frame, BlockId block);
   void issue_run(IoOp& op, const Run& run);
   void leave_zeros_out(Run& run);
+  void leave_unstored_out(Run& run);
+  void settle_unwritten(const Run& run, uint32_t place);
+  void leave_dirty(const Run& run, uint32_t place);
   uint32_t take_staging(IoOp& op, BlockId block) const;
   void give_staging_back(IoOp& op) const;
   std::byte* memory_to_write(const IoOp& op, uint32_t index) const;

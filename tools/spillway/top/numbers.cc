@@ -36,7 +36,7 @@ uint64_t difference(uint64_t more, uint64_t less) { return more - std::min(more,
 uint64_t dirty_blocks(const Totals& totals, uint64_t block_bytes) {
   return difference(total(totals, Counter::bytes_dirtied) / block_bytes,
                     total(totals, Counter::writebacks) + total(totals, Counter::zeros_left_out) +
-                        total(totals, Counter::dirty_discards));
+                        total(totals, Counter::unstored_left_out) + total(totals, Counter::dirty_discards));
 }
 
 DeviceUse device_use(const DeviceCounts& before, const DeviceCounts& now, double seconds) {
