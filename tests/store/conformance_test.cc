@@ -89,13 +89,13 @@ TEST_P(Conformance, a_block_that_sticks_out_of_the_end_reads_zeros_there) {
 }
 
 TEST_P(Conformance, a_lasting_error_is_reported_with_its_errno_and_only_once_tried_again_enough) {
-  Buffer buffer(kUnit, 7);
+  Buffer written(kUnit, 7), buffer(kUnit);
   ASSERT_TRUE(faults_.add("read:2:EIO,write:1:ENOSPC,discard:1:EROFS,sync:1:EIO"));
   EXPECT_EQ(perform(transfer_of(Op::kRead, 0, buffer)), 0);
   EXPECT_EQ(counted(Counter::store_retries), 0u);
-  EXPECT_EQ(perform(transfer_of(Op::kRead, 0, buffer)), EIO);
+  EXPECT_EQ(perform(transfer_of(Op::kRead, kUnit, buffer)), EIO);
   EXPECT_EQ(counted(Counter::store_retries), kRetriesMax);
-  EXPECT_EQ(perform(transfer_of(Op::kWrite, 0, buffer)), ENOSPC);
+  EXPECT_EQ(perform(transfer_of(Op::kWrite, 0, written)), ENOSPC);
   EXPECT_EQ(perform(discard_of(0, kUnit)), EROFS);
   EXPECT_EQ(counted(Counter::store_retries), kRetriesMax);
   EXPECT_EQ(perform(sync_of()), EIO);

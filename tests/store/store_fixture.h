@@ -108,8 +108,8 @@ struct Case {
 };
 
 inline std::string name_of(const Case& c) {
-  constexpr const char* kKinds[] = {"memory",       "file",    "buffered_file", "spill",   "sparse",
-                                    "sparse_spill", "nbd",     "rbd",           "striped", "mixed",
+  constexpr const char* kKinds[] = {"memory",       "file",    "buffered_file", "spill",     "sparse",
+                                    "sparse_spill", "nbd",     "rbd",           "striped",   "mixed",
                                     "balanced",     "checked", "encrypted",     "compressed"};
   constexpr const char* kWays[] = {"transfer", "io_uring", "libaio", "threads"};
   return std::string(kKinds[static_cast<int>(c.kind)]) + "_" + kWays[static_cast<int>(c.way)];
