@@ -1,7 +1,7 @@
-// A lock of four bytes, for structures that have many: held for a moment mostly, so that who finds it held looks again a
-// few times before it sleeps.
+// A lock of four bytes, for structures that have many: held for a moment mostly, so who finds it held looks again a few
+// times before it sleeps.
 //
-//     kFree -- lock() --> kHeld -- lock() of others --> kAwaited -- unlock() --> kFree, and one of those who sleep wakes
+//     kFree -- lock() --> kHeld -- lock() of others --> kAwaited -- unlock() --> kFree, and one who sleeps wakes
 //
 // Threads: any; unlock() synchronises with the next lock() (release and acquire). Around a fork: who held it before may
 // unlock it in the child, where nobody waits.
