@@ -107,8 +107,8 @@ Numbers numbers_between(const Look& before, const Look& now, const PageFacts& fa
   return numbers;
 }
 
-void History::add(Numbers numbers) {
-  samples_.push_back(std::move(numbers));
+void History::add(const Numbers& numbers) {
+  samples_.push_back(numbers);
   if (samples_.size() > kSamplesMax) samples_.pop_front();
 }
 

@@ -61,7 +61,7 @@ Numbers numbers_between(const Look& before, const Look& now, const PageFacts& fa
 class History {
  public:
   static constexpr size_t kSamplesMax = 1000;
-  void add(Numbers numbers);
+  void add(const Numbers& numbers);
   bool is_empty() const { return samples_.empty(); }
   size_t size() const { return samples_.size(); }
   const Numbers& newest() const { return samples_.back(); }
