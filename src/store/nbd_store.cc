@@ -13,19 +13,6 @@ namespace spw::store {
 
 namespace {
 
-class NbdEngine final : public IoEngine {
- public:
-  NbdEngine(size_t depth, NbdStore& store) : store_(store), mailbox_(depth) {}
-  void issue(std::span<const RawIo> ios) override { store_.submit(ios, mailbox_); }
-  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
-  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
-  void wake() override { mailbox_.wake(); }
-
- private:
-  NbdStore& store_;
-  Mailbox mailbox_;
-};
-
 uint64_t deadline_of(const NbdAddress& address) {
   return platform::deadline_after(platform::monotonic_ns(), address.timeout_seconds * 1'000'000'000);
 }
@@ -104,18 +91,12 @@ void NbdStore::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
 }
 
 Result<std::unique_ptr<IoQueue>> NbdStore::open_queue(size_t depth) {
-  auto engine = std::make_unique<NbdEngine>(depth, *this);
+  auto engine = std::make_unique<MailboxEngine<NbdStore>>(depth, *this);
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
 }
 
 Status NbdStore::transfer(Request& request) {
-  Mailbox mailbox(1);
-  auto run = [&](const RawIo& io) {
-    RawResult result;
-    submit({&io, 1}, mailbox);
-    while (mailbox.take({&result, 1}) == 0) mailbox.wait(platform::kNoTimeout);
-    return result.result;
-  };
+  auto run = [&](const RawIo& io) { return done_by(*this, io); };
   Progress progress;
   int error = transfer_now(progress, request, target_, run);
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe());

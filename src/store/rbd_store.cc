@@ -7,7 +7,6 @@
 
 #include "base/atomic.h"
 #include "base/in_runtime.h"
-#include "platform/time.h"
 #include "store/claim/claim.h"
 #include "store/engine/mailbox.h"
 #include "store/engine/progress.h"
@@ -65,19 +64,6 @@ class RbdStore final : public Store {
   std::mutex mutex_;
   uint64_t bytes_under_way_ = 0;               // of librbd's steps
   std::deque<std::unique_ptr<Step>> waiting_;  // for fewer bytes under way
-};
-
-class RbdEngine final : public IoEngine {
- public:
-  RbdEngine(size_t depth, RbdStore& store) : store_(store), mailbox_(depth) {}
-  void issue(std::span<const RawIo> ios) override { store_.submit(ios, mailbox_); }
-  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
-  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
-  void wake() override { mailbox_.wake(); }
-
- private:
-  RbdStore& store_;
-  Mailbox mailbox_;
 };
 
 // The first `bytes` of a step's segments.
@@ -204,18 +190,12 @@ void RbdStore::is_over(rbd_completion_t completion, void* of_step) {
 }
 
 Result<std::unique_ptr<IoQueue>> RbdStore::open_queue(size_t depth) {
-  auto engine = std::make_unique<RbdEngine>(depth, *this);
+  auto engine = std::make_unique<MailboxEngine<RbdStore>>(depth, *this);
   return std::unique_ptr<IoQueue>(std::make_unique<TransferQueue>(std::move(engine), target_, depth));
 }
 
 Status RbdStore::transfer(Request& request) {
-  Mailbox mailbox(1);
-  auto run = [&](const RawIo& io) {
-    RawResult result;
-    submit({&io, 1}, mailbox);
-    while (mailbox.take({&result, 1}) == 0) mailbox.wait(platform::kNoTimeout);
-    return result.result;
-  };
+  auto run = [&](const RawIo& io) { return done_by(*this, io); };
   Progress progress;
   const int error = transfer_now(progress, request, target_, run);
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe());

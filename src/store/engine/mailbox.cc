@@ -45,6 +45,12 @@ void Mailbox::wait(uint64_t timeout_ns) {
   woken_ = false;
 }
 
+RawResult Mailbox::await() {
+  RawResult result;
+  while (take({&result, 1}) == 0) wait(platform::kNoTimeout);
+  return result;
+}
+
 void Mailbox::wake() {
   std::lock_guard lock(mutex_);
   woken_ = true;

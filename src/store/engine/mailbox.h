@@ -20,6 +20,8 @@ class Mailbox {
   void put(std::span<const RawResult> results);
   bool is_empty();
   size_t take(std::span<RawResult> out);
+  // The next one, when it comes; wakes do not end it.
+  RawResult await();
   // As IoQueue's.
   void wait(uint64_t timeout_ns);
   void wake();
@@ -31,5 +33,30 @@ class Mailbox {
   std::vector<RawResult> results_;
   bool woken_ = false;
 };
+
+// The engine of whoever has threads that do steps: Doer::submit(std::span<const RawIo>, Mailbox&) takes them, and puts
+// their results into the mailbox.
+template <class Doer>
+class MailboxEngine final : public IoEngine {
+ public:
+  // The doer outlives it.
+  MailboxEngine(size_t depth, Doer& doer) : doer_(doer), mailbox_(depth) {}
+  void issue(std::span<const RawIo> ios) override { doer_.submit(ios, mailbox_); }
+  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
+  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
+  void wake() override { mailbox_.wake(); }
+
+ private:
+  Doer& doer_;
+  Mailbox mailbox_;
+};
+
+// One step, done by `doer` before it returns.
+template <class Doer>
+int64_t done_by(Doer& doer, const RawIo& io) {
+  Mailbox mailbox(1);
+  doer.submit({&io, 1}, mailbox);
+  return mailbox.await().result;
+}
 
 }  // namespace spw::store

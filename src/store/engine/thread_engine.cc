@@ -13,7 +13,7 @@ WorkerPool::~WorkerPool() {
   workers_.clear();  // joins
 }
 
-void WorkerPool::run(std::span<const RawIo> ios, Mailbox& mailbox) {
+void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
   std::lock_guard lock(mutex_);
   while (workers_.size() < kWorkers && workers_.size() < tasks_.size() + ios.size()) {
     auto worker = platform::Thread::start([this] { work(); });

@@ -25,7 +25,7 @@ class WorkerPool {
   explicit WorkerPool(std::function<int64_t(const RawIo&)> run = run_io) : run_(std::move(run)) {}
   ~WorkerPool();
   // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
-  void run(std::span<const RawIo> ios, Mailbox& mailbox);
+  void submit(std::span<const RawIo> ios, Mailbox& mailbox);
   // In a forked child, by the only thread there is. Its parent's workers are not there, what they were to do is none of
   // its business, and the lock is nobody's: none of that can be taken apart any more, so it is left as it lies.
   void in_child();
@@ -45,17 +45,6 @@ class WorkerPool {
   bool ending_ = false;
 };
 
-class ThreadEngine final : public IoEngine {
- public:
-  ThreadEngine(size_t depth, WorkerPool& workers) : workers_(workers), mailbox_(depth) {}
-  void issue(std::span<const RawIo> ios) override { workers_.run(ios, mailbox_); }
-  size_t harvest(std::span<RawResult> out) override { return mailbox_.take(out); }
-  void wait(uint64_t timeout_ns) override { mailbox_.wait(timeout_ns); }
-  void wake() override { mailbox_.wake(); }
-
- private:
-  WorkerPool& workers_;
-  Mailbox mailbox_;
-};
+using ThreadEngine = MailboxEngine<WorkerPool>;
 
 }  // namespace spw::store

@@ -80,7 +80,7 @@ void SparseEngine::issue(std::span<const RawIo> ios) {
     }
   }
   if (!to_files_.empty()) files_->issue(to_files_);
-  if (!to_workers_.empty()) workers_.run(to_workers_, done_);
+  if (!to_workers_.empty()) workers_.submit(to_workers_, done_);
   if (!at_once_.empty()) done_.put(at_once_);
 }
 

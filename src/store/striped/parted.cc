@@ -1,7 +1,5 @@
 #include "store/striped/parted.h"
 
-#include "platform/time.h"
-
 namespace spw::store {
 
 namespace {
@@ -74,11 +72,9 @@ RawResult run_parted(PartedStore& store, const RawIo& io) {
     error = store.deal(step, parts);
     if (error == 0 && parts.size() > 1) {
       Mailbox mailbox(1);
-      RawResult result;
       step.mailbox = &mailbox;
       submit(step, parts);
-      while (mailbox.take({&result, 1}) == 0) mailbox.wait(platform::kNoTimeout);
-      return result;
+      return mailbox.await();
     }
     if (error == 0 && !parts.empty()) error = store.transfer_part(*parts[0]);
     error = store.end_step(step, error);
