@@ -1,11 +1,12 @@
 #include "store/compressed/page_codec.h"
 
-#include <dlfcn.h>
 #include <lz4.h>
 #include <zstd.h>
 
 #include <cstring>
 #include <string>
+
+#include "platform/loaded_library.h"
 
 namespace spw::store {
 
@@ -15,38 +16,23 @@ namespace {
 constexpr int kLz4Acceleration = 1;
 constexpr int kZstdLevel = 1;
 
-class Library {
- public:
-  explicit Library(const char* name)
-      : name_(name), loaded_(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {}
-  template <class Function>
-  void find(Function& function, const char* called) {
-    if (loaded_ != nullptr) function = reinterpret_cast<Function>(::dlsym(loaded_, called));
-    has_all_ = has_all_ && loaded_ != nullptr && function != nullptr;
-  }
-  Status found(const char* package) const {
-    if (has_all_) return {};
-    return Status::sentence(ENOPKG, std::string("compressing needs ") + name_ +
-                                        ", which is not here; install it, such as with apt-get install " +
-                                        package);
-  }
-
- private:
-  const char* const name_;
-  void* const loaded_;
-  bool has_all_ = true;
-};
+Status found_all(const platform::LoadedLibrary& library, const char* package) {
+  if (library.missing() == nullptr) return {};
+  return Status::sentence(ENOPKG, std::string("compressing needs ") + library.name() +
+                                      ", which is not here; install it, such as with apt-get install " +
+                                      package);
+}
 
 class Lz4 final : public PageCodec {
  public:
   static Result<std::unique_ptr<PageCodec>> load() {
-    Library library("liblz4.so.1");
+    platform::LoadedLibrary library("liblz4.so.1");
     std::unique_ptr<Lz4> made(new Lz4);
     decltype(&::LZ4_sizeofState) state_bytes = nullptr;
     library.find(state_bytes, "LZ4_sizeofState");
     library.find(made->compress_, "LZ4_compress_fast_extState");
     library.find(made->open_, "LZ4_decompress_safe");
-    if (Status status = library.found("liblz4-1"); !status) return status;
+    if (Status status = found_all(library, "liblz4-1"); !status) return status;
     const auto bytes = static_cast<size_t>(state_bytes());
     made->states_ = std::make_unique<std::byte[]>(bytes * kWorkspaces);
     for (size_t i = 0; i < kWorkspaces; ++i) made->workspaces_[i].state = made->states_.get() + i * bytes;
@@ -73,7 +59,7 @@ class Lz4 final : public PageCodec {
 class Zstd final : public PageCodec {
  public:
   static Result<std::unique_ptr<PageCodec>> load() {
-    Library library("libzstd.so.1");
+    platform::LoadedLibrary library("libzstd.so.1");
     std::unique_ptr<Zstd> made(new Zstd);
     decltype(&::ZSTD_createCCtx) create = nullptr;
     decltype(&::ZSTD_createDCtx) create_opening = nullptr;
@@ -84,7 +70,7 @@ class Zstd final : public PageCodec {
     library.find(made->free_opening_, "ZSTD_freeDCtx");
     library.find(made->open_, "ZSTD_decompressDCtx");
     library.find(made->is_error_, "ZSTD_isError");
-    if (Status status = library.found("libzstd1"); !status) return status;
+    if (Status status = found_all(library, "libzstd1"); !status) return status;
     for (size_t i = 0; i < kWorkspaces; ++i) {
       made->workspaces_[i].state = create();
       made->opening_[i].state = create_opening();

@@ -4,20 +4,19 @@
 
 #ifdef SPW_HAS_IPSEC_MB
 
-#include <dlfcn.h>
 #include <intel-ipsec-mb.h>
 #include <sys/mman.h>
 
 #include <cstring>
 
 #include "base/units.h"
+#include "platform/loaded_library.h"
 #include "platform/random.h"
 
 namespace spw::store {
 
 namespace {
 
-constexpr const char* kName = "libIPSec_MB.so.1";
 constexpr size_t kKeyBytes = 32;
 
 struct Key {
@@ -55,19 +54,21 @@ struct PageCipher::Library {
 };
 
 Result<std::unique_ptr<PageCipher>> PageCipher::create() {
-  void* const loaded = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (loaded == nullptr)
+  platform::LoadedLibrary file("libIPSec_MB.so.1");
+  if (!file.is_here())
     return Status::sentence(ENOPKG,
                             "--encrypt needs libipsec-mb, which is not here; install it, such as with "
                             "apt-get install libipsec-mb1");
   std::unique_ptr<PageCipher> cipher(new PageCipher);
   cipher->library_ = std::make_unique<Library>();
   Library& library = *cipher->library_;
-  const auto make = reinterpret_cast<decltype(&::alloc_mb_mgr)>(::dlsym(loaded, "alloc_mb_mgr"));
-  const auto choose = reinterpret_cast<decltype(&::init_mb_mgr_auto)>(::dlsym(loaded, "init_mb_mgr_auto"));
-  library.free_manager = reinterpret_cast<decltype(&::free_mb_mgr)>(::dlsym(loaded, "free_mb_mgr"));
-  if (make == nullptr || choose == nullptr || library.free_manager == nullptr)
-    return Status::sentence(ENOPKG, std::string(kName) + " lacks functions of libipsec-mb 1.0");
+  decltype(&::alloc_mb_mgr) make = nullptr;
+  decltype(&::init_mb_mgr_auto) choose = nullptr;
+  file.find(make, "alloc_mb_mgr");
+  file.find(choose, "init_mb_mgr_auto");
+  file.find(library.free_manager, "free_mb_mgr");
+  if (file.missing() != nullptr)
+    return Status::sentence(ENOPKG, std::string(file.name()) + " lacks functions of libipsec-mb 1.0");
   library.manager = make(0);
   if (library.manager == nullptr) return Status(ENOMEM, "libipsec-mb");
   IMB_ARCH chosen = IMB_ARCH_NONE;
@@ -82,7 +83,8 @@ Result<std::unique_ptr<PageCipher>> PageCipher::create() {
     return Status(errno, "cannot keep the key of --encrypt in memory (ulimit -l)");
   auto& key = *new (cipher->key_.data()) Key;
   if (!library.works(key))
-    return Status::sentence(ENOTSUP, std::string(kName) + " computes AES-GCM wrongly on this processor");
+    return Status::sentence(ENOTSUP,
+                            std::string(file.name()) + " computes AES-GCM wrongly on this processor");
   unsigned char random[kKeyBytes];
   platform::draw_random(random, sizeof random);
   IMB_AES256_GCM_PRE(library.manager, random, &key.expanded);
