@@ -1,7 +1,6 @@
 #include "store/checked_store.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace spw::store {
 
@@ -18,7 +17,7 @@ class CheckedStore::Queue final : public QueueAround {
     while (taken < all.size()) {
       const auto rest = all.subspan(taken);
       if (is_refused(*rest.front())) {
-        refuse(rest.front());
+        end_here(rest.front(), EINVAL);
         ++taken;
         continue;
       }
@@ -32,37 +31,16 @@ class CheckedStore::Queue final : public QueueAround {
     return taken;
   }
   size_t reap(std::span<Completion> out) override {
-    size_t refused = 0;
-    for (; refused < out.size() && !refused_.empty(); ++refused) {
-      out[refused] = {refused_.back(), EINVAL};
-      refused_.pop_back();
-    }
-    refused_count_.store_release(refused_.size());
+    const size_t refused = reap_here(out);
     const std::span<Completion> rest = out.subspan(refused);
     const size_t count = device().reap(rest);
     for (Completion& done : rest.first(count))
       if (done.error == 0 && done.request->op == Op::kRead) done.error = store_.after_read(*done.request);
     return refused + count;
   }
-  void wait(uint64_t timeout_ns) override {
-    if (refused_count_.load_acquire() == 0) device().wait(timeout_ns);
-  }
-  std::optional<Sleep> sleep() override {
-    if (refused_count_.load_acquire() != 0) return Sleep{-1, 0};
-    return device().sleep();
-  }
-  size_t in_flight() const override { return device().in_flight() + refused_count_.load_acquire(); }
 
  private:
-  void refuse(Request* request) {
-    refused_.push_back(request);
-    refused_count_.store_release(refused_.size());
-    device().wake();  // whoever has begun to wait
-  }
-
   CheckedStore& store_;
-  std::vector<Request*> refused_;
-  Atomic<size_t> refused_count_{0};  // its size, for who waits
 };
 
 Result<std::unique_ptr<Store>> CheckedStore::around(std::unique_ptr<Store> device) {
@@ -77,10 +55,6 @@ Result<std::unique_ptr<IoQueue>> CheckedStore::open_queue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue)));
 }
 
-bool CheckedStore::is_refused(const Request& request) {
-  return (request.op == Op::kRead || request.op == Op::kWrite) && !is_of_whole_pages(request);
-}
-
 void CheckedStore::before(const Request& request) {
   if (request.op == Op::kRead) sums_.prefetch(request.offset_bytes);
   if (request.op == Op::kWrite) sums_.note(request);
@@ -90,8 +64,7 @@ void CheckedStore::before(const Request& request) {
 bool CheckedStore::fits(const Request& request) { return sums_.are_as_written(request); }
 
 Status CheckedStore::transfer(Request& request) {
-  if (is_refused(request))
-    return Status::sentence(EINVAL, "a request of " + describe() + " is not of whole pages");
+  if (is_refused(request)) return refused();
   before(request);
   return transfer_through(request);
 }

@@ -29,7 +29,6 @@ class CheckedStore final : public StoreAround {
   class Queue;
 
   explicit CheckedStore(std::unique_ptr<Store> device) : StoreAround(std::move(device)) {}
-  static bool is_refused(const Request& request);
   void before(const Request& request);
   bool fits(const Request& request) override;
 

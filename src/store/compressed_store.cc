@@ -66,21 +66,9 @@ class CompressedStore::Queue final : public QueueAround {
   size_t reap(std::span<Completion> out) override {
     take_in();
     start();
-    const size_t count = std::min(out.size(), done_.size());
-    for (size_t i = 0; i < count; ++i) {
-      out[i] = done_.front();
-      done_.pop_front();
-    }
-    done_count_.store_release(done_.size());
+    const size_t count = reap_here(out);
     taken_.fetch_sub_acq_rel(count);
     return count;
-  }
-  void wait(uint64_t timeout_ns) override {
-    if (done_count_.load_acquire() == 0) device().wait(timeout_ns);
-  }
-  std::optional<Sleep> sleep() override {
-    if (done_count_.load_acquire() != 0) return Sleep{-1, 0};
-    return device().sleep();
   }
 
  private:
@@ -103,11 +91,11 @@ class CompressedStore::Queue final : public QueueAround {
   };
 
   void begin(Request& request) {
-    if (is_refused(request)) return end(request, EINVAL);
+    if (is_refused(request)) return end_here(&request, EINVAL);
     runs_.clear();
     const int error = store_.do_here(request, runs_);
     if (error != 0 || (runs_.empty() && (request.op == Op::kRead || request.op == Op::kWrite)))
-      return end(request, error);
+      return end_here(&request, error);
     Whole* const whole = wholes_.take();
     *whole = {&request, std::max<size_t>(runs_.size(), 1), 0};
     if (runs_.empty()) copy(request, piece_of(whole, nullptr).request);
@@ -122,12 +110,6 @@ class CompressedStore::Queue final : public QueueAround {
     waiting_.push_back(&piece->request);
     return *piece;
   }
-  void end(Request& request, int error) {
-    done_.push_back({&request, error});
-    done_count_.store_release(done_.size());
-    device().wake();  // whoever has begun to wait
-  }
-
   void evict() {
     while (store_.pages_->is_short()) {
       std::byte* const buffer = store_.take_buffer();
@@ -179,7 +161,7 @@ class CompressedStore::Queue final : public QueueAround {
       else if (piece->request.op == Op::kRead)
         store_.keep_what_was_read(piece->request);
       if (--whole->left == 0) {
-        end(*whole->request, whole->error);
+        end_here(whole->request, whole->error);
         wholes_.give_back(whole);
       }
     }
@@ -206,8 +188,6 @@ class CompressedStore::Queue final : public QueueAround {
   CompressedStore& store_;
   const size_t depth_;
   Atomic<size_t> taken_{0};
-  std::deque<Completion> done_;
-  Atomic<size_t> done_count_{0};  // its size, for who waits
   std::deque<Request*> waiting_;  // for room on the device
   std::vector<Run> runs_;
   Many<Piece> pieces_;
@@ -243,10 +223,6 @@ Result<std::unique_ptr<IoQueue>> CompressedStore::open_queue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue), depth));
 }
 
-bool CompressedStore::is_refused(const Request& request) {
-  return (request.op == Op::kRead || request.op == Op::kWrite) && !is_of_whole_pages(request);
-}
-
 int CompressedStore::do_here(const Request& request, std::vector<Run>& runs) {
   const uint64_t first = request.offset_bytes / kPageBytes;
   if (request.op == Op::kDiscard) pages_->discard(first, request.discard_bytes / kPageBytes);
@@ -272,7 +248,6 @@ int CompressedStore::do_here(const Request& request, std::vector<Run>& runs) {
 }
 
 void CompressedStore::keep_what_was_read(const Request& request) {
-  if (pages_->is_short()) return;
   for_each_page(request, [&](uint64_t page, const std::byte* contents) {
     pages_->keep_what_was_read(page, contents);
     return true;
@@ -280,8 +255,7 @@ void CompressedStore::keep_what_was_read(const Request& request) {
 }
 
 Status CompressedStore::transfer(Request& request) {
-  if (is_refused(request))
-    return Status::sentence(EINVAL, "a request of " + describe() + " is not of whole pages");
+  if (is_refused(request)) return refused();
   std::vector<Run> runs;
   if (do_here(request, runs) != 0)
     return Status::sentence(kNotAsWritten, "what " + describe() + " has in memory cannot be opened");

@@ -58,7 +58,6 @@ class CompressedStore final : public StoreAround {
 
   CompressedStore(std::unique_ptr<Store> device, CompressedMemory& memory)
       : StoreAround(std::move(device)), memory_(memory) {}
-  static bool is_refused(const Request& request);
   bool fits(const Request&) override { return true; }
   // Does what can be done here; `runs` are left. 0, or kNotAsWritten.
   int do_here(const Request& request, std::vector<Run>& runs);

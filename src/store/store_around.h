@@ -4,11 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/atomic.h"
 #include "base/units.h"
 #include "store/store.h"
 
@@ -37,6 +39,9 @@ class StoreAround : public Store {
   // What a read comes to that the device did well: 0, or a positive errno. What does not fit is read once more, since
   // the way from the device may have been at fault.
   int after_read(Request& request);
+  // What the device must not get, since of its pages nothing could be known: it fails with EINVAL.
+  static bool is_refused(const Request& request);
+  Status refused() const;
   // Done by the device, and a read looked at.
   Status transfer_through(Request& request);
 
@@ -47,22 +52,31 @@ class StoreAround : public Store {
   const std::unique_ptr<Store> device_;
 };
 
-// The same of a queue.
+// The same of a queue. A request may also end here, without the device: it completes by the next reap().
 class QueueAround : public IoQueue {
  public:
   void kick() override { device_->kick(); }
-  void wait(uint64_t timeout_ns) override { device_->wait(timeout_ns); }
-  std::optional<Sleep> sleep() override { return device_->sleep(); }
+  void wait(uint64_t timeout_ns) override {
+    if (ended_here_count_.load_acquire() == 0) device_->wait(timeout_ns);
+  }
+  std::optional<Sleep> sleep() override {
+    if (ended_here_count_.load_acquire() != 0) return Sleep{-1, 0};
+    return device_->sleep();
+  }
   void wake() override { device_->wake(); }
-  size_t in_flight() const override { return device_->in_flight(); }
+  size_t in_flight() const override { return device_->in_flight() + ended_here_count_.load_acquire(); }
   size_t depth() const override { return device_->depth(); }
 
  protected:
   explicit QueueAround(std::unique_ptr<IoQueue> device) : device_(std::move(device)) {}
   IoQueue& device() const { return *device_; }
+  void end_here(Request* request, int error);
+  size_t reap_here(std::span<Completion> out);
 
  private:
   const std::unique_ptr<IoQueue> device_;
+  std::deque<Completion> ended_here_;
+  Atomic<size_t> ended_here_count_{0};  // its size, for who waits
 };
 
 inline std::span<const iovec> segments_of(const Request& request) {
