@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/zeros.h"
 #include "cache/partition/organisation.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
@@ -19,12 +20,6 @@ namespace {
 
 constexpr uint64_t kBackoffFirstNs = 10'000'000;
 constexpr uint64_t kBackoffMaxNs = 1'000'000'000;
-
-bool is_all_zero(const std::byte* data, uint64_t bytes) {
-  uint64_t first;
-  std::memcpy(&first, data, sizeof first);
-  return first == 0 && std::memcmp(data, data + sizeof first, bytes - sizeof first) == 0;
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/zeros.h"
 #include "libc/entry.h"
 #include "libc/io/bounce.h"
 #include "libc/io/descriptors.h"
@@ -46,10 +47,6 @@ bool is_valid(const Move& move) {
   return is_at_page(move.to) && is_apart;
 }
 
-bool is_zero(const std::byte* data, size_t bytes) {
-  return std::all_of(data, data + bytes, [](std::byte byte) { return byte == std::byte{0}; });
-}
-
 // To where there are zeros.
 bool copy_contents(const Context& c, uintptr_t to, uintptr_t from, uint64_t bytes) {
   Bounce bounce(kBounceBytes, true);
@@ -61,7 +58,8 @@ bool copy_contents(const Context& c, uintptr_t to, uintptr_t from, uint64_t byte
     copy_bytes(bounce.data(), pointer(from + done), piece);
     for (uint64_t at = 0; at < piece; at += block) {
       const uint64_t part = std::min(block, piece - at);
-      if (!is_zero(bounce.data() + at, part)) copy_bytes(pointer(to + done + at), bounce.data() + at, part);
+      if (!is_all_zero(bounce.data() + at, part))
+        copy_bytes(pointer(to + done + at), bounce.data() + at, part);
     }
     done += piece;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
+#include "base/zeros.h"
 #include "telemetry/counters.h"
 
 namespace spw::store {
@@ -18,11 +18,6 @@ constexpr uint64_t kAheadShare = 32;
 constexpr uint64_t kAheadBytesMin = 4 * ObjectPool::kSlabBytes;
 // Objects that the hand passes before it gives up for now.
 constexpr size_t kPassedMax = 4096;
-
-bool is_zero(const std::byte* page) {
-  // The first word differs from the second, or each byte from the one before it, or it is the first one over and over.
-  return page[0] == std::byte{0} && std::memcmp(page, page + 1, CompressedPages::kPageBytes - 1) == 0;
-}
 
 }  // namespace
 
@@ -84,7 +79,8 @@ void CompressedPages::drop(Entry& entry) {
   entry.was_read = 0;
 }
 
-// The device will have what counts, unless a write is under way that would spoil it. True: it has to stay here.
+// The device will have what counts, unless a write is under way that would spoil it. True: something has to stay here
+// instead, so that is_leaving => kind != kOnDevice.
 bool CompressedPages::leave_device(Entry& entry) {
   drop(entry);
   entry.kind = kOnDevice;
@@ -102,7 +98,7 @@ void CompressedPages::put(Entry& entry, uint64_t page, const std::byte* bytes, s
 
 bool CompressedPages::keep(uint64_t page, const std::byte* contents) {
   if (page >= entries_.pages()) return false;
-  if (is_zero(contents)) {
+  if (is_all_zero(contents, kPageBytes)) {
     Entry& entry = entries_.at(page);
     std::lock_guard lock(lock_of(page));
     drop(entry);
@@ -157,8 +153,7 @@ void CompressedPages::discard(uint64_t first, uint64_t count_pages) {
       continue;
     }
     std::lock_guard lock(lock_of(page));
-    if (entry->kind != kOnDevice || entry->is_leaving != 0)
-      if (leave_device(*entry)) entry->kind = kZero;
+    if (entry->kind != kOnDevice && leave_device(*entry)) entry->kind = kZero;
   }
 }
 
