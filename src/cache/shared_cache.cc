@@ -411,8 +411,7 @@ Status SharedCacheParts::transfer_in(Miss& miss, const Backing& backing) {
     telemetry::note_event(TraceEvent::kFailed, miss.block.value, static_cast<uint64_t>(moved.error()));
     return fill_error(miss.block, *backing.store, backing.offset_bytes, moved.error());
   }
-  miss.is_summed =
-      miss.expects_store && !miss.is_for_write() && staging && blocks_.is_shared_file(miss.block);
+  miss.is_summed = miss.expects_store && !miss.is_for_write() && staging && context_.comes_summed(miss.block);
   if (miss.is_summed) fill_sums_.note(resident.frame, staging);
   frames_->install({&resident, 1}, Contents::kFilled, staging, miss.is_for_write() || miss.is_summed);
   count(Counter::fills);

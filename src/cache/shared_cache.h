@@ -174,6 +174,8 @@ class SharedCacheParts final : public SharedCache {
   Step take_in_set(Miss& miss);
   Step ask_owner(Miss& miss);
   Step await_filled(Miss& miss);
+  // As pin(), with that of the client set.
+  Status pin_as(bool Client::* what, Client& client, BlockId block, Access access, Pin* out);
   Step fill(Miss& miss, const Backing& backing);
   Status transfer_in(Miss& miss, const Backing& backing);
   void note_missed(const Miss& miss);

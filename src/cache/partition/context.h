@@ -28,10 +28,11 @@ struct PartitionContext {
   std::byte* data(Resident resident) const { return placement.data(resident, options.block_shift); }
   // Some block may be at its own address.
   bool has_blocks_in_place() const { return placement.in_place_end > 0; }
-  // Whether the block may come in dirty before anybody has stored to it.
+  // Whether the block may come in dirty before anybody has stored to it: as it is, or with a sum.
   bool may_come_dirty(BlockId block) const {
-    return placement.has_address(block) && (blocks.is_anonymous(block) || blocks.is_shared_file(block));
+    return placement.has_address(block) && (blocks.is_anonymous(block) || comes_summed(block));
   }
+  bool comes_summed(BlockId block) const { return fill_sums.are_there() && blocks.is_shared_file(block); }
   // A frame was taken for the block, which is about to be filled: from its store, or anew.
   void tell_of_fill(BlockId block, bool is_read) const {
     if (options.observer) [[unlikely]]

@@ -54,7 +54,7 @@ Organisation::Taken Partition::take_ahead(BlockId block, uint64_t wanted) {
 // Of a run that begins with the block. Where it costs no write to be wrong, what stores to blocks that came before is
 // told even of loads' streams.
 void Partition::expect_stores(IoOp& run, const Request& request, BlockId block) const {
-  const bool is_shared = context_.blocks.is_shared_file(block);
+  const bool is_shared = context_.comes_summed(block);
   run.follows_store = (request.access == Access::kWrite || is_shared) && context_.may_come_dirty(block);
   run.is_dirty = run.follows_store && context_.frames.comes_stored_to(block);
   run.is_summed = run.is_dirty && is_shared;
