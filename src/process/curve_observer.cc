@@ -54,14 +54,18 @@ void CurveObserver::left(BlockId block) {
 void CurveObserver::came(BlockId block) {
   if (!ghosts_.samples(block.value)) return;
   std::lock_guard lock(mutex_);
-  if (!has_places_) {
-    (void)ghosts_.came(block.value);
-    return;
-  }
   const double weight = 1 / ghosts_.rate();
+  const uint64_t extra = ghosts_.came(block.value);
+  if (extra != 0) recent_.add(extra * block_bytes_, weight);
+  if (!has_places_) return;
   Place& place = place_of(block);
   place.reads += weight;
-  if (const uint64_t extra = ghosts_.came(block.value)) place.distances.add(extra, weight);
+  if (extra != 0) place.distances.add(extra, weight);
+}
+
+locality::GapHistogram CurveObserver::take_recent_distances() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(recent_, {});
 }
 
 CurveObserver::Place& CurveObserver::place_of(BlockId block) {

@@ -15,8 +15,13 @@ uint64_t encrypted_copies_bytes(const Options& options) {
   return std::clamp(options.memory_bytes / kCopiesShare, kCopiesBytesMin, kCopiesBytesMax);
 }
 
-uint64_t compressed_bytes(const Options& options) {
-  return options.compress == Compress::kOff ? 0 : options.memory_bytes / kCompressedShare;
+bool compressed_share_changes(const Options& options, EngineKind engine) {
+  return options.compress != Compress::kOff && engine == EngineKind::kMapped && !options.memory_is_auto;
+}
+
+uint64_t compressed_bytes(const Options& options, EngineKind engine) {
+  const bool has_some = options.compress == Compress::kLz4 || options.compress == Compress::kZstd;
+  return has_some && !compressed_share_changes(options, engine) ? options.memory_bytes / kCompressedShare : 0;
 }
 
 namespace {
@@ -52,7 +57,7 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
     plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);
     fixed_bytes += plan.index_bytes - kIndexFixedBytes;
   }
-  fixed_bytes += encrypted_copies_bytes(options) + compressed_bytes(options);
+  fixed_bytes += encrypted_copies_bytes(options) + compressed_bytes(options, engine);
   uint64_t for_frames = options.memory_bytes > fixed_bytes ? options.memory_bytes - fixed_bytes : 0;
   uint64_t frames = std::min<uint64_t>(for_frames / per_frame, UINT32_MAX / 4);
   if (frames < kCapFramesMin) {

@@ -37,9 +37,10 @@ inline constexpr uint64_t kCopiesShare = 16;
 inline constexpr uint64_t kCopiesBytesMin = uint64_t{1} << 20, kCopiesBytesMax = uint64_t{4} << 20;
 uint64_t encrypted_copies_bytes(const Options& options);
 
-// Pages that are compressed: of the cap.
+// Pages that are compressed: of the cap, or of what frames have when their share changes (compressed_share.h).
 inline constexpr uint64_t kCompressedShare = 2;
-uint64_t compressed_bytes(const Options& options);
+bool compressed_share_changes(const Options& options, EngineKind engine);
+uint64_t compressed_bytes(const Options& options, EngineKind engine);
 
 struct MemoryPlan {
   uint32_t frames = 0;

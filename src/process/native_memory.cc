@@ -214,7 +214,8 @@ void NativeMemory::keep_looking() {
   for (uint64_t waited_ns = kPeriodNs;
        !wake_.wait_for(lock, std::chrono::nanoseconds(kTreePeriodNs), stops);) {
     waited_ns += kTreePeriodNs;
-    if (waited_ns < kPeriodNs && (parts_.tree == nullptr || parts_.tree->is_alone())) continue;
+    const bool is_hurried = parts_.compressed_share != nullptr && parts_.compressed_share->is_moving();
+    if (waited_ns < kPeriodNs && !is_hurried && (parts_.tree == nullptr || parts_.tree->is_alone())) continue;
     waited_ns = 0;
     lock.unlock();
     const bool is_above = look();
@@ -233,6 +234,7 @@ void NativeMemory::keep_evicting(cache::Client& client) {
     if (stopping_) return;
     is_above_ = false;
     lock.unlock();
+    if (parts_.compressed_share != nullptr) parts_.compressed_share->evict_to_budget();
     parts_.cache.make_room(client, 0, 0);
     lock.lock();
   }
@@ -249,7 +251,8 @@ uint64_t NativeMemory::native_bytes(const Held& held) const {
   const uint64_t frames_bytes = parts_.cache.frame_count() * parts_.frame_bytes;
   const uint64_t planned =
       frames_of(held) * parts_.frame_bytes + parts_.cap_bytes - std::min(parts_.cap_bytes, frames_bytes);
-  return held.bytes - std::min(held.bytes, planned);
+  const uint64_t compressed = parts_.compressed_share != nullptr ? parts_.compressed_share->held_bytes() : 0;
+  return held.bytes - std::min(held.bytes, planned + compressed);
 }
 
 // What was spilled may be in frames as well; all of it is live.
@@ -295,8 +298,12 @@ bool NativeMemory::give_way(const Held& held) {
   const uint64_t count = parts_.cache.frame_count();
   const uint64_t taken =
       taken_from_frames(native_bytes(held), count * parts_.frame_bytes) / parts_.frame_bytes;
+  const uint64_t compressed =
+      parts_.compressed_share != nullptr ? parts_.compressed_share->bytes() / parts_.frame_bytes : 0;
+  const uint64_t left =
+      std::max(count - taken - std::min(count - taken, compressed), count / kFramesShareMin);
   const uint64_t granted = parts_.tree != nullptr ? frames_in_tree(held) : count;
-  const uint64_t frames = std::min(count - taken, granted);
+  const uint64_t frames = std::min(left, granted);
   // What others are to have is given up at once; else small changes are not worth theirs.
   const uint64_t change = frames > frames_ ? frames - frames_ : frames_ - frames;
   const bool is_small = change <= std::min(count / kStepShare, frames_ / kFullShare / 2);
@@ -304,13 +311,21 @@ bool NativeMemory::give_way(const Held& held) {
   if (change == 0 || (is_small && frames != count && !is_given_up)) return false;
   if (!parts_.engine.is_watching() && parts_.regions.live_bytes() > frames * parts_.frame_bytes)
     parts_.engine.watch();
-  if (!parts_.limit.leave(taken * parts_.frame_bytes, granted)) return false;
+  if (!parts_.limit.leave((count - left) * parts_.frame_bytes, granted)) return false;
   const bool is_less = frames < frames_;
   frames_ = frames;
   return is_less;
 }
 
-// True: frames have to be evicted.
+void NativeMemory::share_with_compressed(const Held& held) {
+  CompressedShare& share = *parts_.compressed_share;
+  const uint64_t limit = parts_.cache.frame_limit();
+  const bool blocks_leave = parts_.engine.is_watching() && held.frames >= limit - limit / kFullShare;
+  share.look(frames_ * parts_.frame_bytes, held.frames * parts_.frame_bytes, blocks_leave,
+             platform::monotonic_ns());
+}
+
+// True: frames, or compressed pages, have to be evicted.
 bool NativeMemory::look() {
   const auto held = outside_.held();
   if (!held) return false;
@@ -318,13 +333,14 @@ bool NativeMemory::look() {
   const uint64_t native = native_bytes(*held);
   peak_bytes_.store_relaxed(std::max(peak_bytes_.load_relaxed(), native));
   libc::set_native_over_quota(native > std::max(parts_.quota_bytes, kNativeAllowanceBytes));
+  if (parts_.compressed_share != nullptr) share_with_compressed(*held);
   const bool is_above = parts_.can_give_way && give_way(*held);
   // For a while, since frames may be giving way.
   const uint64_t cap = has_others() ? parts_.tree->cap_bytes() : parts_.cap_bytes;
   const uint64_t now_ns = platform::monotonic_ns();
   if (!is_over(has_others() ? parts_.tree->held_by_all() : held->bytes, cap)) over_since_ns_ = now_ns;
   if (now_ns - over_since_ns_ > kOverNs) tell(held->bytes);
-  return is_above;
+  return is_above || (parts_.compressed_share != nullptr && parts_.compressed_share->is_above());
 }
 
 void NativeMemory::tell(uint64_t held_bytes) {

@@ -2,15 +2,16 @@
 // ways that nobody manages.
 //
 //   held    = anonymous and shared memory of the process that is resident
-//   native  = held - frames in use - what the plan of the cap has beside frames (memory_plan.h)
+//   native  = held - frames in use - what the plan of the cap has beside frames (memory_plan.h) - compressed pages,
+//             where their share changes (compressed_share.h)
 //
 // The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, which keep
 // 1 / kFramesShareMin, so that the whole process keeps to its cap; and past the quota, mappings are managed from
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
 // and kTolerance of it all the same says so, once, and what it mostly is.
 // Looked at every kPeriodNs: a process may be over its cap for that long. With others below the same cap (tree_cap.h)
-// it is kTreePeriodNs, and frames have the room that what is granted leaves them. Of memory that forked processes
-// still have in common each holds its part (Pss).
+// it is kTreePeriodNs, as it is while the share of compressed pages changes, and frames have the room that what is
+// granted leaves them. Of memory that forked processes still have in common each holds its part (Pss).
 // Threads: the rule is pure; NativeMemory has two threads of its own. Lifetime: shorter than that of what it is made
 // of.
 #pragma once
@@ -26,6 +27,7 @@
 #include "cache/cache.h"
 #include "platform/thread.h"
 #include "process/closing.h"
+#include "process/compressed_share.h"
 #include "process/memory_limit.h"
 #include "process/tree_cap.h"
 #include "region/region_map.h"
@@ -53,6 +55,7 @@ class NativeMemory {
     bool can_give_way;                       // the limit can change
     TreeCap* tree;                           // nullptr: the cap is this process's alone
     const PageCacheShare* page_cache_share;  // nullptr: no files are served by the kernel
+    CompressedShare* compressed_share;       // nullptr: none, or one that the plan has
   };
   struct Held {
     uint64_t bytes;
@@ -94,6 +97,7 @@ class NativeMemory {
   uint64_t counted_in_tree(const Held& held) const;
   uint64_t frames_in_tree(const Held& held);
   bool give_way(const Held& held);
+  void share_with_compressed(const Held& held);
 
   const Parts parts_;
   const Outside outside_;

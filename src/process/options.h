@@ -41,7 +41,7 @@ enum class Durable : uint8_t { kEager, kLazy, kTable, kAdaptive, kFixed, kNone }
 enum class DurableFlush : uint8_t { kAuto, kClwb, kClflushopt, kClflush };
 enum class Curve : uint8_t { kOff, kSample, kOn };
 enum class Switch : uint8_t { kOff, kOn };
-enum class Compress : uint8_t { kOff, kLz4, kZstd };
+enum class Compress : uint8_t { kAuto, kOff, kLz4, kZstd };
 enum class Flush : uint8_t { kAuto, kDirect, kBackground };
 enum class MappedReads : uint8_t { kAuto, kKernel, kCache };
 enum class OnRefusedChild : uint8_t { kEnd, kGoOn };

@@ -200,6 +200,7 @@ Status Runtime::limit_memory() {
       warn("this process has a cap of its own: " + joined.status().message());
   }
   closing_ = std::make_unique<Closing>(tree_.get(), options_.memory_bytes, options_.block_bytes);
+  share_with_compressed();
   const NativeMemory::Parts parts{*cache_,
                                   *engine_,
                                   *regions_,
@@ -209,10 +210,19 @@ Status Runtime::limit_memory() {
                                   options_.quota_bytes,
                                   can_change,
                                   tree_.get(),
-                                  page_cache_share_.get()};
+                                  page_cache_share_.get(),
+                                  compressed_share_.get()};
   native_memory_ =
       std::make_unique<NativeMemory>(parts, NativeMemory::Outside::of_process(parts, is_child_, *closing_));
   return native_memory_->start();
+}
+
+// Without a curve nothing says how much would be good.
+void Runtime::share_with_compressed() {
+  static_cast<void>(compressed_share_.release());
+  if (!spills_.compressed() || !curve_ || !compressed_share_changes(options_, kind_)) return;
+  compressed_share_ = std::make_unique<CompressedShare>(CompressedShare::Parts{
+      *spills_.compressed(), *curve_, uint64_t{cache_->frame_count()} * options_.block_bytes});
 }
 
 // A trace is of one process.
@@ -222,7 +232,7 @@ Status Runtime::open_observer(cache::Options& for_cache) {
     if (!recorder) return recorder.status();
     recorder_ = std::move(*recorder);
     for_cache.observer = for_cache.use_observer = recorder_.get();
-  } else if (options_.curve == Curve::kOn || tells_at_end()) {
+  } else if (options_.curve == Curve::kOn || tells_at_end() || compressed_share_changes(options_, kind_)) {
     curve_ = std::make_unique<CurveObserver>(options_.block_bytes, options_.curve == Curve::kOn
                                                                        ? CurveObserver::Detail::kPlaces
                                                                        : CurveObserver::Detail::kCurve);

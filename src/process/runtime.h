@@ -95,6 +95,7 @@ class Runtime {
   bool tells_at_end() const;
   void tell_at_end(const telemetry::Totals& totals);
   std::vector<telemetry::CurvePoint> curve(const telemetry::Totals& totals) const;
+  void share_with_compressed();
   Status open_observer(cache::Options& for_cache);
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);
   Status limit_memory();
@@ -108,7 +109,7 @@ class Runtime {
   uint64_t started_ns_ = 0;
   uint64_t cpu_started_ns_ = 0;
   platform::Mapping managed_space_;
-  SpillStores spills_{options_};
+  SpillStores spills_{options_, kind_};
   std::unique_ptr<UseRecorder> recorder_;
   std::unique_ptr<CurveObserver> curve_;
   std::unique_ptr<store::Store> spill_;
@@ -131,6 +132,7 @@ class Runtime {
   std::unique_ptr<MemoryLimit> limit_;
   std::unique_ptr<TreeCap> tree_;  // as this process is a member of it
   std::unique_ptr<Closing> closing_;
+  std::unique_ptr<CompressedShare> compressed_share_;
   std::unique_ptr<NativeMemory> native_memory_;
   platform::File report_to_;  // standard error, with --stats text: some programs close theirs before they end
   uint64_t space_bytes_ = 0;  // of addresses; those of files that are not mapped come behind

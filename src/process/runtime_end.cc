@@ -44,6 +44,11 @@ telemetry::Facts Runtime::facts() const {
                          heap_->metadata_bytes() + descriptors_->metadata_bytes();
   if (native_memory_) facts.native_peak_bytes = native_memory_->peak_bytes();
   if (auto memory = platform::process_memory()) facts.resident_peak_bytes = memory->resident_peak_bytes;
+  if (const store::CompressedMemory* const compressed = spills_.compressed()) {
+    facts.compressed_peak_bytes = compressed->budget.bytes_peak.load_relaxed();
+    facts.compressed_share_bytes =
+        compressed_share_ ? compressed_share_->bytes() : compressed->budget.bytes_max.load_relaxed();
+  }
   facts.foreign = foreign_code(foreign_sites_);
   facts.warnings = warnings();
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;

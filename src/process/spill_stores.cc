@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "platform/place_list.h"
+#include "process/compressed_share.h"
 #include "process/fatal.h"
 #include "process/memory_plan.h"
 #include "process/store_check.h"
@@ -52,14 +53,22 @@ Result<std::unique_ptr<store::Store>> SpillStores::open() {
     spill = store::EncryptedStore::around(std::move(*spill), encrypted_copies_bytes(options_));
   else if (spill && options_.checksums == Switch::kOn)
     spill = store::CheckedStore::around(std::move(*spill));
-  if (!spill || options_.compress == Compress::kOff) return spill;
-  if (!compressed_) {
-    auto codec = store::PageCodec::load(options_.compress == Compress::kZstd ? store::Compression::kZstd
-                                                                             : store::Compression::kLz4);
-    if (!codec) return codec.status();
-    compressed_ = std::make_unique<store::CompressedMemory>(std::move(*codec), compressed_bytes(options_));
-  }
-  return store::CompressedStore::around(std::move(*spill), *compressed_);
+  if (!spill) return spill;
+  if (Status status = make_compressed_memory(); !status) return status;
+  return compressed_ ? store::CompressedStore::around(std::move(*spill), *compressed_) : std::move(spill);
+}
+
+// Who does not ask for one of the libraries does without.
+Status SpillStores::make_compressed_memory() {
+  const bool changes = compressed_share_changes(options_, engine_);
+  const uint64_t bytes = changes ? options_.memory_bytes : compressed_bytes(options_, engine_);
+  if (compressed_ || bytes == 0) return {};
+  auto codec = store::PageCodec::load(options_.compress == Compress::kZstd ? store::Compression::kZstd
+                                                                           : store::Compression::kLz4);
+  if (!codec) return options_.compress == Compress::kAuto ? Status() : codec.status();
+  compressed_ = std::make_unique<store::CompressedMemory>(std::move(*codec), bytes);
+  if (changes) compressed_->budget.bytes_max.store_relaxed(CompressedShare::first_budget_bytes(bytes));
+  return {};
 }
 
 Result<std::unique_ptr<store::Store>> SpillStores::open_first() {

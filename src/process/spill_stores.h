@@ -21,7 +21,7 @@ namespace spw::process {
 class SpillStores {
  public:
   // The options outlive it.
-  explicit SpillStores(const Options& options) : options_(options) {}
+  SpillStores(const Options& options, EngineKind engine) : options_(options), engine_(engine) {}
 
   // Of a place that was looked at; a drawback is warned of. Errors: EINVAL with a line for the user.
   Result<std::unique_ptr<store::Store>> open_first();
@@ -29,9 +29,14 @@ class SpillStores {
   Result<std::unique_ptr<store::Store>> open();
   // Whether a forked child can go on with its parent's.
   bool children_can_use_them() const;
+  // nullptr: nothing is compressed.
+  store::CompressedMemory* compressed() const { return compressed_.get(); }
 
  private:
+  Status make_compressed_memory();
+
   const Options& options_;
+  const EngineKind engine_;
   std::unique_ptr<store::FaultPlan> faults_;
   std::unique_ptr<store::CompressedMemory> compressed_;
 };

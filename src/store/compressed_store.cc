@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <new>
+
+#include "platform/machine.h"
+#include "platform/time.h"
 
 namespace spw::store {
 
@@ -32,6 +36,28 @@ void copy(const Request& request, Request& to) {
   to.offset_bytes = request.offset_bytes;
   to.discard_bytes = request.discard_bytes;
   std::ranges::copy(segments_of(request), to.segments);
+}
+
+uint64_t bytes_of(const Request& request) {
+  uint64_t bytes = 0;
+  for (const iovec& segment : segments_of(request)) bytes += segment.iov_len;
+  return bytes;
+}
+
+// Calls write(request) for the pages of `leaving` that lie together, with their contents in `buffer`.
+template <class Write>
+void for_each_write(const CompressedPages::Leaving& leaving, std::byte* buffer, Write write) {
+  for (uint32_t left = leaving.pages; left != 0;) {
+    const int first = std::countr_zero(left), count = std::countr_one(left >> first);
+    left &= ~static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
+    Request request;
+    request.op = Op::kWrite;
+    request.offset_bytes = (leaving.first_page + static_cast<uint64_t>(first)) * kPageBytes;
+    request.segment_count = 1;
+    request.segments[0] = {buffer + static_cast<uint64_t>(first) * kPageBytes,
+                           static_cast<uint64_t>(count) * kPageBytes};
+    write(request);
+  }
 }
 
 }  // namespace
@@ -88,6 +114,7 @@ class CompressedStore::Queue final : public QueueAround {
     Request request;
     Whole* whole = nullptr;        // one of
     Eviction* eviction = nullptr;  // these
+    uint64_t began_ns = 0;         // of a read, on the device
   };
 
   void begin(Request& request) {
@@ -118,17 +145,10 @@ class CompressedStore::Queue final : public QueueAround {
       if (!leaving) return store_.put_back(buffer);
       Eviction* const eviction = evictions_.take();
       *eviction = {*leaving, buffer, 0, 0};
-      for (uint32_t left = leaving->pages; left != 0;) {
-        const int first = std::countr_zero(left), count = std::countr_one(left >> first);
-        left &= ~static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
-        Request& request = piece_of(nullptr, eviction).request;
+      for_each_write(*leaving, buffer, [&](Request& write) {
         ++eviction->left;
-        request.op = Op::kWrite;
-        request.offset_bytes = (leaving->first_page + static_cast<uint64_t>(first)) * kPageBytes;
-        request.segment_count = 1;
-        request.segments[0] = {buffer + static_cast<uint64_t>(first) * kPageBytes,
-                               static_cast<uint64_t>(count) * kPageBytes};
-      }
+        copy(write, piece_of(nullptr, eviction).request);
+      });
     }
   }
 
@@ -136,7 +156,12 @@ class CompressedStore::Queue final : public QueueAround {
   void start() {
     while (!waiting_.empty()) {
       Request* const one[] = {waiting_.front()};
-      if (device().enqueue(one) == 0) return;
+      if (one[0]->op == Op::kRead)
+        static_cast<Piece*>(one[0]->user)->began_ns = store_.memory_.begin_device_read();
+      if (device().enqueue(one) == 0) {
+        if (one[0]->op == Op::kRead) store_.memory_.give_up_device_read();
+        return;
+      }
       waiting_.pop_front();
     }
   }
@@ -147,6 +172,8 @@ class CompressedStore::Queue final : public QueueAround {
   }
   void ended(const Completion& done) {
     auto* const piece = static_cast<Piece*>(done.request->user);
+    if (piece->request.op == Op::kRead)
+      store_.memory_.end_device_read(piece->began_ns, bytes_of(piece->request));
     if (Eviction* const eviction = piece->eviction) {
       if (done.error != 0) eviction->error = done.error;
       if (--eviction->left == 0) {
@@ -206,7 +233,70 @@ Result<std::unique_ptr<Store>> CompressedStore::around(std::unique_ptr<Store> de
   store->buffers_memory_ = std::move(*buffers);
   for (size_t i = 0; i < kBuffers; ++i)
     store->buffers_.push_back(store->buffers_memory_.data() + i * Pages::kGroupBytes);
+  std::lock_guard lock(memory.mutex_);
+  memory.stores_.push_back(store.get());
   return std::unique_ptr<Store>(std::move(store));
+}
+
+CompressedStore::~CompressedStore() {
+  std::lock_guard lock(memory_.mutex_);
+  std::erase(memory_.stores_, this);
+}
+
+CompressedMemory::DeviceReads CompressedMemory::take_device_reads() {
+  const uint64_t ns = read_ns_.load_relaxed(), pages = read_pages_.load_relaxed();
+  read_ns_.fetch_sub_relaxed(ns);
+  read_pages_.fetch_sub_relaxed(pages);
+  return {static_cast<double>(ns), static_cast<double>(pages)};
+}
+
+uint64_t CompressedMemory::begin_device_read() {
+  reads_under_way_.fetch_add_relaxed(1);
+  return platform::monotonic_ns();
+}
+
+void CompressedMemory::give_up_device_read() { reads_under_way_.fetch_sub_relaxed(1); }
+
+void CompressedMemory::end_device_read(uint64_t began_ns, uint64_t bytes) {
+  const uint64_t together = std::max<uint64_t>(reads_under_way_.fetch_sub_relaxed(1), 1);
+  const uint64_t cpus = platform::cpu_count();
+  read_ns_.fetch_add_relaxed((platform::monotonic_ns() - began_ns) * std::min(cpus, together) / together);
+  read_pages_.fetch_add_relaxed(bytes / kPageBytes);
+}
+
+// A store is not closed while it evicts: that waits for mutex_.
+void CompressedMemory::evict_to_budget() {
+  for (bool is_going_on = true; is_going_on;) {
+    is_going_on = false;
+    std::lock_guard lock(mutex_);
+    for (CompressedStore* const store : stores_) is_going_on = store->evict_one() || is_going_on;
+  }
+}
+
+// The thread that had mutex_ may be its parent's; stores are opened and closed by who keeps forks away.
+void CompressedMemory::in_child() {
+  new (&mutex_) platform::SmallLock;
+  reads_under_way_.store_relaxed(0);
+  codec->in_child();
+}
+
+bool CompressedStore::evict_one() {
+  if (memory_.budget.bytes.load_relaxed() <= memory_.budget.bytes_max.load_relaxed()) return false;
+  std::byte* const buffer = take_buffer();
+  if (buffer == nullptr) return false;
+  const uint64_t held = memory_.budget.bytes.load_relaxed();
+  const auto leaving = pages_->begin_eviction(buffer);
+  if (leaving) {
+    Status status;
+    for_each_write(*leaving, buffer, [&](Request& write) {
+      if (status) status = device().transfer(write);
+    });
+    pages_->end_eviction(*leaving, static_cast<bool>(status));
+    put_back(buffer);
+    return static_cast<bool>(status);
+  }
+  put_back(buffer);
+  return memory_.budget.bytes.load_relaxed() < held;
 }
 
 std::string CompressedStore::describe() const {
@@ -263,8 +353,12 @@ Status CompressedStore::transfer(Request& request) {
   for (const Run& run : runs) {
     Request piece;
     cut(request, run.first, run.count, piece);
-    if (Status status = device().transfer(piece); !status) return status;
-    if (request.op == Op::kRead) keep_what_was_read(piece);
+    const bool is_read = request.op == Op::kRead;
+    const uint64_t began_ns = is_read ? memory_.begin_device_read() : 0;
+    Status status = device().transfer(piece);
+    if (is_read) memory_.end_device_read(began_ns, bytes_of(piece));
+    if (!status) return status;
+    if (is_read) keep_what_was_read(piece);
   }
   return {};
 }
@@ -297,7 +391,7 @@ void CompressedStore::unlock_after_fork() {
 // After lock_for_fork() of its parent's.
 void CompressedStore::in_child() {
   device().in_child();
-  memory_.codec->in_child();
+  memory_.in_child();
   pages_->in_child();
   buffers_mutex_.unlock();
 }

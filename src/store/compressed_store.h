@@ -23,11 +23,41 @@
 
 namespace spw::store {
 
-// What the stores of one process that compress have together.
-struct CompressedMemory {
-  CompressedMemory(std::unique_ptr<PageCodec> by, uint64_t bytes) : codec(std::move(by)), budget(bytes) {}
+class CompressedStore;
+
+// What the stores of one process that compress have together. The budget may change at any time: with less, what is too
+// much goes to the devices, by writes that are still to come and by evict_to_budget().
+// Threads: any. In a forked child: in_child() before anything else.
+class CompressedMemory {
+ public:
+  CompressedMemory(std::unique_ptr<PageCodec> by, uint64_t bytes_max)
+      : codec(std::move(by)), budget(bytes_max) {}
+
+  // What pages read from devices cost: how long their requests took, as far as the requests that were under way
+  // together are more than there are processors to go on with them.
+  struct DeviceReads {
+    double ns = 0;
+    double pages = 0;
+  };
+  DeviceReads take_device_reads();
+
+  // Until the budget is kept to, or no store has anything to evict. Waits for its writes.
+  void evict_to_budget();
+  void in_child();
+
   const std::unique_ptr<PageCodec> codec;
   PoolBudget budget;
+
+ private:
+  friend class CompressedStore;
+  uint64_t begin_device_read();  // the time, for end_device_read()
+  void give_up_device_read();
+  void end_device_read(uint64_t began_ns, uint64_t bytes);
+
+  platform::SmallLock mutex_;
+  std::vector<CompressedStore*> stores_;
+  Atomic<uint32_t> reads_under_way_{0};
+  Atomic<uint64_t> read_ns_{0}, read_pages_{0};
 };
 
 class CompressedStore final : public StoreAround {
@@ -36,6 +66,7 @@ class CompressedStore final : public StoreAround {
 
   // `memory` outlives it.
   static Result<std::unique_ptr<Store>> around(std::unique_ptr<Store> device, CompressedMemory& memory);
+  ~CompressedStore() override;
 
   std::string describe() const override;
   std::string describe_at(uint64_t offset_bytes) const override;
@@ -48,6 +79,7 @@ class CompressedStore final : public StoreAround {
   void in_child() override;
 
  private:
+  friend class CompressedMemory;
   class Queue;
   using Pages = CompressedPages;
   // Pages of a request in a row that are to be done by the device.
@@ -58,6 +90,8 @@ class CompressedStore final : public StoreAround {
 
   CompressedStore(std::unique_ptr<Store> device, CompressedMemory& memory)
       : StoreAround(std::move(device)), memory_(memory) {}
+  // Of one group, and waits. False: there was none.
+  bool evict_one();
   bool fits(const Request&) override { return true; }
   // Does what can be done here; `runs` are left. 0, or kNotAsWritten.
   int do_here(const Request& request, std::vector<Run>& runs);

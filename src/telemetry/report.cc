@@ -123,8 +123,21 @@ void append_json_facts(std::string& json, const Facts& facts) {
   number("metadata_bytes", facts.metadata_bytes);
   number("native_peak_bytes", facts.native_peak_bytes);
   number("resident_peak_bytes", facts.resident_peak_bytes);
+  number("compressed_share_bytes", facts.compressed_share_bytes);
+  number("compressed_peak_bytes", facts.compressed_peak_bytes);
   append(json, "    \"processor_seconds\": %.6f,\n", facts.processor_seconds);
   append(json, "    \"wall_seconds\": %.6f\n  },\n", facts.wall_seconds);
+}
+
+void append_compressed(std::string& text, const Facts& facts, const Totals& totals) {
+  const uint64_t pages = total(totals, Counter::compressed_pages);
+  if (pages == 0) return;
+  text += "             " + format_size(facts.compressed_peak_bytes) +
+          " of it compressed pages at most, now up to " + format_size(facts.compressed_share_bytes);
+  if (const uint64_t bytes = total(totals, Counter::compressed_bytes); bytes > 0)
+    append(text, "; pages came to 1/%.1f",
+           static_cast<double>(pages * kMmuPageBytes) / static_cast<double>(bytes));
+  text += "\n";
 }
 
 }  // namespace
@@ -161,6 +174,7 @@ std::string report_text(const Facts& facts, const Totals& t) {
          format_size(facts.metadata_bytes).c_str(), format_size(facts.resident_peak_bytes).c_str());
   if (facts.native_peak_bytes != 0)
     text += "             " + format_size(facts.native_peak_bytes) + " of it not managed at most\n";
+  append_compressed(text, facts, t);
   if (!facts.watched) text += "             all managed memory fitted and was left to the kernel\n";
   if (!facts.faults_by.empty()) text += "             faults served by " + facts.faults_by + "\n";
   if (!facts.mapped_reads.empty())

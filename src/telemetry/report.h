@@ -56,8 +56,10 @@ struct Facts {
   std::string mapped_reads;        // who serves mapped files that are only read, and why; "": nobody has to
   LatencySummary misses;           // how long they took
   uint64_t metadata_bytes = 0;
-  uint64_t native_peak_bytes = 0;    // of memory that is not managed; 0: nobody looked
-  uint64_t resident_peak_bytes = 0;  // of the whole process
+  uint64_t native_peak_bytes = 0;       // of memory that is not managed; 0: nobody looked
+  uint64_t resident_peak_bytes = 0;     // of the whole process
+  uint64_t compressed_share_bytes = 0;  // what compressed pages may take of the cap now
+  uint64_t compressed_peak_bytes = 0;   // the most that they took
   double wall_seconds = 0;
   double processor_seconds = 0;       // of the whole process
   std::vector<CurvePoint> curve;      // memory rising from the cap; empty: not asked for

@@ -178,7 +178,8 @@ TEST_P(CompressedModel, what_is_read_is_what_was_written) {
   const uint64_t evictions = counted(Counter::compressed_evictions);
   run(1, 8000 / SPW_SLOWED, 0, 1);
   EXPECT_GT(counted(Counter::compressed_evictions) - evictions, 100u) << "memory was never short";
-  EXPECT_LE(memory_->budget.bytes.load_relaxed(), memory_->budget.bytes_max + 4 * ObjectPool::kSlabBytes);
+  EXPECT_LE(memory_->budget.bytes.load_relaxed(),
+            memory_->budget.bytes_max.load_relaxed() + 4 * ObjectPool::kSlabBytes);
 }
 
 TEST_P(CompressedModel, by_threads_too) {

@@ -18,6 +18,8 @@ constexpr uint64_t kAheadShare = 32;
 constexpr uint64_t kAheadBytesMin = 4 * ObjectPool::kSlabBytes;
 // Objects that the hand passes before it gives up for now.
 constexpr size_t kPassedMax = 4096;
+// While there is no budget, of so many pages one.
+constexpr uint64_t kTriedOf = 31;
 
 }  // namespace
 
@@ -56,6 +58,8 @@ bool CompressedPages::is_here(uint64_t page) {
 }
 
 bool CompressedPages::is_worth_a_try(uint64_t page) {
+  // Only to know whether a budget would be of use.
+  if (pool_->budget().bytes_max.load_relaxed() == 0) return page % kTriedOf == 0;
   Atomic<uint8_t>& misfits = misfits_[page / kRegionPages % kRegions];
   const uint8_t now = misfits.load_relaxed();
   if (now < kMisfitsMax) return true;
@@ -120,6 +124,7 @@ bool CompressedPages::keep(uint64_t page, const std::byte* contents) {
     count(Counter::compressed_bytes, entry.bytes);
   };
   if (!tries) {
+    if (pool_->budget().bytes_max.load_relaxed() > 0) count(Counter::compression_misfits);
     take(nullptr, 0);
     return is_kept;
   }
@@ -159,7 +164,7 @@ void CompressedPages::discard(uint64_t first, uint64_t count_pages) {
 
 bool CompressedPages::is_short() const {
   const PoolBudget& budget = pool_->budget();
-  return !pool_->has_room(std::max(budget.bytes_max / kAheadShare, kAheadBytesMin));
+  return !pool_->has_room(std::max(budget.bytes_max.load_relaxed() / kAheadShare, kAheadBytesMin));
 }
 
 std::optional<CompressedPages::Leaving> CompressedPages::begin_eviction(std::byte* buffer) {

@@ -16,7 +16,7 @@ constexpr size_t kWordBits = 64;
 
 Result<std::unique_ptr<ObjectPool>> ObjectPool::create(PoolBudget& budget) {
   std::unique_ptr<ObjectPool> pool(new ObjectPool(budget));
-  const uint64_t slabs = budget.bytes_max / kSlabBytes + kSpareSlabs;
+  const uint64_t slabs = budget.bytes_max_ever / kSlabBytes + kSpareSlabs;
   SPW_CHECK(slabs << kObjectBits <= kPlaceEnd);
   pool->slabs_max_ = static_cast<uint32_t>(slabs);
   auto memory = platform::map_anonymous(slabs * kSlabBytes);
@@ -42,10 +42,13 @@ ObjectPool::~ObjectPool() {
 }
 
 std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
-  if (budget_.bytes.fetch_add_relaxed(kSlabBytes) + kSlabBytes > budget_.bytes_max && !is_forced) {
+  if (budget_.bytes.fetch_add_relaxed(kSlabBytes) + kSlabBytes > budget_.bytes_max.load_relaxed() &&
+      !is_forced) {
     budget_.bytes.fetch_sub_relaxed(kSlabBytes);
     return std::nullopt;
   }
+  if (const uint64_t now = budget_.bytes.load_relaxed(); now > budget_.bytes_peak.load_relaxed())
+    budget_.bytes_peak.store_relaxed(now);
   std::lock_guard lock(free_mutex_);
   if (first_free_ != kNone) {
     const uint32_t number = first_free_;

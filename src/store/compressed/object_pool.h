@@ -28,11 +28,13 @@
 
 namespace spw::store {
 
-// What all pools of a process may hold together, and hold.
+// What all pools of a process may hold together now, and hold; and what they may ever be allowed.
 struct PoolBudget {
-  explicit PoolBudget(uint64_t max) : bytes_max(max) {}
-  const uint64_t bytes_max;
+  explicit PoolBudget(uint64_t most) : bytes_max_ever(most), bytes_max(most) {}
+  const uint64_t bytes_max_ever;
+  Atomic<uint64_t> bytes_max;
   Atomic<uint64_t> bytes{0};
+  Atomic<uint64_t> bytes_peak{0};  // about
 };
 
 class ObjectPool {
@@ -56,7 +58,9 @@ class ObjectPool {
   std::byte* contents(Place place) const;
 
   // Whether another slab can be had.
-  bool has_room(uint64_t bytes) const { return budget_.bytes.load_relaxed() + bytes <= budget_.bytes_max; }
+  bool has_room(uint64_t bytes) const {
+    return budget_.bytes.load_relaxed() + bytes <= budget_.bytes_max.load_relaxed();
+  }
   const PoolBudget& budget() const { return budget_; }
 
   // Goes through all objects, round and round: the next one's place and page. nullopt: there is none in the next

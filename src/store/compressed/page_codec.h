@@ -1,7 +1,8 @@
 // Compresses pages by themselves, and opens them again: LZ4 or Zstandard, each by its own library, which is loaded when
 // it is first asked for.
 //
-// Threads: any; each call that compresses has a workspace of its own, and waits where all are in use.
+// Threads: any; each call that compresses has a workspace of its own, and waits where all are in use. What it all cost
+// is as of some recent instant.
 // Limits: kWorkspaces calls that compress at a time.
 #pragma once
 
@@ -38,8 +39,19 @@ class PageCodec {
     workspace.is_taken.store_release(false);
   }
   // False: it is no page compressed.
-  virtual bool open(const std::byte* compressed, size_t bytes, std::byte* page) const = 0;
+  bool open(const std::byte* compressed, size_t bytes, std::byte* page);
   virtual const char* name() const = 0;
+
+  // Since the start.
+  struct Totals {
+    uint64_t tried = 0;
+    uint64_t fitted = 0;
+    uint64_t fitted_bytes = 0;  // what these came to
+  };
+  Totals totals() const;
+  // Of one page, lately; 0: none yet.
+  double compress_ns() const { return static_cast<double>(compress_ns_.load_relaxed()); }
+  double open_ns() const { return static_cast<double>(open_ns_.load_relaxed()); }
   // In a forked child: workspaces that its parent's threads had are nobody's.
   void in_child();
 
@@ -49,6 +61,7 @@ class PageCodec {
     std::byte compressed[kPageBytes];
     void* state = nullptr;  // the library's
     Atomic<bool> is_taken{false};
+    Atomic<uint64_t> tried{0}, fitted{0}, fitted_bytes{0};  // written by whose it is
   };
   PageCodec();
   // One that nobody has. Threads begin to look at different ones, by where their stacks are.
@@ -63,6 +76,7 @@ class PageCodec {
   }
   // As compress() has it, of workspace.page.
   virtual size_t compress_copy(Workspace& workspace, size_t most) const = 0;
+  virtual bool open_copy(const std::byte* compressed, size_t bytes, std::byte* page) const = 0;
   virtual void in_child_too() {}
 
   std::unique_ptr<Workspace[]> workspaces_;
@@ -71,7 +85,9 @@ class PageCodec {
   static constexpr uintptr_t kStackBytes = 1 << 16;
 
   Workspace& take_workspace();
-  size_t compress_in(Workspace& workspace, const std::byte* page, size_t most) const;
+  size_t compress_in(Workspace& workspace, const std::byte* page, size_t most);
+
+  Atomic<uint64_t> compress_ns_{0}, open_ns_{0};  // a racing update is lost, which changes little
 };
 
 }  // namespace spw::store

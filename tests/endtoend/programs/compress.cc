@@ -80,7 +80,18 @@ int forks(long mebibytes) {
   return report(found + wrong(words, 0, all, 2));
 }
 
-const Part kParts[] = {{"rounds", rounds}, {"forks", forks}};
+// Nothing but noise, again and again.
+int all_noise(long mebibytes) {
+  std::vector<uint64_t> words(static_cast<size_t>(mebibytes) << 17);
+  size_t found = 0;
+  for (uint64_t salt = 1; salt < 5; ++salt) {
+    for (size_t i = 0; i < words.size(); ++i) words[i] = noise(i * 31 + salt);
+    for (size_t i = 0; i < words.size(); ++i) found += words[i] != noise(i * 31 + salt);
+  }
+  return report(found);
+}
+
+const Part kParts[] = {{"rounds", rounds}, {"forks", forks}, {"noise", all_noise}};
 
 }  // namespace
 

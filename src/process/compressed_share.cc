@@ -1,0 +1,105 @@
+#include "process/compressed_share.h"
+
+#include <algorithm>
+
+#include "telemetry/counters.h"
+
+namespace spw::process {
+
+namespace {
+
+using store::ObjectPool;
+
+double mean_of(double before, double now) { return before == 0 ? now : (before + now) / 2; }
+
+// With its head, and half of what rounding to a class costs.
+double kept_bytes_of(double bytes) {
+  return bytes + ObjectPool::kHeadBytes + static_cast<double>(ObjectPool::kStepBytes) / 2;
+}
+
+double count_of(const locality::GapHistogram& distances) {
+  double count = 0;
+  for (const auto& bin : distances.bins()) count += bin.count;
+  return count;
+}
+
+}  // namespace
+
+uint64_t CompressedShare::bytes() const { return std::max(target_bytes(), held_bytes()); }
+
+void CompressedShare::look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns) {
+  if (!blocks_leave) return;
+  if (now_ns >= next_ns_) {
+    next_ns_ = now_ns + kDecideNs;
+    measure();
+    if (has_begun_) decide(limit_bytes);
+  }
+  if (!has_begun_) begin();
+  if (has_begun_ && !has_decided_) grow();
+  const uint64_t step = parts_.memory_bytes / kSteps, target = target_bytes();
+  target_bytes_.store_relaxed(target < wanted_bytes_
+                                  ? std::min(wanted_bytes_, target + step)
+                                  : std::max(wanted_bytes_, target - std::min(target, step)));
+  const uint64_t left = parts_.memory_bytes - std::min(parts_.memory_bytes, used_bytes);
+  const uint64_t ahead = std::max(left, held_bytes() + std::min(step, kAheadBytesMax));
+  parts_.memory.budget.bytes_max.store_relaxed(std::min(target_bytes(), ahead));
+}
+
+void CompressedShare::begin() {
+  measure();
+  if (totals_.tried < kTriedMin) return;
+  has_begun_ = true;
+  if (fits_ >= kFitsMin) wanted_bytes_ = parts_.memory_bytes / kFirstShare;
+}
+
+void CompressedShare::grow() {
+  const uint64_t most = parts_.memory_bytes / locality::kShares * locality::kShareMax;
+  if (fits_ < kFitsMin || held_bytes() + parts_.memory_bytes / kSteps < wanted_bytes_) return;
+  wanted_bytes_ = std::min(most, wanted_bytes_ + parts_.memory_bytes / kSteps);
+}
+
+void CompressedShare::measure() {
+  const auto totals = parts_.memory.codec->totals();
+  const uint64_t misfits =
+      telemetry::total(telemetry::read_totals(), telemetry::Counter::compression_misfits);
+  const auto fitted = static_cast<double>(totals.fitted - totals_.fitted);
+  const auto others = static_cast<double>(misfits - misfits_);
+  if (totals.tried - totals_.tried >= kTriedMin || !has_begun_) {
+    if (fitted + others > 0) fits_ = fitted / (fitted + others);
+    if (fitted > 0)
+      kept_bytes_ = kept_bytes_of(static_cast<double>(totals.fitted_bytes - totals_.fitted_bytes) / fitted);
+    totals_ = totals;
+    misfits_ = misfits;
+  }
+  const auto reads = parts_.memory.take_device_reads();
+  if (reads.pages > 0) device_ns_ = mean_of(device_ns_, reads.ns / reads.pages);
+}
+
+locality::CompressionCosts CompressedShare::costs() const {
+  return {.fits = fits_,
+          .kept_bytes = kept_bytes_,
+          .compress_ns = parts_.memory.codec->compress_ns(),
+          .open_ns = parts_.memory.codec->open_ns(),
+          .fault_ns = kFaultNs,
+          .device_ns = device_ns_ == 0 ? kDeviceNs : device_ns_};
+}
+
+void CompressedShare::decide(uint64_t limit_bytes) {
+  locality::GapHistogram all = parts_.curve.take_recent_distances();
+  all.add_all(distances_, kMemory);
+  distances_ = std::move(all);
+  if (is_moving()) distances_ = {};  // frames had another size
+  if (is_moving() || count_of(distances_) < kCameBackMin) return;
+  has_decided_ = true;
+  if (fits_ < kFitsMin) {
+    wanted_bytes_ = 0;
+    return;
+  }
+  const locality::SharedMemory memory = {.memory_bytes = parts_.memory_bytes, .frames_bytes = limit_bytes};
+  const auto costs = this->costs();
+  const uint64_t best = locality::best_pool_bytes(distances_, memory, costs);
+  const double now = locality::misses_cost_ns(distances_, memory, costs, wanted_bytes_);
+  if (locality::misses_cost_ns(distances_, memory, costs, best) < now * (1 - kGainMin)) wanted_bytes_ = best;
+}
+
+}  // namespace spw::process

@@ -1,0 +1,89 @@
+// How much of the cap is for compressed pages, beside frames: --compress chooses it anew as the program goes on, by
+// what misses cost with each share (locality/compressed_share.h). All of that is measured: distances from a sample of
+// what comes back, what pages compress to, and what opening them and reading them from the device takes.
+//
+//     target_bytes()   what the pool may have; the frames leave it, or what it still has if that is more
+//     wanted           what was found best; the target goes there by steps of 1 / kSteps of the cap
+//     budget           what the pool may take now: the target, but at most kAheadBytesMax ahead of what frames left
+//
+// Until blocks have to leave memory there is none. Then it begins with 1 / kFirstShare of the cap, if a sample of them
+// compresses, and grows as it fills, until enough came back to tell what is best: a page that is opened costs a
+// fraction of one that is read from the device.
+// Threads: look() and is_moving() one; the rest any. Lifetime: shorter than that of its parts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "locality/compressed_share.h"
+#include "process/curve_observer.h"
+#include "store/compressed_store.h"
+
+namespace spw::process {
+
+class CompressedShare {
+ public:
+  static constexpr uint64_t kSteps = 32;
+  static constexpr uint64_t kFirstShare = 4;
+  static constexpr uint64_t kAheadBytesMax = uint64_t{16} << 20;
+
+  struct Parts {
+    store::CompressedMemory& memory;
+    CurveObserver& curve;
+    uint64_t memory_bytes;  // of frames and pool
+  };
+  // What the pool may take before anything is known. It comes on top of the cap until the next look.
+  static uint64_t first_budget_bytes(uint64_t memory_bytes) {
+    return std::min(memory_bytes / kSteps, kAheadBytesMax);
+  }
+  // A forked child has what its parent had.
+  explicit CompressedShare(const Parts& parts) : parts_(parts) {}
+
+  // What frames have to leave.
+  uint64_t bytes() const;
+  uint64_t target_bytes() const { return target_bytes_.load_relaxed(); }
+  uint64_t held_bytes() const { return parts_.memory.budget.bytes.load_relaxed(); }
+  // At each look at memory: frames may have `limit_bytes`, and have `used_bytes`.
+  void look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns);
+  // Whether the next look should come soon.
+  bool is_moving() const { return !has_begun_ || wanted_bytes_ != target_bytes(); }
+  bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
+  // What is more than the budget goes to the store; waits for that.
+  void evict_to_budget() { parts_.memory.evict_to_budget(); }
+
+ private:
+  static constexpr uint64_t kDecideNs = 500'000'000;
+  // Fewer that came back say too little.
+  static constexpr double kCameBackMin = 4096;
+  static constexpr uint64_t kTriedMin = 64;
+  // Below it the pool is of no use, and frames have all.
+  static constexpr double kFitsMin = 0.05;
+  // What a change has to save.
+  static constexpr double kGainMin = 0.03;
+  // Of any miss, beside opening pages and the device: the fault, and a frame for it.
+  static constexpr double kFaultNs = 3000;
+  // Where none was measured yet.
+  static constexpr double kDeviceNs = 80'000;
+  // The latest period counts for as much as all before it.
+  static constexpr double kMemory = 0.5;
+
+  void measure();
+  void begin();
+  void grow();
+  void decide(uint64_t limit_bytes);
+  locality::CompressionCosts costs() const;
+
+  const Parts parts_;
+  Atomic<uint64_t> target_bytes_{held_bytes()};
+  uint64_t wanted_bytes_ = target_bytes();
+  uint64_t next_ns_ = 0;
+  bool has_begun_ = false, has_decided_ = false;
+  store::PageCodec::Totals totals_;
+  uint64_t misfits_ = 0;
+  double fits_ = 0, kept_bytes_ = 0;  // as CompressionCosts has them
+  double device_ns_ = 0;
+  locality::GapHistogram distances_;
+};
+
+}  // namespace spw::process
