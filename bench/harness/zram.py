@@ -1,4 +1,4 @@
-"""ext4 on a zram device, which is memory that the kernel compresses: a disk that is never the limit.
+"""ext4 on a zram device, which is memory that the kernel compresses: a disk that is never the limit. Or swap on it.
 
 make_disk() notes in its directory what it takes, and release() gives all of that back, however far the making came. The
 latter is called by workspace.remove(): at the end of a run, and when the next run sweeps what a killed one left.
@@ -90,6 +90,32 @@ def make_disk(directory: pathlib.Path, size_bytes: int) -> Disk:
     return Disk(mount, taken.device, algorithm)
 
 
+def make_swap(directory: pathlib.Path, size_bytes: int) -> str:
+    """Swaps to a zram device, and gives its name. As make_disk() in all else."""
+    with _only_one():
+        try:
+            taken = _take(directory)
+        except OSError as error:
+            raise Unavailable(f"no zram device can be had: {error}") from None
+        _initialise(directory, taken, size_bytes)
+        _run("mkswap", f"/dev/{taken.device}")
+        _run("swapon", f"/dev/{taken.device}")
+    return taken.device
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """What a device has been given, and the most memory that it took for it."""
+
+    data_bytes: int
+    most_bytes: int
+
+
+def held(device: str) -> Held:
+    fields = _read(BLOCK_DEVICES / device / "mm_stat").split()
+    return Held(int(fields[0]), int(fields[4]))
+
+
 def release(directory: pathlib.Path) -> bool:
     """Gives back what make_disk() took for this directory, if anything. False: it is in use, and all is left there."""
     record = directory / RECORD
@@ -99,6 +125,7 @@ def release(directory: pathlib.Path) -> bool:
     taken = Taken(**json.loads(record.read_text()))
     if taken.boot_id == _read(BOOT_ID):
         with _only_one():
+            _end_swapping(taken.device)
             if not _unmounted(directory / MOUNT) or not _given_back(taken):
                 return False
     record.unlink()
@@ -158,6 +185,11 @@ def _initialise(directory: pathlib.Path, taken: Taken, size_bytes: int) -> str:
             (directory / RECORD).unlink()
         raise Unavailable(f"{taken.device} cannot be set up: {error.strerror}") from None
     return algorithm
+
+
+def _end_swapping(device: str) -> None:
+    if any(line.split()[0] == f"/dev/{device}" for line in pathlib.Path("/proc/swaps").read_text().splitlines()[1:]):
+        subprocess.run(["swapoff", f"/dev/{device}"], capture_output=True, check=False)
 
 
 def _unmounted(mount: pathlib.Path) -> bool:
