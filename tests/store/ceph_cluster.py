@@ -11,6 +11,7 @@ lives as long as the cluster. There is no manager: pools are active without one,
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import importlib.util
 import json
 import os
@@ -24,6 +25,7 @@ import sys
 import time
 import types
 import uuid
+from collections.abc import Sequence
 
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-authtool", "monmaptool")
 MODULES = ("rados", "rbd")
@@ -36,9 +38,7 @@ PR_SET_PDEATHSIG = 1
 # Few threads, and failures that are noticed in seconds.
 CONFIGURATION = """[global]
 fsid = {fsid}
-mon host = v2:127.0.0.1:{port}
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
+mon host = v2:{address}:{port}
 auth cluster required = cephx
 auth service required = cephx
 auth client required = cephx
@@ -54,7 +54,8 @@ mon allow pool delete = true
 mon osd min down reporters = 1
 mon tick interval = 1
 osd data = {place}/osd.$id
-osd objectstore = bluestore
+osd objectstore = {objects_in}
+memstore device bytes = {osd_bytes}
 bluestore block size = {osd_bytes}
 bluestore cache autotune = false
 bluestore cache size = 33554432
@@ -68,10 +69,24 @@ osd pool default min size = 1
 osd pool default pg num = 8
 osd pool default pg autoscale mode = off
 
+{daemons}
 [client]
 admin socket =
 log file =
 """
+# Of one daemon; its section of CONFIGURATION.
+ADDRESSES = """[{name}]
+public addr = {address}
+cluster addr = {address}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Where a daemon runs: by its address, with these words before its command."""
+
+    address: str = "127.0.0.1"
+    words: tuple[str, ...] = ()
 
 
 class ClusterFailed(Exception):
@@ -96,12 +111,16 @@ def _free_port() -> int:
 
 
 class CephCluster:
-    """Use it by `with`: from the beginning of the block to its end the pool `rbd` can be written to."""
+    """Use it by `with`: from the beginning of the block to its end the pool `rbd` can be written to. `machines`: one for each OSD,
+    the first one for the monitor, too. `objects_in`: "bluestore", on sparse files, or "memstore"."""
 
-    def __init__(self, place: pathlib.Path, osd_bytes: int = OSD_BYTES):
+    def __init__(self, place: pathlib.Path, osd_bytes: int = OSD_BYTES, machines: Sequence[Machine] = (Machine(),) * OSDS,
+                 objects_in: str = "bluestore"):
         self.place = place
         self.conf = place / "ceph.conf"
         self._osd_bytes = osd_bytes
+        self._objects_in = objects_in
+        self._machines = {"mon.a": machines[0]} | {f"osd.{number}": machine for number, machine in enumerate(machines)}
         self._daemons: dict[str, subprocess.Popen] = {}
         self._client = None
         self._pool = None
@@ -122,8 +141,9 @@ class CephCluster:
         kind, _, number = name.partition(".")
         with open(self.place / f"{name}.errors", "ab") as errors:
             # A session of its own: an interrupt from the terminal is for who started it.
-            self._daemons[name] = subprocess.Popen([f"ceph-{kind}", "-f", "-i", number, "-c", self.conf], stdin=subprocess.DEVNULL,
-                                                   stdout=errors, stderr=errors, preexec_fn=_end_with_parent, start_new_session=True)
+            self._daemons[name] = subprocess.Popen([*self._machines[name].words, f"ceph-{kind}", "-f", "-i", number, "-c", self.conf],
+                                                   stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, preexec_fn=_end_with_parent,
+                                                   start_new_session=True)
 
     def kill(self, name: str) -> None:
         daemon = self._daemons.pop(name)
@@ -197,13 +217,16 @@ class CephCluster:
 
     def _begin(self) -> None:
         port, fsid = _free_port(), str(uuid.uuid4())
-        self.conf.write_text(CONFIGURATION.format(fsid=fsid, port=port, place=self.place, osd_bytes=self._osd_bytes))
+        address = self._machines["mon.a"].address
+        daemons = "".join(ADDRESSES.format(name=name, address=machine.address) for name, machine in self._machines.items())
+        self.conf.write_text(CONFIGURATION.format(fsid=fsid, address=address, port=port, place=self.place, osd_bytes=self._osd_bytes,
+                                                  objects_in=self._objects_in, daemons=daemons))
         keyring, monmap = self.place / "keyring", self.place / "monmap"
         self._tool("ceph-authtool", "-C", keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
         self._tool("ceph-authtool", keyring, "--gen-key", "-n", "client.admin", "--cap", "mon", "allow *", "--cap", "osd", "allow *")
         for number in range(OSDS):
             self._tool("ceph-authtool", keyring, "--gen-key", "-n", f"osd.{number}", "--cap", "mon", "allow profile osd", "--cap", "osd", "allow *")
-        self._tool("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v2:127.0.0.1:{port}]", monmap)
+        self._tool("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v2:{address}:{port}]", monmap)
         # The monitor takes over all keys that are in the keyring.
         self._tool("ceph-mon", "-c", self.conf, "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keyring)
         self.start("mon.a")
