@@ -21,6 +21,14 @@ def why_not() -> str | None:
     return None if shutil.which("fio") else "fio is missing (./dev setup installs it)"
 
 
+def why_no_engine(name: str) -> str | None:
+    """None where fio has this engine."""
+    if reason := why_not():
+        return reason
+    listed = subprocess.run(["fio", "--enghelp"], capture_output=True, text=True, check=False).stdout.split()
+    return None if name in listed else f"this fio has no {name} engine"
+
+
 def _run(file: pathlib.Path, seconds: int, *options: str) -> tuple[dict | None, str]:
     """What fio says of its only job (None where it failed), and its complaints."""
     command = ["fio", "--name=peer", f"--filename={file}", "--direct=1", "--thread", "--time_based",

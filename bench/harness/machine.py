@@ -9,11 +9,11 @@ import time
 SETTLE_S = 5
 
 
-def first_match(path: str, prefix: str) -> str:
-    """What stands behind the colon of the first line that starts so."""
+def first_match(path: str, prefix: str, mark: str = ":") -> str:
+    """What stands behind the first mark of the first line that starts so."""
     for line in pathlib.Path(path).read_text().splitlines():
         if line.startswith(prefix):
-            return line.split(":", 1)[1].strip()
+            return line.split(mark, 1)[1].strip()
     return "unknown"
 
 
@@ -28,6 +28,13 @@ def _disk(directory: pathlib.Path) -> str:
     name = link.resolve().name if link.exists() else "unknown"
     kind = subprocess.run(["stat", "-f", "-c", "%T", directory], capture_output=True, text=True, check=False).stdout
     return f"{name}, {kind.strip()}"
+
+
+def busy_ticks() -> tuple[int, int]:
+    """Of all processors since the start of the machine, by anyone: what they worked, and what they could have."""
+    user, nice, system, idle, waiting, *others = [int(word) for word in first_match("/proc/stat", "cpu ", " ").split()[:8]]
+    busy = user + nice + system + sum(others)
+    return busy, busy + idle + waiting
 
 
 def drop_page_cache(file: pathlib.Path) -> None:

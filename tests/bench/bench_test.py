@@ -14,7 +14,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from harness import cgroup, chart, devices, kernels, process, workspace, zram  # noqa: E402
+from harness import cgroup, chart, devices, fio, kernels, network, process, servers, workspace, zram  # noqa: E402
 from harness.report import Report, Row  # noqa: E402
 
 
@@ -170,6 +170,54 @@ def durable_benchmark_runs_lmdb(directory: pathlib.Path) -> None:
     runs = next(row["details"] for row in rows if row["name"] == "mdb, AT's flushes beside SC's")
     expect(len({run["stores"] for run in runs.values()}) == 1, f"techniques did not do the same: {runs}")
     expect(runs["LA"]["lines_flushed"] <= runs["SC"]["lines_flushed"] <= runs["ER"]["lines_flushed"], f"{runs}")
+
+
+def run_remote(directory: pathlib.Path, *sections: str) -> list[dict]:
+    """The rows of a short run with every fio engine there is."""
+    only = [word for section in sections for word in ("--only", section)]
+    run = subprocess.run([sys.executable, ROOT / "bench" / "run", "remote", "--build", BUILD, "--results", directory, "--store", BUILD / "bench",
+                          "--scale", "16", *only], capture_output=True, text=True, check=False)
+    expect(run.returncode == 0, run.stdout + run.stderr)
+    found = json.loads((directory / "remote.json").read_text())
+    expect(all(row["ratio"] > 0 for row in found["rows"]), f"{found}")
+    return found["rows"]
+
+
+def remote_benchmark_reads_from_nbd_servers(directory: pathlib.Path) -> None:
+    if reason := servers.why_no_nbd():
+        raise Skipped(reason)
+    names = {row["name"] for row in run_remote(directory, "nbd")}
+    expect({"1 ms: 4 clients beside one", "no delay: 4 clients beside one"} <= names, f"{names}")
+
+
+def remote_benchmark_reads_from_a_cluster(directory: pathlib.Path) -> None:
+    if reason := servers.why_no_ceph():
+        raise Skipped(reason)
+    names = {row["name"] for row in run_remote(directory, "rbd", "store")}
+    expect("no delay: 4 clients beside one" in names, f"{names}")
+    if not fio.why_no_engine("rbd"):
+        expect("sequential reads of 256 KiB, 8 under way: fio's rbd engine" in names, f"{names}")
+
+
+def machines_of_a_network_are_as_far_as_they_are_said_to_be(_: pathlib.Path) -> None:
+    delay_ms = 40
+    own = os.readlink("/proc/thread-self/ns/net")
+    with network.network((1, 1), delay_ms * 1000, BUILD) as net:
+        if not net.has_delay:
+            raise Skipped(net.text)
+        server, client = net.servers[0], net.clients[0]
+        listening = f"import socket; s = socket.create_server(('{server.address}', 7)); print('ready', flush=True); s.accept()"
+        connecting = (f"import socket, time; begin = time.monotonic(); socket.create_connection(('{server.address}', 7), 10); "
+                      "print(time.monotonic() - begin)")
+        with subprocess.Popen([*server.words, sys.executable, "-c", listening], stdout=subprocess.PIPE, text=True) as run:
+            try:
+                expect(run.stdout.readline() == "ready\n", "no server")
+                took = subprocess.run([*client.words, sys.executable, "-c", connecting], check=True, capture_output=True, text=True).stdout
+            finally:
+                run.kill()
+        # The handshake, there and back; and before it the server's link address is asked for.
+        expect(float(took) >= delay_ms / 1000, f"a connection took {took} s")
+    expect(os.readlink("/proc/thread-self/ns/net") == own, "this thread is in another namespace than before")
 
 
 def zram_algorithms_are_told_from_the_chosen_one(_: pathlib.Path) -> None:
