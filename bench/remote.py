@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 from harness import command, fio, servers, zram
-from harness.machine import busy_ticks
+from harness.machine import processor_s_below
 from harness.network import Machine, end_with_parent, network
 from harness.programs import Programs
 from harness.report import Report, Row
@@ -79,7 +79,7 @@ class Plan:
     reads_at_once: int
 
 
-PLANS = {"nbd": Plan(768 * MIB, 1, 2500, 8000), "rbd": Plan(384 * MIB, 2, 1500, 4000)}
+PLANS = {"nbd": Plan(768 * MIB, 2, 1300, 8000), "rbd": Plan(384 * MIB, 4, 700, 4000)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _client(bench: Bench, machine: Machine, *words: object, options: tuple = ())
 
 
 def _ours(bench: Bench, service: Service, machines: list[Machine], reads: int, busy: list[float]) -> float:
-    """Pages a second that come from the servers to all clients, which begin at one moment, till the last one has read its own. How
-    busy the processors were meanwhile goes to `busy`."""
+    """Pages a second that come from the servers to all clients, which begin at one moment, till the last one has read its own. The
+    share of the processors that they and the servers had meanwhile goes to `busy`."""
     reports_of = [bench.programs.store / f"client{number}.json" for number in range(len(machines))]
     commands = [_client(bench, machine, "read", service.store, service.bytes, THREADS, reads, number, options=(f"--stats={report}",))
                 for number, (machine, report) in enumerate(zip(machines, reports_of, strict=True))]
@@ -141,14 +141,14 @@ def _ours(bench: Bench, service: Service, machines: list[Machine], reads: int, b
             if run.stdout.readline() != "ready\n":
                 _outputs([run])
                 raise Failed("a client is not ready")
-        before = busy_ticks()
+        before_s = processor_s_below()
         said = [json.loads(output) for output in _outputs(runs, "\n")]
-        worked, could = (now - then for now, then in zip(busy_ticks(), before, strict=True))
-        busy.append(worked / max(1, could))
+        worked_s = processor_s_below() - before_s
     if any(each["sum"] != each["expected_sum"] for each in said):
         raise Failed(f"a client read what is not in the database: {said}")
     filled = sum(json.loads(report.read_text())["counters"]["fills"] for report in reports_of)
     took_ns = max(each["ended_ns"] for each in said) - min(each["began_ns"] for each in said)
+    busy.append(worked_s / (took_ns / 1e9 * os.cpu_count()))
     return filled / took_ns * 1e9
 
 
@@ -207,7 +207,7 @@ def _row(bench: Bench, section: str, name: str, ours: list[float], peer: list[fl
 
 
 def _measure(bench: Bench, section: str, service: Service, clients: list[Machine], delayed: bool) -> dict[str, dict[int, list[float]]]:
-    """Rates by who reads and by how many there are; `busy`: the share of the processors that ours used, with their servers."""
+    """Rates by who reads and by how many there are; `busy` as _ours() has it."""
     reads = (PLANS[section].reads if delayed else PLANS[section].reads_at_once) // bench.scale
     busy = {count: [] for count in bench.clients}
     kinds = {"ours": lambda count: _ours(bench, service, clients[:count], reads, busy[count])}
@@ -233,7 +233,7 @@ def _compare(bench: Bench, section: str, serve: Serve, delay_ms: int) -> None:
     ours = found["ours"]
     for count in bench.clients[1:]:
         _row(bench, section, f"{how}: {count} clients beside one", ours[count], ours[1], SCALING_MIN if delay_ms and count == max(CLIENTS) else 0,
-             f"processors {100 * statistics.median(found['busy'][count]):.0f} % busy; {note}")
+             f"{100 * statistics.median(found['busy'][count]):.0f} % of the processors; {note}")
     for count, rates in found.get("fio", {}).items():
         _row(bench, section, f"{how}: {count} client{'s' if count > 1 else ''} beside fio", ours[count], rates)
 

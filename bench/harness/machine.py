@@ -1,4 +1,5 @@
 """What a figure cannot be read without: commit, machine, kernel, disk, date."""
+import contextlib
 import datetime
 import os
 import pathlib
@@ -9,11 +10,11 @@ import time
 SETTLE_S = 5
 
 
-def first_match(path: str, prefix: str, mark: str = ":") -> str:
-    """What stands behind the first mark of the first line that starts so."""
+def first_match(path: str, prefix: str) -> str:
+    """What stands behind the colon of the first line that starts so."""
     for line in pathlib.Path(path).read_text().splitlines():
         if line.startswith(prefix):
-            return line.split(mark, 1)[1].strip()
+            return line.split(":", 1)[1].strip()
     return "unknown"
 
 
@@ -30,11 +31,23 @@ def _disk(directory: pathlib.Path) -> str:
     return f"{name}, {kind.strip()}"
 
 
-def busy_ticks() -> tuple[int, int]:
-    """Of all processors since the start of the machine, by anyone: what they worked, and what they could have."""
-    user, nice, system, idle, waiting, *others = [int(word) for word in first_match("/proc/stat", "cpu ", " ").split()[:8]]
-    busy = user + nice + system + sum(others)
-    return busy, busy + idle + waiting
+def processor_s_below() -> float:
+    """Processor time until now of all that this process has started, and what that has, whether it has ended or not."""
+    parent_of, ticks_of = {}, {}
+    for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = file.read_text().rpartition(")")[2].split()
+            parent_of[int(file.parent.name)] = int(fields[1])
+            ticks_of[int(file.parent.name)] = sum(int(field) for field in fields[11:15])  # its own, and of those it has waited for
+
+    def is_below(process: int) -> bool:
+        while process in parent_of and process != os.getpid():
+            process = parent_of[process]
+        return process == os.getpid()
+
+    ended = os.times()
+    alive = sum(ticks for process, ticks in ticks_of.items() if process != os.getpid() and is_below(process))
+    return ended.children_user + ended.children_system + alive / os.sysconf("SC_CLK_TCK")
 
 
 def drop_page_cache(file: pathlib.Path) -> None:

@@ -187,7 +187,7 @@ def remote_benchmark_reads_from_nbd_servers(directory: pathlib.Path) -> None:
     if reason := servers.why_no_nbd():
         raise Skipped(reason)
     names = {row["name"] for row in run_remote(directory, "nbd")}
-    expect({"1 ms: 4 clients beside one", "no delay: 4 clients beside one"} <= names, f"{names}")
+    expect({"2 ms: 4 clients beside one", "no delay: 4 clients beside one"} <= names, f"{names}")
 
 
 def remote_benchmark_reads_from_a_cluster(directory: pathlib.Path) -> None:
