@@ -41,8 +41,8 @@ void CompressedShare::look(uint64_t limit_bytes, uint64_t used_bytes, bool block
                                   ? std::min(wanted_bytes_, target + step)
                                   : std::max(wanted_bytes_, target - std::min(target, step)));
   const uint64_t left = parts_.memory_bytes - std::min(parts_.memory_bytes, used_bytes);
-  const uint64_t ahead = std::max(left, held_bytes() + std::min(step, kAheadBytesMax));
-  parts_.memory.budget.bytes_max.store_relaxed(std::min(target_bytes(), ahead));
+  parts_.memory.budget.bytes_max.store_relaxed(
+      std::min(target_bytes(), left + first_budget_bytes(parts_.memory_bytes)));
 }
 
 void CompressedShare::begin() {

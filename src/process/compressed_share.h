@@ -26,7 +26,7 @@ class CompressedShare {
  public:
   static constexpr uint64_t kSteps = 32;
   static constexpr uint64_t kFirstShare = 4;
-  static constexpr uint64_t kAheadBytesMax = uint64_t{16} << 20;
+  static constexpr uint64_t kAheadShare = 64, kAheadBytesMax = uint64_t{16} << 20;
 
   struct Parts {
     store::CompressedMemory& memory;
@@ -35,7 +35,7 @@ class CompressedShare {
   };
   // What the pool may take before anything is known. It comes on top of the cap until the next look.
   static uint64_t first_budget_bytes(uint64_t memory_bytes) {
-    return std::min(memory_bytes / kSteps, kAheadBytesMax);
+    return std::min(memory_bytes / kAheadShare, kAheadBytesMax);
   }
   // A forked child has what its parent had.
   explicit CompressedShare(const Parts& parts) : parts_(parts) {}

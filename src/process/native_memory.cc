@@ -211,11 +211,16 @@ void NativeMemory::stop() {
 void NativeMemory::keep_looking() {
   std::unique_lock lock(mutex_);
   const auto stops = [this] { return stopping_; };
-  for (uint64_t waited_ns = kPeriodNs;
-       !wake_.wait_for(lock, std::chrono::nanoseconds(kTreePeriodNs), stops);) {
-    waited_ns += kTreePeriodNs;
-    const bool is_hurried = parts_.compressed_share != nullptr && parts_.compressed_share->is_moving();
-    if (waited_ns < kPeriodNs && !is_hurried && (parts_.tree == nullptr || parts_.tree->is_alone())) continue;
+  const auto is_hurried = [this] {
+    return parts_.compressed_share != nullptr && parts_.engine.is_watching() &&
+           parts_.compressed_share->is_moving();
+  };
+  for (uint64_t waited_ns = kPeriodNs, wait_ns = kTreePeriodNs;
+       !wake_.wait_for(lock, std::chrono::nanoseconds(wait_ns), stops);
+       wait_ns = is_hurried() ? kMovingPeriodNs : kTreePeriodNs) {
+    waited_ns += wait_ns;
+    if (waited_ns < kPeriodNs && !is_hurried() && (parts_.tree == nullptr || parts_.tree->is_alone()))
+      continue;
     waited_ns = 0;
     lock.unlock();
     const bool is_above = look();
@@ -234,8 +239,8 @@ void NativeMemory::keep_evicting(cache::Client& client) {
     if (stopping_) return;
     is_above_ = false;
     lock.unlock();
-    if (parts_.compressed_share != nullptr) parts_.compressed_share->evict_to_budget();
     parts_.cache.make_room(client, 0, 0);
+    if (parts_.compressed_share != nullptr) parts_.compressed_share->evict_to_budget();
     lock.lock();
   }
 }

@@ -10,8 +10,8 @@
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
 // and kTolerance of it all the same says so, once, and what it mostly is.
 // Looked at every kPeriodNs: a process may be over its cap for that long. With others below the same cap (tree_cap.h)
-// it is kTreePeriodNs, as it is while the share of compressed pages changes, and frames have the room that what is
-// granted leaves them. Of memory that forked processes still have in common each holds its part (Pss).
+// it is kTreePeriodNs, and while the share of compressed pages changes kMovingPeriodNs, and frames have the room that
+// what is granted leaves them. Of memory that forked processes still have in common each holds its part (Pss).
 // Threads: the rule is pure; NativeMemory has two threads of its own. Lifetime: shorter than that of what it is made
 // of.
 #pragma once
@@ -41,6 +41,7 @@ class NativeMemory {
   static constexpr uint64_t kTolerance = 10;  // a tenth
   static constexpr uint64_t kPeriodNs = 100'000'000;
   static constexpr uint64_t kTreePeriodNs = 20'000'000;
+  static constexpr uint64_t kMovingPeriodNs = 4'000'000;
   // Changes below this share of the cap are not worth theirs.
   static constexpr uint64_t kStepShare = 64;
 

@@ -266,7 +266,8 @@ void CompressedMemory::end_device_read(uint64_t began_ns, uint64_t bytes) {
 
 // A store is not closed while it evicts: that waits for mutex_.
 void CompressedMemory::evict_to_budget() {
-  for (bool is_going_on = true; is_going_on;) {
+  bool is_going_on = true;
+  for (size_t round = 0; is_going_on && round < kEvictionsMax; ++round) {
     is_going_on = false;
     std::lock_guard lock(mutex_);
     for (CompressedStore* const store : stores_) is_going_on = store->evict_one() || is_going_on;

@@ -41,7 +41,8 @@ class CompressedMemory {
   };
   DeviceReads take_device_reads();
 
-  // Until the budget is kept to, or no store has anything to evict. Waits for its writes.
+  // Until the budget is kept to, no store has anything to evict, or for kEvictionsMax of them. Waits for its writes.
+  static constexpr size_t kEvictionsMax = 64;
   void evict_to_budget();
   void in_child();
 
