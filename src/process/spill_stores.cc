@@ -7,6 +7,7 @@
 #include "platform/place_list.h"
 #include "process/compressed_share.h"
 #include "process/fatal.h"
+#include "process/image_removal.h"
 #include "process/memory_plan.h"
 #include "process/store_check.h"
 #include "store/checked_store.h"
@@ -45,6 +46,7 @@ Result<std::unique_ptr<store::Store>> SpillStores::open() {
   for_store.engine = engine_kind(options_.io);
   for_store.spill = true;
   for_store.faults = faults_.get();
+  for_store.have_removed_at_end = &have_removed_at_end;
   const bool named = !is_one_directory(options_.store);
   auto spill = store::open_store(named ? options_.store : "spill:" + options_.store, for_store);
   if (!spill && named)

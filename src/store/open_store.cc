@@ -115,7 +115,11 @@ Opened open_nbds_unix(const std::string& rest, const OpenOptions& options) {
 Opened open_rbd_image(const std::string& rest, const OpenOptions& options) {
   auto address = RbdAddress::parse(rest);
   if (!address) return address.status();
-  return options.spill ? open_rbd_to_spill(*address, options.faults) : open_rbd(*address, options.faults);
+  if (!options.spill) return open_rbd(*address, options.faults);
+  return open_rbd_to_spill(
+      *address, options.faults, [&options](const RbdAddress& pool, const std::string& image) {
+        return options.have_removed_at_end != nullptr && options.have_removed_at_end(pool.whole, image);
+      });
 }
 
 Opened open_members(const StripedName& name, const OpenOptions& options) {
@@ -177,7 +181,7 @@ Result<std::unique_ptr<Store>> open_store(const std::string& uri, const OpenOpti
   if (is_directory(uri)) return open_spill(uri, options);
   return Status::sentence(EINVAL, "\"" + uri +
                                       "\" is neither a directory nor memory:SIZE, file:PATH, spill:DIR, "
-                                      "sparse:DIR, striped:URI,URI, nbd://HOST or rbd:POOL/IMAGE" +
+                                      "sparse:DIR, striped:URI,URI, nbd://HOST, rbd:POOL or rbd:POOL/IMAGE" +
                                       (options.spill || uri.find(',') == uri.npos
                                            ? ""
                                            : "; names with commas between them are places to spill to"));

@@ -16,6 +16,7 @@
 //                    the same over TLS; also tls-certificates=DIR, tls-psk-file=FILE, tls-username=NAME
 //     rbd:POOL/IMAGE an image of a Ceph cluster (rbd_store.h); also conf=FILE, id=NAME, timeout=SECONDS, mode=read, and
 //                    overwrite=yes to spill to
+//     rbd:POOL       to spill to, an image that is made; also conf, id, timeout and size=SIZE
 //     striped:[chunk=SIZE,]URI,URI,...
 //                    two or more of these as one (striped_store.h); a comma inside of one is written %2C;
 //                    four levels of them at most. To spill to, each gets as much as it is fast and has room for
@@ -40,7 +41,10 @@ struct OpenOptions {
   // block device, what is read-only is refused, and devices and exports are claimed (claim/claim.h).
   bool spill = false;
   FaultPlan* faults = nullptr;  // outlives the store
-  unsigned depth = 0;           // of striped stores that this one is a member of; for open_store() itself
+  // Asked to have the image removed when this process has ended, by its pool's name and its own, before it is made, and
+  // at once what others have left behind there. False: nobody does.
+  bool (*have_removed_at_end)(const std::string& store, const std::string& image) = nullptr;
+  unsigned depth = 0;  // of striped stores that this one is a member of; for open_store() itself
 };
 
 // EINVAL for a name that names nothing; else what opening it said.

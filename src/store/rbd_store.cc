@@ -12,6 +12,7 @@
 #include "store/engine/progress.h"
 #include "store/engine/transfer_queue.h"
 #include "store/rbd/rbd_image.h"
+#include "store/rbd/spill_image.h"
 
 namespace spw::store {
 
@@ -79,7 +80,7 @@ std::vector<iovec> beginning_of(const RawIo& io, uint64_t bytes) {
 
 std::string RbdStore::describe() const {
   const RbdAddress& address = image_->address();
-  std::string said = address.text + " (objects of " + format_size(image_->object_bytes()) +
+  std::string said = image_->text() + " (objects of " + format_size(image_->object_bytes()) +
                      (address.read_only ? ", read-only" : "") + begins_at(target_);
   switch (last_error_.load_relaxed()) {
     case ESHUTDOWN:
@@ -209,15 +210,38 @@ Result<std::unique_ptr<RbdStore>> open_image(const RbdAddress& address, FaultPla
   return std::make_unique<RbdStore>(std::move(*image), faults);
 }
 
+Result<std::unique_ptr<Store>> make_image(const RbdAddress& address, FaultPlan* faults,
+                                          const ImageMade& made) {
+  auto lib = Librbd::load();
+  if (!lib) return lib.status();
+  auto image = RbdImage::make_to_spill(*lib, address,
+                                       [&](const std::string& name) { return made && made(address, name); });
+  if (!image) return image.status();
+  return std::unique_ptr<Store>(std::make_unique<RbdStore>(std::move(*image), faults));
+}
+
+Status in_pool(const RbdAddress& address, const std::function<Status(const RbdPool&)>& work) {
+  auto lib = Librbd::load();
+  if (!lib) return lib.status();
+  return RbdPool::here([&] {
+    auto pool = RbdPool::connect(*lib, address);
+    return pool ? work(**pool) : pool.status();
+  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_rbd(const RbdAddress& address, FaultPlan* faults) {
+  if (address.image.empty())
+    return Status::sentence(EINVAL, address.text + ": an image of a Ceph cluster is named rbd:POOL/IMAGE");
   auto store = open_image(address, faults);
   if (!store) return store.status();
   return std::unique_ptr<Store>(std::move(*store));
 }
 
-Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, FaultPlan* faults) {
+Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, FaultPlan* faults,
+                                                 const ImageMade& made) {
+  if (address.image.empty()) return make_image(address, faults, made);
   if (address.read_only)
     return Status::sentence(EROFS, address.text + ": with mode=read nothing can be spilled there");
   auto store = open_image(address, faults);
@@ -225,6 +249,25 @@ Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, Faul
   if (Status status = claim(**store, (*store)->target(), address.text, address.overwrite); !status)
     return status;
   return std::unique_ptr<Store>(std::move(*store));
+}
+
+Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress& address) {
+  std::vector<SpillImageFound> found;
+  Status status = in_pool(address, [&](const RbdPool& pool) {
+    found = remove_dead_images(pool);
+    return Status::ok();
+  });
+  if (!status) return status;
+  return found;
+}
+
+Status remove_spill_image(const RbdAddress& address, const std::string& image) {
+  return in_pool(address, [&](const RbdPool& pool) {
+    const SpillImageFound found = remove_if_dead(pool, image, Maker::kHasEnded);
+    return found.outcome == SpillImageFound::Outcome::kRemoved
+               ? Status::ok()
+               : Status::sentence(EBUSY, image + ": " + found.why);
+  });
 }
 
 }  // namespace spw::store

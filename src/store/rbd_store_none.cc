@@ -14,6 +14,10 @@ Status unknown_here() {
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_rbd(const RbdAddress&, FaultPlan*) { return unknown_here(); }
-Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress&, FaultPlan*) { return unknown_here(); }
+Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress&, FaultPlan*, const ImageMade&) {
+  return unknown_here();
+}
+Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress&) { return unknown_here(); }
+Status remove_spill_image(const RbdAddress&, const std::string&) { return unknown_here(); }
 
 }  // namespace spw::store

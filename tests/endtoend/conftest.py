@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from clusters import _cluster, _running_cluster  # noqa: F401  # pylint: disable=unused-import
 from kit import ENGINES, HERE, THREADS, Kit
 
 KNOWN_ENGINES = (*ENGINES, THREADS, "none")

@@ -5,34 +5,17 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 
 import pytest
-from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MIB, MEDIUM, SMALL, TIME_LIMIT_S, expect, program_of, start
-
-sys.path.insert(0, str(HERE.parent / "store"))
-import ceph_cluster  # noqa: E402  # pylint: disable=wrong-import-position
+from clusters import ceph_cluster, filling, goes_well, lines_of, one_line, place_for_cluster, refused, until_written
+from kit import Config, EXIT_FAILURE, HERE, Kit, MIB, MEDIUM, SMALL, TIME_LIMIT_S, expect, program_of, start
 
 # What a store does is the same for every kind of program: most tests take one.
 pytestmark = pytest.mark.engines("translated", "mapped", "unmodified")
 
 MIB_TO_FILL = 96
-# A store that fails to be written is waited for, in case it recovers.
-SHORT_WAIT = {"SPILLWAY_TEST_FRAME_WAIT_MS": "1000"}
-# What librados itself takes of memory is said of a cap as small as these.
-CAP_WARNING = "spillway: warning: the program holds "
-
-
-@contextlib.contextmanager
-def _place() -> Iterator[pathlib.Path]:
-    """Where a cluster can be; a test is skipped where there can be none."""
-    if why := ceph_cluster.missing():
-        pytest.skip(why)
-    # A socket's path is 107 bytes at most, which a build's may use up.
-    with tempfile.TemporaryDirectory(prefix="spw_ceph.") as place:
-        yield pathlib.Path(place)
 
 
 def _daemons_at(place: pathlib.Path) -> list[str]:
@@ -46,18 +29,6 @@ def _daemons_at(place: pathlib.Path) -> list[str]:
     return found
 
 
-@pytest.fixture(name="running_cluster", scope="module")
-def _running_cluster() -> Iterator[ceph_cluster.CephCluster]:
-    with _place() as place, ceph_cluster.CephCluster(place) as cluster:
-        yield cluster
-
-
-@pytest.fixture(name="cluster")
-def _cluster(running_cluster: ceph_cluster.CephCluster) -> Iterator[ceph_cluster.CephCluster]:
-    yield running_cluster
-    running_cluster.clear()
-
-
 def _store(cluster: ceph_cluster.CephCluster, image: str, parameters: str = "") -> str:
     return f"rbd:rbd/{image}?conf={cluster.conf}&timeout=5{parameters}"
 
@@ -69,55 +40,12 @@ def _new_image(kit: Kit, cluster: ceph_cluster.CephCluster, name: str) -> str:
     return _store(cluster, image)
 
 
-def _lines(errors: str) -> list[str]:
-    return [line for line in errors.splitlines() if not line.startswith(CAP_WARNING)]
-
-
 def _fills(kit: Kit, store: str, *configs: Config) -> None:
     for config in configs:
         run = kit.run(kit.compile("spill.cc", *config.flags), "fill_by_threads", MIB_TO_FILL,
                       env=config.environment() | kit.wants_report | {"SPILLWAY_STORE": store})
-        expect((run.code, run.output, _lines(run.errors)) == (0, "wrong 0\n", []), f"{store} with {config}: {run.last_words()}")
+        expect((run.code, run.output, lines_of(run.errors)) == (0, "wrong 0\n", []), f"{store} with {config}: {run.last_words()}")
         expect(kit.report()["counters"]["store_writes"] > 0, "nothing was counted")
-
-
-def _one_line(process: subprocess.Popen, code: int, *parts: str) -> None:
-    output, errors = process.communicate(timeout=TIME_LIMIT_S)
-    lines = _lines(errors)
-    expect(process.returncode == code and len(lines) == 1 and lines[0].startswith("spillway: "),
-           f"exit code {process.returncode}: {output}{errors}")
-    for part in parts:
-        expect(part in errors, f"{part!r} is not in {errors}")
-
-
-def _refused(kit: Kit, store: str, *parts: str) -> None:
-    with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": store}) as process:
-        _one_line(process, EXIT_USAGE, "--store", *parts)
-
-
-@contextlib.contextmanager
-def _filling(kit: Kit, store: str, mebibytes: int = 150, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen]:
-    """A program that is about to fill memory, and waits to be told."""
-    with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", mebibytes,
-               env=SMALL.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store} | (env or {})) as process:
-        expect(process.stdout.readline() == "look\n", "the program does not start")
-        yield process
-
-
-def _until_written(cluster: ceph_cluster.CephCluster, process: subprocess.Popen, objects: int = 10) -> None:
-    """It is told, and has written so many objects more."""
-    before = cluster.objects()
-    process.stdin.write("go\n")
-    process.stdin.flush()
-    deadline = time.monotonic() + TIME_LIMIT_S
-    while cluster.objects() < before + objects:
-        expect(process.poll() is None and time.monotonic() < deadline, f"nothing is written; exit code {process.returncode}")
-        time.sleep(0.01)
-
-
-def _goes_well(process: subprocess.Popen) -> None:
-    output, errors = process.communicate(timeout=TIME_LIMIT_S)
-    expect((process.returncode, output, _lines(errors)) == (0, "wrong 0\n", []), f"exit code {process.returncode}: {output}{errors}")
 
 
 def test_an_image_holds_what_is_spilled(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
@@ -129,7 +57,7 @@ def test_destructors_that_exit_calls_have_their_memory(kit: Kit, cluster: ceph_c
     store = _new_image(kit, cluster, "late")
     for _ in range(4):
         run = kit.run(kit.compile("late.cc", *SMALL.flags), 64, env=SMALL.environment() | {"SPILLWAY_STORE": store})
-        expect((run.code, run.output, _lines(run.errors)) == (0, "wrong 0\n", []), run.last_words())
+        expect((run.code, run.output, lines_of(run.errors)) == (0, "wrong 0\n", []), run.last_words())
 
 
 @pytest.mark.engines("none")
@@ -153,30 +81,30 @@ def test_many_processes_read_one_image_at_a_time(kit: Kit, cluster: ceph_cluster
             "STORE_TO_READ": _store(cluster, image, "&mode=read"), "SPILLWAY_STORE": str(kit.store)})) for _ in range(4)]
         for client in clients:
             output, errors = client.communicate(timeout=TIME_LIMIT_S)
-            expect((client.returncode, output, _lines(errors)) == (0, "wrong 0, unmap 0\n", []), f"{client.returncode} {output}{errors}")
+            expect((client.returncode, output, lines_of(errors)) == (0, "wrong 0, unmap 0\n", []), f"{client.returncode} {output}{errors}")
 
 
 @pytest.mark.engines("mapped")
-def test_images_that_cannot_be_used_are_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    _refused(kit, "rbd:rbd", "named rbd:POOL/IMAGE")
-    _refused(kit, "rbd:rbd/image?conf=/nowhere", "/nowhere cannot be read: No such file or directory", "conf=FILE")
-    _refused(kit, _store(cluster, "none"), "the pool has no such image", "rbd create rbd/none")
-    _refused(kit, f"rbd:none/none?conf={cluster.conf}", "the cluster has no pool none")
-    _refused(kit, _store(cluster, "none", "&id=nobody"), "cannot be connected to as client.nobody", "has a key in a keyring")
+def test_images_that_cannot_be_used_are_refused_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    refused(kit, "rbd:", "named rbd:POOL/IMAGE")
+    refused(kit, "rbd:rbd/image?conf=/nowhere", "/nowhere cannot be read: No such file or directory", "conf=FILE")
+    refused(kit, _store(cluster, "none"), "the pool has no such image", "rbd create rbd/none")
+    refused(kit, f"rbd:none/none?conf={cluster.conf}", "the cluster has no pool none")
+    refused(kit, _store(cluster, "none", "&id=nobody"), "cannot be connected to as client.nobody", "has a key in a keyring")
     cluster.write_image("foreign", b"precious" * (1 << 20))
-    _refused(kit, _store(cluster, "foreign"), "it holds data that is not Spillway's", "overwrite=yes")
+    refused(kit, _store(cluster, "foreign"), "it holds data that is not Spillway's", "overwrite=yes")
 
 
 @pytest.mark.engines("mapped")
-def test_a_second_user_is_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+def test_a_second_user_is_refused_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     store = _new_image(kit, cluster, "alone")
-    with _filling(kit, store) as process:
-        _refused(kit, store, f"process {process.pid} ", "has it as its store", "mode=read")
+    with filling(kit, store) as process:
+        refused(kit, store, f"process {process.pid} ", "has it as its store", "mode=read")
     store = _new_image(kit, cluster, "elsewhere")
     elsewhere = cluster.open_image(f"elsewhere.{kit.engine}")
     try:
         elsewhere.lock_acquire(0)  # as a client on another machine has it
-        _refused(kit, store, "the client at ", "has its lock")
+        refused(kit, store, "the client at ", "has its lock")
     finally:
         elsewhere.close()
 
@@ -185,8 +113,8 @@ def test_a_second_user_is_refused_with_one_line(kit: Kit, cluster: ceph_cluster.
 def test_the_image_of_a_killed_program_is_free_at_once(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     store = _new_image(kit, cluster, "killed")
     for _ in range(3):
-        with _filling(kit, store) as process:
-            _until_written(cluster, process, objects=1)
+        with filling(kit, store) as process:
+            until_written(cluster, process, objects=1)
     begin = time.monotonic()
     _fills(kit, store, SMALL)
     expect(time.monotonic() - begin < 20, "the lock was waited for until the cluster noticed")
@@ -194,11 +122,11 @@ def test_the_image_of_a_killed_program_is_free_at_once(kit: Kit, cluster: ceph_c
 
 @pytest.mark.engines("mapped")
 def test_an_osd_that_is_killed_in_the_middle_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "osd")) as process:
-        _until_written(cluster, process)
+    with filling(kit, _new_image(kit, cluster, "osd")) as process:
+        until_written(cluster, process)
         cluster.kill("osd.1")
         try:
-            _goes_well(process)
+            goes_well(process)
         finally:
             cluster.start("osd.1")
             cluster.wait_until_up(ceph_cluster.OSDS)
@@ -206,12 +134,12 @@ def test_an_osd_that_is_killed_in_the_middle_changes_nothing(kit: Kit, cluster: 
 
 @pytest.mark.engines("mapped")
 def test_a_monitor_that_is_started_again_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "monitor")) as process:
-        _until_written(cluster, process)
+    with filling(kit, _new_image(kit, cluster, "monitor")) as process:
+        until_written(cluster, process)
         cluster.kill("mon.a")
         time.sleep(1)
         cluster.start("mon.a")
-        _goes_well(process)
+        goes_well(process)
 
 
 @contextlib.contextmanager
@@ -228,22 +156,22 @@ def _stalled(cluster: ceph_cluster.CephCluster) -> Iterator[None]:
 
 
 @pytest.mark.engines("mapped")
-def test_a_cluster_that_stalls_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "stalled")) as process:
-        _until_written(cluster, process)
+def test_a_cluster_that_stalls_ends_the_program_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with filling(kit, _new_image(kit, cluster, "stalled")) as process:
+        until_written(cluster, process)
         with _stalled(cluster):
             begin = time.monotonic()
-            _one_line(process, EXIT_FAILURE, "Connection timed out", "the cluster has not answered for 5 s", "see that it is healthy")
+            one_line(process, EXIT_FAILURE, "Connection timed out", "the cluster has not answered for 5 s", "see that it is healthy")
             expect(4 < time.monotonic() - begin < 25, f"it took {time.monotonic() - begin} s")
 
 
 @pytest.mark.engines("mapped")
 def test_a_cluster_that_recovers_in_time_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "recovers")) as process:
-        _until_written(cluster, process)
+    with filling(kit, _new_image(kit, cluster, "recovers")) as process:
+        until_written(cluster, process)
         with _stalled(cluster):
             time.sleep(1.5)
-        _goes_well(process)
+        goes_well(process)
 
 
 @contextlib.contextmanager
@@ -256,46 +184,46 @@ def _full(cluster: ceph_cluster.CephCluster) -> Iterator[None]:
 
 
 @pytest.mark.engines("mapped")
-def test_a_pool_that_is_full_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "full")) as process:
+def test_a_pool_that_is_full_ends_the_program_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with filling(kit, _new_image(kit, cluster, "full")) as process:
         with _full(cluster):
             process.stdin.write("go\n")
             process.stdin.flush()
-            _one_line(process, EXIT_FAILURE, "cannot write block ", "No space left on device", "rbd:rbd/full.")
+            one_line(process, EXIT_FAILURE, "cannot write block ", "No space left on device", "rbd:rbd/full.")
 
 
 @pytest.mark.engines("mapped")
 def test_a_pool_that_has_room_again_is_gone_on_with(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "room"), env={"SPILLWAY_TEST_FRAME_WAIT_MS": "30000"}) as process:
+    with filling(kit, _new_image(kit, cluster, "room"), env={"SPILLWAY_TEST_FRAME_WAIT_MS": "30000"}) as process:
         with _full(cluster):
             process.stdin.write("go\n")
             process.stdin.flush()
             time.sleep(3)
             expect(process.poll() is None, "it ended")
-        _goes_well(process)
+        goes_well(process)
 
 
 @pytest.mark.engines("mapped")
-def test_a_client_whose_key_is_revoked_is_refused_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+def test_a_client_whose_key_is_revoked_is_refused_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     conf = cluster.add_client("lodger")
     cluster.make_image("lodgers", 512 * MIB)
     store = f"rbd:rbd/lodgers?conf={conf}&id=lodger&timeout=5"
-    with _filling(kit, store) as process:
-        _until_written(cluster, process, objects=1)
-        _goes_well(process)
+    with filling(kit, store) as process:
+        until_written(cluster, process, objects=1)
+        goes_well(process)
     cluster.ask("auth rm", entity="client.lodger")
-    _refused(kit, store, "cannot be connected to as client.lodger")
+    refused(kit, store, "cannot be connected to as client.lodger")
 
 
 @pytest.mark.engines("mapped")
-def test_a_lock_that_another_client_breaks_ends_the_program_with_one_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    with _filling(kit, _new_image(kit, cluster, "broken")) as process:
-        _until_written(cluster, process)
+def test_a_lock_that_another_client_breaks_ends_the_program_withone_line(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    with filling(kit, _new_image(kit, cluster, "broken")) as process:
+        until_written(cluster, process)
         other = cluster.open_image(f"broken.{kit.engine}")
         try:
             owner = next(iter(other.lock_get_owners()))
             other.lock_break(owner["mode"], owner["owner"])
-            _one_line(process, EXIT_FAILURE, "another client has broken its lock")
+            one_line(process, EXIT_FAILURE, "another client has broken its lock")
         finally:
             other.close()
 
@@ -303,7 +231,7 @@ def test_a_lock_that_another_client_breaks_ends_the_program_with_one_line(kit: K
 @pytest.mark.engines("none")
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_daemon_outlives_whoever_started_its_cluster(by: signal.Signals) -> None:
-    with _place() as place, subprocess.Popen([sys.executable, ceph_cluster.__file__, place], stdin=subprocess.PIPE,
+    with place_for_cluster() as place, subprocess.Popen([sys.executable, ceph_cluster.__file__, place], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         while len(_daemons_at(place)) < 2:
             expect(owner.poll() is None, "the cluster does not start")

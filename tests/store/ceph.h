@@ -36,6 +36,10 @@ class Ceph {
     const std::string name = "image" + std::to_string(++images_);
     return tell("make_image " + name + " " + std::to_string(bytes)) == "ok" ? uri(name) : "";
   }
+  // Of the pool, to spill to an image that is made.
+  std::string pool_uri(const std::string& parameters = "") const {
+    return "rbd:rbd?conf=" + place_ + "/ceph.conf" + parameters;
+  }
   std::string uri(const std::string& image, const std::string& parameters = "") const {
     return "rbd:rbd/" + image + "?conf=" + place_ + "/ceph.conf" + parameters;
   }

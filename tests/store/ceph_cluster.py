@@ -10,6 +10,7 @@ lives as long as the cluster. There is no manager: pools are active without one,
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import importlib.util
@@ -25,7 +26,7 @@ import sys
 import time
 import types
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-authtool", "monmaptool")
 MODULES = ("rados", "rbd")
@@ -104,6 +105,10 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _state(thread: pathlib.Path) -> str:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -152,7 +157,14 @@ class CephCluster:
 
     def stall(self, name: str) -> None:
         """It neither answers nor ends, until go_on()."""
-        self._daemons[name].send_signal(signal.SIGSTOP)
+        daemon = self._daemons[name]
+        daemon.send_signal(signal.SIGSTOP)
+        # A thread that runs on another processor goes on until that one hears of it.
+        deadline = time.monotonic() + START_LIMIT_S
+        while any(_state(thread) != "T" for thread in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()):
+            if time.monotonic() > deadline:
+                raise ClusterFailed(f"{name} does not stop")
+            time.sleep(0.001)
 
     def go_on(self, name: str) -> None:
         self._daemons[name].send_signal(signal.SIGCONT)
@@ -167,6 +179,9 @@ class CephCluster:
     def make_image(self, name: str, size_bytes: int | str) -> None:
         _module("rbd").RBD().create(self._pool, name, int(size_bytes))
 
+    def remove_image(self, name: str) -> None:
+        _module("rbd").RBD().remove(self._pool, name)
+
     def images(self) -> list[str]:
         return _module("rbd").RBD().list(self._pool)
 
@@ -178,7 +193,19 @@ class CephCluster:
 
     def open_image(self, name: str) -> object:
         """As rbd's own module has it; the caller's to close."""
-        return _module("rbd").Image(self._pool, name)
+        return image_of(self._pool, name)
+
+    @contextlib.contextmanager
+    def another_client(self) -> Iterator[tuple[object, object]]:
+        """As from another machine: a client of its own, and what it has open of the pool."""
+        client = _module("rados").Rados(conffile=str(self.conf), rados_id="admin")
+        client.connect(timeout=START_LIMIT_S)
+        try:
+            pool = client.open_ioctx(POOL)
+            yield client, pool
+            pool.close()
+        finally:
+            client.shutdown()
 
     def add_client(self, name: str) -> pathlib.Path:
         """client.NAME, which may do with images what it likes. The configuration to use with it."""
@@ -265,6 +292,11 @@ class CephCluster:
         if self._client:
             self._client.shutdown()
             self._client = None
+
+
+def image_of(pool: object, name: str) -> object:
+    """Open for a client that has the pool; the caller's to close."""
+    return _module("rbd").Image(pool, name)
 
 
 def _module(name: str) -> types.ModuleType:

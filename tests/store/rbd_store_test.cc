@@ -1,6 +1,7 @@
 // What only stores on images of a Ceph cluster do. What they share with the others: conformance_test.
 #include "store/rbd_store.h"
 
+#include "store/rbd/spill_image_name.h"
 #include "store_fixture.h"
 
 namespace spw::store {
@@ -24,11 +25,37 @@ TEST(RbdAddress, has_a_pool_an_image_and_parameters) {
   EXPECT_FALSE(plain->read_only);
 }
 
+TEST(RbdAddress, a_pool_alone_is_where_an_image_is_made) {
+  auto address = RbdAddress::parse("a?size=3G&id=me");
+  ASSERT_TRUE(address) << address.status().message();
+  EXPECT_EQ(address->pool, "a");
+  EXPECT_EQ(address->image, "");
+  EXPECT_EQ(address->size_bytes, 3 * kGiB);
+  EXPECT_EQ(address->text, "rbd:a");
+  EXPECT_EQ(address->whole, "rbd:a?size=3G&id=me");
+  EXPECT_EQ(open_rbd(*address).status().error(), EINVAL) << "to spill to only";
+}
+
 TEST(RbdAddress, anything_else_is_a_mistake) {
-  for (const char* name :
-       {"", "a", "/", "a/", "/b", "a/b/c", "a/b@c", "a/b?mode=write", "a/b?timeout=0", "a/b?timeout=x",
-        "a/b?id=", "a/b?id=client.x", "a/b?overwrite=perhaps", "a/b?other=1", "%/b"})
+  for (const char* name : {"", "/", "a/", "/b", "a?mode=read", "a?overwrite=yes", "a?size=0", "a/b?size=1G",
+                           "a/b/c", "a/b@c", "a/b?mode=write", "a/b?timeout=0", "a/b?timeout=x",
+                           "a/b?id=", "a/b?id=client.x", "a/b?overwrite=perhaps", "a/b?other=1", "%/b"})
     EXPECT_EQ(RbdAddress::parse(name).status().error(), EINVAL) << name;
+}
+
+TEST(SpillImageName, is_what_its_parts_say_and_nothing_else_is_one) {
+  const SpillImageName name{0x1f, 4123};
+  EXPECT_EQ(name.text(), "spillway.spill.000000000000001f.4123");
+  const auto parsed = SpillImageName::parse(name.text());
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->scope, name.scope);
+  EXPECT_EQ(parsed->client, name.client);
+  for (const char* other :
+       {"", "image", "spillway.spill.", "spillway.spill.1f.4123", "spillway.spill.000000000000001f.",
+        "spillway.spill.000000000000001F.4123", "spillway.spill.000000000000001f.04123",
+        "spillway.spill.000000000000001f.4123x", "spillway.spill.000000000000001f.-1",
+        "spillway.spill.000000000000001f.99999999999999999999", "x.spillway.spill.000000000000001f.4123"})
+    EXPECT_FALSE(SpillImageName::parse(other)) << other;
 }
 
 class RbdStoreTest : public ::testing::Test {
@@ -115,6 +142,68 @@ TEST_F(RbdStoreTest, a_cluster_that_stalls_is_an_error_in_time_and_one_that_reco
   ASSERT_EQ(Ceph::here().tell("wait_until_up 3"), "ok");
   EXPECT_EQ(transfer(*store, transfer_of(Op::kRead, 0, read)), 0);
   EXPECT_TRUE(read == written);
+}
+
+TEST_F(RbdStoreTest, an_image_that_is_made_has_the_size_that_is_asked_for_and_is_gone_with_its_store) {
+  auto address = RbdAddress::parse(Ceph::here().pool_uri("&size=96M").substr(4));
+  ASSERT_TRUE(address) << address.status().message();
+  std::string image;
+  auto store = open_rbd_to_spill(*address, nullptr, [&](const RbdAddress& of, const std::string& name) {
+    EXPECT_EQ(of.whole, address->whole);
+    image = name;
+    return false;
+  });
+  ASSERT_TRUE(store) << store.status().message();
+  EXPECT_TRUE(SpillImageName::parse(image)) << image;
+  EXPECT_EQ((*store)->size_bytes(), 96 * kMiB);
+  EXPECT_NE((*store)->describe().find("rbd:rbd/" + image + " ("), std::string::npos) << (*store)->describe();
+  Buffer written(kUnit, 1), read(kUnit);
+  EXPECT_EQ(transfer(**store, transfer_of(Op::kRead, 0, read)), 0);
+  EXPECT_TRUE(read.is_zero());
+  EXPECT_EQ(transfer(**store, transfer_of(Op::kWrite, 0, written)), 0);
+  EXPECT_EQ(transfer(**store, transfer_of(Op::kRead, 0, read)), 0);
+  EXPECT_TRUE(read == written);
+  auto found = remove_dead_spill_images(*address);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().image, image);
+  EXPECT_EQ(found->front().outcome, SpillImageFound::Outcome::kInUse) << found->front().why;
+  store->reset();
+  found = remove_dead_spill_images(*address);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->empty()) << found->front().image;
+}
+
+TEST_F(RbdStoreTest, any_number_of_images_are_made_in_one_pool) {
+  std::vector<std::unique_ptr<Store>> stores;
+  for (unsigned i = 0; i < 3; ++i) {
+    auto store = open_store(Ceph::here().pool_uri("&size=64M"), {.spill = true});
+    ASSERT_TRUE(store) << store.status().message();
+    stores.push_back(std::move(*store));
+    Buffer written(kUnit, i + 1);
+    EXPECT_EQ(transfer(*stores.back(), transfer_of(Op::kWrite, 0, written)), 0);
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    Buffer read(kUnit);
+    EXPECT_EQ(transfer(*stores[i], transfer_of(Op::kRead, 0, read)), 0);
+    EXPECT_TRUE(read == Buffer(kUnit, i + 1)) << i;
+  }
+}
+
+TEST_F(RbdStoreTest, an_image_of_which_nothing_is_but_its_name_is_removed) {
+  auto address = RbdAddress::parse(Ceph::here().pool_uri().substr(4));
+  ASSERT_TRUE(address);
+  const std::string empty = SpillImageName{17, 1}.text(), full = SpillImageName{17, 2}.text();
+  ASSERT_EQ(Ceph::here().tell("make_image " + empty + " 0"), "ok");
+  ASSERT_EQ(Ceph::here().tell("make_image " + full + " 4096"), "ok");
+  auto found = remove_dead_spill_images(*address);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 2u);
+  for (const SpillImageFound& each : *found)
+    EXPECT_EQ(each.outcome,
+              each.image == empty ? SpillImageFound::Outcome::kRemoved : SpillImageFound::Outcome::kForeign)
+        << each.image << " " << each.why;
+  ASSERT_EQ(Ceph::here().tell("remove_image " + full), "ok");
 }
 
 }  // namespace

@@ -1,15 +1,18 @@
-// spillway check FILE: whether a persistent region hangs together, and what it holds.
+// spillway check FILE: whether a persistent region hangs together, and what it holds. For rbd:POOL: check_pool.cc.
 #include "durable/check.h"
 
 #include <fmt/core.h>
 
 #include "base/units.h"
+#include "check_pool.h"
 #include "commands.h"
 #include "messages.h"
 #include "progress.h"
 #include "top/text.h"
 
 namespace spw::tool {
+
+namespace {
 
 int check_region_file(const std::string& file) {
   auto checked = [&] {
@@ -31,6 +34,12 @@ int check_region_file(const std::string& file) {
   for (const std::string& problem : report.problems) fmt::print("problem: {}\n", shown(problem));
   fmt::print("{}\n", report.problems.empty() ? "no problem was found" : "this region is damaged");
   return report.problems.empty() ? kExitOk : kExitMissing;
+}
+
+}  // namespace
+
+int check_file_or_pool(const std::string& name) {
+  return name.starts_with(kPoolScheme) ? check_pool(name) : check_region_file(name);
 }
 
 }  // namespace spw::tool

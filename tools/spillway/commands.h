@@ -32,8 +32,11 @@ int run_doctor(const std::string& store, bool as_json);
 
 int show_stats(const std::string& file);
 
-// Exit code 1: it is damaged.
-int check_region_file(const std::string& file);
+// Of a file: exit code 1, it is damaged. Of rbd:POOL: the images that runs have left behind there are removed; exit
+// code 1, not all of them could be.
+int check_file_or_pool(const std::string& name);
+// In a process of its own (process/image_removal.h): waits until the one that started it has ended.
+int remove_image_at_end(const std::string& store, const std::string& image);
 
 struct TopArguments {
   uint64_t process = 0;  // 0: of the only run there is, or one of a list

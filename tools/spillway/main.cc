@@ -12,6 +12,7 @@
 #include "completion.h"
 #include "completion_command.h"
 #include "messages.h"
+#include "process/image_removal.h"
 #include "process/options.h"
 
 namespace spw::tool {
@@ -48,7 +49,7 @@ struct Arguments {
   std::string doctor_store;
   bool doctor_json = false;
   std::string stats_file;
-  std::string region_file;
+  std::string checked;
   TopArguments top;
   bool options_markdown = false;
   std::string options_page;
@@ -140,8 +141,9 @@ void add_others(CLI::App& app, Arguments& arguments) {
   doctor->add_flag("--json", arguments.doctor_json, "print JSON");
   CLI::App* stats = app.add_subcommand("stats", "show a report that --stats=FILE wrote");
   stats->add_option("FILE", arguments.stats_file, "the report")->required();
-  CLI::App* check = app.add_subcommand("check", "check a file of durable sections, and say what it holds");
-  check->add_option("FILE", arguments.region_file, "a persistent region that no program has open")
+  CLI::App* check =
+      app.add_subcommand("check", "check a file of durable sections, or a Ceph pool for images left behind");
+  check->add_option("FILE", arguments.checked, "a persistent region that no program has open, or rbd:POOL")
       ->required();
   CLI::App* top =
       app.add_subcommand("top", "watch running programs: memory, misses, disk, processes, allocations");
@@ -206,7 +208,7 @@ int dispatch(const CLI::App& app, Arguments& arguments) {
   }
   if (app.got_subcommand("doctor")) return run_doctor(arguments.doctor_store, arguments.doctor_json);
   if (app.got_subcommand("top")) return show_top(arguments.top);
-  if (app.got_subcommand("check")) return check_region_file(arguments.region_file);
+  if (app.got_subcommand("check")) return check_file_or_pool(arguments.checked);
   if (app.got_subcommand("stats")) return show_stats(arguments.stats_file);
   if (app.got_subcommand("completion")) return print_completion(app, arguments.completion_shell);
   return list_options(arguments.options_page, arguments.options_markdown);
@@ -220,6 +222,8 @@ int tool_main(int argc, char** argv) {
   app.require_subcommand(1);
   add_run(app, arguments);
   add_others(app, arguments);
+  if (argc == 4 && std::string_view(argv[1]) == process::kRemoveAtEndCommand)
+    return remove_image_at_end(argv[2], argv[3]);
   if (argc < 2) return refuse("no command is named; spillway --help says what there is");
   const std::string_view first = argv[1];
   const auto commands = app.get_subcommands({});

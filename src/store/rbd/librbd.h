@@ -20,6 +20,9 @@ namespace spw::store {
   F(connect)                      \
   F(shutdown)                     \
   F(cluster_fsid)                 \
+  F(cluster_stat)                 \
+  F(get_instance_id)              \
+  F(blocklist_add)                \
   F(ioctx_create)                 \
   F(ioctx_destroy)                \
   F(set_pool_full_try)
@@ -28,6 +31,16 @@ namespace spw::store {
   F(open)                       \
   F(open_read_only)             \
   F(close)                      \
+  F(create4)                    \
+  F(image_options_create)       \
+  F(image_options_set_uint64)   \
+  F(image_options_destroy)      \
+  F(resize)                     \
+  F(remove)                     \
+  F(list2)                      \
+  F(image_spec_list_cleanup)    \
+  F(watchers_list)              \
+  F(watchers_list_cleanup)      \
   F(stat)                       \
   F(get_features)               \
   F(metadata_get)               \
