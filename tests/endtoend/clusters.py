@@ -69,15 +69,21 @@ def filling(kit: Kit, store: str, mebibytes: int = 150, env: dict[str, str] | No
         yield process
 
 
+def until_objects(cluster: ceph_cluster.CephCluster, process: subprocess.Popen, count: int) -> None:
+    """The pool has so many, and the program still runs."""
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while cluster.objects() < count:
+        expect(process.poll() is None and time.monotonic() < deadline, f"nothing is written; exit code {process.returncode}")
+        time.sleep(0.01)
+    expect(process.poll() is None, f"it has ended already; exit code {process.returncode}")
+
+
 def until_written(cluster: ceph_cluster.CephCluster, process: subprocess.Popen, objects: int = 10) -> None:
     """It is told, and has written so many objects more."""
     before = cluster.objects()
     process.stdin.write("go\n")
     process.stdin.flush()
-    deadline = time.monotonic() + TIME_LIMIT_S
-    while cluster.objects() < before + objects:
-        expect(process.poll() is None and time.monotonic() < deadline, f"nothing is written; exit code {process.returncode}")
-        time.sleep(0.01)
+    until_objects(cluster, process, before + objects)
 
 
 def goes_well(process: subprocess.Popen) -> None:

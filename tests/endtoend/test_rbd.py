@@ -1,6 +1,7 @@
 """Programs whose store is an image of a Ceph cluster: a real one, of this machine, as long as the test."""
 import array
 import contextlib
+import json
 import pathlib
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from clusters import ceph_cluster, filling, goes_well, lines_of, one_line, place_for_cluster, refused, until_written
+from clusters import ceph_cluster, filling, goes_well, lines_of, one_line, place_for_cluster, refused, until_objects, until_written
 from kit import Config, EXIT_FAILURE, HERE, Kit, MIB, MEDIUM, SMALL, TIME_LIMIT_S, expect, program_of, start
 
 # What a store does is the same for every kind of program: most tests take one.
@@ -133,6 +134,29 @@ def test_an_osd_that_is_killed_in_the_middle_changes_nothing(kit: Kit, cluster: 
 
 
 @pytest.mark.engines("mapped")
+def test_terasort_is_right_though_an_osd_is_killed_in_the_middle(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    """It is killed when the first records have been spilled, of which all are read and written anew several times after that."""
+    source, flags = "../../../examples/terasort/terasort.cc", ("-O2", "-fopenmp", "-Wno-deprecated-declarations", f"-I{HERE.parents[1] / 'examples'}")
+    sort = ("--records", 600_000, "--mode", "shuffle", "--progress", "off")
+    native = kit.run(kit.compile(source, *flags, spillway=False), *sort)
+    expect(native.code == 0, native.last_words())
+    before = cluster.objects()
+    with start(kit, kit.compile(source, *flags), *sort, env=kit.wants_report | {
+            "SPILLWAY_MEMORY": "24M", "SPILLWAY_STORE": f"rbd:{ceph_cluster.POOL}?conf={cluster.conf}"}) as process:
+        until_objects(cluster, process, before + 6)
+        cluster.kill("osd.1")
+        try:
+            output, errors = process.communicate(timeout=TIME_LIMIT_S)
+        finally:
+            cluster.start("osd.1")
+            cluster.wait_until_up(ceph_cluster.OSDS)
+    expect((process.returncode, lines_of(errors)) == (0, []), f"exit code {process.returncode}: {output}{errors}")
+    ours, theirs = json.loads(output), json.loads(native.output)
+    expect(ours["ok"] and ours["checksum"] == theirs["checksum"], f"{ours} is not {theirs}")
+    expect(kit.report()["counters"]["store_reads"] > 0, "nothing was read back")
+
+
+@pytest.mark.engines("mapped")
 def test_a_monitor_that_is_started_again_changes_nothing(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     with filling(kit, _new_image(kit, cluster, "monitor")) as process:
         until_written(cluster, process)
@@ -226,6 +250,30 @@ def test_a_lock_that_another_client_breaks_ends_the_program_withone_line(kit: Ki
             one_line(process, EXIT_FAILURE, "another client has broken its lock")
         finally:
             other.close()
+
+
+@contextlib.contextmanager
+def _served_by_qemu(kit: Kit, cluster: ceph_cluster.CephCluster, image: str) -> Iterator[str]:
+    """The store of an image that an NBD server has open."""
+    socket, ready = cluster.place / f"{image}.socket", cluster.place / f"{image}.pid"
+    with start(kit, program_of("qemu-nbd"), "-t", "-f", "raw", "-k", socket, "--pid-file", ready, f"rbd:{ceph_cluster.POOL}/{image}:conf={cluster.conf}") as server:
+        deadline = time.monotonic() + TIME_LIMIT_S
+        while not ready.exists():
+            if server.poll() is not None and "Unknown protocol" in (said := server.stderr.read()):
+                pytest.skip(f"qemu-nbd has no rbd driver (qemu-block-extra): {said}")
+            expect(server.poll() is None and time.monotonic() < deadline, f"qemu-nbd does not serve the image; exit code {server.returncode}")
+            time.sleep(0.01)
+        yield f"nbd+unix:///?socket={socket}"
+
+
+@pytest.mark.engines("mapped")
+def test_an_image_that_qemu_serves_holds_what_is_spilled(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
+    image = f"served.{kit.engine}"
+    cluster.make_image(image, 512 * MIB)
+    with _served_by_qemu(kit, cluster, image) as store:
+        before = cluster.objects()
+        _fills(kit, store, SMALL, MEDIUM)
+        expect(cluster.objects() > before + 10, "nothing was written to the cluster")
 
 
 @pytest.mark.engines("none")

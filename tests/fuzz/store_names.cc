@@ -45,7 +45,7 @@ void parse_all(const std::string& name) {
     SPW_CHECK(address->timeout_seconds >= 1 && address->timeout_seconds <= store::kNbdTimeoutSecondsMax);
   }
   if (auto address = store::RbdAddress::parse(name)) {
-    SPW_CHECK(!address->pool.empty() && !address->image.empty() && !address->id.empty());
+    SPW_CHECK(!address->pool.empty() && !address->id.empty());
     SPW_CHECK(address->timeout_seconds >= 1 && address->timeout_seconds <= store::kRbdTimeoutSecondsMax);
   }
   if (auto striped = store::parse_striped(name, kMiB))
