@@ -225,7 +225,8 @@ Status in_pool(const RbdAddress& address, const std::function<Status(const RbdPo
   if (!lib) return lib.status();
   return RbdPool::here([&] {
     auto pool = RbdPool::connect(*lib, address);
-    return pool ? work(**pool) : pool.status();
+    if (!pool) return pool.status();
+    return work(**pool);
   });
 }
 
@@ -254,16 +255,17 @@ Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, Faul
 Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress& address) {
   std::vector<SpillImageFound> found;
   Status status = in_pool(address, [&](const RbdPool& pool) {
-    found = remove_dead_images(pool);
-    return Status::ok();
+    auto all = remove_dead_images(pool);
+    if (all) found = std::move(*all);
+    return all.status();
   });
   if (!status) return status;
   return found;
 }
 
-Status remove_spill_image(const RbdAddress& address, const std::string& image) {
+Status remove_spill_image(const RbdAddress& address, const std::string& image, Claimed claimed) {
   return in_pool(address, [&](const RbdPool& pool) {
-    const SpillImageFound found = remove_if_dead(pool, image, Maker::kHasEnded);
+    const SpillImageFound found = remove_if_dead(pool, image, claimed);
     return found.outcome == SpillImageFound::Outcome::kRemoved
                ? Status::ok()
                : Status::sentence(EBUSY, image + ": " + found.why);

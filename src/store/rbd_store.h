@@ -42,13 +42,15 @@ Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, Faul
 // Of an image that a store has made, or may have.
 struct SpillImageFound {
   enum class Outcome : uint8_t { kRemoved, kInUse, kForeign, kFailed };
-  Outcome outcome;
+  Outcome outcome = Outcome::kForeign;
   std::string image;
   std::string why;  // whose it was, "" if that is not known; who uses it; or what went wrong
 };
 // Removes what is left behind in the address's pool by processes that have ended.
 Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress& address);
-// Removes an image whose process, of this machine, has ended; there may be none.
-Status remove_spill_image(const RbdAddress& address, const std::string& image);
+// Removes an image whose process, of this machine, has ended; there may be none. A claim on it is another remover's, or
+// left to a forked child of the process.
+enum class Claimed : uint8_t { kStays, kIsRemoved };
+Status remove_spill_image(const RbdAddress& address, const std::string& image, Claimed claimed);
 
 }  // namespace spw::store

@@ -18,6 +18,6 @@ Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress&, FaultPlan*, 
   return unknown_here();
 }
 Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress&) { return unknown_here(); }
-Status remove_spill_image(const RbdAddress&, const std::string&) { return unknown_here(); }
+Status remove_spill_image(const RbdAddress&, const std::string&, Claimed) { return unknown_here(); }
 
 }  // namespace spw::store

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "commands.h"
 #include "messages.h"
@@ -17,9 +18,19 @@ namespace spw::tool {
 
 namespace {
 
-// A cluster that is not to be reached, or an image that somebody looks at, is tried again: for a minute.
-constexpr int kTries = 120;
+// A cluster that is not to be reached, or an image that somebody looks at, is tried again; whoever removes an image,
+// or all of a pool, does not stay for longer.
+constexpr unsigned kPatienceS = 120;
 constexpr uint64_t kPauseNs = 500'000'000;
+// So long another one may take that removes the image.
+constexpr int kTriesWithClaim = 20;
+
+void end_after(unsigned seconds) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_UNBLOCK, &all, nullptr);
+  ::alarm(seconds);
+}
 
 Result<store::RbdAddress> pool_of(const std::string& name) {
   auto address = store::RbdAddress::parse(std::string_view(name).substr(kPoolScheme.size()));
@@ -32,7 +43,10 @@ Result<store::RbdAddress> pool_of(const std::string& name) {
 // In a process of its own: librbd's memory would stay for as long as the program runs.
 void remove_what_is_left_behind(const store::RbdAddress& address) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(store::remove_dead_spill_images(address) ? kExitOk : kExitMissing);
+  if (child == 0) {
+    end_after(kPatienceS);
+    ::_exit(store::remove_dead_spill_images(address) ? kExitOk : kExitMissing);
+  }
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
@@ -77,11 +91,12 @@ int remove_image_at_end(const std::string& store, const std::string& image) {
   remove_what_is_left_behind(*address);
   if (!platform::await_predecessor())
     return refuse("this command is one that Spillway calls itself; see spillway check");
-  for (int tries = 0; tries < kTries; ++tries) {
-    if (tries > 0) platform::sleep_ns(kPauseNs);
-    if (store::remove_spill_image(*address, image)) return kExitOk;
+  end_after(kPatienceS);
+  for (int tries = 0;; ++tries) {
+    const auto claimed = tries < kTriesWithClaim ? store::Claimed::kStays : store::Claimed::kIsRemoved;
+    if (store::remove_spill_image(*address, image, claimed)) return kExitOk;
+    platform::sleep_ns(kPauseNs);
   }
-  return kExitMissing;
 }
 
 }  // namespace spw::tool

@@ -49,6 +49,7 @@ namespace spw::store {
   F(lock_get_owners)            \
   F(lock_get_owners_cleanup)    \
   F(lock_break)                 \
+  F(list_lockers)               \
   F(aio_create_completion)      \
   F(aio_get_return_value)       \
   F(aio_release)                \

@@ -96,7 +96,7 @@ Status RbdImage::make_here(const Announced& announced) {
   auto claim = pool_->claim(name_);
   if (!claim) return claim.status();
   claim_ = std::move(*claim);
-  if (!announced(name_)) remove_dead_images(*pool_);
+  if (!announced(name_)) (void)remove_dead_images(*pool_);
   Status status;
   for (int tries = 0; tries < kTriesToMake; ++tries) {
     status = make_anew();

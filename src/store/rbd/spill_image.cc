@@ -7,8 +7,9 @@
 #include <array>
 #include <cstring>
 
-#include "base/units.h"
+#include "base/atomic.h"
 #include "platform/device_use.h"
+#include "platform/thread.h"
 #include "platform/time.h"
 
 namespace spw::store {
@@ -19,6 +20,8 @@ namespace {
 constexpr const char* kSpillKey = "spillway.spill";
 constexpr size_t kTextBytesMax = 512;
 constexpr size_t kWatchersMax = 64;
+// At a time.
+constexpr size_t kRemoversMax = 8;
 // The watch of who was shut out ends when the OSD has heard of it, some milliseconds later.
 constexpr int kTriesToRemove = 20;
 constexpr uint64_t kPauseNs = 50'000'000;
@@ -48,6 +51,13 @@ class Looked {
     return std::nullopt;
   }
 
+  bool is_locked() const {
+    int is_exclusive = 0;
+    std::array<std::array<char, kTextBytesMax>, 4> texts{};  // tag, clients, cookies, addresses
+    std::array<size_t, 4> bytes{kTextBytesMax, kTextBytesMax, kTextBytesMax, kTextBytesMax};
+    return lib_.rbd.list_lockers(image_, &is_exclusive, texts[0].data(), &bytes[0], texts[1].data(),
+                                 &bytes[1], texts[2].data(), &bytes[2], texts[3].data(), &bytes[3]) > 0;
+  }
   // Of the client of that number; "": it does not watch the image. `others`: clients but for that and this one do.
   std::string watcher_address(uint64_t client, bool* others) const {
     std::array<rbd_image_watcher_t, kWatchersMax> watchers{};
@@ -80,7 +90,16 @@ SpillImageFound failed(const std::string& name, int error) {
   return {SpillImageFound::Outcome::kFailed, name, std::strerror(error)};
 }
 
-// Takes over the lock of whoever has it and does not watch the image any more.
+// It takes an image that can be written to, which is watched.
+void break_lock(const RbdPool& pool, const std::string& name) {
+  const Librbd& lib = pool.lib();
+  rbd_image_t image = nullptr;
+  if (lib.rbd.open(pool.get(), name.c_str(), &image, nullptr) != 0) return;
+  if (const std::string owner = lock_owner(lib, image); !owner.empty())
+    (void)lib.rbd.lock_break(image, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());
+  lib.rbd.close(image);
+}
+
 SpillImageFound removed(const RbdPool& pool, const std::string& name, const std::string& maker) {
   int error = EBUSY;
   for (int tries = 0; error == EBUSY && tries < kTriesToRemove; ++tries) {
@@ -90,6 +109,26 @@ SpillImageFound removed(const RbdPool& pool, const std::string& name, const std:
   // Another one may have been quicker.
   if (error != 0 && error != ENOENT) return failed(name, error);
   return {SpillImageFound::Outcome::kRemoved, name, maker};
+}
+
+// Of the pool's images those that have such a name.
+Result<std::vector<std::string>> spill_images(const RbdPool& pool) {
+  const Librbd& lib = pool.lib();
+  std::vector<rbd_image_spec_t> images(1024);
+  size_t count = images.size();
+  int result = lib.rbd.list2(pool.get(), images.data(), &count);
+  while (result == -ERANGE && count <= kSpillImagesMax) {
+    images.resize(count * 2);
+    count = images.size();
+    result = lib.rbd.list2(pool.get(), images.data(), &count);
+  }
+  if (result < 0)
+    return pool.refused(-result, std::string("its images cannot be listed: ") + std::strerror(-result));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i)
+    if (SpillImageName::parse(images[i].name)) names.emplace_back(images[i].name);
+  lib.rbd.image_spec_list_cleanup(images.data(), count);
+  return names;
 }
 
 }  // namespace
@@ -130,15 +169,15 @@ std::string lock_owner(const Librbd& lib, rbd_image_t image) {
   return first;
 }
 
-SpillImageFound remove_if_dead(const RbdPool& pool, const std::string& name, Maker maker) {
+SpillImageFound remove_if_dead(const RbdPool& pool, const std::string& name, Claimed claimed) {
   const auto parts = SpillImageName::parse(name);
   if (!parts) return {SpillImageFound::Outcome::kForeign, name, ""};
   const bool is_of_this_scope = parts->scope == spill_image_scope();
   platform::File claim;
-  if (is_of_this_scope && maker == Maker::kUnknown) {
-    auto claimed = pool.claim(name);
-    if (!claimed) return kept(name, std::string(claimed.status().context()));
-    claim = std::move(*claimed);
+  if (is_of_this_scope) {
+    auto own = pool.claim(name);
+    if (own) claim = std::move(*own);
+    if (!own && claimed == Claimed::kStays) return kept(name, std::string(own.status().context()));
   }
   std::string whose;
   {
@@ -155,29 +194,34 @@ SpillImageFound remove_if_dead(const RbdPool& pool, const std::string& name, Mak
     if (others) return kept(name, "a client of the cluster has it open");
     if (!address.empty() && !is_of_this_scope)
       return kept(name, "the client of " + whose + " is connected to the cluster");
-    if (!address.empty())
+    // That shuts its owner out, who may have something under way though it is not connected any more.
+    if (image.is_locked()) {
+      break_lock(pool, name);
+    } else if (!address.empty()) {
       if (const int error = pool.shut_out(address.data()); error != 0) return failed(name, error);
+    }
   }
   return removed(pool, name, whose);
 }
 
-std::vector<SpillImageFound> remove_dead_images(const RbdPool& pool) {
-  const Librbd& lib = pool.lib();
-  std::vector<rbd_image_spec_t> images(1024);
-  size_t count = images.size();
-  int result = lib.rbd.list2(pool.get(), images.data(), &count);
-  while (result == -ERANGE && count <= kSpillImagesMax) {
-    images.resize(count * 2);
-    count = images.size();
-    result = lib.rbd.list2(pool.get(), images.data(), &count);
+Result<std::vector<SpillImageFound>> remove_dead_images(const RbdPool& pool) {
+  auto names = spill_images(pool);
+  if (!names) return names.status();
+  std::vector<SpillImageFound> found(names->size());
+  Atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t at = 0; (at = next.fetch_add_relaxed(1)) < found.size();)
+      found[at] = remove_if_dead(pool, (*names)[at], Claimed::kStays);
+  };
+  // One waits for the cluster most of the time.
+  std::vector<platform::Thread> others;
+  while (others.size() + 1 < std::min(found.size(), kRemoversMax)) {
+    auto other = platform::Thread::start(work);
+    if (!other) break;
+    others.push_back(std::move(*other));
   }
-  std::vector<SpillImageFound> found;
-  if (result < 0) return found;
-  for (size_t i = 0; i < count; ++i) {
-    if (!SpillImageName::parse(images[i].name)) continue;
-    found.push_back(remove_if_dead(pool, images[i].name, Maker::kUnknown));
-  }
-  lib.rbd.image_spec_list_cleanup(images.data(), count);
+  work();
+  for (platform::Thread& other : others) other.join();
   return found;
 }
 

@@ -18,8 +18,9 @@
 // and it is made anew.
 //
 // Removal shuts a dead client out of the cluster first (for an hour), so that nothing which it had under way can
-// come behind the removal, and its watch ends. Who is killed while it removes one watches it for 30 s more; so it is
-// not the process that makes an image which removes others', where somebody else can (process/image_removal.h).
+// come behind the removal, and its watch ends. In one scope one at a time removes an image, with the claim on it. Who
+// is killed while it removes one watches it for 30 s more; so it is not the process that makes an image which removes
+// others', where somebody else can (process/image_removal.h).
 //
 // The features: exclusive-lock, and object-map (with which Ceph gives fast-diff), by which an image of terabytes with
 // little in it is gone at once, and what was never written is not asked for. No layering (nobody clones it),
@@ -54,10 +55,9 @@ int mark_as_spill_image(const Librbd& lib, rbd_image_t image);
 // As Ceph names clients ("client.4123"); "" if nobody has the lock.
 std::string lock_owner(const Librbd& lib, rbd_image_t image);
 
-// The one image, of which it is known that its process has ended, or has to be found out.
-enum class Maker : uint8_t { kUnknown, kHasEnded };
-SpillImageFound remove_if_dead(const RbdPool& pool, const std::string& name, Maker maker);
+// The one image. With kIsRemoved it is known that its process, of this scope, has ended.
+SpillImageFound remove_if_dead(const RbdPool& pool, const std::string& name, Claimed claimed);
 // All that nobody uses. The names that are no spill image's are not in what is returned.
-std::vector<SpillImageFound> remove_dead_images(const RbdPool& pool);
+Result<std::vector<SpillImageFound>> remove_dead_images(const RbdPool& pool);
 
 }  // namespace spw::store
