@@ -186,12 +186,6 @@ def test_kills_at_any_moment_leave_no_image_behind(kit: Kit, cluster: ceph_clust
     _next_start_removes_all(kit, cluster)
 
 
-@pytest.mark.slow
-def test_a_hundred_kills_leave_no_image_behind_after_the_next_start(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
-    _kill_at_random(kit, cluster, 100)
-    _next_start_removes_all(kit, cluster)
-
-
 def test_check_removes_what_is_left_behind_and_nothing_that_is_in_use(kit: Kit, cluster: ceph_cluster.CephCluster) -> None:
     with filling(kit, _pool(cluster)) as killed:
         (dead,) = _spilled(cluster)
