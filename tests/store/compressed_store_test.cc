@@ -91,13 +91,51 @@ TEST_P(Compressed, newer_contents_take_the_place_of_older_ones_wherever_either_i
     }
 }
 
+TEST_P(Compressed, with_less_of_a_budget_the_rest_goes_to_the_device) {
+  for (uint64_t page = 0; page < 512; ++page) {
+    Contents text = contents_of(Filling::kText, page);
+    ASSERT_TRUE(transfer(Op::kWrite, page, text));
+  }
+  const uint64_t held = memory_->budget.bytes.load_relaxed();
+  memory_->budget.bytes_max.store_relaxed(held / 4);
+  for (int round = 0; round < 100 && memory_->budget.bytes.load_relaxed() > held / 4; ++round)
+    memory_->evict_to_budget();
+  EXPECT_LE(memory_->budget.bytes.load_relaxed(), held / 4);
+  EXPECT_GE(memory_->budget.bytes_peak.load_relaxed(), held);
+  (void)memory_->take_device_reads();
+  for (uint64_t page = 0; page < 512; ++page) {
+    Contents got;
+    ASSERT_TRUE(transfer(Op::kRead, page, got));
+    ASSERT_EQ(got, contents_of(Filling::kText, page));
+  }
+  const auto reads = memory_->take_device_reads();
+  EXPECT_GT(reads.pages, 100);
+  EXPECT_GT(reads.ns, 0);
+  EXPECT_EQ(memory_->take_device_reads().pages, 0);
+}
+
+TEST_P(Compressed, without_a_budget_some_are_tried_and_none_kept) {
+  memory_->budget.bytes_max.store_relaxed(0);
+  for (uint64_t page = 0; page < 620; ++page) {
+    Contents text = contents_of(Filling::kText, page);
+    ASSERT_TRUE(transfer(Op::kWrite, page, text));
+  }
+  const auto totals = memory_->codec->totals();
+  EXPECT_EQ(totals.tried, 20u);
+  EXPECT_EQ(totals.fitted, 20u);
+  EXPECT_GT(totals.fitted_bytes, 0u);
+  EXPECT_LT(totals.fitted_bytes, 20 * kUnit / 2);
+  EXPECT_EQ(memory_->budget.bytes.load_relaxed(), 0u);
+}
+
 TEST_P(Compressed, noise_is_hardly_tried_after_a_while) {
   const uint64_t misfits = counted(Counter::compression_misfits);
   for (uint64_t page = 0; page < 512; ++page) {
     Contents noise = contents_of(Filling::kNoise, page);
     ASSERT_TRUE(transfer(Op::kWrite, page, noise));
   }
-  EXPECT_LT(counted(Counter::compression_misfits) - misfits, 60u);
+  EXPECT_EQ(counted(Counter::compression_misfits) - misfits, 512u);
+  EXPECT_LT(memory_->codec->totals().tried, 60u);
   for (uint64_t page = 0; page < 64; ++page) {
     Contents text = contents_of(Filling::kText, page);
     ASSERT_TRUE(transfer(Op::kWrite, page, text));
