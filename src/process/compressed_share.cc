@@ -54,8 +54,9 @@ void CompressedShare::begin() {
 
 void CompressedShare::grow() {
   const uint64_t most = parts_.memory_bytes / locality::kShares * locality::kShareMax;
-  if (fits_ < kFitsMin || held_bytes() + parts_.memory_bytes / kSteps < wanted_bytes_) return;
-  wanted_bytes_ = std::min(most, wanted_bytes_ + parts_.memory_bytes / kSteps);
+  const uint64_t margin = parts_.memory_bytes / kMarginShare;
+  if (fits_ < kFitsMin || held_bytes() + margin < wanted_bytes_) return;
+  wanted_bytes_ = std::min(most, held_bytes() + 2 * margin);
 }
 
 void CompressedShare::measure() {

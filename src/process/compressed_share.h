@@ -26,6 +26,8 @@ class CompressedShare {
  public:
   static constexpr uint64_t kSteps = 32;
   static constexpr uint64_t kFirstShare = 4;
+  // While it grows, it is so much of the cap ahead of what it holds.
+  static constexpr uint64_t kMarginShare = 8;
   static constexpr uint64_t kAheadShare = 64, kAheadBytesMax = uint64_t{16} << 20;
 
   struct Parts {
@@ -47,8 +49,13 @@ class CompressedShare {
   // At each look at memory: frames may have `limit_bytes`, and have `used_bytes`.
   void look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns);
   // Whether the next look should come soon.
-  bool is_moving() const { return !has_begun_ || wanted_bytes_ != target_bytes(); }
+  bool is_moving() const {
+    return !has_begun_ || wanted_bytes_ != target_bytes() ||
+           parts_.memory.budget.bytes_max.load_relaxed() < target_bytes();
+  }
   bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
+  // Whether one should come now and then, since the pool may fill.
+  bool is_growing() const { return !has_decided_ && fits_ >= kFitsMin; }
   // What is more than the budget goes to the store; waits for that.
   void evict_to_budget() { parts_.memory.evict_to_budget(); }
 

@@ -215,11 +215,15 @@ void NativeMemory::keep_looking() {
     return parts_.compressed_share != nullptr && parts_.engine.is_watching() &&
            parts_.compressed_share->is_moving();
   };
+  const auto grows = [this] {
+    return parts_.compressed_share != nullptr && parts_.compressed_share->is_growing();
+  };
   for (uint64_t waited_ns = kPeriodNs, wait_ns = kTreePeriodNs;
        !wake_.wait_for(lock, std::chrono::nanoseconds(wait_ns), stops);
        wait_ns = is_hurried() ? kMovingPeriodNs : kTreePeriodNs) {
     waited_ns += wait_ns;
-    if (waited_ns < kPeriodNs && !is_hurried() && (parts_.tree == nullptr || parts_.tree->is_alone()))
+    if (waited_ns < kPeriodNs && !is_hurried() && !grows() &&
+        (parts_.tree == nullptr || parts_.tree->is_alone()))
       continue;
     waited_ns = 0;
     lock.unlock();
