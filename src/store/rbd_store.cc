@@ -12,7 +12,6 @@
 #include "store/engine/progress.h"
 #include "store/engine/transfer_queue.h"
 #include "store/rbd/rbd_image.h"
-#include "store/rbd/spill_image.h"
 
 namespace spw::store {
 
@@ -220,16 +219,6 @@ Result<std::unique_ptr<Store>> make_image(const RbdAddress& address, FaultPlan* 
   return std::unique_ptr<Store>(std::make_unique<RbdStore>(std::move(*image), faults));
 }
 
-Status in_pool(const RbdAddress& address, const std::function<Status(const RbdPool&)>& work) {
-  auto lib = Librbd::load();
-  if (!lib) return lib.status();
-  return RbdPool::here([&] {
-    auto pool = RbdPool::connect(*lib, address);
-    if (!pool) return pool.status();
-    return work(**pool);
-  });
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_rbd(const RbdAddress& address, FaultPlan* faults) {
@@ -250,26 +239,6 @@ Result<std::unique_ptr<Store>> open_rbd_to_spill(const RbdAddress& address, Faul
   if (Status status = claim(**store, (*store)->target(), address.text, address.overwrite); !status)
     return status;
   return std::unique_ptr<Store>(std::move(*store));
-}
-
-Result<std::vector<SpillImageFound>> remove_dead_spill_images(const RbdAddress& address) {
-  std::vector<SpillImageFound> found;
-  Status status = in_pool(address, [&](const RbdPool& pool) {
-    auto all = remove_dead_images(pool);
-    if (all) found = std::move(*all);
-    return all.status();
-  });
-  if (!status) return status;
-  return found;
-}
-
-Status remove_spill_image(const RbdAddress& address, const std::string& image, Claimed claimed) {
-  return in_pool(address, [&](const RbdPool& pool) {
-    const SpillImageFound found = remove_if_dead(pool, image, claimed);
-    return found.outcome == SpillImageFound::Outcome::kRemoved
-               ? Status::ok()
-               : Status::sentence(EBUSY, image + ": " + found.why);
-  });
 }
 
 }  // namespace spw::store
