@@ -33,7 +33,8 @@ TEST(RbdAddress, a_pool_alone_is_where_an_image_is_made) {
   EXPECT_EQ(address->size_bytes, 3 * kGiB);
   EXPECT_EQ(address->text, "rbd:a");
   EXPECT_EQ(address->whole, "rbd:a?size=3G&id=me");
-  EXPECT_EQ(open_rbd(*address).status().error(), EINVAL) << "to spill to only";
+  const int error = open_rbd(*address).status().error();  // ENOPKG: of a build that has no rbd stores
+  EXPECT_TRUE(error == EINVAL || error == ENOPKG) << "to spill to only: " << error;
 }
 
 TEST(RbdAddress, anything_else_is_a_mistake) {
