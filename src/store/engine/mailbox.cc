@@ -40,7 +40,9 @@ void Mailbox::wait(uint64_t timeout_ns) {
   if (timeout_ns >= kLongestNs) {
     changed_.wait(lock, something_came);
   } else {
-    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), something_came);
+    // By this clock, since a wait by the steady one takes glibc 2.34, and the tool starts with older ones.
+    const auto end = std::chrono::system_clock::now() + std::chrono::nanoseconds(timeout_ns);
+    changed_.wait_until(lock, end, something_came);
   }
   woken_ = false;
 }
