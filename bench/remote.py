@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator
 
 from harness import command, fio, servers, zram
 from harness.machine import processor_s_below
-from harness.network import Machine, end_with_parent, network
+from harness.network import Machine, network
+from harness.process import end_with_parent
 from harness.programs import Programs
 from harness.report import Report, Row
 

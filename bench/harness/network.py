@@ -12,12 +12,12 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 
+from .process import end_with_parent
+
 CLONE_NEWNET = 0x40000000
-PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 TOOLS = ("ip", "tc", "nsenter")
 LOOPBACK = "127.0.0.1"
@@ -45,10 +45,6 @@ class Network:
     clients: list[Machine]
     has_delay: bool
     text: str
-
-
-def end_with_parent() -> None:
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _call(name: str, *arguments: int) -> None:

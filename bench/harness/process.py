@@ -86,9 +86,13 @@ class Disk:
         return int(fields[2]) * SECTOR_BYTES, int(fields[6]) * SECTOR_BYTES
 
 
-def _before_exec(group: cgroup.MemoryGroup | None) -> None:
-    # Should this program be killed outright, its child must not live on with gigabytes of data.
+def end_with_parent() -> None:
+    """In a new process: should this program be killed outright, its child must not live on with gigabytes of data."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _before_exec(group: cgroup.MemoryGroup | None) -> None:
+    end_with_parent()
     if group is not None:
         group.enter()
 

@@ -9,7 +9,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from .network import Machine, end_with_parent
+from .network import Machine
+from .process import end_with_parent
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "store"))
 import ceph_cluster  # noqa: E402  # pylint: disable=wrong-import-position

@@ -77,11 +77,7 @@ def make_disk(directory: pathlib.Path, size_bytes: int) -> Disk:
     """Mounts ext4, made as mkfs makes it, below `directory`. For calls with signals waiting (workspace.undisturbed): a
     device just added is known to nobody yet. Raises Unavailable, also when release() has something to undo."""
     with _only_one():
-        try:
-            taken = _take(directory)
-        except OSError as error:
-            raise Unavailable(f"no zram device can be had: {error}") from None
-        algorithm = _initialise(directory, taken, size_bytes)
+        taken, algorithm = _sized_device(directory, size_bytes)
         mount = directory / MOUNT
         mount.mkdir()
         # All at once: what ext4 would otherwise make in the background would be measured.
@@ -93,11 +89,7 @@ def make_disk(directory: pathlib.Path, size_bytes: int) -> Disk:
 def make_swap(directory: pathlib.Path, size_bytes: int) -> str:
     """Swaps to a zram device, and gives its name. As make_disk() in all else."""
     with _only_one():
-        try:
-            taken = _take(directory)
-        except OSError as error:
-            raise Unavailable(f"no zram device can be had: {error}") from None
-        _initialise(directory, taken, size_bytes)
+        taken, _ = _sized_device(directory, size_bytes)
         _run("mkswap", f"/dev/{taken.device}")
         _run("swapon", f"/dev/{taken.device}")
     return taken.device
@@ -154,6 +146,15 @@ def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Unavailable(f"{command[0]}: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def _sized_device(directory: pathlib.Path, size_bytes: int) -> tuple[Taken, str]:
+    """And the algorithm that it compresses with."""
+    try:
+        taken = _take(directory)
+    except OSError as error:
+        raise Unavailable(f"no zram device can be had: {error}") from None
+    return taken, _initialise(directory, taken, size_bytes)
 
 
 def _take(directory: pathlib.Path) -> Taken:

@@ -17,12 +17,6 @@ double count_up_to(const GapHistogram& distances, double most) {
   return count;
 }
 
-double count_all(const GapHistogram& distances) {
-  double count = 0;
-  for (const GapHistogram::Bin& bin : distances.bins()) count += bin.count;
-  return count;
-}
-
 }  // namespace
 
 double misses_cost_ns(const GapHistogram& distances, const SharedMemory& memory,
@@ -33,7 +27,7 @@ double misses_cost_ns(const GapHistogram& distances, const SharedMemory& memory,
   // What is within the frames now, and would not be.
   const double inner = less > 0 ? count_up_to(distances, less) : 0;
   const double saved = less < 0 ? count_up_to(distances, -less) : 0;
-  const double beyond = count_all(distances) - saved;
+  const double beyond = distances.count() - saved;
   const double misses = inner + beyond;
   double from_pool = 0;
   if (pool > 0 && costs.fits > 0 && costs.kept_bytes > 0) {

@@ -24,6 +24,12 @@ void GapHistogram::add(uint64_t gap, double count) {
   bins_[bin].sum += count * static_cast<double>(gap);
 }
 
+double GapHistogram::count() const {
+  double count = 0;
+  for (const Bin& bin : bins_) count += bin.count;
+  return count;
+}
+
 void GapHistogram::add_all(const GapHistogram& other, double factor) {
   while (bins_.size() < other.bins_.size()) bins_.push_back({first_of(bins_.size()), 0, 0});
   for (size_t bin = 0; bin < other.bins_.size(); ++bin) {

@@ -25,6 +25,7 @@ class GapHistogram {
 
   void add(uint64_t gap, double count = 1);
   void add_all(const GapHistogram& other, double factor = 1);
+  double count() const;  // of all
   // In order of length; also empty ones, up to the last one that is not.
   const std::vector<Bin>& bins() const { return bins_; }
 

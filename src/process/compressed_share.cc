@@ -17,24 +17,20 @@ double kept_bytes_of(double bytes) {
   return bytes + ObjectPool::kHeadBytes + static_cast<double>(ObjectPool::kStepBytes) / 2;
 }
 
-double count_of(const locality::GapHistogram& distances) {
-  double count = 0;
-  for (const auto& bin : distances.bins()) count += bin.count;
-  return count;
-}
-
 }  // namespace
 
 uint64_t CompressedShare::bytes() const { return std::max(target_bytes(), held_bytes()); }
 
 void CompressedShare::look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns) {
   if (!blocks_leave) return;
-  if (now_ns >= next_ns_) {
+  if (!has_begun_) {
+    begin();
+    next_ns_ = now_ns + kDecideNs;
+  } else if (now_ns >= next_ns_) {
     next_ns_ = now_ns + kDecideNs;
     measure();
-    if (has_begun_) decide(limit_bytes);
+    decide(limit_bytes);
   }
-  if (!has_begun_) begin();
   if (has_begun_ && !has_decided_) grow();
   const uint64_t step = parts_.memory_bytes / kSteps, target = target_bytes();
   target_bytes_.store_relaxed(target < wanted_bytes_
@@ -89,8 +85,11 @@ void CompressedShare::decide(uint64_t limit_bytes) {
   locality::GapHistogram all = parts_.curve.take_recent_distances();
   all.add_all(distances_, kMemory);
   distances_ = std::move(all);
-  if (is_moving()) distances_ = {};  // frames had another size
-  if (is_moving() || count_of(distances_) < kCameBackMin) return;
+  if (is_moving()) {
+    distances_ = {};  // frames had another size
+    return;
+  }
+  if (distances_.count() < kCameBackMin) return;
   has_decided_ = true;
   if (fits_ < kFitsMin) {
     wanted_bytes_ = 0;

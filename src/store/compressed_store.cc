@@ -38,12 +38,6 @@ void copy(const Request& request, Request& to) {
   std::ranges::copy(segments_of(request), to.segments);
 }
 
-uint64_t bytes_of(const Request& request) {
-  uint64_t bytes = 0;
-  for (const iovec& segment : segments_of(request)) bytes += segment.iov_len;
-  return bytes;
-}
-
 // Calls write(request) for the pages of `leaving` that lie together, with their contents in `buffer`.
 template <class Write>
 void for_each_write(const CompressedPages::Leaving& leaving, std::byte* buffer, Write write) {
@@ -173,7 +167,7 @@ class CompressedStore::Queue final : public QueueAround {
   void ended(const Completion& done) {
     auto* const piece = static_cast<Piece*>(done.request->user);
     if (piece->request.op == Op::kRead)
-      store_.memory_.end_device_read(piece->began_ns, bytes_of(piece->request));
+      store_.memory_.end_device_read(piece->began_ns, piece->request.bytes());
     if (Eviction* const eviction = piece->eviction) {
       if (done.error != 0) eviction->error = done.error;
       if (--eviction->left == 0) {
@@ -357,7 +351,7 @@ Status CompressedStore::transfer(Request& request) {
     const bool is_read = request.op == Op::kRead;
     const uint64_t began_ns = is_read ? memory_.begin_device_read() : 0;
     Status status = device().transfer(piece);
-    if (is_read) memory_.end_device_read(began_ns, bytes_of(piece));
+    if (is_read) memory_.end_device_read(began_ns, piece.bytes());
     if (!status) return status;
     if (is_read) keep_what_was_read(piece);
   }
