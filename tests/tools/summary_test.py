@@ -45,9 +45,9 @@ class Summary(tool_case.ToolCase):
         (results / "finished").touch()
         self.endtoend = results / "endtoend.xml"
 
-    def summary(self, expect):
+    def summary(self, expect, **more):
         return subprocess.run([sys.executable, self.folder / "scripts" / "test_summary.py", "release"], capture_output=True, text=True,
-                              timeout=30, env={**os.environ, "SPW_EXPECT": expect})
+                              timeout=30, env={**os.environ, "SPW_EXPECT": expect, **more})
 
     def test_cases_are_counted_and_what_is_skipped_has_its_reason(self):
         done = self.summary("")
@@ -55,6 +55,18 @@ class Summary(tool_case.ToolCase):
         self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 3 skipped")
         self.assertIn("skipped: release Ring.serves: userfaultfd: Operation not permitted\n", done.stdout)
         self.assertIn("slowest: 3 s release some_test\n", done.stdout)
+
+    def test_what_failed_before_the_tests_is_shown(self):
+        logs = self.folder / "logs"
+        logs.mkdir()
+        for part, text in (("python", "collected 9 items\nFAILED test_sizes.py::test_one - too big\nbye\n"), ("docs", "no\n"), ("rust", "error\n")):
+            (logs / f"{part}.log").write_text(text)
+        (logs / "python.failed").touch()
+        (logs / "docs.failed").touch()
+        done = self.summary("", SPW_PART_LOGS=str(logs))
+        self.assertIn("failed before the tests: ./dev docs\n  no\n"
+                      "failed before the tests: ./dev python\n  FAILED test_sizes.py::test_one - too big\n2 passed", done.stdout)
+        self.assertNotIn("rust", done.stdout)
 
     def test_what_is_expected_and_missing_is_a_failure(self):
         done = self.summary("io_uring,userfaultfd")
