@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "platform/time.h"
@@ -13,7 +12,8 @@ namespace spw::store {
 
 namespace {
 
-bool is_no_room(int error) { return error == ENOSPC || error == EDQUOT; }
+// The caller's mistakes are not the member's.
+bool is_failure(int error) { return error != 0 && error != EINVAL && error != EFAULT && !is_no_room(error); }
 bool is_timed(Op op) { return op == Op::kRead || op == Op::kWrite; }
 
 }  // namespace
@@ -64,7 +64,8 @@ class BalancedStore::Dealer {
 BalancedStore::~BalancedStore() = default;
 
 Result<std::unique_ptr<BalancedStore>> BalancedStore::create(std::vector<std::unique_ptr<Store>> members,
-                                                             uint64_t chunk_bytes, FaultPlan* faults) {
+                                                             uint64_t chunk_bytes, FaultPlan* faults,
+                                                             const std::vector<uint32_t>& tiers) {
   auto refused = [](const std::string& why) { return Status::sentence(EINVAL, "a striped store " + why); };
   if (members.size() < 2 || members.size() > kStripedMembersMax)
     return refused("has 2 to " + std::to_string(kStripedMembersMax) + " members, not " +
@@ -78,57 +79,56 @@ Result<std::unique_ptr<BalancedStore>> BalancedStore::create(std::vector<std::un
     if (member->size_bytes() < chunk_bytes)
       return refused("needs members of at least one chunk, " + format_size(chunk_bytes) + "; " +
                      member->describe() + " has " + format_size(member->size_bytes()));
-  std::unique_ptr<BalancedStore> store(new BalancedStore(members.size()));
+  std::unique_ptr<BalancedStore> store(new BalancedStore(members.size(), chunk_bytes));
   store->target_.alignment_bytes = alignment;
   store->target_.counts_requests = false;
   store->target_.faults = faults;
-  if (Status status = store->set_up(std::move(members), chunk_bytes); !status) return status;
+  if (Status status = store->set_up(std::move(members), tiers); !status) return status;
   return store;
 }
 
-Status BalancedStore::set_up(std::vector<std::unique_ptr<Store>> members, uint64_t chunk_bytes) {
-  chunk_bytes_ = chunk_bytes;
+Status BalancedStore::set_up(std::vector<std::unique_ptr<Store>> members,
+                             const std::vector<uint32_t>& tiers) {
   uint64_t chunks = 0;
-  for (auto& store : members) {
-    auto member = std::make_unique<Member>();
-    const uint64_t slots = std::min(store->size_bytes() / chunk_bytes, ChunkWord::kSlotsMax);
-    if (Status status = member->slots.allocate(slots); !status) return status;
-    chunks += slots;
-    auto started = StripeMember::start(std::move(store));
-    if (!started) return started.status();
-    member->part = std::move(*started);
-    members_.push_back(std::move(member));
+  for (size_t i = 0; i < members.size(); ++i) {
+    const uint32_t tier = tiers.empty() ? 0 : tiers[i];
+    if (Status status = places_.add(std::move(members[i]), tier); !status) return status;
+    chunks += places_[i].slots.count();
   }
-  chunks = std::min(chunks, kBalancedBytesMax / chunk_bytes);
-  target_.size_bytes = chunks * chunk_bytes;
-  return table_.allocate(chunks);
+  chunks = std::min(chunks, kBalancedBytesMax / chunk_bytes_);
+  target_.size_bytes = chunks * chunk_bytes_;
+  if (Status status = table_.allocate(chunks); !status) return status;
+  return places_.tiers() > 1 ? mover_.prepare(chunks) : Status::ok();
 }
 
 std::string BalancedStore::describe() const {
   uint64_t all = 0;
-  for (const auto& member : members_) all += member->given.load_relaxed();
-  std::string text = "striped over " + std::to_string(members_.size()) + " in chunks of " +
-                     format_size(chunk_bytes_) + ", balanced:";
-  for (const auto& member : members_) {
-    text += " " + member->part->store().describe();
-    if (all > 0) text += " " + std::to_string((100 * member->given.load_relaxed() + all / 2) / all) + " %";
-    if (member != members_.back()) text += ",";
+  for (size_t i = 0; i < places_.count(); ++i) all += places_[i].given.load_relaxed();
+  std::string text = "striped over " + std::to_string(places_.count()) + " in chunks of " +
+                     format_size(chunk_bytes_) + (places_.tiers() > 1 ? ", in order:" : ", balanced:");
+  for (size_t i = 0; i < places_.count(); ++i) {
+    const PlaceMember& member = places_[i];
+    if (i > 0) text += member.tier == places_[i - 1].tier ? "," : ", then";
+    text += " " + member.part->store().describe();
+    if (all > 0) text += " " + std::to_string((100 * member.given.load_relaxed() + all / 2) / all) + " %";
   }
+  if (mover_.moved_up() > 0) text += "; " + std::to_string(mover_.moved_up()) + " chunks moved up";
   return text;
 }
 
 std::string BalancedStore::describe_at(uint64_t offset_bytes) const {
   const ChunkWord word = offset_bytes < size_bytes() ? table_.load(offset_bytes / chunk_bytes_) : ChunkWord();
-  const std::string of = " of " + std::to_string(members_.size()) + " of a striped store, ";
+  const std::string of = " of " + std::to_string(places_.count()) + " of a striped store, ";
   size_t index = word.is_assigned() ? word.member() : 0;
   // Of a request that concerned several members, the one that failed is meant.
-  if (!word.is_assigned() || !members_[index]->part->has_failed()) {
-    auto failed =
-        std::ranges::find_if(members_, [](const auto& member) { return member->part->has_failed(); });
-    if (failed != members_.end()) index = static_cast<size_t>(failed - members_.begin());
-  }
+  if (!word.is_assigned() || !places_[index].part->has_failed())
+    for (size_t i = 0; i < places_.count(); ++i)
+      if (places_[i].part->has_failed()) {
+        index = i;
+        break;
+      }
   const uint64_t in_member = offset_of(word, offset_bytes % chunk_bytes_);
-  return "member " + std::to_string(index + 1) + of + members_[index]->part->store().describe_at(in_member) +
+  return "member " + std::to_string(index + 1) + of + places_[index].part->store().describe_at(in_member) +
          ",";
 }
 
@@ -147,63 +147,34 @@ int BalancedStore::for_each_piece(uint64_t offset_bytes, uint64_t bytes, Visit v
 
 // ---- Chunks get a member ----
 
-bool BalancedStore::empty_slot(Member& member, uint64_t slot) {
-  Request request;
-  request.op = Op::kDiscard;
-  request.offset_bytes = slot * chunk_bytes_;
-  request.discard_bytes = chunk_bytes_;
-  return member.part->store().transfer(request).is_ok();
-}
-
-// On the member that is to get it, or the next one that has room. A slot that cannot be emptied is never used again.
-std::optional<ChunkWord> BalancedStore::assign_in(Room room, const Piece& piece, uint64_t users, int* error) {
-  const uint64_t now_ns = platform::monotonic_ns();
-  uint32_t eligible = 0;
-  for (size_t i = 0; i < members_.size(); ++i)
-    if (room == Room::kPiece ? !shares_.has_no_room(i, now_ns) : !shares_.is_full(i, now_ns))
-      eligible |= uint32_t{1} << i;
-  while (const auto index = shares_.choose(eligible)) {
-    Member& member = *members_[*index];
-    const auto taken = member.slots.take();
-    if (!taken) {
-      eligible &= ~(uint32_t{1} << *index);
-      continue;
-    }
-    if (taken->is_unclean && !empty_slot(member, taken->slot)) {
-      *error = EIO;
-      eligible &= ~(uint32_t{1} << *index);
-      continue;
-    }
-    const bool whole = room == Room::kWholeChunk;
-    const uint64_t from = taken->slot * chunk_bytes_ + (whole ? 0 : piece.from);
-    const Status reserved = member.part->store().reserve(from, whole ? chunk_bytes_ : piece.bytes);
-    if (reserved) {
-      const ChunkWord word = ChunkWord::of(*index, taken->slot, whole, users);
-      table_.assign(piece.chunk, word);
-      member.given.fetch_add_relaxed(1);
-      return word;
-    }
-    *error = reserved.error();
-    member.slots.give_back(taken->slot, false);
-    if (is_no_room(reserved.error())) shares_.note_full(*index, now_ns, !whole);
-    eligible &= ~(uint32_t{1} << *index);
-  }
-  return std::nullopt;
-}
-
 Result<ChunkWord> BalancedStore::assign(const Piece& piece, uint64_t users) {
   int error = ENOSPC;
-  auto word = assign_in(Room::kWholeChunk, piece, users, &error);
-  // On a disk that is nearly full, a part of a chunk may still find room.
-  if (!word) word = assign_in(Room::kPiece, piece, users, &error);
-  if (!word) return Status(error, "no member of a striped store has room");
-  return *word;
+  Places::Wanted wanted{.from = piece.from, .bytes = piece.bytes};
+  auto place = places_.take(wanted, &error);
+  // On a disk that is nearly full, a part of a chunk may still find room. Who fails is asked where no other has any.
+  bool is_whole = place.has_value();
+  if (!place) {
+    wanted.room = Places::Room::kPiece;
+    place = places_.take(wanted, &error);
+  }
+  if (!place) {
+    wanted.room = Places::Room::kWholeChunk;
+    wanted.even_failing = true;
+    place = places_.take(wanted, &error);
+    is_whole = place.has_value();
+  }
+  if (!place) return Status(error, "no member of a striped store has room");
+  const ChunkWord word = ChunkWord::of(place->member, place->slot, is_whole, users);
+  table_.assign(piece.chunk, word);
+  places_[place->member].given.fetch_add_relaxed(1);
+  return word;
 }
 
 Result<ChunkWord> BalancedStore::pin_to_write(const Piece& piece) {
-  if (const auto word = table_.pin(piece.chunk)) return *word;
-  std::lock_guard lock(mutex_);
-  if (const auto word = table_.pin(piece.chunk)) return *word;  // somebody else has been here
+  if (const auto word = table_.pin(piece.chunk, ChunkTable::To::kWrite)) return *word;
+  std::lock_guard lock(places_.mutex());
+  if (const auto word = table_.pin(piece.chunk, ChunkTable::To::kWrite))
+    return *word;  // by somebody meanwhile
   return assign(piece, 1);
 }
 
@@ -220,7 +191,7 @@ Status BalancedStore::reserve(uint64_t offset_bytes, uint64_t bytes) {
       return status.error();
     }
     if (!word->is_reserved())
-      status = members_[word->member()]->part->store().reserve(offset_of(*word, piece.from), piece.bytes);
+      status = places_.store_of(word->member()).reserve(offset_of(*word, piece.from), piece.bytes);
     table_.unpin(piece.chunk, false);
     return status.error();
   });
@@ -233,24 +204,26 @@ int BalancedStore::deal(PartedStep& step, Parts& parts) {
   const RawIo& io = step.io;
   step.bytes = static_cast<int64_t>(io.bytes);
   if (io.op == Op::kSync) {
-    for (size_t member = 0; member < members_.size(); ++member) parts.push_back(new_part(io.op, member, 0));
+    for (size_t member = 0; member < places_.count(); ++member) parts.push_back(new_part(io.op, member, 0));
     return 0;
   }
   // Behind the store's end there is nothing; a request may stick out of it.
   const uint64_t end = std::min(io.offset_bytes + io.bytes, size_bytes());
   if (io.op == Op::kDiscard) return deal_discard(step, parts, end);
   if (io.op == Op::kRead) step.bytes = static_cast<int64_t>(end - io.offset_bytes);
-  Dealer dealer(io.op, members_.size(), parts);
+  const uint64_t now_ns = mover_.is_noting() ? platform::monotonic_ns() : 0;
+  Dealer dealer(io.op, places_.count(), parts);
   return for_each_piece(io.offset_bytes, end - io.offset_bytes, [&](const Piece& piece) {
     std::optional<ChunkWord> word;
     if (io.op == Op::kRead) {
-      word = table_.pin(piece.chunk);
+      word = table_.pin(piece.chunk, ChunkTable::To::kRead);
     } else {
       auto to_write = pin_to_write(piece);
       if (!to_write) return to_write.status().error();
       word = *to_write;
     }
     if (word) step.held.push_back(piece.chunk);
+    if (word && mover_.is_noting()) mover_.note_use(piece.chunk, *word, now_ns);
     dealer.add(word ? std::optional<size_t>(word->member()) : std::nullopt,
                word ? offset_of(*word, piece.from) : 0, piece.bytes, io);
     return 0;
@@ -261,13 +234,13 @@ int BalancedStore::deal_discard(PartedStep& step, Parts& parts, uint64_t end) {
   // Ranges to be discarded may be much longer than what was ever written there.
   end = std::min(end, table_.end() * chunk_bytes_);
   if (step.io.offset_bytes >= end) return 0;
-  std::vector<Request*> open(members_.size(), nullptr);
+  std::vector<Request*> open(places_.count(), nullptr);
   return for_each_piece(step.io.offset_bytes, end - step.io.offset_bytes, [&](const Piece& piece) {
     std::optional<ChunkWord> word = piece.bytes == chunk_bytes_ ? table_.take(piece.chunk) : std::nullopt;
     if (word) {
       step.freed.push_back(word->bits());
     } else {
-      word = table_.pin(piece.chunk);
+      word = table_.pin(piece.chunk, ChunkTable::To::kWrite);
       if (!word) return 0;
       step.held.push_back(piece.chunk);
       table_.unreserve(piece.chunk);
@@ -284,55 +257,66 @@ int BalancedStore::deal_discard(PartedStep& step, Parts& parts, uint64_t end) {
 }
 
 void BalancedStore::begin_part(StripePart& part) {
-  if (is_timed(part.request.op)) shares_.begun(part.member);
+  if (is_timed(part.request.op)) places_.shares().begun(part.member);
   part.begun_ns = platform::monotonic_ns();
 }
 
 void BalancedStore::submit(std::unique_ptr<StripePart> part) {
-  Member& member = *members_[part->member];
+  StripeMember& member = *places_[part->member].part;
   begin_part(*part);
-  member.part->submit(std::move(part));
+  member.submit(std::move(part));
 }
 
 int BalancedStore::transfer_part(StripePart& part) {
   begin_part(part);
-  return end_part(part, members_[part.member]->part->store().transfer(part.request).error());
+  return end_part(part, places_.store_of(part.member).transfer(part.request).error());
 }
 
 int BalancedStore::end_part(StripePart& part, int error) {
   const uint64_t now_ns = platform::monotonic_ns();
+  Shares& shares = places_.shares();
   if (is_timed(part.request.op))
-    shares_.ended(part.member, part.request.op, part.request.bytes(), now_ns - part.begun_ns, error == 0);
-  if (error != 0) members_[part.member]->part->note_failure();
-  if (part.request.op == Op::kWrite && is_no_room(error)) shares_.note_full(part.member, now_ns, true);
+    shares.ended(part.member, part.request.op, part.request.bytes(), now_ns - part.begun_ns, error == 0);
+  if (error == 0) return 0;
+  places_[part.member].part->note_failure();
+  if (part.request.op == Op::kWrite) {
+    if (is_no_room(error)) shares.note_full(part.member, now_ns, true);
+    if (is_failure(error)) shares.note_failing(part.member, now_ns);
+  }
   return error;
 }
 
-// Whether the chunk, to which nothing was written so far, has left a member that is full.
-bool BalancedStore::give_up_full(uint64_t chunk) {
-  const ChunkWord seen = table_.load(chunk);
-  if (!shares_.is_full(seen.member(), platform::monotonic_ns())) return false;
+// After a write that failed, if that was for the chunk's member. Whether the chunk, to which nothing was written so
+// far, has left that one. A chunk that holds something is moved, if it can be.
+bool BalancedStore::write_elsewhere(uint64_t chunk) {
+  const size_t member = table_.load(chunk).member();
+  const bool is_full = places_.shares().is_full(member, platform::monotonic_ns());
+  const bool has_room_beside = places_.has_room_beside(member);
+  if (!is_full && !(has_room_beside && places_.is_refusing(member))) return false;
   const auto word = table_.take_if_last(chunk);
-  if (!word) return false;
-  std::lock_guard lock(mutex_);
-  members_[word->member()]->slots.give_back(word->slot(), true);
-  return true;
+  if (word) {
+    std::lock_guard lock(places_.mutex());
+    places_.give_back({word->member(), word->slot()}, true);
+  } else if (has_room_beside) {
+    mover_.leave(chunk);
+  }
+  return word.has_value();
 }
 
 int BalancedStore::end_step(PartedStep& step, int error) {
-  const bool is_full = step.io.op == Op::kWrite && is_no_room(error);
+  const bool is_failed_write = step.io.op == Op::kWrite && (is_no_room(error) || is_failure(error));
   bool has_left = false;
   for (const uint64_t chunk : step.held) {
-    if (is_full && give_up_full(chunk))
+    if (is_failed_write && write_elsewhere(chunk))
       has_left = true;
     else
       table_.unpin(chunk, step.io.op == Op::kWrite && error == 0);
   }
   step.held.clear();
   if (!step.freed.empty()) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(places_.mutex());
     for (const uint64_t bits : step.freed)
-      members_[ChunkWord(bits).member()]->slots.give_back(ChunkWord(bits).slot(), error != 0);
+      places_.give_back({ChunkWord(bits).member(), ChunkWord(bits).slot()}, error != 0);
     step.freed.clear();
   }
   return has_left && step.deals < kDealsMax ? kDealAgain : error;
@@ -341,9 +325,9 @@ int BalancedStore::end_step(PartedStep& step, int error) {
 Result<std::unique_ptr<IoQueue>> BalancedStore::open_queue(size_t depth) {
   PartedStore& parted = *this;
   std::vector<Store*> stores;
-  for (auto& member : members_) {
-    if (Status status = member->part->wake_up(); !status) return status;
-    stores.push_back(&member->part->store());
+  for (size_t i = 0; i < places_.count(); ++i) {
+    if (Status status = places_[i].part->wake_up(); !status) return status;
+    stores.push_back(&places_.store_of(i));
   }
   // Rings or descriptors may be used up.
   auto direct = DirectParts::create(parted, stores, depth);
@@ -359,14 +343,19 @@ Status BalancedStore::transfer(Request& request) {
   return error == 0 ? Status::ok() : transfer_failed(error, request, describe_at(request.offset_bytes));
 }
 
+void BalancedStore::lock_for_fork() {
+  mover_.lock_for_fork();
+  for (size_t i = 0; i < places_.count(); ++i) places_.store_of(i).lock_for_fork();
+}
+
+void BalancedStore::unlock_after_fork() {
+  for (size_t i = 0; i < places_.count(); ++i) places_.store_of(i).unlock_after_fork();
+}
+
 void BalancedStore::in_child() {
-  new (&mutex_) std::mutex;
+  mover_.in_child();
   table_.in_child();
-  shares_.in_child();
-  for (auto& member : members_) {
-    member->slots.in_child();
-    member->part->in_child();
-  }
+  places_.in_child();
 }
 
 }  // namespace spw::store

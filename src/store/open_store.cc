@@ -26,6 +26,7 @@ using Opened = Result<std::unique_ptr<Store>>;
 
 // Stripes of stripes of stripes: deeper names are mistakes, and each level takes stack.
 constexpr unsigned kStripedDepthMax = 4;
+constexpr std::string_view kRemoteSchemes[] = {"nbd:", "nbd+unix:", "nbds:", "nbds+unix:", "rbd:"};
 
 template <class Kind>
 Opened as_store(Result<std::unique_ptr<Kind>> opened) {
@@ -122,7 +123,21 @@ Opened open_rbd_image(const std::string& rest, const OpenOptions& options) {
       });
 }
 
-Opened open_members(const StripedName& name, const OpenOptions& options) {
+// A list goes on to the next tier where it goes from this machine to the network, or back.
+std::vector<uint32_t> tiers_of(const std::vector<std::string>& names) {
+  const auto is_remote = [](const std::string& name) {
+    return std::ranges::any_of(kRemoteSchemes, [&](std::string_view each) { return name.starts_with(each); });
+  };
+  std::vector<uint32_t> tiers;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_next = i > 0 && is_remote(names[i]) != is_remote(names[i - 1]);
+    tiers.push_back(i == 0 ? 0 : tiers.back() + (is_next ? 1 : 0));
+  }
+  return tiers;
+}
+
+Opened open_members(const StripedName& name, const OpenOptions& options,
+                    const std::vector<uint32_t>& tiers = {}) {
   OpenOptions for_members = options;
   for_members.faults = nullptr;  // they happen once, above the members
   ++for_members.depth;
@@ -133,7 +148,7 @@ Opened open_members(const StripedName& name, const OpenOptions& options) {
     members.push_back(std::move(*member));
   }
   if (options.spill)
-    return as_store(BalancedStore::create(std::move(members), name.chunk_bytes, options.faults));
+    return as_store(BalancedStore::create(std::move(members), name.chunk_bytes, options.faults, tiers));
   return as_store(StripedStore::create(std::move(members), name.chunk_bytes, options.faults));
 }
 
@@ -151,7 +166,8 @@ Opened open_list(std::vector<std::string> names, const OpenOptions& options) {
   const std::string list = "a list of " + std::to_string(names.size()) + " places";
   if (names.size() > kStripedMembersMax)
     return Status::sentence(EINVAL, list + ": " + std::to_string(kStripedMembersMax) + " are possible");
-  return open_members({kStripeChunkBytesDefault, std::move(names)}, options);
+  const std::vector<uint32_t> tiers = tiers_of(names);
+  return open_members({kStripeChunkBytesDefault, std::move(names)}, options, tiers);
 }
 
 struct Scheme {

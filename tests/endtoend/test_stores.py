@@ -3,14 +3,13 @@ import array
 import contextlib
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 import pytest
 from kit import Config, EXIT_FAILURE, EXIT_USAGE, HERE, Kit, MEDIUM, MIB, SMALL, TIME_LIMIT_S, UNOPTIMISED, Wrong, expect, program_of, start
+from servers import nbd_server
 
 # What a store does is the same for every kind of mapped program.
 pytestmark = pytest.mark.engines("translated", "mapped")
@@ -23,26 +22,6 @@ SHORT_WAIT = {"SPILLWAY_TEST_FRAME_WAIT_MS": "1000"}
 def _expect_started(process: subprocess.Popen) -> None:
     if process.stdout.readline() != "look\n":
         raise Wrong(f"the program did not start: {process.communicate(timeout=TIME_LIMIT_S)[1]}")
-
-
-@contextlib.contextmanager
-def _server(kit: Kit, *arguments: str):
-    """nbdkit, and the name of its export."""
-    if not shutil.which("nbdkit"):
-        pytest.skip("nbdkit is not installed")
-    # A socket's path is 107 bytes at most, which a build's may use up.
-    with tempfile.TemporaryDirectory(prefix="spw_nbd.") as place, subprocess.Popen(
-            ["nbdkit", "-f", "-U", f"{place}/nbd", "-P", f"{place}/nbd.pid", *arguments], stderr=subprocess.DEVNULL) as server:
-        pid_file = pathlib.Path(place) / "nbd.pid"
-        try:
-            deadline = time.monotonic() + TIME_LIMIT_S
-            while not pid_file.exists():
-                expect(server.poll() is None and time.monotonic() < deadline, "nbdkit does not start")
-                time.sleep(0.01)
-            yield server, f"nbd+unix:///?socket={place}/nbd&timeout=5"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                server.kill()
 
 
 def _fills(kit: Kit, store: str, *configs: Config) -> None:
@@ -65,12 +44,12 @@ def test_directories_and_sparse_stores_are_striped(kit: Kit) -> None:
 
 
 def test_an_nbd_server_holds_what_is_spilled(kit: Kit) -> None:
-    with _server(kit, "memory", "512M") as (_, store):
+    with nbd_server(kit, "memory", "512M") as (_, store):
         _fills(kit, store, SMALL, MEDIUM)
 
 
 def test_a_striped_store_of_a_server_and_a_directory(kit: Kit) -> None:
-    with _server(kit, "memory", "256M") as (_, store):
+    with nbd_server(kit, "memory", "256M") as (_, store):
         _fills(kit, f"striped:{store},{kit.store}", SMALL)
 
 
@@ -96,12 +75,12 @@ def test_a_list_of_places_is_used_at_the_same_time(kit: Kit) -> None:
 
 
 def test_a_slow_server_gets_little_and_a_small_one_no_more_than_it_has_room_for(kit: Kit) -> None:
-    with _server(kit, "--filter=delay", "memory", "512M", "rdelay=20ms", "wdelay=20ms") as (_, slow):
-        _fills(kit, f"{slow},{kit.store}", SMALL)
+    with nbd_server(kit, "--filter=delay", "memory", "512M", "rdelay=20ms", "wdelay=20ms") as (_, slow):
+        _fills(kit, f"striped:{slow},{kit.store}", SMALL)
         slow_share, fast_share = _shares(kit)
         expect(slow_share < fast_share / 2, f"{kit.report()['facts']['store']}")
-    with _server(kit, "memory", "8M") as (_, small):
-        _fills(kit, f"{kit.store},{small}", SMALL)
+    with nbd_server(kit, "memory", "8M") as (_, small):
+        _fills(kit, f"striped:{kit.store},{small}", SMALL)
         expect(_shares(kit)[1] < 15, f"{kit.report()['facts']['store']}")
 
 
@@ -153,7 +132,7 @@ def test_a_server_that_dies_ends_the_program_with_one_line(kit: Kit) -> None:
     for config in (SMALL, UNOPTIMISED):
         with open(export, "wb") as file:
             file.truncate(512 * MIB)
-        with _server(kit, "file", str(export)) as (server, store):
+        with nbd_server(kit, "file", str(export)) as (server, store):
             with start(kit, kit.compile("spill.cc", *config.flags), "fill_when_told", 400,
                        env=config.environment() | SHORT_WAIT | {"SPILLWAY_STORE": store}) as process:
                 _expect_started(process)
@@ -168,7 +147,7 @@ def test_two_servers_are_striped_and_the_death_of_one_harms_nothing_of_the_other
     for export in exports:
         with open(export, "wb") as file:
             file.truncate(512 * MIB)
-    with _server(kit, "file", str(exports[0])) as (_, survivor), _server(kit, "file", str(exports[1])) as (dying, other):
+    with nbd_server(kit, "file", str(exports[0])) as (_, survivor), nbd_server(kit, "file", str(exports[1])) as (dying, other):
         _fills(kit, f"striped:chunk=64K,{survivor},{other}", SMALL)
         written = [export.stat().st_blocks for export in exports]
         with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", 600,
@@ -186,7 +165,7 @@ def test_many_processes_read_one_export_at_a_time(kit: Kit) -> None:
     export = kit.place / "export"
     export.write_bytes(array.array("Q", range(0, 3 * words, 3)).tobytes())
     program = kit.compile("api.cc", "-O2", f"-I{HERE.parents[1] / 'include'}")
-    with _server(kit, "-r", "file", str(export)) as (_, store), contextlib.ExitStack() as stack:
+    with nbd_server(kit, "-r", "file", str(export)) as (_, store), contextlib.ExitStack() as stack:
         clients = [stack.enter_context(start(kit, program, "reads_a_store", words, env=SMALL.environment() | {
             "STORE_TO_READ": store, "SPILLWAY_STORE": str(kit.store)})) for _ in range(6)]
         for client in clients:
@@ -216,5 +195,5 @@ def test_stores_that_cannot_be_used_are_refused_with_one_line(kit: Kit) -> None:
                        (",".join([str(kit.store)] * 17), "17 places; accepted: up to 16")):
         with start(kit, kit.compile("spill.cc", "-O2"), "fill", 1, env=SMALL.environment() | {"SPILLWAY_STORE": list_}) as process:
             _one_line(kit, process, EXIT_USAGE, f"SPILLWAY_STORE={list_}: ", why)
-    with _server(kit, "-r", "memory", "128M") as (_, store):
+    with nbd_server(kit, "-r", "memory", "128M") as (_, store):
         _refused(kit, store, "the export is read-only")

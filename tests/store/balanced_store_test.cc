@@ -1,92 +1,18 @@
 // What only the balanced store does: which member a chunk gets, and what becomes of it.
-#include "store/balanced_store.h"
-
 #include <sys/wait.h>
 
 #include <thread>
 
-#include "store_fixture.h"
+#include "balanced_fixture.h"
 
 namespace spw::store {
 namespace {
 
 using telemetry::Counter;
 
-class BalancedStoreTest : public ::testing::Test {
+class BalancedStoreTest : public BalancedFixture {
  protected:
-  static constexpr uint64_t kChunk = 16 * kKiB;
-  static constexpr size_t kDepth = 16;
-
-  void SetUp() override { directory_ = make_scratch_directory(); }
-  void TearDown() override {
-    store_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-  // Members in memory of so many chunks, with the faults that `faults_` has for each.
-  void create(std::vector<uint64_t> chunks) {
-    std::vector<std::unique_ptr<Store>> members;
-    for (size_t i = 0; i < chunks.size(); ++i) {
-      auto member = MemoryStore::create(chunks[i] * kChunk, &faults_[i]);
-      ASSERT_TRUE(member) << member.status().message();
-      members.push_back(std::move(*member));
-    }
-    adopt(std::move(members));
-  }
-  // Spill files, whose queues a queue of the store's sleeps at itself (striped/direct_parts.h).
-  void create_spill(size_t count, uint64_t chunks = kMiB / kChunk) {
-    std::vector<std::unique_ptr<Store>> members;
-    for (size_t i = 0; i < count; ++i) {
-      auto member = FileStore::open_spill(directory_, {.faults = &faults_[i]}, chunks * kChunk);
-      ASSERT_TRUE(member) << member.status().message();
-      members.push_back(std::move(*member));
-    }
-    adopt(std::move(members));
-  }
-  void adopt(std::vector<std::unique_ptr<Store>> members) {
-    for (const auto& member : members) members_.push_back(member.get());
-    auto store = BalancedStore::create(std::move(members), kChunk);
-    ASSERT_TRUE(store) << store.status().message();
-    store_ = std::move(*store);
-  }
-
-  int perform(Request request) { return store_->transfer(request).error(); }
-  int write(uint64_t chunk) {
-    return perform(transfer_of(Op::kWrite, chunk * kChunk, Buffer(kChunk, chunk + 1)));
-  }
-  bool is_as_written(uint64_t chunk) {
-    Buffer read(kChunk);
-    return perform(transfer_of(Op::kRead, chunk * kChunk, read)) == 0 && read == Buffer(kChunk, chunk + 1);
-  }
-  bool is_zero(uint64_t chunk) {
-    Buffer read(kChunk);
-    return perform(transfer_of(Op::kRead, chunk * kChunk, read)) == 0 && read.is_zero();
-  }
-  // Writes chunks [begin, end), kDepth at a time, and says what part of them the first member got.
-  double first_ones_share(uint64_t begin, uint64_t end) {
-    auto queue = store_->open_queue(kDepth);
-    EXPECT_TRUE(queue);
-    const uint64_t before = store_->chunks_of(0);
-    Buffer buffer(kChunk, 1);
-    std::vector<Request> requests;
-    std::vector<Request*> pointers;
-    for (uint64_t chunk = begin; chunk < end; ++chunk)
-      requests.push_back(transfer_of(Op::kWrite, chunk * kChunk, buffer));
-    for (Request& request : requests) pointers.push_back(&request);
-    for (int error : StoreTest::drive(**queue, pointers)) EXPECT_EQ(error, 0);
-    return static_cast<double>(store_->chunks_of(0) - before) / static_cast<double>(end - begin);
-  }
-  uint64_t assigned() const {
-    uint64_t chunks = 0;
-    for (size_t i = 0; i < members_.size(); ++i) chunks += store_->chunks_of(i);
-    return chunks;
-  }
-
-  void race();
-
-  std::string directory_;
-  FaultPlan faults_[kStripedMembersMax];
-  std::vector<Store*> members_;
-  std::unique_ptr<BalancedStore> store_;
+  void race(uint64_t pause_ns = 0);
 };
 
 // ---- Shares ----
@@ -267,7 +193,7 @@ TEST_F(BalancedStoreTest, a_description_says_what_each_member_got) {
 // Writers have blocks of their own in all chunks, which they read, discard and write anew, while others discard whole
 // chunks, and a member is full now and then. A block has what its writer wrote last, or nothing: never what was another
 // chunk's.
-void BalancedStoreTest::race() {
+void BalancedStoreTest::race(uint64_t pause_ns) {
   constexpr uint64_t kChunks = 16, kWriters = kChunk / kUnit;
   for (int nth = 20; nth < 2000; nth += 20)
     ASSERT_TRUE(faults_[nth % 3].add("write:" + std::to_string(nth) + ":ENOSPC"));
@@ -283,11 +209,12 @@ void BalancedStoreTest::race() {
     Buffer buffer(kUnit);
     auto* const words = reinterpret_cast<uint64_t*>(buffer.data());
     for (uint64_t round = 1; round <= 1500; ++round) {
+      if (pause_ns > 0) platform::sleep_ns(rng.below(2 * pause_ns));
       const uint64_t chunk = rng.below(kChunks), at = chunk * kChunk + writer * kUnit;
       const uint64_t stamp = round << 16 | chunk << 8 | writer;
       if (rng.below(2) == 0) {
         std::fill_n(words, kUnit / 8, stamp);
-        // A chunk that had something stays on its member, which had no room for the rest: nothing was written.
+        // A chunk that had something is on its member still, which had no room for the rest: nothing was written.
         const int error = perform_as(transfer_of(Op::kWrite, at, buffer));
         failed.fetch_add_relaxed(error != 0 && error != ENOSPC);
         if (error == 0) stamps[chunk] = stamp;
@@ -309,6 +236,7 @@ void BalancedStoreTest::race() {
   others.emplace_back([&] {
     Rng rng(99);
     while (!over.load_acquire()) {
+      if (pause_ns > 0) platform::sleep_ns(32 * pause_ns);
       const uint64_t first = rng.below(kChunks - 2);
       failed.fetch_add_relaxed(perform(discard_of(first * kChunk, (1 + rng.below(3)) * kChunk)) != 0);
       const Status reserved = store_->reserve(rng.below(kChunks) * kChunk, kUnit);
@@ -331,6 +259,12 @@ void BalancedStoreTest::race() {
 TEST_F(BalancedStoreTest, what_comes_and_goes_at_the_same_time_does_not_meet) {
   create({8, 8, 8});
   race();
+}
+
+TEST_F(BalancedStoreTest, nor_where_chunks_move_up_and_down) {
+  create({4, 8, 16}, {0, 1, 2});
+  race(2'000'000);
+  EXPECT_GT(store_->moved(), 0u);
 }
 
 TEST_F(BalancedStoreTest, nor_does_it_where_no_thread_is_between) {

@@ -14,12 +14,14 @@ Status ChunkTable::allocate(uint64_t chunks) {
   return {};
 }
 
-std::optional<ChunkWord> ChunkTable::pin(uint64_t chunk) {
+std::optional<ChunkWord> ChunkTable::pin(uint64_t chunk, To to) {
   Atomic<uint64_t>& word = words()[chunk];
+  const uint64_t kept = to == To::kWrite ? ~ChunkWord::kMoving : ~uint64_t{0};
   uint64_t seen = word.load_relaxed();
   while (ChunkWord(seen).is_assigned()) {
     SPW_CHECK(ChunkWord(seen).users() < ChunkWord::kUsersMax);
-    if (word.cas_weak_acquire(seen, seen + 1)) return ChunkWord(seen + 1);
+    const uint64_t pinned = (seen & kept) + 1;
+    if (word.cas_weak_acquire(seen, pinned)) return ChunkWord(pinned);
   }
   return std::nullopt;
 }
@@ -47,6 +49,28 @@ std::optional<ChunkWord> ChunkTable::take_if_last(uint64_t chunk) {
   return std::nullopt;
 }
 
+std::optional<ChunkWord> ChunkTable::begin_move(uint64_t chunk) {
+  Atomic<uint64_t>& word = words()[chunk];
+  uint64_t seen = word.load_relaxed();
+  while (ChunkWord(seen).is_assigned() && ChunkWord(seen).users() == 0 && ChunkWord(seen).holds())
+    if (word.cas_weak_acquire(seen, (seen | ChunkWord::kMoving) + 1)) return ChunkWord(seen);
+  return std::nullopt;
+}
+
+ChunkTable::Moved ChunkTable::end_move(uint64_t chunk, ChunkWord there) {
+  SPW_DCHECK(there.is_assigned() && there.users() == 0);
+  Atomic<uint64_t>& word = words()[chunk];
+  uint64_t seen = word.load_relaxed();
+  while (ChunkWord(seen).is_moving() && ChunkWord(seen).users() == 1)
+    if (word.cas_weak_acq_rel(seen, there.bits() | ChunkWord::kHolds)) return Moved::kYes;
+  return ChunkWord(seen).is_moving() ? Moved::kBusy : Moved::kChanged;
+}
+
+void ChunkTable::give_up_move(uint64_t chunk) {
+  words()[chunk].fetch_and_relaxed(~ChunkWord::kMoving);
+  unpin(chunk, false);
+}
+
 void ChunkTable::assign(uint64_t chunk, ChunkWord word) {
   SPW_DCHECK(!load(chunk).is_assigned());
   // First, so that a child forked in between looks at the word, too.
@@ -58,7 +82,8 @@ void ChunkTable::in_child() {
   const uint64_t end = end_.load_relaxed();
   for (uint64_t chunk = 0; chunk < end; ++chunk) {
     const uint64_t bits = words()[chunk].load_relaxed();
-    if (ChunkWord(bits).users() > 0) words()[chunk].store_relaxed(bits & ~ChunkWord::kUsersMax);
+    if (ChunkWord(bits).users() > 0)
+      words()[chunk].store_relaxed(bits & ~(ChunkWord::kUsersMax | ChunkWord::kMoving));
   }
 }
 

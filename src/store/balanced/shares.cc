@@ -24,6 +24,10 @@ void Shares::ended(size_t member, Op op, uint64_t bytes, uint64_t ns, bool ok) {
   of.under_way.fetch_sub_relaxed(1);
   if (!ok) return;
   const double took = std::max<double>(static_cast<double>(ns), 1);
+  if (op == Op::kRead) {
+    const double read_ns = of.read_ns.load_relaxed();
+    of.read_ns.store_relaxed(read_ns == 0 ? took : read_ns + (took - read_ns) / kSamples);
+  }
   Atomic<double>& typical_ns = typical(op, bytes);
   const double before = typical_ns.load_relaxed();
   const double usual = before == 0 ? took : before + (took - before) / kTypicalSamples;

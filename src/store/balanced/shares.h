@@ -23,11 +23,14 @@
 // any room is not asked for less meanwhile for kNoRoomPauseNs, so that who has to wait for room does not ask all the
 // time.
 //
+// A member whose write failed for another reason than that gets none for kFailingPauseNs while another one has room.
+//
 // Threads: choose() and its kin one at a time (the store's lock); the rest any. What several note at the same time may
 // be lost, which an average bears.
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -38,11 +41,14 @@
 
 namespace spw::store {
 
+inline bool is_no_room(int error) { return error == ENOSPC || error == EDQUOT; }
+
 class Shares {
  public:
   static constexpr uint32_t kSamples = 64;
   static constexpr double kRatioMax = 64, kOutlierMax = 16;
   static constexpr uint64_t kFullPauseNs = 1'000'000'000, kNoRoomPauseNs = 10'000'000;
+  static constexpr uint64_t kFailingPauseNs = 10'000'000'000;
 
   explicit Shares(size_t members) : count_(members) {}
 
@@ -64,6 +70,19 @@ class Shares {
   bool has_no_room(size_t member, uint64_t now_ns) const {
     return members_[member].no_room_until_ns.load_relaxed() > now_ns;
   }
+  // Some was given back.
+  void note_room(size_t member) {
+    members_[member].full_until_ns.store_relaxed(0);
+    members_[member].no_room_until_ns.store_relaxed(0);
+  }
+  void note_failing(size_t member, uint64_t now_ns) {
+    members_[member].failing_until_ns.store_relaxed(now_ns + kFailingPauseNs);
+  }
+  bool is_failing(size_t member, uint64_t now_ns) const {
+    return members_[member].failing_until_ns.load_relaxed() > now_ns;
+  }
+  // How long a read takes, on the average of the last ones. 0 before the first has ended.
+  double read_ns(size_t member) const { return members_[member].read_ns.load_relaxed(); }
   // 0 before the first request has ended.
   double slowness(size_t member) const { return members_[member].slowness.load_relaxed(); }
   // What was under way is the parent's.
@@ -77,6 +96,8 @@ class Shares {
     Atomic<uint32_t> under_way{0};
     Atomic<uint64_t> full_until_ns{0};
     Atomic<uint64_t> no_room_until_ns{0};
+    Atomic<uint64_t> failing_until_ns{0};
+    Atomic<double> read_ns{0};
     double credit = 0;
   };
   Atomic<double>& typical(Op op, uint64_t bytes);

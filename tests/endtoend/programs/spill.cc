@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -158,11 +160,32 @@ int small_rounds(long rounds) {
   return report(wrong);
 }
 
+// Reads for three seconds at random what was written last, which is more than the cap.
+int use_the_end(long mebibytes) {
+  const Words words = allocate(mebibytes);
+  for (uint64_t i = 0; i < words.count; ++i) words.at[i] = word_of(i, 0);
+  constexpr uint64_t kUsed = (uint64_t{12} << 20) / sizeof(uint64_t);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  std::atomic<uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, thread] {
+      for (uint64_t state = thread + 1; std::chrono::steady_clock::now() < end;) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t index = words.count - 1 - (state >> 33) % kUsed;
+        wrong += words.at[index] != word_of(index, 0);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return report(wrong);
+}
+
 const Part kParts[] = {{"fill", fill},
                        {"fill_when_told", fill_when_told},
                        {"fill_and_leave", fill_and_leave},
                        {"stay", stay},
                        {"fill_by_threads", fill_by_threads},
+                       {"use_the_end", use_the_end},
                        {"scatter", scatter},
                        {"come_back", come_back},
                        {"give_back", give_back},
