@@ -45,7 +45,8 @@ def prepare() -> Path:
     text = "\n".join([*TOOLS, *TESTS])
     if not wanted.exists() or wanted.read_text() != text:
         say("installing what the tests need: " + " ".join([*TOOLS, *TESTS]))
-        if call(python, "-m", "pip", "install", "-q", "--retries", "10", "--disable-pip-version-check", *TOOLS, *TESTS) != 0:
+        install = ("install", "-q", "--retries", "10", "--disable-pip-version-check")
+        if call(python, "-m", "pip", *install, *TOOLS, *TESTS) != 0:
             sys.exit("python: pip failed; is the package index there?")
         wanted.write_text(text)
     return python

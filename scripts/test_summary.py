@@ -23,7 +23,7 @@ SLOWEST_SHOWN = 10
 REASON_CHARACTERS_MAX = 300
 FAILED_LINES_SHOWN = 15  # of each part of continuous integration before the tests
 # What pytest, cargo, compilers and our own programs say of a failure.
-LOOKS_FAILED = re.compile(r"^(E  |FAILED|ERROR|python: (?!ruff)|rust: |package: )|\berror\b|\bfailed\b|FAILED|panicked", re.IGNORECASE)
+LOOKS_FAILED = re.compile(r"^(E  |[A-Z]+\d{3,4} )|^(?!== ).*(\berror\b|\bfailed\b|panicked)", re.IGNORECASE)
 # What a machine can be expected to have, and what the reasons of tests that are skipped without it say.
 EXPECTABLE = {
     "userfaultfd": r"userfault|are served by the ",

@@ -12,11 +12,6 @@ using store::ObjectPool;
 
 double mean_of(double before, double now) { return before == 0 ? now : (before + now) / 2; }
 
-// With its head, and half of what rounding to a class costs.
-double kept_bytes_of(double bytes) {
-  return bytes + ObjectPool::kHeadBytes + static_cast<double>(ObjectPool::kStepBytes) / 2;
-}
-
 }  // namespace
 
 uint64_t CompressedShare::bytes() const { return std::max(target_bytes(), held_bytes()); }
@@ -64,7 +59,8 @@ void CompressedShare::measure() {
   if (totals.tried - totals_.tried >= kTriedMin || !has_begun_) {
     if (fitted + others > 0) fits_ = fitted / (fitted + others);
     if (fitted > 0)
-      kept_bytes_ = kept_bytes_of(static_cast<double>(totals.fitted_bytes - totals_.fitted_bytes) / fitted);
+      kept_bytes_ =
+          ObjectPool::kept_bytes_of(static_cast<double>(totals.fitted_bytes - totals_.fitted_bytes) / fitted);
     totals_ = totals;
     misfits_ = misfits;
   }

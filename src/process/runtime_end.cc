@@ -12,6 +12,7 @@
 #include "process/foreign_code.h"
 #include "process/runtime.h"
 #include "process/slow_end.h"
+#include "store/compressed/object_pool.h"
 
 namespace spw::process {
 
@@ -22,6 +23,17 @@ uint64_t blocks_read(const telemetry::Totals& totals) {
        {telemetry::Counter::fills, telemetry::Counter::unit_fills, telemetry::Counter::readahead_fills})
     reads += telemetry::total(totals, counter);
   return reads;
+}
+
+telemetry::PageCompression compression_of(const store::ProbedPages& probed) {
+  const auto totals = probed.codec->totals();
+  telemetry::PageCompression found{.tried = totals.tried, .fitted = totals.fitted};
+  if (totals.fitted == 0) return found;
+  const auto fitted = static_cast<double>(totals.fitted);
+  found.kept_bytes = store::ObjectPool::kept_bytes_of(static_cast<double>(totals.fitted_bytes) / fitted);
+  found.compress_ns = probed.codec->compress_ns();
+  found.open_ns = static_cast<double>(probed.open_ns.load_relaxed()) / fitted;
+  return found;
 }
 }  // namespace
 
@@ -49,6 +61,7 @@ telemetry::Facts Runtime::facts() const {
     facts.compressed_share_bytes =
         compressed_share_ ? compressed_share_->bytes() : compressed->budget.bytes_max.load_relaxed();
   }
+  if (const store::ProbedPages* const probed = spills_.probed()) facts.compression = compression_of(*probed);
   facts.foreign = foreign_code(foreign_sites_);
   facts.warnings = warnings();
   facts.wall_seconds = static_cast<double>(platform::monotonic_ns() - started_ns_) / 1e9;

@@ -57,7 +57,16 @@ Result<std::unique_ptr<store::Store>> SpillStores::open() {
     spill = store::CheckedStore::around(std::move(*spill));
   if (!spill) return spill;
   if (Status status = make_compressed_memory(); !status) return status;
-  return compressed_ ? store::CompressedStore::around(std::move(*spill), *compressed_) : std::move(spill);
+  if (compressed_) return store::CompressedStore::around(std::move(*spill), *compressed_);
+  make_probe();
+  return probed_ ? store::CompressionProbe::around(std::move(*spill), *probed_) : std::move(*spill);
+}
+
+// For advice on --compress auto, which is for the mapped engine.
+void SpillStores::make_probe() {
+  if (probed_ || options_.curve != Curve::kOn || engine_ != EngineKind::kMapped) return;
+  if (auto codec = store::PageCodec::load(store::Compression::kLz4))
+    probed_ = std::make_unique<store::ProbedPages>(std::move(*codec));
 }
 
 // Who does not ask for one of the libraries does without.

@@ -1,7 +1,7 @@
 // The stores that a run spills to, as the options have them: one at its start, and others as forks ask for them
 // (region/spill_layers.h). Around each stand what sees to its contents:
 //
-//     --compress    compressed memory, which all of them share
+//     --compress    compressed memory, which all of them share; or, without it and with --curve on, a look at some pages
 //     --checksums   or --encrypt
 //     --store       the device
 //
@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "process/options.h"
 #include "store/compressed_store.h"
+#include "store/compression_probe.h"
 #include "store/fault_plan.h"
 #include "store/store.h"
 
@@ -31,14 +32,18 @@ class SpillStores {
   bool children_can_use_them() const;
   // nullptr: nothing is compressed.
   store::CompressedMemory* compressed() const { return compressed_.get(); }
+  // What compressing would come to; nullptr: nobody looks.
+  const store::ProbedPages* probed() const { return probed_.get(); }
 
  private:
   Status make_compressed_memory();
+  void make_probe();
 
   const Options& options_;
   const EngineKind engine_;
   std::unique_ptr<store::FaultPlan> faults_;
   std::unique_ptr<store::CompressedMemory> compressed_;
+  std::unique_ptr<store::ProbedPages> probed_;
 };
 
 }  // namespace spw::process

@@ -125,6 +125,13 @@ void append_json_facts(std::string& json, const Facts& facts) {
   number("resident_peak_bytes", facts.resident_peak_bytes);
   number("compressed_share_bytes", facts.compressed_share_bytes);
   number("compressed_peak_bytes", facts.compressed_peak_bytes);
+  const PageCompression& pages = facts.compression;
+  append(
+      json,
+      "    \"compression\": {\"tried\": %llu, \"fitted\": %llu, \"kept_bytes\": %.1f, \"compress_ns\": %.1f, "
+      "\"open_ns\": %.1f},\n",
+      static_cast<unsigned long long>(pages.tried), static_cast<unsigned long long>(pages.fitted),
+      pages.kept_bytes, pages.compress_ns, pages.open_ns);
   append(json, "    \"processor_seconds\": %.6f,\n", facts.processor_seconds);
   append(json, "    \"wall_seconds\": %.6f\n  },\n", facts.wall_seconds);
 }

@@ -40,6 +40,14 @@ struct AreaReads {
   std::vector<CurvePoint> curve;  // as Facts::curve
 };
 
+// Of pages that were written to the store, a sample: what they came to when they were compressed.
+struct PageCompression {
+  uint64_t tried = 0;     // 0: nobody looked
+  uint64_t fitted = 0;    // that came to little enough
+  double kept_bytes = 0;  // what one of these takes in compressed memory
+  double compress_ns = 0, open_ns = 0;
+};
+
 // What a report says besides the counters.
 struct Facts {
   std::string program;  // as it was started
@@ -60,6 +68,7 @@ struct Facts {
   uint64_t resident_peak_bytes = 0;     // of the whole process
   uint64_t compressed_share_bytes = 0;  // what compressed pages may take of the cap now
   uint64_t compressed_peak_bytes = 0;   // the most that they took
+  PageCompression compression;
   double wall_seconds = 0;
   double processor_seconds = 0;       // of the whole process
   std::vector<CurvePoint> curve;      // memory rising from the cap; empty: not asked for

@@ -82,3 +82,24 @@ def test_what_cannot_be_advised_is_refused_with_a_line(kit: Kit) -> None:
     for words, complaint in wrong:
         ran = _advise(kit, *words)
         expect(ran.returncode == EXIT_USAGE and complaint in ran.stderr and ran.stderr.count("\n") == 1, f"{words}: {ran.returncode} {ran.stderr}")
+
+
+@pytest.mark.engines("mapped", "unmodified")
+def test_what_compressed_memory_would_be_worth_is_said(kit: Kit) -> None:
+    program = kit.compile("compress.cc", *SMALL.flags)
+    for part, least, most in (("rounds", 0.75, 0.95), ("noise", 0, 0.02)):
+        ran = _advise(kit, "--memory", "24M", "--store", kit.store, "--json", kit.place / "curve.json", "--", program, part, 112)
+        expect((ran.returncode, ran.stdout) == (0, "wrong 0\n"), f"{ran.returncode} {ran.stdout} {ran.stderr}")
+        found = json.loads((kit.place / "curve.json").read_text())["compress"]
+        expect(least <= found["fits"] <= most, f"{found}")
+        if part == "noise":
+            expect(found["pool_bytes"] == 0 and re.search(r"--compress auto: 0 % .* gain nothing here$", ran.stderr, re.M), ran.stderr)
+        else:
+            expect(found["ratio"] > 2 and re.search(r"--compress auto: 8\d % of the pages compress, ", ran.stderr), f"{found} {ran.stderr}")
+
+
+@pytest.mark.engines("mapped")
+def test_nothing_is_said_where_pages_are_compressed_already(kit: Kit) -> None:
+    program = kit.compile("compress.cc", *SMALL.flags)
+    ran = _advise(kit, "--memory", "24M", "--compress", "lz4", "--store", kit.store, "--", program, "rounds", 112)
+    expect(ran.returncode == 0 and "of the pages compress" not in ran.stderr, f"{ran.returncode} {ran.stderr}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from kit import Config, EXIT_FAILURE, EXIT_USAGE, Kit, MEDIUM, MIB, SMALL, Run, TIME_LIMIT_S, expect, start
-from test_stores import _server
+from servers import nbd_server
 
 # What a store does is the same for every kind of mapped program.
 pytestmark = pytest.mark.engines("translated", "mapped")
@@ -147,6 +147,8 @@ def test_a_mounted_device_is_refused(kit: Kit) -> None:
 
 def _unchanged(kit: Kit, device: pathlib.Path, what: str) -> None:
     image = kit.place / "device.image"
+    with open(device, "r+b") as file:
+        os.fsync(file.fileno())  # what the kernel has of it comes to the image whoever has it open beside us
     before = image.read_bytes()
     _expect_refused(_fill(kit, f"file:{device}"), f"file:{device}: it holds {what}", "put ?overwrite=yes behind its name")
     expect(image.read_bytes() == before, f"{what} was touched")
@@ -178,7 +180,7 @@ def test_a_device_is_no_two_members_of_a_stripe(kit: Kit) -> None:
 
 
 def test_two_runs_do_not_share_an_export(kit: Kit) -> None:
-    with _server(kit, "memory", "256M") as (_, store):
+    with nbd_server(kit, "memory", "256M") as (_, store):
         with _waiting_run(kit, store) as first:
             _expect_refused(_fill(kit, store), f"process {first.pid} (", "has it as its store", "name a directory")
             _goes_on_unharmed(first)
@@ -193,7 +195,7 @@ def test_an_export_that_holds_something_is_refused_unless_told(kit: Kit) -> None
         file.truncate(256 * MIB)
     _tool("mkfs.ext4", "-q", str(export))
     before = export.read_bytes()
-    with _server(kit, "file", str(export)) as (_, store):
+    with nbd_server(kit, "file", str(export)) as (_, store):
         _expect_refused(_fill(kit, store), "it holds an ext2, ext3 or ext4 filesystem", "put &overwrite=yes behind its name")
         expect(export.read_bytes() == before, "the export was touched")
         _expect_filled(_fill(kit, store + "&overwrite=yes"), "told to overwrite")

@@ -46,12 +46,12 @@ TEST_F(BalancedStoreTest,
 
 TEST_F(BalancedStoreTest, a_slow_file_gets_a_small_share) {
   create_spill(2, 1000);
-  ASSERT_TRUE(faults_[0].add("write:1+:delay:24000"));
+  ASSERT_TRUE(faults_[0].add("write:1+:delay:48000"));
   ASSERT_TRUE(faults_[1].add("write:1+:delay:4000"));
   first_ones_share(0, 200);
   const double slow = first_ones_share(200, 700);
   EXPECT_LT(slow, 0.35);
-  EXPECT_GT(slow, 0.02);
+  EXPECT_GT(slow, 0.01);
 }
 
 TEST_F(BalancedStoreTest, reads_that_take_long_count_too) {

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "liar.h"
+#include "store/compression_probe.h"
 #include "store/memory_store.h"
 
 namespace spw::store {
@@ -305,6 +306,49 @@ TEST(ObjectPool, gives_back_slabs_of_which_nothing_is_used) {
   for (const auto place : places) (*pool)->give_back(place);
   (*pool)->check_invariants();
   EXPECT_EQ(budget.bytes.load_relaxed(), ObjectPool::kSlabBytes);
+}
+
+// ---- A look at some pages ----
+
+TEST(CompressionProbe, finds_what_compressing_would_come_to_and_changes_nothing) {
+  auto codec = PageCodec::load(Compression::kLz4);
+  if (!codec) GTEST_SKIP() << codec.status().message();
+  ProbedPages found(std::move(*codec));
+  constexpr uint64_t kPages = 4096;
+  auto device = MemoryStore::create(kPages * kUnit, nullptr);
+  ASSERT_TRUE(device);
+  auto store = CompressionProbe::around(std::move(*device), found);
+  auto queue = store->open_queue(4);
+  ASSERT_TRUE(queue);
+  const auto filling_of = [](uint64_t page) { return page % 4 == 0 ? Filling::kNoise : Filling::kText; };
+  for (uint64_t page = 0; page < kPages; ++page) {
+    Contents written = contents_of(filling_of(page), page);
+    if (page % 2 == 0) {
+      ASSERT_TRUE(transfer_page(*store, Op::kWrite, page, written));
+      continue;
+    }
+    Request request;
+    request.op = Op::kWrite;
+    request.offset_bytes = page * kUnit;
+    request.segment_count = 1;
+    request.segments[0] = {written.bytes, kUnit};
+    Request* const one[] = {&request};
+    ASSERT_EQ((*queue)->submit(one), 1u);
+    Completion done[1];
+    while ((*queue)->reap(done) == 0) (*queue)->wait(UINT64_MAX);
+    ASSERT_EQ(done[0].error, 0);
+  }
+  for (uint64_t page = 0; page < kPages; ++page) {
+    Contents got;
+    ASSERT_TRUE(transfer_page(*store, Op::kRead, page, got));
+    ASSERT_EQ(got, contents_of(filling_of(page), page)) << page;
+  }
+  const auto totals = found.codec->totals();
+  const auto looked_at = static_cast<double>(totals.tried);
+  EXPECT_NEAR(looked_at, kPages / ProbedPages::kEvery, kPages / ProbedPages::kEvery / 3);
+  EXPECT_NEAR(static_cast<double>(totals.fitted) / looked_at, 0.75, 0.15);
+  EXPECT_LT(totals.fitted_bytes, totals.fitted * kUnit / 2);
+  EXPECT_GT(found.open_ns.load_relaxed(), 0u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "compression_advice.h"
 
 namespace spw::tool {
 
@@ -57,7 +58,7 @@ std::string picture(const Advised& run) {
 std::string name_of(const telemetry::AreaReads& area, CodeNames& names) {
   if (!area.name.empty()) return area.name;
   if (area.bytes == 0) return "small objects";
-  const std::string size = "up to " + format_size(area.bytes);
+  std::string size = "up to " + format_size(area.bytes);
   if (area.object.empty()) return size;
   return size + ", allocated in " + text_of(names.of_call(area.object, area.offset));
 }
@@ -79,6 +80,16 @@ std::string areas_table(const Advised& run, CodeNames& names) {
   return text;
 }
 
+std::string compression_line(const Advised& run) {
+  const CompressionAdvice advice = advise_compression(run);
+  if (!advice.is_known) return "";
+  std::string text = fmt::format("  --compress auto: {:.0f} % of the pages compress", 100 * advice.fits);
+  if (advice.ratio > 0) text += fmt::format(", {:.1f} of them into the memory of one", advice.ratio);
+  if (advice.pool_bytes == 0) return text + "; it would gain nothing here\n";
+  return text + fmt::format("; with {} of the memory for that, about {:.2f} s\n",
+                            format_size(advice.pool_bytes), advice.seconds);
+}
+
 }  // namespace
 
 uint64_t Advised::reads_at(const std::vector<telemetry::CurvePoint>& curve, uint64_t memory_bytes) {
@@ -89,11 +100,14 @@ uint64_t Advised::reads_at(const std::vector<telemetry::CurvePoint>& curve, uint
 }
 
 double Advised::seconds_at(uint64_t memory_bytes) const {
-  const double all = std::max(facts.processor_seconds + waited_seconds, facts.wall_seconds);
   const uint64_t reads = facts.curve.front().reads;
-  if (all <= 0 || reads == 0) return facts.wall_seconds;
-  const double saved = 1 - static_cast<double>(reads_at(memory_bytes)) / static_cast<double>(reads);
-  return facts.wall_seconds * (1 - waited_seconds * saved / all);
+  if (reads == 0) return facts.wall_seconds;
+  return seconds_with(static_cast<double>(reads_at(memory_bytes)) / static_cast<double>(reads));
+}
+
+double Advised::seconds_with(double share) const {
+  const double all = std::max(facts.processor_seconds + waited_seconds, facts.wall_seconds);
+  return all <= 0 ? facts.wall_seconds : facts.wall_seconds * (1 - waited_seconds * (1 - share) / all);
 }
 
 uint64_t Advised::memory_within(double share) const {
@@ -127,7 +141,7 @@ std::string advice_text(const Advised& run, CodeNames& names) {
       "better\n",
       std::ceil(static_cast<double>(enough) / static_cast<double>(kGiB) * 100) / 100, run.seconds_at(enough),
       kEnough * 100, format_size(run.memory_useful_bytes()));
-  return text;
+  return text + compression_line(run);
 }
 
 std::string advice_json(const Advised& run, CodeNames& names) {
@@ -144,12 +158,20 @@ std::string advice_json(const Advised& run, CodeNames& names) {
       curve.push_back({{"memory_bytes", point.memory_bytes}, {"reads", point.reads}});
     areas.push_back({{"name", name_of(area, names)}, {"curve", curve}});
   }
+  const CompressionAdvice compression = advise_compression(run);
+  json compress = nullptr;
+  if (compression.is_known)
+    compress = {{"fits", compression.fits},
+                {"ratio", compression.ratio},
+                {"pool_bytes", compression.pool_bytes},
+                {"seconds", compression.seconds}};
   return json{{"program", run.facts.program},
               {"engine", run.facts.engine},
               {"block_bytes", run.facts.block_bytes},
               {"memory_bytes", run.facts.memory_cap_bytes},
               {"seconds", run.facts.wall_seconds},
               {"enough_bytes", run.memory_within(kEnough)},
+              {"compress", compress},
               {"curve", points},
               {"areas", areas}}
              .dump(1) +

@@ -24,6 +24,8 @@ struct Advised {
   // as many threads go on at once as did:
   //     wall * (1 - waited * (1 - reads(memory) / reads) / max(processor + waited, wall))
   double seconds_at(uint64_t memory_bytes) const;
+  // Likewise, had all waiting been `share` of what it was.
+  double seconds_with(double share) const;
   // Beyond this much memory nothing gets better.
   uint64_t memory_useful_bytes() const { return facts.curve.back().memory_bytes; }
   // The least memory whose time is within `share` of the best one.

@@ -61,6 +61,9 @@ telemetry::Facts facts_of(const json& report) {
     facts.misses = {count_in(misses.at("count")), count_in(misses.at("p50_ns")),
                     count_in(misses.at("p99_ns")), count_in(misses.at("p999_ns")),
                     count_in(misses.at("worst_ns"))};
+  if (const json pages = from.value("compression", json::object()); !pages.empty())
+    facts.compression = {count_in(pages.at("tried")), count_in(pages.at("fitted")), pages.at("kept_bytes"),
+                         pages.at("compress_ns"), pages.at("open_ns")};
   for (const json& code : report.value("foreign", json::array()))
     facts.foreign.push_back(
         {words_in(code.at("library")), words_in(code.at("function")), count_in(code.at("faults"))});

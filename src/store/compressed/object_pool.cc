@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/need.h"
+#include "telemetry/counters.h"
 
 namespace spw::store {
 
@@ -38,7 +39,12 @@ ObjectPool::~ObjectPool() {
   uint64_t slabs = 0;
   for (uint32_t number = 0; number < begun_.load_relaxed(); ++number)
     slabs += slab(number).of_class.load_relaxed() != kNoClass;
-  budget_.bytes.fetch_sub_relaxed(slabs * kSlabBytes);
+  give_budget_back(slabs * kSlabBytes);
+}
+
+void ObjectPool::give_budget_back(uint64_t bytes) {
+  budget_.bytes.fetch_sub_relaxed(bytes);
+  telemetry::count(telemetry::Counter::compressed_memory_given_back, bytes);
 }
 
 std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
@@ -49,6 +55,7 @@ std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
   }
   if (const uint64_t now = budget_.bytes.load_relaxed(); now > budget_.bytes_peak.load_relaxed())
     budget_.bytes_peak.store_relaxed(now);
+  telemetry::count(telemetry::Counter::compressed_memory_taken, kSlabBytes);
   std::lock_guard lock(free_mutex_);
   if (first_free_ != kNone) {
     const uint32_t number = first_free_;
@@ -58,7 +65,7 @@ std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
   const uint32_t number = begun_.load_relaxed();
   if (number == slabs_max_) {
     if (is_forced) cannot_go_on("get memory for compressed pages", ENOMEM);
-    budget_.bytes.fetch_sub_relaxed(kSlabBytes);
+    give_budget_back(kSlabBytes);
     return std::nullopt;
   }
   new (&slab(number)) Slab;
@@ -126,7 +133,7 @@ void ObjectPool::give_back(Place place) {
 
 void ObjectPool::release(uint32_t number) {
   (void)platform::advise(memory_.data() + number * kSlabBytes, kSlabBytes, platform::Advice::kDontNeed);
-  budget_.bytes.fetch_sub_relaxed(kSlabBytes);
+  give_budget_back(kSlabBytes);
   std::lock_guard lock(free_mutex_);
   slab(number).next = first_free_;
   first_free_ = number;

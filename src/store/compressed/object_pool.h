@@ -45,6 +45,10 @@ class ObjectPool {
   static constexpr size_t kStepBytes = 64;
   static constexpr size_t kHeadBytes = sizeof(uint64_t);
   static constexpr size_t kObjectBytesMax = 3072 - kHeadBytes;
+  // What objects of `bytes` take on the average, with their heads and half of what rounding to a class costs.
+  static constexpr double kept_bytes_of(double bytes) {
+    return bytes + kHeadBytes + static_cast<double>(kStepBytes) / 2;
+  }
   static constexpr unsigned kPlaceBits = 42;
   static constexpr Place kPlaceEnd = Place{1} << kPlaceBits;
 
@@ -104,6 +108,7 @@ class ObjectPool {
     return memory_.data() + number * kSlabBytes + at * object_bytes(of_class);
   }
   uint64_t* page_of(uint32_t number, size_t at, size_t of_class) const;
+  void give_budget_back(uint64_t bytes);
   std::optional<uint32_t> new_slab(bool is_forced);
   void link(Class& in, uint32_t number);
   void unlink(Class& from, uint32_t number);

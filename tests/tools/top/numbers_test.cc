@@ -79,6 +79,18 @@ TEST(Numbers, say_what_is_resident_and_dirty) {
   EXPECT_DOUBLE_EQ(interval.numbers().frames_share, 0.5);
 }
 
+TEST(Numbers, say_what_is_compressed) {
+  Interval interval;
+  EXPECT_EQ(interval.numbers().compressed_bytes, 0u);
+  EXPECT_EQ(interval.numbers().compressed_ratio, 0);
+  set(interval.now, Counter::compressed_memory_taken, 3 << 20);
+  set(interval.now, Counter::compressed_memory_given_back, 1 << 20);
+  set(interval.now, Counter::compressed_pages, 100);
+  set(interval.now, Counter::compressed_bytes, 100 * 1024);
+  EXPECT_EQ(interval.numbers().compressed_bytes, uint64_t{2} << 20);
+  EXPECT_DOUBLE_EQ(interval.numbers().compressed_ratio, 4);
+}
+
 TEST(Numbers, of_counts_that_go_down_are_0) {
   Interval interval;
   set(interval.before, Counter::shared_misses, UINT64_MAX);

@@ -280,6 +280,18 @@ TEST_F(ViewTest, without_a_look_yet_says_so) {
   }
 }
 
+TEST(Screen, says_what_is_compressed) {
+  View view = eight();
+  EXPECT_FALSE(has(screen(view, 140, 30), "compressed"));
+  Numbers numbers = sample(100);
+  numbers.compressed_bytes = 3 * kMib;
+  numbers.compressed_ratio = 2.6;
+  numbers.rates[static_cast<size_t>(Counter::compressed_hits)] = 8'100;
+  view.watched->history.add(numbers);
+  EXPECT_TRUE(has(screen(view, 140, 30), "compressed 3.0 MiB (1/2.6)"));
+  EXPECT_TRUE(has(screen(view, 140, 30), "48.0 MiB/s, compressed 8.1k/s"));
+}
+
 TEST(Scrolled, keeps_the_selected_in_sight) {
   EXPECT_EQ(scrolled(0, 5, 10, 3), 3);
   EXPECT_EQ(scrolled(7, 2, 10, 3), 2);

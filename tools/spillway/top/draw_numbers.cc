@@ -82,9 +82,13 @@ std::string of_device(double ours, double device) {
 
 Row read_row(const History& history, const Numbers& now) {
   const double ours = now.rate(Counter::store_read_bytes);
+  std::string full = now.device ? of_device(ours, now.device->read_bytes_s) : bytes_s_text(ours);
+  if (now.compressed_bytes > 0)
+    full =
+        fmt::format("{}, compressed {}", bytes_s_text(ours), rate_text(now.rate(Counter::compressed_hits)));
   return {"read",
           bytes_s_text(ours),
-          now.device ? of_device(ours, now.device->read_bytes_s) : bytes_s_text(ours),
+          full,
           history.values([](const Numbers& each) { return each.rate(Counter::store_read_bytes); }),
           0,
           Style::kPlain,
@@ -229,6 +233,11 @@ void draw_memory(Canvas& canvas, const View& view, int line, bool has_legend) {
   int at = canvas.put(kNameColumns, line + 1, "dirty " + bytes_text(parts.dirty), Style::kWarning);
   at = canvas.put(at + 2, line + 1, "clean " + bytes_text(parts.mine - parts.dirty), Style::kGood);
   at = canvas.put(at + 2, line + 1, "others of the run " + bytes_text(parts.others), Style::kOther);
+  if (const Numbers& now = view.watched->history.newest(); now.compressed_bytes > 0)
+    at = canvas.put(at + 2, line + 1,
+                    fmt::format("compressed {} (1/{:.1f})",
+                                bytes_text(static_cast<double>(now.compressed_bytes)), now.compressed_ratio),
+                    Style::kOther);
   canvas.put(at + 2, line + 1, "store " + view.watched->facts.store, Style::kDim);
 }
 

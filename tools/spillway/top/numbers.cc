@@ -103,6 +103,11 @@ Numbers numbers_between(const Look& before, const Look& now, const PageFacts& fa
   numbers.dirty_bytes = dirty_blocks(now.totals, facts.block_bytes) * facts.block_bytes;
   numbers.frames_share =
       static_cast<double>(resident) / static_cast<double>(std::max<uint64_t>(facts.frames, 1));
+  numbers.compressed_bytes = difference(total(now.totals, Counter::compressed_memory_taken),
+                                        total(now.totals, Counter::compressed_memory_given_back));
+  if (const uint64_t bytes = total(now.totals, Counter::compressed_bytes); bytes > 0)
+    numbers.compressed_ratio = static_cast<double>(total(now.totals, Counter::compressed_pages)) *
+                               kMmuPageBytes / static_cast<double>(bytes);
   if (before.device && now.device) numbers.device = device_use(*before.device, *now.device, numbers.seconds);
   return numbers;
 }

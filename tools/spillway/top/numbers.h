@@ -53,6 +53,8 @@ struct Numbers {
   double waiting = 0;  // threads that waited for reads, on average
   uint64_t resident_bytes = 0, dirty_bytes = 0;
   double frames_share = 0;
+  uint64_t compressed_bytes = 0;  // of memory, for compressed pages
+  double compressed_ratio = 0;    // bytes of pages for each byte that they came to, so far; 0: none did
   std::optional<DeviceUse> device;
 };
 Numbers numbers_between(const Look& before, const Look& now, const PageFacts& facts);

@@ -83,6 +83,12 @@ std::string picture(const PageFacts& facts, const std::string& device_name, cons
   line("memory", fmt::format("{} of {} in use ({} of the frames), about {} of it dirty",
                              format_size(numbers.resident_bytes), format_size(facts.memory_cap_bytes),
                              percent_text(numbers.frames_share), format_size(numbers.dirty_bytes)));
+  if (numbers.compressed_bytes > 0)
+    line("compressed",
+         fmt::format(
+             "{} of memory for pages that came to 1/{:.1f}, {} read from there, {} kept, {} to the store",
+             format_size(numbers.compressed_bytes), numbers.compressed_ratio, per_s(Counter::compressed_hits),
+             per_s(Counter::compressed_pages), per_s(Counter::compressed_evictions)));
   line("hit ratio", fmt::format("{} of {:.0f} uses/s of the shared cache",
                                 numbers.hit_ratio ? percent_text(*numbers.hit_ratio) : "-", numbers.uses_s));
   line("misses",
