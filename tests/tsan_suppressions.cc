@@ -10,6 +10,8 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:spw::cache::Writeback::leave_zeros_out\n"
       "race:spw::cache::Writeback::leave_unstored_out\n"
       "race:spw::cache::Writeback::memory_to_write\n"
+      // Who writes to a chunk while it is copied ends its move, and the copy is thrown away.
+      "race:spw::store::ChunkMover::copy\n"
       // The runtime closes its descriptors by the system call itself (own_descriptors.h), which the sanitizer does not
       // see: whoever gets the number next seems to race with who had it.
       "race:spw::platform::WakeFd::create\n"

@@ -12,8 +12,6 @@ namespace spw::store {
 
 namespace {
 
-// The caller's mistakes are not the member's.
-bool is_failure(int error) { return error != 0 && error != EINVAL && error != EFAULT && !is_no_room(error); }
 bool is_timed(Op op) { return op == Op::kRead || op == Op::kWrite; }
 
 }  // namespace
@@ -149,20 +147,16 @@ int BalancedStore::for_each_piece(uint64_t offset_bytes, uint64_t bytes, Visit v
 
 Result<ChunkWord> BalancedStore::assign(const Piece& piece, uint64_t users) {
   int error = ENOSPC;
-  Places::Wanted wanted{.from = piece.from, .bytes = piece.bytes};
-  auto place = places_.take(wanted, &error);
+  std::optional<Places::Place> place;
+  bool is_whole = false;
   // On a disk that is nearly full, a part of a chunk may still find room. Who fails is asked where no other has any.
-  bool is_whole = place.has_value();
-  if (!place) {
-    wanted.room = Places::Room::kPiece;
-    place = places_.take(wanted, &error);
-  }
-  if (!place) {
-    wanted.room = Places::Room::kWholeChunk;
-    wanted.even_failing = true;
-    place = places_.take(wanted, &error);
-    is_whole = place.has_value();
-  }
+  for (const bool even_failing : {false, true})
+    for (const auto room : {Places::Room::kWholeChunk, Places::Room::kPiece}) {
+      if (place) break;
+      place = places_.take(
+          {.room = room, .from = piece.from, .bytes = piece.bytes, .even_failing = even_failing}, &error);
+      is_whole = room == Places::Room::kWholeChunk;
+    }
   if (!place) return Status(error, "no member of a striped store has room");
   const ChunkWord word = ChunkWord::of(place->member, place->slot, is_whole, users);
   table_.assign(piece.chunk, word);

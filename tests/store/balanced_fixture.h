@@ -27,14 +27,14 @@ class BalancedFixture : public ::testing::Test {
     adopt(std::move(members), tiers);
   }
   // Spill files, whose queues a queue of the store's sleeps at itself (striped/direct_parts.h).
-  void create_spill(size_t count, uint64_t chunks = kMiB / kChunk) {
+  void create_spill(size_t count, uint64_t chunks = kMiB / kChunk, const std::vector<uint32_t>& tiers = {}) {
     std::vector<std::unique_ptr<Store>> members;
     for (size_t i = 0; i < count; ++i) {
       auto member = FileStore::open_spill(directory_, {.faults = &faults_[i]}, chunks * kChunk);
       ASSERT_TRUE(member) << member.status().message();
       members.push_back(std::move(*member));
     }
-    adopt(std::move(members));
+    adopt(std::move(members), tiers);
   }
   void adopt(std::vector<std::unique_ptr<Store>> members, const std::vector<uint32_t>& tiers = {}) {
     for (const auto& member : members) members_.push_back(member.get());

@@ -12,15 +12,18 @@ constexpr uint64_t kChunk = 16 * kKiB, kChunks = 8, kWriters = kChunk / kUnit, k
 
 class ChunkMoverTest : public ::testing::Test {
  protected:
+  // Spill files: a copy beside a write, which is then given up, is the kernel's there.
   void SetUp() override {
+    directory_ = make_scratch_directory();
     for (uint64_t member = 0; member < kMembers; ++member) {
-      auto store = MemoryStore::create(2 * kChunks * kChunk, nullptr);
+      auto store = FileStore::open_spill(directory_, {}, 2 * kChunks * kChunk);
       ASSERT_TRUE(store);
       ASSERT_TRUE(places_.add(std::move(*store), 0));
     }
     ASSERT_TRUE(table_.allocate(kChunks));
     for (uint64_t chunk = 0; chunk < kChunks; ++chunk) assign(chunk);
   }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
   void assign(uint64_t chunk) {
     std::lock_guard lock(places_.mutex());
     int error = 0;
@@ -50,6 +53,7 @@ class ChunkMoverTest : public ::testing::Test {
     return sum;
   }
 
+  std::string directory_;
   Places places_{kMembers, kChunk};
   ChunkTable table_;
   ChunkMover mover_{places_, table_};
@@ -77,11 +81,11 @@ TEST_F(ChunkMoverTest, a_block_is_what_was_written_last_while_its_chunk_moves) {
         if (rng.below(4) == 0) platform::sleep_ns(rng.below(200'000));
       }
     });
-  move_all(20000);
+  move_all(1000);
   over.store_release(true);
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(wrong.load_relaxed(), 0u);
-  EXPECT_GT(mover_.moved(), 100u);
+  EXPECT_GT(mover_.moved(), 30u);
   EXPECT_EQ(taken(), kChunks) << "a slot is lost, or a chunk";
 }
 

@@ -52,6 +52,20 @@ TEST_F(TiersTest, what_can_be_neither_written_nor_read_stays_an_error) {
   for (uint64_t chunk = 0; chunk < 20; ++chunk) EXPECT_TRUE(is_as_written(chunk)) << chunk;
 }
 
+TEST_F(TiersTest, a_member_that_fails_for_a_while_loses_no_slots_for_it) {
+  create({20, 4});
+  for (uint64_t chunk = 0; chunk < 8; ++chunk) ASSERT_EQ(write(chunk), 0) << chunk;
+  ASSERT_EQ(store_->chunks_of(1), 4u);
+  const uint64_t there = store_->chunks_of(0);
+  ASSERT_TRUE(faults_[0].add("write:1+:EIO,discard:1+:EIO"));
+  for (unsigned round = 0; round < 3; ++round)
+    for (uint64_t chunk = 8; chunk < 12; ++chunk) EXPECT_EQ(write(chunk), EIO) << chunk;
+  faults_[0].clear();
+  EXPECT_LE(store_->chunks_of(0), there + 4);
+  for (uint64_t chunk = 8; chunk < 24 - 4; ++chunk) EXPECT_EQ(write(chunk), 0) << chunk;
+  for (uint64_t chunk = 0; chunk < 24 - 4; ++chunk) EXPECT_TRUE(is_as_written(chunk)) << chunk;
+}
+
 // ---- Tiers ----
 
 TEST_F(TiersTest, the_first_tier_is_filled_before_the_next) {

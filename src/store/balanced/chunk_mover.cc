@@ -42,10 +42,9 @@ void ChunkMover::ask(Waiting& waiting, uint64_t chunk) {
   if (is_child_) return;
   waiting[chunk % kWaiting].store_relaxed(chunk + 1);
   const bool slept = sleeps_.exchange_acq_rel(false);
-  if (!started_.load_acquire())
-    (void)start();  // without a thread nothing moves, which is no error
-  else if (slept)
-    wake_.wake();
+  // Without a thread nothing moves, which is no error. It may sleep before it is known to have started.
+  if (!started_.load_acquire() && !start()) return;
+  if (slept) wake_.wake();
 }
 
 Status ChunkMover::start() {
@@ -85,7 +84,10 @@ bool ChunkMover::is_idle() const {
 void ChunkMover::work() {
   while (!ending_.load_acquire()) {
     sleeps_.exchange_acq_rel(true);
-    if (is_idle()) wake_.wait(-1, UINT64_MAX);
+    if (is_idle()) {
+      buffer_ = {};
+      wake_.wait(-1, UINT64_MAX);
+    }
     sleeps_.exchange_acq_rel(false);
     for (size_t i = 0; i < kWaiting && !ending_.load_acquire(); ++i) {
       if (const uint64_t chunk = leaving_[i].exchange_acq_rel(0); chunk != 0) move_away(chunk - 1);
@@ -96,7 +98,7 @@ void ChunkMover::work() {
 
 void ChunkMover::move_away(uint64_t chunk) {
   const ChunkWord word = table_.load(chunk);
-  if (!word.is_assigned() || !places_.is_refusing(word.member())) return;
+  if (!word.is_assigned() || !word.holds() || !places_.is_refusing(word.member())) return;
   move(chunk, {.but = uint32_t{1} << word.member()});
 }
 
@@ -104,19 +106,28 @@ void ChunkMover::move_up(uint64_t chunk) {
   const uint64_t begun_ns = platform::monotonic_ns();
   const ChunkWord word = table_.load(chunk);
   if (!word.is_assigned() || tier_of(word) == 0 || heat_.of(chunk, begun_ns) < kHot) return;
-  const Places::Wanted above{.end_tier = tier_of(word)};
-  Done done = move(chunk, above);
-  if (done == Done::kNoRoom) {
-    const auto victim = coldest_above(tier_of(word), begun_ns);
-    if (!victim || !is_worth(chunk, *victim, begun_ns)) return;
-    const ChunkWord cold = table_.load(*victim);
-    if (!cold.is_assigned() || move(*victim, {.first_tier = tier_of(cold) + 1}) != Done::kMoved) return;
-    places_.shares().note_room(cold.member());
-    done = move(chunk, above);
-  }
+  Done done = move(chunk, {.end_tier = tier_of(word)});
+  if (done == Done::kNoRoom) done = move_in_place_of_another(chunk, tier_of(word));
+  if (done == Done::kNoRoom) return;
   if (done == Done::kMoved) moved_up_.fetch_add_relaxed(1);
   const uint64_t rest_ns = kRestTimes * (platform::monotonic_ns() - begun_ns);
   if (!ending_.load_acquire()) wake_.wait(-1, rest_ns);
+}
+
+// kNoRoom: it is not worth it.
+ChunkMover::Done ChunkMover::move_in_place_of_another(uint64_t chunk, uint32_t tier) {
+  const uint64_t now_ns = platform::monotonic_ns();
+  const auto victim = coldest_above(tier, now_ns);
+  if (!victim || !is_worth(chunk, *victim, now_ns)) return Done::kNoRoom;
+  const ChunkWord cold = table_.load(*victim);
+  Places::Place there;
+  if (!cold.is_assigned() || move(*victim, {.first_tier = tier_of(cold) + 1}, &there) != Done::kMoved)
+    return Done::kNot;
+  // What was there is overwritten whole.
+  const uint64_t bytes = places_.chunk_bytes();
+  if (places_.store_of(there.member).reserve(there.slot * bytes, bytes)) return move_to(chunk, there);
+  give_back(there);
+  return Done::kNot;
 }
 
 std::optional<uint64_t> ChunkMover::coldest_above(uint32_t tier, uint64_t now_ns) {
@@ -141,9 +152,9 @@ bool ChunkMover::is_worth(uint64_t hot, uint64_t cold, uint64_t now_ns) const {
   return kUsesAhead * (hot_uses - cold_uses) * (slow_ns - fast_ns) > 2 * move_ns_;
 }
 
-ChunkMover::Done ChunkMover::move(uint64_t chunk, const Places::Wanted& wanted) {
+ChunkMover::Done ChunkMover::move(uint64_t chunk, const Places::Wanted& wanted, Places::Place* left) {
   if (buffer_.data() == nullptr) {
-    auto buffer = platform::map_anonymous(places_.chunk_bytes());
+    auto buffer = platform::map_anonymous(places_.chunk_bytes(), places_.alignment_bytes());
     if (!buffer) return Done::kNot;
     buffer_ = std::move(*buffer);
   }
@@ -154,10 +165,10 @@ ChunkMover::Done ChunkMover::move(uint64_t chunk, const Places::Wanted& wanted) 
     if (!may_move_) return Done::kNot;
     there = places_.take(wanted, &error);
   }
-  return there ? move_to(chunk, *there) : Done::kNoRoom;
+  return there ? move_to(chunk, *there, left) : Done::kNoRoom;
 }
 
-ChunkMover::Done ChunkMover::move_to(uint64_t chunk, Places::Place there) {
+ChunkMover::Done ChunkMover::move_to(uint64_t chunk, Places::Place there, Places::Place* left) {
   const uint64_t begun_ns = platform::monotonic_ns();
   std::optional<ChunkWord> word = table_.begin_move(chunk);
   for (unsigned i = 0; i < kEndTries && !word && table_.load(chunk).is_assigned(); ++i) {
@@ -173,7 +184,11 @@ ChunkMover::Done ChunkMover::move_to(uint64_t chunk, Places::Place there) {
     give_back(there);
     return Done::kNot;
   }
-  give_back({word->member(), word->slot()});
+  const Places::Place old{word->member(), word->slot()};
+  if (left)
+    *left = old;
+  else
+    give_back(old);
   moved_.fetch_add_relaxed(1);
   const auto took_ns = static_cast<double>(platform::monotonic_ns() - begun_ns);
   move_ns_ += (took_ns - move_ns_) / (move_ns_ == 0 ? 1 : kMoveSamples);
@@ -188,7 +203,7 @@ bool ChunkMover::copy(ChunkWord from, Places::Place to) {
   if (const Status status = places_.store_of(to.member).transfer(write); !status) {
     if (is_no_room(status.error()))
       places_.shares().note_full(to.member, platform::monotonic_ns(), true);
-    else
+    else if (is_failure(status.error()))
       places_.shares().note_failing(to.member, platform::monotonic_ns());
     return false;
   }

@@ -11,7 +11,8 @@
 //
 // How a chunk moves: a slot is taken, the word is marked (chunk_table.h), the chunk is copied, and the word names the
 //   new slot; the old one is emptied and given back. Whoever writes to the chunk or discards some of it in between ends
-//   the move, which is then forgotten: never a request waits for a move. One that is read gets kEndTries.
+//   the move, which is then forgotten: never a request waits for a move. One that is read gets kEndTries, so what is
+//   under read all the time stays where it is.
 // How much of the devices it takes: after a move up it rests kRestTimes as long as that took.
 //
 // Forks: from the first one that shares the store on no move ends, on either side: the other one would look for the
@@ -61,8 +62,9 @@ class ChunkMover {
   // Away from its member.
   void leave(uint64_t chunk);
   // What the thread does; of who calls it while there is none. kNot: it is in use, or changed meanwhile, or failed.
+  // `left`: where it was, taken still and with what was there; nullptr: that is given back.
   enum class Done : uint8_t { kMoved, kNoRoom, kNot };
-  Done move(uint64_t chunk, const Places::Wanted& wanted);
+  Done move(uint64_t chunk, const Places::Wanted& wanted, Places::Place* left = nullptr);
   void lock_for_fork();
   void in_child();
 
@@ -79,7 +81,8 @@ class ChunkMover {
   bool is_idle() const;
   void move_up(uint64_t chunk);
   void move_away(uint64_t chunk);
-  Done move_to(uint64_t chunk, Places::Place there);
+  Done move_in_place_of_another(uint64_t chunk, uint32_t tier);
+  Done move_to(uint64_t chunk, Places::Place there, Places::Place* left = nullptr);
   bool copy(ChunkWord from, Places::Place to);
   bool end_move(uint64_t chunk, Places::Place there);
   void give_back(Places::Place place);

@@ -42,9 +42,11 @@ class Heat {
   static constexpr uint32_t kCountMask = UINT16_MAX;  // at most two seconds' ticks are counted
   static uint32_t tick_of(uint64_t now_ns) { return static_cast<uint32_t>(now_ns / kTickNs) & UINT16_MAX; }
   static uint32_t decayed(uint32_t word, uint32_t tick) {
-    constexpr uint32_t kSeconds = (UINT16_MAX + 1) / kTicksPerSecond;
+    constexpr uint32_t kSecondsMax = 16, kSeconds = (UINT16_MAX + 1) / kTicksPerSecond;
     const uint32_t age = (tick / kTicksPerSecond - (word >> kTickShift) / kTicksPerSecond) % kSeconds;
-    return age > 16 ? 0 : (word & kCountMask) >> age;
+    // Another thread's clock was read later, and its note made before.
+    if (age > kSeconds - kSecondsMax) return word & kCountMask;
+    return age > kSecondsMax ? 0 : (word & kCountMask) >> age;
   }
   Atomic<uint32_t>* words() const { return reinterpret_cast<Atomic<uint32_t>*>(memory_.data()); }
 

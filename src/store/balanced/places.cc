@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/units.h"
 #include "platform/time.h"
 #include "store/balanced/chunk_table.h"
 
@@ -31,14 +32,22 @@ uint32_t Places::eligible(const Wanted& wanted, uint64_t now_ns) const {
   return found & ~wanted.but;
 }
 
+uint64_t Places::alignment_bytes() const {
+  uint64_t most = kMmuPageBytes;
+  for (const auto& member : members_) most = std::max(most, member->part->store().alignment_bytes());
+  return most;
+}
+
 bool Places::is_refusing(size_t member) const {
   const uint64_t now_ns = platform::monotonic_ns();
   return shares_.is_full(member, now_ns) || shares_.is_failing(member, now_ns);
 }
 
 bool Places::has_room_beside(size_t member) const {
-  const Wanted wanted{.but = uint32_t{1} << member};
-  return eligible(wanted, platform::monotonic_ns()) != 0;
+  uint32_t others = eligible({.but = uint32_t{1} << member}, platform::monotonic_ns());
+  for (size_t i = 0; i < members_.size(); ++i)
+    if (members_[i]->slots.taken() == members_[i]->slots.count()) others &= ~(uint32_t{1} << i);
+  return others != 0;
 }
 
 std::optional<Places::Place> Places::take(const Wanted& wanted, int* error) {
@@ -64,6 +73,9 @@ std::optional<Places::Place> Places::take_of(uint32_t eligible, const Wanted& wa
     const Place place{*index, taken->slot};
     if (taken->is_unclean && empty(place) != 0) {
       *error = EIO;
+      // The attempt may have taken long.
+      shares_.note_failing(*index, platform::monotonic_ns());
+      if (wanted.even_failing) give_back(place, true);
       continue;
     }
     const bool whole = wanted.room == Room::kWholeChunk;

@@ -52,10 +52,13 @@ class Places {
   Shares& shares() { return shares_; }
   const Shares& shares() const { return shares_; }
   uint64_t chunk_bytes() const { return chunk_bytes_; }
+  // What memory for requests to all of them has to be aligned to.
+  uint64_t alignment_bytes() const;
   std::mutex& mutex() { return mutex_; }
 
   // A slot with what room is wanted, empty. Nothing: *error says why the last member that was asked has none; as it
-  // was where none was asked. A slot that cannot be emptied is never used again.
+  // was where none was asked. A member whose slot cannot be emptied counts as failing, and the slot is not used again,
+  // so that one that is broken costs one slot in kFailingPauseNs, unless all that have room fail.
   std::optional<Place> take(const Wanted& wanted, int* error);
   void give_back(Place place, bool is_unclean) {
     members_[place.member]->slots.give_back(place.slot, is_unclean);

@@ -42,6 +42,10 @@
 namespace spw::store {
 
 inline bool is_no_room(int error) { return error == ENOSPC || error == EDQUOT; }
+// Of a request that failed: the member's own. The caller's mistakes are not.
+inline bool is_failure(int error) {
+  return error != 0 && error != EINVAL && error != EFAULT && !is_no_room(error);
+}
 
 class Shares {
  public:
@@ -69,11 +73,6 @@ class Shares {
   }
   bool has_no_room(size_t member, uint64_t now_ns) const {
     return members_[member].no_room_until_ns.load_relaxed() > now_ns;
-  }
-  // Some was given back.
-  void note_room(size_t member) {
-    members_[member].full_until_ns.store_relaxed(0);
-    members_[member].no_room_until_ns.store_relaxed(0);
   }
   void note_failing(size_t member, uint64_t now_ns) {
     members_[member].failing_until_ns.store_relaxed(now_ns + kFailingPauseNs);
