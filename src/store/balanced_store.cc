@@ -273,10 +273,7 @@ int BalancedStore::end_part(StripePart& part, int error) {
     shares.ended(part.member, part.request.op, part.request.bytes(), now_ns - part.begun_ns, error == 0);
   if (error == 0) return 0;
   places_[part.member].part->note_failure();
-  if (part.request.op == Op::kWrite) {
-    if (is_no_room(error)) shares.note_full(part.member, now_ns, true);
-    if (is_failure(error)) shares.note_failing(part.member, now_ns);
-  }
+  if (part.request.op == Op::kWrite) shares.note_failed_write(part.member, error, now_ns);
   return error;
 }
 

@@ -3,7 +3,8 @@ import re
 import signal
 
 import pytest
-from kit import Kit, MIB, SMALL, TIME_LIMIT_S, Wrong, expect, start
+from clusters import filling
+from kit import Kit, MIB, SMALL, TIME_LIMIT_S, expect
 from servers import nbd_server
 from small_filesystem import on_small_store
 
@@ -41,10 +42,8 @@ def test_what_is_used_often_comes_back_to_the_disk(kit: Kit) -> None:
 
 def _goes_on_without_the_server(kit: Kit, name_of_list: str) -> None:
     with nbd_server(kit, "memory", "512M") as (server, store):
-        with start(kit, kit.compile("spill.cc", *SMALL.flags), "fill_when_told", MIB_TO_FILL, env=SMALL.environment() | {
-                "SPILLWAY_STORE": name_of_list.format(disk=kit.store, server=store)}) as process:
-            if process.stdout.readline() != "look\n":
-                raise Wrong(f"the program did not start: {process.communicate(timeout=TIME_LIMIT_S)[1]}")
+        names = name_of_list.format(disk=kit.store, server=store)
+        with filling(kit, names, MIB_TO_FILL, env={"SPILLWAY_TEST_FRAME_WAIT_MS": "30000"}) as process:
             server.send_signal(signal.SIGKILL)
             output, errors = process.communicate("go\n", timeout=TIME_LIMIT_S)
             expect((process.returncode, output, errors) == (0, "wrong 0\n", ""), f"{process.returncode}: {output}{errors}")

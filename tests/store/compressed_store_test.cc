@@ -327,11 +327,7 @@ TEST(CompressionProbe, finds_what_compressing_would_come_to_and_changes_nothing)
       ASSERT_TRUE(transfer_page(*store, Op::kWrite, page, written));
       continue;
     }
-    Request request;
-    request.op = Op::kWrite;
-    request.offset_bytes = page * kUnit;
-    request.segment_count = 1;
-    request.segments[0] = {written.bytes, kUnit};
+    Request request = page_request(Op::kWrite, page, written);
     Request* const one[] = {&request};
     ASSERT_EQ((*queue)->submit(one), 1u);
     Completion done[1];

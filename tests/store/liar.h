@@ -89,12 +89,17 @@ inline uint64_t corruptions_to_try() {
 #endif
 }
 
-inline Status transfer_page(Store& store, Op op, uint64_t page, Contents& contents) {
+inline Request page_request(Op op, uint64_t page, Contents& contents) {
   Request request;
   request.op = op;
   request.offset_bytes = page * kUnit;
   request.segment_count = 1;
   request.segments[0] = {contents.bytes, kUnit};
+  return request;
+}
+
+inline Status transfer_page(Store& store, Op op, uint64_t page, Contents& contents) {
+  Request request = page_request(op, page, contents);
   return store.transfer(request);
 }
 

@@ -4,21 +4,13 @@
 #include <utility>
 
 #include "platform/time.h"
+#include "store/transfer.h"
 
 namespace spw::store {
 
 namespace {
 
 constexpr double kMoveSamples = 8;
-
-Request whole(Op op, uint64_t offset_bytes, std::byte* data, uint64_t bytes) {
-  Request request;
-  request.op = op;
-  request.offset_bytes = offset_bytes;
-  request.segments[0] = {data, bytes};
-  request.segment_count = 1;
-  return request;
-}
 
 }  // namespace
 
@@ -197,17 +189,11 @@ ChunkMover::Done ChunkMover::move_to(uint64_t chunk, Places::Place there, Places
 
 bool ChunkMover::copy(ChunkWord from, Places::Place to) {
   const uint64_t bytes = places_.chunk_bytes();
-  Request read = whole(Op::kRead, from.slot() * bytes, buffer_.data(), bytes);
-  if (!places_.store_of(from.member()).transfer(read)) return false;
-  Request write = whole(Op::kWrite, to.slot * bytes, buffer_.data(), bytes);
-  if (const Status status = places_.store_of(to.member).transfer(write); !status) {
-    if (is_no_room(status.error()))
-      places_.shares().note_full(to.member, platform::monotonic_ns(), true);
-    else if (is_failure(status.error()))
-      places_.shares().note_failing(to.member, platform::monotonic_ns());
-    return false;
-  }
-  return true;
+  const std::span<std::byte> chunk(buffer_.data(), bytes);
+  if (!transfer(places_.store_of(from.member()), Op::kRead, from.slot() * bytes, chunk)) return false;
+  const Status written = transfer(places_.store_of(to.member), Op::kWrite, to.slot * bytes, chunk);
+  if (!written) places_.shares().note_failed_write(to.member, written.error(), platform::monotonic_ns());
+  return written.is_ok();
 }
 
 bool ChunkMover::end_move(uint64_t chunk, Places::Place there) {

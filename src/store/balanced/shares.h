@@ -77,6 +77,10 @@ class Shares {
   void note_failing(size_t member, uint64_t now_ns) {
     members_[member].failing_until_ns.store_relaxed(now_ns + kFailingPauseNs);
   }
+  void note_failed_write(size_t member, int error, uint64_t now_ns) {
+    if (is_no_room(error)) note_full(member, now_ns, true);
+    if (is_failure(error)) note_failing(member, now_ns);
+  }
   bool is_failing(size_t member, uint64_t now_ns) const {
     return members_[member].failing_until_ns.load_relaxed() > now_ns;
   }

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "platform/memory.h"
 #include "store/claim/known_contents.h"
+#include "store/transfer.h"
 
 namespace spw::store {
 
@@ -49,15 +50,6 @@ void put_header(std::span<std::byte> begin) {
   std::memcpy(begin.data(), text.data(), std::min<size_t>(text.size(), kTextBytesMax));
   const uint64_t sum = sum_of(begin.first(kTextBytesMax));
   std::memcpy(begin.data() + kTextBytesMax, &sum, sizeof sum);
-}
-
-Status transfer(Store& store, Op op, uint64_t offset_bytes, std::span<std::byte> memory) {
-  Request request;
-  request.op = op;
-  request.offset_bytes = offset_bytes;
-  request.segment_count = 1;
-  request.segments[0] = {memory.data(), memory.size()};
-  return store.transfer(request);
 }
 
 Status refused(const std::string& name, std::string_view what) {

@@ -82,10 +82,11 @@ std::string of_device(double ours, double device) {
 
 Row read_row(const History& history, const Numbers& now) {
   const double ours = now.rate(Counter::store_read_bytes);
-  std::string full = now.device ? of_device(ours, now.device->read_bytes_s) : bytes_s_text(ours);
+  std::string full = bytes_s_text(ours);
   if (now.compressed_bytes > 0)
-    full =
-        fmt::format("{}, compressed {}", bytes_s_text(ours), rate_text(now.rate(Counter::compressed_hits)));
+    full += ", compressed " + rate_text(now.rate(Counter::compressed_hits));
+  else if (now.device)
+    full = of_device(ours, now.device->read_bytes_s);
   return {"read",
           bytes_s_text(ours),
           full,
