@@ -42,7 +42,7 @@ double misses_cost_ns(const GapHistogram& distances, const SharedMemory& memory,
                       const CompressionCosts& costs, uint64_t pool_bytes);
 
 // The best of kShares + 1 sizes of the pool, from none to kShareMax / kShares of the memory.
-inline constexpr uint64_t kShares = 16, kShareMax = 12;
+inline constexpr uint64_t kShares = 32, kShareMax = 30;
 uint64_t best_pool_bytes(const GapHistogram& distances, const SharedMemory& memory,
                          const CompressionCosts& costs);
 

@@ -14,38 +14,48 @@ double mean_of(double before, double now) { return before == 0 ? now : (before +
 
 }  // namespace
 
+CompressedShare::CompressedShare(const Parts& parts)
+    : parts_(parts), memory_bytes_(uint64_t{parts.cache.frame_count()} * parts.frame_bytes) {
+  parts_.memory.budget.others.store_release(this);
+}
+
 uint64_t CompressedShare::bytes() const { return std::max(target_bytes(), held_bytes()); }
 
-void CompressedShare::look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns) {
-  if (!blocks_leave) return;
+uint64_t CompressedShare::left_bytes() const {
+  const uint64_t memory = memory_bytes_.load_relaxed();
+  const uint64_t used = uint64_t{parts_.cache.occupied_frames()} * parts_.frame_bytes;
+  return memory - std::min(memory, used) + first_budget_bytes(memory);
+}
+
+void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
+  memory_bytes_.store_relaxed(seen.memory_bytes);
+  if (!seen.blocks_leave) return;
   if (!has_begun_) {
     begin();
     next_ns_ = now_ns + kDecideNs;
   } else if (now_ns >= next_ns_) {
     next_ns_ = now_ns + kDecideNs;
     measure();
-    decide(limit_bytes);
+    decide(seen.limit_bytes);
   }
   if (has_begun_ && !has_decided_) grow();
-  const uint64_t step = parts_.memory_bytes / kSteps, target = target_bytes();
+  const uint64_t step = seen.memory_bytes / kSteps, target = target_bytes();
   target_bytes_.store_relaxed(target < wanted_bytes_
                                   ? std::min(wanted_bytes_, target + step)
                                   : std::max(wanted_bytes_, target - std::min(target, step)));
-  const uint64_t left = parts_.memory_bytes - std::min(parts_.memory_bytes, used_bytes);
-  parts_.memory.budget.bytes_max.store_relaxed(
-      std::min(target_bytes(), left + first_budget_bytes(parts_.memory_bytes)));
+  parts_.memory.budget.bytes_max.store_relaxed(target_bytes());
 }
 
 void CompressedShare::begin() {
   measure();
   if (totals_.tried < kTriedMin) return;
   has_begun_ = true;
-  if (fits_ >= kFitsMin) wanted_bytes_ = parts_.memory_bytes / kFirstShare;
+  if (fits_ >= kFitsMin) wanted_bytes_ = memory_bytes_.load_relaxed() / kFirstShare;
 }
 
 void CompressedShare::grow() {
-  const uint64_t most = parts_.memory_bytes / locality::kShares * locality::kShareMax;
-  const uint64_t margin = parts_.memory_bytes / kMarginShare;
+  const uint64_t memory = memory_bytes_.load_relaxed();
+  const uint64_t most = memory / locality::kShares * locality::kShareMax, margin = memory / kMarginShare;
   if (fits_ < kFitsMin || held_bytes() + margin < wanted_bytes_) return;
   wanted_bytes_ = std::min(most, held_bytes() + 2 * margin);
 }
@@ -91,7 +101,8 @@ void CompressedShare::decide(uint64_t limit_bytes) {
     wanted_bytes_ = 0;
     return;
   }
-  const locality::SharedMemory memory = {.memory_bytes = parts_.memory_bytes, .frames_bytes = limit_bytes};
+  const locality::SharedMemory memory = {.memory_bytes = memory_bytes_.load_relaxed(),
+                                         .frames_bytes = limit_bytes};
   const auto costs = this->costs();
   const uint64_t best = locality::best_pool_bytes(distances_, memory, costs);
   const double now = locality::misses_cost_ns(distances_, memory, costs, wanted_bytes_);

@@ -2,14 +2,15 @@
 // what misses cost with each share (locality/compressed_share.h). All of that is measured: distances from a sample of
 // what comes back, what pages compress to, and what opening them and reading them from the device takes.
 //
-//     target_bytes()   what the pool may have; the frames leave it, or what it still has if that is more
-//     wanted           what was found best; the target goes there by steps of 1 / kSteps of the cap
-//     budget           what the pool may take now: the target, but at most kAheadBytesMax ahead of what frames left
+//     target_bytes()   what the pool may have, its budget; the frames leave it, or what it still has if that is more
+//     wanted           what was found best; the target goes there by steps of 1 / kSteps of the memory
+//     left_bytes()     what frames have left, at most kAheadBytesMax ahead of them: more it cannot take whatever its budget
 //
 // Until blocks have to leave memory there is none. Then it begins with 1 / kFirstShare of the cap, if a sample of them
 // compresses, and grows as it fills, until enough came back to tell what is best: a page that is opened costs a
 // fraction of one that is read from the device.
-// Threads: look() and is_moving() one; the rest any. Lifetime: shorter than that of its parts.
+// Threads: look() and is_moving() one; the rest any. Lifetime: shorter than that of its parts, and than that of the
+// stores' use of their memory.
 #pragma once
 
 #include <algorithm>
@@ -22,36 +23,44 @@
 
 namespace spw::process {
 
-class CompressedShare {
+class CompressedShare final : public store::SharesMemory {
  public:
   static constexpr uint64_t kSteps = 32;
   static constexpr uint64_t kFirstShare = 4;
   // While it grows, it is so much of the cap ahead of what it holds.
   static constexpr uint64_t kMarginShare = 8;
-  static constexpr uint64_t kAheadShare = 64, kAheadBytesMax = uint64_t{16} << 20;
+  static constexpr uint64_t kAheadShare = 32, kAheadBytesMax = uint64_t{16} << 20;
+  // Of the memory, frames keep so much.
+  static constexpr uint64_t kFramesShareMin = locality::kShares / (locality::kShares - locality::kShareMax);
 
   struct Parts {
     store::CompressedMemory& memory;
     CurveObserver& curve;
-    uint64_t memory_bytes;  // of frames and pool
+    const cache::SharedCache& cache;
+    uint64_t frame_bytes;
   };
-  // What the pool may take before anything is known. It comes on top of the cap until the next look.
+  // What the pool may take before anything is known, and ahead of what frames left.
   static uint64_t first_budget_bytes(uint64_t memory_bytes) {
     return std::min(memory_bytes / kAheadShare, kAheadBytesMax);
   }
   // A forked child has what its parent had.
-  explicit CompressedShare(const Parts& parts) : parts_(parts) {}
+  explicit CompressedShare(const Parts& parts);
+  ~CompressedShare() { parts_.memory.budget.others.store_release(nullptr); }
 
   // What frames have to leave.
   uint64_t bytes() const;
   uint64_t target_bytes() const { return target_bytes_.load_relaxed(); }
   uint64_t held_bytes() const { return parts_.memory.budget.bytes.load_relaxed(); }
-  // At each look at memory: frames may have `limit_bytes`, and have `used_bytes`.
-  void look(uint64_t limit_bytes, uint64_t used_bytes, bool blocks_leave, uint64_t now_ns);
+  uint64_t left_bytes() const override;
+  // At each look at memory: frames and pool have `memory_bytes`, of which frames may have `limit_bytes`.
+  struct Seen {
+    uint64_t memory_bytes, limit_bytes;
+    bool blocks_leave;
+  };
+  void look(const Seen& seen, uint64_t now_ns);
   // Whether the next look should come soon.
   bool is_moving() const {
-    return !has_begun_ || wanted_bytes_ != target_bytes() ||
-           parts_.memory.budget.bytes_max.load_relaxed() < target_bytes();
+    return !has_begun_ || wanted_bytes_ != target_bytes() || left_bytes() < target_bytes();
   }
   bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
   // Whether one should come now and then, since the pool may fill.
@@ -82,6 +91,7 @@ class CompressedShare {
   locality::CompressionCosts costs() const;
 
   const Parts parts_;
+  Atomic<uint64_t> memory_bytes_;
   Atomic<uint64_t> target_bytes_{held_bytes()};
   uint64_t wanted_bytes_ = target_bytes();
   uint64_t next_ns_ = 0;

@@ -48,8 +48,9 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
     // What read-ahead gets must not make a cap too small.
     const uint64_t least_bytes = kFixedBytes + kCapFramesMin * per_frame;
     const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;
-    plan.staging_runs = static_cast<uint32_t>(std::min(
-        {options.memory_bytes / kStagingShare / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
+    const uint64_t share = compressed_share_changes(options, engine) ? kCompressedStagingShare : kStagingShare;
+    plan.staging_runs = static_cast<uint32_t>(
+        std::min({options.memory_bytes / share / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
     fixed_bytes += plan.staging_runs * run_bytes;
     if (options.block_bytes <= cache::kParkedBytesMax) fixed_bytes += options.memory_bytes / kParkedPlanShare;
   }

@@ -19,6 +19,8 @@ inline constexpr uint64_t kTablesPerFrameBytes = 96;
 // Staging takes this share of the cap, within bounds; none of a very
 // small one, and the mapped engine reads nothing ahead then.
 inline constexpr uint64_t kStagingShare = 16;
+// Beside compressed pages, to which memory is worth more than to what is read ahead of the device.
+inline constexpr uint64_t kCompressedStagingShare = 64;
 inline constexpr uint64_t kStagingRunsMax = 64;
 // Staging of the translated engine: where blocks come in units, by --block auto, and else where the options name files
 // to buffer.

@@ -174,6 +174,11 @@ uint64_t NativeMemory::taken_from_frames(uint64_t native_bytes, uint64_t frames_
   return std::min(over, frames_bytes - frames_bytes / kFramesShareMin);
 }
 
+uint64_t NativeMemory::taken_frames(const Held& held) const {
+  return taken_from_frames(native_bytes(held), parts_.cache.frame_count() * parts_.frame_bytes) /
+         parts_.frame_bytes;
+}
+
 bool NativeMemory::is_over(uint64_t held_bytes, uint64_t cap_bytes) {
   return held_bytes >
          cap_bytes + std::max(cap_bytes / kTolerance, kNativeAllowanceBytes + cap_bytes / kTolerance / 2);
@@ -302,15 +307,18 @@ uint64_t NativeMemory::frames_in_tree(const Held& held) {
   return std::clamp(frames, count / kTreeShareMin, count);
 }
 
+uint64_t NativeMemory::left_to_frames(const Held& held) const {
+  const uint64_t left = parts_.cache.frame_count() - taken_frames(held);
+  if (parts_.compressed_share == nullptr) return left;
+  const uint64_t compressed = parts_.compressed_share->bytes() / parts_.frame_bytes;
+  const uint64_t least = std::max(left / CompressedShare::kFramesShareMin, std::min(left, kCapFramesMin));
+  return std::max(left - std::min(left, compressed), least);
+}
+
 // True: frames have to be evicted.
 bool NativeMemory::give_way(const Held& held) {
   const uint64_t count = parts_.cache.frame_count();
-  const uint64_t taken =
-      taken_from_frames(native_bytes(held), count * parts_.frame_bytes) / parts_.frame_bytes;
-  const uint64_t compressed =
-      parts_.compressed_share != nullptr ? parts_.compressed_share->bytes() / parts_.frame_bytes : 0;
-  const uint64_t left =
-      std::max(count - taken - std::min(count - taken, compressed), count / kFramesShareMin);
+  const uint64_t left = left_to_frames(held);
   const uint64_t granted = parts_.tree != nullptr ? frames_in_tree(held) : count;
   const uint64_t frames = std::min(left, granted);
   // What others are to have is given up at once; else small changes are not worth theirs.
@@ -329,8 +337,9 @@ bool NativeMemory::give_way(const Held& held) {
 void NativeMemory::share_with_compressed(const Held& held) {
   CompressedShare& share = *parts_.compressed_share;
   const uint64_t limit = parts_.cache.frame_limit();
-  const bool blocks_leave = parts_.engine.is_watching() && held.frames >= limit - limit / kFullShare;
-  share.look(frames_ * parts_.frame_bytes, held.frames * parts_.frame_bytes, blocks_leave,
+  share.look({.memory_bytes = (parts_.cache.frame_count() - taken_frames(held)) * parts_.frame_bytes,
+              .limit_bytes = frames_ * parts_.frame_bytes,
+              .blocks_leave = parts_.engine.is_watching() && held.frames >= limit - limit / kFullShare},
              platform::monotonic_ns());
 }
 

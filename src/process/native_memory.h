@@ -6,7 +6,8 @@
 //             where their share changes (compressed_share.h)
 //
 // The first kNativeAllowanceBytes of it come on top of the cap. What is more is taken from the frames, which keep
-// 1 / kFramesShareMin, so that the whole process keeps to its cap; and past the quota, mappings are managed from
+// 1 / kFramesShareMin (of what native memory takes; compressed pages may leave them less, compressed_share.h), so that
+// the whole process keeps to its cap; and past the quota, mappings are managed from
 // kOverQuotaBytes on and the heap by brk no longer grows (libc/alloc/rules.h). A process that holds more than its cap
 // and kTolerance of it all the same says so, once, and what it mostly is.
 // Looked at every kPeriodNs: a process may be over its cap for that long. With others below the same cap (tree_cap.h)
@@ -92,6 +93,8 @@ class NativeMemory {
   void tell(uint64_t held_bytes);
   uint64_t frames_of(const Held& held) const;
   uint64_t native_bytes(const Held& held) const;
+  uint64_t taken_frames(const Held& held) const;
+  uint64_t left_to_frames(const Held& held) const;
   uint64_t needs_bytes(const Held& held) const;
   bool has_others() const;
   uint64_t mapped_bytes() const;

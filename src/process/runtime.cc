@@ -220,9 +220,10 @@ Status Runtime::limit_memory() {
 // Without a curve nothing says how much would be good.
 void Runtime::share_with_compressed() {
   static_cast<void>(compressed_share_.release());
+  if (spills_.compressed()) spills_.compressed()->budget.others.store_release(nullptr);
   if (!spills_.compressed() || !curve_ || !compressed_share_changes(options_, kind_)) return;
-  compressed_share_ = std::make_unique<CompressedShare>(CompressedShare::Parts{
-      *spills_.compressed(), *curve_, uint64_t{cache_->frame_count()} * options_.block_bytes});
+  compressed_share_ = std::make_unique<CompressedShare>(
+      CompressedShare::Parts{*spills_.compressed(), *curve_, *cache_, options_.block_bytes});
 }
 
 // A trace is of one process.

@@ -15,7 +15,7 @@ using telemetry::Counter;
 
 // Of the budget: free ahead of need.
 constexpr uint64_t kAheadShare = 32;
-constexpr uint64_t kAheadBytesMin = 4 * ObjectPool::kSlabBytes;
+constexpr uint64_t kAheadBytesMin = 4 * ObjectPool::kSlabBytes, kAheadBytesMax = 32 * ObjectPool::kSlabBytes;
 // Objects that the hand passes before it gives up for now.
 constexpr size_t kPassedMax = 4096;
 // While there is no budget, of so many pages one.
@@ -164,7 +164,8 @@ void CompressedPages::discard(uint64_t first, uint64_t count_pages) {
 
 bool CompressedPages::is_short() const {
   const PoolBudget& budget = pool_->budget();
-  return !pool_->has_room(std::max(budget.bytes_max.load_relaxed() / kAheadShare, kAheadBytesMin));
+  return !pool_->has_room(
+      std::clamp(budget.bytes_max.load_relaxed() / kAheadShare, kAheadBytesMin, kAheadBytesMax));
 }
 
 std::optional<CompressedPages::Leaving> CompressedPages::begin_eviction(std::byte* buffer) {

@@ -48,8 +48,8 @@ void ObjectPool::give_budget_back(uint64_t bytes) {
 }
 
 std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
-  if (budget_.bytes.fetch_add_relaxed(kSlabBytes) + kSlabBytes > budget_.bytes_max.load_relaxed() &&
-      !is_forced) {
+  budget_.bytes.fetch_add_relaxed(kSlabBytes);
+  if (!is_forced && !budget_.allows(0)) {
     budget_.bytes.fetch_sub_relaxed(kSlabBytes);
     return std::nullopt;
   }

@@ -28,13 +28,30 @@
 
 namespace spw::store {
 
+// Who else takes of the memory that pools are in.
+class SharesMemory {
+ public:
+  // What it leaves the pools at the moment. Called by any thread, often, with locks of theirs held.
+  virtual uint64_t left_bytes() const = 0;
+
+ protected:
+  ~SharesMemory() = default;
+};
+
 // What all pools of a process may hold together now, and hold; and what they may ever be allowed.
 struct PoolBudget {
   explicit PoolBudget(uint64_t most) : bytes_max_ever(most), bytes_max(most) {}
+  // With `more`. The budget may be there before the memory is.
+  bool allows(uint64_t more) const {
+    const SharesMemory* const other = others.load_acquire();
+    const uint64_t wanted = bytes.load_relaxed() + more;
+    return wanted <= bytes_max.load_relaxed() && (other == nullptr || wanted <= other->left_bytes());
+  }
   const uint64_t bytes_max_ever;
   Atomic<uint64_t> bytes_max;
   Atomic<uint64_t> bytes{0};
   Atomic<uint64_t> bytes_peak{0};  // about
+  Atomic<const SharesMemory*> others{nullptr};
 };
 
 class ObjectPool {
