@@ -7,6 +7,7 @@ extern "C" const char* __tsan_default_suppressions() {
       // Stores to a block that is being written: the block is dirty again and is written once more. So are stores to
       // one that is looked through for whether it has to be written.
       "race:spw::cache::Writeback::submit\n"
+      "race:spw::store::CompressedStore::do_here\n"
       "race:spw::cache::Writeback::leave_zeros_out\n"
       "race:spw::cache::Writeback::leave_unstored_out\n"
       "race:spw::cache::Writeback::memory_to_write\n"

@@ -57,16 +57,21 @@ void for_each_write(const CompressedPages::Leaving& leaving, std::byte* buffer, 
 }  // namespace
 
 // Every request on the device is a piece: of a request (all of it, mostly) or of an eviction.
+//
+// Writes wait until somebody kicks, or waits, since compressing takes longer than all else: those who kick compress beside
+// each other and beside who submits and reaps. What they have in common is under mutex_, which comes before the locks of
+// the pages and of the device's queue.
 class CompressedStore::Queue final : public QueueAround {
  public:
   Queue(CompressedStore& store, std::unique_ptr<IoQueue> device, size_t depth)
       : QueueAround(std::move(device)), store_(store), depth_(depth) {}
   ~Queue() override {
-    while (device().in_flight() > 0 || !waiting_.empty()) {
-      start();
-      device().kick();
-      device().wait(UINT64_MAX);
+    while (!is_idle()) {
+      kick();
+      if (device().in_flight() > 0) device().wait(UINT64_MAX);
+      std::lock_guard lock(mutex_);
       take_in();
+      (void)start();
     }
   }
 
@@ -74,20 +79,43 @@ class CompressedStore::Queue final : public QueueAround {
   size_t in_flight() const override { return taken_.load_acquire(); }
 
   size_t enqueue(std::span<Request* const> requests) override {
+    std::lock_guard lock(mutex_);
     take_in();
     const auto all = requests.first(std::min(requests.size(), depth_ - in_flight()));
     for (Request* const request : all) {
       taken_.fetch_add_acq_rel(1);
-      begin(*request);
+      if (request->op == Op::kWrite && !is_refused(*request))
+        writes_.push_back(request);
+      else
+        begin(*request);
     }
-    start();
+    (void)start();
     return all.size();
   }
+  void kick() override {
+    QueueAround::kick();
+    if (write()) QueueAround::kick();
+  }
+  void wait(uint64_t timeout_ns) override {
+    if (ended_here() == 0) kick();
+    QueueAround::wait(timeout_ns);
+  }
+  // Others may be about to end some here.
+  std::optional<Sleep> sleep() override {
+    if (writes_under_way_.load_acquire() > 0 && ended_here() == 0) return std::nullopt;
+    return QueueAround::sleep();
+  }
   size_t reap(std::span<Completion> out) override {
-    take_in();
-    start();
-    const size_t count = reap_here(out);
-    taken_.fetch_sub_acq_rel(count);
+    size_t count = 0;
+    bool has_started = false;
+    {
+      std::lock_guard lock(mutex_);
+      take_in();
+      has_started = start();
+      count = reap_here(out);
+      taken_.fetch_sub_acq_rel(count);
+    }
+    if (has_started) QueueAround::kick();  // nobody else would
     return count;
   }
 
@@ -111,17 +139,57 @@ class CompressedStore::Queue final : public QueueAround {
     uint64_t began_ns = 0;         // of a read, on the device
   };
 
+  // Nothing of requests or of evictions is left to do.
+  bool is_idle() {
+    std::lock_guard lock(mutex_);
+    return in_flight() == ended_here() && waiting_.empty() && device().in_flight() == 0;
+  }
+
+  // Those that wait, one by one, each beside others; what comes meanwhile is for who adds it. True: the device has some.
+  bool write() {
+    bool has_started = false;
+    std::vector<Run> runs;
+    size_t left = SIZE_MAX;
+    while (Request* const request = next_write(left)) {
+      runs.clear();
+      const int error = store_.do_here(*request, runs);
+      const bool needs_device = error == 0 && !runs.empty();
+      {
+        std::lock_guard lock(mutex_);
+        go_on(*request, error, runs);
+        has_started = start() || has_started;
+        writes_under_way_.fetch_sub_acq_rel(1);
+      }
+      if (needs_device) has_started = evict() || has_started;
+    }
+    return has_started;
+  }
+  // `left`: how many more at most.
+  Request* next_write(size_t& left) {
+    std::lock_guard lock(mutex_);
+    left = std::min(left, writes_.size());
+    if (left == 0) return nullptr;
+    --left;
+    Request* const request = writes_.front();
+    writes_.pop_front();
+    writes_under_way_.fetch_add_acq_rel(1);
+    return request;
+  }
+
+  // From here on under mutex_, but for evict().
   void begin(Request& request) {
     if (is_refused(request)) return end_here(&request, EINVAL);
     runs_.clear();
-    const int error = store_.do_here(request, runs_);
-    if (error != 0 || (runs_.empty() && (request.op == Op::kRead || request.op == Op::kWrite)))
+    go_on(request, store_.do_here(request, runs_), runs_);
+  }
+  // What was done here of it, and what was left.
+  void go_on(Request& request, int error, const std::vector<Run>& runs) {
+    if (error != 0 || (runs.empty() && (request.op == Op::kRead || request.op == Op::kWrite)))
       return end_here(&request, error);
     Whole* const whole = wholes_.take();
-    *whole = {&request, std::max<size_t>(runs_.size(), 1), 0};
-    if (runs_.empty()) copy(request, piece_of(whole, nullptr).request);
-    for (const Run& run : runs_) cut(request, run.first, run.count, piece_of(whole, nullptr).request);
-    if (request.op == Op::kWrite) evict();
+    *whole = {&request, std::max<size_t>(runs.size(), 1), 0};
+    if (runs.empty()) copy(request, piece_of(whole, nullptr).request);
+    for (const Run& run : runs) cut(request, run.first, run.count, piece_of(whole, nullptr).request);
   }
   Piece& piece_of(Whole* whole, Eviction* eviction) {
     Piece* const piece = pieces_.take();
@@ -131,33 +199,43 @@ class CompressedStore::Queue final : public QueueAround {
     waiting_.push_back(&piece->request);
     return *piece;
   }
-  void evict() {
+  bool evict() {
+    bool has_started = false;
     while (store_.pages_->is_short()) {
       std::byte* const buffer = store_.take_buffer();
-      if (buffer == nullptr) return;
+      if (buffer == nullptr) break;
       const auto leaving = store_.pages_->begin_eviction(buffer);
-      if (!leaving) return store_.put_back(buffer);
+      if (!leaving) {
+        store_.put_back(buffer);
+        break;
+      }
+      std::lock_guard lock(mutex_);
       Eviction* const eviction = evictions_.take();
       *eviction = {*leaving, buffer, 0, 0};
       for_each_write(*leaving, buffer, [&](Request& write) {
         ++eviction->left;
         copy(write, piece_of(nullptr, eviction).request);
       });
+      has_started = start() || has_started;
     }
+    return has_started;
   }
 
-  // What waits, as far as the device takes it.
-  void start() {
+  // What waits, as far as the device takes it. True: it has taken some, and is to be kicked.
+  bool start() {
+    bool has_started = false;
     while (!waiting_.empty()) {
       Request* const one[] = {waiting_.front()};
       if (one[0]->op == Op::kRead)
         static_cast<Piece*>(one[0]->user)->began_ns = store_.memory_.begin_device_read();
       if (device().enqueue(one) == 0) {
         if (one[0]->op == Op::kRead) store_.memory_.give_up_device_read();
-        return;
+        break;
       }
+      has_started = true;
       waiting_.pop_front();
     }
+    return has_started;
   }
   void take_in() {
     Completion some[32];
@@ -209,6 +287,9 @@ class CompressedStore::Queue final : public QueueAround {
   CompressedStore& store_;
   const size_t depth_;
   Atomic<size_t> taken_{0};
+  Atomic<size_t> writes_under_way_{0};  // taken off writes_, and not yet begun
+  platform::SmallLock mutex_;
+  std::deque<Request*> writes_;   // which wait for a kick
   std::deque<Request*> waiting_;  // for room on the device
   std::vector<Run> runs_;
   Many<Piece> pieces_;
@@ -308,7 +389,8 @@ Result<std::unique_ptr<IoQueue>> CompressedStore::open_queue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<Queue>(*this, std::move(*queue), depth));
 }
 
-int CompressedStore::do_here(const Request& request, std::vector<Run>& runs) {
+// In a stack of its own, so that the thread sanitizer can be told of contents that change meanwhile.
+[[gnu::noinline]] int CompressedStore::do_here(const Request& request, std::vector<Run>& runs) {
   const uint64_t first = request.offset_bytes / kPageBytes;
   if (request.op == Op::kDiscard) pages_->discard(first, request.discard_bytes / kPageBytes);
   if (request.op != Op::kRead && request.op != Op::kWrite) return 0;

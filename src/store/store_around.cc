@@ -23,7 +23,7 @@ Status StoreAround::refused() const {
 void QueueAround::end_here(Request* request, int error) {
   ended_here_.push_back({request, error});
   ended_here_count_.store_release(ended_here_.size());
-  device_->wake();  // whoever has begun to wait
+  if (waiting_.fetch_add_acq_rel(0) > 0) device_->wake();
 }
 
 size_t QueueAround::reap_here(std::span<Completion> out) {

@@ -52,12 +52,16 @@ class StoreAround : public Store {
   const std::unique_ptr<Store> device_;
 };
 
-// The same of a queue. A request may also end here, without the device: it completes by the next reap().
+// The same of a queue. A request may also end here, without the device: it completes by the next reap(). Who begins to
+// wait either finds it, or is found by end_here(), which changes waiting_ too, if by nothing, so that one of the two
+// comes after the other.
 class QueueAround : public IoQueue {
  public:
   void kick() override { device_->kick(); }
   void wait(uint64_t timeout_ns) override {
+    waiting_.fetch_add_acq_rel(1);
     if (ended_here_count_.load_acquire() == 0) device_->wait(timeout_ns);
+    waiting_.fetch_sub_acq_rel(1);
   }
   std::optional<Sleep> sleep() override {
     if (ended_here_count_.load_acquire() != 0) return Sleep{-1, 0};
@@ -71,12 +75,14 @@ class QueueAround : public IoQueue {
   explicit QueueAround(std::unique_ptr<IoQueue> device) : device_(std::move(device)) {}
   IoQueue& device() const { return *device_; }
   void end_here(Request* request, int error);
+  size_t ended_here() const { return ended_here_count_.load_acquire(); }
   size_t reap_here(std::span<Completion> out);
 
  private:
   const std::unique_ptr<IoQueue> device_;
   std::deque<Completion> ended_here_;
   Atomic<size_t> ended_here_count_{0};  // its size, for who waits
+  Atomic<uint32_t> waiting_{0};
 };
 
 inline std::span<const iovec> segments_of(const Request& request) {

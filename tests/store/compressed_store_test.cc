@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -228,6 +229,67 @@ TEST_P(CompressedModel, by_threads_too) {
   for (std::thread& each : threads) each.join();
 }
 
+// As threads do that share a partition: one at a time submits or reaps, and kicks when it is no longer the one. Who waits
+// for ever hangs where an end is not told.
+TEST_P(CompressedModel, whoever_kicks_does_so_beside_others) {
+  constexpr uint64_t kThreads = 3, kRequestsEach = 3000 / SPW_SLOWED, kPagesEach = 4;
+  auto queue = store_->open_queue(8);
+  ASSERT_TRUE(queue);
+  std::mutex baton;
+  const auto salt_of = [](uint64_t thread, uint64_t number) { return number * kThreads + thread; };
+  const auto first_of = [](uint64_t thread, uint64_t number) {
+    return (number % 300 * kThreads + thread) * kPagesEach;
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      std::vector<Contents> pages(kPagesEach);
+      for (uint64_t number = 0; number < kRequestsEach; ++number) {
+        for (Contents& page : pages)
+          page = contents_of(number % 8 == 0 ? Filling::kNoise : Filling::kText, salt_of(thread, number));
+        Atomic<bool> is_done{false};
+        Request request;
+        request.op = Op::kWrite;
+        request.user = &is_done;
+        request.offset_bytes = first_of(thread, number) * kUnit;
+        request.segment_count = 1;
+        request.segments[0] = {pages[0].bytes, kPagesEach * kUnit};
+        Request* const one[] = {&request};
+        {
+          std::lock_guard lock(baton);
+          ASSERT_EQ((*queue)->enqueue(one), 1u);
+        }
+        (*queue)->kick();
+        while (!is_done.load_acquire()) std::this_thread::yield();
+      }
+    });
+  for (uint64_t left = kThreads * kRequestsEach; left > 0;) {
+    Completion done[4];
+    size_t count = 0;
+    {
+      std::lock_guard lock(baton);
+      count = (*queue)->reap(done);
+    }
+    for (const Completion& each : std::span(done).first(count)) {
+      EXPECT_EQ(each.error, 0);
+      static_cast<Atomic<bool>*>(each.request->user)->store_release(true);
+    }
+    left -= count;
+    if (count == 0) (*queue)->wait(UINT64_MAX);
+  }
+  for (std::thread& each : threads) each.join();
+  for (uint64_t thread = 0; thread < kThreads; ++thread)
+    for (uint64_t number = kRequestsEach - std::min<uint64_t>(kRequestsEach, 300); number < kRequestsEach;
+         ++number)
+      for (uint64_t page = 0; page < kPagesEach; ++page) {
+        Contents got;
+        ASSERT_TRUE(transfer(Op::kRead, first_of(thread, number) + page, got));
+        ASSERT_EQ(got,
+                  contents_of(number % 8 == 0 ? Filling::kNoise : Filling::kText, salt_of(thread, number)))
+            << number << " of " << thread;
+      }
+}
+
 TEST_P(CompressedModel, evictions_that_fail_lose_nothing) {
   ASSERT_TRUE(faults_.add("write:1:EIO:x200"));
   std::vector<Contents> pages;
@@ -306,6 +368,27 @@ TEST(ObjectPool, gives_back_slabs_of_which_nothing_is_used) {
   for (const auto place : places) (*pool)->give_back(place);
   (*pool)->check_invariants();
   EXPECT_EQ(budget.bytes.load_relaxed(), ObjectPool::kSlabBytes);
+}
+
+TEST(ObjectPool, takes_what_others_leave_and_no_more) {
+  struct Others final : SharesMemory {
+    uint64_t left_bytes() const override { return left; }
+    uint64_t left = kMiB / 2;
+  } others;
+  PoolBudget budget(kMiB);
+  budget.others.store_release(&others);
+  auto pool = ObjectPool::create(budget);
+  ASSERT_TRUE(pool);
+  const auto fill = [&] {
+    while ((*pool)->take(ObjectPool::kObjectBytesMax, 0)) {
+    }
+    return budget.bytes.load_relaxed();
+  };
+  EXPECT_EQ(fill(), kMiB / 2);
+  others.left = 3 * kMiB / 4;
+  EXPECT_EQ(fill(), 3 * kMiB / 4);
+  others.left = 2 * kMiB;
+  EXPECT_EQ(fill(), kMiB);
 }
 
 // ---- A look at some pages ----
