@@ -134,6 +134,8 @@ struct Options {
   size_t queue_depth = 64;              // of each partition's asynchronous queue
   unsigned readahead_blocks_max = 256;  // of one stream; 0: none
   uint64_t readahead_bytes_max = 4 << 20;
+  // Kept free ahead of need in each partition, where percents come to less, up to a sixteenth of its frames.
+  uint32_t ahead_frames_min = 0;
   bool tunes_fills =
       false;  // a miss brings neighbours along where that saves more than it costs (fault_around.h)
   bool huge_frames = true;
@@ -286,7 +288,7 @@ class SharedCache {
   virtual void note_passed(uint64_t blocks) = 0;
   virtual uint32_t frame_limit() const = 0;
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit
-  // are free until `high_percent` are. Stops, without an error, where nothing can be evicted now: what is dirty has its
+  // are free until `high_percent` are (of few frames Options::ahead_frames_min, and twice as many). Stops, without an error, where nothing can be evicted now: what is dirty has its
   // writes started, and goes with a later call. False: no partition had too little room, or where one had nothing can
   // be evicted for now and nothing is being written.
   virtual bool make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;

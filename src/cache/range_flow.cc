@@ -135,13 +135,30 @@ uint32_t SharedCacheParts::frame_limit() const {
   return sum;
 }
 
+namespace {
+
+// Frames to be free, of `limit` of a partition.
+struct Ahead {
+  uint64_t low, high;
+};
+constexpr uint64_t kAheadShareMax = 16;
+
+Ahead ahead_of(uint64_t limit, unsigned low_percent, unsigned high_percent, uint64_t least) {
+  least = std::min(least, limit / kAheadShareMax);
+  return {low_percent == 0 ? 0 : std::max(limit * low_percent / 100, least),
+          high_percent == 0 ? 0 : std::max(limit * high_percent / 100, 2 * least)};
+}
+
+}  // namespace
+
 bool SharedCacheParts::make_room(Client& client, unsigned low_percent, unsigned high_percent) {
   bool found_some = false;
   for (const auto& partition : partitions_) {
     const uint64_t limit = partition->organisation().limit(), used = partition->organisation().used_frames();
-    if (used * 100 <= limit * (100 - low_percent)) continue;
+    const Ahead ahead = ahead_of(limit, low_percent, high_percent, context_.options.ahead_frames_min);
+    if (used + ahead.low <= limit) continue;
     client.request.wish = Wish::kTrim;
-    client.request.count = limit * (100 - high_percent) / 100;
+    client.request.count = limit - ahead.high;
     do {
       delegate_->execute(*partition, client.request);
     } while (client.request.answer == Answer::kMore);

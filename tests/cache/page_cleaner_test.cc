@@ -45,6 +45,17 @@ TEST_F(PageCleanerTest, evicts_from_the_low_watermark_to_the_high_one) {
   for (uint64_t block = 0; block < kFrames; ++block) ASSERT_EQ(cache_.read(block), block + 1);
 }
 
+TEST_F(PageCleanerTest, of_few_frames_more_than_a_percent_is_kept_free) {
+  Options options = small_cache(kFrames);
+  options.partitions = 1;
+  options.ahead_frames_min = 32;
+  CacheFixture cache(options);
+  for (uint64_t block = 0; block < kFrames; ++block) ASSERT_TRUE(cache.write(block, block + 1));
+  PageCleaner keeper(cache.cache(), {.evictors = 1, .low_percent = 1, .high_percent = 2});
+  ASSERT_TRUE(keeper.start());
+  while (cache.cache().free_frames() < 2 * options.ahead_frames_min) std::this_thread::yield();
+}
+
 TEST_F(PageCleanerTest, leaves_alone_what_is_above_the_low_watermark) {
   use(kFrames / 2);
   keep_room({.evictors = 2, .low_percent = 10, .high_percent = 90});
