@@ -16,6 +16,11 @@ double mean_of(double before, double now) { return before == 0 ? now : (before +
 
 CompressedShare::CompressedShare(const Parts& parts)
     : parts_(parts), memory_bytes_(uint64_t{parts.cache.frame_count()} * parts.frame_bytes) {
+  if (!parts_.is_child) {
+    wanted_bytes_ = memory_bytes_.load_relaxed() / kBeginShare;
+    target_bytes_.store_relaxed(wanted_bytes_);
+    parts_.memory.budget.bytes_max.store_relaxed(wanted_bytes_);
+  }
   parts_.memory.budget.others.store_release(this);
 }
 
@@ -29,6 +34,8 @@ uint64_t CompressedShare::left_bytes() const {
 
 void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
   memory_bytes_.store_relaxed(seen.memory_bytes);
+  keep_within(seen.pool_bytes_max);
+  blocks_leave_ = seen.blocks_leave;
   if (!seen.blocks_leave) return;
   if (!has_begun_) {
     begin();
@@ -44,20 +51,31 @@ void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
                                   ? std::min(wanted_bytes_, target + step)
                                   : std::max(wanted_bytes_, target - std::min(target, step)));
   parts_.memory.budget.bytes_max.store_relaxed(target_bytes());
+  waiting_looks_ = target == target_bytes() && left_bytes() < target ? waiting_looks_ + 1 : 0;
+}
+
+// Others may have taken of the memory: native memory, other processes below the same cap, who lowered the cap.
+void CompressedShare::keep_within(uint64_t pool_bytes_max) {
+  pool_bytes_max_ = pool_bytes_max;
+  wanted_bytes_ = std::min(wanted_bytes_, pool_bytes_max);
+  if (target_bytes() <= pool_bytes_max) return;
+  target_bytes_.store_relaxed(pool_bytes_max);
+  parts_.memory.budget.bytes_max.store_relaxed(pool_bytes_max);
 }
 
 void CompressedShare::begin() {
   measure();
   if (totals_.tried < kTriedMin) return;
   has_begun_ = true;
-  if (fits_ >= kFitsMin) wanted_bytes_ = memory_bytes_.load_relaxed() / kFirstShare;
+  wanted_bytes_ = 0;
+  if (fits_ >= kFitsMin)
+    wanted_bytes_ = std::min(pool_bytes_max_, memory_bytes_.load_relaxed() / kFirstShare);
 }
 
 void CompressedShare::grow() {
-  const uint64_t memory = memory_bytes_.load_relaxed();
-  const uint64_t most = memory / locality::kShares * locality::kShareMax, margin = memory / kMarginShare;
+  const uint64_t margin = memory_bytes_.load_relaxed() / kMarginShare;
   if (fits_ < kFitsMin || held_bytes() + margin < wanted_bytes_) return;
-  wanted_bytes_ = std::min(most, held_bytes() + 2 * margin);
+  wanted_bytes_ = std::min(pool_bytes_max_, held_bytes() + 2 * margin);
 }
 
 void CompressedShare::measure() {
@@ -104,7 +122,7 @@ void CompressedShare::decide(uint64_t limit_bytes) {
   const locality::SharedMemory memory = {.memory_bytes = memory_bytes_.load_relaxed(),
                                          .frames_bytes = limit_bytes};
   const auto costs = this->costs();
-  const uint64_t best = locality::best_pool_bytes(distances_, memory, costs);
+  const uint64_t best = std::min(pool_bytes_max_, locality::best_pool_bytes(distances_, memory, costs));
   const double now = locality::misses_cost_ns(distances_, memory, costs, wanted_bytes_);
   if (locality::misses_cost_ns(distances_, memory, costs, best) < now * (1 - kGainMin)) wanted_bytes_ = best;
 }

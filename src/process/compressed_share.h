@@ -6,9 +6,9 @@
 //     wanted           what was found best; the target goes there by steps of 1 / kSteps of the memory
 //     left_bytes()     what frames have left, at most kAheadBytesMax ahead of them: more it cannot take whatever its budget
 //
-// Until blocks have to leave memory there is none. Then it begins with 1 / kFirstShare of the cap, if a sample of them
-// compresses, and grows as it fills, until enough came back to tell what is best: a page that is opened costs a
-// fraction of one that is read from the device.
+// The pool has 1 / kBeginShare before blocks have to leave memory, so that the first of them find room. When some were
+// tried it has none, if they do not compress; else it begins with 1 / kFirstShare, and grows as it fills, until enough
+// came back to tell what is best: a page that is opened costs a fraction of one that is read from the device.
 // Threads: look() and is_moving() one; the rest any. Lifetime: shorter than that of its parts, and than that of the
 // stores' use of their memory.
 #pragma once
@@ -26,11 +26,11 @@ namespace spw::process {
 class CompressedShare final : public store::SharesMemory {
  public:
   static constexpr uint64_t kSteps = 32;
-  static constexpr uint64_t kFirstShare = 4;
+  static constexpr uint64_t kBeginShare = 8, kFirstShare = 4;
   // While it grows, it is so much of the cap ahead of what it holds.
   static constexpr uint64_t kMarginShare = 8;
   static constexpr uint64_t kAheadShare = 32, kAheadBytesMax = uint64_t{16} << 20;
-  // Of the memory, frames keep so much.
+  // Frames keep 1 / kFramesShareMin of the memory at least.
   static constexpr uint64_t kFramesShareMin = locality::kShares / (locality::kShares - locality::kShareMax);
 
   struct Parts {
@@ -38,6 +38,7 @@ class CompressedShare final : public store::SharesMemory {
     CurveObserver& curve;
     const cache::SharedCache& cache;
     uint64_t frame_bytes;
+    bool is_child;
   };
   // What the pool may take before anything is known, and ahead of what frames left.
   static uint64_t first_budget_bytes(uint64_t memory_bytes) {
@@ -52,15 +53,17 @@ class CompressedShare final : public store::SharesMemory {
   uint64_t target_bytes() const { return target_bytes_.load_relaxed(); }
   uint64_t held_bytes() const { return parts_.memory.budget.bytes.load_relaxed(); }
   uint64_t left_bytes() const override;
-  // At each look at memory: frames and pool have `memory_bytes`, of which frames may have `limit_bytes`.
+  // At each look at memory: frames and pool have `memory_bytes`, of which the pool may have `pool_bytes_max` and frames
+  // may have `limit_bytes` now.
   struct Seen {
-    uint64_t memory_bytes, limit_bytes;
+    uint64_t memory_bytes, pool_bytes_max, limit_bytes;
     bool blocks_leave;
   };
   void look(const Seen& seen, uint64_t now_ns);
-  // Whether the next look should come soon.
+  // Whether the next look should come soon: it begins, or moves, or waits for frames to leave, though not for ever.
   bool is_moving() const {
-    return !has_begun_ || wanted_bytes_ != target_bytes() || left_bytes() < target_bytes();
+    return blocks_leave_ && (!has_begun_ || wanted_bytes_ != target_bytes() ||
+                             (left_bytes() < target_bytes() && waiting_looks_ < kWaitingLooksMax));
   }
   bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
   // Whether one should come now and then, since the pool may fill.
@@ -69,6 +72,7 @@ class CompressedShare final : public store::SharesMemory {
   void evict_to_budget() { parts_.memory.evict_to_budget(); }
 
  private:
+  static constexpr uint32_t kWaitingLooksMax = 256;
   static constexpr uint64_t kDecideNs = 500'000'000;
   // Fewer that came back say too little.
   static constexpr double kCameBackMin = 4096;
@@ -84,6 +88,7 @@ class CompressedShare final : public store::SharesMemory {
   // The latest period counts for as much as all before it.
   static constexpr double kMemory = 0.5;
 
+  void keep_within(uint64_t pool_bytes_max);
   void measure();
   void begin();
   void grow();
@@ -92,6 +97,9 @@ class CompressedShare final : public store::SharesMemory {
 
   const Parts parts_;
   Atomic<uint64_t> memory_bytes_;
+  uint64_t pool_bytes_max_ = 0;
+  bool blocks_leave_ = false;
+  uint32_t waiting_looks_ = 0;  // for frames to leave, in a row
   Atomic<uint64_t> target_bytes_{held_bytes()};
   uint64_t wanted_bytes_ = target_bytes();
   uint64_t next_ns_ = 0;

@@ -48,7 +48,8 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
     // What read-ahead gets must not make a cap too small.
     const uint64_t least_bytes = kFixedBytes + kCapFramesMin * per_frame;
     const uint64_t spare_bytes = options.memory_bytes > least_bytes ? options.memory_bytes - least_bytes : 0;
-    const uint64_t share = compressed_share_changes(options, engine) ? kCompressedStagingShare : kStagingShare;
+    const uint64_t share =
+        compressed_share_changes(options, engine) ? kCompressedStagingShare : kStagingShare;
     plan.staging_runs = static_cast<uint32_t>(
         std::min({options.memory_bytes / share / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
     fixed_bytes += plan.staging_runs * run_bytes;

@@ -307,23 +307,30 @@ uint64_t NativeMemory::frames_in_tree(const Held& held) {
   return std::clamp(frames, count / kTreeShareMin, count);
 }
 
+namespace {
+// Of `frames` that are frames' and compressed pages', what frames keep.
+uint64_t frames_min(uint64_t frames) {
+  return std::max(frames / CompressedShare::kFramesShareMin, std::min(frames, kCapFramesMin));
+}
+}  // namespace
+
 uint64_t NativeMemory::left_to_frames(const Held& held) const {
   const uint64_t left = parts_.cache.frame_count() - taken_frames(held);
   if (parts_.compressed_share == nullptr) return left;
   const uint64_t compressed = parts_.compressed_share->bytes() / parts_.frame_bytes;
-  const uint64_t least = std::max(left / CompressedShare::kFramesShareMin, std::min(left, kCapFramesMin));
-  return std::max(left - std::min(left, compressed), least);
+  return std::max(left - std::min(left, compressed), frames_min(left));
 }
 
 // True: frames have to be evicted.
 bool NativeMemory::give_way(const Held& held) {
   const uint64_t count = parts_.cache.frame_count();
   const uint64_t left = left_to_frames(held);
-  const uint64_t granted = parts_.tree != nullptr ? frames_in_tree(held) : count;
+  const uint64_t granted = granted_ = parts_.tree != nullptr ? frames_in_tree(held) : count;
   const uint64_t frames = std::min(left, granted);
   // What others are to have is given up at once; else small changes are not worth theirs.
   const uint64_t change = frames > frames_ ? frames - frames_ : frames_ - frames;
-  const bool is_small = change <= std::min(count / kStepShare, frames_ / kFullShare / 2);
+  const bool is_moving = parts_.compressed_share != nullptr && parts_.compressed_share->is_moving();
+  const bool is_small = !is_moving && change <= std::min(count / kStepShare, frames_ / kFullShare / 2);
   const bool is_given_up = frames < frames_ && granted < count;
   if (change == 0 || (is_small && frames != count && !is_given_up)) return false;
   if (!parts_.engine.is_watching() && parts_.regions.live_bytes() > frames * parts_.frame_bytes)
@@ -337,8 +344,15 @@ bool NativeMemory::give_way(const Held& held) {
 void NativeMemory::share_with_compressed(const Held& held) {
   CompressedShare& share = *parts_.compressed_share;
   const uint64_t limit = parts_.cache.frame_limit();
-  share.look({.memory_bytes = (parts_.cache.frame_count() - taken_frames(held)) * parts_.frame_bytes,
-              .limit_bytes = frames_ * parts_.frame_bytes,
+  // Who lowered the cap has some, and others below the same cap what they were granted.
+  const uint64_t bytes = parts_.frame_bytes;
+  const uint64_t gone = (parts_.cap_bytes - std::min(parts_.cap_bytes, parts_.limit.chosen_bytes())) / bytes;
+  uint64_t frames = parts_.cache.frame_count() - taken_frames(held);
+  frames -= std::min(frames, gone);
+  if (granted_ < parts_.cache.frame_count()) frames = std::min(frames, granted_ + share.held_bytes() / bytes);
+  share.look({.memory_bytes = frames * bytes,
+              .pool_bytes_max = (frames - frames_min(frames)) * bytes,
+              .limit_bytes = frames_ * bytes,
               .blocks_leave = parts_.engine.is_watching() && held.frames >= limit - limit / kFullShare},
              platform::monotonic_ns());
 }

@@ -105,7 +105,8 @@ class NativeMemory {
 
   const Parts parts_;
   const Outside outside_;
-  uint64_t frames_ = 0;  // that may be in use, as it was last set
+  uint64_t frames_ = 0;            // that may be in use, as it was last set
+  uint64_t granted_ = UINT64_MAX;  // frames, beside others
   uint64_t over_since_ns_ = 0;
   Atomic<uint64_t> peak_bytes_{0};
   Atomic<bool> told_{false};

@@ -75,6 +75,10 @@ files::FlushOptions flush_options(const Options& options) {
           options.flush_after_s * kSecondNs};
 }
 
+// Beside compressed pages a few frames may be all there are, and what misses is back in microseconds: so many last until
+// the page cleaner looks again.
+constexpr uint32_t kAheadFramesMin = 128;
+
 cache::PageCleaner::Options room_options(const Options& options) {
   return {static_cast<unsigned>(options.evictors), static_cast<unsigned>(options.low_percent),
           static_cast<unsigned>(options.high_percent)};
@@ -144,6 +148,7 @@ Status Runtime::build_over_regions() {
   Result<MemoryPlan> plan = this->plan();
   if (!plan) return plan.status();
   cache::Options for_cache = cache_options(options_, plan->frames);
+  if (compressed_share_changes(options_, kind_)) for_cache.ahead_frames_min = kAheadFramesMin;
   if (is_file_name(options_.policy)) {
     auto factory = load_policy(options_.policy);
     if (!factory) return factory.status();
@@ -223,7 +228,7 @@ void Runtime::share_with_compressed() {
   if (spills_.compressed()) spills_.compressed()->budget.others.store_release(nullptr);
   if (!spills_.compressed() || !curve_ || !compressed_share_changes(options_, kind_)) return;
   compressed_share_ = std::make_unique<CompressedShare>(
-      CompressedShare::Parts{*spills_.compressed(), *curve_, *cache_, options_.block_bytes});
+      CompressedShare::Parts{*spills_.compressed(), *curve_, *cache_, options_.block_bytes, is_child_});
 }
 
 // A trace is of one process.
@@ -304,6 +309,9 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   for_engine.staging_runs_max = plan.staging_runs;
   for_engine.faults = {static_cast<unsigned>(options_.pollers), static_cast<unsigned>(options_.fillers)};
   for_engine.room = room_options(options_);
+  // A page that is compressed is protected first, which interrupts the processors that the program runs on. Where all
+  // blocks are at their own addresses that costs more than who evicts on another processor saves.
+  if (compressed_share_changes(options_, kind_) && !code_.is_recompiled()) for_engine.room.evictors = 0;
   for_engine.fatal = &end_on_error;
   return for_engine;
 }
