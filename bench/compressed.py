@@ -1,9 +1,11 @@
 """Compressed memory beside zram as swap, and beside none of either. `./dev bench compressed`, or see --help.
 
-  zram   random accesses to data that compresses, on the same memory in all: ours with --compress auto in a control group; the
-         kernel's swap on a zram device, whose memory counts, in a group that is smaller by so much. Its size is what the device
-         needs for the rest, found by a run before: of all ways to share the memory the best one for zram
-  disk   the same data on the store's disk, with --compress auto and without. Where it does not compress the two should be equal
+  zram   random accesses to data that compresses, on the same memory in all: ours with --compress auto in a control group, the
+         program recompiled (`mapped`) and as it is (`native`); the kernel's swap on a zram device, whose memory counts, in a group
+         that is smaller by so much. Its size is what the device needs for the rest, found by a run before: of all ways to share
+         the memory the best one for zram
+  disk   the same data on the store's disk, with --compress auto and without, the program as it is. Where it does not compress
+         the two should be equal
 
 Turns of both sides by turns; a figure is the median of some, and a ratio the median of the turns' ratios.
 """
@@ -24,6 +26,7 @@ TOTAL = 256 * MIB
 SIZES = {"fourfold": 2.0, "twofold": 1.5, "noise": 1.5}
 WAYS = ("reads", "updates")
 THREADS = (1, 2)
+BUILDS = {"mapped": "recompiled", "native": "unmodified"}
 ACCESSES = {"zram": 1_000_000, "disk": 100_000}
 TURNS = 3
 ZRAM_TARGET, DISK_TARGET, NOISE_TARGET = 2.0, 2.0, 1.03
@@ -40,20 +43,20 @@ class Bench(Report):
         return TOTAL // self.scale
 
 
-def _program(bench: Bench, case: tuple, accesses: int) -> list:
+def _program(bench: Bench, case: tuple, accesses: int, build: str = "native") -> list:
     kind, way, threads = case
     data_mib = int(SIZES[kind] * bench.total_bytes) // MIB
-    return [bench.programs.build / "bin" / "compressed_bench", data_mib, kind, way, accesses // bench.scale, threads]
+    return [bench.programs.path(build, "pages"), data_mib, kind, way, accesses // bench.scale, threads]
 
 
 def _run(bench: Bench, words: list, limit_bytes: int) -> process.Result:
     return process.run(words, bench.programs.store, limit_bytes=limit_bytes, time_limit_s=TIME_LIMIT_S)
 
 
-def _ours(bench: Bench, case: tuple, accesses: int, compress: str) -> process.Result:
+def _ours(bench: Bench, case: tuple, accesses: int, compress: str, build: str = "native") -> process.Result:
     cap = bench.total_bytes - bench.programs.allowance_bytes
     words = [bench.programs.spillway_command, "run", "--memory", cap, "--compress", compress, "--store", bench.programs.store, "--",
-             *_program(bench, case, accesses)]
+             *_program(bench, case, accesses, build)]
     return _run(bench, words, bench.total_bytes)
 
 
@@ -96,17 +99,19 @@ def beside_zram(bench: Bench) -> None:
         name = _name(case)
         try:
             limit = _best_limit(bench, case)
-            ours, peer, totals = [], [], []
+            ours, peer, totals = {build: [] for build in BUILDS}, [], []
             for _ in range(TURNS):
                 run, held = _on_zram(bench, case, ACCESSES["zram"], limit)
                 peer.append(_seconds(run))
                 totals.append((limit + held.most_bytes) / bench.total_bytes)
-                ours.append(_seconds(_ours(bench, case, ACCESSES["zram"], "auto")))
+                for build in BUILDS:
+                    ours[build].append(_seconds(_ours(bench, case, ACCESSES["zram"], "auto", build)))
         except (RuntimeError, zram.Unavailable) as error:
             bench.failure("zram", name, str(error))
             continue
         note = f"zram: {limit // MIB} MiB in the group, {max(totals) * bench.total_bytes / MIB:.0f} MiB with the device"
-        _add(bench, "zram", name, ours, peer, ZRAM_TARGET, note=note)
+        for build, words in BUILDS.items():
+            _add(bench, "zram", f"{words}, {name}", ours[build], peer, ZRAM_TARGET, note=note)
     return None
 
 

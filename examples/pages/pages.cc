@@ -1,4 +1,4 @@
-// Random accesses to data that compresses or does not: compressed_bench MIB KIND reads|updates ACCESSES [THREADS].
+// Random accesses to data that compresses or does not: pages MIB KIND reads|updates ACCESSES [THREADS].
 // KIND: fourfold, twofold (about what LZ4 makes of their pages) or noise. Fills so much memory, says so on its first
 // line, makes ACCESSES of pages at random, and looks whether all is right. Prints seconds of the accesses as JSON.
 #include <atomic>
@@ -47,8 +47,7 @@ class Data {
     for (uint64_t n = 0; n < count; ++n) {
       const uint64_t at = mixed(seed + n), page = at % pages_, i = (at >> 40) % (kPageWords - 2) + 2;
       wrong += words_[page * kPageWords + i] != word(page, i);
-      if (updates)
-        std::atomic_ref(words_[page * kPageWords + kCounter]).fetch_add(1, std::memory_order_relaxed);
+      if (updates) __atomic_fetch_add(&words_[page * kPageWords + kCounter], 1, __ATOMIC_RELAXED);
     }
     return wrong;
   }
