@@ -58,9 +58,9 @@ void for_each_write(const CompressedPages::Leaving& leaving, std::byte* buffer, 
 
 // Every request on the device is a piece: of a request (all of it, mostly) or of an eviction.
 //
-// Writes wait until somebody kicks, or waits, since compressing takes longer than all else: those who kick compress beside
-// each other and beside who submits and reaps. What they have in common is under mutex_, which comes before the locks of
-// the pages and of the device's queue.
+// Writes wait until somebody kicks, or waits, since compressing takes longer than all else: those who kick compress
+// beside each other and beside who submits and reaps. What they have in common is under mutex_, which comes before the
+// locks of the pages and of the device's queue.
 class CompressedStore::Queue final : public QueueAround {
  public:
   Queue(CompressedStore& store, std::unique_ptr<IoQueue> device, size_t depth)
@@ -145,7 +145,8 @@ class CompressedStore::Queue final : public QueueAround {
     return in_flight() == ended_here() && waiting_.empty() && device().in_flight() == 0;
   }
 
-  // Those that wait, one by one, each beside others; what comes meanwhile is for who adds it. True: the device has some.
+  // Those that wait, one by one, each beside others; what comes meanwhile is for who adds it. True: the device has
+  // some.
   bool write() {
     bool has_started = false;
     std::vector<Run> runs;

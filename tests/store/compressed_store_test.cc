@@ -229,8 +229,8 @@ TEST_P(CompressedModel, by_threads_too) {
   for (std::thread& each : threads) each.join();
 }
 
-// As threads do that share a partition: one at a time submits or reaps, and kicks when it is no longer the one. Who waits
-// for ever hangs where an end is not told.
+// As threads do that share a partition: one at a time submits or reaps, and kicks when it is no longer the one. Who
+// waits for ever hangs where an end is not told.
 TEST_P(CompressedModel, whoever_kicks_does_so_beside_others) {
   constexpr uint64_t kThreads = 3, kRequestsEach = 3000 / SPW_SLOWED, kPagesEach = 4;
   auto queue = store_->open_queue(8);
