@@ -288,9 +288,9 @@ class SharedCache {
   virtual void note_passed(uint64_t blocks) = 0;
   virtual uint32_t frame_limit() const = 0;
   // Evicts until every partition's frames in use are within its limit, and where fewer than `low_percent` of the limit
-  // are free until `high_percent` are (of few frames Options::ahead_frames_min, and twice as many). Stops, without an error, where nothing can be evicted now: what is dirty has its
-  // writes started, and goes with a later call. False: no partition had too little room, or where one had nothing can
-  // be evicted for now and nothing is being written.
+  // are free until `high_percent` are (of few frames Options::ahead_frames_min, and twice as many). Stops, without an
+  // error, where nothing can be evicted now: what is dirty has its writes started, and goes with a later call. False:
+  // no partition had too little room, or where one had nothing can be evicted for now and nothing is being written.
   virtual bool make_room(Client& client, unsigned low_percent, unsigned high_percent) = 0;
   // make_room(client, 0, 0), and waits until those writes are done and what is above the limit has gone. ETIMEDOUT when
   // that takes longer than frame_wait_ns_max (frames stay pinned, or the store is full, fails or is slow): the limit

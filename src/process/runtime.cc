@@ -75,8 +75,8 @@ files::FlushOptions flush_options(const Options& options) {
           options.flush_after_s * kSecondNs};
 }
 
-// Beside compressed pages a few frames may be all there are, and what misses is back in microseconds: so many last until
-// the page cleaner looks again.
+// Beside compressed pages a few frames may be all there are, and what misses is back in microseconds: so many last
+// until the page cleaner looks again.
 constexpr uint32_t kAheadFramesMin = 128;
 
 cache::PageCleaner::Options room_options(const Options& options) {
