@@ -36,6 +36,7 @@ void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
   memory_bytes_.store_relaxed(seen.memory_bytes);
   keep_within(seen.pool_bytes_max);
   blocks_leave_ = seen.blocks_leave;
+  if (!has_begun_ && seen.is_watching && ++waiting_looks_ == kWaitingLooksMax) wanted_bytes_ = 0;
   if (!seen.blocks_leave) return;
   if (!has_begun_) {
     begin();
@@ -51,16 +52,25 @@ void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
                                   ? std::min(wanted_bytes_, target + step)
                                   : std::max(wanted_bytes_, target - std::min(target, step)));
   parts_.memory.budget.bytes_max.store_relaxed(target_bytes());
-  waiting_looks_ = target == target_bytes() && left_bytes() < target ? waiting_looks_ + 1 : 0;
+  if (has_begun_) waiting_looks_ = target == target_bytes() && left_bytes() < target ? waiting_looks_ + 1 : 0;
 }
 
 // Others may have taken of the memory: native memory, other processes below the same cap, who lowered the cap.
 void CompressedShare::keep_within(uint64_t pool_bytes_max) {
   pool_bytes_max_ = pool_bytes_max;
   wanted_bytes_ = std::min(wanted_bytes_, pool_bytes_max);
-  if (target_bytes() <= pool_bytes_max) return;
-  target_bytes_.store_relaxed(pool_bytes_max);
-  parts_.memory.budget.bytes_max.store_relaxed(pool_bytes_max);
+  target_bytes_.store_relaxed(std::min(target_bytes(), pool_bytes_max));
+  // A forked child has its parent's still.
+  Atomic<uint64_t>& budget = parts_.memory.budget.bytes_max;
+  budget.store_relaxed(std::min(budget.load_relaxed(), pool_bytes_max));
+}
+
+void CompressedShare::evict_to_budget() {
+  uint64_t before = 0;
+  do {
+    before = held_bytes();
+    parts_.memory.evict_to_budget();
+  } while (is_above() && held_bytes() < before);
 }
 
 void CompressedShare::begin() {
@@ -84,7 +94,7 @@ void CompressedShare::measure() {
       telemetry::total(telemetry::read_totals(), telemetry::Counter::compression_misfits);
   const auto fitted = static_cast<double>(totals.fitted - totals_.fitted);
   const auto others = static_cast<double>(misfits - misfits_);
-  if (totals.tried - totals_.tried >= kTriedMin || !has_begun_) {
+  if (totals.tried - totals_.tried >= kTriedMin) {
     if (fitted + others > 0) fits_ = fitted / (fitted + others);
     if (fitted > 0)
       kept_bytes_ =

@@ -54,22 +54,23 @@ class CompressedShare final : public store::SharesMemory {
   uint64_t held_bytes() const { return parts_.memory.budget.bytes.load_relaxed(); }
   uint64_t left_bytes() const override;
   // At each look at memory: frames and pool have `memory_bytes`, of which the pool may have `pool_bytes_max` and frames
-  // may have `limit_bytes` now.
+  // may have `limit_bytes` now. Blocks may leave once they are watched, and do when frames are full.
   struct Seen {
     uint64_t memory_bytes, pool_bytes_max, limit_bytes;
-    bool blocks_leave;
+    bool is_watching, blocks_leave;
   };
   void look(const Seen& seen, uint64_t now_ns);
   // Whether the next look should come soon: it begins, or moves, or waits for frames to leave, though not for ever.
   bool is_moving() const {
-    return blocks_leave_ && (!has_begun_ || wanted_bytes_ != target_bytes() ||
-                             (left_bytes() < target_bytes() && waiting_looks_ < kWaitingLooksMax));
+    const bool waits = waiting_looks_ < kWaitingLooksMax;
+    if (!has_begun_) return waits;
+    return blocks_leave_ && (wanted_bytes_ != target_bytes() || (left_bytes() < target_bytes() && waits));
   }
   bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
   // Whether one should come now and then, since the pool may fill.
   bool is_growing() const { return !has_decided_ && fits_ >= kFitsMin; }
-  // What is more than the budget goes to the store; waits for that.
-  void evict_to_budget() { parts_.memory.evict_to_budget(); }
+  // What is more than the budget goes to the store, as far as that goes on; waits for that.
+  void evict_to_budget();
 
  private:
   static constexpr uint32_t kWaitingLooksMax = 256;
@@ -99,7 +100,7 @@ class CompressedShare final : public store::SharesMemory {
   Atomic<uint64_t> memory_bytes_;
   uint64_t pool_bytes_max_ = 0;
   bool blocks_leave_ = false;
-  uint32_t waiting_looks_ = 0;  // for frames to leave, in a row
+  uint32_t waiting_looks_ = 0;  // in a row: to begin, and then for frames to leave
   Atomic<uint64_t> target_bytes_{held_bytes()};
   uint64_t wanted_bytes_ = target_bytes();
   uint64_t next_ns_ = 0;

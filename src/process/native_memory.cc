@@ -316,7 +316,8 @@ uint64_t frames_min(uint64_t frames) {
 
 uint64_t NativeMemory::left_to_frames(const Held& held) const {
   const uint64_t left = parts_.cache.frame_count() - taken_frames(held);
-  if (parts_.compressed_share == nullptr) return left;
+  // While the kernel has managed memory alone, none of it leaves.
+  if (parts_.compressed_share == nullptr || !parts_.engine.is_watching()) return left;
   const uint64_t compressed = parts_.compressed_share->bytes() / parts_.frame_bytes;
   return std::max(left - std::min(left, compressed), frames_min(left));
 }
@@ -352,7 +353,8 @@ void NativeMemory::share_with_compressed(const Held& held) {
   if (granted_ < parts_.cache.frame_count()) frames = std::min(frames, granted_ + share.held_bytes() / bytes);
   share.look({.memory_bytes = frames * bytes,
               .pool_bytes_max = (frames - frames_min(frames)) * bytes,
-              .limit_bytes = frames_ * bytes,
+              .limit_bytes = (frames_ - std::min(frames_, gone)) * bytes,
+              .is_watching = parts_.engine.is_watching(),
               .blocks_leave = parts_.engine.is_watching() && held.frames >= limit - limit / kFullShare},
              platform::monotonic_ns());
 }

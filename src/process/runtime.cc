@@ -148,7 +148,8 @@ Status Runtime::build_over_regions() {
   Result<MemoryPlan> plan = this->plan();
   if (!plan) return plan.status();
   cache::Options for_cache = cache_options(options_, plan->frames);
-  if (compressed_share_changes(options_, kind_)) for_cache.ahead_frames_min = kAheadFramesMin;
+  if (spills_.compressed() && compressed_share_changes(options_, kind_))
+    for_cache.ahead_frames_min = kAheadFramesMin;
   if (is_file_name(options_.policy)) {
     auto factory = load_policy(options_.policy);
     if (!factory) return factory.status();
@@ -311,7 +312,8 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   for_engine.room = room_options(options_);
   // A page that is compressed is protected first, which interrupts the processors that the program runs on. Where all
   // blocks are at their own addresses that costs more than who evicts on another processor saves.
-  if (compressed_share_changes(options_, kind_) && !code_.is_recompiled()) for_engine.room.evictors = 0;
+  if (spills_.compressed() && compressed_share_changes(options_, kind_) && !code_.is_recompiled())
+    for_engine.room.evictors = 0;
   for_engine.fatal = &end_on_error;
   return for_engine;
 }

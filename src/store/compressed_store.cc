@@ -94,7 +94,7 @@ class CompressedStore::Queue final : public QueueAround {
   }
   void kick() override {
     QueueAround::kick();
-    if (write()) QueueAround::kick();
+    write();
   }
   void wait(uint64_t timeout_ns) override {
     if (ended_here() == 0) kick();
@@ -145,25 +145,23 @@ class CompressedStore::Queue final : public QueueAround {
     return in_flight() == ended_here() && waiting_.empty() && device().in_flight() == 0;
   }
 
-  // Those that wait, one by one, each beside others; what comes meanwhile is for who adds it. True: the device has
-  // some.
-  bool write() {
-    bool has_started = false;
+  // Those that wait, one by one, each beside others; what comes meanwhile is for who adds it.
+  void write() {
     std::vector<Run> runs;
     size_t left = SIZE_MAX;
     while (Request* const request = next_write(left)) {
       runs.clear();
       const int error = store_.do_here(*request, runs);
-      const bool needs_device = error == 0 && !runs.empty();
+      bool has_started = false;
       {
         std::lock_guard lock(mutex_);
         go_on(*request, error, runs);
-        has_started = start() || has_started;
+        has_started = start();
         writes_under_way_.fetch_sub_acq_rel(1);
       }
-      if (needs_device) has_started = evict() || has_started;
+      if (error == 0 && !runs.empty()) has_started = evict() || has_started;
+      if (has_started) QueueAround::kick();
     }
-    return has_started;
   }
   // `left`: how many more at most.
   Request* next_write(size_t& left) {
