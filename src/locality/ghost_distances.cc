@@ -34,8 +34,9 @@ void GhostDistances::left(Datum datum) {
   ++ghosts_;
 }
 
-uint64_t GhostDistances::came(Datum datum) {
+uint64_t GhostDistances::came(Datum datum, bool* is_older) {
   const uint64_t time = take(datum);
+  if (is_older != nullptr) *is_older = time <= mark_;
   if (time == 0) return 0;
   const double weight = 1 / rate();
   const uint64_t newer = ghosts_ - order_.up_to(time);
@@ -72,10 +73,13 @@ void GhostDistances::make_room() {
   left_at_ = LastAccess();
   order_ = OrderTree(order_.times());
   now_ = 0;
+  uint64_t older = 0;
   for (const LastAccess::Entry& entry : kept) {
+    older += entry.time <= mark_;
     left_at_.exchange(entry.datum, ++now_);
     order_.mark(now_);
   }
+  mark_ = older;
   ghosts_ = kept.size();
 }
 

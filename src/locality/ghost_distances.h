@@ -35,8 +35,9 @@ class GhostDistances {
 
   // Of data in the sample.
   void left(Datum datum);
-  // The `extra` from which on this was a hit; 0: it is no ghost.
-  uint64_t came(Datum datum);
+  // The `extra` from which on this was a hit; 0: it is no ghost. `is_older`: it left before the last mark().
+  uint64_t came(Datum datum, bool* is_older = nullptr);
+  void mark() { mark_ = now_; }
   // [first, first + count) are no ghosts any more, and did not come back either. In or out of the sample.
   void forget(Datum first, uint64_t count = 1);
 
@@ -59,6 +60,7 @@ class GhostDistances {
   LastAccess left_at_;
   OrderTree order_;
   uint64_t now_ = 0;
+  uint64_t mark_ = 0;
   uint64_t ghosts_ = 0;
   GapHistogram distances_;
 };

@@ -52,7 +52,10 @@ void CompressedShare::look(const Seen& seen, uint64_t now_ns) {
                                   ? std::min(wanted_bytes_, target + step)
                                   : std::max(wanted_bytes_, target - std::min(target, step)));
   parts_.memory.budget.bytes_max.store_relaxed(target_bytes());
-  if (has_begun_) waiting_looks_ = target == target_bytes() && left_bytes() < target ? waiting_looks_ + 1 : 0;
+  if (has_begun_) waiting_looks_ = target == target_bytes() && is_to_follow() ? waiting_looks_ + 1 : 0;
+  if (!is_moving()) return;
+  parts_.curve.begin_anew();
+  distances_ = {};
 }
 
 // Others may have taken of the memory: native memory, other processes below the same cap, who lowered the cap.
@@ -116,13 +119,14 @@ locality::CompressionCosts CompressedShare::costs() const {
 }
 
 void CompressedShare::decide(uint64_t limit_bytes) {
-  locality::GapHistogram all = parts_.curve.take_recent_distances();
-  all.add_all(distances_, kMemory);
-  distances_ = std::move(all);
-  if (is_moving()) {
-    distances_ = {};  // frames had another size
+  CurveObserver::Recent recent = parts_.curve.take_recent();
+  // While others that left before are still to come, those that came are the ones that come soonest.
+  if (is_moving() || recent.older > kOlderMax * recent.distances.count()) {
+    distances_ = {};
     return;
   }
+  recent.distances.add_all(distances_, kMemory);
+  distances_ = std::move(recent.distances);
   if (distances_.count() < kCameBackMin) return;
   has_decided_ = true;
   if (fits_ < kFitsMin) {

@@ -26,7 +26,7 @@ namespace spw::process {
 class CompressedShare final : public store::SharesMemory {
  public:
   static constexpr uint64_t kSteps = 32;
-  static constexpr uint64_t kBeginShare = 8, kFirstShare = 4;
+  static constexpr uint64_t kBeginShare = 16, kFirstShare = 4;
   // While it grows, it is so much of the cap ahead of what it holds.
   static constexpr uint64_t kMarginShare = 8;
   static constexpr uint64_t kAheadShare = 32, kAheadBytesMax = uint64_t{16} << 20;
@@ -64,7 +64,7 @@ class CompressedShare final : public store::SharesMemory {
   bool is_moving() const {
     const bool waits = waiting_looks_ < kWaitingLooksMax;
     if (!has_begun_) return waits;
-    return blocks_leave_ && (wanted_bytes_ != target_bytes() || (left_bytes() < target_bytes() && waits));
+    return blocks_leave_ && (wanted_bytes_ != target_bytes() || (is_to_follow() && waits));
   }
   bool is_above() const { return held_bytes() > parts_.memory.budget.bytes_max.load_relaxed(); }
   // Whether one should come now and then, since the pool may fill.
@@ -74,6 +74,8 @@ class CompressedShare final : public store::SharesMemory {
 
  private:
   static constexpr uint32_t kWaitingLooksMax = 256;
+  // Of those that came back, so few may have left before memory had its present size.
+  static constexpr double kOlderMax = 0.125;
   static constexpr uint64_t kDecideNs = 500'000'000;
   // Fewer that came back say too little.
   static constexpr double kCameBackMin = 4096;
@@ -89,6 +91,8 @@ class CompressedShare final : public store::SharesMemory {
   // The latest period counts for as much as all before it.
   static constexpr double kMemory = 0.5;
 
+  // Frames have to leave what the pool may have, or the pool what is above its budget.
+  bool is_to_follow() const { return left_bytes() < target_bytes() || is_above(); }
   void keep_within(uint64_t pool_bytes_max);
   void measure();
   void begin();

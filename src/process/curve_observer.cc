@@ -55,17 +55,25 @@ void CurveObserver::came(BlockId block) {
   if (!ghosts_.samples(block.value)) return;
   std::lock_guard lock(mutex_);
   const double weight = 1 / ghosts_.rate();
-  const uint64_t extra = ghosts_.came(block.value);
-  if (extra != 0) recent_.add(extra * block_bytes_, weight);
+  bool is_older = false;
+  const uint64_t extra = ghosts_.came(block.value, &is_older);
+  if (extra != 0 && is_older) recent_.older += weight;
+  if (extra != 0 && !is_older) recent_.distances.add(extra * block_bytes_, weight);
   if (!has_places_) return;
   Place& place = place_of(block);
   place.reads += weight;
   if (extra != 0) place.distances.add(extra, weight);
 }
 
-locality::GapHistogram CurveObserver::take_recent_distances() {
+CurveObserver::Recent CurveObserver::take_recent() {
   std::lock_guard lock(mutex_);
   return std::exchange(recent_, {});
+}
+
+void CurveObserver::begin_anew() {
+  std::lock_guard lock(mutex_);
+  recent_ = {};
+  ghosts_.mark();
 }
 
 CurveObserver::Place& CurveObserver::place_of(BlockId block) {

@@ -43,8 +43,13 @@ class CurveObserver final : public cache::Observer {
   // The same for places, of which the sample says how many of the reads were theirs.
   std::vector<telemetry::AreaReads> areas(uint64_t memory_bytes, uint64_t reads, const MemoryFor& memory_for);
   // By how many bytes more of memory those that came back since the last call would not have left, of all of which this
-  // is a sample.
-  locality::GapHistogram take_recent_distances();
+  // is a sample. Of those that left before begin_anew() only how many: memory had another size.
+  struct Recent {
+    locality::GapHistogram distances;
+    double older = 0;
+  };
+  Recent take_recent();
+  void begin_anew();
   static constexpr size_t kPointsMax = 400;
   static constexpr size_t kPointsOfSampleMax = 24;  // each asks for a plan of memory some twenty times
   static constexpr size_t kPlacesMax = 64;
@@ -65,7 +70,7 @@ class CurveObserver final : public cache::Observer {
   const bool has_places_;
   std::mutex mutex_;
   locality::GhostDistances ghosts_;
-  locality::GapHistogram recent_;
+  Recent recent_;
   std::map<Key, Place> places_;
 };
 

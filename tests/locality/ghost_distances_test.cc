@@ -93,6 +93,22 @@ TEST(GhostDistances, take_the_smallest_memory_there_is) {
   EXPECT_LE(ghosts.saved().size(), 1u);
 }
 
+// Also when times were numbered anew in between, of which there are few with so little memory.
+TEST(GhostDistances, it_is_known_of_each_whether_it_left_before_a_mark) {
+  GhostDistances ghosts(1, 8);
+  for (Datum datum = 0; datum < 4; ++datum) ghosts.left(datum);
+  ghosts.mark();
+  for (int round = 0; round < 100; ++round) ghosts.left(100);
+  bool is_older = true;
+  EXPECT_EQ(ghosts.came(100, &is_older), 1u);
+  EXPECT_FALSE(is_older);
+  for (Datum datum = 0; datum < 4; ++datum) {
+    is_older = false;
+    EXPECT_NE(ghosts.came(datum, &is_older), 0u) << datum;
+    EXPECT_TRUE(is_older) << datum;
+  }
+}
+
 TEST(GhostDistances, what_was_freed_does_not_come_back) {
   GhostDistances ghosts;
   ghosts.left(1);
