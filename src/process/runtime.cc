@@ -148,8 +148,7 @@ Status Runtime::build_over_regions() {
   Result<MemoryPlan> plan = this->plan();
   if (!plan) return plan.status();
   cache::Options for_cache = cache_options(options_, plan->frames);
-  if (spills_.compressed() && compressed_share_changes(options_, kind_))
-    for_cache.ahead_frames_min = kAheadFramesMin;
+  if (shares_with_compressed()) for_cache.ahead_frames_min = kAheadFramesMin;
   if (is_file_name(options_.policy)) {
     auto factory = load_policy(options_.policy);
     if (!factory) return factory.status();
@@ -223,11 +222,16 @@ Status Runtime::limit_memory() {
   return native_memory_->start();
 }
 
+// The library may be missing.
+bool Runtime::shares_with_compressed() const {
+  return spills_.compressed() != nullptr && compressed_share_changes(options_, kind_);
+}
+
 // Without a curve nothing says how much would be good.
 void Runtime::share_with_compressed() {
   static_cast<void>(compressed_share_.release());
   if (spills_.compressed()) spills_.compressed()->budget.others.store_release(nullptr);
-  if (!spills_.compressed() || !curve_ || !compressed_share_changes(options_, kind_)) return;
+  if (!curve_ || !shares_with_compressed()) return;
   compressed_share_ = std::make_unique<CompressedShare>(
       CompressedShare::Parts{*spills_.compressed(), *curve_, *cache_, options_.block_bytes, is_child_});
 }
@@ -312,8 +316,7 @@ Result<access::MappedOptions> Runtime::mapped_options(unsigned block_shift, cons
   for_engine.room = room_options(options_);
   // A page that is compressed is protected first, which interrupts the processors that the program runs on. Where all
   // blocks are at their own addresses that costs more than who evicts on another processor saves.
-  if (spills_.compressed() && compressed_share_changes(options_, kind_) && !code_.is_recompiled())
-    for_engine.room.evictors = 0;
+  if (shares_with_compressed() && !code_.is_recompiled()) for_engine.room.evictors = 0;
   for_engine.fatal = &end_on_error;
   return for_engine;
 }

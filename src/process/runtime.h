@@ -95,6 +95,7 @@ class Runtime {
   bool tells_at_end() const;
   void tell_at_end(const telemetry::Totals& totals);
   std::vector<telemetry::CurvePoint> curve(const telemetry::Totals& totals) const;
+  bool shares_with_compressed() const;
   void share_with_compressed();
   Status open_observer(cache::Options& for_cache);
   Status build_translated(const cache::Options& for_cache, const MemoryPlan& plan);

@@ -236,7 +236,9 @@ TEST_P(CompressedModel, whoever_kicks_does_so_beside_others) {
   auto queue = store_->open_queue(8);
   ASSERT_TRUE(queue);
   std::mutex baton;
-  const auto salt_of = [](uint64_t thread, uint64_t number) { return number * kThreads + thread; };
+  const auto contents_at = [](uint64_t thread, uint64_t number) {
+    return contents_of(number % 8 == 0 ? Filling::kNoise : Filling::kText, number * kThreads + thread);
+  };
   const auto first_of = [](uint64_t thread, uint64_t number) {
     return (number % 300 * kThreads + thread) * kPagesEach;
   };
@@ -245,8 +247,7 @@ TEST_P(CompressedModel, whoever_kicks_does_so_beside_others) {
     threads.emplace_back([&, thread] {
       std::vector<Contents> pages(kPagesEach);
       for (uint64_t number = 0; number < kRequestsEach; ++number) {
-        for (Contents& page : pages)
-          page = contents_of(number % 8 == 0 ? Filling::kNoise : Filling::kText, salt_of(thread, number));
+        for (Contents& page : pages) page = contents_at(thread, number);
         Atomic<bool> is_done{false};
         Request request;
         request.op = Op::kWrite;
@@ -284,9 +285,7 @@ TEST_P(CompressedModel, whoever_kicks_does_so_beside_others) {
       for (uint64_t page = 0; page < kPagesEach; ++page) {
         Contents got;
         ASSERT_TRUE(transfer(Op::kRead, first_of(thread, number) + page, got));
-        ASSERT_EQ(got,
-                  contents_of(number % 8 == 0 ? Filling::kNoise : Filling::kText, salt_of(thread, number)))
-            << number << " of " << thread;
+        ASSERT_EQ(got, contents_at(thread, number)) << number << " of " << thread;
       }
 }
 

@@ -49,7 +49,7 @@ void ObjectPool::give_budget_back(uint64_t bytes) {
 
 std::optional<uint32_t> ObjectPool::new_slab(bool is_forced) {
   budget_.bytes.fetch_add_relaxed(kSlabBytes);
-  if (!is_forced && !budget_.allows(0)) {
+  if (!is_forced && !budget_.is_kept_to()) {
     budget_.bytes.fetch_sub_relaxed(kSlabBytes);
     return std::nullopt;
   }

@@ -41,11 +41,11 @@ class SharesMemory {
 // What all pools of a process may hold together now, and hold; and what they may ever be allowed.
 struct PoolBudget {
   explicit PoolBudget(uint64_t most) : bytes_max_ever(most), bytes_max(most) {}
-  // With `more`. The budget may be there before the memory is.
-  bool allows(uint64_t more) const {
+  // The budget may be there before the memory is.
+  bool is_kept_to() const {
     const SharesMemory* const other = others.load_acquire();
-    const uint64_t wanted = bytes.load_relaxed() + more;
-    return wanted <= bytes_max.load_relaxed() && (other == nullptr || wanted <= other->left_bytes());
+    const uint64_t held = bytes.load_relaxed();
+    return held <= bytes_max.load_relaxed() && (other == nullptr || held <= other->left_bytes());
   }
   const uint64_t bytes_max_ever;
   Atomic<uint64_t> bytes_max;
