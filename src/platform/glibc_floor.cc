@@ -19,7 +19,8 @@ SPW_OLD(dlsym, "2.2.5");
 SPW_OLD(dlerror, "2.2.5");
 SPW_OLD(dladdr, "2.2.5");
 SPW_OLD(dladdr1, "2.3.3");
-SPW_OLD(pthread_join, "2.2.5");
+SPW_OLD(pthread_attr_getstack, "2.2.5");
+SPW_OLD(pthread_getattr_np, "2.2.5");
 SPW_OLD(pthread_key_create, "2.2.5");
 SPW_OLD(pthread_key_delete, "2.2.5");
 SPW_OLD(pthread_getspecific, "2.2.5");
@@ -34,7 +35,13 @@ SPW_HIDDEN int dladdr(const void* address, Dl_info* info) noexcept { return spw_
 SPW_HIDDEN int dladdr1(const void* address, Dl_info* info, void** extra, int flags) noexcept {
   return spw_old_dladdr1(address, info, extra, flags);
 }
-SPW_HIDDEN int pthread_join(pthread_t thread, void** result) { return spw_old_pthread_join(thread, result); }
+SPW_HIDDEN int pthread_attr_getstack(const pthread_attr_t* attributes, void** lowest,
+                                     size_t* bytes) noexcept {
+  return spw_old_pthread_attr_getstack(attributes, lowest, bytes);
+}
+SPW_HIDDEN int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
+  return spw_old_pthread_getattr_np(thread, attributes);
+}
 SPW_HIDDEN int pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) noexcept {
   return spw_old_pthread_key_create(key, destroy);
 }

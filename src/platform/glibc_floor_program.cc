@@ -12,6 +12,7 @@
 
 SPW_OLD(dlclose, "2.2.5");
 SPW_OLD(pthread_create, "2.2.5");
+SPW_OLD(pthread_join, "2.2.5");
 SPW_OLD(pthread_sigmask, "2.2.5");
 SPW_OLD(pthread_rwlock_init, "2.2.5");
 SPW_OLD(pthread_rwlock_destroy, "2.2.5");
@@ -24,6 +25,7 @@ SPW_HIDDEN int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) noexcept {
   return spw_old_pthread_create(thread, attributes, routine, argument);
 }
+SPW_HIDDEN int pthread_join(pthread_t thread, void** result) { return spw_old_pthread_join(thread, result); }
 SPW_HIDDEN int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
   return spw_old_pthread_sigmask(how, set, before);
 }

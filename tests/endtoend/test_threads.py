@@ -14,6 +14,11 @@ def test_two_thousand_threads_come_and_go(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "come_and_go", 2000, configs=(SMALL,))
 
 
+@pytest.mark.engines("mapped", "unmodified", "threads")
+def test_threads_run_on_stacks_of_the_programs_own(kit: Kit) -> None:
+    kit.same_as_native("own_stacks.c", configs=(CAP_16M,))
+
+
 def test_threads_come_and_go_with_large_blocks(kit: Kit) -> None:
     kit.same_as_native("threads.cc", "come_and_go", 200, configs=(ROOMY,))
 

@@ -37,7 +37,7 @@ struct Pieces {
 struct Marks {
   std::mutex mutex;
   IntervalMap<uint8_t> of{0};
-  Pieces locked{kLocked}, held{kHeld};
+  Pieces locked{kLocked}, held{kHeld}, stacks{kStack};
   Atomic<bool> is_any{false};
 };
 // Never destroyed: munmap may run at exit.
@@ -162,6 +162,19 @@ void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   unpin_pieces(c, m, m.locked, begin, end);
 }
 
+bool keep_stack(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  std::lock_guard lock(m.mutex);
+  return keep(c, m, m.stacks, begin, end, [](uint64_t) { return true; });
+}
+
+void release_stack(const Context& c, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  unpin_pieces(c, m, m.stacks, begin, end);
+}
+
 void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   std::lock_guard lock(m.mutex);
@@ -180,8 +193,7 @@ void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
   std::lock_guard lock(m.mutex);
-  unpin_pieces(c, m, m.locked, begin, end);
-  unpin_pieces(c, m, m.held, begin, end);
+  for (Pieces* pieces : {&m.locked, &m.held, &m.stacks}) unpin_pieces(c, m, *pieces, begin, end);
   (void)m.of.for_each(begin, end, [](uintptr_t from, uintptr_t to, uint8_t has) {
     if ((has & kNotDumped) != 0) (void)platform::raw::madvise(pointer(from), to - from, MADV_DODUMP);
     return true;
@@ -195,7 +207,7 @@ void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes) 
   std::lock_guard lock(m.mutex);
   std::vector<std::pair<uintptr_t, uint8_t>> parts;
   (void)m.of.for_each(from, from + bytes, [&](uintptr_t begin, uintptr_t, uint8_t has) {
-    parts.emplace_back(begin - from, has & ~(kLocked | kHeld));
+    parts.emplace_back(begin - from, has & ~(kLocked | kHeld | kStack));
     return true;
   });
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -241,8 +253,7 @@ void inherit(const Context& c, const Inherited& range) {
 // in a child: it may free them.
 void marks_in_child() {
   Marks& m = marks();
-  m.locked.forget();
-  m.held.forget();
+  for (Pieces* pieces : {&m.locked, &m.held, &m.stacks}) pieces->forget();
   std::vector<Inherited> ranges;
   (void)m.of.for_each(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
                       [&](uintptr_t begin, uintptr_t end, uint8_t has) {
@@ -250,7 +261,7 @@ void marks_in_child() {
                         return true;
                       });
   m.of.change(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
-              [](uint8_t was) { return was & ~kLocked; });
+              [](uint8_t was) { return was & ~(kLocked | kStack); });
   m.mutex.unlock();
   if (const Context* c = context(); c != nullptr)
     for (const Inherited& range : ranges) inherit(*c, range);

@@ -4,6 +4,8 @@
 // What no core dump is to have may be a secret: it is held in memory, as what is locked, up to kHeldBytesMax; beyond
 // that a line says that it is spilled in the clear. With --encrypt nothing is.
 //
+// So is the stack of a thread that lies in managed memory (process/thread_stacks.h).
+//
 // What is locked or held is pinned in the cache in pieces of whole blocks; a block with pages of two pieces counts
 // twice. The kernel's own rules otherwise: locks do not nest, are not inherited, and end with the mapping.
 // Invariant: what no mapping and no object has is not marked.
@@ -27,13 +29,14 @@ enum Mark : uint8_t {
   kNotDumped = 4,
   kLocked = 8,
   kHeld = 16,
+  kStack = 32,
 };
 
 // Whether any of [begin, end) is marked so.
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
 // Where the first locked page of [begin, end) is; `end`: there is none.
 uintptr_t unlocked_until(uintptr_t begin, uintptr_t end);
-// Neither kLocked nor kHeld.
+// None of kLocked, kHeld and kStack.
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);
 // 0, or ENOMEM, or EPERM. The range has no hole.
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
@@ -41,6 +44,9 @@ void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
 // Of anonymous memory: no longer than until let_go() is it spilled, if there is room. One warning where there is none.
 void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end);
 void let_go(const Context& c, uintptr_t begin, uintptr_t end);
+// Stays in memory until release_stack(), or it is unmapped; false: there is no room. The range has no hole.
+bool keep_stack(const Context& c, uintptr_t begin, uintptr_t end);
+void release_stack(const Context& c, uintptr_t begin, uintptr_t end);
 // It is unmapped, or its contents go elsewhere.
 void remove_marks(const Context& c, uintptr_t begin, uintptr_t end);
 // The marks of [from, from + bytes) are those of `to`, too, but for locks; what is not dumped is held there, too.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libc/entry.h"
+#include "libc/process/thread_stacks.h"
 #include "libc/real.h"
 #include "libc/system_calls/dispatch.h"
 #include "libc/system_calls/system_calls.h"
@@ -53,11 +54,19 @@ bool begins_with_something() { return may_dispatch() || spw::InRuntime::here(); 
 
 SPW_ENTRY int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                              void* argument) noexcept {
+  if (attributes != nullptr) [[unlikely]]
+    if (const ThreadStack stack = stack_of(attributes); stack.is_managed()) keep_in_memory(stack);
   if (!begins_with_something()) return real().pthread_create(thread, attributes, body, argument);
   auto* start = start_of(body, argument);
   if (start == nullptr) return EAGAIN;
   const int error = real().pthread_create(thread, attributes, &Start<void*>::run, start);
   if (error != 0) libc_free(start);
+  return error;
+}
+SPW_ENTRY int pthread_join(pthread_t thread, void** result) {
+  const ThreadStack stack = stack_of(thread);
+  const int error = real().pthread_join(thread, result);
+  if (error == 0 && stack.is_managed()) release(stack);
   return error;
 }
 SPW_ENTRY int thrd_create(thrd_t* thread, thrd_start_t body, void* argument) {

@@ -1,0 +1,69 @@
+#include "libc/process/thread_stacks.h"
+
+#include "base/in_runtime.h"
+#include "libc/managed.h"
+#include "libc/map/marks.h"
+#include "libc/map/parts.h"
+
+namespace spw::libc {
+
+namespace {
+
+Atomic<bool> g_any_kept{false};
+
+void warn_of_no_room(const Context& c) {
+  static Atomic<bool> told{false};
+  if (c.warn != nullptr && !told.exchange_acquire(true))
+    c.warn(
+        "a thread's stack lies in managed memory and cannot be kept in memory: a fault on it ends the "
+        "program; with "
+        "--faults threads it does not");
+}
+
+// A fault for a store, of what is clean. (What is stored is what is there, which compilers make a load of.)
+void make_writable(const Pages& pages) {
+  for (uintptr_t page = pages.begin; page < pages.end; page += kMmuPageBytes)
+    asm volatile("lock orb $0, %0" : "+m"(*static_cast<unsigned char*>(pointer(page))));
+}
+
+}  // namespace
+
+ThreadStack stack_of(const pthread_attr_t* attributes) {
+  void* lowest = nullptr;
+  size_t bytes = 0;
+  if (attributes == nullptr || pthread_attr_getstack(attributes, &lowest, &bytes) != 0 || !is_managed(lowest))
+    return {};
+  const Pages pages = pages_around(lowest, bytes);
+  return pages.is_valid ? ThreadStack{pages.begin, pages.end} : ThreadStack{};
+}
+
+ThreadStack stack_of(pthread_t thread) {
+  pthread_attr_t attributes;
+  if (!g_any_kept.load_relaxed()) return {};
+  InRuntime guard;
+  if (pthread_getattr_np(thread, &attributes) != 0) return {};
+  const ThreadStack stack = stack_of(&attributes);
+  pthread_attr_destroy(&attributes);
+  return stack;
+}
+
+void keep_in_memory(const ThreadStack& stack) {
+  const Context* c = context();
+  if (c == nullptr || c->pins.pin == nullptr) return;
+  {
+    InRuntime guard;
+    if (whole_until(*c, stack.begin, stack.end) != stack.end || !keep_stack(*c, stack.begin, stack.end))
+      return warn_of_no_room(*c);
+  }
+  g_any_kept.store_relaxed(true);
+  make_writable({stack.begin, stack.end, true});
+}
+
+void release(const ThreadStack& stack) {
+  if (const Context* c = context(); c != nullptr) {
+    InRuntime guard;
+    release_stack(*c, stack.begin, stack.end);
+  }
+}
+
+}  // namespace spw::libc

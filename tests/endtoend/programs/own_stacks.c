@@ -1,0 +1,72 @@
+// Threads on stacks that the program has allocated itself, in memory that is evicted all the time: before they begin,
+// while they run, and between two of them on the same stack.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  kPressure = 48 << 20,
+  kStack = 256 << 10,
+  kObject = 1 << 20,
+  kPage = 4096,
+  kThreads = 24,
+  kRounds = 40
+};
+
+static int is_over;
+
+static void press_once(char* data, int round) {
+  for (int i = 0; i < kPressure; i += kPage) data[i] = (char)(data[i] + round);
+}
+
+static void* press(void* data) {
+  for (int round = 1; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); ++round) press_once(data, round);
+  return NULL;
+}
+
+// Goes deep into the stack, and asks the kernel for something on the way.
+static void* sum_of(void* given) {
+  volatile unsigned char bytes[kStack / 2];
+  long sum = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kStack / 2; i += 64) bytes[i] = (unsigned char)(i / 64 + round + (long)given);
+    for (int i = 0; i < kStack / 2; i += 64) sum = sum * 31 + bytes[i];
+  }
+  return (void*)sum;
+}
+
+static pthread_t begin(char* stack, long number) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, kStack);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, sum_of, (void*)number) != 0) perror("pthread_create");
+  pthread_attr_destroy(&attributes);
+  return thread;
+}
+
+int main(void) {
+  char* const data = malloc(kPressure);
+  press_once(data, 1);
+  pthread_t presser;
+  long all = 0;
+  char* stack = aligned_alloc(kPage, kObject);
+  for (long number = 0; number < kThreads; ++number) {
+    if (number == kThreads / 2) pthread_create(&presser, NULL, press, data);
+    memset(stack, (int)number, kObject);
+    if (number < kThreads / 2) press_once(data, 1);
+    void* sum = NULL;
+    pthread_join(begin(stack + kPage, number), &sum);
+    all = all * 31 + (long)sum;
+    for (int i = kObject - kPage; i < kObject; ++i) all += stack[i];
+    if (number % 3 == 0) {
+      free(stack);
+      stack = aligned_alloc(kPage, kObject);
+    }
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  pthread_join(presser, NULL);
+  printf("%ld\n", all);
+  return 0;
+}
