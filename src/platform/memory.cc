@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "platform/file.h"
+#include "platform/own_addresses.h"
 #include "platform/proc_text.h"
 #include "platform/raw_calls.h"
 
@@ -74,8 +75,11 @@ int flag_of(Advice advice) {
   return MADV_NORMAL;
 }
 
-// An unused range of `bytes` whose start has the alignment: reserves more, and gives back what sticks out.
+// An unused range of `bytes` whose start has the alignment. Where the kernel chooses it: reserves more, and gives back
+// what sticks out.
 Result<Mapping> reserve_aligned(uint64_t bytes, uint64_t alignment_bytes) {
+  if (const uintptr_t own = own_addresses().take(bytes, alignment_bytes))
+    return Mapping(reinterpret_cast<void*>(own), bytes);
   uint64_t slack = alignment_bytes > kMmuPageBytes ? alignment_bytes : 0;
   void* got =
       raw::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -91,7 +95,11 @@ Result<Mapping> reserve_aligned(uint64_t bytes, uint64_t alignment_bytes) {
 }  // namespace
 
 Mapping::~Mapping() {
-  if (base_) raw::munmap(base_, bytes_);
+  if (base_) unmap(base_, bytes_);
+}
+
+void unmap(void* address, uint64_t bytes) {
+  if (!own_addresses().give_back(reinterpret_cast<uintptr_t>(address), bytes)) raw::munmap(address, bytes);
 }
 
 Result<Mapping> reserve_range(uintptr_t address, uint64_t bytes) {
@@ -114,9 +122,12 @@ Result<Mapping> map_anonymous(uint64_t bytes, uint64_t alignment_bytes) {
 }
 
 Result<Mapping> map_shared(uint64_t bytes) {
-  void* got = raw::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (got == MAP_FAILED) return failed("map", bytes);
-  return Mapping(got, bytes);
+  auto range = reserve_aligned(bytes, kMmuPageBytes);
+  if (!range) return range.status();
+  constexpr int kFlags = MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED;
+  if (raw::mmap(range->data(), bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0) == MAP_FAILED)
+    return failed("map", bytes);
+  return std::move(*range);
 }
 
 Result<Mapping> map_table(uint64_t bytes) {

@@ -1,6 +1,7 @@
 // Address ranges: reserving, mapping, protecting and advising them, and this process's memory use.
 //
-// A Mapping owns a range of addresses and unmaps it at its end. Pieces of a reservation are given memory with
+// A Mapping owns a range of addresses and unmaps it at its end. Unless it is large it lies among the runtime's own
+// addresses (own_addresses.h). Pieces of a reservation are given memory with
 // map_file_at / protect and taken back with release_at; the reservation stays whole all the while.
 // Threads: any, on disjoint ranges. Limits: addresses and sizes are multiples of the MMU page.
 #pragma once
@@ -40,6 +41,9 @@ class Mapping {
   std::byte* base_ = nullptr;
   uint64_t bytes_ = 0;
 };
+
+// What a Mapping does at its end, for a whole one that was release()d.
+void unmap(void* address, uint64_t bytes);
 
 enum class Protection : uint8_t { kNone, kRead, kReadWrite };
 

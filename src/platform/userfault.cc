@@ -14,6 +14,7 @@
 
 #include "base/need.h"
 #include "base/units.h"
+#include "platform/memory.h"
 #include "platform/raw_calls.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -209,12 +210,11 @@ RangeReleaser::RangeReleaser(Calls calls) {
   process_ = File(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   // Dropping a process's own pages this way came with Linux 6.13; asked of a page of our own.
   if (!process_.is_open()) return;
-  void* page = raw::mmap(nullptr, kMmuPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;
-  iovec probe{page, kMmuPageBytes};
+  auto page = map_anonymous(kMmuPageBytes);
+  if (!page) return;
+  iovec probe{page->data(), kMmuPageBytes};
   vectored_ = ::syscall(SYS_process_madvise, process_.fd(), &probe, 1ul, MADV_DONTNEED, 0u) ==
               static_cast<long>(kMmuPageBytes);
-  raw::munmap(page, kMmuPageBytes);
 }
 
 iovec take_adjoining(std::span<const iovec>* ranges) {

@@ -1,0 +1,111 @@
+#include "platform/own_addresses.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "platform/raw_calls.h"
+
+namespace spw::platform {
+
+namespace {
+
+constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+constinit OwnAddresses the_addresses;
+
+uint64_t pages_of(uint64_t bytes) { return round_up(bytes, kMmuPageBytes) / kMmuPageBytes; }
+
+}  // namespace
+
+OwnAddresses& own_addresses() { return the_addresses; }
+
+uintptr_t OwnAddresses::reserve() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return kNone;
+  void* got = raw::mmap(nullptr, kBytes, PROT_NONE, kReserved, -1, 0);
+  return got == MAP_FAILED ? kNone : reinterpret_cast<uintptr_t>(got);
+}
+
+uintptr_t OwnAddresses::base() {
+  uintptr_t base = base_.load_acquire();
+  if (base != 0) return base;
+  const int saved_errno = errno;
+  const uintptr_t made = reserve();
+  errno = saved_errno;
+  if (base_.cas_strong_acq_rel(base, made)) return made;
+  if (made != kNone) raw::munmap(reinterpret_cast<void*>(made), kBytes);
+  return base_.load_acquire();
+}
+
+uint64_t OwnAddresses::mask(uint64_t word, uint64_t page, uint64_t end) {
+  const uint64_t begin = word * kBits;
+  uint64_t bits = ~uint64_t{0};
+  if (page > begin) bits &= ~uint64_t{0} << (page - begin);
+  if (end < begin + kBits) bits &= ~(~uint64_t{0} << (end - begin));
+  return bits;
+}
+
+uint64_t OwnAddresses::find(uint64_t page, bool is_taken) const {
+  for (uint64_t word = page / kBits; word < kPages / kBits; ++word) {
+    const uint64_t bits = taken_[word].load_relaxed();
+    const uint64_t found = (is_taken ? bits : ~bits) & mask(word, page, kPages);
+    if (found != 0) return word * kBits + static_cast<uint64_t>(std::countr_zero(found));
+  }
+  return kPages;
+}
+
+bool OwnAddresses::claim(uint64_t page, uint64_t pages) {
+  const uint64_t end = page + pages;
+  for (uint64_t word = page / kBits; word * kBits < end; ++word) {
+    const uint64_t wanted = mask(word, page, end);
+    const uint64_t others = taken_[word].fetch_or_acq_rel(wanted) & wanted;
+    if (others == 0) continue;
+    taken_[word].fetch_and_acq_rel(~(wanted & ~others));
+    if (word * kBits > page) clear(page, word * kBits - page);
+    return false;
+  }
+  return true;
+}
+
+void OwnAddresses::clear(uint64_t page, uint64_t pages) {
+  const uint64_t end = page + pages;
+  for (uint64_t word = page / kBits; word * kBits < end; ++word)
+    taken_[word].fetch_and_acq_rel(~mask(word, page, end));
+}
+
+uintptr_t OwnAddresses::take(uint64_t bytes, uint64_t alignment_bytes) {
+  if (bytes == 0 || bytes > kMappingBytesMax) return 0;
+  const uintptr_t base = this->base();
+  if (base == kNone) return 0;
+  const uint64_t pages = pages_of(bytes);
+  const auto aligned = [&](uint64_t page) {
+    return (round_up(base + page * kMmuPageBytes, alignment_bytes) - base) / kMmuPageBytes;
+  };
+  const uint64_t begin = find(lowest_.load_relaxed(), false);
+  for (uint64_t page = aligned(begin); page + pages <= kPages;) {
+    const uint64_t taken = find(page, true);
+    if (taken >= page + pages && claim(page, pages)) {
+      if (page == begin) lowest_.store_relaxed(page + pages);
+      return base + page * kMmuPageBytes;
+    }
+    page = aligned(find(std::min(taken, page + pages), false));
+  }
+  return 0;
+}
+
+bool OwnAddresses::give_back(uintptr_t address, uint64_t bytes) {
+  const uintptr_t base = base_.load_acquire();
+  if (base <= kNone || address < base || address - base >= kBytes) return false;
+  void* got = raw::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0);
+  if (got == MAP_FAILED)
+    return false;  // unmapped, its addresses are the kernel's to give and stay taken here
+  const uint64_t page = (address - base) / kMmuPageBytes;
+  clear(page, pages_of(bytes));
+  if (page < lowest_.load_relaxed()) lowest_.store_relaxed(page);
+  return true;
+}
+
+}  // namespace spw::platform

@@ -1,0 +1,59 @@
+// Addresses for mappings of the runtime itself, reserved once: none of them lies where the program has just unmapped
+// something.
+//
+// A program may unmap a range and then put something else there by MAP_FIXED (a reserved range that is given out in
+// parts; an aligned piece of a larger one). As long as nobody else maps memory that is safe. The runtime does so at any
+// moment, in threads of its own and in page faults, and the kernel would give it just that hole.
+//
+// One bit a page says what is taken. Bits are set before a range is used and cleared after it has become unused again;
+// who finds one set by another has his own cleared and looks further. So a range has one owner. A child of fork() has
+// the bits as they were; what another thread was about to take is lost there, which are addresses and no memory.
+//
+// Where the program's address space has a limit (RLIMIT_AS), or all is taken, there are none to be had, and the kernel
+// chooses. So it does for io_uring's rings, whose address nobody else may choose (EINVAL), for what malloc maps in the
+// runtime's threads, and for stacks of threads.
+//
+// Threads: any; nobody waits. Async-signal-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "base/units.h"
+
+namespace spw::platform {
+
+class OwnAddresses {
+ public:
+  static constexpr uint64_t kBytes = 16ull << 30;
+  // A larger mapping is made once, at the start.
+  static constexpr uint64_t kMappingBytesMax = 64ull << 20;
+
+  constexpr OwnAddresses() = default;
+
+  // A range without access or memory, or 0. `bytes`: rounded up to whole MMU pages; `alignment_bytes`: a power of two.
+  uintptr_t take(uint64_t bytes, uint64_t alignment_bytes);
+  // Whether it was taken from here; then nothing is mapped there any more, and it can be taken again.
+  bool give_back(uintptr_t address, uint64_t bytes);
+
+ private:
+  static constexpr uint64_t kPages = kBytes / kMmuPageBytes;
+  static constexpr uint64_t kBits = 64;
+  static constexpr uintptr_t kNone = 1;  // asked for, and there are none
+
+  uintptr_t base();
+  uintptr_t reserve();
+  // Of the first page from `page` on whose bit is that way; kPages: of none.
+  uint64_t find(uint64_t page, bool is_taken) const;
+  bool claim(uint64_t page, uint64_t pages);
+  void clear(uint64_t page, uint64_t pages);
+  static uint64_t mask(uint64_t word, uint64_t page, uint64_t end);
+
+  Atomic<uintptr_t> base_{0};               // acquire, release: the reservation is there
+  Atomic<uint64_t> lowest_{0};              // relaxed: where to begin to look
+  Atomic<uint64_t> taken_[kPages / kBits];  // acq_rel
+};
+
+OwnAddresses& own_addresses();
+
+}  // namespace spw::platform
