@@ -63,6 +63,11 @@ def test_guard_pages_of_the_program_outlive_writebacks(kit: Kit) -> None:
             kit.same_as_native("guard_pages.c", part, configs=(CAP_16M, MEDIUM), env=env)
 
 
+def test_guard_pages_are_never_read_while_they_are_written(kit: Kit) -> None:
+    for env in ({}, {"SPILLWAY_FAULTS": "auto"}):
+        kit.same_as_native("read_guards.c", configs=(CAP_16M,), env=env)
+
+
 def test_rights_come_and_go_while_pages_are_written(kit: Kit) -> None:
     for env in ({}, {"SPILLWAY_FAULTS": "auto"}, FORBIDDEN):
         kit.same_as_native("toggled_pages.c", configs=(CAP_16M, MEDIUM), env=env)

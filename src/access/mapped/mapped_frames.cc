@@ -114,6 +114,20 @@ void MappedFrames::begin_writeback(std::span<const Resident> run) {
   });
 }
 
+// A block that is not placed has the rights of the pool.
+void MappedFrames::copy_out(Resident resident, std::byte* to) {
+  if (placement().is_placed(resident))
+    must(pages_.copy_out(to, address_of(resident.block), block_bytes()));
+  else
+    std::memcpy(to, placement().data(resident, options_.block_shift), block_bytes());
+}
+
+void MappedFrames::let_read(std::span<const Resident> run) {
+  for_each_placed(run, [&](std::span<const Resident> piece) {
+    must(pages_.let_read(address_of(piece.front().block), piece.size() << options_.block_shift));
+  });
+}
+
 void MappedFrames::end_writeback(Resident resident) {
   if (placement().is_placed(resident)) pages_.end_writeback(address_of(resident.block), block_bytes());
 }

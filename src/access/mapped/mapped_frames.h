@@ -67,6 +67,11 @@ class MappedFrames final : public cache::FrameSource {
   }
   void install(std::span<const cache::Resident> run, cache::Contents contents, const std::byte* staging,
                bool writable) override;
+  bool is_readable(BlockId block) const override {
+    return !has_address(block) || pages_.is_readable(address_of(block), block_bytes());
+  }
+  void copy_out(cache::Resident resident, std::byte* to) override;
+  void let_read(std::span<const cache::Resident> run) override;
   void begin_writeback(std::span<const cache::Resident> run) override;
   void end_writeback(cache::Resident resident) override;
   void place(cache::Resident resident, bool writable) override;

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -45,7 +46,16 @@ class PlacedPages {
   // Whether nobody, not even a fork, finds a page half done meanwhile.
   virtual bool copies_pages_at_once() const { return true; }
   virtual Status allow_stores(std::byte* address, uint64_t bytes) = 0;
-  // From begin_writeback() to end_writeback(), which may be of a part, the kernel may read them; stores are noticed.
+  // From begin_writeback() to end_writeback(), which may be of a part, stores are noticed, and the kernel may read what
+  // is_readable(): what the program may not read is copied out, or is readable from let_read() to end_writeback().
+  // is_readable() is asked when the block is being written, which is seen by program_protects(): that it is readable
+  // holds until it has been written.
+  virtual bool is_readable(const std::byte* /*address*/, uint64_t /*bytes*/) const { return true; }
+  virtual Status copy_out(std::byte* to, const std::byte* address, uint64_t bytes) {
+    std::memcpy(to, address, bytes);
+    return {};
+  }
+  virtual Status let_read(std::byte* /*address*/, uint64_t /*bytes*/) { return {}; }
   virtual Status begin_writeback(std::byte* address, uint64_t bytes) = 0;
   virtual void end_writeback(std::byte* address, uint64_t bytes) = 0;
   // They are absent from now on.

@@ -1,9 +1,11 @@
 #include "access/mapped/userfault_pages.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <optional>
 
@@ -54,15 +56,47 @@ Status UserFaultPages::limit_alias(std::byte* address, uint64_t bytes, int right
   return program_rights_.give(begin, begin + bytes, rights);
 }
 
-Status UserFaultPages::begin_writeback(std::byte* address, uint64_t bytes) {
-  if (Status s = faults_.write_protect(address, bytes, true); !s) return s;
+bool UserFaultPages::is_readable(const std::byte* address, uint64_t bytes) const {
   fence_seq_cst();
-  if (!program_rights_.any()) return {};
+  if (!program_rights_.any()) [[likely]]
+    return true;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return program_rights_.for_each(begin, begin + bytes,
+                                  [](uintptr_t, uintptr_t, int rights) { return (rights & PROT_READ) != 0; });
+}
+
+Status UserFaultPages::let_read(std::byte* address, uint64_t bytes) {
   std::lock_guard lock(rights_mutex_);
   if (!program_rights_.any()) return {};  // any longer: who chooses some again waits for this write
   const auto begin = reinterpret_cast<uintptr_t>(address);
   held_[begin] = begin + bytes;
   return apply_rights(begin, begin + bytes);
+}
+
+bool UserFaultPages::read_as_debugger(std::byte* to, uintptr_t from, uint64_t bytes) {
+  std::lock_guard lock(rights_mutex_);
+  if (!own_memory_.is_open()) {
+    auto opened = platform::open_file("/proc/self/mem", O_RDONLY);
+    if (!opened) return false;
+    own_memory_ = std::move(*opened);
+  }
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t read =
+        platform::raw::pread(own_memory_.fd(), to + done, bytes - done, static_cast<off_t>(from + done));
+    if (read <= 0 && errno != EINTR) return false;
+    if (read > 0) done += static_cast<uint64_t>(read);
+  }
+  return true;
+}
+
+Status UserFaultPages::copy_out(std::byte* to, const std::byte* address, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  if (read_as_debugger(to, begin, bytes)) return {};
+  // Which systems can forbid: it is readable for this moment.
+  if (Status s = let_read(const_cast<std::byte*>(address), bytes); !s) return s;
+  std::memcpy(to, address, bytes);
+  end_writeback(const_cast<std::byte*>(address), bytes);
+  return {};
 }
 
 // It may have begun when nobody had chosen rights. Where the right to read cannot be taken away again, it stays.

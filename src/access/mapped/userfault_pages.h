@@ -1,11 +1,12 @@
 // Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone. The
-// access rights are the program's own; what it may not read can be read while it is written to the store.
+// access rights are the program's own. What it may not read is written to the store from a copy, which the kernel makes
+// as for a debugger (/proc/self/mem). Only where there is no room for the copy, or the kernel refuses it, is it
+// readable meanwhile: by let_read() it is in `held_` until the write ends.
 //
-// A write that begins when the program has chosen rights for any page is in `held_` until it ends, and what the program
-// may not read of it is readable meanwhile. One that began before is not, and knows of no rights, so program_protects()
-// records the rights first, then waits for such writes, and only then takes the right to read away from what had it,
-// but for what is held. Either the write sees the rights recorded, or program_protects() sees the block being written:
-// each stores, fences, and then looks.
+// A write that has found all readable knows of no rights, so program_protects() records the rights first, then waits for
+// such writes, and only then takes the right to read away from what had it, but for what is held. Either the write sees
+// the rights recorded (is_readable), or program_protects() sees the block being written: each stores, fences, and then
+// looks.
 // Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held.
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
@@ -41,7 +42,12 @@ class UserFaultPages final : public PlacedPages {
   Status allow_stores(std::byte* address, uint64_t bytes) override {
     return faults_.write_protect(address, bytes, false);
   }
-  Status begin_writeback(std::byte* address, uint64_t bytes) override;
+  bool is_readable(const std::byte* address, uint64_t bytes) const override;
+  Status copy_out(std::byte* to, const std::byte* address, uint64_t bytes) override;
+  Status let_read(std::byte* address, uint64_t bytes) override;
+  Status begin_writeback(std::byte* address, uint64_t bytes) override {
+    return faults_.write_protect(address, bytes, true);
+  }
   void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
   int program_protects(uintptr_t address, uint64_t bytes, int protection,
@@ -71,6 +77,7 @@ class UserFaultPages final : public PlacedPages {
   Status give(uintptr_t begin, uintptr_t end, Choose choose) const;
   Status apply_rights(uintptr_t begin, uintptr_t end) const;
   Status let_read_for_now(uintptr_t begin, uintptr_t end, int chosen) const;
+  bool read_as_debugger(std::byte* to, uintptr_t from, uint64_t bytes);
   void let_go(uintptr_t begin, uintptr_t end);
   void record(uintptr_t begin, uintptr_t end, int rights);
 
@@ -78,7 +85,8 @@ class UserFaultPages final : public PlacedPages {
   std::byte* const base_;
   const uint64_t bytes_;
   platform::RangeReleaser releaser_;
-  std::mutex rights_mutex_;  // what is recorded is what the kernel has
+  platform::File own_memory_;  // opened when it is needed, under the mutex
+  std::mutex rights_mutex_;    // what is recorded is what the kernel has
   ProgramRights program_rights_;
   std::map<uintptr_t, uintptr_t> held_;  // what is being written and may have to be let read: begin -> end
 };

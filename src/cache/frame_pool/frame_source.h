@@ -99,6 +99,11 @@ class FrameSource {
   // count as dirty from now on; else a store to them has to be noticed.
   virtual void install(std::span<const Resident> run, Contents contents, const std::byte* staging,
                        bool writable) = 0;
+  // Whether the program has left the right to read to all of a block that is being written. What it has not is written
+  // from staging by copy_out(), or, where there is none, let_read(): until end_writeback() it can be read.
+  virtual bool is_readable(BlockId) const { return true; }
+  virtual void copy_out(Resident, std::byte* /*to*/) {}
+  virtual void let_read(std::span<const Resident> /*run*/) {}
   // Before the writeback reads them: neighbouring blocks, in order. Until end_writeback, clients' stores may go on, but
   // each block that is stored to after begin_writeback is marked dirty again by whoever stores.
   virtual void begin_writeback(std::span<const Resident> run) = 0;

@@ -31,6 +31,7 @@ struct Writeback::Run {
   uint32_t begin;
   uint32_t end;
   Backing first;  // of place `begin`
+  bool is_readable;
   FrameId frames[kGroupBlocks];
 
   uint32_t count() const { return end - begin; }
@@ -60,9 +61,9 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   told.note_writing(frame, batch);
   const uint64_t group_first = group_of(block) << kGroupShift;
   const auto place = static_cast<uint32_t>(block.value - group_first);
-  Run run{told, batch, group_first, place, place + 1, backing, {}};
+  Run run{told, batch, group_first, place, place + 1, backing, context_.frames.is_readable(block), {}};
   run.frames[run.begin] = frame;
-  const uint32_t blocks_max = take_staging(*op, block);
+  const uint32_t blocks_max = take_staging(*op, block, run.is_readable);
   while (run.end < kGroupBlocks && run.count() < blocks_max && extend_run(run, true)) {
   }
   while (run.begin > 0 && run.count() < blocks_max && extend_run(run, false)) {
@@ -71,7 +72,9 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   context_.frames.begin_writeback({residents, run.count()});
-  if (context_.placement.has_address(block)) {
+  const bool is_read_in_place = run.is_readable || !op->staging;
+  if (!run.is_readable && is_read_in_place) context_.frames.let_read({residents, run.count()});
+  if (context_.placement.has_address(block) && is_read_in_place) {
     leave_zeros_out(run);
     leave_unstored_out(run);
   }
@@ -86,8 +89,8 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
 
 // How many blocks may be written at a time. One, where buffers for runs are all in use: for single blocks there are
 // more.
-uint32_t Writeback::take_staging(IoOp& op, BlockId block) const {
-  if (!context_.frames.is_written_from_staging(block)) return run_blocks_max_;
+uint32_t Writeback::take_staging(IoOp& op, BlockId block, bool is_readable) const {
+  if (is_readable && !context_.frames.is_written_from_staging(block)) return run_blocks_max_;
   for (const auto kind : {FrameSource::Staging::kRun, FrameSource::Staging::kBlock}) {
     op.staging_kind = kind;
     op.staging = context_.frames.take_staging(kind);
@@ -132,6 +135,10 @@ bool Writeback::extend_run(Run& run, bool forward) {
   bool adjoins = forward ? backing.offset_bytes == run.first.offset_bytes + run.count() * bytes
                          : backing.offset_bytes + bytes == run.first.offset_bytes;
   if (backing.store != run.first.store || !adjoins || !pin_word.try_begin_writing(false)) return false;
+  if (context_.frames.is_readable(block) != run.is_readable) {
+    pin_word.end_writing_dirty();
+    return false;
+  }
   run.frames[place] = frame;
   if (forward) {
     ++run.end;
@@ -221,7 +228,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   op.request.offset_bytes = run.first.offset_bytes;
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
-    op.append_segment(memory_to_write(op, i), context_.block_bytes());
+    op.append_segment(memory_to_write(op, i, run.is_readable), context_.block_bytes());
   }
   if (!op.staging && op.store->looks_at_contents())
     prefetch_page(static_cast<const std::byte*>(op.request.segments[0].iov_base));
@@ -230,11 +237,16 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 }
 
 // A copy sees a store that comes now as the device would (a function of its own, like submit()).
-[[gnu::noinline]] std::byte* Writeback::memory_to_write(const IoOp& op, uint32_t index) const {
-  std::byte* const own = context_.data({op.frames[index], op.block(index)});
+[[gnu::noinline]] std::byte* Writeback::memory_to_write(const IoOp& op, uint32_t index,
+                                                        bool is_readable) const {
+  const Resident resident{op.frames[index], op.block(index)};
+  std::byte* const own = context_.data(resident);
   if (!op.staging) return own;
   std::byte* const copy = op.staging + index * context_.block_bytes();
-  std::memcpy(copy, own, context_.block_bytes());
+  if (is_readable)
+    std::memcpy(copy, own, context_.block_bytes());
+  else
+    context_.frames.copy_out(resident, copy);
   return copy;
 }
 

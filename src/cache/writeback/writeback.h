@@ -48,9 +48,9 @@ class Writeback {
   void leave_unstored_out(Run& run);
   void settle_unwritten(const Run& run, uint32_t place);
   void leave_dirty(const Run& run, uint32_t place);
-  uint32_t take_staging(IoOp& op, BlockId block) const;
+  uint32_t take_staging(IoOp& op, BlockId block, bool is_readable) const;
   void give_staging_back(IoOp& op) const;
-  std::byte* memory_to_write(const IoOp& op, uint32_t index) const;
+  std::byte* memory_to_write(const IoOp& op, uint32_t index, bool is_readable) const;
   void note_write_error(const IoOp& op, int error);
   AtomicPinWord& word(FrameId frame) const { return context_.directory.word(frame); }
 

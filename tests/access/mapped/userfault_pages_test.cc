@@ -1,5 +1,5 @@
-// Pages by userfaultfd, and the program's own access rights on top: what it may not read can be read by the kernel
-// while it is written to the store, and by nobody before and after.
+// Pages by userfaultfd, and the program's own access rights on top: what it may not read is copied out to be written to
+// the store; only where it cannot be, it can be read while it is written, and by nobody before and after.
 #include "access/mapped/userfault_pages.h"
 
 #include <gtest/gtest.h>
@@ -64,11 +64,30 @@ class UserFaultPagesTest : public testing::Test {
   int pipe_[2] = {-1, -1};
 };
 
-TEST_F(UserFaultPagesTest, a_guard_page_can_be_written_and_is_one_again_afterwards) {
+TEST_F(UserFaultPagesTest, a_guard_page_is_copied_out_and_is_one_meanwhile) {
+  ASSERT_EQ(protects(at(1), kMmuPageBytes, PROT_NONE), 0);
+  ASSERT_EQ(protects(at(2, 1), kMmuPageBytes, PROT_WRITE), 0);
+  for (const uint64_t block : {1, 2}) {
+    EXPECT_FALSE(pages_->is_readable(at(block), kBlock));
+    ASSERT_TRUE(pages_->begin_writeback(at(block), kBlock).is_ok());
+    std::vector<uint64_t> copied(kBlock / sizeof(uint64_t), 99);
+    ASSERT_TRUE(pages_->copy_out(reinterpret_cast<std::byte*>(copied.data()), at(block), kBlock).is_ok());
+    EXPECT_EQ(copied, std::vector<uint64_t>(kBlock / sizeof(uint64_t), block));
+    if (block == 1) EXPECT_FALSE(can_read(1));
+    pages_->end_writeback(at(block), kBlock);
+  }
+  EXPECT_FALSE(can_read(1));
+  EXPECT_TRUE(can_read(1, 1));
+  EXPECT_TRUE(pages_->is_readable(at(0), kBlock));
+}
+
+TEST_F(UserFaultPagesTest, a_guard_page_that_has_to_be_read_in_place_is_one_again_afterwards) {
   ASSERT_EQ(protects(at(1), kMmuPageBytes, PROT_NONE), 0);
   EXPECT_FALSE(can_read(1));
   EXPECT_TRUE(can_read(1, 1));
   ASSERT_TRUE(pages_->begin_writeback(at(0), 3 * kBlock).is_ok());
+  EXPECT_FALSE(can_read(1));
+  ASSERT_TRUE(pages_->let_read(at(0), 3 * kBlock).is_ok());
   EXPECT_TRUE(can_read(1));
   pages_->end_writeback(at(0), kBlock);
   EXPECT_TRUE(can_read(1)) << "only its neighbour has been written";
@@ -81,16 +100,20 @@ TEST_F(UserFaultPagesTest, a_guard_page_can_be_written_and_is_one_again_afterwar
 
 TEST_F(UserFaultPagesTest, a_page_that_becomes_a_guard_while_it_is_written_is_one_afterwards) {
   ASSERT_EQ(protects(at(15), kMmuPageBytes, PROT_READ), 0);  // so that writes look for rights
+  ASSERT_TRUE(pages_->is_readable(at(4), 2 * kBlock));
   ASSERT_TRUE(pages_->begin_writeback(at(4), 2 * kBlock).is_ok());
-  ASSERT_EQ(protects(at(4, 1), 2 * kMmuPageBytes, PROT_NONE), 0);
-  EXPECT_TRUE(can_read(4, 1));
-  EXPECT_TRUE(can_read(5));
-  pages_->end_writeback(at(5), kBlock);
-  EXPECT_TRUE(can_read(4, 1));
-  EXPECT_FALSE(can_read(5));
-  pages_->end_writeback(at(4), kBlock);
+  ASSERT_EQ(protects(at(4, 1), 2 * kMmuPageBytes, PROT_NONE,
+                     [&] {
+                       EXPECT_TRUE(can_read(4, 1));
+                       EXPECT_TRUE(can_read(5));
+                       pages_->end_writeback(at(5), kBlock);
+                       EXPECT_TRUE(can_read(4, 1));
+                       pages_->end_writeback(at(4), kBlock);
+                     }),
+            0);
   EXPECT_TRUE(can_read(4));
   EXPECT_FALSE(can_read(4, 1));
+  EXPECT_FALSE(can_read(5));
   EXPECT_TRUE(can_read(5, 1));
 }
 
@@ -102,7 +125,9 @@ TEST_F(UserFaultPagesTest, a_write_that_began_before_there_were_rights_is_waited
                        EXPECT_TRUE(can_read(7));
                        pages_->end_writeback(at(7), kBlock);
                        // And another one begins, which knows.
+                       EXPECT_FALSE(pages_->is_readable(at(7), kBlock));
                        EXPECT_TRUE(pages_->begin_writeback(at(7), kBlock).is_ok());
+                       EXPECT_TRUE(pages_->let_read(at(7), kBlock).is_ok());
                        has_waited = true;
                      }),
             0);
@@ -145,6 +170,7 @@ TEST_F(UserFaultPagesTest, what_is_mapped_anew_has_the_rights_that_the_program_c
 TEST_F(UserFaultPagesTest, rights_that_are_all_given_back_hold_nothing) {
   ASSERT_EQ(protects(at(2), kBlock, PROT_NONE), 0);
   ASSERT_TRUE(pages_->begin_writeback(at(2), kBlock).is_ok());
+  ASSERT_TRUE(pages_->let_read(at(2), kBlock).is_ok());
   ASSERT_EQ(protects(at(2), kBlock, PROT_READ | PROT_WRITE), 0);
   pages_->end_writeback(at(2), kBlock);
   EXPECT_TRUE(can_read(2));
