@@ -1,7 +1,7 @@
 // Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone. The
 // access rights are the program's own. What it may not read is written to the store from a copy, which the kernel makes
-// as for a debugger (/proc/self/mem). Only where there is no room for the copy, or the kernel refuses it, is it
-// readable meanwhile: by let_read() it is in `held_` until the write ends.
+// as for a debugger (/proc/self/mem). Only where there is no room for the copy, or the kernel refuses it, is it readable
+// meanwhile: by let_read() it is in `held_` until the write ends.
 //
 // A write that has found all readable knows of no rights, so program_protects() records the rights first, then waits for
 // such writes, and only then takes the right to read away from what had it, but for what is held. Either the write sees
