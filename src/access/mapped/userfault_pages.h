@@ -1,12 +1,12 @@
 // Pages by userfaultfd: copied to their addresses and write-protected there by the kernel, on page tables alone. The
-// access rights are the program's own. What it may not read is written to the store from a copy, which the kernel makes
-// as for a debugger (/proc/self/mem). Only where there is no room for the copy, or the kernel refuses it, is it readable
+// access rights are the program's own. What it may not read is written to the store from a copy, which the kernel
+// makes as for a debugger (/proc/self/mem). Only where there is no room for it, or the kernel refuses, can it be read
 // meanwhile: by let_read() it is in `held_` until the write ends.
 //
-// A write that has found all readable knows of no rights, so program_protects() records the rights first, then waits for
-// such writes, and only then takes the right to read away from what had it, but for what is held. Either the write sees
-// the rights recorded (is_readable), or program_protects() sees the block being written: each stores, fences, and then
-// looks.
+// A write that has found all readable knows of no rights, so program_protects() records the rights first, then waits
+// for such writes, and only then takes the right to read away from what had it, but for what is held. Either the write
+// sees the rights recorded (is_readable), or program_protects() sees the block being written: each stores, fences, and
+// then looks.
 // Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held.
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
