@@ -10,7 +10,7 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:spw::store::CompressedStore::do_here\n"
       "race:spw::cache::Writeback::leave_zeros_out\n"
       "race:spw::cache::Writeback::leave_unstored_out\n"
-      "race:spw::cache::Writeback::memory_to_write\n"
+      "race:spw::cache::Writeback::copy_run\n"
       // Who writes to a chunk while it is copied ends its move, and the copy is thrown away.
       "race:spw::store::ChunkMover::copy\n"
       // The runtime closes its descriptors by the system call itself (own_descriptors.h), which the sanitizer does not

@@ -32,6 +32,8 @@ struct Writeback::Run {
   uint32_t end;
   Backing first;  // of place `begin`
   bool is_readable;
+  uint32_t copied_from = 0;   // which place is first in it
+  std::byte* copy = nullptr;  // what is written; nullptr: what is in the frames
   FrameId frames[kGroupBlocks];
 
   uint32_t count() const { return end - begin; }
@@ -61,7 +63,8 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   told.note_writing(frame, batch);
   const uint64_t group_first = group_of(block) << kGroupShift;
   const auto place = static_cast<uint32_t>(block.value - group_first);
-  Run run{told, batch, group_first, place, place + 1, backing, context_.frames.is_readable(block), {}};
+  Run run{told, batch,   group_first, place, place + 1, backing, context_.frames.is_readable(block),
+          0,    nullptr, {}};
   run.frames[run.begin] = frame;
   const uint32_t blocks_max = take_staging(*op, block, run.is_readable);
   while (run.end < kGroupBlocks && run.count() < blocks_max && extend_run(run, true)) {
@@ -72,9 +75,11 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   context_.frames.begin_writeback({residents, run.count()});
-  const bool is_read_in_place = run.is_readable || !op->staging;
-  if (!run.is_readable && is_read_in_place) context_.frames.let_read({residents, run.count()});
-  if (context_.placement.has_address(block) && is_read_in_place) {
+  if (op->staging)
+    copy_run(*op, run);
+  else if (!run.is_readable)
+    context_.frames.let_read({residents, run.count()});
+  if (context_.placement.has_address(block)) {
     leave_zeros_out(run);
     leave_unstored_out(run);
   }
@@ -158,7 +163,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
     const FrameId frame = run.frames[place];
     const BlockId block(run.group_first + place);
     if (context_.blocks.locate_for_fill(block).has_contents ||
-        !is_all_zero(context_.data({frame, block}), context_.block_bytes()))
+        !is_all_zero(contents(run, place), context_.block_bytes()))
       return false;
     settle_unwritten(run, place);
     count(Counter::zeros_left_out);
@@ -187,8 +192,7 @@ void Writeback::settle_unwritten(const Run& run, uint32_t place) {
   for (uint32_t place = run.begin; place < run.end; ++place) {
     const FrameId frame = run.frames[place];
     if (!word(frame).load_relaxed().summed()) continue;
-    const BlockId block(run.group_first + place);
-    if (!context_.fill_sums.matches(frame, context_.data({frame, block}))) {
+    if (!context_.fill_sums.matches(frame, contents(run, place))) {
       (void)word(frame).clear_summed();
       continue;
     }
@@ -228,7 +232,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   op.request.offset_bytes = run.first.offset_bytes;
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
-    op.append_segment(memory_to_write(op, i, run.is_readable), context_.block_bytes());
+    op.append_segment(contents(run, run.begin + i), context_.block_bytes());
   }
   if (!op.staging && op.store->looks_at_contents())
     prefetch_page(static_cast<const std::byte*>(op.request.segments[0].iov_base));
@@ -237,17 +241,21 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 }
 
 // A copy sees a store that comes now as the device would (a function of its own, like submit()).
-[[gnu::noinline]] std::byte* Writeback::memory_to_write(const IoOp& op, uint32_t index,
-                                                        bool is_readable) const {
-  const Resident resident{op.frames[index], op.block(index)};
-  std::byte* const own = context_.data(resident);
-  if (!op.staging) return own;
-  std::byte* const copy = op.staging + index * context_.block_bytes();
-  if (is_readable)
-    std::memcpy(copy, own, context_.block_bytes());
-  else
-    context_.frames.copy_out(resident, copy);
-  return copy;
+[[gnu::noinline]] void Writeback::copy_run(IoOp& op, Run& run) const {
+  run.copy = op.staging;
+  run.copied_from = run.begin;
+  for (uint32_t place = run.begin; place < run.end; ++place) {
+    const Resident resident{run.frames[place], BlockId(run.group_first + place)};
+    if (run.is_readable)
+      std::memcpy(contents(run, place), context_.data(resident), context_.block_bytes());
+    else
+      context_.frames.copy_out(resident, contents(run, place));
+  }
+}
+
+std::byte* Writeback::contents(const Run& run, uint32_t place) const {
+  if (run.copy != nullptr) return run.copy + (place - run.copied_from) * context_.block_bytes();
+  return context_.data({run.frames[place], BlockId(run.group_first + place)});
 }
 
 // A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are

@@ -50,7 +50,8 @@ class Writeback {
   void leave_dirty(const Run& run, uint32_t place);
   uint32_t take_staging(IoOp& op, BlockId block, bool is_readable) const;
   void give_staging_back(IoOp& op) const;
-  std::byte* memory_to_write(const IoOp& op, uint32_t index, bool is_readable) const;
+  void copy_run(IoOp& op, Run& run) const;
+  std::byte* contents(const Run& run, uint32_t place) const;
   void note_write_error(const IoOp& op, int error);
   AtomicPinWord& word(FrameId frame) const { return context_.directory.word(frame); }
 
