@@ -30,7 +30,10 @@ std::byte* HandlerStacks::take() {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
   void* got = raw::mmap(reinterpret_cast<void*>(own), kBytes, PROT_READ | PROT_WRITE,
                         own == 0 ? kFlags : kFlags | MAP_FIXED, -1, 0);
-  if (got == MAP_FAILED) return nullptr;
+  if (got == MAP_FAILED) {
+    if (own != 0) unmap(reinterpret_cast<void*>(own), kBytes);
+    return nullptr;
+  }
   if (raw::mprotect(got, kMmuPageBytes, PROT_NONE) != 0) {
     unmap(got, kBytes);
     return nullptr;

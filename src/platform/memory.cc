@@ -181,15 +181,13 @@ Status map_file_at(void* address, const File& file, uint64_t offset_bytes, uint6
 
 Status map_file_unforked_at(void* address, const File& file, uint64_t offset_bytes, uint64_t bytes,
                             Protection protection) {
-  void* made = raw::mmap(nullptr, bytes, flags_of(protection), MAP_SHARED, file.fd(),
-                         static_cast<off_t>(offset_bytes));
-  if (made == MAP_FAILED) return failed("map", bytes);
-  if (raw::madvise(made, bytes, MADV_DONTFORK) == 0 &&
-      raw::mremap(made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED)
-    return {};
-  const Status status = failed("map", bytes);
-  raw::munmap(made, bytes);
-  return status;
+  auto made = map_file(file, offset_bytes, bytes, protection);
+  if (!made) return made.status();
+  if (raw::madvise(made->data(), bytes, MADV_DONTFORK) != 0 ||
+      raw::mremap(made->data(), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED)
+    return failed("map", bytes);
+  own_addresses().give_back_unmapped(reinterpret_cast<uintptr_t>(made->release()), bytes);
+  return {};
 }
 
 Status map_file_as(void* address, const File& file, uint64_t bytes, Sharing sharing) {

@@ -48,13 +48,13 @@ uint64_t OwnAddresses::mask(uint64_t word, uint64_t page, uint64_t end) {
   return bits;
 }
 
-uint64_t OwnAddresses::find(uint64_t page, bool is_taken) const {
-  for (uint64_t word = page / kBits; word < kPages / kBits; ++word) {
+uint64_t OwnAddresses::find(uint64_t page, uint64_t end, bool is_taken) const {
+  for (uint64_t word = page / kBits; word * kBits < end; ++word) {
     const uint64_t bits = taken_[word].load_relaxed();
-    const uint64_t found = (is_taken ? bits : ~bits) & mask(word, page, kPages);
+    const uint64_t found = (is_taken ? bits : ~bits) & mask(word, page, end);
     if (found != 0) return word * kBits + static_cast<uint64_t>(std::countr_zero(found));
   }
-  return kPages;
+  return end;
 }
 
 bool OwnAddresses::claim(uint64_t page, uint64_t pages) {
@@ -84,28 +84,44 @@ uintptr_t OwnAddresses::take(uint64_t bytes, uint64_t alignment_bytes) {
   const auto aligned = [&](uint64_t page) {
     return (round_up(base + page * kMmuPageBytes, alignment_bytes) - base) / kMmuPageBytes;
   };
-  const uint64_t begin = find(lowest_.load_relaxed(), false);
+  const uint64_t begin = find(lowest_.load_relaxed(), kPages, false);
   for (uint64_t page = aligned(begin); page + pages <= kPages;) {
-    const uint64_t taken = find(page, true);
-    if (taken >= page + pages && claim(page, pages)) {
+    const uint64_t taken = find(page, page + pages, true);
+    if (taken == page + pages && claim(page, pages)) {
       if (page == begin) lowest_.store_relaxed(page + pages);
       return base + page * kMmuPageBytes;
     }
-    page = aligned(find(std::min(taken, page + pages), false));
+    page = aligned(find(taken, kPages, false));
   }
   return 0;
 }
 
-bool OwnAddresses::give_back(uintptr_t address, uint64_t bytes) {
+bool OwnAddresses::has_taken(uintptr_t address) const {
   const uintptr_t base = base_.load_acquire();
-  if (base <= kNone || address < base || address - base >= kBytes) return false;
+  return base > kNone && address >= base && address - base < kBytes;
+}
+
+bool OwnAddresses::give_back(uintptr_t address, uint64_t bytes) {
+  if (!has_taken(address)) return false;
   void* got = raw::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0);
   if (got == MAP_FAILED)
     return false;  // unmapped, its addresses are the kernel's to give and stay taken here
-  const uint64_t page = (address - base) / kMmuPageBytes;
+  clear_from(address, bytes);
+  return true;
+}
+
+void OwnAddresses::give_back_unmapped(uintptr_t address, uint64_t bytes) {
+  if (!has_taken(address)) return;
+  void* const wanted = reinterpret_cast<void*>(address);
+  void* got = raw::mmap(wanted, bytes, PROT_NONE, kReserved | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == wanted) return clear_from(address, bytes);
+  if (got != MAP_FAILED) raw::munmap(got, bytes);  // before Linux 4.17
+}
+
+void OwnAddresses::clear_from(uintptr_t address, uint64_t bytes) {
+  const uint64_t page = (address - base_.load_acquire()) / kMmuPageBytes;
   clear(page, pages_of(bytes));
   if (page < lowest_.load_relaxed()) lowest_.store_relaxed(page);
-  return true;
 }
 
 }  // namespace spw::platform

@@ -35,6 +35,8 @@ class OwnAddresses {
   uintptr_t take(uint64_t bytes, uint64_t alignment_bytes);
   // Whether it was taken from here; then nothing is mapped there any more, and it can be taken again.
   bool give_back(uintptr_t address, uint64_t bytes);
+  // The same of what has been moved away. The kernel may have given the place to somebody else by now, who keeps it.
+  void give_back_unmapped(uintptr_t address, uint64_t bytes);
 
  private:
   static constexpr uint64_t kPages = kBytes / kMmuPageBytes;
@@ -43,10 +45,12 @@ class OwnAddresses {
 
   uintptr_t base();
   uintptr_t reserve();
-  // Of the first page from `page` on whose bit is that way; kPages: of none.
-  uint64_t find(uint64_t page, bool is_taken) const;
+  // The first page from `page` on whose bit is that way; `end`: there is none before.
+  uint64_t find(uint64_t page, uint64_t end, bool is_taken) const;
   bool claim(uint64_t page, uint64_t pages);
   void clear(uint64_t page, uint64_t pages);
+  void clear_from(uintptr_t address, uint64_t bytes);
+  bool has_taken(uintptr_t address) const;
   static uint64_t mask(uint64_t word, uint64_t page, uint64_t end);
 
   Atomic<uintptr_t> base_{0};               // acquire, release: the reservation is there

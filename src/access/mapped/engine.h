@@ -148,6 +148,8 @@ class MappedEngine final : public access::Engine {
   void let_go(const access::Window& window) override;
   // From the first call on no block comes loose: a raw address has no access rights.
   std::optional<int> program_protects(uintptr_t address, size_t bytes, int protection) override;
+  // As after program_protects().
+  void keep_in_place(uintptr_t address, size_t bytes) override;
   int program_rights(uintptr_t begin, uintptr_t* end) const override {
     return pages_->program_rights(begin, end);
   }

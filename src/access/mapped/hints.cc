@@ -199,6 +199,13 @@ std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t byte
   });
 }
 
+void MappedEngine::keep_in_place(uintptr_t address, size_t bytes) {
+  InRuntime guard;
+  loose_ended_.store_relaxed(true);
+  const BlockId first = block_of(address);
+  if (is_watching()) place_all(first, block_of(address + bytes - 1).value - first.value + 1);
+}
+
 // Blocks of the range that are loose, but for those that other threads hold.
 void MappedEngine::place_all(BlockId first, uint64_t count) {
   (void)withdraw_loose(first, count);

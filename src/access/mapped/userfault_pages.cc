@@ -33,6 +33,8 @@ Result<std::unique_ptr<PlacedPages>> UserFaultPages::inherit(const platform::Use
   pages->program_rights_.copy(program_rights_);
   for (const auto& [from, to] : held_)
     if (Status status = pages->apply_rights(from, to); !status) return status;
+  for (const auto& [from, to] : awaited_)
+    if (Status status = pages->apply_rights(from, to); !status) return status;
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
 
@@ -83,7 +85,7 @@ bool UserFaultPages::read_as_debugger(std::byte* to, uintptr_t from, uint64_t by
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t read =
         platform::raw::pread(own_memory_.fd(), to + done, bytes - done, static_cast<off_t>(from + done));
-    if (read <= 0 && errno != EINTR) return false;
+    if (read == 0 || (read < 0 && errno != EINTR)) return false;
     if (read > 0) done += static_cast<uint64_t>(read);
   }
   return true;
@@ -125,15 +127,29 @@ void UserFaultPages::record(uintptr_t begin, uintptr_t end, int rights) {
   if (!program_rights_.any()) held_.clear();
 }
 
+// Whether the page at `from` is held or awaited; *end: how far that is so, at most what it was.
+bool UserFaultPages::is_held_until(uintptr_t from, uintptr_t* end) const {
+  const auto next = held_.upper_bound(from);
+  bool is_held = next != held_.begin() && std::prev(next)->second > from;
+  if (is_held)
+    *end = std::min(*end, std::prev(next)->second);
+  else if (next != held_.end())
+    *end = std::min(*end, next->first);
+  for (const auto& [first, last] : awaited_) {
+    const bool is_in = first <= from && from < last;
+    is_held |= is_in;
+    if (is_in || first > from) *end = std::min(*end, is_in ? last : first);
+  }
+  return is_held;
+}
+
 // Gives each part of [begin, end) what choose(its recorded rights, whether it is held) says, if that says anything.
 template <class Choose>
 Status UserFaultPages::give(uintptr_t begin, uintptr_t end, Choose choose) const {
   const bool is_done = program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
     while (from < to) {
-      const auto next = held_.upper_bound(from);
-      const bool is_held = next != held_.begin() && std::prev(next)->second > from;
-      const uintptr_t stop = is_held ? std::prev(next)->second : next == held_.end() ? to : next->first;
-      const uintptr_t part_end = std::min(to, stop);
+      uintptr_t part_end = to;
+      const bool is_held = is_held_until(from, &part_end);
       const std::optional<int> given = choose(rights, is_held);
       if (given && platform::raw::mprotect(reinterpret_cast<void*>(from), part_end - from, *given) != 0)
         return false;
@@ -167,11 +183,13 @@ int UserFaultPages::program_protects(uintptr_t address, uint64_t bytes, int prot
     std::lock_guard lock(rights_mutex_);
     if (Status s = let_read_for_now(address, end, protection); !s) return s.error();
     record(address, end, protection);
+    if ((protection & PROT_READ) != 0) return 0;
+    awaited_.emplace_back(address, end);
   }
-  if ((protection & PROT_READ) != 0) return 0;
   fence_seq_cst();
   await_writes();
   std::lock_guard lock(rights_mutex_);
+  awaited_.erase(std::ranges::find(awaited_, std::pair<uintptr_t, uintptr_t>{address, end}));
   return apply_rights(address, end).error();
 }
 

@@ -7,7 +7,9 @@
 // for such writes, and only then takes the right to read away from what had it, but for what is held. Either the write
 // sees the rights recorded (is_readable), or program_protects() sees the block being written: each stores, fences, and
 // then looks.
-// Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held.
+// Several may wait for the same pages (`awaited_`): the last of them takes the right away.
+// Invariant (under rights_mutex_): a page has the program's rights, and the right to read where it is held, or awaited
+// and was readable before.
 // Threads: any. Lifetime: shorter than the descriptor's, whose way of delivery is settled before begin().
 #pragma once
 
@@ -16,6 +18,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
@@ -77,6 +81,7 @@ class UserFaultPages final : public PlacedPages {
   Status give(uintptr_t begin, uintptr_t end, Choose choose) const;
   Status apply_rights(uintptr_t begin, uintptr_t end) const;
   Status let_read_for_now(uintptr_t begin, uintptr_t end, int chosen) const;
+  bool is_held_until(uintptr_t from, uintptr_t* end) const;
   bool read_as_debugger(std::byte* to, uintptr_t from, uint64_t bytes);
   void let_go(uintptr_t begin, uintptr_t end);
   void record(uintptr_t begin, uintptr_t end, int rights);
@@ -88,6 +93,8 @@ class UserFaultPages final : public PlacedPages {
   platform::File own_memory_;  // opened when it is needed, under the mutex
   std::mutex rights_mutex_;    // what is recorded is what the kernel has
   ProgramRights program_rights_;
+  // What program_protects() awaits the writes of: what may be being written stays readable, whoever else takes rights.
+  std::vector<std::pair<uintptr_t, uintptr_t>> awaited_;
   std::map<uintptr_t, uintptr_t> held_;  // what is being written and may have to be let read: begin -> end
 };
 

@@ -10,6 +10,7 @@
 #include "libc/bytes/strings.h"
 #include "libc/entry.h"
 #include "libc/managed.h"
+#include "libc/process/thread_stacks.h"
 #include "libc/real.h"
 #include "telemetry/areas.h"
 
@@ -156,6 +157,8 @@ void release(void* object) {
     libc_free(object);
   } else if (const Context* c = context(); c != nullptr && !access::is_forked()) {
     InRuntime guard;
+    if (keeps_any_stack()) [[unlikely]]
+      release_within(object, c->heap->usable_bytes(object));
     c->heap->free(object);
   }  // else a forked child, which keeps what it cannot touch
   errno = saved_errno;

@@ -54,13 +54,15 @@ bool begins_with_something() { return may_dispatch() || spw::InRuntime::here(); 
 
 SPW_ENTRY int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                              void* argument) noexcept {
-  if (attributes != nullptr) [[unlikely]]
-    if (const ThreadStack stack = stack_of(attributes); stack.is_managed()) keep_in_memory(stack);
-  if (!begins_with_something()) return real().pthread_create(thread, attributes, body, argument);
+  const ThreadStack stack = stack_of(attributes);
+  if (!begins_with_something() && !stack.is_managed()) [[likely]]
+    return real().pthread_create(thread, attributes, body, argument);
   auto* start = start_of(body, argument);
   if (start == nullptr) return EAGAIN;
+  if (stack.is_managed()) keep_in_memory(stack);
   const int error = real().pthread_create(thread, attributes, &Start<void*>::run, start);
   if (error != 0) libc_free(start);
+  if (error != 0 && stack.is_managed()) release(stack);
   return error;
 }
 SPW_ENTRY int pthread_join(pthread_t thread, void** result) {

@@ -1,5 +1,7 @@
 #include "libc/process/thread_stacks.h"
 
+#include <sys/mman.h>
+
 #include "base/in_runtime.h"
 #include "libc/managed.h"
 #include "libc/map/marks.h"
@@ -20,13 +22,19 @@ void warn_of_no_room(const Context& c) {
         "--faults threads it does not");
 }
 
-// A fault for a store, of what is clean. (What is stored is what is there, which compilers make a load of.)
-void make_writable(const Pages& pages) {
-  for (uintptr_t page = pages.begin; page < pages.end; page += kMmuPageBytes)
-    asm volatile("lock orb $0, %0" : "+m"(*static_cast<unsigned char*>(pointer(page))));
+// A fault for a store, of what is clean, where the program may store. (What is stored is what is there, which compilers
+// make a load of.)
+void make_writable(const Context& c, const ThreadStack& stack) {
+  for (uintptr_t begin = stack.begin, end = stack.end; begin < stack.end; begin = end, end = stack.end) {
+    const int rights = c.access->program_rights(begin, &end);
+    for (uintptr_t page = begin; page < end && (rights & PROT_WRITE) != 0; page += kMmuPageBytes)
+      asm volatile("lock orb $0, %0" : "+m"(*static_cast<unsigned char*>(pointer(page))));
+  }
 }
 
 }  // namespace
+
+bool keeps_any_stack() { return g_any_kept.load_relaxed(); }
 
 ThreadStack stack_of(const pthread_attr_t* attributes) {
   void* lowest = nullptr;
@@ -39,7 +47,7 @@ ThreadStack stack_of(const pthread_attr_t* attributes) {
 
 ThreadStack stack_of(pthread_t thread) {
   pthread_attr_t attributes;
-  if (!g_any_kept.load_relaxed()) return {};
+  if (!keeps_any_stack()) return {};
   InRuntime guard;
   if (pthread_getattr_np(thread, &attributes) != 0) return {};
   const ThreadStack stack = stack_of(&attributes);
@@ -52,11 +60,18 @@ void keep_in_memory(const ThreadStack& stack) {
   if (c == nullptr || c->pins.pin == nullptr) return;
   {
     InRuntime guard;
+    c->access->keep_in_place(stack.begin, stack.end - stack.begin);
     if (whole_until(*c, stack.begin, stack.end) != stack.end || !keep_stack(*c, stack.begin, stack.end))
       return warn_of_no_room(*c);
+    g_any_kept.store_relaxed(true);
+    c->access->keep_in_place(stack.begin, stack.end - stack.begin);  // what has come with it
   }
-  g_any_kept.store_relaxed(true);
-  make_writable({stack.begin, stack.end, true});
+  make_writable(*c, stack);
+}
+
+void release_within(void* object, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(object);
+  release({round_down(begin, kMmuPageBytes), round_up(begin + bytes, kMmuPageBytes)});
 }
 
 void release(const ThreadStack& stack) {

@@ -8,8 +8,6 @@
 // Limits: out of native memory ends the process (base/need.h): what is lost here could not be told from what is wrong.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -32,7 +30,7 @@ class PageTable {
   PageTable() = default;
   ~PageTable() {
     for (uint64_t i = 0; i < leaves_; ++i)
-      if (Entry* const leaf = root()[i].load_relaxed()) ::munmap(static_cast<void*>(leaf), kLeafBytes);
+      if (Entry* const leaf = root()[i].load_relaxed()) platform::unmap(leaf, kLeafBytes);
   }
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;

@@ -137,6 +137,23 @@ TEST_F(UserFaultPagesTest, a_write_that_began_before_there_were_rights_is_waited
   EXPECT_FALSE(can_read(7));
 }
 
+TEST_F(UserFaultPagesTest, of_two_that_wait_for_a_write_the_last_takes_the_right_away) {
+  ASSERT_TRUE(pages_->is_readable(at(7), kBlock));
+  ASSERT_TRUE(pages_->begin_writeback(at(7), kBlock).is_ok());
+  const auto another_waits = [&] {
+    ASSERT_EQ(protects(at(7), kMmuPageBytes, PROT_NONE, [&] { EXPECT_TRUE(can_read(7)); }), 0);
+    EXPECT_TRUE(can_read(7)) << "the first has not seen the write end";
+    // Given back and taken again, with a write in between that knows nothing.
+    ASSERT_EQ(protects(at(7), kMmuPageBytes, PROT_READ | PROT_WRITE), 0);
+    ASSERT_EQ(protects(at(7), 2 * kMmuPageBytes, PROT_NONE, [&] { EXPECT_TRUE(can_read(7, 1)); }), 0);
+    EXPECT_TRUE(can_read(7, 1));
+  };
+  ASSERT_EQ(protects(at(7), kBlock, PROT_NONE, [&] { another_waits(); }), 0);
+  EXPECT_FALSE(can_read(7));
+  EXPECT_FALSE(can_read(7, 1));
+  pages_->end_writeback(at(7), kBlock);
+}
+
 TEST_F(UserFaultPagesTest, a_guard_page_is_one_all_the_while_its_neighbours_become_guards) {
   ASSERT_EQ(protects(at(1), kMmuPageBytes, PROT_NONE), 0);
   bool has_waited = false;

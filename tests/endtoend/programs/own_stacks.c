@@ -1,9 +1,11 @@
 // Threads on stacks that the program has allocated itself, in memory that is evicted all the time: before they begin,
-// while they run, and between two of them on the same stack.
+// while they run, and between two of them on the same stack. Every other one has a guard page, as pthread_create() would
+// make it.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
   kPressure = 48 << 20,
@@ -54,11 +56,13 @@ int main(void) {
   char* stack = aligned_alloc(kPage, kObject);
   for (long number = 0; number < kThreads; ++number) {
     if (number == kThreads / 2) pthread_create(&presser, NULL, press, data);
-    memset(stack, (int)number, kObject);
+    for (int i = 0; i < kObject; ++i) stack[i] = (char)(number + i / kPage);
+    if (number % 2 != 0 && mprotect(stack + kPage, kPage, PROT_NONE) != 0) perror("mprotect");
     if (number < kThreads / 2) press_once(data, 1);
     void* sum = NULL;
     pthread_join(begin(stack + kPage, number), &sum);
     all = all * 31 + (long)sum;
+    if (mprotect(stack + kPage, kPage, PROT_READ | PROT_WRITE) != 0) perror("mprotect");
     for (int i = kObject - kPage; i < kObject; ++i) all += stack[i];
     if (number % 3 == 0) {
       free(stack);
