@@ -56,8 +56,8 @@ class ManagedAccess {
   }
   // The rights of the byte at `begin`, and in `*end` how far they are the same, at most what it was.
   virtual int program_rights(uintptr_t /*begin*/, uintptr_t* /*end*/) const { return PROT_READ | PROT_WRITE; }
-  // What of the range is in memory is at its own address, and nothing is elsewhere from now on: for who uses raw addresses
-  // and cannot be told when they end.
+  // What of the range is in memory is at its own address, and nothing is elsewhere from now on: for who uses raw
+  // addresses and cannot be told when they end.
   virtual void keep_in_place(uintptr_t /*address*/, size_t /*bytes*/) {}
   // The program asks for huge pages in the range, or for none: so be it for as long as the kernel has the memory alone.
   virtual void advise_huge_pages(uintptr_t /*address*/, size_t /*bytes*/, bool /*wanted*/) {}

@@ -1,6 +1,6 @@
 // Threads on stacks that the program has allocated itself, in memory that is evicted all the time: before they begin,
-// while they run, and between two of them on the same stack. Every other one has a guard page, as pthread_create() would
-// make it.
+// while they run, and between two of them on the same stack. Every other one has a guard page, as pthread_create()
+// would make it.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
