@@ -48,6 +48,10 @@ def _data_has(file, wanted: bytes) -> bool:
                 return True
 
 
+def test_what_is_held_is_dropped_whatever_its_rights(kit: Kit) -> None:
+    kit.same_as_native("dropped_secret.c", configs=(SMALL,), env=MANAGED)
+
+
 def test_a_secret_stays_in_memory(kit: Kit) -> None:
     found, errors = _spilled(kit, FITS_KIB, env={})
     expect(not found and errors == "", f"in the spill file: {found}; {errors}")
