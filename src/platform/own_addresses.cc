@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 
 #include "platform/raw_calls.h"
 
@@ -22,22 +21,18 @@ uint64_t pages_of(uint64_t bytes) { return round_up(bytes, kMmuPageBytes) / kMmu
 
 OwnAddresses& own_addresses() { return the_addresses; }
 
-uintptr_t OwnAddresses::reserve() {
+void OwnAddresses::reserve() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return kNone;
+  if (base_.load_acquire() != 0 || ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+    return;
   void* got = raw::mmap(nullptr, kBytes, PROT_NONE, kReserved, -1, 0);
-  return got == MAP_FAILED ? kNone : reinterpret_cast<uintptr_t>(got);
-}
-
-uintptr_t OwnAddresses::base() {
-  uintptr_t base = base_.load_acquire();
-  if (base != 0) return base;
-  const int saved_errno = errno;
-  const uintptr_t made = reserve();
-  errno = saved_errno;
-  if (base_.cas_strong_acq_rel(base, made)) return made;
-  if (made != kNone) raw::munmap(reinterpret_cast<void*>(made), kBytes);
-  return base_.load_acquire();
+  if (got == MAP_FAILED) return;
+  if (raw::mprotect(got, kTableBytes, PROT_READ | PROT_WRITE) != 0) {
+    raw::munmap(got, kBytes);
+    return;
+  }
+  base_.store_release(reinterpret_cast<uintptr_t>(got));
+  (void)claim(0, kTableBytes / kMmuPageBytes);
 }
 
 uint64_t OwnAddresses::mask(uint64_t word, uint64_t page, uint64_t end) {
@@ -49,22 +44,22 @@ uint64_t OwnAddresses::mask(uint64_t word, uint64_t page, uint64_t end) {
 }
 
 uint64_t OwnAddresses::find(uint64_t page, uint64_t end, bool is_taken) const {
-  for (uint64_t word = page / kBits; word * kBits < end; ++word) {
-    const uint64_t bits = taken_[word].load_relaxed();
-    const uint64_t found = (is_taken ? bits : ~bits) & mask(word, page, end);
-    if (found != 0) return word * kBits + static_cast<uint64_t>(std::countr_zero(found));
+  for (uint64_t index = page / kBits; index * kBits < end; ++index) {
+    const uint64_t bits = word(index).load_relaxed();
+    const uint64_t found = (is_taken ? bits : ~bits) & mask(index, page, end);
+    if (found != 0) return index * kBits + static_cast<uint64_t>(std::countr_zero(found));
   }
   return end;
 }
 
 bool OwnAddresses::claim(uint64_t page, uint64_t pages) {
   const uint64_t end = page + pages;
-  for (uint64_t word = page / kBits; word * kBits < end; ++word) {
-    const uint64_t wanted = mask(word, page, end);
-    const uint64_t others = taken_[word].fetch_or_acq_rel(wanted) & wanted;
+  for (uint64_t index = page / kBits; index * kBits < end; ++index) {
+    const uint64_t wanted = mask(index, page, end);
+    const uint64_t others = word(index).fetch_or_acq_rel(wanted) & wanted;
     if (others == 0) continue;
-    taken_[word].fetch_and_acq_rel(~(wanted & ~others));
-    if (word * kBits > page) clear(page, word * kBits - page);
+    word(index).fetch_and_acq_rel(~(wanted & ~others));
+    if (index * kBits > page) clear(page, index * kBits - page);
     return false;
   }
   return true;
@@ -72,14 +67,14 @@ bool OwnAddresses::claim(uint64_t page, uint64_t pages) {
 
 void OwnAddresses::clear(uint64_t page, uint64_t pages) {
   const uint64_t end = page + pages;
-  for (uint64_t word = page / kBits; word * kBits < end; ++word)
-    taken_[word].fetch_and_acq_rel(~mask(word, page, end));
+  for (uint64_t index = page / kBits; index * kBits < end; ++index)
+    word(index).fetch_and_acq_rel(~mask(index, page, end));
 }
 
 uintptr_t OwnAddresses::take(uint64_t bytes, uint64_t alignment_bytes) {
   if (bytes == 0 || bytes > kMappingBytesMax) return 0;
-  const uintptr_t base = this->base();
-  if (base == kNone) return 0;
+  const uintptr_t base = base_.load_acquire();
+  if (base == 0) return 0;
   const uint64_t pages = pages_of(bytes);
   const auto aligned = [&](uint64_t page) {
     return (round_up(base + page * kMmuPageBytes, alignment_bytes) - base) / kMmuPageBytes;
@@ -98,7 +93,7 @@ uintptr_t OwnAddresses::take(uint64_t bytes, uint64_t alignment_bytes) {
 
 bool OwnAddresses::has_taken(uintptr_t address) const {
   const uintptr_t base = base_.load_acquire();
-  return base > kNone && address >= base && address - base < kBytes;
+  return base != 0 && address >= base && address - base < kBytes;
 }
 
 bool OwnAddresses::give_back(uintptr_t address, uint64_t bytes) {

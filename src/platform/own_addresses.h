@@ -5,13 +5,14 @@
 // parts; an aligned piece of a larger one). As long as nobody else maps memory that is safe. The runtime does so at any
 // moment, in threads of its own and in page faults, and the kernel would give it just that hole.
 //
-// One bit a page says what is taken. Bits are set before a range is used and cleared after it has become unused again;
-// who finds one set by another has his own cleared and looks further. So a range has one owner. A child of fork() has
-// the bits as they were; what another thread was about to take is lost there, which are addresses and no memory.
+// One bit a page, at the beginning of the range, says what is taken. Bits are set before a range is used and cleared
+// after it has become unused again; who finds one set by another has his own cleared and looks further. So a range has
+// one owner. A child of fork() has the bits as they were; what another thread was about to take is lost there, which
+// are addresses and no memory.
 //
-// Where the program's address space has a limit (RLIMIT_AS), or all is taken, there are none to be had, and the kernel
-// chooses. So it does for io_uring's rings, whose address nobody else may choose (EINVAL), for what malloc maps in the
-// runtime's threads, and for stacks of threads.
+// Before reserve(), where the program's address space has a limit (RLIMIT_AS), or where all is taken, there are none to
+// be had, and the kernel chooses. So it does for io_uring's rings, whose address nobody else may choose (EINVAL), for
+// what malloc maps in the runtime's threads, and for stacks of threads.
 //
 // Threads: any; nobody waits. Async-signal-safe.
 #pragma once
@@ -31,6 +32,8 @@ class OwnAddresses {
 
   constexpr OwnAddresses() = default;
 
+  // Once, where the runtime begins, before there are threads that take any; again: nothing more.
+  void reserve();
   // A range without access or memory, or 0. `bytes`: rounded up to whole MMU pages; `alignment_bytes`: a power of two.
   uintptr_t take(uint64_t bytes, uint64_t alignment_bytes);
   // Whether it was taken from here; then nothing is mapped there any more, and it can be taken again.
@@ -41,10 +44,10 @@ class OwnAddresses {
  private:
   static constexpr uint64_t kPages = kBytes / kMmuPageBytes;
   static constexpr uint64_t kBits = 64;
-  static constexpr uintptr_t kNone = 1;  // asked for, and there are none
+  static constexpr uint64_t kTableBytes = kPages / 8;
 
-  uintptr_t base();
-  uintptr_t reserve();
+  using Word = Atomic<uint64_t>;  // acq_rel
+  Word& word(uint64_t index) const { return reinterpret_cast<Word*>(base_.load_relaxed())[index]; }
   // The first page from `page` on whose bit is that way; `end`: there is none before.
   uint64_t find(uint64_t page, uint64_t end, bool is_taken) const;
   bool claim(uint64_t page, uint64_t pages);
@@ -53,9 +56,8 @@ class OwnAddresses {
   bool has_taken(uintptr_t address) const;
   static uint64_t mask(uint64_t word, uint64_t page, uint64_t end);
 
-  Atomic<uintptr_t> base_{0};               // acquire, release: the reservation is there
-  Atomic<uint64_t> lowest_{0};              // relaxed: where to begin to look
-  Atomic<uint64_t> taken_[kPages / kBits];  // acq_rel
+  Atomic<uintptr_t> base_{0};   // acquire, release: the reservation is there, and its table; 0: there is none
+  Atomic<uint64_t> lowest_{0};  // relaxed: where to begin to look
 };
 
 OwnAddresses& own_addresses();

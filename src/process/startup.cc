@@ -24,6 +24,7 @@
 #include "libc/signals/fault_signal.h"
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
+#include "platform/own_addresses.h"
 #include "platform/shared_mapping.h"
 #include "process/closing.h"
 #include "process/durable_process.h"
@@ -178,6 +179,7 @@ void after_other_fork_in_child() { begin_in_child(false); }
 Runtime* make_runtime() {
   SPW_CHECK(g_options);
   if (!*g_choice) fatal(kExitUsage, g_choice->status().message());
+  platform::own_addresses().reserve();
   auto made = Runtime::create(*g_options, **g_choice, *g_code);
   if (!made) fatal(kExitUsage, made.status().message());
   Runtime* runtime = made->release();  // lives as long as the process

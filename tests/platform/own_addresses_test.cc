@@ -24,6 +24,7 @@ bool is_unused(uintptr_t address, uint64_t bytes) {
 }
 
 TEST(OwnAddresses, what_the_runtime_maps_is_never_where_something_was_unmapped) {
+  own_addresses().reserve();
   // The one place in which the kernel would put the next small mapping: it takes the highest that is large enough.
   constexpr uint64_t kBytes = 64 * kMmuPageBytes;
   std::vector<uintptr_t> holes;
@@ -52,6 +53,7 @@ TEST(OwnAddresses, what_the_runtime_maps_is_never_where_something_was_unmapped) 
 }
 
 TEST(OwnAddresses, what_is_given_back_is_reserved_still_and_without_memory) {
+  own_addresses().reserve();
   auto made = map_anonymous(2 * kMmuPageBytes);
   ASSERT_TRUE(made);
   made->data()[0] = std::byte{7};
@@ -67,6 +69,7 @@ TEST(OwnAddresses, what_is_given_back_is_reserved_still_and_without_memory) {
 
 TEST(OwnAddresses, ranges_are_aligned_and_do_not_overlap) {
   auto addresses = std::make_unique<OwnAddresses>();
+  addresses->reserve();
   Rng rng(1);
   std::map<uintptr_t, uint64_t> taken;
   for (int i = 0; i < 20000; ++i) {
@@ -90,6 +93,7 @@ TEST(OwnAddresses, ranges_are_aligned_and_do_not_overlap) {
 
 TEST(OwnAddresses, threads_do_not_take_the_same_range) {
   auto addresses = std::make_unique<OwnAddresses>();
+  addresses->reserve();
   std::vector<std::thread> threads;
   for (uint64_t number = 1; number <= 4; ++number) {
     threads.emplace_back([&, number] {
@@ -113,13 +117,17 @@ TEST(OwnAddresses, threads_do_not_take_the_same_range) {
 
 TEST(OwnAddresses, a_large_range_and_a_limited_address_space_are_left_to_the_kernel) {
   auto addresses = std::make_unique<OwnAddresses>();
-  EXPECT_EQ(addresses->take(OwnAddresses::kMappingBytesMax + kMmuPageBytes, kMmuPageBytes), 0u);
+  EXPECT_EQ(addresses->take(kMmuPageBytes, kMmuPageBytes), 0u) << "nothing is reserved yet";
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const rlimit limited{uint64_t{1} << 46, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  addresses->reserve();
   EXPECT_EQ(addresses->take(kMmuPageBytes, kMmuPageBytes), 0u);
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  addresses->reserve();
+  EXPECT_NE(addresses->take(kMmuPageBytes, kMmuPageBytes), 0u);
+  EXPECT_EQ(addresses->take(OwnAddresses::kMappingBytesMax + kMmuPageBytes, kMmuPageBytes), 0u);
   void* kernels = mmap(nullptr, kMmuPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(kernels, MAP_FAILED);
   EXPECT_FALSE(addresses->give_back(reinterpret_cast<uintptr_t>(kernels), kMmuPageBytes));
