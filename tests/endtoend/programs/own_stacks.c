@@ -1,33 +1,16 @@
 // Threads on stacks that the program has allocated itself, in memory that is evicted all the time: before they begin,
 // while they run, and between two of them on the same stack. Every other one has a guard page, as pthread_create()
 // would make it.
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-  kPressure = 48 << 20,
-  kStack = 256 << 10,
-  kObject = 1 << 20,
-  kPage = 4096,
-  kThreads = 24,
-  kRounds = 40
-};
+#include "pressure.h"
 
-static int is_over;
+enum { kStack = 256 << 10, kObject = 1 << 20, kThreads = 24, kRounds = 40 };
 
-static void press_once(char* data, int round) {
-  for (int i = 0; i < kPressure; i += kPage) data[i] = (char)(data[i] + round);
-}
-
-static void* press(void* data) {
-  for (int round = 1; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); ++round) press_once(data, round);
-  return NULL;
-}
-
-// Goes deep into the stack, and asks the kernel for something on the way.
+// Goes deep into the stack.
 static void* sum_of(void* given) {
   volatile unsigned char bytes[kStack / 2];
   long sum = 0;
@@ -55,7 +38,7 @@ int main(void) {
   long all = 0;
   char* stack = aligned_alloc(kPage, kObject);
   for (long number = 0; number < kThreads; ++number) {
-    if (number == kThreads / 2) pthread_create(&presser, NULL, press, data);
+    if (number == kThreads / 2) presser = begin_pressure(data);
     for (int i = 0; i < kObject; ++i) stack[i] = (char)(number + i / kPage);
     if (number % 2 != 0 && mprotect(stack + kPage, kPage, PROT_NONE) != 0) perror("mprotect");
     if (number < kThreads / 2) press_once(data, 1);
@@ -69,8 +52,7 @@ int main(void) {
       stack = aligned_alloc(kPage, kObject);
     }
   }
-  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-  pthread_join(presser, NULL);
+  end_pressure(presser);
   printf("%ld\n", all);
   return 0;
 }

@@ -1,22 +1,15 @@
 // Guard pages with contents are read all the time, while another thread has so much data that they are being written
 // to the store: each read is a SIGSEGV.
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { kGuards = 1 << 20, kPressure = 48 << 20, kPage = 4096, kRounds = 60, kReads = 40 };
+#include "pressure.h"
 
-static int is_over;
+enum { kGuards = 1 << 20, kRounds = 60, kReads = 40 };
+
 static sigjmp_buf back;
-
-static void* press(void* memory) {
-  char* data = memory;
-  for (int round = 1; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); ++round)
-    for (int i = 0; i < kPressure; i += kPage) data[i] = (char)(data[i] + round);
-  return NULL;
-}
 
 static char* map(int bytes) {
   return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -37,8 +30,7 @@ int main(void) {
   struct sigaction action = {.sa_handler = jump_back};
   sigaction(SIGSEGV, &action, NULL);
   char* guards = map(kGuards);
-  pthread_t presser;
-  pthread_create(&presser, NULL, press, map(kPressure));
+  const pthread_t presser = begin_pressure(map(kPressure));
   long was_read = 0, wrong = 0;
   for (int round = 1; round <= kRounds; ++round) {
     for (int i = 0; i < kGuards; i += kPage) wrong += guards[i] != (char)(round - 1), guards[i] = (char)round;
@@ -47,8 +39,7 @@ int main(void) {
       for (int i = k % 8 * kPage; i < kGuards; i += 8 * kPage) was_read += can_read(guards + i);
     if (mprotect(guards, kGuards, PROT_READ | PROT_WRITE) != 0) perror("mprotect");
   }
-  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-  pthread_join(presser, NULL);
+  end_pressure(presser);
   printf("read %ld, wrong %ld\n", was_read, wrong);
   return 0;
 }

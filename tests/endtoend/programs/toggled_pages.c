@@ -1,20 +1,12 @@
 // A thread takes the rights of pages away and gives them back, over and over, while another one has so much data that
 // those pages are being written to the store all the time.
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { kToggled = 6 << 20, kPressure = 48 << 20, kPage = 4096, kPieces = 16, kRounds = 6 };
+#include "pressure.h"
 
-static int is_over;
-
-static void* press(void* memory) {
-  char* data = memory;
-  for (int round = 1; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); ++round)
-    for (int i = 0; i < kPressure; i += kPage) data[i] = (char)(data[i] + round);
-  return NULL;
-}
+enum { kToggled = 6 << 20, kPieces = 16, kRounds = 6 };
 
 static char* map(int bytes) {
   return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -24,9 +16,7 @@ static int protect(char* page, int rights) { return mprotect(page, kPage * kPiec
 
 int main(void) {
   char* const toggled = map(kToggled);
-  char* const data = map(kPressure);
-  pthread_t presser;
-  pthread_create(&presser, NULL, press, data);
+  const pthread_t presser = begin_pressure(map(kPressure));
   long wrong = 0, refused = 0;
   for (int round = 1; round <= kRounds; ++round) {
     for (int at = 0; at < kToggled; at += kPage * kPieces) {
@@ -40,8 +30,7 @@ int main(void) {
     }
     refused += mprotect(toggled, kToggled, PROT_READ | PROT_WRITE) != 0;
   }
-  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-  pthread_join(presser, NULL);
+  end_pressure(presser);
   for (int at = 0; at < kToggled; at += kPage)
     for (int i = 0; i < 128; ++i) wrong += toggled[at + i] != kRounds;
   printf("wrong %ld, refused %ld\n", wrong, refused);
