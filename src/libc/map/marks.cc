@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -39,6 +40,8 @@ struct Marks {
   IntervalMap<uint8_t> of{0};
   Pieces locked{kLocked}, held{kHeld}, stacks{kStack};
   Atomic<bool> is_any{false};
+
+  std::array<Pieces*, 3> pinned() { return {&locked, &held, &stacks}; }
 };
 // Never destroyed: munmap may run at exit.
 Marks& marks() {
@@ -77,6 +80,13 @@ void unpin_pieces(const Context& c, Marks& m, Pieces& pieces, uintptr_t begin, u
     if (from < begin) (void)pin_piece(c, m, pieces, from, begin);
     if (end < to) (void)pin_piece(c, m, pieces, end, to);
   }
+}
+
+void unpin_any(const Context& c, Pieces Marks::* pieces, uintptr_t begin, uintptr_t end) {
+  Marks& m = marks();
+  if (!m.is_any.load_relaxed()) return;
+  std::lock_guard lock(m.mutex);
+  unpin_pieces(c, m, m.*pieces, begin, end);
 }
 
 using Ranges = std::vector<std::pair<uintptr_t, uintptr_t>>;
@@ -156,10 +166,7 @@ int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
 }
 
 void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
-  Marks& m = marks();
-  if (!m.is_any.load_relaxed()) return;
-  std::lock_guard lock(m.mutex);
-  unpin_pieces(c, m, m.locked, begin, end);
+  unpin_any(c, &Marks::locked, begin, end);
 }
 
 bool keep_stack(const Context& c, uintptr_t begin, uintptr_t end) {
@@ -169,10 +176,7 @@ bool keep_stack(const Context& c, uintptr_t begin, uintptr_t end) {
 }
 
 void release_stack(const Context& c, uintptr_t begin, uintptr_t end) {
-  Marks& m = marks();
-  if (!m.is_any.load_relaxed()) return;
-  std::lock_guard lock(m.mutex);
-  unpin_pieces(c, m, m.stacks, begin, end);
+  unpin_any(c, &Marks::stacks, begin, end);
 }
 
 void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
@@ -193,7 +197,7 @@ void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
   std::lock_guard lock(m.mutex);
-  for (Pieces* pieces : {&m.locked, &m.held, &m.stacks}) unpin_pieces(c, m, *pieces, begin, end);
+  for (Pieces* pieces : m.pinned()) unpin_pieces(c, m, *pieces, begin, end);
   (void)m.of.for_each(begin, end, [](uintptr_t from, uintptr_t to, uint8_t has) {
     if ((has & kNotDumped) != 0) (void)platform::raw::madvise(pointer(from), to - from, MADV_DODUMP);
     return true;
@@ -207,7 +211,7 @@ void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes) 
   std::lock_guard lock(m.mutex);
   std::vector<std::pair<uintptr_t, uint8_t>> parts;
   (void)m.of.for_each(from, from + bytes, [&](uintptr_t begin, uintptr_t, uint8_t has) {
-    parts.emplace_back(begin - from, has & ~(kLocked | kHeld | kStack));
+    parts.emplace_back(begin - from, has & ~kPinned);
     return true;
   });
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -253,7 +257,7 @@ void inherit(const Context& c, const Inherited& range) {
 // in a child: it may free them.
 void marks_in_child() {
   Marks& m = marks();
-  for (Pieces* pieces : {&m.locked, &m.held, &m.stacks}) pieces->forget();
+  for (Pieces* pieces : m.pinned()) pieces->forget();
   std::vector<Inherited> ranges;
   (void)m.of.for_each(SPW_MANAGED_BASE, SPW_MANAGED_BASE + SPW_MANAGED_BYTES,
                       [&](uintptr_t begin, uintptr_t end, uint8_t has) {

@@ -30,13 +30,14 @@ enum Mark : uint8_t {
   kLocked = 8,
   kHeld = 16,
   kStack = 32,
+  kPinned = kLocked | kHeld | kStack,
 };
 
 // Whether any of [begin, end) is marked so.
 bool is_any_marked(uintptr_t begin, uintptr_t end, Mark mark);
 // Where the first locked page of [begin, end) is; `end`: there is none.
 uintptr_t unlocked_until(uintptr_t begin, uintptr_t end);
-// None of kLocked, kHeld and kStack.
+// None of kPinned.
 void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set);
 // 0, or ENOMEM, or EPERM. The range has no hole.
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end);

@@ -97,8 +97,7 @@ void make_zero(const Context& c, uintptr_t begin, uintptr_t end) {
   if (first >= last) return fill(begin, end);
   fill(begin, first);
   fill(last, end);
-  if (is_any_marked(first, last,
-                    Mark(kLocked | kHeld | kStack))) {  // what is pinned stays, and is zeroed where it is
+  if (is_any_marked(first, last, kPinned)) {  // it stays, and is zeroed where it is
     UsualRightsFor here(c, first, last);
     return c.regions->discard(first, last - first);
   }
