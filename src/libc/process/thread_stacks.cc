@@ -18,8 +18,7 @@ void warn_of_no_room(const Context& c) {
   if (c.warn != nullptr && !told.exchange_acquire(true))
     c.warn(
         "a thread's stack lies in managed memory and cannot be kept in memory: a fault on it ends the "
-        "program; with "
-        "--faults threads it does not");
+        "program; with --faults threads it does not");
 }
 
 // A fault for a store, of what is clean, where the program may store. (What is stored is what is there, which compilers
@@ -64,14 +63,13 @@ void keep_in_memory(const ThreadStack& stack) {
     if (whole_until(*c, stack.begin, stack.end) != stack.end || !keep_stack(*c, stack.begin, stack.end))
       return warn_of_no_room(*c);
     g_any_kept.store_relaxed(true);
-    c->access->keep_in_place(stack.begin, stack.end - stack.begin);  // what has come with it
   }
   make_writable(*c, stack);
 }
 
 void release_within(void* object, size_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(object);
-  release({round_down(begin, kMmuPageBytes), round_up(begin + bytes, kMmuPageBytes)});
+  const Pages pages = pages_around(object, bytes);
+  release({pages.begin, pages.end});
 }
 
 void release(const ThreadStack& stack) {
