@@ -32,9 +32,9 @@ struct Writeback::Run {
   uint32_t end;
   Backing first;  // of place `begin`
   bool is_readable;
-  uint32_t copied_from = 0;   // which place is first in it
-  std::byte* copy = nullptr;  // what is written; nullptr: what is in the frames
   FrameId frames[kGroupBlocks];
+  std::byte* copy = nullptr;  // what is written; nullptr: what is in the frames
+  uint32_t copied_from = 0;   // which place is first in it
 
   uint32_t count() const { return end - begin; }
 };
@@ -63,10 +63,10 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   told.note_writing(frame, batch);
   const uint64_t group_first = group_of(block) << kGroupShift;
   const auto place = static_cast<uint32_t>(block.value - group_first);
-  Run run{told, batch,   group_first, place, place + 1, backing, context_.frames.is_readable(block),
-          0,    nullptr, {}};
+  const bool is_readable = context_.frames.is_readable(block);
+  Run run{told, batch, group_first, place, place + 1, backing, is_readable, {}};
   run.frames[run.begin] = frame;
-  const uint32_t blocks_max = take_staging(*op, block, run.is_readable);
+  const uint32_t blocks_max = take_staging(*op, block, is_readable);
   while (run.end < kGroupBlocks && run.count() < blocks_max && extend_run(run, true)) {
   }
   while (run.begin > 0 && run.count() < blocks_max && extend_run(run, false)) {
