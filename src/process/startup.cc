@@ -32,6 +32,7 @@
 #include "process/fatal.h"
 #include "process/fault_handler.h"
 #include "process/forked_child.h"
+#include "store/engine/engine.h"
 #include "store/file_store.h"
 
 extern "C" int __spw_hint_table_error;  // of libspillway_first.so
@@ -161,6 +162,7 @@ void begin_in_child(bool by_libc) {
   libc::dispatch_forked();
   libc::use_file_calls(nullptr);
   DurableProcess::forked();
+  store::engines_in_child();
   g_forks_inside.reset();
   pthread_mutex_unlock(&g_making);
   Runtime* const runtime = g_runtime.load_acquire();

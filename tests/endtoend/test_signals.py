@@ -26,6 +26,11 @@ def test_handlers_that_block_all_signals_reach_managed_memory(kit: Kit) -> None:
     _same(kit, "in_handler")
 
 
+def test_calls_that_wait_are_not_interrupted_without_a_signal(kit: Kit) -> None:
+    for extents in ("auto", "off"):
+        kit.same_as_native("quiet_waits.c", configs=(SMALL,), env={"SPILLWAY_EXTENTS": extents})
+
+
 def test_handlers_under_a_temporary_mask_reach_managed_memory(kit: Kit) -> None:
     for wait in range(7):  # kWaits
         _same(kit, "suspended", wait)

@@ -26,17 +26,17 @@ class Case:
         return self.does == "grow"
 
 
-NO_RINGS, NO_AIO = ("io_uring_setup",), ("io_uring_setup", "io_setup")
+NO_AIO = ("io_setup",)
 RIGHTS = (("SPILLWAY_TEST_USERFAULT", "none"),)
 MAPS, BUFFERS = ("--map-files", "*"), ("--buffer", "*.data", "--buffer-after", "0")
 CASES = {case.name: case for case in (
     Case("heap-unmodified", "heap", "native"),
     Case("heap-signals", "heap", "native", ("--faults", "signals")),
     Case("heap-threads", "heap", "native", ("--faults", "threads", "--io", "threads")),
-    Case("heap-rights", "heap", "native", ("--io", "libaio"), RIGHTS),
+    Case("heap-rights", "heap", "native", ("--io", "io_uring"), RIGHTS),
     Case("heap-mapped", "heap", "mapped", ("--io", "threads")),
     Case("heap-translated", "heap", "translated"),
-    Case("heap-libaio", "heap", "translated", ("--io", "libaio")),
+    Case("heap-rings", "heap", "translated", ("--io", "io_uring")),
     Case("heap-encrypted", "heap", "mapped", ("--encrypt",)),
     Case("threads-unmodified", "threads", "native", ("--io", "threads")),
     Case("threads-mapped", "threads", "mapped"),
@@ -51,14 +51,12 @@ CASES = {case.name: case for case in (
     Case("read-plain", "map_read", "native", (*MAPS, "--mapped-reads", "cache"), (), NO_AIO),
     Case("write-unmodified", "map_write", "native", MAPS),
     Case("write-plain", "map_write", "native", (*MAPS, "--io", "threads"), (), NO_AIO),
-    Case("write-libaio", "map_write", "mapped", MAPS, (), NO_RINGS),
     Case("write-rights", "map_write", "native", MAPS, RIGHTS),
     Case("write-mapped", "map_write", "mapped", MAPS),
     Case("write-translated", "map_write", "translated", MAPS),
     Case("buffer-unmodified", "buffer", "native", BUFFERS),
     Case("buffer-light", "buffer", "native", (*BUFFERS, "--engine", "translated")),
     Case("buffer-plain", "buffer", "native", BUFFERS, (), NO_AIO),
-    Case("buffer-libaio", "buffer", "native", (*BUFFERS, "--engine", "translated"), (), NO_RINGS),
     Case("buffer-mapped", "buffer", "mapped", BUFFERS),
     Case("buffer-translated", "buffer", "translated", BUFFERS),
     Case("leave-unmodified", "leave", "native", BUFFERS),

@@ -148,9 +148,8 @@ TEST(Options, values_outside_their_range_are_refused) {
 }
 
 TEST(Options, a_bad_choice_lists_the_choices) {
-  EXPECT_EQ(
-      error_line({"SPILLWAY_IO=aio"}),
-      "SPILLWAY_IO=aio: accepted: one of auto, io_uring, libaio, threads, such as SPILLWAY_IO=io_uring");
+  EXPECT_EQ(error_line({"SPILLWAY_IO=aio"}),
+            "SPILLWAY_IO=aio: accepted: one of auto, io_uring, libaio, threads, such as SPILLWAY_IO=threads");
   EXPECT_FALSE(parse({"SPILLWAY_ENGINE=Auto"}).options.is_ok());
 }
 

@@ -293,6 +293,7 @@ TEST_F(BalancedStoreTest, a_forked_child_goes_on_with_what_it_has_of_it) {
   const pid_t child = ::fork();
   if (child == 0) {
     char go = 0;
+    engines_in_child();  // as the runtime does
     store_->in_child();
     bool good = ::read(told[0], &go, 1) == 1;
     auto queue = store_->open_queue(kDepth);

@@ -157,7 +157,7 @@ def usual():
                 "why": "neighbours of a missed page were used soon after it in most cases",
             },
             {"what": "store", "value": "/mnt/nvme", "why": "--store"},
-            {"what": "I/O", "value": "io_uring", "why": "the kernel has it, and nothing forbids it"},
+            {"what": "I/O", "value": "libaio", "why": "the kernel has it, and nothing forbids it"},
         ],
         "processes": [
             {"process": 4711, "program": "python3", "peak_bytes": 3 * GIB, "misses": 2400000, "seconds": 83.0},

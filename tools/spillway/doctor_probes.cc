@@ -86,7 +86,7 @@ Finding io_uring() {
   int error = try_descriptor_call(::syscall(SYS_io_uring_setup, 8, &parameters));
   if (error == 0) return f;
   return with_note(
-      f, std::strerror(error), "requests go through libaio or threads, with more processor time each",
+      f, std::strerror(error), "--io=io_uring is refused; the default, libaio, does without",
       "sysctl kernel.io_uring_disabled=0; in a container, a seccomp profile that allows io_uring_setup");
 }
 
@@ -97,7 +97,7 @@ Finding libaio() {
     ::syscall(SYS_io_destroy, context);
     return f;
   }
-  return with_note(f, std::strerror(errno), "where io_uring is missing too, requests go through threads",
+  return with_note(f, std::strerror(errno), "requests go through threads, with more processor time each",
                    "raise the limit: sysctl fs.aio-max-nr=1048576");
 }
 

@@ -2,18 +2,16 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/need.h"
+#include "platform/time.h"
+#include "store/engine/thread_engine.h"
 
 namespace spw::store {
 
 namespace {
-
-int or_error(long result) { return result < 0 ? -errno : static_cast<int>(result); }
 
 iocb control_of(const RawIo& io, int completed_fd) {
   iocb control;
@@ -31,8 +29,11 @@ iocb control_of(const RawIo& io, int completed_fd) {
 
 }  // namespace
 
-AioEngine::AioEngine(size_t depth) : controls_(depth), events_(depth), issued_(depth), done_(depth) {
+AioEngine::AioEngine(size_t depth)
+    : issued_(depth), events_(depth), done_(depth, [this] { completed_.wake(); }) {
+  controls_.reserve(depth);
   batch_.reserve(depth);
+  for_workers_.reserve(depth);
 }
 
 Result<std::unique_ptr<IoEngine>> AioEngine::create(size_t depth) {
@@ -43,46 +44,49 @@ Result<std::unique_ptr<IoEngine>> AioEngine::create(size_t depth) {
   auto wake = platform::WakeFd::create();
   if (!wake) return wake.status();
   engine->wake_ = std::move(*wake);
-  if (int result = or_error(::syscall(SYS_io_setup, depth, &engine->context_)); result < 0)
-    return Status(-result, "cannot set up asynchronous I/O (libaio)");
-  engine->own_.emplace();
+  auto context = AioContext::take(depth);
+  if (!context) return context.status();
+  engine->context_ = std::move(*context);
   return std::unique_ptr<IoEngine>(std::move(engine));
 }
 
-AioEngine::~AioEngine() {
-  if (context_) ::syscall(SYS_io_destroy, context_);
-}
-
-void AioEngine::put_done(RawResult result) {
-  done_.put(result);
-  completed_.wake();
-}
-
-void AioEngine::issue(std::span<const RawIo> ios) {
-  batch_.clear();
-  for (const RawIo& io : ios) {
-    if (io.op == Op::kDiscard || io.op == Op::kSync) {
-      put_done({io.slot, run_io(io)});
-      continue;
-    }
-    iocb& control = controls_[io.slot];
-    control = control_of(io, completed_.fd());
-    batch_.push_back(&control);
-  }
-  issued_.add(batch_);
-}
+void AioEngine::issue(std::span<const RawIo> ios) { issued_.add(ios); }
 
 void AioEngine::kick() {
-  if (issued_.has_some()) issued_.kick([this](std::span<iocb*> controls) { start(controls); });
+  if (issued_.has_some()) issued_.kick([this](std::span<const RawIo> ios) { start(ios); });
 }
 
-// io_submit stops at the first control block it cannot take and tells why only when that is the first one.
-void AioEngine::start(std::span<iocb*> controls) {
+void AioEngine::start(std::span<const RawIo> ios) {
+  if (ios.empty()) return;
+  const bool hands_on = start_times_.hands_on();
+  uint64_t bytes = 0;
+  controls_.clear();
+  for_workers_.clear();
+  for (const RawIo& io : ios) {
+    if (io.op == Op::kDiscard || io.op == Op::kSync || (hands_on && !StartTimes::takes_own_time(io))) {
+      for_workers_.push_back(io);
+      continue;
+    }
+    bytes += io.bytes;
+    controls_.push_back(control_of(io, completed_.fd()));
+  }
+  if (!for_workers_.empty()) engine_workers().submit(for_workers_, done_);
+  batch_.clear();
+  for (iocb& control : controls_) batch_.push_back(&control);
+  starts_.store_release(starts_.load_relaxed() + 1);
+  const uint64_t begin_ns = platform::monotonic_ns();
+  submit(batch_);
+  if (!hands_on && !batch_.empty())
+    start_times_.note(batch_.size(), bytes, platform::monotonic_ns() - begin_ns);
+}
+
+// The kernel stops at the first it cannot take and tells why only when that is the first one.
+void AioEngine::submit(std::span<iocb*> controls) {
   while (!controls.empty()) {
-    int result = or_error(::syscall(SYS_io_submit, context_, controls.size(), controls.data()));
+    int result = context_->submit(controls);
     if (result == -EINTR) continue;
     if (result <= 0) {
-      put_done({static_cast<uint32_t>(controls[0] - controls_.data()), result == 0 ? -EAGAIN : result});
+      done_.put({static_cast<uint32_t>(controls[0]->aio_data), result == 0 ? -EAGAIN : result});
       result = 1;
     }
     controls = controls.subspan(static_cast<size_t>(result));
@@ -90,15 +94,18 @@ void AioEngine::start(std::span<iocb*> controls) {
 }
 
 size_t AioEngine::harvest(std::span<RawResult> out) {
+  const bool has_slept = has_slept_.load_relaxed();
+  if (!has_slept && !context_->may_have_results() && done_.is_empty()) return 0;
+  if (has_slept) has_slept_.store_relaxed(false);
   completed_.clear();
   size_t taken = done_.take(out);
-  timespec at_once{};
   int count;
   do {
-    auto room = static_cast<long>(std::min(out.size() - taken, events_.size()));
-    count = or_error(::syscall(SYS_io_getevents, context_, 0, room, events_.data(), &at_once));
+    const size_t room = std::min(out.size() - taken, events_.size());
+    count = context_->take_results({events_.data(), room});
   } while (count == -EINTR);
   if (count < 0) cannot_go_on("ask for finished transfers (libaio)", -count);
+  (void)starts_.load_acquire();
   for (int i = 0; i < count; ++i) {
     const io_event& event = events_[static_cast<size_t>(i)];
     out[taken++] = {static_cast<uint32_t>(event.data), event.res};
@@ -107,8 +114,14 @@ size_t AioEngine::harvest(std::span<RawResult> out) {
   return taken;
 }
 
+std::optional<Sleep> AioEngine::sleep() {
+  has_slept_.store_relaxed(true);
+  return Sleep{completed_.fd()};
+}
+
 void AioEngine::wait(uint64_t timeout_ns) {
   kick();
+  has_slept_.store_relaxed(true);
   wake_.wait(completed_.fd(), timeout_ns);
 }
 

@@ -1,53 +1,63 @@
-// The libaio engine, for kernels and containers without io_uring. Transfers are asynchronous when they are direct;
-// discards and syncs are done in the submitting thread.
+// The libaio engine. A completion interrupts nobody, which is why it comes first: io_uring's is work for the thread that
+// submitted, and to that thread, which is the program's own, the kernel has it look like a signal. What then waits in
+// epoll_wait(), semop() or sigtimedwait() gets EINTR though no signal came, and a write to a pipe may stop half way.
 //
-// Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion;
-//   harvest() clears it *before* it takes results, and signals it again when it may have left some.
+// Direct transfers are asynchronous. What the kernel would do within the call that submits, threads do that all engines
+// share (engine_workers()): discards, syncs, and the transfers where start_times.h says so.
+//
+// Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion
+//   once the result is in the ring; harvest() clears it *before* it takes results, and signals it again when it may have
+//   left some. Where there is none, it clears only what has ended a sleep, so that no sleep ends twice for nothing.
 // Threads: issue() and harvest() by one thread at a time; wait()
 // kicks and polls, beside them. Kickers take turns (issued_steps.h).
 // The kernel's calls are made without libaio.so, which programs that are run as they are need not have.
-// Limits: the kernel's fs.aio-max-nr, over all processes.
+// Limits: AioContext's.
 #pragma once
-
-#include <linux/aio_abi.h>
 
 #include <optional>
 #include <vector>
 
-#include "platform/async_contexts.h"
+#include "base/atomic.h"
 #include "platform/wake_fd.h"
+#include "store/engine/aio_context.h"
 #include "store/engine/engine.h"
 #include "store/engine/issued_steps.h"
 #include "store/engine/mailbox.h"
+#include "store/engine/start_times.h"
 
 namespace spw::store {
 
 class AioEngine final : public IoEngine {
  public:
   static Result<std::unique_ptr<IoEngine>> create(size_t depth);
-  ~AioEngine() override;
 
   void issue(std::span<const RawIo> ios) override;
   void kick() override;
   size_t harvest(std::span<RawResult> out) override;
   void wait(uint64_t timeout_ns) override;
   void wake() override { wake_.wake(); }
-  std::optional<Sleep> sleep() override { return Sleep{completed_.fd()}; }
+  std::optional<Sleep> sleep() override;
 
  private:
   explicit AioEngine(size_t depth);
-  void start(std::span<iocb*> controls);
-  void put_done(RawResult result);
+  void start(std::span<const RawIo> ios);
+  void submit(std::span<iocb*> controls);
 
-  aio_context_t context_ = 0;
-  std::optional<platform::OwnAsyncContext> own_;
+  AioContext::Taken context_;
   platform::WakeFd completed_;
   platform::WakeFd wake_;
-  std::vector<iocb> controls_;    // by slot
-  std::vector<iocb*> batch_;      // of one issue()
-  std::vector<io_event> events_;  // of one harvest()
-  IssuedSteps<iocb*> issued_;
-  Mailbox done_;  // of steps done at once, or refused
+  IssuedSteps<RawIo> issued_;
+  // The kicker's.
+  std::vector<iocb> controls_;
+  std::vector<iocb*> batch_;
+  std::vector<RawIo> for_workers_;
+  StartTimes start_times_;
+  // A kicker reads what a step points to before the kernel has it, and whoever harvests the step may then reuse that:
+  // the kernel orders the two. Released by the one and acquired by the other, so that it can be seen here, too.
+  Atomic<uint64_t> starts_{0};
+  std::vector<io_event> events_;   // of one harvest()
+  Atomic<bool> has_slept_{false};  // relaxed: somebody has slept, or is about to, since the last harvest()
+  Mailbox done_;                   // what the workers did, and what was refused
 };
 
 }  // namespace spw::store

@@ -1,8 +1,10 @@
 #include "store/engine/engine.h"
 
+#include <algorithm>
 #include <array>
 
 #include "platform/file.h"
+#include "platform/machine.h"
 #include "store/engine/aio_engine.h"
 #include "store/engine/thread_engine.h"
 #include "store/engine/uring_engine.h"
@@ -13,7 +15,9 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio",
                                                     "threads"};  // by IoEngineKind
-constexpr IoEngineKind kPreference[] = {IoEngineKind::kUring, IoEngineKind::kAio, IoEngineKind::kThreads};
+constexpr IoEngineKind kPreference[] = {IoEngineKind::kAio, IoEngineKind::kThreads};
+
+constinit Atomic<WorkerPool*> the_workers{nullptr};  // engine_workers(), once there are any
 
 Result<std::unique_ptr<IoEngine>> create_kind(IoEngineKind kind, size_t depth, WorkerPool& workers) {
   if (kind == IoEngineKind::kUring) return UringEngine::create(depth);
@@ -31,25 +35,30 @@ Result<IoEngineKind> parse_engine(std::string_view name) {
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
-// To ask is dear, and what has worked once is not asked again: should
-// it not work any more, create_engine() takes another one.
-IoEngineKind choose_engine() {
-  constexpr size_t kProbeDepth = 2;
-  static Atomic<bool> uring_works{false};
-  if (uring_works.load_relaxed()) return IoEngineKind::kUring;
-  if (UringEngine::create(kProbeDepth)) {
-    uring_works.store_relaxed(true);
-    return IoEngineKind::kUring;
-  }
-  if (AioEngine::create(kProbeDepth)) return IoEngineKind::kAio;
-  return IoEngineKind::kThreads;
-}
+IoEngineKind choose_engine() { return AioContext::exist() ? IoEngineKind::kAio : IoEngineKind::kThreads; }
 
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers) {
   if (kind != IoEngineKind::kAuto) return create_kind(kind, depth, workers);
   for (IoEngineKind candidate : kPreference)
     if (auto engine = create_kind(candidate, depth, workers)) return engine;
   return Status::sentence(ENOSYS, "no I/O engine works here");
+}
+
+WorkerPool& engine_workers() {
+  static WorkerPool* const workers = [] {
+    auto* const made = new WorkerPool;  // its threads end with the process
+    made->start(0);
+    the_workers.store_release(made);
+    return made;
+  }();
+  return *workers;
+}
+
+void start_engine_workers() { engine_workers().start(std::min(kWorkers, 2 * platform::cpu_count())); }
+
+void engines_in_child() {
+  AioContext::in_child();
+  if (WorkerPool* const workers = the_workers.load_acquire()) workers->in_child();
 }
 
 int64_t run_io(const RawIo& io) {

@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "platform/time.h"
 #include "platform/uncancelled.h"
 
 namespace spw::store {
 
-Mailbox::Mailbox(size_t depth, IoEngine* sleeper) : sleeper_(sleeper) { results_.reserve(depth); }
+Mailbox::Mailbox(size_t depth, std::function<void()> wake_others) : wake_others_(std::move(wake_others)) {
+  results_.reserve(depth);
+}
 
 // Notifies under the lock, so that the waiter cannot destroy the mailbox between the two.
 void Mailbox::put(std::span<const RawResult> results) {
   std::lock_guard lock(mutex_);
   results_.insert(results_.end(), results.begin(), results.end());
   changed_.notify_one();
-  if (sleeper_) sleeper_->wake();
+  if (wake_others_) wake_others_();
 }
 
 bool Mailbox::is_empty() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -14,8 +15,8 @@ namespace spw::store {
 
 class Mailbox {
  public:
-  // `sleeper`: what to wake as well when something comes; it outlives the mailbox. nullptr: nothing.
-  explicit Mailbox(size_t depth, IoEngine* sleeper = nullptr);
+  // `wake_others`: called when something comes, by whoever puts it, for those that sleep elsewhere.
+  explicit Mailbox(size_t depth, std::function<void()> wake_others = {});
   void put(RawResult result) { put(std::span(&result, 1)); }
   void put(std::span<const RawResult> results);
   bool is_empty();
@@ -29,7 +30,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  IoEngine* sleeper_;
+  const std::function<void()> wake_others_;
   std::vector<RawResult> results_;
   bool woken_ = false;
 };

@@ -1,7 +1,7 @@
 // Whether starting steps takes the time of whoever starts them: devices without a queue (memory as a disk, compressed
 // or not) and file systems that have to find room first do all or much of the work in the system call that submits.
 // Then one thread is held up by what others asked for, and what somebody waits for lies behind it; such steps are
-// better handed to threads of the kernel.
+// better handed to other threads.
 //
 // A score rises with each submission that took longer than a device with a queue needs, and falls with each that did
 // not. While steps are handed on one submission in kSampleEvery is made as before, to see.
@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cstdint>
+
+#include "base/units.h"
+#include "store/engine/engine.h"
 
 namespace spw::store {
 
@@ -20,6 +23,10 @@ class StartTimes {
   // What a step takes that only goes to a queue: the call, and its pages one by one.
   static constexpr uint64_t kStepNs = 8'000, kPageNs = 500;
   static constexpr uint64_t kPageBytes = 4096;
+
+  // Somebody waits for a read of so few bytes, so its own time is as good as another thread's.
+  static constexpr uint64_t kOwnReadBytesMax = 16 * kKiB;
+  static bool takes_own_time(const RawIo& io) { return io.op == Op::kRead && io.bytes <= kOwnReadBytesMax; }
 
   // Of the next submission: whether its steps are to be handed on.
   bool hands_on() { return is_slow_ && ++turn_ % kSampleEvery != 0; }

@@ -1,5 +1,6 @@
 #include "store/engine/thread_engine.h"
 
+#include <algorithm>
 #include <new>
 
 namespace spw::store {
@@ -13,19 +14,31 @@ WorkerPool::~WorkerPool() {
   workers_.clear();  // joins
 }
 
-void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
-  std::lock_guard lock(mutex_);
-  while (workers_.size() < kWorkers && workers_.size() < tasks_.size() + ios.size()) {
+void WorkerPool::start_up_to(size_t workers) {
+  while (workers_.size() < workers) {
     auto worker = platform::Thread::start([this] { work(); });
     if (!worker) break;
     workers_.push_back(std::move(*worker));
   }
+}
+
+void WorkerPool::start(unsigned workers) {
+  std::lock_guard lock(mutex_);
+  grows_ = false;
+  if (workers_.empty()) start_up_to(workers);
+}
+
+void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
+  std::lock_guard lock(mutex_);
+  if (grows_) start_up_to(std::min<size_t>(kWorkers, tasks_.size() + ios.size()));
   if (workers_.empty()) {
     for (const RawIo& io : ios) mailbox.put({io.slot, run_(io)});
     return;
   }
-  for (const RawIo& io : ios) tasks_.push_back({io, &mailbox});
-  changed_.notify_all();
+  for (const RawIo& io : ios) {
+    tasks_.push_back({io, &mailbox});
+    changed_.notify_one();
+  }
 }
 
 void WorkerPool::in_child() {

@@ -1,6 +1,7 @@
 // The thread engine: a store's few worker threads do the steps with plain system calls. Works everywhere.
 //
-// Threads: as every engine. A WorkerPool is shared by all queues of a store; its threads start with the first step.
+// Threads: as every engine. A WorkerPool is shared by all queues of a store; its threads start with the first step, or by
+// start().
 // Lifetime: the pool outlives its engines, an engine the steps it was given.
 // Limits: kWorkers steps of a store run at a time; the pool's list holds what its queues' depths allow.
 #pragma once
@@ -24,6 +25,10 @@ class WorkerPool {
   // `run`: does one step. Called by several threads at a time.
   explicit WorkerPool(std::function<int64_t(const RawIo&)> run = run_io) : run_(std::move(run)) {}
   ~WorkerPool();
+  // Starts so many workers, or as many as can be started, where there are none yet; and no more will be. A thread is
+  // started with locks of libc held: whoever may hold up others that do so themselves, as those that serve page faults
+  // may, has the workers started before.
+  void start(unsigned workers);
   // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
   void submit(std::span<const RawIo> ios, Mailbox& mailbox);
   // In a forked child, by the only thread there is. Its parent's workers are not there, what they were to do is none of
@@ -36,6 +41,7 @@ class WorkerPool {
     Mailbox* mailbox = nullptr;
   };
   void work();
+  void start_up_to(size_t workers);  // under mutex_
 
   const std::function<int64_t(const RawIo&)> run_;
   std::mutex mutex_;
@@ -43,6 +49,7 @@ class WorkerPool {
   std::deque<Task> tasks_;
   std::vector<platform::Thread> workers_;
   bool ending_ = false;
+  bool grows_ = true;  // by itself
 };
 
 using ThreadEngine = MailboxEngine<WorkerPool>;

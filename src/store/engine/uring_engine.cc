@@ -19,9 +19,6 @@ namespace {
 constexpr unsigned kRefusalsMax = 10'000, kOtherRefusalsMax = 10;
 constexpr uint64_t kRefusedWaitNs = 1'000'000;
 
-// Somebody waits for a read of so few bytes, so its own time is as good as another thread's.
-constexpr uint64_t kOwnReadBytesMax = 16 * kKiB;
-
 uint64_t bytes_moved(const RawIo& io) { return io.op == Op::kRead || io.op == Op::kWrite ? io.bytes : 0; }
 
 void prepare(io_uring_sqe* sqe, const RawIo& io) {
@@ -87,7 +84,7 @@ void UringEngine::start(std::span<const RawIo> ios) {
     prepare(sqe, io);
     const uint64_t its_bytes = bytes_moved(io);
     bytes += its_bytes;
-    if (hands_on && (io.op != Op::kRead || its_bytes > kOwnReadBytesMax)) sqe->flags |= IOSQE_ASYNC;
+    if (hands_on && !StartTimes::takes_own_time(io)) sqe->flags |= IOSQE_ASYNC;
   }
   starts_.store_release(starts_.load_relaxed() + 1);
   if (hands_on) return submit();

@@ -61,7 +61,7 @@ SparseEngine::SparseEngine(std::unique_ptr<IoEngine> files, Segments& segments, 
     : files_(std::move(files)),
       segments_(segments),
       workers_(workers),
-      done_(depth, files_.get()),
+      done_(depth, [this] { files_->wake(); }),
       uses_(depth) {
   to_files_.reserve(depth);
   to_workers_.reserve(depth);

@@ -1,0 +1,61 @@
+// A context of the kernel's older asynchronous I/O, and its ring of results, which lies in this process's memory and is
+// read there without a system call.
+//
+// The kernel takes some 30 ms to destroy a context. So none is destroyed: who gives one up leaves it to the next that
+// takes one. What a child of fork() has inherited is its parent's: it is never taken, and not kept when it comes back.
+//
+// Threads: take() and what gives one up, any; submit() by one thread at a time, and the two that look at results by
+// one, beside it. Whoever gives one up has taken the results of all that was submitted.
+// Limits: the kernel's fs.aio-max-nr, over all processes; kKeptMax contexts are kept for the next, and what comes back
+// beyond that stays unused until the process ends.
+#pragma once
+
+#include <linux/aio_abi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "platform/async_contexts.h"
+
+namespace spw::store {
+
+class AioContext {
+ public:
+  static constexpr size_t kKeptMax = 256;
+
+  struct GiveBack {
+    void operator()(AioContext* context) const;
+  };
+  using Taken = std::unique_ptr<AioContext, GiveBack>;
+
+  // Room for `depth` transfers at a time. EAGAIN: fs.aio-max-nr; EPERM, ENOSYS: it is forbidden, or not there.
+  static Result<Taken> take(size_t depth);
+  // Whether the kernel has them at all.
+  static bool exist();
+  // In a forked child, by the only thread there is.
+  static void in_child();
+
+  // How many of them it took, from the first on, or a negative errno of the first.
+  int submit(std::span<iocb*> controls);
+  // False: there are none. True where only the kernel knows.
+  bool may_have_results() const;
+  // How many there were; or a negative errno.
+  int take_results(std::span<io_event> out);
+
+ private:
+  struct Ring;
+
+  AioContext(aio_context_t id, size_t depth);
+  bool is_readable() const;
+
+  const aio_context_t id_;
+  const size_t depth_;
+  const uint32_t generation_;  // of its process: how many forks lie before it
+  Ring* const ring_;
+  platform::OwnAsyncContext own_;
+};
+
+}  // namespace spw::store
