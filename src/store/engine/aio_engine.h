@@ -1,13 +1,14 @@
 // The libaio engine. A completion interrupts nobody, which is why it comes first: io_uring's is work for the thread that
-// submitted, and to that thread, which is the program's own, the kernel has it look like a signal. What then waits in
+// submitted, and to that thread, which may be the program's, the kernel has it look like a signal. What then waits in
 // epoll_wait(), semop() or sigtimedwait() gets EINTR though no signal came, and a write to a pipe may stop half way.
 //
 // Direct transfers are asynchronous. What the kernel would do within the call that submits, threads do that all engines
 // share (engine_workers()): discards, syncs, and the transfers where start_times.h says so.
 //
-// Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every completion
-//   once the result is in the ring; harvest() clears it *before* it takes results, and signals it again when it may have
-//   left some. Where there is none, it clears only what has ended a sleep, so that no sleep ends twice for nothing.
+// Invariant: results are there => completed_ is readable (except inside harvest()). The kernel signals it with every
+//   completion once the result is in the ring; harvest() clears it *before* it takes results, and signals it again when
+//   it may have left some. Where there is none, it clears only what has ended a sleep, so that no sleep ends twice for
+//   nothing.
 // Threads: issue() and harvest() by one thread at a time; wait()
 // kicks and polls, beside them. Kickers take turns (issued_steps.h).
 // The kernel's calls are made without libaio.so, which programs that are run as they are need not have.

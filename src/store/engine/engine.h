@@ -60,14 +60,15 @@ Result<IoEngineKind> parse_engine(std::string_view name);
 
 class WorkerPool;
 
-// What kAuto stands for on this machine: libaio where the kernel allows it, else threads. io_uring is for who asks for it
-// by name (aio_engine.h says why).
+// What kAuto stands for on this machine: libaio where the kernel allows it, else threads. io_uring is for who asks for
+// it by name (aio_engine.h says why).
 IoEngineKind choose_engine();
 // kAuto tries both in that order. `workers` is what the thread engine runs on; it outlives the engine.
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers);
 
-// The process's threads for what the kernel would do in the thread that submits, for all engines together: two a processor,
-// and at most kWorkers. Until they are started, and where they cannot be, steps are done by whoever hands them over.
+// The process's threads for what the kernel would do in the thread that submits, for all engines together: two a
+// processor, and at most kWorkers. Until they are started, and where they cannot be, steps are done by whoever hands
+// them over.
 WorkerPool& engine_workers();
 // By whoever opens a store, not by one that transfers (thread_engine.h says why); again: nothing more.
 void start_engine_workers();
