@@ -1,6 +1,6 @@
-// The libaio engine. A completion interrupts nobody, which is why it comes first: io_uring's is work for the thread that
-// submitted, and to that thread, which may be the program's, the kernel has it look like a signal. What then waits in
-// epoll_wait(), semop() or sigtimedwait() gets EINTR though no signal came, and a write to a pipe may stop half way.
+// The libaio engine. A completion interrupts nobody, which is why it comes first: io_uring's is work for the thread
+// that submitted, and to that thread, which may be the program's, the kernel has it look like a signal. What then waits
+// in epoll_wait(), semop() or sigtimedwait() gets EINTR though no signal came, and a write to a pipe may stop half way.
 //
 // Direct transfers are asynchronous. What the kernel would do within the call that submits, threads do that all engines
 // share (engine_workers()): discards, syncs, and the transfers where start_times.h says so.
