@@ -63,7 +63,9 @@ void AioEngine::start(std::span<const RawIo> ios) {
   controls_.clear();
   for_workers_.clear();
   for (const RawIo& io : ios) {
-    if (io.op == Op::kDiscard || io.op == Op::kSync || (hands_on && !StartTimes::takes_own_time(io))) {
+    // Of several reads, each that this thread made would have the next one wait.
+    const bool takes_own_time = ios.size() == 1 && StartTimes::takes_own_time(io);
+    if (io.op == Op::kDiscard || io.op == Op::kSync || (hands_on && !takes_own_time)) {
       for_workers_.push_back(io);
       continue;
     }

@@ -54,7 +54,10 @@ WorkerPool& engine_workers() {
   return *workers;
 }
 
-void start_engine_workers() { engine_workers().start(std::min(kWorkers, 2 * platform::cpu_count())); }
+void start_engine_workers() {
+  constexpr unsigned kFewest = 8;  // some file systems wait for a network
+  engine_workers().start(std::clamp(2 * platform::cpu_count(), kFewest, kWorkers));
+}
 
 void engines_in_child() {
   AioContext::in_child();

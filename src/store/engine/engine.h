@@ -67,8 +67,8 @@ IoEngineKind choose_engine();
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers);
 
 // The process's threads for what the kernel would do in the thread that submits, for all engines together: two a
-// processor, and at most kWorkers. Until they are started, and where they cannot be, steps are done by whoever hands
-// them over.
+// processor, at least 8 and at most kWorkers. Until they are started, and where they cannot be, steps are done by
+// whoever hands them over.
 WorkerPool& engine_workers();
 // By whoever opens a store, not by one that transfers (thread_engine.h says why); again: nothing more.
 void start_engine_workers();
