@@ -29,6 +29,7 @@
 #include "process/policy_library.h"
 #include "process/refused_child.h"
 #include "process/userfault_check.h"
+#include "store/engine/engine.h"
 
 namespace spw::process {
 
@@ -447,6 +448,7 @@ Status Runtime::make_anew() {
   if (live_page_) new std::optional(std::move(live_page_));
   new (&nodes_mutex_) std::mutex;
   nodes_tried_ = false;
+  store::start_engine_workers();
   if (Status status = build_over_regions(); !status) return status;
   is_child_ = false;
   access::MappedEngine::is_made_anew();

@@ -106,11 +106,9 @@ Result<std::unique_ptr<store::Store>> SpillStores::open_first() {
   return spill;
 }
 
-// Threads that do a store's transfers are its parent's.
+// A store's own threads are its parent's; the process's threads for all stores (store::engine_workers()) come again.
 bool SpillStores::children_can_use_them() const {
-  if (engine_kind(options_.io) == store::IoEngineKind::kThreads ||
-      (options_.io == IoChoice::kAuto && store::choose_engine() == store::IoEngineKind::kThreads))
-    return false;
+  if (engine_kind(options_.io) == store::IoEngineKind::kThreads) return false;
   return is_one_directory(options_.store) || store::is_another_each_time(options_.store);
 }
 

@@ -59,7 +59,7 @@ Status SparseStore::set_up(SegmentDirectory directory, const SparseOptions& opti
   direct_ = found.direct;
   engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
-  if (engine_ == IoEngineKind::kAio) start_engine_workers();
+  if (engine_chosen_here_ || engine_ == IoEngineKind::kAio) start_engine_workers();
   target_.size_bytes = shape.size_bytes;
   target_.alignment_bytes = found.alignment_bytes;
   target_.piece_bytes = shape.segment_bytes;

@@ -112,7 +112,7 @@ size_t AioEngine::harvest(std::span<RawResult> out) {
     const io_event& event = events_[static_cast<size_t>(i)];
     out[taken++] = {static_cast<uint32_t>(event.data), event.res};
   }
-  if (taken == out.size()) completed_.wake();
+  if (taken == out.size() && (context_->may_have_results() || !done_.is_empty())) completed_.wake();
   return taken;
 }
 

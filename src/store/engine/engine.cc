@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio",
                                                     "threads"};  // by IoEngineKind
-constexpr IoEngineKind kPreference[] = {IoEngineKind::kAio, IoEngineKind::kThreads};
 
+constinit bool is_forked_child = false;              // changes while there is one thread
 constinit Atomic<WorkerPool*> the_workers{nullptr};  // engine_workers(), once there are any
 
 Result<std::unique_ptr<IoEngine>> create_kind(IoEngineKind kind, size_t depth, WorkerPool& workers) {
@@ -35,23 +35,25 @@ Result<IoEngineKind> parse_engine(std::string_view name) {
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
-IoEngineKind choose_engine() { return AioContext::exist() ? IoEngineKind::kAio : IoEngineKind::kThreads; }
+IoEngineKind choose_engine() {
+  return !is_forked_child && AioContext::exist() ? IoEngineKind::kAio : IoEngineKind::kThreads;
+}
 
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers) {
   if (kind != IoEngineKind::kAuto) return create_kind(kind, depth, workers);
-  for (IoEngineKind candidate : kPreference)
-    if (auto engine = create_kind(candidate, depth, workers)) return engine;
-  return Status::sentence(ENOSYS, "no I/O engine works here");
+  if (!is_forked_child)
+    if (auto engine = AioEngine::create(depth)) return engine;
+  return std::unique_ptr<IoEngine>(std::make_unique<ThreadEngine>(depth, engine_workers()));
 }
 
+// No function's own static object: a fork might find it half made.
 WorkerPool& engine_workers() {
-  static WorkerPool* const workers = [] {
-    auto* const made = new WorkerPool;  // its threads end with the process
-    made->start(0);
-    the_workers.store_release(made);
-    return made;
-  }();
-  return *workers;
+  WorkerPool* known = the_workers.load_acquire();
+  if (known) return *known;
+  auto made = std::make_unique<WorkerPool>(run_io, false);
+  if (the_workers.cas_strong_acq_rel(known, made.get()))
+    return *made.release();  // its threads end with the process
+  return *the_workers.load_acquire();
 }
 
 void start_engine_workers() {
@@ -60,8 +62,9 @@ void start_engine_workers() {
 }
 
 void engines_in_child() {
+  is_forked_child = true;
   AioContext::in_child();
-  if (WorkerPool* const workers = the_workers.load_acquire()) workers->in_child();
+  the_workers.store_release(nullptr);
 }
 
 int64_t run_io(const RawIo& io) {

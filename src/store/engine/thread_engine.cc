@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace spw::store {
 
@@ -14,24 +15,30 @@ WorkerPool::~WorkerPool() {
   workers_.clear();  // joins
 }
 
-void WorkerPool::start_up_to(size_t workers) {
-  while (workers_.size() < workers) {
+void WorkerPool::start(unsigned workers) {
+  {
+    std::lock_guard lock(mutex_);
+    grows_ = false;
+    if (std::exchange(is_started_, true)) return;
+  }
+  // Without the lock, which whoever serves page faults may need.
+  for (unsigned i = 0; i < workers; ++i) {
     auto worker = platform::Thread::start([this] { work(); });
     if (!worker) break;
+    std::lock_guard lock(mutex_);
     workers_.push_back(std::move(*worker));
   }
 }
 
-void WorkerPool::start(unsigned workers) {
-  std::lock_guard lock(mutex_);
-  grows_ = false;
-  if (workers_.empty()) start_up_to(workers);
-}
-
 void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
-  std::lock_guard lock(mutex_);
-  if (grows_) start_up_to(std::min<size_t>(kWorkers, tasks_.size() + ios.size()));
+  std::unique_lock lock(mutex_);
+  while (grows_ && workers_.size() < std::min<size_t>(kWorkers, tasks_.size() + ios.size())) {
+    auto worker = platform::Thread::start([this] { work(); });
+    if (!worker) break;
+    workers_.push_back(std::move(*worker));
+  }
   if (workers_.empty()) {
+    lock.unlock();
     for (const RawIo& io : ios) mailbox.put({io.slot, run_(io)});
     return;
   }
@@ -46,6 +53,7 @@ void WorkerPool::in_child() {
   new (&changed_) std::condition_variable;
   new (&tasks_) std::deque<Task>;
   new (&workers_) std::vector<platform::Thread>;
+  is_started_ = false;
 }
 
 void WorkerPool::work() {

@@ -22,12 +22,13 @@ inline constexpr unsigned kWorkers = 16;
 
 class WorkerPool {
  public:
-  // `run`: does one step. Called by several threads at a time.
-  explicit WorkerPool(std::function<int64_t(const RawIo&)> run = run_io) : run_(std::move(run)) {}
+  // `run`: does one step. Called by several threads at a time. `grows`: starts workers by itself; else start() does.
+  explicit WorkerPool(std::function<int64_t(const RawIo&)> run = run_io, bool grows = true)
+      : run_(std::move(run)), grows_(grows) {}
   ~WorkerPool();
-  // Starts so many workers, or as many as can be started, where there are none yet; and no more will be. A thread is
-  // started with locks of libc held: whoever may hold up others that do so themselves, as those that serve page faults
-  // may, has the workers started before.
+  // Starts so many workers, or as many as can be started, once; and no more will be. A thread is started with locks of
+  // libc held: whoever may hold up others that do so themselves, as those that serve page faults may, has the workers
+  // started before.
   void start(unsigned workers);
   // Does the steps on some worker, or here when no worker can be started, and puts their results into `mailbox`.
   void submit(std::span<const RawIo> ios, Mailbox& mailbox);
@@ -41,7 +42,6 @@ class WorkerPool {
     Mailbox* mailbox = nullptr;
   };
   void work();
-  void start_up_to(size_t workers);  // under mutex_
 
   const std::function<int64_t(const RawIo&)> run_;
   std::mutex mutex_;
@@ -49,7 +49,8 @@ class WorkerPool {
   std::deque<Task> tasks_;
   std::vector<platform::Thread> workers_;
   bool ending_ = false;
-  bool grows_ = true;  // by itself
+  bool grows_;
+  bool is_started_ = false;
 };
 
 using ThreadEngine = MailboxEngine<WorkerPool>;

@@ -93,7 +93,8 @@ void TransferQueue::move_due_to_ready() {
 }
 
 size_t TransferQueue::reap(std::span<Completion> out) {
-  if (ready_.size() < out.size() && at_engine_ > 0) advance_harvested(out.size() - ready_.size());
+  // Even if nothing is at the engine: what woke the waiter may have come after the last result was harvested.
+  if (ready_.size() < out.size()) advance_harvested(out.size() - ready_.size());
   if (!delayed_.empty()) move_due_to_ready();
   size_t taken = std::min(out.size(), ready_.size());
   std::copy_n(ready_.begin(), taken, out.begin());

@@ -95,8 +95,7 @@ void DirectParts::reap(IoQueue& queue) {
 }
 
 size_t DirectParts::harvest(std::span<RawResult> out) {
-  for (auto& queue : queues_)
-    if (queue->in_flight() > 0) reap(*queue);
+  for (auto& queue : queues_) reap(*queue);  // of idle ones the descriptor may be readable all the same
   if (submit_waiting()) kick();
   const size_t taken = std::min(out.size(), results_.size());
   std::copy_n(results_.begin(), taken, out.begin());
@@ -108,8 +107,10 @@ size_t DirectParts::harvest(std::span<RawResult> out) {
 // Tells wait() what only this thread sees.
 void DirectParts::publish() {
   uint64_t in_ns = UINT64_MAX;
-  for (auto& queue : queues_)
-    if (queue->in_flight() > 0) in_ns = std::min(in_ns, queue->sleep()->timeout_ns);
+  for (auto& queue : queues_) {
+    const Sleep sleep = *queue->sleep();  // wait() polls all of them
+    if (queue->in_flight() > 0) in_ns = std::min(in_ns, sleep.timeout_ns);
+  }
   const uint64_t due_ns =
       in_ns == UINT64_MAX ? UINT64_MAX : platform::deadline_after(platform::monotonic_ns(), in_ns);
   due_ns_.store_release(due_ns);
