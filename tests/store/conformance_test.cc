@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "platform/time.h"
 #include "store_fixture.h"
 
 namespace spw::store {
@@ -253,6 +254,32 @@ TEST_P(QueueConformance, good_and_bad_requests_of_a_batch_each_get_their_own_out
   }
   std::vector<int> errors = perform(requests);
   for (size_t i = 0; i < errors.size(); ++i) EXPECT_EQ(errors[i], i % 3 == 0 ? EINVAL : 0) << i;
+}
+
+// However the results came, what has announced them does not wake anybody for ever.
+TEST_P(QueueConformance, a_waiter_sleeps_once_all_is_reaped) {
+  constexpr uint64_t kShortNs = 30'000'000;
+  Buffer buffer(kDepth * kUnit);
+  std::vector<Request> requests(kDepth, transfer_of(Op::kRead, 0, buffer));
+  std::vector<Request*> pointers;
+  for (size_t i = 0; i < kDepth; ++i) {
+    requests[i].segments[0] = {buffer.data() + i * kUnit, kUnit};
+    pointers.push_back(&requests[i]);
+  }
+  ASSERT_EQ(queue_->submit(pointers), kDepth);
+  std::vector<Completion> done(kDepth);
+  for (size_t reaped = 0; reaped < kDepth;) {
+    queue_->wait(kHangNs);
+    reaped += queue_->reap(std::span(done).first(kDepth - reaped));  // never asked for more than there are
+  }
+  uint64_t slept_ns = 0;
+  for (int i = 0; i < 3 && slept_ns < kShortNs / 2; ++i) {
+    const uint64_t begin_ns = platform::monotonic_ns();
+    queue_->wait(kShortNs);
+    slept_ns = platform::monotonic_ns() - begin_ns;
+    EXPECT_EQ(queue_->reap(done), 0u);
+  }
+  EXPECT_GE(slept_ns, kShortNs / 2);
 }
 
 TEST_P(QueueConformance, wait_times_out_and_an_idle_queue_has_nothing_to_reap) {
