@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 
 #include "libc/managed.h"
 
@@ -80,7 +82,10 @@ void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
 }
 
 MappedFiles& mapped_files() {
-  static auto* files = new MappedFiles;  // never destroyed: munmap may run at exit
+  // Never destroyed, as munmap may run at exit. Nor allocated: asked for, too, by the message that there is no memory to
+  // find an allocator.
+  alignas(MappedFiles) static std::byte room[sizeof(MappedFiles)];
+  static auto* files = new (room) MappedFiles;
   return *files;
 }
 
