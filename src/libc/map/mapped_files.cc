@@ -82,8 +82,8 @@ void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
 }
 
 MappedFiles& mapped_files() {
-  // Never destroyed, as munmap may run at exit. Nor allocated: asked for, too, by the message that there is no memory to
-  // find an allocator.
+  // Never destroyed, as munmap may run at exit. Nor allocated: the message that there is no memory to find an allocator
+  // asks for it, too.
   alignas(MappedFiles) static std::byte room[sizeof(MappedFiles)];
   static auto* files = new (room) MappedFiles;
   return *files;
