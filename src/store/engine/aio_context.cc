@@ -3,9 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "base/atomic.h"
 
@@ -26,11 +24,9 @@ class Kept {
     for (Atomic<AioContext*>& place : places_) {
       if (place.load_relaxed() == nullptr) continue;
       AioContext* const found = place.exchange_acq_rel(nullptr);
-      if (found == nullptr || fits(*found)) {
-        if (found != nullptr) return found;
-      } else {
-        put(found);
-      }
+      if (found == nullptr) continue;
+      if (fits(*found)) return found;
+      put(found);
     }
     return nullptr;
   }

@@ -43,7 +43,7 @@ Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth,
   if (kind != IoEngineKind::kAuto) return create_kind(kind, depth, workers);
   if (!is_forked_child)
     if (auto engine = AioEngine::create(depth)) return engine;
-  return std::unique_ptr<IoEngine>(std::make_unique<ThreadEngine>(depth, engine_workers()));
+  return create_kind(IoEngineKind::kThreads, depth, engine_workers());
 }
 
 // No function's own static object: a fork might find it half made.

@@ -1,9 +1,9 @@
 // The thread engine: a store's few worker threads do the steps with plain system calls. Works everywhere.
 //
-// Threads: as every engine. A WorkerPool is shared by all queues of a store; its threads start with the first step, or
-// by start().
+// Threads: as every engine. A WorkerPool is shared by all queues of a store, or of all stores (engine_workers()); its
+// threads start with the first step, or by start().
 // Lifetime: the pool outlives its engines, an engine the steps it was given.
-// Limits: kWorkers steps of a store run at a time; the pool's list holds what its queues' depths allow.
+// Limits: kWorkers steps of a pool run at a time; the pool's list holds what its queues' depths allow.
 #pragma once
 
 #include <condition_variable>
