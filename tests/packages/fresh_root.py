@@ -62,7 +62,7 @@ class Root:
         self.bound.append(f'mount --bind "{folder}" "{self.folder}{name}" && ')
 
     def _start_arguments(self, command, network, more):
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb",
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb",
                        "DEBIAN_FRONTEND": "noninteractive", "NETWORK": "yes" if network else "no",
                        **{name: os.environ[name] for name in PASSED_ON if name in os.environ}, **more}
         spaces = ["--mount", "--pid", "--fork", "--kill-child"] + ([] if network else ["--net"])
