@@ -183,7 +183,7 @@ void FileStore::be(std::string name, bool spill, uint64_t size_bytes, uint64_t a
   engine_chosen_here_ = options.engine == IoEngineKind::kAuto;
   engine_ = engine_chosen_here_ ? choose_engine() : options.engine;
   if (engine_chosen_here_ || engine_ == IoEngineKind::kAio) start_engine_workers();
-  if (engine_ == IoEngineKind::kThreads && spill)
+  if (!engine_chosen_here_ && engine_ == IoEngineKind::kThreads && spill)
     workers_.start(kWorkers);  // not in the page faults that use it
   target_.size_bytes = size_bytes;
   target_.alignment_bytes = alignment_bytes;

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "store/engine/aio_engine.h"
 #include "store_fixture.h"
 
 namespace spw::store {
@@ -85,17 +86,39 @@ TEST(EngineName, round_trips_and_refuses_others) {
   EXPECT_EQ(parse_engine("uring").status().error(), EINVAL);
 }
 
+bool is_done(IoQueue& queue, Op op, uint64_t block, Buffer& buffer) {
+  Request request = transfer_of(op, block * kUnit, buffer);
+  Request* pointer = &request;
+  if (queue.submit({&pointer, 1}) != 1) return false;
+  Completion done[1];
+  while (queue.reap(done) == 0) queue.wait(UINT64_MAX);
+  return done[0].error == 0;
+}
+
 // One request through a queue of the store.
 bool reads_by_queue(Store& store) {
   auto queue = store.open_queue(4);
-  if (!queue) return false;
   Buffer read(kUnit);
-  Request request = transfer_of(Op::kRead, 0, read);
-  Request* pointer = &request;
-  if ((*queue)->submit({&pointer, 1}) != 1) return false;
-  Completion done[1];
-  while ((*queue)->reap(done) == 0) (*queue)->wait(UINT64_MAX);
-  return done[0].error == 0;
+  return queue && is_done(**queue, Op::kRead, 0, read);
+}
+
+// A process that transfers little ends without a context, which would hold it up.
+TEST_F(EngineChoice, a_context_is_taken_once_that_pays) {
+  if (!AioContext::exist()) GTEST_SKIP() << "no asynchronous I/O here: " << std::strerror(errno);
+  engines_in_child();  // as if nothing had been transferred in this process
+  auto store = FileStore::open_spill(directory_);
+  ASSERT_TRUE(store);
+  auto queue = (*store)->open_queue(4), other = (*store)->open_queue(4);
+  ASSERT_TRUE(queue && other);
+  unsigned steps = 0;
+  const auto goes_on = [&](IoQueue& by) {
+    Buffer written(kUnit, steps + 1), read(kUnit);
+    return is_done(by, Op::kWrite, steps % 7, written) && is_done(by, Op::kRead, steps++ % 7, read) &&
+           written == read;
+  };
+  while (!AioContext::is_one_there() && 2 * steps <= AioEngine::kStepsWithout) ASSERT_TRUE(goes_on(**queue));
+  EXPECT_EQ(2 * steps, AioEngine::kStepsWithout);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(goes_on(**queue) && goes_on(**other));
 }
 
 // A queue may have threads though the store began with a ring: that is what is left where descriptors are short.

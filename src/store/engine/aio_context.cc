@@ -46,6 +46,7 @@ class Kept {
 
 constinit Kept the_kept;
 constinit uint32_t the_generation = 0;  // changes while there is one thread
+constinit Atomic<bool> the_first_is_made{false};
 
 }  // namespace
 
@@ -67,7 +68,10 @@ bool AioContext::exist() {
   return or_error(::syscall(SYS_io_setup, 0, &none)) == -EINVAL;  // no room is asked for
 }
 
+bool AioContext::is_one_there() { return the_first_is_made.load_relaxed(); }
+
 void AioContext::in_child() {
+  the_first_is_made.store_relaxed(false);
   ++the_generation;
   the_kept.forget();
 }
@@ -78,6 +82,7 @@ Result<AioContext::Taken> AioContext::take(size_t depth) {
   aio_context_t id = 0;
   if (const int error = or_error(::syscall(SYS_io_setup, depth, &id)); error < 0)
     return Status(-error, "cannot set up asynchronous I/O (libaio)");
+  the_first_is_made.store_relaxed(true);
   return Taken(new AioContext(id, depth));
 }
 

@@ -35,6 +35,8 @@ class AioContext {
   static Result<Taken> take(size_t depth);
   // Whether the kernel has them at all.
   static bool exist();
+  // Whether this process has made one, so that it ends late in any case.
+  static bool is_one_there();
   // In a forked child, by the only thread there is.
   static void in_child();
 

@@ -16,12 +16,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kNames = {"auto", "io_uring", "libaio",
                                                     "threads"};  // by IoEngineKind
 
-constinit bool is_forked_child = false;              // changes while there is one thread
 constinit Atomic<WorkerPool*> the_workers{nullptr};  // engine_workers(), once there are any
 
 Result<std::unique_ptr<IoEngine>> create_kind(IoEngineKind kind, size_t depth, WorkerPool& workers) {
   if (kind == IoEngineKind::kUring) return UringEngine::create(depth);
-  if (kind == IoEngineKind::kAio) return AioEngine::create(depth);
+  if (kind == IoEngineKind::kAio) return AioEngine::create(depth, AioEngine::Context::kAtOnce);
   return std::unique_ptr<IoEngine>(std::make_unique<ThreadEngine>(depth, workers));
 }
 
@@ -35,14 +34,11 @@ Result<IoEngineKind> parse_engine(std::string_view name) {
   return Status::sentence(EINVAL, "no I/O engine is called \"" + std::string(name) + "\"");
 }
 
-IoEngineKind choose_engine() {
-  return !is_forked_child && AioContext::exist() ? IoEngineKind::kAio : IoEngineKind::kThreads;
-}
+IoEngineKind choose_engine() { return AioContext::exist() ? IoEngineKind::kAio : IoEngineKind::kThreads; }
 
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers) {
   if (kind != IoEngineKind::kAuto) return create_kind(kind, depth, workers);
-  if (!is_forked_child)
-    if (auto engine = AioEngine::create(depth)) return engine;
+  if (choose_engine() == IoEngineKind::kAio) return AioEngine::create(depth, AioEngine::Context::kWhenItPays);
   return create_kind(IoEngineKind::kThreads, depth, engine_workers());
 }
 
@@ -62,7 +58,6 @@ void start_engine_workers() {
 }
 
 void engines_in_child() {
-  is_forked_child = true;
   AioContext::in_child();
   the_workers.store_release(nullptr);
 }

@@ -60,11 +60,10 @@ Result<IoEngineKind> parse_engine(std::string_view name);
 
 class WorkerPool;
 
-// What kAuto stands for: libaio where the kernel allows it, and threads elsewhere and in forked children, most of which
-// end soon: the kernel takes 30 ms to take a context apart, and a process with one ends no earlier. io_uring is for who
+// What kAuto stands for: libaio where the kernel allows it, once that pays, and threads elsewhere. io_uring is for who
 // asks for it by name (aio_engine.h says why).
 IoEngineKind choose_engine();
-// kAuto tries both in that order, the threads being engine_workers(). `workers` is what the thread engine runs on that
+// The threads of kAuto are engine_workers(). `workers` is what the thread engine runs on that
 // was asked for by name; it outlives the engine.
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers);
 

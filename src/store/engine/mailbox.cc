@@ -9,8 +9,13 @@
 
 namespace spw::store {
 
-Mailbox::Mailbox(size_t depth, std::function<void()> wake_others) : wake_others_(std::move(wake_others)) {
+Mailbox::Mailbox(size_t depth, std::function<void()> wake_others)
+    : wake_others_(std::move(wake_others)), tasks_(depth) {
   results_.reserve(depth);
+  for (WorkerTask& task : tasks_) {
+    task.mailbox = this;
+    task.next = std::exchange(free_tasks_, &task);
+  }
 }
 
 // Notifies under the lock, so that the waiter cannot destroy the mailbox between the two.

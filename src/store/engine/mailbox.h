@@ -13,6 +13,15 @@
 
 namespace spw::store {
 
+class Mailbox;
+
+// A step that waits for a worker of a WorkerPool, whose lock guards it.
+struct WorkerTask {
+  RawIo io;
+  Mailbox* mailbox = nullptr;
+  WorkerTask* next = nullptr;
+};
+
 class Mailbox {
  public:
   // `wake_others`: called when something comes, by whoever puts it, for those that sleep elsewhere.
@@ -28,11 +37,17 @@ class Mailbox {
   void wake();
 
  private:
+  friend class WorkerPool;
+
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()> wake_others_;
   std::vector<RawResult> results_;
   bool woken_ = false;
+  // The pool's, so that it allocates nothing for a step: who hands one over may be in a page fault in the middle of libc's
+  // allocator.
+  std::vector<WorkerTask> tasks_;
+  WorkerTask* free_tasks_ = nullptr;
 };
 
 // The engine of whoever has threads that do steps: Doer::submit(std::span<const RawIo>, Mailbox&) takes them, and puts

@@ -4,7 +4,27 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
+
 namespace spw::store {
+
+void WorkerPool::Tasks::add(const RawIo& io, Mailbox& mailbox) {
+  SPW_CHECK(mailbox.free_tasks_ != nullptr);
+  WorkerTask* const task = std::exchange(mailbox.free_tasks_, mailbox.free_tasks_->next);
+  task->io = io;
+  task->next = nullptr;
+  (first == nullptr ? first : last->next) = task;
+  last = task;
+  ++count;
+}
+
+WorkerTask WorkerPool::Tasks::take() {
+  WorkerTask* const task = std::exchange(first, first->next);
+  const WorkerTask taken = *task;
+  task->next = std::exchange(task->mailbox->free_tasks_, task);
+  --count;
+  return taken;
+}
 
 WorkerPool::~WorkerPool() {
   {
@@ -32,7 +52,7 @@ void WorkerPool::start(unsigned workers) {
 
 void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
   std::unique_lock lock(mutex_);
-  while (grows_ && workers_.size() < std::min<size_t>(kWorkers, tasks_.size() + ios.size())) {
+  while (grows_ && workers_.size() < std::min<size_t>(kWorkers, tasks_.count + ios.size())) {
     auto worker = platform::Thread::start([this] { work(); });
     if (!worker) break;
     workers_.push_back(std::move(*worker));
@@ -43,7 +63,7 @@ void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
     return;
   }
   for (const RawIo& io : ios) {
-    tasks_.push_back({io, &mailbox});
+    tasks_.add(io, mailbox);
     changed_.notify_one();
   }
 }
@@ -51,7 +71,7 @@ void WorkerPool::submit(std::span<const RawIo> ios, Mailbox& mailbox) {
 void WorkerPool::in_child() {
   new (&mutex_) std::mutex;
   new (&changed_) std::condition_variable;
-  new (&tasks_) std::deque<Task>;
+  tasks_ = {};
   new (&workers_) std::vector<platform::Thread>;
   is_started_ = false;
 }
@@ -59,10 +79,9 @@ void WorkerPool::in_child() {
 void WorkerPool::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    Task task = tasks_.front();
-    tasks_.pop_front();
+    changed_.wait(lock, [this] { return ending_ || tasks_.count > 0; });
+    if (tasks_.count == 0) return;
+    const WorkerTask task = tasks_.take();
     lock.unlock();
     task.mailbox->put({task.io.slot, run_(task.io)});
     lock.lock();

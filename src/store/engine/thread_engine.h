@@ -3,11 +3,10 @@
 // Threads: as every engine. A WorkerPool is shared by all queues of a store, or of all stores (engine_workers()); its
 // threads start with the first step, or by start().
 // Lifetime: the pool outlives its engines, an engine the steps it was given.
-// Limits: kWorkers steps of a pool run at a time; the pool's list holds what its queues' depths allow.
+// Limits: kWorkers steps of a pool run at a time; a mailbox has room for as many steps that wait as for results.
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -37,16 +36,21 @@ class WorkerPool {
   void in_child();
 
  private:
-  struct Task {
-    RawIo io;
-    Mailbox* mailbox = nullptr;
+  // First in, first out.
+  struct Tasks {
+    WorkerTask* first = nullptr;
+    WorkerTask* last = nullptr;
+    size_t count = 0;
+
+    void add(const RawIo& io, Mailbox& mailbox);
+    WorkerTask take();
   };
   void work();
 
   const std::function<int64_t(const RawIo&)> run_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> tasks_;
+  Tasks tasks_;
   std::vector<platform::Thread> workers_;
   bool ending_ = false;
   bool grows_;
