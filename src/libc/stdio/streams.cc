@@ -93,6 +93,9 @@ int flags_of(const char* mode) {
       return -1;
   }
 }
+
+// Where it reads, too, it begins at the beginning.
+bool begins_at_end(const char* mode) { return mode[0] == 'a' && strchr(mode, '+') == nullptr; }
 }  // namespace
 
 FILE* open_stream(const char* path, const char* mode) {
@@ -102,7 +105,7 @@ FILE* open_stream(const char* path, const char* mode) {
   const int fd = real().open(path, flags, 0666);
   if (fd < 0) return nullptr;
   if (FileCalls* calls = descriptor_calls()) calls->opened(fd, flags, path);
-  if (mode[0] == 'a')
+  if (begins_at_end(mode))
     files_or_real().lseek(fd, 0, SEEK_END);  // fdopen() does so only where it is what makes the file append
   FILE* file = stream_of_descriptor(fd, mode);
   if (file == nullptr) {
@@ -120,7 +123,7 @@ FILE* stream_of_descriptor(int fd, const char* mode) {
     const int flags = files_or_real().fcntl(fd, F_GETFL);
     if ((flags & O_APPEND) == 0) {
       files_or_real().fcntl(fd, F_SETFL, flags | O_APPEND);
-      files_or_real().lseek(fd, 0, SEEK_END);
+      if (begins_at_end(mode)) files_or_real().lseek(fd, 0, SEEK_END);
     }
   }
   InRuntime native;
@@ -142,7 +145,7 @@ FILE* reopen_ours(const char* path, const char* mode, FILE* file) {
     return nullptr;
   }
   files_or_real().close(other);
-  if (mode[0] == 'a') files_or_real().lseek(fd, 0, SEEK_END);
+  if (begins_at_end(mode)) files_or_real().lseek(fd, 0, SEEK_END);
   ::clearerr(file);
   const int denied = (flags & O_ACCMODE) == O_RDONLY   ? kNoWrites
                      : (flags & O_ACCMODE) == O_WRONLY ? kNoReads
@@ -162,8 +165,13 @@ FILE* reopen_stream(const char* path, const char* mode, FILE* file) {
     }
     if (is_ours) return reopen_ours(path, mode, file);
     if (const int fd = ::fileno(file); fd >= 0) calls->close(fd);
+    struct stat info;
+    if (path != nullptr && real().stat(path, &info) == 0) (void)calls->flush_file(info.st_dev, info.st_ino);
   }
-  return real().freopen(path, mode, file);
+  FILE* const reopened = real().freopen(path, mode, file);
+  if (FileCalls* calls = descriptor_calls(); calls != nullptr && reopened != nullptr)
+    calls->opened_by_libc(::fileno(reopened), flags_of(mode));
+  return reopened;
 }
 
 FILE* open_command(const char* command, const char* mode) {
