@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "platform/mounts.h"
 #include "platform/raw_calls.h"
+#include "platform/record_locks.h"
 #include "platform/uncancelled.h"
 
 namespace spw::platform {
@@ -37,8 +38,7 @@ bool can_read_directly(int fd) {
 
 File::~File() {
   if (fd_ < 0) return;
-  drop_descriptor(fd_);
-  ::syscall(SYS_close, fd_);
+  close_unlocked(fd_);
 }
 
 Result<File> open_file(const std::string& path, int flags) {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "platform/record_locks.h"
 
 namespace spw::platform {
 
@@ -35,7 +35,7 @@ int moved(int fd, int first, bool is_closed_on_exec) {
   const bool closes = is_closed_on_exec || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
   const int to = ::fcntl(fd, closes ? F_DUPFD_CLOEXEC : F_DUPFD, first);
   const bool is_gone = to < 0 && errno == EBADF;  // somebody closed it meanwhile
-  if (to >= 0) ::syscall(SYS_close, fd);
+  if (to >= 0) close_unlocked(fd);
   errno = saved_errno;
   return to >= 0 ? to : is_gone ? -1 : fd;
 }
