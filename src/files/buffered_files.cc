@@ -10,7 +10,13 @@ namespace spw::files {
 Result<BufferedFiles::Opened> BufferedFiles::open(int fd, const std::string& name,
                                                   const platform::FileStamp& before, Guard guard) {
   Dropped dropped;  // outlives the lock
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const Key key{before.device, before.inode};
+  left_.wait(lock, [&] {
+    const auto entry = files_.find(key);
+    return entry == files_.end() || entry->second.leavings == 0;
+  });
+  if (!std::exchange(has_looked_, true)) refuse_what_was_open(key);
   if (guard == Guard::kGuarded)
     if (auto trial = try_out(before, name.empty())) return Opened{nullptr, std::move(trial)};
   auto file = open_locked(fd, name, before, guard, Since::kNow, &dropped);
@@ -126,6 +132,15 @@ Result<std::unique_ptr<BufferedFile>> BufferedFiles::make(int fd, const std::str
   auto file = BufferedFile::open(parts_, tools, fd, name, {stamp.device, stamp.inode});
   if (file && (*file)->is_direct()) direct_devices_[stamp.device] = (*file)->alignment_bytes();
   return file;
+}
+
+// What was handed to the program, or opened before the first file that is buffered, which is being opened now.
+void BufferedFiles::refuse_what_was_open(const Key& now) {
+  unsigned of_now = 0;
+  platform::for_program_files([&](uint64_t device, uint64_t inode) {
+    const Key key{device, inode};
+    if (key != now || ++of_now > 1) refused_.insert(key);
+  });
 }
 
 // Whether the program may still have a descriptor of the file that is the kernel's: one on its way into open() or out
@@ -284,6 +299,32 @@ bool BufferedFiles::knows(const platform::FileStamp& stamp) const {
   std::lock_guard lock(mutex_);
   const Key key{stamp.device, stamp.inode};
   return files_.contains(key) || trials_.contains(key);
+}
+
+void BufferedFiles::begin_leaving(const BufferedFile& file) {
+  std::lock_guard lock(mutex_);
+  if (const auto entry = entry_of(&file); entry != files_.end()) ++entry->second.leavings;
+}
+
+void BufferedFiles::end_leaving(const BufferedFile& file) {
+  std::lock_guard lock(mutex_);
+  if (const auto entry = entry_of(&file); entry != files_.end() && entry->second.leavings > 0)
+    --entry->second.leavings;
+  left_.notify_all();
+}
+
+bool BufferedFiles::stays(const BufferedFile& file) {
+  std::unique_lock lock(mutex_);
+  left_.wait(lock, [&] {
+    const auto entry = entry_of(&file);
+    return entry == files_.end() || entry->second.leavings == 0;
+  });
+  return !kernels_.contains(file.key());
+}
+
+void BufferedFiles::refuse(const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  refused_.insert(key);
 }
 
 void BufferedFiles::leave_to_kernel(const BufferedFile& file) {

@@ -12,6 +12,7 @@
 // others see after its flush (close, sync), and it sees what they wrote before it opened the file.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -68,6 +69,13 @@ class BufferedFiles {
   bool may_go_on_trial(const platform::FileStamp& stamp) const {
     return parts_.trial_calls > 0 && stamp.is_regular && stamp.size_bytes <= Trial::kBytesMax;
   }
+  // The file is about to be left to the kernel: who opens it now waits until that is so, or is not to be after all.
+  void begin_leaving(const BufferedFile& file);
+  void end_leaving(const BufferedFile& file);
+  // For who has just opened it, before a call is made on it: false: it has been left to the kernel meanwhile.
+  bool stays(const BufferedFile& file);
+  // The program has a descriptor of it that is the kernel's, which its next open() finds out.
+  void refuse(const FileKey& key);
   // open() of it is EBUSY from now on.
   void leave_to_kernel(const BufferedFile& file);
   // The same of a file on trial; false: it is none.
@@ -105,6 +113,7 @@ class BufferedFiles {
     uint64_t opens = 0;
     uint64_t closers = 0;  // that are writing what is dirty
     bool is_parked = false;
+    unsigned leavings = 0;      // begin_leaving() without end_leaving()
     platform::FileStamp stamp;  // when it was opened last, or parked
     uint64_t parked_at = 0;     // grows
     std::vector<Key> members;   // of a striped file, in order
@@ -118,6 +127,7 @@ class BufferedFiles {
                                                     Since since, Dropped* dropped);
   std::shared_ptr<Trial> try_out(const platform::FileStamp& stamp, bool has_no_name);
   void unpark(Entry& entry);
+  void refuse_what_was_open(const Key& now);
   bool is_refused(const Key& key);
   bool is_claimed(int fd, const Key& key, Since since);
   bool is_unreachable(const BufferedFile& file, int fd);
@@ -141,13 +151,17 @@ class BufferedFiles {
   const FileParts parts_;
   OtherOpeners others_;
   mutable std::mutex mutex_;        // guards what follows
+  std::condition_variable left_;    // leavings have ended
   std::unique_ptr<Shared> shared_;  // outlives the files
   std::map<Key, Entry> files_;
   std::map<Key, std::shared_ptr<Trial>> trials_;
   std::map<Key, Key> striped_;  // member: the first member of the same file; looked up by striped_of() alone
   std::map<uint64_t, uint64_t> direct_devices_;  // on which direct transfers work, and of which alignment
   std::set<Key> kernels_;                        // left to it
-  std::set<Key> refused_;  // by the last open(), whose descriptor is the kernel's: looked up by is_refused()
+  // By the last open(), or open before any file was buffered: the program may have a descriptor of it that is the
+  // kernel's. Looked up by is_refused().
+  std::set<Key> refused_;
+  bool has_looked_ = false;  // for what was open before
   // Of kernels_, what is kept open: closing any descriptor of a file gives up the locks that the process has on it.
   std::vector<std::shared_ptr<BufferedFile>> kept_open_;
   std::map<uint64_t, Key> parked_;  // by parked_at

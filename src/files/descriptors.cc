@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,9 +141,28 @@ Status Descriptors::settle() {
   return files_.flush_all();
 }
 
+// A child that appends to them, too, does so at the kernel's end.
+void Descriptors::give_back_appended() {
+  std::set<std::shared_ptr<BufferedFile>> appended;
+  for_each([&](int, const Ref& file) {
+    if (!file->is_on_trial() && (file->flags() & O_APPEND) != 0 && may_write(file->flags()))
+      appended.insert(file->file_);
+  });
+  for (const auto& file : appended) (void)give_back(*file);
+  files_.others().before_fork();
+}
+
 // While the places of all its open files are held, nobody moves them; then it retires, and those who come next, here or
 // to the file, go on to the kernel, which has the same contents and places.
 Status Descriptors::give_back(BufferedFile& file) {
+  files_.begin_leaving(file);
+  const Status status = give_back_alone(file);
+  files_.end_leaving(file);
+  return status;
+}
+
+// Whoever has it open now was seen in the table, or finds out by himself (BufferedFiles::stays()).
+Status Descriptors::give_back_alone(BufferedFile& file) {
   std::vector<std::pair<int, Ref>> fds;
   for_each([&](int fd, const Ref& open) {
     if (!open->is_on_trial() && &open->file() == &file) fds.emplace_back(fd, find(fd));
@@ -160,7 +180,7 @@ Status Descriptors::give_back(BufferedFile& file) {
     if (!held.contains(open.operator->()) || still.operator->() != open.operator->()) continue;
     (void)::lseek(fd, static_cast<off_t>(open->offset_), SEEK_SET);
     bool was;
-    (void)detach(fd, &was, Now::kOpen);
+    (void)leave_table(fd, &was, Now::kOpen, Moving::kByThisThread);
   }
   return {};
 }
@@ -235,6 +255,7 @@ Status Descriptors::attach_striped(int fd, int flags, const StripedMembers& memb
 Status Descriptors::seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>> file) {
   if (!file) return file.status();
   if (may_write(flags) && !(*file)->is_writable()) {
+    (void)give_back(**file);  // else the others would not see what this one writes
     (void)files_.close(*file, fd);
     return Status::sentence(EACCES, path_of(fd) + " cannot be read and written, which buffering it takes");
   }
@@ -244,8 +265,9 @@ Status Descriptors::seat(int fd, int flags, Result<std::shared_ptr<BufferedFile>
       (void)files_.close(*file, fd);
       return status;
     }
+  const std::shared_ptr<BufferedFile> seated = *file;
   seat_open_file(fd, flags, {std::move(*file), nullptr});
-  return {};
+  return files_.stays(*seated) ? Status() : give_back(*seated);
 }
 
 void Descriptors::seat_open_file(int fd, int flags, BufferedFiles::Opened opened) {
@@ -323,7 +345,8 @@ bool Descriptors::end_trial(Trial& trial, OpenFiles open, BufferedFiles::Guard g
     each->is_on_trial_.store_release(false);
     writes |= may_write(each->flags());
   }
-  return !writes || (*file)->is_writable() || !give_back(**file);  // as seat() has it
+  if (files_.stays(**file) && (!writes || (*file)->is_writable())) return true;
+  return !give_back(**file);  // as seat() has it
 }
 
 bool Descriptors::share(int from, int to) {
@@ -349,7 +372,10 @@ void Descriptors::detach_range(int first, int last) {
   }
 }
 
-Status Descriptors::detach(int fd, bool* was, Now now) {
+Status Descriptors::detach(int fd, bool* was, Now now) { return leave_table(fd, was, now, Moving::kPerhaps); }
+
+// Who gives the file back may be about to move the kernel's descriptor, which must not be another one's by then.
+Status Descriptors::leave_table(int fd, bool* was, Now now, Moving moving) {
   *was = false;
   if (static_cast<unsigned>(fd) >= kDescriptorsMax) return {};
   Chunk* chunk = chunks_[chunk_of(fd)].load_acquire();
@@ -357,6 +383,7 @@ Status Descriptors::detach(int fd, bool* was, Now now) {
   OpenFile* file = chunk->entries[entry_of(fd)].exchange_acq_rel(nullptr);
   if (file == nullptr) return {};
   *was = true;
+  if (moving == Moving::kPerhaps) std::lock_guard is_over(file->mutex_);
   return leave(file, now == Now::kOpen ? fd : -1);
 }
 

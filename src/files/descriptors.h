@@ -152,9 +152,15 @@ class Descriptors {
   // The file is the kernel's from now on, which its descriptors stand in as they stood here; it is not buffered again.
   // Calls that other threads have begun go on there, too. An error, and nothing changed: it could not be written whole.
   Status give_back(BufferedFile& file);
+  Status give_back_alone(BufferedFile& file);
+  // Who moves the descriptor: who gives its file back; kPerhaps: another thread.
+  enum class Moving : uint8_t { kPerhaps, kByThisThread };
+  Status leave_table(int fd, bool* was, Now now, Moving moving);
   // What is buffered reaches the kernel, whose descriptors stand
   // where ours do: for a process that is about to have them, too.
   Status settle();
+  // Before a fork: what is appended to is left to the kernel.
+  void give_back_appended();
   // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
   Status finish() {
     writes_through_.store_release(true);

@@ -55,12 +55,31 @@ bool FileCalls::opened(int fd, int flags, const char* opened_path) {
   const std::string path = is_known || is_believed ? std::string() : path_of(fd);
   if (!is_known && !is_believed && (path.empty() || !matches_any(patterns_, path))) return false;
   if (fd <= STDERR_FILENO || (flags & O_DIRECT) != 0) {
-    if (is_known) give_back(fd);
+    if (descriptors != nullptr) left_out(*descriptors, fd, flags, *stamp);
     return false;
   }
   if (descriptors == nullptr) descriptors_.store_release(descriptors = make_());
   return descriptors != nullptr &&
          descriptors->attach(fd, flags, path, *stamp, BufferedFiles::Guard::kGuarded).is_ok();
+}
+
+void FileCalls::opened_by_libc(int fd, int flags) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  if (auto stamp = platform::file_stamp(fd); stamp && stamp->is_regular)
+    left_out(*descriptors, fd, flags, *stamp);
+}
+
+// `fd` stays the kernel's, and so does its file from now on, or while it is open. What was written before the file was
+// emptied is not to come back.
+void FileCalls::left_out(Descriptors& descriptors, int fd, int flags, const platform::FileStamp& stamp) {
+  if (!descriptors.files().knows(stamp)) return descriptors.files().refuse({stamp.device, stamp.inode});
+  if ((flags & O_TRUNC) != 0 && may_write(flags))
+    if (const auto file = descriptors.files().find(stamp.device, stamp.inode);
+        file && !file->has_fixed_size())
+      (void)file->make_empty();
+  give_back(fd);
 }
 
 void FileCalls::give_back(int fd) {
@@ -188,6 +207,14 @@ int64_t FileCalls::size_of(uint64_t device, uint64_t inode) {
   return file ? static_cast<int64_t>(file->size()) : kNotBuffered;
 }
 
+int64_t FileCalls::flush_file(uint64_t device, uint64_t inode) {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return kNotBuffered;
+  InRuntime guard;
+  const auto file = descriptors->files().find(device, inode);
+  return file ? outcome(file->flush()) : kNotBuffered;
+}
+
 int64_t FileCalls::resize_file(uint64_t device, uint64_t inode, int64_t bytes) {
   Descriptors* descriptors = descriptors_.load_acquire();
   if (descriptors == nullptr) return kNotBuffered;
@@ -231,6 +258,14 @@ void FileCalls::lock_ends() {
 
 void FileCalls::handed_out() {
   if (Descriptors* descriptors = descriptors_.load_acquire()) descriptors->handed_out();
+}
+
+void FileCalls::before_fork() {
+  Descriptors* descriptors = descriptors_.load_acquire();
+  if (descriptors == nullptr) return;
+  InRuntime guard;
+  descriptors->give_back_appended();
+  (void)settle();
 }
 
 bool FileCalls::settle() {

@@ -29,6 +29,8 @@ class FileCalls {
   // `fd` has just been opened: it is buffered from now on if it is one of the files to be. True: it is.
   // `path`: by which it was opened; nullptr: that is not known.
   bool opened(int fd, int flags, const char* path = nullptr);
+  // It was opened by libc for itself: its file is the kernel's. `flags`: as of open().
+  void opened_by_libc(int fd, int flags);
   bool is_buffered(int fd);
   // The same, or its file is on trial (trial.h), so that it may be buffered by the next call.
   bool has(int fd);
@@ -66,6 +68,7 @@ class FileCalls {
   int64_t size(int fd);
   // Of the file with this number, if it is buffered.
   int64_t size_of(uint64_t device, uint64_t inode);
+  int64_t flush_file(uint64_t device, uint64_t inode);
   int64_t resize_file(uint64_t device, uint64_t inode, int64_t bytes);
   // The descriptor is about to be closed; all of [first, last] are.
   int64_t close(int fd);
@@ -84,11 +87,14 @@ class FileCalls {
   // to have a child, or to end at once.
   // False: not all of it, which has been said.
   bool settle();
+  // This process is about to have a child that goes on with its open files.
+  void before_fork();
 
  private:
   template <class With>
   int64_t with(int fd, With with_file);
   int64_t given_back(Descriptors& descriptors, BufferedFile& file);
+  void left_out(Descriptors& descriptors, int fd, int flags, const platform::FileStamp& stamp);
 
   Descriptors* (*const make_)();
   Atomic<Descriptors*> descriptors_{nullptr};

@@ -48,7 +48,8 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key, bool is_new)
     return Claim::kOthers;
   }
   if (is_watched) {
-    watched_[key] = {number, openers == Openers::kThisAlone, hand_outs_.load_acquire()};
+    watched_[key] = {number, openers == Openers::kThisAlone, hand_outs_.load_acquire(),
+                     forks_.load_acquire()};
     by_number_[number] = key;
   }
   if (is_watched && openers == Openers::kThisAlone) return Claim::kAlone;
@@ -75,7 +76,7 @@ void OtherOpeners::lock_taken() {
 void OtherOpeners::look() {
   std::lock_guard look(looking_);
   looker_.store_relaxed(this_thread());
-  std::vector<FileKey> opened, unsure;
+  std::vector<FileKey> opened, unsure, inherited;
   {
     std::lock_guard lock(mutex_);
     if (watch_)
@@ -84,11 +85,17 @@ void OtherOpeners::look() {
           watched_.at(found->second).is_alone = false;
           opened.push_back(found->second);
         }
-    if (are_locks_used()) unsure.assign(unsure_.begin(), unsure_.end());
+    if (are_locks_used()) {
+      unsure.assign(unsure_.begin(), unsure_.end());
+      for (const auto& [key, watched] : watched_)
+        if (watched.forks != forks_.load_acquire()) inherited.push_back(key);
+    }
   }
   for (const FileKey& key : opened) give_back_(key, "another process has opened it");
   for (const FileKey& key : unsure)
     give_back_(key, "the program locks files, and who else has this one open cannot be found out");
+  for (const FileKey& key : inherited)
+    give_back_(key, "the program locks files, and a child of it has this one open");
   looker_.store_relaxed(0);
 }
 

@@ -5,7 +5,8 @@
 //   before a lock is given up, all that is dirty has been flushed: who gets it next reads it from the kernel;
 //   when a lock was got, look() has given back each file that somebody opened meanwhile: what is read next is the
 //       kernel's, which has what they wrote;
-//   where nobody can say who opens a file (kUnsure), a program that uses locks has it from the kernel.
+//   where nobody can say who opens a file (kUnsure), or has it open since a fork, a program that uses locks has it from
+//       the kernel.
 // For others a thread looks, which sees an open() some time after it.
 //
 // Threads: any. Locks: one look at a time (looking_), above all locks of files; mutex_ below them.
@@ -48,6 +49,8 @@ class OtherOpeners {
   void handed_out() { hand_outs_.fetch_add_acq_rel(1); }
   // How often that was.
   uint64_t hand_outs() const { return hand_outs_.load_acquire(); }
+  // The program is about to have a child that goes on with its open files.
+  void before_fork() { forks_.fetch_add_acq_rel(1); }
   // Nobody else has had the file open since claim(), which said kAlone. False also where that is not known now.
   bool is_alone(const FileKey& key);
 
@@ -58,7 +61,7 @@ class OtherOpeners {
   struct Watched {
     uint64_t number;
     bool is_alone;
-    uint64_t hand_outs;  // when it was claimed
+    uint64_t hand_outs, forks;  // when it was claimed
   };
 
   bool start();
@@ -67,7 +70,7 @@ class OtherOpeners {
 
   const GiveBack give_back_;
   Atomic<bool> are_locks_used_{false}, stopping_{false};
-  Atomic<uint64_t> hand_outs_{0};
+  Atomic<uint64_t> hand_outs_{0}, forks_{0};
   std::mutex looking_;
   Atomic<uint64_t> looker_{0};  // the thread that has it
   std::mutex mutex_;            // guards what follows, but for the objects' own

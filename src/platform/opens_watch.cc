@@ -92,22 +92,35 @@ Openers openers_of(int fd, bool is_new) {
 
 namespace {
 // Calls visit(fd) for the process's descriptors of this file, until it returns false.
+// Calls visit(descriptor, what it has open) as long as that says true.
 template <class Visit>
-void for_own_descriptors_of(uint64_t device, uint64_t inode, Visit visit) {
+void for_own_descriptors(Visit visit) {
   DIR* all = ::opendir("/proc/self/fd");
   if (all == nullptr) return;
   for (bool goes_on = true; goes_on;) {
     const dirent* entry = ::readdir(all);
     if (entry == nullptr) break;
     const int one = ::atoi(entry->d_name);
-    struct stat other;
-    if (entry->d_name[0] != '.' && ::fstat(one, &other) == 0 && other.st_dev == device &&
-        other.st_ino == inode)
-      goes_on = visit(one);
+    struct stat what;
+    if (entry->d_name[0] != '.' && ::fstat(one, &what) == 0) goes_on = visit(one, what);
   }
   ::closedir(all);
 }
+
+template <class Visit>
+void for_own_descriptors_of(uint64_t device, uint64_t inode, Visit visit) {
+  for_own_descriptors([&](int fd, const struct stat& what) {
+    return what.st_dev != device || what.st_ino != inode || visit(fd);
+  });
+}
 }  // namespace
+
+void for_program_files(const std::function<void(uint64_t device, uint64_t inode)>& visit) {
+  for_own_descriptors([&](int fd, const struct stat& what) {
+    if (S_ISREG(what.st_mode) && !is_own_descriptor(fd)) visit(what.st_dev, what.st_ino);
+    return true;
+  });
+}
 
 size_t own_descriptors_of(int fd) {
   struct stat wanted;

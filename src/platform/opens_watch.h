@@ -7,6 +7,7 @@
 // Threads: any. Lifetime: a forked child has no use of its parent's. Limits: the kernel's (fanotify/max_user_marks).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,8 @@ enum class Openers : uint8_t { kThisAlone, kOthers, kUnknown };
 Openers openers_of(int fd, bool is_new = false);
 // How many descriptors of this process are of the same file.
 size_t own_descriptors_of(int fd);
+// Calls visit(device, inode) for each regular file that the program has open, for each of its descriptors.
+void for_program_files(const std::function<void(uint64_t device, uint64_t inode)>& visit);
 // How many of them are the program's, of this file.
 size_t program_descriptors_of(uint64_t device, uint64_t inode);
 // One of them all, of this file; -1: there is none.

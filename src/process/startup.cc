@@ -87,7 +87,7 @@ void explain_bus_error(uintptr_t address, bool is_own) {
 std::optional<InRuntime> g_forks_inside;  // under g_making
 // Whoever is making the runtime has made it.
 void before_fork() {
-  if (files::FileCalls* calls = libc::file_calls()) calls->settle();
+  if (files::FileCalls* calls = libc::file_calls()) calls->before_fork();
   InRuntime guard;
   pthread_mutex_lock(&g_making);
   g_forks_inside.emplace();

@@ -1,4 +1,5 @@
 """Files that --buffer names: the program's own input and output, streams too, by way of the cache."""
+import pytest
 from kit import SMALL, Kit, expect
 
 # All from the first call on; and small files after some, in the midst of what a program does with them.
@@ -57,3 +58,13 @@ def test_what_was_written_is_in_the_file_however_the_program_ends(kit: Kit) -> N
         for name, text in wanted.items():
             found = (kit.place / name).read_bytes()
             expect(found == text, f"{way}: {len(found)} bytes in {name} instead of {len(text)}, or others")
+
+
+VIEWS = ("appending_streams", "emptied_by_another", "becomes_writable", "copied_ranges", "left_to_read", "times_stay", "opened_meanwhile",
+         "record_locks", "reopened_streams", "appended_by_child")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_file_is_the_same_in_whatever_way_it_is_seen(kit: Kit, view: str) -> None:
+    for buffered in ({}, BUFFERED, AFTER_SOME[1]):
+        kit.same_as_native("file_views.cc", view, configs=(SMALL,), env=buffered | kit.wants_report)

@@ -18,12 +18,16 @@
 
 #include "base/exit_status.h"
 #include "libc/io/bounce.h"
+#include "libc/io/buffered_metadata.h"
 #include "libc/io/descriptors.h"
 #include "libc/real.h"
 
 namespace spw::libc {
 
 namespace {
+
+using metadata::chmod, metadata::fchmod, metadata::fchmodat, metadata::futimens, metadata::futimes;
+using metadata::fsetxattr, metadata::setxattr, metadata::utime, metadata::utimensat, metadata::utimes;
 
 Atomic<FileCalls*> g_calls{nullptr};
 Atomic<pid_t> g_process{0};
@@ -166,11 +170,27 @@ ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) noexcept {
       from, to, [&] { return real().sendfile(to, from, offset, bytes); },
       [&] { return carry(from, offset, to, nullptr, bytes); });
 }
+// As the kernel has it: no further than the end of what is read, and of one file no ranges that overlap.
+ssize_t copy_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes) {
+  const FileFunctions& files = files_or_real();
+  struct stat source, target;
+  if (files.fstat(from, &source) != 0 || files.fstat(to, &target) != 0) return -1;
+  if ((files.fcntl(to, F_GETFL) & O_APPEND) != 0) return fail(EBADF);
+  const off64_t begin = from_offset ? *from_offset : files.lseek(from, 0, SEEK_CUR);
+  const off64_t target_begin = to_offset ? *to_offset : files.lseek(to, 0, SEEK_CUR);
+  if (begin < 0 || target_begin < 0) return fail(EINVAL);
+  if (S_ISREG(source.st_mode))
+    bytes = std::min(bytes, static_cast<size_t>(std::max<off64_t>(source.st_size - begin, 0)));
+  const auto length = static_cast<off64_t>(bytes);
+  const bool overlap = begin - length < target_begin && target_begin < begin + length;
+  if (source.st_dev == target.st_dev && source.st_ino == target.st_ino && overlap) return fail(EINVAL);
+  return carry(from, from_offset, to, to_offset, bytes);
+}
 ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes,
                         unsigned flags) {
   return between(
       from, to, [&] { return real().copy_file_range(from, from_offset, to, to_offset, bytes, flags); },
-      [&] { return flags != 0 ? fail(EINVAL) : carry(from, from_offset, to, to_offset, bytes); });
+      [&] { return flags != 0 ? fail(EINVAL) : copy_range(from, from_offset, to, to_offset, bytes); });
 }
 ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t bytes, unsigned flags) {
   return between(

@@ -14,6 +14,7 @@
 #include "libc/map/coherence.h"
 #include "libc/map/mapping.h"
 #include "libc/process/forks.h"
+#include "platform/record_locks.h"
 
 using namespace spw::libc;
 
@@ -44,8 +45,12 @@ SPW_ENTRY int fsync(int fd) {
   return sync_file(fd, [&] { return files_or_real().fsync(fd); });
 }
 SPW_ENTRY int flock(int fd, int operation) noexcept { return files_or_real().flock(fd, operation); }
-SPW_ENTRY int lockf(int fd, int command, off_t bytes) { return files_or_real().lockf(fd, command, bytes); }
+SPW_ENTRY int lockf(int fd, int command, off_t bytes) {
+  spw::platform::note_record_lock();
+  return files_or_real().lockf(fd, command, bytes);
+}
 SPW_ENTRY int lockf64(int fd, int command, off64_t bytes) {
+  spw::platform::note_record_lock();
   return files_or_real().lockf(fd, command, bytes);
 }
 SPW_ENTRY int fdatasync(int fd) {

@@ -3,15 +3,19 @@
 // A structure that holds pointers of its own (SIOCGIFCONF, SG_IO) is copied without what these point to, so those must
 // be plain. A request that is not known here is passed on as it is.
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
 #include "libc/entry.h"
+#include "libc/io/buffered.h"
 #include "libc/io/descriptors.h"
 #include "libc/io/native_argument.h"
 #include "libc/io/requests.h"
 #include "libc/system_calls/system_calls.h"
+#include "platform/record_locks.h"
 
 using namespace spw::libc;
 
@@ -23,7 +27,45 @@ constexpr size_t kThreadNameBytes = 16;
 template <class Call>
 int control(Call* call, int fd, int command, void* argument) {
   if (!takes_a_lock(command)) return call(fd, command, argument);
+  spw::platform::note_record_lock();
   return call(fd, command, static_cast<struct flock*>(Native(static_cast<struct flock*>(argument))));
+}
+
+// What a request asks of a file, it asks of the kernel's, which has to have what was written; of the place it reads at
+// and of its size we know better. True: it is answered.
+bool is_of_buffered_file(int fd, unsigned long request, void* argument) {
+  FileCalls* calls = descriptor_calls();
+  if (calls == nullptr || !calls->has(fd)) return false;
+  switch (request) {
+    case FIONREAD: {
+      const int64_t size = calls->size(fd), place = calls->seek(fd, 0, SEEK_CUR);
+      if (size < 0 || place < 0) return false;
+      const Native<int> left(static_cast<int*>(argument));
+      *static_cast<int*>(left) = static_cast<int>(size - place);
+      return true;
+    }
+    case FICLONE:
+    case FICLONERANGE:
+    case FIDEDUPERANGE:
+      calls->give_back(fd);
+      return false;
+    case FS_IOC_FIEMAP:
+    case FIBMAP:
+      (void)calls->flush(fd);
+      return false;
+    default:
+      return false;
+  }
+}
+
+// The other file of a request that takes contents of one.
+void flush_source(unsigned long request, void* argument) {
+  FileCalls* calls = descriptor_calls();
+  if (calls == nullptr) return;
+  if (request == FICLONE) (void)calls->flush(static_cast<int>(reinterpret_cast<intptr_t>(argument)));
+  if (request != FICLONERANGE) return;
+  const Native<const file_clone_range> range(static_cast<file_clone_range*>(argument));
+  (void)calls->flush(static_cast<int>(static_cast<const file_clone_range*>(range)->src_fd));
 }
 
 }  // namespace
@@ -36,6 +78,8 @@ int control(Call* call, int fd, int command, void* argument) {
 
 SPW_ENTRY int ioctl(int fd, unsigned long request, ...) noexcept {
   SPW_LAST_ARGUMENT(request)
+  if (is_of_buffered_file(fd, request, argument)) return 0;
+  flush_source(request, argument);
   const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request) : 0;
   if (bytes == 0) return real().ioctl(fd, request, argument);
   return real().ioctl(fd, request, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));

@@ -102,9 +102,12 @@ SPW_ENTRY int access(const char* path, int mode) noexcept { return real().access
 SPW_ENTRY int faccessat(int directory, const char* path, int mode, int flags) noexcept {
   return real().faccessat(directory, Text(path), mode, flags);
 }
-SPW_ENTRY int chmod(const char* path, mode_t mode) noexcept { return real().chmod(Text(path), mode); }
+SPW_ENTRY int chmod(const char* path, mode_t mode) noexcept {
+  return files_or_real().chmod(Text(path), mode);
+}
+SPW_ENTRY int fchmod(int fd, mode_t mode) noexcept { return files_or_real().fchmod(fd, mode); }
 SPW_ENTRY int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept {
-  return real().fchmodat(directory, Text(path), mode, flags);
+  return files_or_real().fchmodat(directory, Text(path), mode, flags);
 }
 SPW_ENTRY int chown(const char* path, uid_t user, gid_t group) noexcept {
   return real().chown(Text(path), user, group);
@@ -170,20 +173,22 @@ SPW_ENTRY ssize_t readlinkat(int directory, const char* path, char* out, size_t 
 }
 SPW_ENTRY int chdir(const char* path) noexcept { return real().chdir(Text(path)); }
 SPW_ENTRY int utimensat(int directory, const char* path, const timespec* times, int flags) noexcept {
-  return real().utimensat(directory, Text(path), Native(times, 2), flags);
+  return files_or_real().utimensat(directory, Text(path), Native(times, 2), flags);
 }
 SPW_ENTRY int utime(const char* path, const utimbuf* times) noexcept {
-  return real().utime(Text(path), Native(times));
+  return files_or_real().utime(Text(path), Native(times));
 }
 SPW_ENTRY int utimes(const char* path, const timeval* times) noexcept {
-  return real().utimes(Text(path), Native(times, 2));
+  return files_or_real().utimes(Text(path), Native(times, 2));
 }
 SPW_ENTRY int lutimes(const char* path, const timeval* times) noexcept {
   return real().lutimes(Text(path), Native(times, 2));
 }
-SPW_ENTRY int futimes(int fd, const timeval* times) noexcept { return real().futimes(fd, Native(times, 2)); }
+SPW_ENTRY int futimes(int fd, const timeval* times) noexcept {
+  return files_or_real().futimes(fd, Native(times, 2));
+}
 SPW_ENTRY int futimens(int fd, const timespec* times) noexcept {
-  return real().futimens(fd, Native(times, 2));
+  return files_or_real().futimens(fd, Native(times, 2));
 }
 
 SPW_ENTRY ssize_t getxattr(const char* path, const char* name, void* out, size_t bytes) noexcept {
@@ -197,14 +202,15 @@ SPW_ENTRY ssize_t fgetxattr(int fd, const char* name, void* out, size_t bytes) n
 }
 SPW_ENTRY int setxattr(const char* path, const char* name, const void* value, size_t bytes,
                        int flags) noexcept {
-  return real().setxattr(Text(path), Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
+  return files_or_real().setxattr(Text(path), Text(name), Native<const void>::of_bytes(value, bytes), bytes,
+                                  flags);
 }
 SPW_ENTRY int lsetxattr(const char* path, const char* name, const void* value, size_t bytes,
                         int flags) noexcept {
   return real().lsetxattr(Text(path), Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
 }
 SPW_ENTRY int fsetxattr(int fd, const char* name, const void* value, size_t bytes, int flags) noexcept {
-  return real().fsetxattr(fd, Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
+  return files_or_real().fsetxattr(fd, Text(name), Native<const void>::of_bytes(value, bytes), bytes, flags);
 }
 SPW_ENTRY ssize_t listxattr(const char* path, char* out, size_t bytes) noexcept {
   return real().listxattr(Text(path), Native(out, bytes), bytes);
