@@ -371,6 +371,36 @@ TEST_F(ExtentCacheTest, a_store_that_goes_is_let_go_of_and_may_come_back) {
 }
 
 // Were it to leave, the child would find neither its pages nor, on the store, its contents.
+// What was written before a discard is no measure of what is stored after it: the store has nothing of that any more.
+TEST_F(ExtentCacheTest, what_is_stored_again_after_a_discard_is_kept) {
+  write_all(1);
+  Pin pin;
+  uint64_t last = 0;
+  const auto stream = [&] {
+    for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
+      ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kRead, &pin).is_ok());
+      if (pin.is_extent && block > 20 * kInExtent) {
+        last = block;
+        return;
+      }
+      cache_->unpin(*client_, pin.frame);
+      pin = Pin();
+    }
+  };
+  repeat_until([&] { return pin.is_extent; }, stream);
+  ASSERT_TRUE(pin.is_extent);
+  const uint64_t first = last / kInExtent * kInExtent;
+  source_->forget(first, kInExtent);
+  cache_->discard(*client_, BlockId(first), kInExtent);  // pinned, so that it is zeroed where it is
+  EXPECT_EQ(word(pin, 0).load_relaxed(), 0u);
+  cache_->unpin(*client_, pin.frame);
+  for (uint64_t block = first; block < first + kInExtent; block += 3) write(block, block ^ 1);
+  cache_->set_frame_limit(kFrames / 8);
+  ASSERT_TRUE(cache_->evict_to_limit(*client_).is_ok());
+  for (uint64_t block = first; block < first + kInExtent; ++block)
+    ASSERT_EQ(read(block), (block - first) % 3 == 0 ? block ^ 1 : 0) << block;
+}
+
 TEST_F(ExtentCacheTest, an_extent_that_is_pinned_for_long_stays_where_it_is_during_a_fork) {
   write_all(1);
   Pin pin;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/zeros.h"
 #include "cache/extents/extent_mover.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
@@ -118,6 +119,17 @@ bool ExtentMover::take_out(uint32_t slot) {
   return true;
 }
 
+// Whether the store lacks something of the block, whose first page is `page`. Where it has nothing (a discard has come
+// in between), the sums are not of what it would give.
+bool ExtentMover::has_changed(uint32_t slot, uint32_t page, BlockId block) {
+  const uint32_t pages = pages_a_block();
+  const std::byte* const memory = extents_.memory().slot(slot) + size_t{page} * store::kSummedBytes;
+  for (uint32_t i = 0; i < pages; ++i)
+    if (checksum_(memory + size_t{i} * store::kSummedBytes, secret_) != held_[slot].sums[page + i]) return true;
+  return !source_.locate_for_fill(block).has_contents &&
+         !is_all_zero(memory, size_t{pages} * store::kSummedBytes);
+}
+
 // The pages that have changed, block by block of those that live; where none has, the extent is gone.
 void ExtentMover::begin_write(uint32_t slot) {
   if (extents_.slot(slot).wanted() == Settle::kDropped) return free_slot(slot);
@@ -128,7 +140,6 @@ void ExtentMover::begin_write(uint32_t slot) {
   held.under_way = 1;  // until all has been asked for
   writing_.push_back(slot);
   const BlockId first = extents_.first_of(extents_.slot(slot).extent.load_relaxed());
-  const std::byte* const memory = extents_.memory().slot(slot);
   const uint32_t pages = pages_a_block(), run_max = kPieceBytes / store::kSummedBytes;
   Backing run_at;
   uint32_t run_first = 0, run_pages = 0;
@@ -137,10 +148,8 @@ void ExtentMover::begin_write(uint32_t slot) {
     run_pages = 0;
   };
   for (uint32_t page = 0; page < kPages; page += pages) {
-    bool has_changed = false;
-    for (uint32_t i = page; i < page + pages; ++i)
-      has_changed |= checksum_(memory + size_t{i} * store::kSummedBytes, secret_) != held.sums[i];
-    const Backing at = has_changed ? source_.locate_for_writeback(first + page / pages) : Backing();
+    const BlockId block = first + page / pages;
+    const Backing at = has_changed(slot, page, block) ? source_.locate_for_writeback(block) : Backing();
     if (at.store == nullptr) {  // it is as it was, or nobody's by now
       end_run();
       continue;

@@ -114,6 +114,7 @@ class ExtentMover {
     return extents_.are_refused() ? 0 : std::min(demand_.slots(), slots_max_.load_relaxed());
   }
   bool take_out(uint32_t slot);
+  bool has_changed(uint32_t slot, uint32_t page, BlockId block);
   void begin_write(uint32_t slot);
   void end_write(uint32_t slot);
   void write_pages(uint32_t slot, uint32_t first, uint32_t count, const Backing& at);
