@@ -84,9 +84,13 @@ class CopiedExtents final : public ExtentMemory {
   }
   uint32_t slots_with_memory() const { return with_memory_.load_relaxed(); }
   bool place(uint32_t slot, BlockId first) override { return move(address_of(first), this->slot(slot)); }
-  bool take_back(uint32_t slot, BlockId first) override { return move(this->slot(slot), address_of(first)); }
+  bool take_back(uint32_t slot, BlockId first) override {
+    return !is_common_.load_relaxed() && move(this->slot(slot), address_of(first));
+  }
   // Of so many moves one is refused, as the kernel does where somebody else has the pages, too.
   void refuse_every(uint32_t moves) { refused_.store_relaxed(moves); }
+  // What is at its address stays there: somebody else has the pages, too.
+  void have_in_common(bool is_common) { is_common_.store_relaxed(is_common); }
 
  private:
   bool move(std::byte* to, std::byte* from) {
@@ -99,6 +103,7 @@ class CopiedExtents final : public ExtentMemory {
 
   platform::Mapping space_, slots_;
   Atomic<uint32_t> moves_{0}, refused_{0}, with_memory_{0};
+  Atomic<bool> is_common_{false};
 };
 
 class ExtentCacheTest : public ::testing::Test {
@@ -455,6 +460,23 @@ TEST_F(ExtentCacheTest, moves_that_are_refused_lose_nothing) {
   expect_all(1);
   write_all(2);
   expect_all(2);
+}
+
+// Nobody waits for ever for an extent that has to stay where it is.
+TEST_F(ExtentCacheTest, a_range_is_given_up_and_a_fork_begins_where_no_move_succeeds) {
+  write_all(1);
+  const CounterDelta delta;
+  repeat_until([&] { return delta(Counter::extent_fills) > 0; }, [&] { expect_all(1); });
+  memory_->have_in_common(true);
+  const uint64_t first = kUsed / 2 - 3 * kInExtent - 100, count = 2 * kInExtent;
+  source_->forget(first, count);
+  cache_->discard(*client_, BlockId(first), count);
+  for (uint64_t block = first; block < first + count; ++block) ASSERT_EQ(read(block), 0u) << block;
+  cache_->begin_fork(*client_);
+  cache_->end_fork();
+  memory_->have_in_common(false);
+  for (uint64_t block = 0; block < kUsed; ++block, pause(block))
+    ASSERT_EQ(read(block), block >= first && block < first + count ? 0 : block ^ 1) << block;
 }
 
 // Streams, random stores, ranges that are flushed, discarded and kept small, and a limit that changes: each block's

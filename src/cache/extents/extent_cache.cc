@@ -16,6 +16,9 @@ namespace {
 
 // Pins end; those of who discards himself do not.
 constexpr uint64_t kPatienceNs = 200'000'000;
+// The mover tries again every few milliseconds. What it cannot move for so long is not its own alone (pages in common
+// with a forked child, rights that differ within it), perhaps for ever.
+constexpr uint64_t kMovesFailNs = 200'000'000;
 constexpr int kTriesMax = 1000;  // to find a range without extents
 
 // [first, last] of extents in one word; 0: none.
@@ -262,7 +265,10 @@ void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t 
     for (;;) {
       const ExtentWord seen = extents_->word(extent).load();
       if (seen.state() == ExtentState::kNone || seen.state() == ExtentState::kClaimed) return;
-      if ((seen.pins() > 0 || extents_->are_held()) && platform::monotonic_ns() - since_ns > kPatienceNs) {
+      const uint64_t now_ns = platform::monotonic_ns(), failing_ns = extents_->failing_since_ns(seen);
+      const bool is_kept = seen.pins() > 0 || extents_->are_held();
+      if ((is_kept && now_ns - since_ns > kPatienceNs) ||
+          (failing_ns != 0 && now_ns - failing_ns > kMovesFailNs)) {
         if (how == Settle::kDropped) zero(extent, std::max(start, begin), std::min(end, begin + count));
         return;
       }
@@ -272,7 +278,7 @@ void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t 
   });
 }
 
-// Of an extent that somebody pins for long. It is not dropped later, when the range may be in use again.
+// Of an extent that somebody pins for long, or that cannot be moved. It is not dropped later, when the range may be in use again.
 void ExtentCache::zero(uint64_t extent, BlockId first, BlockId end) {
   const auto slot = extents_->pin(extent);
   if (!slot) return;

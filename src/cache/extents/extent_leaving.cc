@@ -98,7 +98,10 @@ bool ExtentMover::bring_back(uint32_t slot, ExtentWord seen, ExtentState then) {
       !extents_.leaves(extent, seen, ExtentState::kMoving))
     return false;
   const bool is_back = extents_.memory().take_back(slot, extents_.first_of(extent));
-  if (!is_back) held_[slot].retry_at_ns = platform::monotonic_ns() + kRetryNs;
+  const uint64_t now_ns = platform::monotonic_ns();
+  if (!is_back) held_[slot].retry_at_ns = now_ns + kRetryNs;
+  Atomic<uint64_t>& failing_since_ns = extents_.slot(slot).failing_since_ns;
+  if (is_back || failing_since_ns.load_relaxed() == 0) failing_since_ns.store_relaxed(is_back ? 0 : now_ns);
   word_of(slot).set(is_back ? then : ExtentState::kPlaced);
   return is_back;
 }

@@ -53,6 +53,7 @@ class Extents {
     Atomic<uint64_t> settle{
         0};  // extent + 1 and Settle: whoever asks may come when the slot is another one's
     Atomic<uint32_t> length{0};  // of its stream, as far as that had been read
+    Atomic<uint64_t> failing_since_ns{0};  // the mover's moves of it from its address; 0: the last was made
 
     Settle wanted() const {
       const uint64_t seen = settle.load_acquire();
@@ -81,6 +82,12 @@ class Extents {
   // Calls visit(extent) for those that are in slots, and in [first, last].
   template <class Visit>
   void for_each(uint64_t first, uint64_t last, Visit visit);
+
+  // Since when it cannot be moved from its address; 0: it can, or has not been tried.
+  uint64_t failing_since_ns(ExtentWord seen) {
+    if (seen.state() != ExtentState::kPlaced && seen.state() != ExtentState::kMoving) return 0;
+    return slots_[seen.slot()].failing_since_ns.load_relaxed();
+  }
 
   // So many slots may have memory.
   void set_slots_max(uint32_t slots) { slots_max_.store_relaxed(slots); }
