@@ -28,6 +28,8 @@ namespace spw::access {
 struct Pins {
   bool (*pin)(uintptr_t begin, uint64_t bytes) = nullptr;
   void (*unpin)(uintptr_t begin, uint64_t bytes) = nullptr;
+  // Both may wait in a forked child, until it has parts of its own: who holds a lock while he pins waits before that.
+  void (*await)() = nullptr;
 };
 
 struct Context {

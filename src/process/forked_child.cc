@@ -27,10 +27,11 @@ void make() {
   pthread_mutex_lock(&g_making_anew);
   if (Status status = g_forked_runtime->make_anew(); !status)
     fatal(kExitFailure, "a forked child cannot go on: " + status.message());
+  // A fork that waited takes other locks first, which made() takes, too.
+  pthread_mutex_unlock(&g_making_anew);
   g_made(*g_forked_runtime);
   g_state.store_release(kDone);
   platform::futex_wake_all(g_state);
-  pthread_mutex_unlock(&g_making_anew);
 }
 
 Status start_maker() {

@@ -19,7 +19,7 @@ inline constexpr uint64_t kWithoutAskingNs = 50'000'000;
 void hold_children();
 void let_children_go();
 // In the child, in place of let_children_go(), by the only thread there is. `made`: called by that thread when all is
-// there.
+// there, before anybody goes on; a fork may begin meanwhile.
 void child_begins(Runtime& runtime, bool starts_at_once, void (*made)(Runtime&));
 // Returns when all is there; at once in a process that is no such child. One that cannot go on ends.
 void await_parts_of_child();

@@ -218,7 +218,7 @@ void connect(Runtime& runtime) {
   context.in_place_at_first = runtime.engine().has_view();
   if (runtime.is_in_place()) {
     context.maps_file = &maps_file;
-    context.pins = {&pin_blocks, &unpin_blocks};
+    context.pins = {&pin_blocks, &unpin_blocks, &await_parts_of_child};
   }
   context.spills_in_clear = g_options->encrypt != Switch::kOn;
   context.mapped_reads = runtime.mapped_reads();

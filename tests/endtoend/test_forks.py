@@ -33,6 +33,11 @@ def test_children_that_execute_something_leave_their_parent_whole(kit: Kit) -> N
     _forks(kit, "executes", 20)
 
 
+@pytest.mark.parametrize("part", ["locks", "keeps_from_dumps", "forks"])
+def test_children_of_a_process_with_locked_memory_do_not_wait_for_themselves(kit: Kit, part: str) -> None:
+    kit.same_as_native("marks_in_children.cc", part, configs=(SMALL,))
+
+
 def test_threads_fork_while_others_miss_and_fork(kit: Kit) -> None:
     # A thread's loose blocks are copied one after the other while it goes on storing to them (src/access/mapped/forks.cc).
     half_done = {"FORKS_HALF_DONE": "4"} if kit.engine == "mapped" else None

@@ -55,6 +55,12 @@ bool may_lock(uint64_t bytes) {
          bytes <= limit.rlim_cur;
 }
 
+// Before the mutex is taken to pin: in a forked child, the parts that it waits for hold what is inherited, by the same
+// mutex.
+void await_pins(const Context& c) {
+  if (c.pins.await != nullptr) c.pins.await();
+}
+
 // Under the mutex.
 bool pin_piece(const Context& c, Marks& m, Pieces& pieces, uintptr_t begin, uintptr_t end) {
   const Blocks blocks = blocks_around(c, begin, end);
@@ -161,6 +167,7 @@ void set_mark(uintptr_t begin, uintptr_t end, Mark mark, bool is_set) {
 
 int lock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
+  await_pins(c);
   std::lock_guard lock(m.mutex);
   return keep(c, m, m.locked, begin, end, &may_lock) ? 0 : ENOMEM;
 }
@@ -171,6 +178,7 @@ void unlock_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
 
 bool keep_stack(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
+  await_pins(c);
   std::lock_guard lock(m.mutex);
   return keep(c, m, m.stacks, begin, end, [](uint64_t) { return true; });
 }
@@ -181,6 +189,7 @@ void release_stack(const Context& c, uintptr_t begin, uintptr_t end) {
 
 void hold_in_memory(const Context& c, uintptr_t begin, uintptr_t end) {
   Marks& m = marks();
+  await_pins(c);
   std::lock_guard lock(m.mutex);
   hold(c, m, begin, end);
 }
@@ -208,6 +217,7 @@ void remove_marks(const Context& c, uintptr_t begin, uintptr_t end) {
 void copy_marks(const Context& c, uintptr_t from, uintptr_t to, uint64_t bytes) {
   Marks& m = marks();
   if (!m.is_any.load_relaxed()) return;
+  await_pins(c);
   std::lock_guard lock(m.mutex);
   std::vector<std::pair<uintptr_t, uint8_t>> parts;
   (void)m.of.for_each(from, from + bytes, [&](uintptr_t begin, uintptr_t, uint8_t has) {
