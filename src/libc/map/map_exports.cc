@@ -78,6 +78,11 @@ SPW_ENTRY int mincore(void* address, size_t bytes, unsigned char* out) noexcept 
   return resident_pages(address, bytes, out);
 }
 SPW_ENTRY void* shmat(int segment, const void* address, int flags) noexcept {
-  if (!is_managed(address)) return real().shmat(segment, address, flags);
+  if (!is_managed(address)) {
+    shmid_ds info;
+    if ((flags & SHM_REMAP) != 0 && ::shmctl(segment, IPC_STAT, &info) == 0)
+      forget_replaced(address, info.shm_segsz);
+    return real().shmat(segment, address, flags);
+  }
   return reinterpret_cast<void*>(fail(EINVAL));  // nothing of the kernel's lies there
 }

@@ -25,6 +25,12 @@ bool MappedFiles::add(const Part& part) {
 
 void MappedFiles::remove(uintptr_t address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
+  cut_out(address, bytes);
+  if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.writable; }))
+    writer_.store_release(0);
+}
+
+void MappedFiles::cut_out(uintptr_t address, uint64_t bytes) {
   uintptr_t end = address + bytes;
   for (size_t i = 0; i < parts_.size();) {
     Part part = parts_[i];
@@ -46,8 +52,6 @@ void MappedFiles::remove(uintptr_t address, uint64_t bytes) {
       parts_.push_back(back);
     }
   }
-  if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.writable; }))
-    writer_.store_release(0);
 }
 
 std::vector<MappedFiles::Part> MappedFiles::written_in(dev_t device, ino_t inode, uint64_t begin,
@@ -72,13 +76,18 @@ std::vector<MappedFiles::Part> MappedFiles::found_written(dev_t device, ino_t in
   return found;
 }
 
-void MappedFiles::move(uintptr_t from, uintptr_t to, uint64_t bytes) {
+void MappedFiles::move(uintptr_t from, uint64_t old_bytes, uintptr_t to, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  for (Part& part : parts_) {
-    if (part.address != from) continue;
-    part.address = to;
-    part.end = part.begin + bytes;
-  }
+  const auto found = std::ranges::find_if(parts_, [&](const Part& part) {
+    return part.address <= from && from < part.address + (part.end - part.begin);
+  });
+  if (found == parts_.end()) return;
+  Part moved = *found;
+  moved.begin += from - moved.address;
+  moved.end = moved.begin + bytes;
+  moved.address = to;
+  cut_out(from, old_bytes);
+  parts_.push_back(moved);
 }
 
 MappedFiles& mapped_files() {

@@ -28,8 +28,8 @@ class MappedFiles {
   bool add(const Part& part);
   // [address, address + bytes) is no longer mapped.
   void remove(uintptr_t address, uint64_t bytes);
-  // The part that is mapped at `from` stands at `to` from now on, with `bytes` bytes.
-  void move(uintptr_t from, uintptr_t to, uint64_t bytes);
+  // What is mapped in [from, from + old_bytes), of a part or all of it, stands at `to` from now on, with `bytes` bytes.
+  void move(uintptr_t from, uint64_t old_bytes, uintptr_t to, uint64_t bytes);
   // What of [begin, end) of the file is mapped to be written to, each cut to that; addresses follow.
   std::vector<Part> written_in(dev_t device, ino_t inode, uint64_t begin, uint64_t end);
   // Those are mapped until visit() has returned: whoever unmaps removes them first, and waits.
@@ -47,6 +47,7 @@ class MappedFiles {
   void unlock() { mutex_.unlock(); }
 
  private:
+  void cut_out(uintptr_t address, uint64_t bytes);
   std::vector<Part> found_written(dev_t device, ino_t inode, uint64_t begin, uint64_t end) const;
 
   std::mutex mutex_;

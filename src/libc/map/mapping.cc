@@ -269,16 +269,25 @@ void* map_some_file(const Context& c, void* address, size_t bytes, int protectio
   return mapped;
 }
 
+// By the kernel, which replaces what is there if it is told so.
+void* map_in_place_of(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  if ((flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) forget_replaced(address, bytes);
+  return real().mmap(address, bytes, protection, flags, fd, offset);
+}
+
 }  // namespace
+
+void forget_replaced(const void* address, size_t bytes) {
+  if (release_reads(address, bytes) || mapped_files().has_unmanaged())
+    mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
+}
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
   const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   if (is_the_kernels_to_map(flags, fd) && !(is_fixed && is_managed(address)))
-    return real().mmap(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
-  if (is_fixed && !is_managed(address)) {
-    if ((flags & MAP_FIXED_NOREPLACE) == 0) release_reads(address, bytes);
-    return real().mmap(address, bytes, protection, flags, fd, offset);
-  }
+    return map_in_place_of(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
+  if (is_fixed && !is_managed(address))
+    return map_in_place_of(address, bytes, protection, flags, fd, offset);
   const bool is_wanted = is_fixed || (bytes > 0 && wants_managed(bytes, protection, flags));
   const Context* c = is_wanted ? allocation_context() : nullptr;
   InRuntime guard;
@@ -297,8 +306,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
 
 int unmap(void* address, size_t bytes) {
   if (!is_managed(address)) {
-    if (release_reads(address, bytes) || mapped_files().has_unmanaged())
-      mapped_files().remove(number(address), round_up(bytes, kMmuPageBytes));
+    forget_replaced(address, bytes);
     return real().munmap(address, bytes);
   }
   InRuntime guard;

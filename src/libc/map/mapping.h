@@ -30,6 +30,9 @@ namespace spw::libc {
 
 void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset);
 int unmap(void* address, size_t bytes);
+// A call of the kernel's is about to unmap or replace what is in the range, which is not managed: nothing that is known
+// of it, as of a mapping that is only read, holds any more.
+void forget_replaced(const void* address, size_t bytes);
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address);
 int sync_mapping(void* address, size_t bytes, int flags);
 // What was stored to shared mappings of files reaches the kernel, which has it for whoever comes next: this process is

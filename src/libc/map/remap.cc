@@ -104,6 +104,17 @@ void* move_anonymous(const Context& c, const Move& move) {
   return pointer(to);
 }
 
+// Of a file's mapping, which may go on behind the file's end.
+void copy_live(const Context& c, uintptr_t to, uintptr_t from, uint64_t bytes) {
+  UsualRightsFor here(c, from, from + bytes);
+  const uint64_t block = c.regions->block_bytes();
+  const BlockId first((from - SPW_MANAGED_BASE) / block);
+  c.regions->for_each_live_run(first, round_up(bytes, block) / block, [&](BlockId run, uint64_t count) {
+    const uint64_t begin = (run.value - first.value) * block;
+    copy_bytes(pointer(to + begin), pointer(from + begin), std::min(count * block, bytes - begin));
+  });
+}
+
 // Not the blocks move but what they stand for: changes of a shared file go there, those of a private one are copied.
 void* move_file(const Context& c, const Move& move, Kind kind) {
   const uint64_t block = c.regions->block_bytes();
@@ -115,12 +126,9 @@ void* move_file(const Context& c, const Move& move, Kind kind) {
     return no_map(EIO);
   auto mapped = c.heap->mappings().map_file(move.new_bytes, c.regions->mapping_at(move.from));
   if (!mapped) return no_map(ENOMEM);
-  if (kind == Kind::kPrivateFile) {
-    UsualRightsFor here(c, move.from, move.from + move.old_bytes);
-    copy_bytes(pointer(*mapped), pointer(move.from), move.old_bytes);
-  }
+  if (kind == Kind::kPrivateFile) copy_live(c, *mapped, move.from, move.old_bytes);
   move_rights(c, *mapped, move);
-  mapped_files().move(move.from, *mapped, move.new_bytes);
+  mapped_files().move(move.from, move.old_bytes, *mapped, move.new_bytes);
   remove_marks(c, move.from, move.from + move.old_bytes);
   give_usual_rights(c, move.from, move.from + move.old_bytes);
   c.heap->mappings().unmap(move.from, move.old_bytes);
@@ -133,7 +141,7 @@ bool grow_in_place(const Context& c, const Move& move, Kind kind) {
   if (!c.heap->mappings().extend(move.from, move.old_bytes, move.new_bytes)) return false;
   const uintptr_t block_end = std::min<uintptr_t>(round_up(old_end, c.regions->block_bytes()), new_end);
   if (kind == Kind::kAnonymous && old_end < block_end) fill_bytes(pointer(old_end), 0, block_end - old_end);
-  if (kind != Kind::kAnonymous) mapped_files().move(move.from, move.from, move.new_bytes);
+  if (kind != Kind::kAnonymous) mapped_files().move(move.from, move.old_bytes, move.from, move.new_bytes);
   const int rights = rights_of(c, old_end - kMmuPageBytes, old_end).front().rights;
   if (rights != kUsualRights) (void)give_rights(c, old_end, new_end, rights);
   return true;
@@ -159,22 +167,26 @@ void* remap_managed(const Context& c, const Move& move) {
   return from.kind == Kind::kAnonymous ? move_anonymous(c, move) : move_file(c, move, from.kind);
 }
 
+void note_moved(const void* from, size_t old_bytes, const void* to, size_t bytes) {
+  mapped_files().move(reinterpret_cast<uintptr_t>(from), round_up(old_bytes, kMmuPageBytes),
+                      reinterpret_cast<uintptr_t>(to), round_up(bytes, kMmuPageBytes));
+}
+
 }  // namespace
 
 void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* new_address) {
   const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if (is_fixed && !is_managed(new_address)) forget_replaced(new_address, new_bytes);
   if (!is_managed(address)) {
     if (is_fixed && is_managed(new_address)) return no_map(EINVAL);
     if (auto moved = remap_reads(address, old_bytes, new_bytes, flags, new_address)) {
       if (*moved != MAP_FAILED)
-        mapped_files().move(reinterpret_cast<uintptr_t>(address), reinterpret_cast<uintptr_t>(*moved),
-                            round_up(new_bytes, kMmuPageBytes));
+        note_moved(address, old_bytes, *moved, new_bytes);
       return *moved;
     }
     void* const moved = real().mremap(address, old_bytes, new_bytes, flags, new_address);
     if (moved != MAP_FAILED && mapped_files().has_unmanaged())
-      mapped_files().move(reinterpret_cast<uintptr_t>(address), reinterpret_cast<uintptr_t>(moved),
-                          round_up(new_bytes, kMmuPageBytes));
+      note_moved(address, old_bytes, moved, new_bytes);
     return moved;
   }
   InRuntime guard;
