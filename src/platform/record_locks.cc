@@ -12,19 +12,27 @@ namespace spw::platform {
 
 namespace {
 
-constexpr int kNone = -1;
+constexpr int kNone = -1, kPassedMax = 16;
 
 constinit Atomic<bool> g_are_used{false};
 // Fewer than that are in use, and each is its taker's alone. A number is stored as one more, so that 0 is none.
 constinit Atomic<int> g_kept[kKeptOpenMax];
 
-// Asked as by an open file of its own, whom locks of this process stand in the way of as well. Those of others look the
-// same where several are there, so that any counts.
+// Asked as by an open file of its own, whom locks of this process stand in the way of as well. Those of other processes
+// look the same where several are there, so that any counts; those of open files (F_OFD_SETLK) do not, and are passed.
 bool has_lock(int fd) {
-  struct flock wish{};
-  wish.l_type = F_WRLCK;
-  wish.l_whence = SEEK_SET;
-  return ::syscall(SYS_fcntl, fd, F_OFD_GETLK, &wish) == 0 && wish.l_type != F_UNLCK;
+  off_t from = 0;
+  for (int passed = 0; passed < kPassedMax; ++passed) {
+    struct flock wish{};
+    wish.l_type = F_WRLCK;
+    wish.l_whence = SEEK_SET;
+    wish.l_start = from;
+    if (::syscall(SYS_fcntl, fd, F_OFD_GETLK, &wish) != 0 || wish.l_type == F_UNLCK) return false;
+    if (wish.l_pid != -1) return true;
+    if (wish.l_len == 0) return false;
+    from = wish.l_start + wish.l_len;
+  }
+  return false;
 }
 
 void close_now(int fd) {

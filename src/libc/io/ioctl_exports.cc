@@ -27,7 +27,7 @@ constexpr size_t kThreadNameBytes = 16;
 template <class Call>
 int control(Call* call, int fd, int command, void* argument) {
   if (!takes_a_lock(command)) return call(fd, command, argument);
-  spw::platform::note_record_lock();
+  if (command == F_SETLK || command == F_SETLKW) spw::platform::note_record_lock();
   return call(fd, command, static_cast<struct flock*>(Native(static_cast<struct flock*>(argument))));
 }
 

@@ -192,13 +192,13 @@ int opened_meanwhile(long) {
     for (int i = 0; i < 64; ++i) put(fd, 256 << 10, 'o', static_cast<off_t>(i) << 18);
     std::atomic<bool> done{false};
     std::thread opener([&] {
-      while (!done) {
+      do {
         const int own = open(kFile, O_RDWR);
         moves += lseek(own, 1000, SEEK_SET) != 1000;
         writes += write(own, "w", 1) != 1;
         places += lseek(own, 0, SEEK_CUR) != 1001;
         close(own);
-      }
+      } while (!done);
     });
     usleep(1000);
     const int kernels = open(kFile, O_RDWR | O_DIRECT);
