@@ -89,6 +89,7 @@ class CopiedExtents final : public ExtentMemory {
   }
   // Of so many moves one is refused, as the kernel does where somebody else has the pages, too.
   void refuse_every(uint32_t moves) { refused_.store_relaxed(moves); }
+  void zero(std::byte* address, uint64_t bytes) override { std::memset(address, 0, bytes); }
   // What is at its address stays there: somebody else has the pages, too.
   void have_in_common(bool is_common) { is_common_.store_relaxed(is_common); }
 

@@ -36,6 +36,7 @@ class MovedExtents final : public cache::ExtentMemory {
   void release(uint32_t slot) override;
   bool place(uint32_t slot, BlockId first) override;
   bool take_back(uint32_t slot, BlockId first) override;
+  void zero(std::byte* address, uint64_t bytes) override { platform::zero_as_debugger(address, bytes); }
 
  private:
   MovedExtents(const platform::UserFault& faults, HintTable& hints, std::byte* base, unsigned block_shift,

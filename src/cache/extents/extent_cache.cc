@@ -283,8 +283,8 @@ void ExtentCache::zero(uint64_t extent, BlockId first, BlockId end) {
   const auto slot = extents_->pin(extent);
   if (!slot) return;
   extents_->slot(*slot).settle.store_relaxed(0);
-  std::memset(memory_->address_of(first), 0,
-              static_cast<size_t>(memory_->address_of(end) - memory_->address_of(first)));
+  memory_->zero(memory_->address_of(first),
+                static_cast<uint64_t>(memory_->address_of(end) - memory_->address_of(first)));
   extents_->unpin(*slot);
 }
 

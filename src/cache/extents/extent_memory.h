@@ -31,6 +31,8 @@ class ExtentMemory {
   virtual bool place(uint32_t slot, BlockId first) = 0;
   // Back into the slot. False: not now; the contents stay where they are.
   virtual bool take_back(uint32_t slot, BlockId first) = 0;
+  // At the address of an extent that is placed, whatever rights the program has there.
+  virtual void zero(std::byte* address, uint64_t bytes) = 0;
 };
 
 }  // namespace spw::cache

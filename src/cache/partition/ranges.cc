@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cache/partition/partition.h"
+#include "platform/memory.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
 
@@ -83,8 +84,10 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
   if (context_.placement.is_placed(resident)) {
     (void)pin_word.mark_dirty();
     context_.frames.allow_stores({&resident, 1});
+    platform::zero_as_debugger(context_.data(resident), context_.block_bytes());
+  } else {
+    std::memset(context_.data(resident), 0, context_.block_bytes());
   }
-  std::memset(context_.data(resident), 0, context_.block_bytes());
   (void)pin_word.unpin();
   return true;
 }
