@@ -319,22 +319,25 @@ bool MappedEngine::see_to_layers() {
   return regions_->look_at_layers();
 }
 
-// Some, from a layer that should go to the top one: what is dirty is written there. False: there are none.
+// Some, from a layer that should go to the top one: what is dirty is written there. False: there are none, or none that
+// can be moved, since they cannot be read or are in an extent.
 bool MappedEngine::move_blocks() {
   constexpr uint64_t kMovedAtOnce = 64;
   const std::vector<cache::BlockRun> runs = regions_->spilled().to_be_moved(kMovedAtOnce);
   cache::Client& client = *this_thread().client;
+  uint64_t dirtied = 0;
   for (const cache::BlockRun& run : runs)
     for (uint64_t i = 0; i < run.count; ++i) {
       cache::Pin pin;
-      if (cache_->pin_quietly(client, run.first + i, cache::Access::kWrite, &pin))
-        cache_->unpin(client, pin.frame);
+      if (!cache_->pin_quietly(client, run.first + i, cache::Access::kWrite, &pin)) continue;
+      dirtied += pin.is_extent ? 0 : 1;
+      cache_->unpin(client, pin.frame);
     }
   size_t next = 0;
   cache::Flushing flushing;
   cache_->begin_flush(
       client, [&] { return next < runs.size() ? runs[next++] : cache::BlockRun(); }, &flushing);
-  return cache_->end_flush(client, &flushing).is_ok() && !runs.empty();
+  return cache_->end_flush(client, &flushing).is_ok() && dirtied > 0;
 }
 
 void MappedEngine::await_engine() const {

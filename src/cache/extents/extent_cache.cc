@@ -322,6 +322,20 @@ Status ExtentCache::sync(Client& client, BlockId first, uint64_t count) {
                   [&] { return blocks_->sync(client, first, count); });
 }
 
+void ExtentCache::await_writes(Client& client, BlockId first, uint64_t count) {
+  blocks_->await_writes(client, first, count);
+  if (count == 0 || !may_be_extent(first)) return;
+  const uint64_t from = extents_->of(first);
+  const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
+  extents_->for_each(from, to, [&](uint64_t extent) {
+    for (;;) {
+      const ExtentWord seen = extents_->word(extent).load();
+      if (seen.state() != ExtentState::kWriting) return;
+      extents_->word(extent).await_change(seen);
+    }
+  });
+}
+
 // Of files, which are no extents.
 void ExtentCache::begin_flush(Client& client, const std::function<BlockRun()>& next, Flushing* flushing) {
   blocks_->begin_flush(client, next, flushing);

@@ -92,9 +92,7 @@ class ExtentCache final : public SharedCache {
   bool try_end_flush(Client& client, Flushing* flushing, Status* status) override {
     return blocks_->try_end_flush(client, flushing, status);
   }
-  void await_writes(Client& client, BlockId first, uint64_t count) override {
-    blocks_->await_writes(client, first, count);
-  }
+  void await_writes(Client& client, BlockId first, uint64_t count) override;
   bool holds(Resident resident) const override { return blocks_->holds(resident); }
   void for_each_unwritten(const std::function<void(Resident)>& visit) const override {
     blocks_->for_each_unwritten(visit);

@@ -96,7 +96,33 @@ void load(const Context& c, int fd, const MappedFiles::Part& part) {
   }
 }
 
+// Calls visit(part) for what of the part is live: a mapping may go on behind its file's end.
+template <class Visit>
+void for_each_live(const Context& c, const MappedFiles::Part& part, Visit visit) {
+  const uint64_t block = c.regions->block_bytes();
+  const Blocks around = blocks_around(c, part.address, part.address + bytes_of(part));
+  const BlockId first((around.begin - SPW_MANAGED_BASE) / block);
+  c.regions->for_each_live_run(first, around.bytes / block, [&](BlockId run, uint64_t count) {
+    const uintptr_t begin = SPW_MANAGED_BASE + run.value * block, end = begin + count * block;
+    MappedFiles::Part live = part;
+    live.address = std::max(part.address, begin);
+    live.begin = part.begin + (live.address - part.address);
+    live.end = std::min(part.end, part.begin + (end - part.address));
+    visit(live);
+  });
+}
+
 }  // namespace
+
+// Never destroyed: who writes at exit takes it, too.
+OutputTurn::OutputTurn(int fd) {
+  if (!files_are_written_in_memory()) return;
+  const KeptErrno kept;
+  alignas(std::recursive_mutex) static std::byte room[sizeof(std::recursive_mutex)];
+  static auto* turns = new (room) std::recursive_mutex;
+  if (const Asked asked = ask(fd, 0, SIZE_MAX, false); asked.c != nullptr && !asked.parts().empty())
+    turn_ = std::unique_lock(*turns);
+}
 
 bool before_input(int fd, off_t offset, size_t bytes) {
   const KeptErrno kept;
@@ -124,8 +150,10 @@ void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t d
   InRuntime guard;
   asked.visit([&](const MappedFiles::Part& part) {
     UsualRightsFor here(*asked.c, part.address, part.address + bytes_of(part));
-    store(pieces, count, part.begin - asked.offset, part.end - asked.offset,
-          reinterpret_cast<std::byte*>(part.address));
+    for_each_live(*asked.c, part, [&](const MappedFiles::Part& live) {
+      store(pieces, count, live.begin - asked.offset, live.end - asked.offset,
+            reinterpret_cast<std::byte*>(live.address));
+    });
   });
 }
 
@@ -134,7 +162,9 @@ void after_copy(int fd, off_t offset, size_t done) {
   const Asked asked = ask(fd, offset, done, true);
   if (asked.c == nullptr) return;
   InRuntime guard;
-  asked.visit([&](const MappedFiles::Part& part) { load(*asked.c, fd, part); });
+  asked.visit([&](const MappedFiles::Part& part) {
+    for_each_live(*asked.c, part, [&](const MappedFiles::Part& live) { load(*asked.c, fd, live); });
+  });
 }
 
 bool before_sync(int fd) { return before_input(fd, 0, SIZE_MAX); }

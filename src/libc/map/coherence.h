@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "libc/io/descriptors.h"
 #include "libc/managed.h"
@@ -29,6 +30,17 @@ inline constexpr off_t kFilePosition = -1;
 
 // Whether there is any mapping that the functions below could be about.
 inline bool files_are_written_in_memory() { return mapped_files().writer() != 0; }
+
+// Held from before_output() until after_output(): calls that write to a file that is mapped to be written to take turns,
+// so that the mapping gets their bytes in the same order, and at the place where each wrote. A signal handler that
+// interrupts one may write, too.
+class OutputTurn {
+ public:
+  explicit OutputTurn(int fd);
+
+ private:
+  std::unique_lock<std::recursive_mutex> turn_;
+};
 
 // `bytes` of the file are about to be read, from `offset` or its position on.
 bool before_input(int fd, off_t offset, size_t bytes);
@@ -46,6 +58,7 @@ ssize_t copying(int from, const off_t* from_offset, int to, const off_t* to_offs
   if (!files_are_written_in_memory()) return call();
   const auto at = [](const off_t* offset) { return offset == nullptr ? kFilePosition : load_value(offset); };
   const off_t into = at(to_offset);
+  const OutputTurn turn(to);
   if (!before_input(from, at(from_offset), bytes) || !before_output(to, into, bytes)) return fail(EIO);
   const ssize_t done = call();
   if (done > 0) after_copy(to, into, static_cast<size_t>(done));

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "parts.h"
 
@@ -93,8 +95,46 @@ int replaced_in_the_midst(long way) {
   return 0;
 }
 
+// Threads write records one after the other by one descriptor: the mapping has what the file has.
+int written_by_threads(long) {
+  const int fd = made_file(4 * kMiB);
+  unsigned char* all = mapped(4 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  unsigned before = sum(all, 4 * kMiB);
+  lseek(fd, 0, SEEK_SET);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread)
+    threads.emplace_back([&, thread] {
+      const std::string record(100, static_cast<char>('a' + thread)), same(64, static_cast<char>('A' + thread));
+      for (int i = 0; i < 4000; ++i) {
+        if (write(fd, record.data(), record.size()) != 100) perror("write");
+        if (pwrite(fd, same.data(), same.size(), 3 * kMiB + 40) != 64) perror("pwrite");
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::string file(4 * kMiB, '\0');
+  if (pread(fd, file.data(), file.size(), 0) != static_cast<ssize_t>(file.size())) perror("pread");
+  printf("before %u, the same %d, ", before, memcmp(file.data(), all, file.size()) == 0);
+  int counts[3] = {};
+  for (size_t at = 0; at < 12'000 * 100; at += 100) ++counts[(all[at] - 'a') % 3];
+  printf("%d %d %d\n", counts[0], counts[1], counts[2]);
+  return 0;
+}
+
+// A mapping that is longer than its file, which then gets longer.
+int written_behind_end(long) {
+  const int fd = made_file(kMiB);
+  unsigned char* all = mapped(4 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  printf("%u, ", sum(all, kMiB));
+  const std::string written(kPage, 'w');
+  printf("%zd, ", pwrite(fd, written.data(), kPage, 2 * kMiB));
+  printf("%u\n", sum(all, kMiB));
+  return 0;
+}
+
 constexpr Part kParts[] = {{"private_beyond_end", private_beyond_end},
                            {"half_of_shared", half_of_shared},
+                           {"written_by_threads", written_by_threads},
+                           {"written_behind_end", written_behind_end},
                            {"replaced_in_the_midst", replaced_in_the_midst}};
 
 }  // namespace
