@@ -4,7 +4,8 @@
 //
 // Threads: any. Async-signal-safe. errno is kept. A forked child has none of its parent's locks, so that what its
 // parent kept open it closes with its next close.
-// Limits: kKeptOpenMax descriptors that are kept open; those beyond are closed. Locks of other processes keep one open, too.
+// Limits: kKeptOpenMax descriptors that are kept open; those beyond are closed. Locks of other processes keep one open,
+// too.
 #pragma once
 
 namespace spw::platform {

@@ -278,7 +278,8 @@ void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t 
   });
 }
 
-// Of an extent that somebody pins for long, or that cannot be moved. It is not dropped later, when the range may be in use again.
+// Of an extent that somebody pins for long, or that cannot be moved. It is not dropped later, when the range may be in
+// use again.
 void ExtentCache::zero(uint64_t extent, BlockId first, BlockId end) {
   const auto slot = extents_->pin(extent);
   if (!slot) return;

@@ -128,7 +128,8 @@ bool ExtentMover::has_changed(uint32_t slot, uint32_t page, BlockId block) {
   const uint32_t pages = pages_a_block();
   const std::byte* const memory = extents_.memory().slot(slot) + size_t{page} * store::kSummedBytes;
   for (uint32_t i = 0; i < pages; ++i)
-    if (checksum_(memory + size_t{i} * store::kSummedBytes, secret_) != held_[slot].sums[page + i]) return true;
+    if (checksum_(memory + size_t{i} * store::kSummedBytes, secret_) != held_[slot].sums[page + i])
+      return true;
   return !source_.locate_for_fill(block).has_contents &&
          !is_all_zero(memory, size_t{pages} * store::kSummedBytes);
 }

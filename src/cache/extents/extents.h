@@ -52,7 +52,7 @@ class Extents {
     Atomic<uint64_t> extent{kNoExtent};
     Atomic<uint64_t> settle{
         0};  // extent + 1 and Settle: whoever asks may come when the slot is another one's
-    Atomic<uint32_t> length{0};  // of its stream, as far as that had been read
+    Atomic<uint32_t> length{0};            // of its stream, as far as that had been read
     Atomic<uint64_t> failing_since_ns{0};  // the mover's moves of it from its address; 0: the last was made
 
     Settle wanted() const {

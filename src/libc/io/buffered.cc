@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,8 @@ namespace {
 
 using metadata::chmod, metadata::fchmod, metadata::fchmodat, metadata::futimens, metadata::futimes;
 using metadata::fsetxattr, metadata::setxattr, metadata::utime, metadata::utimensat, metadata::utimes;
+using metadata::fstat, metadata::fstat64, metadata::fstatat, metadata::fstatat64, metadata::lstat;
+using metadata::lstat64, metadata::stat, metadata::stat64, metadata::statx;
 
 Atomic<FileCalls*> g_calls{nullptr};
 Atomic<pid_t> g_process{0};
@@ -389,37 +390,6 @@ int posix_fallocate(int fd, off_t offset, off_t bytes) {
   if (calls == nullptr) return real().posix_fallocate(fd, offset, bytes);
   const FileCalls::KernelCall call(*calls, fd);
   return call.is_over() ? posix_fallocate(fd, offset, bytes) : real().posix_fallocate(fd, offset, bytes);
-}
-
-template <class Stat>
-int with_size(int result, Stat* out) {
-  FileCalls* calls = file_calls();
-  if (result != 0 || calls == nullptr || !S_ISREG(out->st_mode)) return result;
-  if (const int64_t size = calls->size_of(out->st_dev, out->st_ino); size != kNotBuffered)
-    out->st_size = size;
-  return result;
-}
-int stat(const char* path, struct stat* out) noexcept { return with_size(real().stat(path, out), out); }
-int lstat(const char* path, struct stat* out) noexcept { return with_size(real().lstat(path, out), out); }
-int fstat(int fd, struct stat* out) noexcept { return with_size(real().fstat(fd, out), out); }
-int fstatat(int directory, const char* path, struct stat* out, int flags) noexcept {
-  return with_size(real().fstatat(directory, path, out, flags), out);
-}
-int stat64(const char* path, struct stat64* out) noexcept { return with_size(real().stat64(path, out), out); }
-int lstat64(const char* path, struct stat64* out) noexcept {
-  return with_size(real().lstat64(path, out), out);
-}
-int fstat64(int fd, struct stat64* out) noexcept { return with_size(real().fstat64(fd, out), out); }
-int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept {
-  return with_size(real().fstatat64(directory, path, out, flags), out);
-}
-int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) noexcept {
-  const int result = real().statx(directory, path, flags, mask, out);
-  FileCalls* calls = file_calls();
-  if (result != 0 || calls == nullptr || !S_ISREG(out->stx_mode)) return result;
-  const int64_t size = calls->size_of(makedev(out->stx_dev_major, out->stx_dev_minor), out->stx_ino);
-  if (size != kNotBuffered) out->stx_size = static_cast<uint64_t>(size);
-  return result;
 }
 
 // ---- All files ----

@@ -1,5 +1,6 @@
-// What changes a buffered file beside its contents: its times, rights and attributes. To write contents later would
-// change them again (the kernel sets the time, and takes a program's privileges away), so what is dirty goes first.
+// What a buffered file has beside its contents. Its size is ours to tell. Its times, rights and attributes would be
+// changed again by contents that are written later (the kernel sets the time, and takes a program's privileges away),
+// so what is dirty is written before these are.
 //
 // Functions of files_or_real() (buffered.cc), by libc's names.
 #pragma once
@@ -11,6 +12,15 @@
 
 namespace spw::libc::metadata {
 
+int stat(const char* path, struct stat* out) noexcept;
+int lstat(const char* path, struct stat* out) noexcept;
+int fstat(int fd, struct stat* out) noexcept;
+int fstatat(int directory, const char* path, struct stat* out, int flags) noexcept;
+int stat64(const char* path, struct stat64* out) noexcept;
+int lstat64(const char* path, struct stat64* out) noexcept;
+int fstat64(int fd, struct stat64* out) noexcept;
+int fstatat64(int directory, const char* path, struct stat64* out, int flags) noexcept;
+int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) noexcept;
 int chmod(const char* path, mode_t mode) noexcept;
 int fchmod(int fd, mode_t mode) noexcept;
 int fchmodat(int directory, const char* path, mode_t mode, int flags) noexcept;

@@ -31,8 +31,8 @@ inline constexpr off_t kFilePosition = -1;
 // Whether there is any mapping that the functions below could be about.
 inline bool files_are_written_in_memory() { return mapped_files().writer() != 0; }
 
-// Held from before_output() until after_output(): calls that write to a file that is mapped to be written to take turns,
-// so that the mapping gets their bytes in the same order, and at the place where each wrote. A signal handler that
+// Held from before_output() until after_output(): calls that write to a file that is mapped for writing take turns, so
+// that the mapping gets their bytes in the same order, and at the place where each wrote. A signal handler that
 // interrupts one may write, too.
 class OutputTurn {
  public:

@@ -286,8 +286,7 @@ void* map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   if (is_the_kernels_to_map(flags, fd) && !(is_fixed && is_managed(address)))
     return map_in_place_of(is_managed(address) ? nullptr : address, bytes, protection, flags, fd, offset);
-  if (is_fixed && !is_managed(address))
-    return map_in_place_of(address, bytes, protection, flags, fd, offset);
+  if (is_fixed && !is_managed(address)) return map_in_place_of(address, bytes, protection, flags, fd, offset);
   const bool is_wanted = is_fixed || (bytes > 0 && wants_managed(bytes, protection, flags));
   const Context* c = is_wanted ? allocation_context() : nullptr;
   InRuntime guard;

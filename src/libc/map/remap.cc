@@ -180,8 +180,7 @@ void* remap(void* address, size_t old_bytes, size_t new_bytes, int flags, void* 
   if (!is_managed(address)) {
     if (is_fixed && is_managed(new_address)) return no_map(EINVAL);
     if (auto moved = remap_reads(address, old_bytes, new_bytes, flags, new_address)) {
-      if (*moved != MAP_FAILED)
-        note_moved(address, old_bytes, *moved, new_bytes);
+      if (*moved != MAP_FAILED) note_moved(address, old_bytes, *moved, new_bytes);
       return *moved;
     }
     void* const moved = real().mremap(address, old_bytes, new_bytes, flags, new_address);

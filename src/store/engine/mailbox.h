@@ -44,8 +44,8 @@ class Mailbox {
   const std::function<void()> wake_others_;
   std::vector<RawResult> results_;
   bool woken_ = false;
-  // The pool's, so that it allocates nothing for a step: who hands one over may be in a page fault in the middle of libc's
-  // allocator.
+  // The pool's, so that it allocates nothing for a step: who hands one over may be in a page fault in the middle of
+  // libc's allocator.
   std::vector<WorkerTask> tasks_;
   WorkerTask* free_tasks_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// A child of a process with locked memory locks some itself, keeps some out of dumps, and forks, at its first and at any
-// other moment: each ends.
+// A child of a process with locked memory locks some itself, keeps some out of dumps, and forks, at its first moment
+// and at any other: each ends.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

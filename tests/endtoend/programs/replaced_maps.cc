@@ -20,7 +20,8 @@ int made_file(size_t bytes) {
   const int fd = open("replaced", O_RDWR | O_CREAT | O_TRUNC, 0600);
   std::string block(kMiB, '\0');
   for (size_t at = 0; at < bytes; at += kMiB) {
-    for (size_t i = 0; i < kMiB; i += kPage) memset(&block[i], static_cast<int>((at + i) / kPage % 251), kPage);
+    for (size_t i = 0; i < kMiB; i += kPage)
+      memset(&block[i], static_cast<int>((at + i) / kPage % 251), kPage);
     if (write(fd, block.data(), kMiB) != static_cast<ssize_t>(kMiB)) perror("write");
   }
   return fd;
@@ -53,7 +54,8 @@ int half_of_shared(long) {
   printf("moved %d\n", second != MAP_FAILED);
   const std::string written(3 * kPage, 'w');
   for (const size_t at : {kMiB, 5 * kMiB, 10 * kMiB})
-    if (pwrite(fd, written.data(), written.size(), static_cast<off_t>(at)) != static_cast<ssize_t>(written.size()))
+    if (pwrite(fd, written.data(), written.size(), static_cast<off_t>(at)) !=
+        static_cast<ssize_t>(written.size()))
       perror("pwrite");
   printf("%c %c %c\n", first[kMiB], second[kMiB], second[6 * kMiB]);
   first[2 * kMiB] = 'f';
@@ -104,7 +106,8 @@ int written_by_threads(long) {
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 3; ++thread)
     threads.emplace_back([&, thread] {
-      const std::string record(100, static_cast<char>('a' + thread)), same(64, static_cast<char>('A' + thread));
+      const std::string record(100, static_cast<char>('a' + thread)),
+          same(64, static_cast<char>('A' + thread));
       for (int i = 0; i < 4000; ++i) {
         if (write(fd, record.data(), record.size()) != 100) perror("write");
         if (pwrite(fd, same.data(), same.size(), 3 * kMiB + 40) != 64) perror("pwrite");
