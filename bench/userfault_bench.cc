@@ -4,10 +4,10 @@
 // does in between is left out. bytes_per_second is of contents. `moved_whole` is of a huge page, which the kernel moves
 // by one entry of a page table.
 //
-// `left` is of dirty pages that leave: 64 that lie apart, to one piece of memory that a device could write from, the time
-// a page. /protected: each is write-protected, copied, and all are given up together; /lifted: a pipe takes references to
-// all of them (vmsplice), all are given up together, and the pipe is read, so that one interrupt of the processors that
-// run the program is enough for all. The second argument: whether a thread of the program runs beside.
+// `left` is of dirty pages that leave: 64 that lie apart, to one piece of memory that a device could write from, the
+// time a page. /protected: each is write-protected, copied, and all are given up together; /lifted: a pipe takes
+// references to all of them (vmsplice), all are given up together, and the pipe is read, so that one interrupt of the
+// processors that run the program is enough for all. The second argument: whether a thread of the program runs beside.
 //
 //     build/release/bin/userfault_bench
 #include <benchmark/benchmark.h>
