@@ -267,6 +267,18 @@ int reopened_streams(long) {
   char seen[7] = "";
   std::printf("%zd ", pread(fd, seen, 6, 0));
   std::printf("%s\n", seen);
+  // Without a path the same file, in another mode.
+  FILE* own = std::fopen("own.dat", "w");
+  std::fputs("one line\nand another\n", own);
+  own = std::freopen(nullptr, "r", own);
+  print_line("own", own);
+  own = std::freopen(nullptr, "r+", own);
+  print_line("own again", own);
+  std::fseek(own, 2, SEEK_SET);
+  std::printf("%d\n", std::fputs("own", own) >= 0);
+  std::rewind(own);
+  print_line("changed", own);
+  std::fclose(own);
   return 0;
 }
 
