@@ -60,9 +60,6 @@ struct AioContext::Ring {
   io_event events[];
 };
 
-AioContext::AioContext(aio_context_t id, size_t depth)
-    : id_(id), depth_(depth), generation_(the_generation), ring_(reinterpret_cast<Ring*>(id)) {}
-
 bool AioContext::exist() {
   aio_context_t none = 0;
   return or_error(::syscall(SYS_io_setup, 0, &none)) == -EINVAL;  // no room is asked for
@@ -76,14 +73,20 @@ void AioContext::in_child() {
   the_kept.forget();
 }
 
-Result<AioContext::Taken> AioContext::take(size_t depth) {
+Result<AioContext::Taken> AioContext::take(size_t depth, std::unique_ptr<AioContext>* made) {
   if (AioContext* const kept = the_kept.take([&](const AioContext& one) { return one.depth_ >= depth; }))
     return Taken(kept);
   aio_context_t id = 0;
   if (const int error = or_error(::syscall(SYS_io_setup, depth, &id)); error < 0)
     return Status(-error, "cannot set up asynchronous I/O (libaio)");
   the_first_is_made.store_relaxed(true);
-  return Taken(new AioContext(id, depth));
+  AioContext* const taken = made->release();
+  taken->id_ = id;
+  taken->depth_ = depth;
+  taken->generation_ = the_generation;
+  taken->ring_ = reinterpret_cast<Ring*>(id);
+  taken->own_.emplace();
+  return Taken(taken);
 }
 
 void AioContext::GiveBack::operator()(AioContext* context) const {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -31,8 +32,15 @@ class AioContext {
   };
   using Taken = std::unique_ptr<AioContext, GiveBack>;
 
-  // Room for `depth` transfers at a time. EAGAIN: fs.aio-max-nr; EPERM, ENOSYS: it is forbidden, or not there.
-  static Result<Taken> take(size_t depth);
+  // One that is not set up yet, for whoever may not allocate when he takes one.
+  static std::unique_ptr<AioContext> make() { return std::unique_ptr<AioContext>(new AioContext); }
+  // Room for `depth` transfers at a time: one that was kept, or `made`, which is set up. EAGAIN: fs.aio-max-nr; EPERM,
+  // ENOSYS: it is forbidden, or not there.
+  static Result<Taken> take(size_t depth, std::unique_ptr<AioContext>* made);
+  static Result<Taken> take(size_t depth) {
+    auto made = make();
+    return take(depth, &made);
+  }
   // Whether the kernel has them at all.
   static bool exist();
   // Whether this process has made one, so that it ends late in any case.
@@ -50,14 +58,14 @@ class AioContext {
  private:
   struct Ring;
 
-  AioContext(aio_context_t id, size_t depth);
+  AioContext() = default;
   bool is_readable() const;
 
-  const aio_context_t id_;
-  const size_t depth_;
-  const uint32_t generation_;  // of its process: how many forks lie before it
-  Ring* const ring_;
-  platform::OwnAsyncContext own_;
+  aio_context_t id_ = 0;
+  size_t depth_ = 0;
+  uint32_t generation_ = 0;  // of its process: how many forks lie before it
+  Ring* ring_ = nullptr;
+  std::optional<platform::OwnAsyncContext> own_;
 };
 
 }  // namespace spw::store

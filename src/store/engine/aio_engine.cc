@@ -30,7 +30,9 @@ iocb control_of(const RawIo& io, int completed_fd) {
 }  // namespace
 
 AioEngine::AioEngine(size_t depth)
-    : depth_(depth), issued_(depth), events_(depth), done_(depth, [this] { completed_.wake(); }) {
+    : depth_(depth), made_(AioContext::make()), issued_(depth), events_(depth), done_(depth, [this] {
+        completed_.wake();
+      }) {
   controls_.reserve(depth);
   batch_.reserve(depth);
   for_workers_.reserve(depth);
@@ -54,7 +56,7 @@ Result<std::unique_ptr<IoEngine>> AioEngine::create(size_t depth, Context contex
 }
 
 Status AioEngine::take_context() {
-  auto context = AioContext::take(depth_);
+  auto context = AioContext::take(depth_, &made_);
   if (!context) return context.status();
   context_.store_release(context->release());
   return {};
@@ -123,11 +125,13 @@ void AioEngine::submit(std::span<iocb*> controls) {
 
 size_t AioEngine::harvest(std::span<RawResult> out) {
   const bool has_slept = has_slept_.load_relaxed();
-  AioContext* const context = context_.load_acquire();
-  const auto has_results = [context] { return context != nullptr && context->may_have_results(); };
+  AioContext* context = context_.load_acquire();
+  const auto has_results = [&context] { return context != nullptr && context->may_have_results(); };
   if (!has_slept && !has_results() && done_.is_empty()) return 0;
   if (has_slept) has_slept_.store_relaxed(false);
   completed_.clear();
+  context =
+      context_.load_acquire();  // a result of one that has come in between may just have been cleared away
   size_t taken = done_.take(out);
   int count = 0;
   while (context != nullptr) {

@@ -57,6 +57,7 @@ class AioEngine final : public IoEngine {
   void submit(std::span<iocb*> controls);
 
   const size_t depth_;
+  std::unique_ptr<AioContext> made_;      // who takes it may be in a page fault
   Atomic<AioContext*> context_{nullptr};  // the kicker sets it, once
   platform::WakeFd completed_;
   platform::WakeFd wake_;
