@@ -258,21 +258,26 @@ void ExtentCache::prefetch_at_once(Client& client, BlockId first, uint64_t count
 
 // Until none of those that are extents in [first, last] is one. `begin`, `count`: the blocks that are meant.
 void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t count, Settle how) {
-  extents_->for_each(first, last, [&](uint64_t extent) {
+  const uint64_t since_ns = platform::monotonic_ns();
+  const auto ask = [&](uint64_t extent) {
     const BlockId start = extents_->first_of(extent), end = extents_->first_of(extent + 1);
     const bool is_whole = start >= begin && end.value <= begin.value + count;
-    const uint64_t since_ns = platform::monotonic_ns();
+    extents_->settle(extent, how == Settle::kDropped && is_whole ? how : Settle::kWritten);
+  };
+  extents_->for_each(first, last, ask);
+  extents_->for_each(first, last, [&](uint64_t extent) {
+    const BlockId start = extents_->first_of(extent), end = extents_->first_of(extent + 1);
     for (;;) {
       const ExtentWord seen = extents_->word(extent).load();
       if (seen.state() == ExtentState::kNone || seen.state() == ExtentState::kClaimed) return;
       const uint64_t now_ns = platform::monotonic_ns(), failing_ns = extents_->failing_since_ns(seen);
       const bool is_kept = seen.pins() > 0 || extents_->are_held();
       if ((is_kept && now_ns - since_ns > kPatienceNs) ||
-          (failing_ns != 0 && now_ns - failing_ns > kMovesFailNs)) {
+          (failing_ns != 0 && now_ns - std::max(failing_ns, since_ns) > kMovesFailNs)) {
         if (how == Settle::kDropped) zero(extent, std::max(start, begin), std::min(end, begin + count));
         return;
       }
-      extents_->settle(extent, how == Settle::kDropped && is_whole ? how : Settle::kWritten);
+      ask(extent);
       extents_->word(extent).await_change(seen);
     }
   });
@@ -299,7 +304,9 @@ auto ExtentCache::on_range(Client& client, BlockId first, uint64_t count, Settle
     const InExtents in(client, from, to);
     bool has_some = false;
     extents_->for_each(from, to, [&](uint64_t extent) {
-      has_some |= !extents_->is_none(extent) && extents_->word(extent).load().pins() == 0;
+      const ExtentWord seen = extents_->unclaim(extent);
+      has_some |=
+          seen.state() != ExtentState::kNone && seen.pins() == 0 && extents_->failing_since_ns(seen) == 0;
     });
     if (!has_some || extents_->are_held() || tries == kTriesMax) return of_blocks();
   }
