@@ -140,7 +140,7 @@ class Descriptors {
   Status detach(int fd, bool* was, Now now = Now::kUnknown);
   BufferedFiles& files() { return files_; }
   // The program has got a lock of a file, or is about to give one up (other_openers.h).
-  void lock_taken() { files_.others().lock_taken(); }
+  void lock_taken(const FileKey& key) { files_.others().lock_taken(key); }
   Status lock_ends();
   // Other processes may be given descriptors of the program's.
   void handed_out() { files_.others().handed_out(); }

@@ -74,11 +74,10 @@ void FileCalls::opened_by_libc(int fd, int flags) {
 // `fd` stays the kernel's, and so does its file from now on, or while it is open. What was written before the file was
 // emptied is not to come back.
 void FileCalls::left_out(Descriptors& descriptors, int fd, int flags, const platform::FileStamp& stamp) {
-  if (!descriptors.files().knows(stamp)) return descriptors.files().refuse({stamp.device, stamp.inode});
-  if ((flags & O_TRUNC) != 0 && may_write(flags))
-    if (const auto file = descriptors.files().find(stamp.device, stamp.inode);
-        file && !file->has_fixed_size())
-      (void)file->make_empty();
+  const FileKey key{stamp.device, stamp.inode};
+  const auto file = descriptors.files().find(key.device, key.inode);
+  if (!file && !descriptors.files().trial_of(key)) return descriptors.files().refuse(key);
+  if (file && (flags & O_TRUNC) != 0 && may_write(flags) && !file->has_fixed_size()) (void)file->make_empty();
   give_back(fd);
 }
 
@@ -241,11 +240,11 @@ void FileCalls::duplicated(int from, int to) {
   (void)descriptors->share(from, to);
 }
 
-void FileCalls::lock_taken() {
+void FileCalls::lock_taken(int fd) {
   Descriptors* descriptors = descriptors_.load_acquire();
   if (descriptors == nullptr) return;
   InRuntime guard;
-  descriptors->lock_taken();
+  if (auto stamp = platform::file_stamp(fd)) descriptors->lock_taken({stamp->device, stamp->inode});
 }
 
 void FileCalls::lock_ends() {

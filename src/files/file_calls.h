@@ -78,8 +78,8 @@ class FileCalls {
   void give_back(int fd);
   // `to` has just become a duplicate of `from`.
   void duplicated(int from, int to);
-  // The program has got a lock of some file; is about to give one up, or some of it (other_openers.h).
-  void lock_taken();
+  // The program has got a lock of the file; is about to give one up, or some of it (other_openers.h).
+  void lock_taken(int fd);
   void lock_ends();
   // Descriptors are about to be sent to another process.
   void handed_out();

@@ -48,8 +48,8 @@ OtherOpeners::Claim OtherOpeners::claim(int fd, const FileKey& key, bool is_new)
     return Claim::kOthers;
   }
   if (is_watched) {
-    watched_[key] = {number, openers == Openers::kThisAlone, hand_outs_.load_acquire(),
-                     forks_.load_acquire()};
+    watched_[key] = {number, openers == Openers::kThisAlone, hand_outs_.load_acquire(), forks_.load_acquire(),
+                     false};
     by_number_[number] = key;
   }
   if (is_watched && openers == Openers::kThisAlone) return Claim::kAlone;
@@ -67,8 +67,12 @@ void OtherOpeners::forget(int fd, const FileKey& key) {
   watched_.erase(found);
 }
 
-void OtherOpeners::lock_taken() {
+void OtherOpeners::lock_taken(const FileKey& key) {
   are_locks_used_.store_release(true);
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = watched_.find(key); found != watched_.end()) found->second.is_locked = true;
+  }
   look();
 }
 
@@ -88,7 +92,7 @@ void OtherOpeners::look() {
     if (are_locks_used()) {
       unsure.assign(unsure_.begin(), unsure_.end());
       for (const auto& [key, watched] : watched_)
-        if (watched.forks != forks_.load_acquire()) inherited.push_back(key);
+        if (watched.is_locked && watched.forks != forks_.load_acquire()) inherited.push_back(key);
     }
   }
   for (const FileKey& key : opened) give_back_(key, "another process has opened it");

@@ -5,8 +5,8 @@
 //   before a lock is given up, all that is dirty has been flushed: who gets it next reads it from the kernel;
 //   when a lock was got, look() has given back each file that somebody opened meanwhile: what is read next is the
 //       kernel's, which has what they wrote;
-//   where nobody can say who opens a file (kUnsure), or has it open since a fork, a program that uses locks has it from
-//       the kernel.
+//   where nobody can say who opens a file (kUnsure), a program that uses locks has it from the kernel; and a file that
+//       it has locked, once a child has been forked that has it open, too.
 // For others a thread looks, which sees an open() some time after it.
 //
 // Threads: any. Locks: one look at a time (looking_), above all locks of files; mutex_ below them.
@@ -42,8 +42,8 @@ class OtherOpeners {
   Claim claim(int fd, const FileKey& key, bool is_new);
   // `fd`: a descriptor of the file.
   void forget(int fd, const FileKey& key);
-  // The program has a lock: what has changed hands is given back.
-  void lock_taken();
+  // The program has a lock of that file: what has changed hands is given back.
+  void lock_taken(const FileKey& key);
   bool are_locks_used() const { return are_locks_used_.load_acquire(); }
   // Processes may have been given what the program has open: its children, or whoever it sends descriptors to.
   void handed_out() { hand_outs_.fetch_add_acq_rel(1); }
@@ -62,6 +62,7 @@ class OtherOpeners {
     uint64_t number;
     bool is_alone;
     uint64_t hand_outs, forks;  // when it was claimed
+    bool is_locked = false;     // or was
   };
 
   bool start();

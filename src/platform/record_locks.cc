@@ -71,4 +71,17 @@ void close_unlocked(int fd) {
   errno = saved_errno;
 }
 
+void give_up_kept(int fd) {
+  for (Atomic<int>& place : g_kept) {
+    int held = fd + 1;
+    if (place.load_relaxed() == held && place.cas_strong_acq_rel(held, 0)) drop_descriptor(fd);
+  }
+}
+
+void record_locks_in_child() {
+  g_are_used.store_relaxed(false);
+  for (Atomic<int>& place : g_kept)
+    if (const int kept = place.exchange_acq_rel(0); kept != 0) close_now(kept - 1);
+}
+
 }  // namespace spw::platform

@@ -2,8 +2,8 @@
 // them all up, whoever had opened it. So what the runtime has open of a program's file stays open while the program has
 // such locks on it.
 //
-// Threads: any. Async-signal-safe. errno is kept. A forked child has none of its parent's locks, so that what its
-// parent kept open it closes with its next close.
+// Threads: any. Async-signal-safe. errno is kept. A forked child has none of its parent's locks, and closes what its
+// parent kept open.
 // Limits: kKeptOpenMax descriptors that are kept open; those beyond are closed. Locks of other processes keep one open,
 // too.
 #pragma once
@@ -16,5 +16,8 @@ inline constexpr int kKeptOpenMax = 256;
 void note_record_lock();
 // Closes a descriptor of the runtime's: now, or after its file has no such lock any more.
 void close_unlocked(int fd);
+// The program closes the number, or puts something else there: if it is one that is merely kept, it is not any more.
+void give_up_kept(int fd);
+void record_locks_in_child();
 
 }  // namespace spw::platform

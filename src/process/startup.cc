@@ -25,6 +25,7 @@
 #include "libc/signals/signal_lock.h"
 #include "libc/system_calls/dispatch.h"
 #include "platform/own_addresses.h"
+#include "platform/record_locks.h"
 #include "platform/shared_mapping.h"
 #include "process/closing.h"
 #include "process/durable_process.h"
@@ -162,6 +163,7 @@ void begin_in_child(bool by_libc) {
   libc::dispatch_forked();
   libc::use_file_calls(nullptr);
   DurableProcess::forked();
+  platform::record_locks_in_child();
   store::engines_in_child();
   g_forks_inside.reset();
   pthread_mutex_unlock(&g_making);

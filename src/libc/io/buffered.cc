@@ -269,20 +269,20 @@ int dup3(int fd, int to, int flags) noexcept { return duplicated(fd, real().dup3
 // (files/other_openers.h). What is locked is shared: a trial ends before that. `gets`: the call may get one; one is
 // given up, in whole or part, where it does not.
 template <class Call>
-int with_lock(bool gets, bool gives_up, Call call) {
+int with_lock(int fd, bool gets, bool gives_up, Call call) {
   FileCalls* calls = descriptor_calls();
   if (calls == nullptr) return call();
   if (gives_up) calls->lock_ends();
   const int result = call();
   const int saved_errno = errno;
-  if (gets && result == 0) calls->lock_taken();
+  if (gets && result == 0) calls->lock_taken(fd);
   errno = saved_errno;
   return result;
 }
 int flock(int fd, int operation) noexcept {
   const int kind = operation & ~LOCK_NB;
   if (FileCalls* calls = descriptor_calls(); calls != nullptr && kind != LOCK_UN) calls->end_trial(fd);
-  return with_lock(kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
+  return with_lock(fd, kind != LOCK_UN, kind != LOCK_EX, [&] { return real().flock(fd, operation); });
 }
 // At the file's own place, which the kernel does not know.
 int lockf(int fd, int command, off_t bytes) {
@@ -291,7 +291,7 @@ int lockf(int fd, int command, off_t bytes) {
     if (const int64_t place = calls->seek(fd, 0, SEEK_CUR); place >= 0)
       (void)real().lseek(fd, static_cast<off_t>(place), SEEK_SET);
   }
-  return with_lock(command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
+  return with_lock(fd, command == F_LOCK || command == F_TLOCK, command == F_ULOCK,
                    [&] { return real().lockf(fd, command, bytes); });
 }
 
@@ -315,7 +315,7 @@ int fcntl(int fd, int command, ...) {
     calls->end_trial(fd);
     make_absolute(*calls, fd, &lock);
     const bool sets = command != F_GETLK && command != F_OFD_GETLK;
-    const int result = with_lock(sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
+    const int result = with_lock(fd, sets && lock.l_type != F_UNLCK, sets && lock.l_type != F_WRLCK,
                                  [&] { return real().fcntl(fd, command, &lock); });
     if (command == F_GETLK || command == F_OFD_GETLK) *static_cast<struct flock*>(argument) = lock;
     return result;

@@ -9,6 +9,7 @@
 #include "libc/io/descriptors.h"
 #include "libc/real.h"
 #include "platform/own_descriptors.h"
+#include "platform/record_locks.h"
 
 namespace spw::libc {
 
@@ -67,11 +68,13 @@ void close_fds_from(int first) {
 }
 
 int replace_fd(int fd, int to) {
+  spw::platform::give_up_kept(to);
   if (fd != to && is_kept(to)) return static_cast<int>(fail(EBUSY));
   return files_or_real().dup2(fd, to);
 }
 
 int replace_fd(int fd, int to, int flags) {
+  spw::platform::give_up_kept(to);
   if (fd != to && is_kept(to)) return static_cast<int>(fail(EBUSY));
   return files_or_real().dup3(fd, to, flags);
 }

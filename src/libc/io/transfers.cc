@@ -144,7 +144,7 @@ ssize_t input(int fd, off_t offset, size_t bytes, Call call) {
 }
 template <class Call>
 ssize_t output(int fd, off_t offset, const void* buffer, size_t bytes, Call call) {
-  const OutputTurn turn(fd);
+  const OutputTurn turn(fd, offset);
   if (files_are_written_in_memory() && !before_output(fd, offset, bytes)) return fail(EIO);
   const ssize_t done = call();
   const iovec piece = piece_of(buffer, bytes);
@@ -188,7 +188,7 @@ ssize_t vectored_input(int fd, off_t offset, const iovec* list, int count, Plain
 }
 template <class Plain, class Managed>
 ssize_t vectored_output(int fd, off_t offset, const iovec* list, int count, Plain plain, Managed managed) {
-  const OutputTurn turn(fd);
+  const OutputTurn turn(fd, offset);
   if (files_are_written_in_memory() && !before_vectored_output(fd, offset, list, count)) return fail(EIO);
   const ssize_t done =
       vectored([](const void* p) { return kernel_cannot_reach(p); }, false, list, count, plain, managed);

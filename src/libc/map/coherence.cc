@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 
 #include "libc/entry.h"
@@ -114,14 +115,23 @@ void for_each_live(const Context& c, const MappedFiles::Part& part, Visit visit)
 
 }  // namespace
 
-// Never destroyed: who writes at exit takes it, too.
-OutputTurn::OutputTurn(int fd) {
-  if (!files_are_written_in_memory()) return;
+// Never destroyed: who writes at exit takes it, too. In a forked child nobody does, since what its parent had mapped is
+// not of this process.
+OutputTurn::OutputTurn(int fd, off_t offset) {
+  if (fd < 0 || mapped_files().writer() != ::getpid()) return;
   const KeptErrno kept;
-  alignas(std::recursive_mutex) static std::byte room[sizeof(std::recursive_mutex)];
-  static auto* turns = new (room) std::recursive_mutex;
-  if (const Asked asked = ask(fd, 0, SIZE_MAX, false); asked.c != nullptr && !asked.parts().empty())
-    turn_ = std::unique_lock(*turns);
+  if (offset >= 0 && (::fcntl(fd, F_GETFL) & O_APPEND) == 0) return;
+  const Asked asked = ask(fd, 0, SIZE_MAX, false);
+  if (asked.c == nullptr) return;
+  {
+    InRuntime guard;
+    if (asked.parts().empty()) return;
+  }
+  alignas(std::recursive_timed_mutex) static std::byte room[sizeof(std::recursive_timed_mutex)];
+  static auto* turns = new (room) std::recursive_timed_mutex;
+  is_not_cancelled_.emplace();
+  // By this clock, since a wait by the steady one takes a younger glibc.
+  turn_ = std::unique_lock(*turns, std::chrono::system_clock::now() + std::chrono::nanoseconds(kTurnWaitNs));
 }
 
 bool before_input(int fd, off_t offset, size_t bytes) {

@@ -19,10 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "libc/io/descriptors.h"
 #include "libc/managed.h"
 #include "libc/map/mapped_files.h"
+#include "platform/uncancelled.h"
 
 namespace spw::libc {
 
@@ -31,15 +33,17 @@ inline constexpr off_t kFilePosition = -1;
 // Whether there is any mapping that the functions below could be about.
 inline bool files_are_written_in_memory() { return mapped_files().writer() != 0; }
 
-// Held from before_output() until after_output(): calls that write to a file that is mapped for writing take turns, so
-// that the mapping gets their bytes in the same order, and at the place where each wrote. A signal handler that
-// interrupts one may write, too.
+// Held from before_output() until after_output(): calls that write at the position of a regular file that is mapped for
+// writing, or at its end, take turns, since where they wrote is asked for afterwards. A signal handler that interrupts
+// one may write, too; if it leaves by siglongjmp(), nobody waits for longer than kTurnWaitNs each time.
 class OutputTurn {
  public:
-  explicit OutputTurn(int fd);
+  static constexpr uint64_t kTurnWaitNs = 1'000'000'000;
+  OutputTurn(int fd, off_t offset);
 
  private:
-  std::unique_lock<std::recursive_mutex> turn_;
+  std::optional<platform::Uncancelled> is_not_cancelled_;
+  std::unique_lock<std::recursive_timed_mutex> turn_;
 };
 
 // `bytes` of the file are about to be read, from `offset` or its position on.
@@ -58,7 +62,7 @@ ssize_t copying(int from, const off_t* from_offset, int to, const off_t* to_offs
   if (!files_are_written_in_memory()) return call();
   const auto at = [](const off_t* offset) { return offset == nullptr ? kFilePosition : load_value(offset); };
   const off_t into = at(to_offset);
-  const OutputTurn turn(to);
+  const OutputTurn turn(is_regular(from) ? to : -1, into);
   if (!before_input(from, at(from_offset), bytes) || !before_output(to, into, bytes)) return fail(EIO);
   const ssize_t done = call();
   if (done > 0) after_copy(to, into, static_cast<size_t>(done));
