@@ -118,7 +118,7 @@ void for_each_live(const Context& c, const MappedFiles::Part& part, Visit visit)
 // Never destroyed: who writes at exit takes it, too. In a forked child nobody does, since what its parent had mapped is
 // not of this process.
 OutputTurn::OutputTurn(int fd, off_t offset) {
-  if (fd < 0 || mapped_files().writer() != ::getpid()) return;
+  if (fd < 0 || !files_are_written_in_memory() || mapped_files().writer() != ::getpid()) return;
   const KeptErrno kept;
   if (offset >= 0 && (::fcntl(fd, F_GETFL) & O_APPEND) == 0) return;
   const Asked asked = ask(fd, 0, SIZE_MAX, false);
