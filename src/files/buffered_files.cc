@@ -12,10 +12,7 @@ Result<BufferedFiles::Opened> BufferedFiles::open(int fd, const std::string& nam
   Dropped dropped;  // outlives the lock
   std::unique_lock lock(mutex_);
   const Key key{before.device, before.inode};
-  left_.wait(lock, [&] {
-    const auto entry = files_.find(key);
-    return entry == files_.end() || entry->second.leavings == 0;
-  });
+  await_leavings(lock, key);
   if (!std::exchange(has_looked_, true)) refuse_what_was_open(key);
   if (guard == Guard::kGuarded)
     if (auto trial = try_out(before, name.empty())) return Opened{nullptr, std::move(trial)};
@@ -301,6 +298,13 @@ bool BufferedFiles::knows(const platform::FileStamp& stamp) const {
   return files_.contains(key) || trials_.contains(key);
 }
 
+void BufferedFiles::await_leavings(std::unique_lock<std::mutex>& lock, const Key& key) {
+  left_.wait(lock, [&] {
+    const auto entry = files_.find(key);
+    return entry == files_.end() || entry->second.leavings == 0;
+  });
+}
+
 void BufferedFiles::begin_leaving(const BufferedFile& file) {
   std::lock_guard lock(mutex_);
   if (const auto entry = entry_of(&file); entry != files_.end()) ++entry->second.leavings;
@@ -315,10 +319,7 @@ void BufferedFiles::end_leaving(const BufferedFile& file) {
 
 bool BufferedFiles::stays(const BufferedFile& file) {
   std::unique_lock lock(mutex_);
-  left_.wait(lock, [&] {
-    const auto entry = entry_of(&file);
-    return entry == files_.end() || entry->second.leavings == 0;
-  });
+  await_leavings(lock, file.key());
   return !kernels_.contains(file.key());
 }
 

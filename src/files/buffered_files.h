@@ -127,6 +127,7 @@ class BufferedFiles {
                                                     Since since, Dropped* dropped);
   std::shared_ptr<Trial> try_out(const platform::FileStamp& stamp, bool has_no_name);
   void unpark(Entry& entry);
+  void await_leavings(std::unique_lock<std::mutex>& lock, const Key& key);
   void refuse_what_was_open(const Key& now);
   bool is_refused(const Key& key);
   bool is_claimed(int fd, const Key& key, Since since);

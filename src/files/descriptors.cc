@@ -142,7 +142,7 @@ Status Descriptors::settle() {
 }
 
 // A child that appends to them, too, does so at the kernel's end.
-void Descriptors::give_back_appended() {
+void Descriptors::before_fork() {
   std::set<std::shared_ptr<BufferedFile>> appended;
   for_each([&](int, const Ref& file) {
     if (!file->is_on_trial() && (file->flags() & O_APPEND) != 0 && may_write(file->flags()))

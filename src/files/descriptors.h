@@ -159,8 +159,8 @@ class Descriptors {
   // What is buffered reaches the kernel, whose descriptors stand
   // where ours do: for a process that is about to have them, too.
   Status settle();
-  // Before a fork: what is appended to is left to the kernel.
-  void give_back_appended();
+  // What is appended to is left to the kernel: a child would go on with it.
+  void before_fork();
   // The process ends: what is buffered reaches the kernel, and whatever is written from now on does so at once.
   Status finish() {
     writes_through_.store_release(true);

@@ -263,7 +263,7 @@ void FileCalls::before_fork() {
   Descriptors* descriptors = descriptors_.load_acquire();
   if (descriptors == nullptr) return;
   InRuntime guard;
-  descriptors->give_back_appended();
+  descriptors->before_fork();
   (void)settle();
 }
 

@@ -91,8 +91,7 @@ Openers openers_of(int fd, bool is_new) {
 }
 
 namespace {
-// Calls visit(fd) for the process's descriptors of this file, until it returns false.
-// Calls visit(descriptor, what it has open) as long as that says true.
+// Calls visit(descriptor, what it has open) for each of the process, as long as that says true.
 template <class Visit>
 void for_own_descriptors(Visit visit) {
   DIR* all = ::opendir("/proc/self/fd");
@@ -107,6 +106,7 @@ void for_own_descriptors(Visit visit) {
   ::closedir(all);
 }
 
+// The same for those of this file: visit(descriptor).
 template <class Visit>
 void for_own_descriptors_of(uint64_t device, uint64_t inode, Visit visit) {
   for_own_descriptors([&](int fd, const struct stat& what) {

@@ -16,7 +16,7 @@ inline constexpr int kKeptOpenMax = 256;
 void note_record_lock();
 // Closes a descriptor of the runtime's: now, or after its file has no such lock any more.
 void close_unlocked(int fd);
-// The program closes the number, or puts something else there: if it is one that is merely kept, it is not any more.
+// The program puts something else in the place of the number: if it is merely kept, it is not the runtime's any more.
 void give_up_kept(int fd);
 void record_locks_in_child();
 

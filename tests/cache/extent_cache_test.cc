@@ -177,6 +177,23 @@ class ExtentCacheTest : public ::testing::Test {
     do once();
     while (!HasFatalFailure() && !is_enough() && std::chrono::steady_clock::now() < until);
   }
+  // A pin of a block in an extent, behind the stream's beginning.
+  Pin pin_some_extent(Access access) {
+    Pin pin;
+    repeat_until([&] { return pin.is_extent; },
+                 [&] {
+                   for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
+                     ASSERT_TRUE(cache_->pin(*client_, BlockId(block), access, &pin).is_ok());
+                     if (pin.is_extent && block > 20 * kInExtent) return;
+                     cache_->unpin(*client_, pin.frame);
+                     pin = Pin();
+                   }
+                 });
+    return pin;
+  }
+  uint64_t first_of_extent(const Pin& pin) const {
+    return static_cast<uint64_t>(pin.data - memory_->address_of(BlockId(0))) / kExtentBytes * kInExtent;
+  }
   uint64_t stored(uint64_t block) {
     alignas(4096) std::byte buffer[1 << kShift];
     store::Request request;
@@ -376,26 +393,12 @@ TEST_F(ExtentCacheTest, a_store_that_goes_is_let_go_of_and_may_come_back) {
   }
 }
 
-// Were it to leave, the child would find neither its pages nor, on the store, its contents.
 // What was written before a discard is no measure of what is stored after it: the store has nothing of that any more.
 TEST_F(ExtentCacheTest, what_is_stored_again_after_a_discard_is_kept) {
   write_all(1);
-  Pin pin;
-  uint64_t last = 0;
-  const auto stream = [&] {
-    for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
-      ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kRead, &pin).is_ok());
-      if (pin.is_extent && block > 20 * kInExtent) {
-        last = block;
-        return;
-      }
-      cache_->unpin(*client_, pin.frame);
-      pin = Pin();
-    }
-  };
-  repeat_until([&] { return pin.is_extent; }, stream);
+  const Pin pin = pin_some_extent(Access::kRead);
   ASSERT_TRUE(pin.is_extent);
-  const uint64_t first = last / kInExtent * kInExtent;
+  const uint64_t first = first_of_extent(pin);
   source_->forget(first, kInExtent);
   cache_->discard(*client_, BlockId(first), kInExtent);  // pinned, so that it is zeroed where it is
   EXPECT_EQ(word(pin, 0).load_relaxed(), 0u);
@@ -407,19 +410,10 @@ TEST_F(ExtentCacheTest, what_is_stored_again_after_a_discard_is_kept) {
     ASSERT_EQ(read(block), (block - first) % 3 == 0 ? block ^ 1 : 0) << block;
 }
 
+// Were it to leave, the child would find neither its pages nor, on the store, its contents.
 TEST_F(ExtentCacheTest, an_extent_that_is_pinned_for_long_stays_where_it_is_during_a_fork) {
   write_all(1);
-  Pin pin;
-  const auto stream = [&] {
-    for (uint64_t block = 0; block < kUsed; ++block, pause(block)) {
-      pin = Pin();
-      ASSERT_TRUE(cache_->pin(*client_, BlockId(block), Access::kWrite, &pin).is_ok());
-      if (pin.is_extent && block > 20 * kInExtent) return;
-      cache_->unpin(*client_, pin.frame);
-      pin = Pin();
-    }
-  };
-  repeat_until([&] { return pin.is_extent; }, stream);
+  const Pin pin = pin_some_extent(Access::kWrite);
   ASSERT_TRUE(pin.is_extent);
   word(pin, 0).store_relaxed(77);
   cache_->begin_fork(*client_);
@@ -428,8 +422,7 @@ TEST_F(ExtentCacheTest, an_extent_that_is_pinned_for_long_stays_where_it_is_duri
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(word(pin, 0).load_relaxed(), 77u) << "it is not at its address";
   // Who frees what is in it does not wait for the fork, which may wait for him.
-  const uint64_t extent = static_cast<uint64_t>(pin.data - memory_->address_of(BlockId(0))) / kExtentBytes;
-  cache_->discard(*client_, BlockId(extent * kInExtent), kInExtent);
+  cache_->discard(*client_, BlockId(first_of_extent(pin)), kInExtent);
   EXPECT_EQ(word(pin, 0).load_relaxed(), 0u);
   cache_->end_fork();
   ASSERT_TRUE(cache_->evict_to_limit(*client_).is_ok());

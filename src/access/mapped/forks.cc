@@ -330,7 +330,7 @@ bool MappedEngine::move_blocks() {
     for (uint64_t i = 0; i < run.count; ++i) {
       cache::Pin pin;
       if (!cache_->pin_quietly(client, run.first + i, cache::Access::kWrite, &pin)) continue;
-      dirtied += pin.is_extent ? 0 : 1;
+      dirtied += !pin.is_extent;
       cache_->unpin(client, pin.frame);
     }
   size_t next = 0;

@@ -256,6 +256,11 @@ void ExtentCache::prefetch_at_once(Client& client, BlockId first, uint64_t count
 
 // ---- Ranges ----
 
+// The first and the last that have any of the blocks, of which the first may be an extent's.
+std::pair<uint64_t, uint64_t> ExtentCache::extents_around(BlockId first, uint64_t count) const {
+  return {extents_->of(first), std::min(extents_->of(first + (count - 1)), extents_->count() - 1)};
+}
+
 // Until none of those that are extents in [first, last] is one. `begin`, `count`: the blocks that are meant.
 void ExtentCache::settle(uint64_t first, uint64_t last, BlockId begin, uint64_t count, Settle how) {
   const uint64_t since_ns = platform::monotonic_ns();
@@ -297,8 +302,7 @@ void ExtentCache::zero(uint64_t extent, BlockId first, BlockId end) {
 template <class OfBlocks>
 auto ExtentCache::on_range(Client& client, BlockId first, uint64_t count, Settle how, OfBlocks of_blocks) {
   if (count == 0 || !may_be_extent(first)) return of_blocks();
-  const uint64_t from = extents_->of(first);
-  const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
+  const auto [from, to] = extents_around(first, count);
   for (int tries = 0;; ++tries) {
     settle(from, to, first, count, how);
     const InExtents in(client, from, to);
@@ -333,8 +337,7 @@ Status ExtentCache::sync(Client& client, BlockId first, uint64_t count) {
 void ExtentCache::await_writes(Client& client, BlockId first, uint64_t count) {
   blocks_->await_writes(client, first, count);
   if (count == 0 || !may_be_extent(first)) return;
-  const uint64_t from = extents_->of(first);
-  const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
+  const auto [from, to] = extents_around(first, count);
   extents_->for_each(from, to, [&](uint64_t extent) {
     for (;;) {
       const ExtentWord seen = extents_->word(extent).load();
@@ -351,8 +354,7 @@ void ExtentCache::begin_flush(Client& client, const std::function<BlockRun()>& n
 
 void ExtentCache::keep_small(Client& client, BlockId first, uint64_t count) {
   if (count == 0 || !may_be_extent(first)) return;
-  const uint64_t from = extents_->of(first);
-  const uint64_t to = std::min(extents_->of(first + (count - 1)), extents_->count() - 1);
+  const auto [from, to] = extents_around(first, count);
   on_range(client, first, count, Settle::kWritten, [] {});
   for (uint64_t extent = from; extent <= to; ++extent) {
     ExtentWord seen = extents_->word(extent).load();

@@ -130,6 +130,7 @@ class ExtentCache final : public SharedCache {
   bool pin_extent(uint64_t extent, BlockId block, Pin* out);
   bool enter(Client& client, uint64_t extent);
   void go_on(Client& client);
+  std::pair<uint64_t, uint64_t> extents_around(BlockId first, uint64_t count) const;
   void zero(uint64_t extent, BlockId first, BlockId end);
   void settle(uint64_t first, uint64_t last, BlockId begin, uint64_t count, Settle how);
   template <class OfBlocks>

@@ -67,15 +67,22 @@ void close_fds_from(int first) {
   });
 }
 
+namespace {
+// One that is merely kept open for the program's locks (platform/record_locks.h) is not in the way.
+bool is_in_the_way(int fd, int to) {
+  if (fd == to || !is_kept(to)) return false;
+  platform::give_up_kept(to);
+  return is_kept(to);
+}
+}  // namespace
+
 int replace_fd(int fd, int to) {
-  spw::platform::give_up_kept(to);
-  if (fd != to && is_kept(to)) return static_cast<int>(fail(EBUSY));
+  if (is_in_the_way(fd, to)) return static_cast<int>(fail(EBUSY));
   return files_or_real().dup2(fd, to);
 }
 
 int replace_fd(int fd, int to, int flags) {
-  spw::platform::give_up_kept(to);
-  if (fd != to && is_kept(to)) return static_cast<int>(fail(EBUSY));
+  if (is_in_the_way(fd, to)) return static_cast<int>(fail(EBUSY));
   return files_or_real().dup3(fd, to, flags);
 }
 

@@ -27,6 +27,11 @@ int sync_file(int fd, Sync sync) {
   return sync();
 }
 
+int lock_part(int fd, int command, off_t bytes) {
+  spw::platform::note_record_lock();
+  return files_or_real().lockf(fd, command, bytes);
+}
+
 }  // namespace
 
 SPW_ENTRY int close(int fd) { return close_fd(fd); }
@@ -45,14 +50,8 @@ SPW_ENTRY int fsync(int fd) {
   return sync_file(fd, [&] { return files_or_real().fsync(fd); });
 }
 SPW_ENTRY int flock(int fd, int operation) noexcept { return files_or_real().flock(fd, operation); }
-SPW_ENTRY int lockf(int fd, int command, off_t bytes) {
-  spw::platform::note_record_lock();
-  return files_or_real().lockf(fd, command, bytes);
-}
-SPW_ENTRY int lockf64(int fd, int command, off64_t bytes) {
-  spw::platform::note_record_lock();
-  return files_or_real().lockf(fd, command, bytes);
-}
+SPW_ENTRY int lockf(int fd, int command, off_t bytes) { return lock_part(fd, command, bytes); }
+SPW_ENTRY int lockf64(int fd, int command, off64_t bytes) { return lock_part(fd, command, bytes); }
 SPW_ENTRY int fdatasync(int fd) {
   return sync_file(fd, [&] { return files_or_real().fdatasync(fd); });
 }

@@ -31,41 +31,44 @@ int control(Call* call, int fd, int command, void* argument) {
   return call(fd, command, static_cast<struct flock*>(Native(static_cast<struct flock*>(argument))));
 }
 
-// What a request asks of a file, it asks of the kernel's, which has to have what was written; of the place it reads at
-// and of its size we know better. True: it is answered.
+// Of a buffered file: what is left to read, by its size and the place, which we know better than the kernel. False: it
+// is none.
+bool is_left_to_read(FileCalls& calls, int fd, void* argument) {
+  const int64_t size = calls.size(fd), place = calls.seek(fd, 0, SEEK_CUR);
+  if (size < 0 || place < 0) return false;
+  const Native<int> left(static_cast<int*>(argument));
+  *static_cast<int*>(left) = static_cast<int>(size - place);
+  return true;
+}
+
+// What other requests ask of a file, or of two, they ask of the kernel's, which have to have what was written.
+void prepare_buffered_files(FileCalls& calls, int fd, unsigned long request, void* argument) {
+  if (request == FS_IOC_FIEMAP || request == FIBMAP) return (void)calls.flush(fd);
+  if (calls.has(fd)) calls.give_back(fd);
+  if (request == FICLONE) (void)calls.flush(static_cast<int>(reinterpret_cast<intptr_t>(argument)));
+  if (request != FICLONERANGE) return;
+  const Native<const file_clone_range> range(static_cast<file_clone_range*>(argument));
+  (void)calls.flush(static_cast<int>(static_cast<const file_clone_range*>(range)->src_fd));
+}
+
+// True: it is answered.
 bool is_of_buffered_file(int fd, unsigned long request, void* argument) {
-  FileCalls* calls = descriptor_calls();
-  if (calls == nullptr || !calls->has(fd)) return false;
   switch (request) {
-    case FIONREAD: {
-      const int64_t size = calls->size(fd), place = calls->seek(fd, 0, SEEK_CUR);
-      if (size < 0 || place < 0) return false;
-      const Native<int> left(static_cast<int*>(argument));
-      *static_cast<int*>(left) = static_cast<int>(size - place);
-      return true;
-    }
+    case FIONREAD:
     case FICLONE:
     case FICLONERANGE:
     case FIDEDUPERANGE:
-      calls->give_back(fd);
-      return false;
     case FS_IOC_FIEMAP:
     case FIBMAP:
-      (void)calls->flush(fd);
-      return false;
+      break;
     default:
       return false;
   }
-}
-
-// The other file of a request that takes contents of one.
-void flush_source(unsigned long request, void* argument) {
   FileCalls* calls = descriptor_calls();
-  if (calls == nullptr) return;
-  if (request == FICLONE) (void)calls->flush(static_cast<int>(reinterpret_cast<intptr_t>(argument)));
-  if (request != FICLONERANGE) return;
-  const Native<const file_clone_range> range(static_cast<file_clone_range*>(argument));
-  (void)calls->flush(static_cast<int>(static_cast<const file_clone_range*>(range)->src_fd));
+  if (calls == nullptr) return false;
+  if (request == FIONREAD) return is_left_to_read(*calls, fd, argument);
+  prepare_buffered_files(*calls, fd, request, argument);
+  return false;
 }
 
 }  // namespace
@@ -79,7 +82,6 @@ void flush_source(unsigned long request, void* argument) {
 SPW_ENTRY int ioctl(int fd, unsigned long request, ...) noexcept {
   SPW_LAST_ARGUMENT(request)
   if (is_of_buffered_file(fd, request, argument)) return 0;
-  flush_source(request, argument);
   const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request) : 0;
   if (bytes == 0) return real().ioctl(fd, request, argument);
   return real().ioctl(fd, request, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));

@@ -97,18 +97,14 @@ void load(const Context& c, int fd, const MappedFiles::Part& part) {
   }
 }
 
-// Calls visit(part) for what of the part is live: a mapping may go on behind its file's end.
+// Calls visit(part) for what of the part is live.
 template <class Visit>
-void for_each_live(const Context& c, const MappedFiles::Part& part, Visit visit) {
-  const uint64_t block = c.regions->block_bytes();
-  const Blocks around = blocks_around(c, part.address, part.address + bytes_of(part));
-  const BlockId first((around.begin - SPW_MANAGED_BASE) / block);
-  c.regions->for_each_live_run(first, around.bytes / block, [&](BlockId run, uint64_t count) {
-    const uintptr_t begin = SPW_MANAGED_BASE + run.value * block, end = begin + count * block;
+void for_each_live_part(const Context& c, const MappedFiles::Part& part, Visit visit) {
+  for_each_live(c, part.address, part.address + bytes_of(part), [&](uintptr_t begin, uintptr_t end) {
     MappedFiles::Part live = part;
-    live.address = std::max(part.address, begin);
-    live.begin = part.begin + (live.address - part.address);
-    live.end = std::min(part.end, part.begin + (end - part.address));
+    live.address = begin;
+    live.begin = part.begin + (begin - part.address);
+    live.end = part.begin + (end - part.address);
     visit(live);
   });
 }
@@ -160,7 +156,7 @@ void after_output(int fd, off_t offset, const iovec* pieces, int count, size_t d
   InRuntime guard;
   asked.visit([&](const MappedFiles::Part& part) {
     UsualRightsFor here(*asked.c, part.address, part.address + bytes_of(part));
-    for_each_live(*asked.c, part, [&](const MappedFiles::Part& live) {
+    for_each_live_part(*asked.c, part, [&](const MappedFiles::Part& live) {
       store(pieces, count, live.begin - asked.offset, live.end - asked.offset,
             reinterpret_cast<std::byte*>(live.address));
     });
@@ -173,7 +169,7 @@ void after_copy(int fd, off_t offset, size_t done) {
   if (asked.c == nullptr) return;
   InRuntime guard;
   asked.visit([&](const MappedFiles::Part& part) {
-    for_each_live(*asked.c, part, [&](const MappedFiles::Part& live) { load(*asked.c, fd, live); });
+    for_each_live_part(*asked.c, part, [&](const MappedFiles::Part& live) { load(*asked.c, fd, live); });
   });
 }
 

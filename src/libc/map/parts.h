@@ -6,6 +6,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -63,6 +64,19 @@ struct Blocks {
   uint64_t bytes = 0;
 };
 Blocks blocks_around(const Context& c, uintptr_t begin, uintptr_t end);
+
+// Calls visit(begin, end) for the parts of [begin, end) that are live, in order: a mapping may go on behind its file's
+// end. As they are at about this time.
+template <class Visit>
+void for_each_live(const Context& c, uintptr_t begin, uintptr_t end, Visit visit) {
+  const uint64_t block = c.regions->block_bytes();
+  const Blocks around = blocks_around(c, begin, end);
+  const BlockId first((around.begin - SPW_MANAGED_BASE) / block);
+  c.regions->for_each_live_run(first, around.bytes / block, [&](BlockId run, uint64_t count) {
+    const uintptr_t live = SPW_MANAGED_BASE + run.value * block;
+    visit(std::max(begin, live), std::min(end, live + count * block));
+  });
+}
 
 inline void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 // What the calls that map return where they fail.

@@ -104,17 +104,6 @@ void* move_anonymous(const Context& c, const Move& move) {
   return pointer(to);
 }
 
-// Of a file's mapping, which may go on behind the file's end.
-void copy_live(const Context& c, uintptr_t to, uintptr_t from, uint64_t bytes) {
-  UsualRightsFor here(c, from, from + bytes);
-  const uint64_t block = c.regions->block_bytes();
-  const BlockId first((from - SPW_MANAGED_BASE) / block);
-  c.regions->for_each_live_run(first, round_up(bytes, block) / block, [&](BlockId run, uint64_t count) {
-    const uint64_t begin = (run.value - first.value) * block;
-    copy_bytes(pointer(to + begin), pointer(from + begin), std::min(count * block, bytes - begin));
-  });
-}
-
 // Not the blocks move but what they stand for: changes of a shared file go there, those of a private one are copied.
 void* move_file(const Context& c, const Move& move, Kind kind) {
   const uint64_t block = c.regions->block_bytes();
@@ -126,7 +115,13 @@ void* move_file(const Context& c, const Move& move, Kind kind) {
     return no_map(EIO);
   auto mapped = c.heap->mappings().map_file(move.new_bytes, c.regions->mapping_at(move.from));
   if (!mapped) return no_map(ENOMEM);
-  if (kind == Kind::kPrivateFile) copy_live(c, *mapped, move.from, move.old_bytes);
+  if (kind == Kind::kPrivateFile) {
+    const uintptr_t old_end = move.from + move.old_bytes;
+    UsualRightsFor here(c, move.from, old_end);
+    for_each_live(c, move.from, old_end, [&](uintptr_t begin, uintptr_t end) {
+      copy_bytes(pointer(*mapped + (begin - move.from)), pointer(begin), end - begin);
+    });
+  }
   move_rights(c, *mapped, move);
   mapped_files().move(move.from, move.old_bytes, *mapped, move.new_bytes);
   remove_marks(c, move.from, move.from + move.old_bytes);

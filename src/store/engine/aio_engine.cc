@@ -130,8 +130,8 @@ size_t AioEngine::harvest(std::span<RawResult> out) {
   if (!has_slept && !has_results() && done_.is_empty()) return 0;
   if (has_slept) has_slept_.store_relaxed(false);
   completed_.clear();
-  context =
-      context_.load_acquire();  // a result of one that has come in between may just have been cleared away
+  // One that was taken in between may have announced a result, which has just been cleared away.
+  context = context_.load_acquire();
   size_t taken = done_.take(out);
   int count = 0;
   while (context != nullptr) {

@@ -63,8 +63,8 @@ class WorkerPool;
 // What kAuto stands for: libaio where the kernel allows it, once that pays, and threads elsewhere. io_uring is for who
 // asks for it by name (aio_engine.h says why).
 IoEngineKind choose_engine();
-// The threads of kAuto are engine_workers(). `workers` is what the thread engine runs on that
-// was asked for by name; it outlives the engine.
+// The threads of kAuto are engine_workers(). `workers` is what the thread engine runs on that was asked for by name; it
+// outlives the engine.
 Result<std::unique_ptr<IoEngine>> create_engine(IoEngineKind kind, size_t depth, WorkerPool& workers);
 
 // The process's threads for what the kernel would do in the thread that submits, for all engines together: two a
