@@ -47,12 +47,13 @@ void BlockPool::put(Shard& shard, uint32_t place) {
 }
 
 // The frame's own place, unless that would take memory for which there is no room while another's is kept.
-uint32_t BlockPool::choose(const Shard& shard, uint32_t frame) const {
+uint32_t BlockPool::choose(const Shard& shard, uint32_t frame, bool rather_kept) const {
   const size_t last = shard.unused.size() - 1;
   const uint32_t own = unused_at_[frame];
   const bool is_unused = own <= last && shard.unused[own] == frame;
   const bool is_any_kept = shard.unused.size() > shard.empty;
-  return static_cast<uint32_t>(is_unused && (own >= shard.empty || !is_any_kept || has_room()) ? own : last);
+  const bool may_be_empty = !is_any_kept || (!rather_kept && has_room());
+  return static_cast<uint32_t>(is_unused && (own >= shard.empty || may_be_empty) ? own : last);
 }
 
 // The last one of those without memory, and of those with it, stands in its stead.
@@ -69,7 +70,7 @@ uint32_t BlockPool::take_out(Shard& shard, uint32_t at, bool is_empty) {
   return place;
 }
 
-BlockPool::Place BlockPool::take(FrameId frame) {
+BlockPool::Place BlockPool::take(FrameId frame, bool rather_kept) {
   if (const uint32_t place = places_[frame.value].load_relaxed(); place != kNoPlace)
     return {address_of(place), false};
   Shard& shard = shard_of(frame);
@@ -77,7 +78,7 @@ BlockPool::Place BlockPool::take(FrameId frame) {
   bool was_empty;
   {
     std::lock_guard lock(shard.mutex);
-    const uint32_t at = choose(shard, frame.value);
+    const uint32_t at = choose(shard, frame.value, rather_kept);
     was_empty = at < shard.empty;
     place = take_out(shard, at, was_empty);
   }
@@ -87,6 +88,24 @@ BlockPool::Place BlockPool::take(FrameId frame) {
     keep_to_limit();
   }
   return {address_of(place), was_empty};
+}
+
+std::byte* BlockPool::take_instead(FrameId frame) {
+  if (kept_for_lifts_.load_relaxed() == 0)
+    kept_for_lifts_.store_relaxed(std::min(limit_.load_relaxed() / kLiftsShare, kLiftsMax));
+  places_[frame.value].store_relaxed(kNoPlace);
+  in_place_.fetch_sub_relaxed(1);
+  return take(frame, true).data;
+}
+
+void BlockPool::give_back(std::byte* place) {
+  const auto number = static_cast<uint32_t>(static_cast<uint64_t>(place - base()) >> block_shift_);
+  Shard& shard = shard_of(FrameId(number));
+  {
+    std::lock_guard lock(shard.mutex);
+    put(shard, number);
+  }
+  keep_to_limit();
 }
 
 void BlockPool::note_in_place(std::span<const cache::Resident> residents) {
@@ -124,7 +143,7 @@ void BlockPool::set_limit(uint32_t frames) {
 }
 
 void BlockPool::empty_some() {
-  const uint32_t used = in_place_.load_relaxed() + backed_.load_relaxed(), limit = limit_.load_relaxed();
+  const uint32_t used = with_memory(), limit = limit_.load_relaxed() + kept_for_lifts_.load_relaxed();
   uint32_t wanted = std::max(used > limit ? used - limit : 0, emptied_min_);
   const uint32_t first = turn_.fetch_add_relaxed(1);
   for (uint32_t i = 0; i < kShards && wanted > 0; ++i)

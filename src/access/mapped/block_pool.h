@@ -43,7 +43,11 @@ class BlockPool {
     bool is_zero;  // there was no memory behind it
   };
   // The frame's; it gets one if it has none.
-  Place take(FrameId frame);
+  Place take(FrameId frame) { return take(frame, false); }
+  // That of a frame whose block was in place, and leaves it. Some memory is kept for them beyond the limit.
+  std::byte* take_instead(FrameId frame);
+  // The frame has it no longer.
+  void give_back(std::byte* place);
   // The frames' blocks are in place; again: nothing more.
   void note_in_place(std::span<const cache::Resident> residents);
   // The frames' blocks have left, wherever they were.
@@ -61,6 +65,7 @@ class BlockPool {
   static constexpr uint32_t kShards = 16;
   static constexpr uint32_t kEmptiedTogether = 64;
   static constexpr uint64_t kEmptiedBytes = 512 * kKiB;
+  static constexpr uint32_t kLiftsShare = 64, kLiftsMax = 256;  // of the limit, and at most
   struct alignas(64) Shard {
     std::mutex mutex;
     std::vector<uint32_t> unused;  // places; there is no memory behind the first `empty` of them
@@ -72,13 +77,14 @@ class BlockPool {
   Shard& shard_of(FrameId frame) const { return shards_[frame.value % kShards]; }
   // Under the shard's lock; at: in `unused`.
   void put(Shard& shard, uint32_t place);
-  uint32_t choose(const Shard& shard, uint32_t frame) const;
+  Place take(FrameId frame, bool rather_kept);
+  uint32_t choose(const Shard& shard, uint32_t frame, bool rather_kept) const;
   uint32_t take_out(Shard& shard, uint32_t at, bool is_empty);
   uint32_t with_memory() const { return in_place_.load_relaxed() + backed_.load_relaxed(); }
-  bool has_room() const { return with_memory() < limit_.load_relaxed(); }
+  bool has_room() const { return with_memory() < limit_.load_relaxed() + kept_for_lifts_.load_relaxed(); }
   // What is kept beyond the limit goes.
   void keep_to_limit() {
-    if (with_memory() > limit_.load_relaxed()) [[unlikely]]
+    if (with_memory() > limit_.load_relaxed() + kept_for_lifts_.load_relaxed()) [[unlikely]]
       empty_some();
   }
   void empty_some();
@@ -93,6 +99,7 @@ class BlockPool {
   std::unique_ptr<uint32_t[]> unused_at_;  // of each place, while it is unused; under its shard's lock
   std::unique_ptr<Shard[]> shards_;
   Atomic<uint32_t> limit_;
+  Atomic<uint32_t> kept_for_lifts_{0};  // places beyond the limit, once something was lifted
   Atomic<uint32_t> turn_{0};  // the shard that is asked next for what it keeps
   alignas(64) Atomic<uint32_t> in_place_{0};
   alignas(64) Atomic<uint32_t> backed_{0};  // places with memory, whether frames have them or not

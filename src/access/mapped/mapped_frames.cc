@@ -154,6 +154,39 @@ void MappedFrames::place(Resident resident, bool writable) {
   pool_->note_in_place({&resident, 1});
 }
 
+// After a fork its pages may be another process's as well, until they are stored to.
+bool MappedFrames::lifts(BlockId block) const {
+  return has_address(block) && block_bytes() == kMmuPageBytes && !has_forked_.load_relaxed() &&
+         pages_.lifts(address_of(block), block_bytes());
+}
+
+bool MappedFrames::lift(std::span<const Resident> blocks) {
+  const Moving moving(*this);
+  if (has_forked_.load_relaxed()) return false;
+  static_assert(kLiftedMax <= platform::PageLifter::kPagesMax);
+  iovec pages[kLiftedMax], to[kLiftedMax];
+  size_t count = 0;
+  for (const Resident& resident : blocks) {
+    hints_.set(resident.block, HintTable::Hint::kUnseen);
+    pages[count] = {address_of(resident.block), kMmuPageBytes};
+    to[count++] = {pool_->take_instead(resident.frame), kMmuPageBytes};
+  }
+  if (pages_.lift({pages, count}, {to, count})) return true;
+  for (size_t i = 0; i < count; ++i) {
+    pool_->note_in_place({&blocks[i], 1});
+    pool_->give_back(static_cast<std::byte*>(to[i].iov_base));
+  }
+  return false;
+}
+
+void MappedFrames::put_back(Resident resident) {
+  const Moving moving(*this);
+  hints_.set(resident.block, HintTable::Hint::kClean);
+  must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
+                   block_bytes(), false));
+  pool_->note_in_place({&resident, 1});
+}
+
 void MappedFrames::release(std::span<const Resident> victims) {
   const Moving moving(*this);
   iovec ranges[kReleaseBatchMax];

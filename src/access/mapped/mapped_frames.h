@@ -29,6 +29,7 @@
 #include "cache/frame_pool/frame_source.h"
 #include "cache/frame_pool/staging.h"
 #include "cache/partition_map.h"
+#include "platform/page_lifter.h"
 
 namespace spw::access {
 
@@ -74,6 +75,10 @@ class MappedFrames final : public cache::FrameSource {
   void let_read(std::span<const cache::Resident> run) override;
   void begin_writeback(std::span<const cache::Resident> run) override;
   void end_writeback(cache::Resident resident) override;
+  bool lifts(BlockId block) const override;
+  bool lift(std::span<const cache::Resident> blocks) override;
+  void put_back(cache::Resident resident) override;
+  void forget_lifted(std::byte* memory) override { pool_->give_back(memory); }
   void place(cache::Resident resident, bool writable) override;
   void release(std::span<const cache::Resident> victims) override;
   size_t release_batch_max() const override;

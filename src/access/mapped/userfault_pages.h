@@ -23,6 +23,7 @@
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
+#include "platform/page_lifter.h"
 #include "platform/userfault.h"
 
 namespace spw::access {
@@ -53,6 +54,11 @@ class UserFaultPages final : public PlacedPages {
     return faults_.write_protect(address, bytes, true);
   }
   void end_writeback(std::byte* address, uint64_t bytes) override;
+  // What the program may not read, the kernel may not, either.
+  bool lifts(const std::byte*, uint64_t) const override { return !program_rights_.any(); }
+  bool lift(std::span<const iovec> pages, std::span<const iovec> to) override {
+    return lifter_.lift(pages, to, releaser_);
+  }
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
   int program_protects(uintptr_t address, uint64_t bytes, int protection,
                        const std::function<void()>& await_writes) override;
@@ -90,6 +96,7 @@ class UserFaultPages final : public PlacedPages {
   std::byte* const base_;
   const uint64_t bytes_;
   platform::RangeReleaser releaser_;
+  platform::PageLifter lifter_;
   platform::File own_memory_;  // opened when it is needed, under the mutex
   std::mutex rights_mutex_;    // what is recorded is what the kernel has
   ProgramRights program_rights_;

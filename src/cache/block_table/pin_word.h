@@ -13,13 +13,14 @@
 //   referenced  used since the policy last looked (CLOCK's bit)
 //   writing     a writeback reads the frame; it is not evicted, and no second writeback of it begins
 //   dirty       holds bytes its store has not
-//   parked      while filling: the contents are at hand, and the owner installs them when somebody asks
+//   parked      while filling: the contents are at hand, and the owner installs them when somebody asks. Without
+//               `ahead` the block is *lifted*: it was in place, and has left it to be written, and evicted
 //   summed      came in dirty, and has not been written since: its sum tells whether it has to be (writeback/fill_sums.h)
 //
 // Invariants:  state = free => all other bits are 0
 //              a frame is in the block table <=> state != free
 //              refs > 0 => dirty is not cleared, the state does not become free
-//              writing => state = resident
+//              writing => state = resident, or filling, of what is being lifted, or was
 //              parked => state = filling
 //
 // Transitions. C: any client; F: who fills the frame (the client that missed, or the owner); O: the partition's owner.
@@ -47,6 +48,12 @@
 //   resident, ahead                 ahead cleared               C    CAS acquire (its stream has skipped it: no use)
 //   resident, not dirty             refs + 1                    C    CAS acquire (stores are allowed ahead of need: no use)
 //   resident, refs > 0              dirty                       C    fetch_or relaxed (its holder's unpin orders it)
+//   resident, refs 0, writing,      filling                     O    CAS acquire: pairs with the last unpin, so what was
+//     not ahead, not dirty                                           stored is lifted
+//   filling, writing                parked                      O    fetch_or relaxed: it is lifted; or else resident, as
+//                                                                    by F, in place again or not lifted after all
+//   parked, refs 0, not dirty,      free                        O    CAS acquire (lifted)
+//     not writing, not ahead
 //   resident|failed, refs > 0       refs - 1                    C    fetch_sub acq_rel: the holder's accesses come first
 //   resident                        referenced cleared          O    fetch_and relaxed
 //   resident, refs 0, dirty,        writing, dirty cleared      O    CAS acquire: pairs with the last unpin, so the
@@ -120,8 +127,9 @@ class PinWord {
   constexpr bool is_evictable() const { return is_droppable() && !dirty(); }
   // Evictable but for unwritten contents.
   constexpr bool is_droppable() const {
-    return state() == FrameState::kResident && refs() == 0 && !writing();
+    return (state() == FrameState::kResident || is_lifted()) && refs() == 0 && !writing();
   }
+  constexpr bool is_lifted() const { return parked() && !ahead(); }
 
   constexpr PinWord pinned(bool for_write) const {
     return PinWord(((bits_ + 1) | kReferenced | (for_write ? kDirty : 0)) & ~kAhead);
@@ -210,6 +218,14 @@ class AtomicPinWord {
       PinWord next = word.with(PinWord::kWriting);
       if (cas_acquire(word, word.refs() == 0 ? next.without(PinWord::kDirty) : next)) return true;
     }
+    return false;
+  }
+  // O: a block that is about to be written leaves its place: nobody may hold it, and who comes waits.
+  bool try_begin_lift() {
+    PinWord word = load_relaxed();
+    while (word.state() == FrameState::kResident && word.writing() && word.refs() == 0 && !word.dirty() &&
+           !word.ahead())
+      if (cas_acquire(word, word.in_state(FrameState::kFilling))) return true;
     return false;
   }
   // O: the writeback failed, or did not take place.

@@ -24,6 +24,7 @@ struct EvictionBatch {
   uint32_t wanted = 0;       // frames
   uint32_t starts_left = 0;  // writes that it may still begin
   uint32_t evicted = 0;
+  bool lifts = false;   // what is written now leaves its place for it (Writeback)
   bool sweeps = false;  // what is written now belongs to a group that is swept: what was used goes, too
 
   bool has_begun_all() const { return starts_left == 0; }

@@ -30,6 +30,7 @@ bool Partition::park(Resident resident, const std::byte* contents) {
 // Puts the contents in place. Whoever waits for them tells his stream
 // of it; if nobody does, the first use goes unnoticed.
 void Partition::unpark(FrameId frame) {
+  if (word(frame).load_relaxed().is_lifted()) return writeback_.put_back(frame);
   const auto found = std::find_if(parked_.begin(), parked_.end(),
                                   [&](const Parked& parked) { return parked.resident.frame == frame; });
   if (found == parked_.end()) return;

@@ -266,9 +266,9 @@ void Partition::check_invariants() {
   uint32_t ahead = 0, parked = 0;
   for (uint32_t i = 0; i < organisation_->frame_count(); ++i) {
     const PinWord seen = word(context_.directory.shares().first(id_) + i).load_acquire();
-    SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident);
+    SPW_CHECK(!seen.writing() || seen.state() == FrameState::kResident || seen.is_lifted());
     SPW_CHECK(!seen.parked() || seen.state() == FrameState::kFilling);
-    parked += seen.parked();
+    parked += seen.parked() && !seen.is_lifted();
     ahead += seen.ahead();
   }
   SPW_CHECK(organisation_->ahead_unused() == ahead);

@@ -19,6 +19,13 @@ void IoOp::append_segment(std::byte* data, uint64_t bytes) {
   request.segments[request.segment_count++] = {data, bytes};
 }
 
+std::byte* IoOp::data(uint32_t i, uint64_t block_bytes) const {
+  uint64_t offset = i * block_bytes;
+  for (size_t at = 0;; offset -= request.segments[at++].iov_len)
+    if (offset < request.segments[at].iov_len)
+      return static_cast<std::byte*>(request.segments[at].iov_base) + offset;
+}
+
 PartitionIo::~PartitionIo() { SPW_CHECK(!busy() && kicking_.load_acquire() == 0); }
 
 IoOp* PartitionIo::take() {
@@ -40,6 +47,7 @@ IoOp* PartitionIo::take() {
   op->is_summed = false;
   op->is_unit = false;
   op->marker = kGroupBlocks;
+  op->lifted = 0;
   return op;
 }
 

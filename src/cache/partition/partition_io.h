@@ -23,7 +23,7 @@
 
 namespace spw::cache {
 
-static_assert(kGroupBlocks <= store::kSegmentsMax);
+static_assert(kGroupBlocks <= store::kSegmentsMax && kGroupBlocks <= 64);
 
 struct Request;
 
@@ -52,8 +52,11 @@ struct IoOp {
   bool is_summed = false;          // kAhead: is_dirty, of a shared file (writeback/fill_sums.h)
   bool is_unit = false;            // kAhead: nobody waits for its first use to go on reading
   uint32_t marker = kGroupBlocks;  // kAhead: this block of them is to be parked
+  uint64_t lifted = 0;             // kWriteback: these blocks of them were, a bit for each
 
   BlockId block(uint32_t i) const { return first + i; }
+  // The memory of one.
+  std::byte* data(uint32_t i, uint64_t block_bytes) const;
   // Appends the memory of one more block; memory that continues the last segment lengthens it.
   void append_segment(std::byte* data, uint64_t bytes);
 };

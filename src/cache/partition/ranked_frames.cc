@@ -16,10 +16,13 @@ using telemetry::Counter;
 
 namespace {
 
-uint32_t reserve_high_of(uint32_t frames, const Options& options) {
+// Blocks that are lifted are not in place while they are in the reserve: a use of them is a fault.
+uint32_t reserve_high_of(uint32_t frames, const PartitionContext& context) {
+  const Options& options = context.options;
   uint64_t by_bytes = std::max<uint64_t>(options.reserve_bytes_max >> options.block_shift, 1);
   uint64_t by_share = std::max<uint32_t>(frames / kReserveShare, 1);
-  return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{options.reserve_blocks_max}}));
+  const uint32_t most = context.frames.lifts(BlockId(0)) ? kLiftedReserveMax : options.reserve_blocks_max;
+  return static_cast<uint32_t>(std::min({by_bytes, by_share, uint64_t{most}}));
 }
 
 // A small partition would be emptied by a group, and requests for large blocks gain nothing from lying near each other.
@@ -32,7 +35,7 @@ bool can_sweep_groups(uint32_t reserve_high, unsigned block_shift) {
 RankedFrames::RankedFrames(PartitionContext& context, PartitionId id, Writeback& writeback,
                            std::unique_ptr<Policy> policy)
     : Organisation(context, id, writeback),
-      reserve_high_(reserve_high_of(frame_count_, context.options)),
+      reserve_high_(reserve_high_of(frame_count_, context)),
       evict_batch_(
           static_cast<uint32_t>(std::clamp<size_t>(context.frames.release_batch_max(), 1, reserve_high_))),
       sweeps_groups_(can_sweep_groups(reserve_high_, context.options.block_shift)),
@@ -311,11 +314,12 @@ bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
   return started != Writeback::Started::kNoOperation;
 }
 
-// Of a block at its own address not every use is seen.
+// Of a block that stays at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   const PinWord seen = word(frame).load_relaxed();
-  if (context_.placement.is_placed({global(frame), seen.block()}) || (seen.referenced() && !batch.sweeps))
-    return false;
+  const bool are_uses_unseen =
+      !batch.lifts && context_.placement.is_placed({global(frame), seen.block()});
+  if (are_uses_unseen || (seen.referenced() && !batch.sweeps)) return false;
   return policy_->goes_along(frame);
 }
 

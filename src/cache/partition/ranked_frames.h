@@ -35,6 +35,8 @@ namespace spw::cache {
 
 // A reserve holds at most this share of a partition's frames.
 inline constexpr uint32_t kReserveShare = 8;
+// Measured with random updates of four times the cap, beside 32 to 2048.
+inline constexpr uint32_t kLiftedReserveMax = 128;
 // Room for candidates that left the reserve by another way and are still queued.
 inline constexpr uint32_t kReserveSlack = 4;
 // A group that is swept is no larger. Measured with 256 KiB.

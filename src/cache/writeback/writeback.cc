@@ -1,4 +1,4 @@
-#include "cache/writeback/writeback.h"
+#include "cache/writeback/run.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,28 +23,17 @@ constexpr uint64_t kBackoffMaxNs = 1'000'000'000;
 
 }  // namespace
 
-// A run under construction: places [begin, end) of one group, whose frames are all `writing`.
-struct Writeback::Run {
-  Organisation& told;
-  const EvictionBatch* batch;
-  uint64_t group_first;
-  uint32_t begin;
-  uint32_t end;
-  Backing first;  // of place `begin`
-  bool is_readable;
-  FrameId frames[kGroupBlocks];
-  std::byte* copy = nullptr;  // what is written; nullptr: what is in the frames
-  uint32_t copied_from = 0;   // which place is first in it
-
-  uint32_t count() const { return end - begin; }
-};
-
 bool Writeback::may_write_now() const {
   return last_write_.is_ok() || platform::monotonic_ns() >= retry_at_ns_;
 }
 
+Writeback::Writeback(PartitionContext& context, PartitionIo& io)
+    : context_(context), io_(io), run_blocks_max_(run_blocks_max(context.options.block_shift)) {}
+
+Writeback::~Writeback() = default;
+
 Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinned_too,
-                                    const EvictionBatch* batch) {
+                                    EvictionBatch* batch) {
   IoOp* op = io_.take();
   if (!op) return Started::kNoOperation;
   if (!word(frame).try_begin_writing(pinned_too)) {
@@ -60,7 +49,6 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
     clean_freed(frame, block);
     return Started::kNo;
   }
-  told.note_writing(frame, batch);
   const uint64_t group_first = group_of(block) << kGroupShift;
   const auto place = static_cast<uint32_t>(block.value - group_first);
   const bool is_readable = context_.frames.is_readable(block);
@@ -71,25 +59,33 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   }
   while (run.begin > 0 && run.count() < blocks_max && extend_run(run, false)) {
   }
+  const bool is_lifted = may_lift(*op, run);
+  if (batch) batch->lifts = is_lifted;
+  for (uint32_t at = run.begin; at < run.end; ++at) told.note_writing(run.frames[at], batch);
+  if (batch) batch->lifts = false;
+  if (is_lifted)
+    waiting_.push_back({run, op});
+  else
+    send(*op, run);
+  return Started::kYes;
+}
+
+void Writeback::send(IoOp& op, Run& run) {
   Resident residents[kGroupBlocks];
   for (uint32_t i = 0; i < run.count(); ++i)
     residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
   context_.frames.begin_writeback({residents, run.count()});
-  if (op->staging)
-    copy_run(*op, run);
+  if (op.staging)
+    copy_run(op, run);
   else if (!run.is_readable)
     context_.frames.let_read({residents, run.count()});
-  if (context_.placement.has_address(block)) {
+  if (context_.placement.has_address(residents[0].block)) {
     leave_zeros_out(run);
     leave_unstored_out(run);
   }
-  if (run.count() == 0) {
-    give_staging_back(*op);
-    io_.put_back(op);
-    return Started::kYes;
-  }
-  issue_run(*op, run);
-  return Started::kYes;
+  if (run.count() > 0) return issue_run(op, run);
+  give_staging_back(op);
+  io_.put_back(&op);
 }
 
 // How many blocks may be written at a time. One, where buffers for runs are all in use: for single blocks there are
@@ -151,7 +147,6 @@ bool Writeback::extend_run(Run& run, bool forward) {
     --run.begin;
     run.first = backing;
   }
-  run.told.note_writing(frame, run.batch);
   return true;
 }
 
@@ -160,7 +155,6 @@ bool Writeback::extend_run(Run& run, bool forward) {
 // its own, like submit(), so that the thread sanitizer can be told).
 [[gnu::noinline]] void Writeback::leave_zeros_out(Run& run) {
   auto left_out = [&](uint32_t place) {
-    const FrameId frame = run.frames[place];
     const BlockId block(run.group_first + place);
     if (context_.blocks.locate_for_fill(block).has_contents ||
         !is_all_zero(contents(run, place), context_.block_bytes()))
@@ -233,6 +227,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   for (uint32_t i = 0; i < op.count; ++i) {
     op.frames[i] = run.frames[run.begin + i];
     op.append_segment(contents(run, run.begin + i), context_.block_bytes());
+    if (word(op.frames[i]).load_relaxed().is_lifted()) op.lifted |= uint64_t{1} << i;
   }
   if (!op.staging && op.store->looks_at_contents())
     prefetch_page(static_cast<const std::byte*>(op.request.segments[0].iov_base));
@@ -260,7 +255,10 @@ std::byte* Writeback::contents(const Run& run, uint32_t place) const {
 
 // A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are
 // meant to happen (they make it dirty again, so it is written once more).
-[[gnu::noinline]] void Writeback::submit() { io_.submit(); }
+[[gnu::noinline]] void Writeback::submit() {
+  if (!waiting_.empty()) lift_waiting();
+  io_.submit();
+}
 
 void Writeback::finish(Organisation& told, IoOp& op, int error) {
   give_staging_back(op);
@@ -275,6 +273,7 @@ void Writeback::finish(Organisation& told, IoOp& op, int error) {
   for (uint32_t i = 0; i < op.count; ++i) {
     const FrameId frame = op.frames[i];
     context_.frames.end_writeback({op.frames[i], op.block(i)});
+    if ((op.lifted >> i & 1) != 0) end_lifted(op, i, error);
     if (error == 0) {
       context_.blocks.written_back(op.block(i), op.store);
       word(frame).end_writing();

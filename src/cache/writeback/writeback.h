@@ -16,15 +16,17 @@ struct EvictionBatch;
 
 class Writeback {
  public:
-  Writeback(PartitionContext& context, PartitionIo& io)
-      : context_(context), io_(io), run_blocks_max_(run_blocks_max(context.options.block_shift)) {}
+  Writeback(PartitionContext& context, PartitionIo& io);
+  ~Writeback();
 
   enum class Started : uint8_t { kYes, kNo, kNoOperation };
   // Starts the writeback of a dirty frame and of what can go with it. kNo: it is not dirty, is pinned (unless
   // pinned_too), is being written already, or its range was freed. On its way after submit(). `told`: of each frame;
   // `batch`: what it is for, if for an eviction.
-  Started start(Organisation& told, FrameId frame, bool pinned_too, const EvictionBatch* batch = nullptr);
+  Started start(Organisation& told, FrameId frame, bool pinned_too, EvictionBatch* batch = nullptr);
   void submit();
+  // A lifted block is in place again, and whoever waits for it goes on.
+  void put_back(FrameId frame);
   // The operation, of kind kWriteback, has come back.
   void finish(Organisation& told, IoOp& op, int error);
 
@@ -41,6 +43,13 @@ class Writeback {
 
  private:
   struct Run;
+  struct Waiting;  // to be lifted
+  bool may_lift(const IoOp& op, const Run& run) const;
+  void protect(const Run& run) const;
+  void send(IoOp& op, Run& run);
+  void lift_waiting();
+  void lift(std::span<const Resident> blocks) const;
+  void end_lifted(const IoOp& op, uint32_t i, int error);
   bool extend_run(Run& run, bool forward);
   void clean_freed(FrameId frame, BlockId block);
   void issue_run(IoOp& op, const Run& run);
@@ -58,6 +67,7 @@ class Writeback {
   PartitionContext& context_;
   PartitionIo& io_;
   const uint32_t run_blocks_max_;
+  std::vector<Waiting> waiting_;  // until submit()
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   Status last_write_;
   uint64_t retry_at_ns_ = 0;  // while writes fail: none begins before
