@@ -78,6 +78,21 @@ MODELS = {
         ],
         "progress_bugs": set(),
     },
+    "lifted_writes": {
+        "safety": [
+            {"OPS_0": 2, "OPS_1": 2, "WRITES": 2, "EVICTIONS": 1},
+            {"OPS_0": 2, "OPS_1": 1, "WRITES": 2, "EVICTIONS": 1, "WRITE_FAILURES": 1},
+            {"OPS_0": 2, "OPS_1": 1, "WRITES": 1, "EVICTIONS": 2},
+        ],
+        "progress": [
+            {"OPS_0": 1, "OPS_1": 1, "WRITES": 1, "EVICTIONS": 1, "WRITE_FAILURES": 1},
+        ],
+        "bugs": {"OPS_0": 2, "OPS_1": 1, "WRITES": 2, "EVICTIONS": 1, "WRITE_FAILURES": 1},
+        "large": [
+            {"OPS_0": 2, "OPS_1": 2, "WRITES": 3, "EVICTIONS": 2, "WRITE_FAILURES": 1},
+        ],
+        "progress_bugs": set(),
+    },
     "loose_placed": {
         "safety": [
             {"OPS_0": 1, "OPS_1": 1, "OPS_2": 1},
