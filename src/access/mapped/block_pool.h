@@ -100,7 +100,7 @@ class BlockPool {
   std::unique_ptr<Shard[]> shards_;
   Atomic<uint32_t> limit_;
   Atomic<uint32_t> kept_for_lifts_{0};  // places beyond the limit, once something was lifted
-  Atomic<uint32_t> turn_{0};  // the shard that is asked next for what it keeps
+  Atomic<uint32_t> turn_{0};            // the shard that is asked next for what it keeps
   alignas(64) Atomic<uint32_t> in_place_{0};
   alignas(64) Atomic<uint32_t> backed_{0};  // places with memory, whether frames have them or not
 };

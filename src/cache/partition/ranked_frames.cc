@@ -317,8 +317,7 @@ bool RankedFrames::sweep(EvictionBatch& batch, BlockId block) {
 // Of a block that stays at its own address not every use is seen.
 bool RankedFrames::goes_along(uint32_t frame, const EvictionBatch& batch) {
   const PinWord seen = word(frame).load_relaxed();
-  const bool are_uses_unseen =
-      !batch.lifts && context_.placement.is_placed({global(frame), seen.block()});
+  const bool are_uses_unseen = !batch.lifts && context_.placement.is_placed({global(frame), seen.block()});
   if (are_uses_unseen || (seen.referenced() && !batch.sweeps)) return false;
   return policy_->goes_along(frame);
 }

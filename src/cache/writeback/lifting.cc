@@ -29,8 +29,8 @@ constexpr uint32_t kLiftedRunMax = 4;
 // What is written for an eviction. What came in dirty may have to be left alone after all.
 bool Writeback::may_lift(const IoOp& op, const Run& run) const {
   const BlockId block(run.group_first + run.begin);
-  return run.batch != nullptr && run.count() <= kLiftedRunMax && op.staging == nullptr && run.is_readable && context_.frames.lifts(block) &&
-         !context_.comes_summed(block);
+  return run.batch != nullptr && run.count() <= kLiftedRunMax && op.staging == nullptr && run.is_readable &&
+         context_.frames.lifts(block) && !context_.comes_summed(block);
 }
 
 // All together.

@@ -1,5 +1,3 @@
-#include "cache/writeback/run.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -8,6 +6,7 @@
 #include "base/check.h"
 #include "base/zeros.h"
 #include "cache/partition/organisation.h"
+#include "cache/writeback/run.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
 

@@ -67,7 +67,7 @@ class Writeback {
   PartitionContext& context_;
   PartitionIo& io_;
   const uint32_t run_blocks_max_;
-  std::vector<Waiting> waiting_;  // until submit()
+  std::vector<Waiting> waiting_;         // until submit()
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   Status last_write_;
   uint64_t retry_at_ns_ = 0;  // while writes fail: none begins before
