@@ -1,6 +1,7 @@
 #include "platform/page_lifter.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +11,11 @@
 #include "base/units.h"
 
 namespace spw::platform {
+
+bool may_be_merged() {
+  constexpr int kGetMemoryMerge = 68;  // since Linux 6.4
+  return ::syscall(SYS_prctl, kGetMemoryMerge, 0l, 0l, 0l, 0l) > 0;
+}
 
 // Any pipe that nobody uses, else the first one's turn.
 bool PageLifter::lift(std::span<const iovec> pages, std::span<const iovec> to,

@@ -3,8 +3,8 @@
 // A pipe takes references to the pages (vmsplice), they are given up at their addresses by one call, and the pipe is
 // read. Until the second step stores go to the pages that the pipe has; after it they fault. So no store is lost, and
 // the processors that run the program are interrupted once, not for each page.
-// Only for private pages that no other process has in common: a store to such a one goes to a copy, after the pipe has
-// taken the page.
+// Only for private pages that nobody else has in common, neither a fork nor the kernel, which may merge equal ones
+// (KSM): a store to such a one goes to a copy, after the pipe has taken the page.
 //
 // Threads: any; several lift at the same time, each through a pipe of its own.
 // Limits: kPagesMax at a time. Where the user's pipes may have no more memory (/proc/sys/fs/pipe-user-pages-soft), or
@@ -21,6 +21,9 @@
 #include "platform/userfault.h"
 
 namespace spw::platform {
+
+// Whether the kernel has been told to merge equal pages of this process (prctl PR_SET_MEMORY_MERGE, which is inherited).
+bool may_be_merged();
 
 class PageLifter {
  public:

@@ -54,6 +54,8 @@ Result<MemoryPlan> plan_memory(const Options& options, EngineKind engine) {
         std::min({options.memory_bytes / share / run_bytes, spare_bytes / 2 / run_bytes, kStagingRunsMax}));
     fixed_bytes += plan.staging_runs * run_bytes;
     if (options.block_bytes <= cache::kParkedBytesMax) fixed_bytes += options.memory_bytes / kParkedPlanShare;
+    if (options.block_bytes == kMmuPageBytes)
+      fixed_bytes += std::min(options.memory_bytes / kLiftedPlanShare, kLiftedPlanBytesMax);
   }
   if (!options.buffer.empty()) {
     plan.index_bytes = std::max(kIndexFixedBytes, options.memory_bytes / kIndexPlanShare);

@@ -29,6 +29,9 @@ inline constexpr uint64_t kFileStagingShare = 64;
 // The contents of parked blocks (cache/partition/parking.cc):
 // kParkedBytesMax for each partition of 4096 frames or more.
 inline constexpr uint64_t kParkedPlanShare = 256;
+// What lifted blocks leave behind (BlockPool::kLiftsShare, kLiftsMax), with the pipes that they go through.
+inline constexpr uint64_t kLiftedPlanShare = 64;
+inline constexpr uint64_t kLiftedPlanBytesMax = uint64_t{5} << 18;
 
 // The indexes of dirty blocks of buffered files, where the options name any; else what kFixedBytes has room for.
 inline constexpr uint64_t kIndexPlanShare = 64;

@@ -7,11 +7,11 @@
 //   a block's pages are there <=> its pin word is resident (up to install and release, which the owner or filler makes)
 //   pin word clean, not being written => its pages are write-protected (placed_pages.h), so that no store goes unnoticed
 //   (dirty and write-protected is possible, after a store raced with a writeback: it costs a fault)
-//   (a loose block has no page at its own address, or an alias of the pool's: loose_aliases.h)
+//   (a loose block has no page at its own address, or an alias of the pool's: loose_aliases.h; a lifted one has none)
 // Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
 //   they are protected before they are read for the writeback. A store before the protection is
 //   in what is written; one after it faults, and whoever serves the fault makes the block dirty
-//   again before the store goes on. Eviction takes clean blocks alone; a store that comes between
+//   again before the store goes on. (Of one that is lifted to be written: cache/writeback/lifting.cc.) Eviction takes clean blocks alone; a store that comes between
 //   the eviction's CAS and the release faults too, and waits until the block has been read anew.
 // Threads, ordering: see FrameSource; the kernel orders page-table changes. Around a fork no block leaves its place or
 //   comes to it (but one of a single page, which comes as a whole): lock_for_fork().

@@ -55,7 +55,7 @@ class UserFaultPages final : public PlacedPages {
   }
   void end_writeback(std::byte* address, uint64_t bytes) override;
   // What the program may not read, the kernel may not, either.
-  bool lifts(const std::byte*, uint64_t) const override { return !program_rights_.any(); }
+  bool lifts(const std::byte*, uint64_t) const override { return may_lift_ && !program_rights_.any(); }
   bool lift(std::span<const iovec> pages, std::span<const iovec> to) override {
     return lifter_.lift(pages, to, releaser_);
   }
@@ -81,7 +81,7 @@ class UserFaultPages final : public PlacedPages {
 
  private:
   UserFaultPages(const platform::UserFault& faults, std::byte* base, uint64_t bytes)
-      : faults_(faults), base_(base), bytes_(bytes) {}
+      : faults_(faults), base_(base), bytes_(bytes), may_lift_(!platform::may_be_merged()) {}
 
   template <class Choose>
   Status give(uintptr_t begin, uintptr_t end, Choose choose) const;
@@ -95,6 +95,7 @@ class UserFaultPages final : public PlacedPages {
   const platform::UserFault& faults_;
   std::byte* const base_;
   const uint64_t bytes_;
+  const bool may_lift_;
   platform::RangeReleaser releaser_;
   platform::PageLifter lifter_;
   platform::File own_memory_;  // opened when it is needed, under the mutex

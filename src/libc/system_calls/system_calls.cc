@@ -378,6 +378,9 @@ bool is_seen_to(long number, CallArguments& given, long* result) {
 }  // namespace
 
 bool is_refused_control(int option) {
+  // Pages that were merged are in common with others (platform/page_lifter.h).
+  constexpr int kSetMemoryMerge = 67;  // PR_SET_MEMORY_MERGE, since Linux 6.4
+  if (option == kSetMemoryMerge) return !InRuntime::here();
   return option == PR_SET_SYSCALL_USER_DISPATCH && threads_serve_faults() && may_dispatch() &&
          !InRuntime::here();
 }

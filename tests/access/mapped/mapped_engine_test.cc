@@ -183,6 +183,11 @@ TEST_F(TunedMappedEngineTest, stores_to_what_is_absent_or_came_along_are_not_los
   for (int i = 0; i < 64; ++i) {
     const uint64_t first = absent_four(base);
     ASSERT_LT(first, kData);
+    // What has been stored to is absent once more, on its way to the store.
+    if (std::ranges::find(fours, first) != fours.end()) {
+      ASSERT_EQ(word(base, first), first + 100);
+      continue;
+    }
     fours.push_back(first);
     if (i % 2 == 0) engine_->hint(reinterpret_cast<uintptr_t>(base + (first << kShift)), true);
     word(base, first) = first + 100;
