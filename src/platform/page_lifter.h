@@ -22,7 +22,7 @@
 
 namespace spw::platform {
 
-// Whether the kernel has been told to merge equal pages of this process (prctl PR_SET_MEMORY_MERGE, which is inherited).
+// Whether the kernel has been told to merge equal pages of this process (PR_SET_MEMORY_MERGE, which is inherited).
 bool may_be_merged();
 
 class PageLifter {

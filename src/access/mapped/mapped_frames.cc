@@ -88,7 +88,10 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
   for (const Resident& resident : run) hints_.set(resident.block, writable ? HintTable::Hint::kGo : clean);
   std::byte* const address = address_of(run.front().block);
   const uint64_t bytes = run.size() << options_.block_shift;
-  if (contents == Contents::kInPlace) return pages_.adopt(address, bytes);
+  if (contents == Contents::kInPlace) {
+    if (block_bytes() == kMmuPageBytes && !has_forked_.load_relaxed()) pages_.make_own(address, bytes);
+    return pages_.adopt(address, bytes);
+  }
   must(pages_.copy(address, source, bytes, writable));
 }
 

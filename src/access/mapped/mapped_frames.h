@@ -11,8 +11,9 @@
 // Why no write is lost: a block becomes clean (CAS, refs 0) before its pages are protected, and
 //   they are protected before they are read for the writeback. A store before the protection is
 //   in what is written; one after it faults, and whoever serves the fault makes the block dirty
-//   again before the store goes on. (Of one that is lifted to be written: cache/writeback/lifting.cc.) Eviction takes clean blocks alone; a store that comes between
-//   the eviction's CAS and the release faults too, and waits until the block has been read anew.
+//   again before the store goes on. (Of one that is lifted to be written: cache/writeback/lifting.cc.)
+//   Eviction takes clean blocks alone; a store that comes between the eviction's CAS and the release
+//   faults too, and waits until the block has been read anew.
 // Threads, ordering: see FrameSource; the kernel orders page-table changes. Around a fork no block leaves its place or
 //   comes to it (but one of a single page, which comes as a whole): lock_for_fork().
 // Limits: runs_max staging buffers for runs. Errors: a page that cannot be installed or protected ends the program

@@ -36,6 +36,9 @@ class PlacedPages {
   virtual Status begin(uint64_t used_bytes) = 0;
   // Pages that are there, and nobody's so far, are a block's, which takes stores.
   virtual void adopt(std::byte* address, uint64_t bytes) = 0;
+  // Adopted pages may be the kernel's page of zeros, which all have in common, where they have only been read: from now
+  // on each is the block's own.
+  virtual void make_own(std::byte* /*address*/, uint64_t /*bytes*/) {}
   // Fills absent pages of a block that is about to be adopted with zeros (from `zeros`).
   virtual Status complete(std::byte* address, const std::byte* zeros, uint64_t bytes) = 0;
   // Nothing is there any more: the caller has given the pages back, or mapped the range anew.

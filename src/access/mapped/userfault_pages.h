@@ -23,6 +23,7 @@
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
+#include "base/atomic.h"
 #include "platform/page_lifter.h"
 #include "platform/userfault.h"
 
@@ -37,6 +38,7 @@ class UserFaultPages final : public PlacedPages {
 
   Status begin(uint64_t used_bytes) override;
   void adopt(std::byte*, uint64_t) override {}
+  void make_own(std::byte* address, uint64_t bytes) override;
   Status complete(std::byte* address, const std::byte* zeros, uint64_t bytes) override {
     return faults_.copy(address, zeros, bytes, false);
   }
@@ -55,7 +57,9 @@ class UserFaultPages final : public PlacedPages {
   }
   void end_writeback(std::byte* address, uint64_t bytes) override;
   // What the program may not read, the kernel may not, either.
-  bool lifts(const std::byte*, uint64_t) const override { return may_lift_ && !program_rights_.any(); }
+  bool lifts(const std::byte*, uint64_t) const override {
+    return may_lift_.load_relaxed() && !program_rights_.any();
+  }
   bool lift(std::span<const iovec> pages, std::span<const iovec> to) override {
     return lifter_.lift(pages, to, releaser_);
   }
@@ -95,7 +99,7 @@ class UserFaultPages final : public PlacedPages {
   const platform::UserFault& faults_;
   std::byte* const base_;
   const uint64_t bytes_;
-  const bool may_lift_;
+  Atomic<bool> may_lift_;
   platform::RangeReleaser releaser_;
   platform::PageLifter lifter_;
   platform::File own_memory_;  // opened when it is needed, under the mutex

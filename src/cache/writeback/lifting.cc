@@ -1,13 +1,14 @@
-// Lifting: dirty blocks at their own addresses leave them, many together, to be written, and to go. To write-protect each
-// of them instead, and then to give it up, interrupts the processors that run the program twice for a block.
+// Lifting: dirty blocks at their own addresses leave them, many together, to be written, and to go. To write-protect
+// each of them instead, and then to give it up, interrupts the processors that run the program twice for a block.
 //
 //     resident, dirty -> writing -> filling: it is taken away -> lifted (parked): its memory is being written
 //         -> written: nobody has asked for it meanwhile, so it may be evicted as it is
 //         -> put back: somebody has, or the write failed
 //
-// Why no write is lost: a block becomes clean (CAS, refs 0) before it is lifted, and a store either is in what is lifted
-// or faults, and then waits like one on a block that is being filled, until the block has been put back, where stores
-// are noticed. Its memory stays until its write has ended, wherever it is itself by then (IoOp::lifted).
+// Why no write is lost: a block becomes clean (CAS, refs 0) before it is lifted, and a store either is in what is
+// lifted or faults, and then waits like one on a block that is being filled, until the block has been put back, where
+// stores are noticed (modelled: tests/model/lifted_writes.pml). Its memory stays until its write has ended, wherever it
+// is itself by then (IoOp::lifted).
 // What cannot be lifted after all, since somebody has just pinned it, is written as it is.
 // Threads: the owner's, like all of Writeback.
 #include <algorithm>

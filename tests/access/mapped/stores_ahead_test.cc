@@ -232,8 +232,8 @@ TEST_F(StoresAhead, do_not_end_because_a_neighbour_is_evicted) {
       dirtied += blocks_dirtied() - before;
     }
   }
-  // 128 blocks, 16 rounds; each once for every time that all of it was looked at, and some more: one that is lifted, and
-  // wanted back, is clean. With its neighbours it was 2,557.
+  // 128 blocks, 16 rounds; each once for every time that all of it was looked at, and some more: one that is lifted,
+  // and wanted back, is clean. With its neighbours it was 2,557.
   EXPECT_LE(dirtied, 1750u);
   for (uint64_t block = 0; block < kTogether; ++block) ASSERT_EQ(word(base, block), block + 2);
 }
