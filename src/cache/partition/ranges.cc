@@ -30,8 +30,11 @@ bool Partition::visit_range(Request& request, Visit visit) {
     const FrameId frame =
         by_block ? context_.directory.find(request.block + request.cursor)
                  : context_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
-    if (frame != kNoFrame && word(frame).load_relaxed().parked()) unpark(frame);
-    const PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
+    PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
+    if (seen.parked() && seen.block().value - request.block.value < request.count) {
+      unpark(frame);
+      seen = word(frame).load_acquire();
+    }
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count) {
       // Not there; but it may be on its way out.
       by_block ? organisation_->await_eviction(request.block + request.cursor)

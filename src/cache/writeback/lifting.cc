@@ -25,6 +25,7 @@ using telemetry::Counter;
 namespace {
 // Of more blocks in a row, to protect them all by one call costs less than to copy them.
 constexpr uint32_t kLiftedRunMax = 4;
+constexpr size_t kWaitingMax = 64;  // runs
 }  // namespace
 
 // What is written for an eviction. What came in dirty may have to be left alone after all.
@@ -34,24 +35,36 @@ bool Writeback::may_lift(const IoOp& op, const Run& run) const {
          context_.frames.lifts(block) && !context_.comes_summed(block);
 }
 
+// Where blocks of this size may be lifted at all.
+void Writeback::reserve_for_lifting() {
+  if (!context_.frames.lifts(BlockId(0))) return;
+  waiting_.reserve(kWaitingMax);
+  lifted_.reserve(kWaitingMax * kLiftedRunMax);
+}
+
+void Writeback::wait_to_be_lifted(IoOp& op, const Run& run) {
+  waiting_.push_back({run, &op});
+  if (waiting_.size() == kWaitingMax) lift_waiting();
+}
+
 // All together.
 void Writeback::lift_waiting() {
-  std::vector<Resident> lifted;
   for (const auto& [run, op] : waiting_)
     for (uint32_t place = run.begin; place < run.end; ++place)
       if (const Resident resident{run.frames[place], BlockId(run.group_first + place)};
           context_.placement.is_placed(resident) && word(resident.frame).try_begin_lift())
-        lifted.push_back(resident);
-  for (std::span<const Resident> left = lifted; !left.empty();) {
+        lifted_.push_back(resident);
+  for (std::span<const Resident> left = lifted_; !left.empty();) {
     const auto now = left.first(std::min(left.size(), FrameSource::kLiftedMax));
     lift(now);
     left = left.subspan(now.size());
   }
   for (auto& [run, op] : waiting_) send(*op, run);
   waiting_.clear();
-  for (const Resident& resident : lifted)
+  for (const Resident& resident : lifted_)
     if (const PinWord seen = word(resident.frame).load_relaxed(); seen.is_lifted() && seen.refs() > 0)
       put_back(resident.frame);
+  lifted_.clear();
 }
 
 void Writeback::lift(std::span<const Resident> blocks) const {

@@ -27,7 +27,9 @@ bool Writeback::may_write_now() const {
 }
 
 Writeback::Writeback(PartitionContext& context, PartitionIo& io)
-    : context_(context), io_(io), run_blocks_max_(run_blocks_max(context.options.block_shift)) {}
+    : context_(context), io_(io), run_blocks_max_(run_blocks_max(context.options.block_shift)) {
+  reserve_for_lifting();
+}
 
 Writeback::~Writeback() = default;
 
@@ -63,7 +65,7 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
   for (uint32_t at = run.begin; at < run.end; ++at) told.note_writing(run.frames[at], batch);
   if (batch) batch->lifts = false;
   if (is_lifted)
-    waiting_.push_back({run, op});
+    wait_to_be_lifted(*op, run);
   else
     send(*op, run);
   return Started::kYes;

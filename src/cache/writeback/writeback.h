@@ -47,6 +47,8 @@ class Writeback {
   bool may_lift(const IoOp& op, const Run& run) const;
   void protect(const Run& run) const;
   void send(IoOp& op, Run& run);
+  void reserve_for_lifting();
+  void wait_to_be_lifted(IoOp& op, const Run& run);
   void lift_waiting();
   void lift(std::span<const Resident> blocks) const;
   void end_lifted(const IoOp& op, uint32_t i, int error);
@@ -67,7 +69,9 @@ class Writeback {
   PartitionContext& context_;
   PartitionIo& io_;
   const uint32_t run_blocks_max_;
-  std::vector<Waiting> waiting_;         // until submit()
+  // Until submit(), or there are so many; no memory is asked for then, since this may be in a page fault.
+  std::vector<Waiting> waiting_;
+  std::vector<Resident> lifted_;  // empty between requests
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   Status last_write_;
   uint64_t retry_at_ns_ = 0;  // while writes fail: none begins before
