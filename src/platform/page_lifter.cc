@@ -1,32 +1,59 @@
 #include "platform/page_lifter.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "base/need.h"
 #include "base/units.h"
+#include "platform/raw_calls.h"
 
 namespace spw::platform {
 
+namespace {
+
+// By prctl(PR_SET_MEMORY_MERGE), which is inherited.
 bool may_be_merged() {
-  constexpr int kGetMemoryMerge = 68;  // since Linux 6.4
+  constexpr int kGetMemoryMerge = 68;  // PR_GET_MEMORY_MERGE, since Linux 6.4
   return ::syscall(SYS_prctl, kGetMemoryMerge, 0l, 0l, 0l, 0l) > 0;
 }
 
-// Any pipe that nobody uses, else the first one's turn.
-bool PageLifter::lift(std::span<const iovec> pages, std::span<const iovec> to,
-                      const RangeReleaser& releaser) {
-  if (!releaser.is_vectored() || pages.size() > kPagesMax) return false;
-  for (Pipe& pipe : pipes_) {
-    const std::unique_lock lock(pipe.mutex, std::try_to_lock);
-    if (lock) return lift_through(pipe, pages, to, releaser);
+// Without /proc: what is not known is taken to be so.
+bool may_swap_to_zram() {
+  auto swaps = open_file("/proc/swaps", O_RDONLY);
+  if (!swaps) return swaps.status().error() != ENOENT;  // a kernel without swap
+  char text[4096];
+  const ssize_t bytes = raw::pread(swaps->fd(), text, sizeof text, 0);
+  if (bytes < 0 || static_cast<size_t>(bytes) == sizeof text) return true;
+  return std::string_view(text, static_cast<size_t>(bytes)).find("zram") != std::string_view::npos;
+}
+
+}  // namespace
+
+PageLifter::PageLifter(const RangeReleaser& releaser)
+    : releaser_(releaser), is_able_(releaser.is_vectored() && !may_be_merged() && !may_swap_to_zram()) {}
+
+// Through any pipe that nobody uses, else by turns.
+bool PageLifter::lift(std::span<const iovec> pages, std::span<const iovec> to) {
+  if (!is_able() || pages.size() > kPagesMax) return false;
+  for (const bool waits : {false, true}) {
+    bool is_any_used = false;
+    for (Pipe& pipe : pipes_) {
+      std::unique_lock lock(pipe.mutex, std::defer_lock);
+      if (waits ? (lock.lock(), true) : lock.try_lock()) {
+        if (const Lifted lifted = lift_through(pipe, pages, to); lifted != Lifted::kWithoutPipe)
+          return lifted == Lifted::kYes;
+      } else {
+        is_any_used = true;
+      }
+    }
+    if (!is_any_used) break;
   }
-  std::lock_guard lock(pipes_[0].mutex);
-  return lift_through(pipes_[0], pages, to, releaser);
+  is_able_.store_relaxed(false);
+  return false;
 }
 
 // Once: where it cannot be had now, or has failed, it most likely cannot later.
@@ -43,22 +70,22 @@ bool PageLifter::open(Pipe& pipe) {
   return false;
 }
 
-bool PageLifter::lift_through(Pipe& pipe, std::span<const iovec> pages, std::span<const iovec> to,
-                              const RangeReleaser& releaser) {
-  if (!open(pipe)) return false;
+PageLifter::Lifted PageLifter::lift_through(Pipe& pipe, std::span<const iovec> pages,
+                                            std::span<const iovec> to) const {
+  if (!open(pipe)) return Lifted::kWithoutPipe;
   const auto bytes = static_cast<long>(pages.size() * kMmuPageBytes);
   if (::syscall(SYS_vmsplice, pipe.in.fd(), pages.data(), pages.size(), 0u) != bytes) {
     pipe.close();  // with what it has taken, which is where it was
-    return false;
+    return Lifted::kNo;
   }
-  releaser.release(pages);
+  releaser_.release(pages);
   // All of it is there.
   long got;
   do {
     got = ::syscall(SYS_readv, pipe.out.fd(), to.data(), to.size());
   } while (got < 0 && errno == EINTR);
   need(got == bytes, "read what has left its address from a pipe");
-  return true;
+  return Lifted::kYes;
 }
 
 }  // namespace spw::platform

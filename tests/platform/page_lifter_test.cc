@@ -19,8 +19,8 @@ constexpr size_t kPages = PageLifter::kPagesMax;
 class PageLifterTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!releaser_.is_vectored())
-      GTEST_SKIP() << "process_madvise() of one's own memory came with Linux 6.13";
+    if (!lifter_.is_able())
+      GTEST_SKIP() << "no process_madvise() of one's own memory (Linux 6.13), or swap on zram";
     pages_ = std::move(*map_anonymous(2 * kPages * kMmuPageBytes));
     memory_ = std::move(*map_anonymous(kPages * kMmuPageBytes));
     for (size_t i = 0; i < kPages; ++i) {
@@ -34,7 +34,7 @@ class PageLifterTest : public testing::Test {
   static unsigned char first(const iovec& page) { return *static_cast<unsigned char*>(page.iov_base); }
 
   RangeReleaser releaser_;
-  PageLifter lifter_;
+  PageLifter lifter_{releaser_};
   Mapping pages_, memory_;
   std::vector<iovec> from_, to_;
 };
@@ -42,7 +42,7 @@ class PageLifterTest : public testing::Test {
 TEST_F(PageLifterTest, have_what_they_had_and_are_gone) {
   for (int again = 0; again < 3; ++again) {
     for (size_t i = 0; i < kPages; ++i) std::memset(from_[i].iov_base, static_cast<int>(i) + again, 100);
-    ASSERT_TRUE(lifter_.lift(from_, to_, releaser_));
+    ASSERT_TRUE(lifter_.lift(from_, to_));
     for (size_t i = 0; i < kPages; ++i) {
       ASSERT_EQ(first(to_[i]), i + static_cast<unsigned>(again));
       ASSERT_EQ(first(from_[i]), 0) << "private memory that is given up reads as zeros";
@@ -50,12 +50,24 @@ TEST_F(PageLifterTest, have_what_they_had_and_are_gone) {
   }
 }
 
+TEST_F(PageLifterTest, are_not_more_than_a_pipe_has_room_for) {
+  EXPECT_FALSE(lifter_.lift(std::vector<iovec>(kPages + 1), to_));
+  EXPECT_EQ(first(from_[0]), kPages);
+  const RangeReleaser one_by_one(RangeReleaser::Calls::kOneByOne);
+  EXPECT_FALSE(PageLifter(one_by_one).is_able());
+}
+
 TEST_F(PageLifterTest, stay_where_one_of_them_cannot_be_read) {
   from_[kPages / 2].iov_base = reinterpret_cast<void*>(uintptr_t{kMmuPageBytes});
-  EXPECT_FALSE(lifter_.lift(from_, to_, releaser_));
-  EXPECT_EQ(first(from_[0]), kPages);
-  EXPECT_EQ(first(from_[kPages - 1]), 1);
-  EXPECT_FALSE(lifter_.lift(std::vector<iovec>(kPages + 1), to_, releaser_)) << "more than fit";
+  // Each of the pipes fails once, and is used no more.
+  for (int pipe = 0; pipe < 4; ++pipe) {
+    EXPECT_TRUE(lifter_.is_able());
+    EXPECT_FALSE(lifter_.lift(from_, to_));
+    EXPECT_EQ(first(from_[0]), kPages);
+    EXPECT_EQ(first(from_[kPages - 1]), 1);
+  }
+  EXPECT_FALSE(lifter_.lift(from_, to_));
+  EXPECT_FALSE(lifter_.is_able());
 }
 
 // Whoever counts finds each of his counts either in what was lifted or in what is there now.
@@ -73,7 +85,7 @@ TEST_F(PageLifterTest, lose_no_store_that_comes_meanwhile) {
     // Until the page is one of its own: what is only read of fresh memory is the kernel's page of zeros, which all have
     // in common.
     if (*static_cast<volatile uint64_t*>(counter) == 0) continue;
-    const bool is_lifted = lifter_.lift(from_, to_, releaser_);
+    const bool is_lifted = lifter_.lift(from_, to_);
     if (is_lifted) lifted += *static_cast<uint64_t*>(to_[7].iov_base);
     times += is_lifted;
   }
@@ -90,7 +102,7 @@ TEST_F(PageLifterTest, may_be_of_more_threads_than_there_are_pipes) {
       const iovec page{own.data(), kMmuPageBytes}, to{own.data() + kMmuPageBytes, kMmuPageBytes};
       for (int i = 0; i < 200; ++i) {
         std::memset(page.iov_base, i + 1, kMmuPageBytes);
-        ASSERT_TRUE(lifter_.lift({&page, 1}, {&to, 1}, releaser_));
+        ASSERT_TRUE(lifter_.lift({&page, 1}, {&to, 1}));
         ASSERT_EQ(first(to), static_cast<unsigned char>(i + 1));
       }
     });

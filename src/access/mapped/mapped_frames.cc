@@ -88,10 +88,7 @@ void MappedFrames::install(std::span<const Resident> run, Contents contents, con
   for (const Resident& resident : run) hints_.set(resident.block, writable ? HintTable::Hint::kGo : clean);
   std::byte* const address = address_of(run.front().block);
   const uint64_t bytes = run.size() << options_.block_shift;
-  if (contents == Contents::kInPlace) {
-    if (block_bytes() == kMmuPageBytes && !has_forked_.load_relaxed()) pages_.make_own(address, bytes);
-    return pages_.adopt(address, bytes);
-  }
+  if (contents == Contents::kInPlace) return pages_.adopt(address, bytes);
   must(pages_.copy(address, source, bytes, writable));
 }
 
@@ -182,8 +179,9 @@ bool MappedFrames::lift(std::span<const Resident> blocks) {
   return false;
 }
 
+// Also while another thread forks, or this one, which faults: a page comes as a whole, and a child that has been given a
+// copy of it keeps what it finds in place.
 void MappedFrames::put_back(Resident resident) {
-  const Moving moving(*this);
   hints_.set(resident.block, HintTable::Hint::kClean);
   must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
                    block_bytes(), false));

@@ -36,9 +36,6 @@ class PlacedPages {
   virtual Status begin(uint64_t used_bytes) = 0;
   // Pages that are there, and nobody's so far, are a block's, which takes stores.
   virtual void adopt(std::byte* address, uint64_t bytes) = 0;
-  // Adopted pages may be the kernel's page of zeros, which all have in common, where they have only been read: from now
-  // on each is the block's own.
-  virtual void make_own(std::byte* /*address*/, uint64_t /*bytes*/) {}
   // Fills absent pages of a block that is about to be adopted with zeros (from `zeros`).
   virtual Status complete(std::byte* address, const std::byte* zeros, uint64_t bytes) = 0;
   // Nothing is there any more: the caller has given the pages back, or mapped the range anew.
@@ -61,7 +58,7 @@ class PlacedPages {
   virtual Status let_read(std::byte* /*address*/, uint64_t /*bytes*/) { return {}; }
   virtual Status begin_writeback(std::byte* address, uint64_t bytes) = 0;
   virtual void end_writeback(std::byte* address, uint64_t bytes) = 0;
-  // Pages of blocks leave for `to`: all, or none. Only where lifts() says so of every one.
+  // Pages of blocks leave for `to`: all, or none. Only where lifts() says so of every one, and of none that is all zero.
   virtual bool lifts(const std::byte* /*address*/, uint64_t /*bytes*/) const { return false; }
   virtual bool lift(std::span<const iovec> /*pages*/, std::span<const iovec> /*to*/) { return false; }
   // They are absent from now on.

@@ -44,13 +44,6 @@ Status UserFaultPages::begin(uint64_t used_bytes) {
   return platform::protect(base_ + used_bytes, bytes_ - used_bytes, Protection::kReadWrite);
 }
 
-// They are there already, so nothing faults. Where it cannot be done, nothing is lifted.
-void UserFaultPages::make_own(std::byte* address, uint64_t bytes) {
-  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
-  if (may_lift_.load_relaxed() && platform::raw::madvise(address, bytes, kPopulateWrite) != 0)
-    may_lift_.store_relaxed(false);
-}
-
 Status UserFaultPages::renew(std::byte* address, uint64_t bytes) {
   if (Status s = faults_.register_range(address, bytes); !s) return s;
   std::lock_guard lock(rights_mutex_);

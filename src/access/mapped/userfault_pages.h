@@ -23,7 +23,6 @@
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
-#include "base/atomic.h"
 #include "platform/page_lifter.h"
 #include "platform/userfault.h"
 
@@ -38,7 +37,6 @@ class UserFaultPages final : public PlacedPages {
 
   Status begin(uint64_t used_bytes) override;
   void adopt(std::byte*, uint64_t) override {}
-  void make_own(std::byte* address, uint64_t bytes) override;
   Status complete(std::byte* address, const std::byte* zeros, uint64_t bytes) override {
     return faults_.copy(address, zeros, bytes, false);
   }
@@ -58,10 +56,10 @@ class UserFaultPages final : public PlacedPages {
   void end_writeback(std::byte* address, uint64_t bytes) override;
   // What the program may not read, the kernel may not, either.
   bool lifts(const std::byte*, uint64_t) const override {
-    return may_lift_.load_relaxed() && !program_rights_.any();
+    return lifter_.is_able() && !program_rights_.any();
   }
   bool lift(std::span<const iovec> pages, std::span<const iovec> to) override {
-    return lifter_.lift(pages, to, releaser_);
+    return lifter_.lift(pages, to);
   }
   void release(std::span<const iovec> blocks) override { releaser_.release(blocks); }
   int program_protects(uintptr_t address, uint64_t bytes, int protection,
@@ -85,7 +83,7 @@ class UserFaultPages final : public PlacedPages {
 
  private:
   UserFaultPages(const platform::UserFault& faults, std::byte* base, uint64_t bytes)
-      : faults_(faults), base_(base), bytes_(bytes), may_lift_(!platform::may_be_merged()) {}
+      : faults_(faults), base_(base), bytes_(bytes), lifter_(releaser_) {}
 
   template <class Choose>
   Status give(uintptr_t begin, uintptr_t end, Choose choose) const;
@@ -99,7 +97,6 @@ class UserFaultPages final : public PlacedPages {
   const platform::UserFault& faults_;
   std::byte* const base_;
   const uint64_t bytes_;
-  Atomic<bool> may_lift_;
   platform::RangeReleaser releaser_;
   platform::PageLifter lifter_;
   platform::File own_memory_;  // opened when it is needed, under the mutex

@@ -31,7 +31,7 @@ bool Partition::visit_range(Request& request, Visit visit) {
         by_block ? context_.directory.find(request.block + request.cursor)
                  : context_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
     PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
-    if (seen.parked() && seen.block().value - request.block.value < request.count) {
+    if (seen.parked() && !seen.is_lifted() && seen.block().value - request.block.value < request.count) {
       unpark(frame);
       seen = word(frame).load_acquire();
     }
@@ -67,7 +67,7 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     drop_failed(frame);
     return !word(frame).load_acquire().holds(seen.block());
   }
-  if (seen.state() != FrameState::kResident || seen.writing()) return false;
+  if ((seen.state() != FrameState::kResident && !seen.is_lifted()) || seen.writing()) return false;
   PinWord was;
   if (organisation_->drop(frame, seen.block(), Organisation::Drop::kAny, &was)) {
     count(Counter::discards);
@@ -107,7 +107,7 @@ void Partition::serve_take_out(Request& request) {
     PinWord was;
     if (seen.state() == FrameState::kResident && seen.dirty() && !seen.writing())
       (void)writeback_.start(*organisation_, frame, false);
-    else if (seen.state() == FrameState::kResident &&
+    else if ((seen.state() == FrameState::kResident || seen.is_lifted()) &&
              organisation_->drop(frame, seen.block(), Organisation::Drop::kClean, &was)) {
       context_.tell_left(seen.block());
       return true;
@@ -126,7 +126,9 @@ void Partition::serve_flush(Request& request) {
   bool done = visit_range(request, [&](FrameId frame, PinWord seen) {
     // Where blocks are at their own address, the store that is waited for may have happened as soon as the contents
     // were there, which is before the fill has ended and the frame counts as dirty.
-    if (seen.state() == FrameState::kFilling && context_.placement.has_address(seen.block())) return false;
+    if (seen.state() == FrameState::kFilling && !seen.is_lifted() &&
+        context_.placement.has_address(seen.block()))
+      return false;
     if (seen.state() != FrameState::kResident || !seen.dirty()) return true;
     if (seen.writing()) return false;  // dirtied again while it is written: once more, afterwards
     return writeback_.start(*organisation_, frame, true) != Writeback::Started::kNoOperation;

@@ -13,6 +13,7 @@
 // Threads: the owner's, like all of Writeback.
 #include <algorithm>
 
+#include "base/zeros.h"
 #include "cache/writeback/run.h"
 #include "platform/futex.h"
 #include "telemetry/counters.h"
@@ -42,6 +43,13 @@ void Writeback::reserve_for_lifting() {
   lifted_.reserve(kWaitingMax * kLiftedRunMax);
 }
 
+// What is all zero may be a page that others have, too, and is not written, most likely. (A function of its own, as
+// leave_zeros_out().)
+[[gnu::noinline]] bool Writeback::may_lift(Resident resident) const {
+  return context_.placement.is_placed(resident) &&
+         !is_all_zero(context_.data(resident), context_.block_bytes());
+}
+
 void Writeback::wait_to_be_lifted(IoOp& op, const Run& run) {
   waiting_.push_back({run, &op});
   if (waiting_.size() == kWaitingMax) lift_waiting();
@@ -52,7 +60,7 @@ void Writeback::lift_waiting() {
   for (const auto& [run, op] : waiting_)
     for (uint32_t place = run.begin; place < run.end; ++place)
       if (const Resident resident{run.frames[place], BlockId(run.group_first + place)};
-          context_.placement.is_placed(resident) && word(resident.frame).try_begin_lift())
+          may_lift(resident) && word(resident.frame).try_begin_lift())
         lifted_.push_back(resident);
   for (std::span<const Resident> left = lifted_; !left.empty();) {
     const auto now = left.first(std::min(left.size(), FrameSource::kLiftedMax));

@@ -45,6 +45,7 @@ class Writeback {
   struct Run;
   struct Waiting;  // to be lifted
   bool may_lift(const IoOp& op, const Run& run) const;
+  bool may_lift(Resident resident) const;
   void protect(const Run& run) const;
   void send(IoOp& op, Run& run);
   void reserve_for_lifting();
@@ -71,7 +72,7 @@ class Writeback {
   const uint32_t run_blocks_max_;
   // Until submit(), or there are so many; no memory is asked for then, since this may be in a page fault.
   std::vector<Waiting> waiting_;
-  std::vector<Resident> lifted_;  // empty between requests
+  std::vector<Resident> lifted_;         // empty between requests
   store::Store* noted_store_ = nullptr;  // the last one put into written_stores
   Status last_write_;
   uint64_t retry_at_ns_ = 0;  // while writes fail: none begins before

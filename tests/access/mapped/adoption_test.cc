@@ -49,28 +49,6 @@ TEST_F(UnwatchedTest, what_is_there_is_taken_over_when_more_is_wanted_than_fits)
   cache_->check_invariants();
 }
 
-uint64_t resident_pages() {
-  uint64_t all = 0, resident = 0;
-  FILE* const file = std::fopen("/proc/self/statm", "re");
-  SPW_CHECK(file && std::fscanf(file, "%zu %zu", &all, &resident) == 2 && std::fclose(file) == 0);
-  return resident;
-}
-
-// What has only been read is the kernel's page of zeros. A store to it would go to a copy, unseen by who lifts it.
-TEST_F(UnwatchedTest, what_is_taken_over_is_its_own) {
-  if (!has_userfault()) GTEST_SKIP() << "blocks are lifted where userfaultfd puts them in place";
-  constexpr uint64_t kRead = 500;
-  std::byte* base = add(2 * kMiB);
-  engine_->advise_huge_pages(kFirst, 2 * kMiB, false);
-  uint64_t sum = 0;
-  for (uint64_t block = 0; block < kRead; ++block)
-    sum += static_cast<uint64_t>(reinterpret_cast<volatile std::byte*>(base)[block << kShift]);
-  EXPECT_EQ(sum, 0u);
-  const uint64_t before = resident_pages();
-  engine_->watch();
-  EXPECT_GE(resident_pages() - before, kRead);
-}
-
 TEST_F(UnwatchedTest, what_was_freed_before_is_dropped_and_can_be_had_again) {
   std::byte* base = add(kMiB);
   std::memset(base, 1, kMiB);

@@ -93,6 +93,15 @@ TEST_F(Lifting, gives_up_what_is_discarded) {
   EXPECT_GT(lifted(), 0u);
 }
 
+// It may be the kernel's page of zeros, of which a store makes a copy.
+TEST_F(Lifting, is_not_of_what_is_zero) {
+  add(kBlocks << kShift);
+  const uint64_t before = lifted(), left_out = counted(Counter::zeros_left_out);
+  for (uint64_t i = 0; i < 2 * kBlocks; ++i) word(nth(i)) = 0;
+  EXPECT_EQ(lifted(), before);
+  EXPECT_GE(counted(Counter::zeros_left_out) - left_out, kBlocks);
+}
+
 TEST_F(Lifting, is_awaited_by_a_flush) {
   add(kBlocks << kShift);
   count_in_all(1);
@@ -125,6 +134,26 @@ TEST_F(Lifting, is_not_of_what_the_program_protects) {
   EXPECT_EQ(lifted(), before);
   ASSERT_EQ(protect(base, kMmuPageBytes, PROT_READ | PROT_WRITE), 0);
   EXPECT_EQ(word(0), 1u);
+}
+
+// Who forks may want one back. The last test: nothing is lifted in this process from here on.
+TEST_F(Lifting, comes_back_to_a_thread_that_forks) {
+  const std::byte* const base = add(kBlocks << kShift);
+  const BlockId first(region::kFirstBytes >> kShift);
+  count_in_all(1);
+  engine_->lock_for_fork();
+  uint64_t found = 0;
+  for (uint64_t block = 0; block < kBlocks; ++block) {
+    if (is_resident(const_cast<std::byte*>(base) + (block << kShift))) continue;
+    bool is_cached = false;
+    for (uint32_t frame = 0; frame < kFrames && !is_cached; ++frame)
+      is_cached = cache_->holds({FrameId(frame), first + block});
+    if (!is_cached) continue;
+    ++found;
+    EXPECT_EQ(word(block), 1u);
+  }
+  engine_->unlock_after_fork();
+  EXPECT_GE(found, 4u);
 }
 
 }  // namespace
