@@ -179,8 +179,8 @@ bool MappedFrames::lift(std::span<const Resident> blocks) {
   return false;
 }
 
-// Also while another thread forks, or this one, which faults: a page comes as a whole, and a child that has been given a
-// copy of it keeps what it finds in place.
+// Also while another thread forks, or this one, which faults: a page comes as a whole, and a child that has been given
+// a copy of it keeps what it finds in place.
 void MappedFrames::put_back(Resident resident) {
   hints_.set(resident.block, HintTable::Hint::kClean);
   must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),

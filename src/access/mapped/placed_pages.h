@@ -58,7 +58,8 @@ class PlacedPages {
   virtual Status let_read(std::byte* /*address*/, uint64_t /*bytes*/) { return {}; }
   virtual Status begin_writeback(std::byte* address, uint64_t bytes) = 0;
   virtual void end_writeback(std::byte* address, uint64_t bytes) = 0;
-  // Pages of blocks leave for `to`: all, or none. Only where lifts() says so of every one, and of none that is all zero.
+  // Pages of blocks leave for `to`: all, or none. Only where lifts() says so of every one, and of none that is all
+  // zero.
   virtual bool lifts(const std::byte* /*address*/, uint64_t /*bytes*/) const { return false; }
   virtual bool lift(std::span<const iovec> /*pages*/, std::span<const iovec> /*to*/) { return false; }
   // They are absent from now on.

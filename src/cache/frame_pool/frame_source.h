@@ -110,9 +110,9 @@ class FrameSource {
   virtual void end_writeback(Resident resident) = 0;
   // Blocks like this one may be lifted, many of them together for less than begin_writeback() of each.
   virtual bool lifts(BlockId) const { return false; }
-  // At most kLiftedMax, in any order; nobody holds them, and none is all zero. All have left their addresses, with what they held at one
-  // moment, for memory of their own, where data() finds them; an access faults from now on. False: they are where they
-  // were.
+  // At most kLiftedMax, in any order; nobody holds them, and none is all zero. All have left their addresses, with what
+  // they held at one moment, for memory of their own, where data() finds them; an access faults from now on. False:
+  // they are where they were.
   static constexpr size_t kLiftedMax = 64;
   virtual bool lift(std::span<const Resident>) { return false; }
   // A lifted block comes back to its address, where stores are noticed; its memory stays until forget_lifted().
