@@ -36,24 +36,19 @@ bool may_swap_to_zram() {
 PageLifter::PageLifter(const RangeReleaser& releaser)
     : releaser_(releaser), is_able_(releaser.is_vectored() && !may_be_merged() && !may_swap_to_zram()) {}
 
-// Through any pipe that nobody uses, else by turns.
+// Each of those that lift at the same time takes another pipe, as long as there are enough.
 bool PageLifter::lift(std::span<const iovec> pages, std::span<const iovec> to) {
   if (!is_able() || pages.size() > kPagesMax) return false;
-  for (const bool waits : {false, true}) {
-    bool is_any_used = false;
-    for (Pipe& pipe : pipes_) {
-      std::unique_lock lock(pipe.mutex, std::defer_lock);
-      if (waits ? (lock.lock(), true) : lock.try_lock()) {
-        if (const Lifted lifted = lift_through(pipe, pages, to); lifted != Lifted::kWithoutPipe)
-          return lifted == Lifted::kYes;
-      } else {
-        is_any_used = true;
-      }
-    }
-    if (!is_any_used) break;
+  const uint32_t first = lifting_.fetch_add_relaxed(1);
+  Lifted lifted = Lifted::kWithoutPipe;
+  for (uint32_t i = 0; i < kPipes && lifted == Lifted::kWithoutPipe; ++i) {
+    Pipe& pipe = pipes_[(first + i) % kPipes];
+    std::lock_guard lock(pipe.mutex);
+    lifted = lift_through(pipe, pages, to);
   }
-  is_able_.store_relaxed(false);
-  return false;
+  lifting_.fetch_sub_relaxed(1);
+  if (lifted == Lifted::kWithoutPipe) is_able_.store_relaxed(false);
+  return lifted == Lifted::kYes;
 }
 
 // Once: where it cannot be had now, or has failed, it most likely cannot later.

@@ -40,7 +40,7 @@ class PageLifter {
   bool lift(std::span<const iovec> pages, std::span<const iovec> to);
 
  private:
-  static constexpr size_t kPipes = 4;
+  static constexpr uint32_t kPipes = 4;
   struct Pipe {
     std::mutex mutex;
     bool is_tried = false;
@@ -53,6 +53,7 @@ class PageLifter {
 
   const RangeReleaser& releaser_;
   Atomic<bool> is_able_;
+  Atomic<uint32_t> lifting_{0};  // threads
   Pipe pipes_[kPipes];
 };
 
