@@ -1,6 +1,7 @@
 #include "platform/page_lifter.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,23 +22,36 @@ bool may_be_merged() {
   return ::syscall(SYS_prctl, kGetMemoryMerge, 0l, 0l, 0l, 0l) > 0;
 }
 
-// Without /proc: what is not known is taken to be so.
-bool may_swap_to_zram() {
-  auto swaps = open_file("/proc/swaps", O_RDONLY);
-  if (!swaps) return swaps.status().error() != ENOENT;  // a kernel without swap
+// A list that cannot be read whole may have one.
+bool names_zram(const File& swaps) {
   char text[4096];
-  const ssize_t bytes = raw::pread(swaps->fd(), text, sizeof text, 0);
+  const ssize_t bytes = raw::pread(swaps.fd(), text, sizeof text, 0);
   if (bytes < 0 || static_cast<size_t>(bytes) == sizeof text) return true;
   return std::string_view(text, static_cast<size_t>(bytes)).find("zram") != std::string_view::npos;
 }
 
+// Since this was asked last.
+bool has_changed(const File& swaps) {
+  pollfd waits{swaps.fd(), POLLPRI, 0};
+  return ::syscall(SYS_poll, &waits, 1ul, 0) != 0;
+}
+
 }  // namespace
 
-PageLifter::PageLifter(const RangeReleaser& releaser)
-    : releaser_(releaser), is_able_(releaser.is_vectored() && !may_be_merged() && !may_swap_to_zram()) {}
+PageLifter::PageLifter(const RangeReleaser& releaser) : releaser_(releaser) {
+  if (!releaser.is_vectored() || may_be_merged()) return;
+  auto swaps = open_file("/proc/swaps", O_RDONLY);
+  if (swaps) {
+    swaps_ = std::move(*swaps);
+    (void)has_changed(swaps_);
+  }
+  // A kernel without swap has no list.
+  is_able_.store_relaxed(swaps ? !names_zram(swaps_) : swaps.status().error() == ENOENT);
+}
 
 // Each of those that lift at the same time takes another pipe, as long as there are enough.
 bool PageLifter::lift(std::span<const iovec> pages, std::span<const iovec> to) {
+  if (swaps_.is_open() && has_changed(swaps_) && names_zram(swaps_)) is_able_.store_relaxed(false);
   if (!is_able() || pages.size() > kPagesMax) return false;
   const uint32_t first = lifting_.fetch_add_relaxed(1);
   Lifted lifted = Lifted::kWithoutPipe;

@@ -12,8 +12,7 @@
 //
 // Threads: any; several lift at the same time, each through a pipe of its own.
 // Limits: kPagesMax at a time. Where the user's pipes may have no more memory (/proc/sys/fs/pipe-user-pages-soft), or
-// the kernel gives up pages one by one (before Linux 6.13), nothing is lifted. Such a swap device that is added later
-// is not noticed.
+// the kernel gives up pages one by one (before Linux 6.13), nothing is lifted.
 #pragma once
 
 #include <sys/uio.h>
@@ -52,7 +51,8 @@ class PageLifter {
   Lifted lift_through(Pipe& pipe, std::span<const iovec> pages, std::span<const iovec> to) const;
 
   const RangeReleaser& releaser_;
-  Atomic<bool> is_able_;
+  File swaps_;  // the kernel's list, which tells of changes
+  Atomic<bool> is_able_{false};
   Atomic<uint32_t> lifting_{0};  // threads
   Pipe pipes_[kPipes];
 };
