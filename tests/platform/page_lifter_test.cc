@@ -84,7 +84,7 @@ TEST_F(PageLifterTest, lose_no_store_that_comes_meanwhile) {
   while (!is_over) {
     // Until the page is one of its own: what is only read of fresh memory is the kernel's page of zeros, which all have
     // in common.
-    if (*static_cast<volatile uint64_t*>(counter) == 0) continue;
+    if (__atomic_load_n(counter, __ATOMIC_RELAXED) == 0) continue;
     const bool is_lifted = lifter_.lift(from_, to_);
     if (is_lifted) lifted += *static_cast<uint64_t*>(to_[7].iov_base);
     times += is_lifted;
