@@ -98,13 +98,14 @@ std::byte* BlockPool::take_instead(FrameId frame) {
   return take(frame, true).data;
 }
 
+void BlockPool::put_back(uint32_t place) {
+  Shard& shard = shard_of(FrameId(place));
+  std::lock_guard lock(shard.mutex);
+  put(shard, place);
+}
+
 void BlockPool::give_back(std::byte* place) {
-  const auto number = static_cast<uint32_t>(static_cast<uint64_t>(place - base()) >> block_shift_);
-  Shard& shard = shard_of(FrameId(number));
-  {
-    std::lock_guard lock(shard.mutex);
-    put(shard, number);
-  }
+  put_back(static_cast<uint32_t>(static_cast<uint64_t>(place - base()) >> block_shift_));
   keep_to_limit();
 }
 
@@ -127,11 +128,9 @@ void BlockPool::give_back(std::span<const cache::Resident> residents) {
     places_[resident.frame.value].store_relaxed(kNoPlace);
     if (place == kInPlace) {
       ++in_place;
-      continue;
+    } else {
+      put_back(place);
     }
-    Shard& shard = shard_of(resident.frame);
-    std::lock_guard lock(shard.mutex);
-    put(shard, place);
   }
   if (in_place > 0) in_place_.fetch_sub_relaxed(in_place);
   keep_to_limit();
@@ -143,7 +142,7 @@ void BlockPool::set_limit(uint32_t frames) {
 }
 
 void BlockPool::empty_some() {
-  const uint32_t used = with_memory(), limit = limit_.load_relaxed() + kept_for_lifts_.load_relaxed();
+  const uint32_t used = with_memory(), limit = most_with_memory();
   uint32_t wanted = std::max(used > limit ? used - limit : 0, emptied_min_);
   const uint32_t first = turn_.fetch_add_relaxed(1);
   for (uint32_t i = 0; i < kShards && wanted > 0; ++i)

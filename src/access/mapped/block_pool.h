@@ -75,16 +75,19 @@ class BlockPool {
   BlockPool(platform::File file, platform::Mapping memory, uint32_t frame_count, unsigned block_shift);
   std::byte* address_of(uint32_t place) const { return memory_.data() + (uint64_t{place} << block_shift_); }
   Shard& shard_of(FrameId frame) const { return shards_[frame.value % kShards]; }
+  // A place is its frames' shard's for ever, whichever of them has it.
+  void put_back(uint32_t place);
   // Under the shard's lock; at: in `unused`.
   void put(Shard& shard, uint32_t place);
   Place take(FrameId frame, bool rather_kept);
   uint32_t choose(const Shard& shard, uint32_t frame, bool rather_kept) const;
   uint32_t take_out(Shard& shard, uint32_t at, bool is_empty);
   uint32_t with_memory() const { return in_place_.load_relaxed() + backed_.load_relaxed(); }
-  bool has_room() const { return with_memory() < limit_.load_relaxed() + kept_for_lifts_.load_relaxed(); }
+  uint32_t most_with_memory() const { return limit_.load_relaxed() + kept_for_lifts_.load_relaxed(); }
+  bool has_room() const { return with_memory() < most_with_memory(); }
   // What is kept beyond the limit goes.
   void keep_to_limit() {
-    if (with_memory() > limit_.load_relaxed() + kept_for_lifts_.load_relaxed()) [[unlikely]]
+    if (with_memory() > most_with_memory()) [[unlikely]]
       empty_some();
   }
   void empty_some();

@@ -144,12 +144,17 @@ void MappedFrames::for_each_placed(std::span<const Resident> run, Visit visit) c
   }
 }
 
-// The place's memory stays for the next block.
-void MappedFrames::place(Resident resident, bool writable) {
-  const Moving moving(*this);
+// Out of the pool.
+void MappedFrames::copy_to_address(Resident resident, bool writable) {
   hints_.set(resident.block, writable ? HintTable::Hint::kGo : HintTable::Hint::kClean);
   must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
                    block_bytes(), writable));
+}
+
+// The place's memory stays for the next block.
+void MappedFrames::place(Resident resident, bool writable) {
+  const Moving moving(*this);
+  copy_to_address(resident, writable);
   pool_->give_back({&resident, 1});
   pool_->note_in_place({&resident, 1});
 }
@@ -182,9 +187,7 @@ bool MappedFrames::lift(std::span<const Resident> blocks) {
 // Also while another thread forks, or this one, which faults: a page comes as a whole, and a child that has been given
 // a copy of it keeps what it finds in place.
 void MappedFrames::put_back(Resident resident) {
-  hints_.set(resident.block, HintTable::Hint::kClean);
-  must(pages_.copy(address_of(resident.block), placement().data(resident, options_.block_shift),
-                   block_bytes(), false));
+  copy_to_address(resident, false);
   pool_->note_in_place({&resident, 1});
 }
 

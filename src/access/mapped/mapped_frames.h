@@ -109,6 +109,7 @@ class MappedFrames final : public cache::FrameSource {
   // Calls visit(run of placed blocks) for the longest pieces of `run`.
   template <class Visit>
   void for_each_placed(std::span<const cache::Resident> run, Visit visit) const;
+  void copy_to_address(cache::Resident resident, bool writable);
   void install_in_pool(std::span<const cache::Resident> run, cache::Contents contents,
                        const std::byte* staging);
   void must(const Status& status) const {

@@ -126,9 +126,8 @@ class PinWord {
   constexpr bool holds(BlockId block) const { return this->block() == block && state() != FrameState::kFree; }
   constexpr bool is_evictable() const { return is_droppable() && !dirty(); }
   // Evictable but for unwritten contents.
-  constexpr bool is_droppable() const {
-    return (state() == FrameState::kResident || is_lifted()) && refs() == 0 && !writing();
-  }
+  constexpr bool is_droppable() const { return has_contents() && refs() == 0 && !writing(); }
+  constexpr bool has_contents() const { return state() == FrameState::kResident || is_lifted(); }
   constexpr bool is_lifted() const { return parked() && !ahead(); }
 
   constexpr PinWord pinned(bool for_write) const {

@@ -2,7 +2,8 @@
 // window that is read ahead for it is *parked*. Its contents are at hand but not in place, so that its first use is a
 // fault, which says how far the stream has come and is served without a transfer.
 //
-// Invariants: a frame's word is parked <=> it is in parked_ (but between finish_fill's steps)
+// Invariants: a frame's word is parked, and not lifted (writeback/lifting.cc), <=> it is in parked_ (but between
+//             finish_fill's steps)
 //             parked_.size() <= parked_max_, and a share of the frames that may be in use
 // The one that waits longest makes room for the next, and for whoever
 // finds nothing else to evict: nobody may ever ask for it.

@@ -31,15 +31,15 @@ bool Partition::visit_range(Request& request, Visit visit) {
         by_block ? context_.directory.find(request.block + request.cursor)
                  : context_.directory.shares().first(id_) + static_cast<uint32_t>(request.cursor);
     PinWord seen = frame == kNoFrame ? PinWord::free() : word(frame).load_acquire();
-    if (seen.parked() && !seen.is_lifted() && seen.block().value - request.block.value < request.count) {
-      unpark(frame);
-      seen = word(frame).load_acquire();
-    }
     if (seen.state() == FrameState::kFree || seen.block().value - request.block.value >= request.count) {
       // Not there; but it may be on its way out.
       by_block ? organisation_->await_eviction(request.block + request.cursor)
                : organisation_->await_evictions_from(frame);
       continue;
+    }
+    if (seen.parked() && !seen.is_lifted()) {
+      unpark(frame);
+      seen = word(frame).load_acquire();
     }
     if (!visit(frame, seen)) return false;
   }
@@ -67,7 +67,7 @@ bool Partition::discard_frame(FrameId frame, PinWord seen) {
     drop_failed(frame);
     return !word(frame).load_acquire().holds(seen.block());
   }
-  if ((seen.state() != FrameState::kResident && !seen.is_lifted()) || seen.writing()) return false;
+  if (!seen.has_contents() || seen.writing()) return false;
   PinWord was;
   if (organisation_->drop(frame, seen.block(), Organisation::Drop::kAny, &was)) {
     count(Counter::discards);
@@ -107,7 +107,7 @@ void Partition::serve_take_out(Request& request) {
     PinWord was;
     if (seen.state() == FrameState::kResident && seen.dirty() && !seen.writing())
       (void)writeback_.start(*organisation_, frame, false);
-    else if ((seen.state() == FrameState::kResident || seen.is_lifted()) &&
+    else if (seen.has_contents() &&
              organisation_->drop(frame, seen.block(), Organisation::Drop::kClean, &was)) {
       context_.tell_left(seen.block());
       return true;

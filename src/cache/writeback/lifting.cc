@@ -31,7 +31,7 @@ constexpr size_t kWaitingMax = 64;  // runs
 
 // What is written for an eviction. What came in dirty may have to be left alone after all.
 bool Writeback::may_lift(const IoOp& op, const Run& run) const {
-  const BlockId block(run.group_first + run.begin);
+  const BlockId block = run.resident(run.begin).block;
   return run.batch != nullptr && run.count() <= kLiftedRunMax && op.staging == nullptr && run.is_readable &&
          context_.frames.lifts(block) && !context_.comes_summed(block);
 }
@@ -59,7 +59,7 @@ void Writeback::wait_to_be_lifted(IoOp& op, const Run& run) {
 void Writeback::lift_waiting() {
   for (const auto& [run, op] : waiting_)
     for (uint32_t place = run.begin; place < run.end; ++place)
-      if (const Resident resident{run.frames[place], BlockId(run.group_first + place)};
+      if (const Resident resident = run.resident(place);
           may_lift(resident) && word(resident.frame).try_begin_lift())
         lifted_.push_back(resident);
   for (std::span<const Resident> left = lifted_; !left.empty();) {

@@ -20,6 +20,7 @@ struct Writeback::Run {
   uint32_t copied_from = 0;   // which place is first in it
 
   uint32_t count() const { return end - begin; }
+  Resident resident(uint32_t place) const { return {frames[place], BlockId(group_first + place)}; }
 };
 
 struct Writeback::Waiting {

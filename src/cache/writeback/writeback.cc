@@ -73,8 +73,7 @@ Writeback::Started Writeback::start(Organisation& told, FrameId frame, bool pinn
 
 void Writeback::send(IoOp& op, Run& run) {
   Resident residents[kGroupBlocks];
-  for (uint32_t i = 0; i < run.count(); ++i)
-    residents[i] = {run.frames[run.begin + i], BlockId(run.group_first + run.begin + i)};
+  for (uint32_t i = 0; i < run.count(); ++i) residents[i] = run.resident(run.begin + i);
   context_.frames.begin_writeback({residents, run.count()});
   if (op.staging)
     copy_run(op, run);
@@ -173,8 +172,7 @@ bool Writeback::extend_run(Run& run, bool forward) {
 
 // It is clean as it is.
 void Writeback::settle_unwritten(const Run& run, uint32_t place) {
-  const FrameId frame = run.frames[place];
-  const BlockId block(run.group_first + place);
+  const auto [frame, block] = run.resident(place);
   context_.frames.end_writeback({frame, block});
   context_.directory.word(frame).end_writing();
   run.told.note_settled(frame);
@@ -205,7 +203,7 @@ void Writeback::settle_unwritten(const Run& run, uint32_t place) {
 
 void Writeback::leave_dirty(const Run& run, uint32_t place) {
   const FrameId frame = run.frames[place];
-  context_.frames.end_writeback({frame, BlockId(run.group_first + place)});
+  context_.frames.end_writeback(run.resident(place));
   word(frame).end_writing_dirty();
   run.told.note_settled(frame);
 }
@@ -241,7 +239,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
   run.copy = op.staging;
   run.copied_from = run.begin;
   for (uint32_t place = run.begin; place < run.end; ++place) {
-    const Resident resident{run.frames[place], BlockId(run.group_first + place)};
+    const Resident resident = run.resident(place);
     if (run.is_readable)
       std::memcpy(contents(run, place), context_.data(resident), context_.block_bytes());
     else
@@ -251,7 +249,7 @@ void Writeback::issue_run(IoOp& op, const Run& run) {
 
 std::byte* Writeback::contents(const Run& run, uint32_t place) const {
   if (run.copy != nullptr) return run.copy + (place - run.copied_from) * context_.block_bytes();
-  return context_.data({run.frames[place], BlockId(run.group_first + place)});
+  return context_.data(run.resident(place));
 }
 
 // A function of its own, so that the thread sanitizer can be told that stores to a block that is being written are
