@@ -227,20 +227,6 @@ Status advise(void* address, uint64_t bytes, Advice advice) {
   return raw::madvise(address, bytes, flag_of(advice)) == 0 ? Status::ok() : failed("advise on", bytes);
 }
 
-void zero_as_debugger(std::byte* address, uint64_t bytes) {
-  alignas(kMmuPageBytes) static constexpr std::byte kZeros[kMmuPageBytes]{};
-  uint64_t done = 0;
-  if (auto memory = open_file("/proc/self/mem", O_RDWR))
-    while (done < bytes) {
-      const auto at = reinterpret_cast<uintptr_t>(address + done);
-      const auto piece = std::min<uint64_t>(bytes - done, sizeof kZeros);
-      const ssize_t written = raw::pwrite(memory->fd(), kZeros, piece, static_cast<off_t>(at));
-      if (written <= 0) break;
-      done += static_cast<uint64_t>(written);
-    }
-  std::memset(address + done, 0, bytes - done);
-}
-
 bool is_page_present(uintptr_t address) {
   unsigned char present = 0;
   return raw::mincore(reinterpret_cast<void*>(round_down(address, kMmuPageBytes)), kMmuPageBytes, &present) ==

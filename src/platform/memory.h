@@ -103,10 +103,6 @@ enum class Advice : uint8_t {
 };
 Status advise(void* address, uint64_t bytes, Advice advice);
 
-// Zeros memory of this process whatever access rights it has, as a debugger can (/proc/self/mem). Where that is
-// forbidden, by plain stores.
-void zero_as_debugger(std::byte* address, uint64_t bytes);
-
 // Whether the page at `address` has memory, whatever its access rights. Async-signal-safe.
 bool is_page_present(uintptr_t address);
 

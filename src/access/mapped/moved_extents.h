@@ -14,6 +14,7 @@
 #include "access/mapped/hint_table.h"
 #include "cache/extents/extent_memory.h"
 #include "platform/memory.h"
+#include "platform/own_memory.h"
 #include "platform/userfault.h"
 
 namespace spw::access {

@@ -42,6 +42,13 @@ bool ProgramRights::allow(uintptr_t address, bool is_store) const {
   return (rights & (is_store ? PROT_WRITE : PROT_READ | PROT_WRITE)) != 0;
 }
 
+bool ProgramRights::allow_reads(uintptr_t begin, uintptr_t end) const {
+  fence_seq_cst();
+  if (!any()) [[likely]]
+    return true;
+  return for_each(begin, end, [](uintptr_t, uintptr_t, int rights) { return (rights & PROT_READ) != 0; });
+}
+
 Status ProgramRights::give(uintptr_t begin, uintptr_t end, int most) const {
   if (!any()) return {};
   const bool is_done = for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {

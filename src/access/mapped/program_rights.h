@@ -28,6 +28,9 @@ class ProgramRights {
   // `*end` on return: how far they are the same, at most what it was.
   int at(uintptr_t begin, uintptr_t* end) const;
   bool allow(uintptr_t address, bool is_store) const;
+  // Whether all of [begin, end) may be read: sees what was recorded before others fenced and looked at what this thread
+  // has stored.
+  bool allow_reads(uintptr_t begin, uintptr_t end) const;
   // Gives the parts of [begin, end) that do not have the usual rights theirs, but for those that `most` has not.
   Status give(uintptr_t begin, uintptr_t end, int most) const;
   // Calls visit(begin, end, rights) for the parts of [begin, end), in order, until it returns false: false then.

@@ -1,6 +1,5 @@
 #include "access/mapped/protected_pages.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -42,16 +41,14 @@ Result<std::unique_ptr<PlacedPages>> ProtectedPages::inherit(const platform::Use
   return std::unique_ptr<PlacedPages>(std::move(pages));
 }
 
-Result<platform::File> ProtectedPages::open_memory() {
-  auto memory = platform::open_file("/proc/self/mem", O_RDWR);
+Result<platform::OwnMemory> ProtectedPages::open_memory() {
+  auto memory = platform::OwnMemory::open();
   if (!memory) return memory.status();
   auto page = platform::map_anonymous(kMmuPageBytes);
   if (!page) return page.status();
   const std::byte probe{0x5B};
   if (Status s = platform::protect(page->data(), kMmuPageBytes, Protection::kNone); !s) return s;
-  const auto at = static_cast<off_t>(reinterpret_cast<uintptr_t>(page->data()));
-  if (platform::raw::pwrite(memory->fd(), &probe, 1, at) != 1)
-    return Status(errno, "/proc/self/mem does not write what has no access rights");
+  if (Status s = memory->write(page->data(), &probe, 1); !s) return s;
   if (Status s = platform::protect(page->data(), kMmuPageBytes, Protection::kRead); !s) return s;
   if (*page->data() != probe) return Status(EIO, "/proc/self/mem is not this process's memory");
   return memory;
@@ -79,20 +76,6 @@ Status ProtectedPages::reserve() {
   return platform::protect(base_, bytes_, Protection::kNone);
 }
 
-// What has no access is written, too: /proc/self/mem is a debugger's door.
-Status ProtectedPages::write(std::byte* address, const std::byte* from, uint64_t bytes) const {
-  while (bytes > 0) {
-    const ssize_t done = platform::raw::pwrite(memory_.fd(), from, bytes,
-                                               static_cast<off_t>(reinterpret_cast<uintptr_t>(address)));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return Status(done < 0 ? errno : EIO, "cannot put a block in its place");
-    address += done;
-    from += done;
-    bytes -= static_cast<uint64_t>(done);
-  }
-  return {};
-}
-
 Status ProtectedPages::begin(uint64_t) {
   has_begun_.store_relaxed(true);
   return platform::protect(base_, bytes_, Protection::kNone);
@@ -111,7 +94,7 @@ void ProtectedPages::adopt(std::byte* address, uint64_t bytes) {
 }
 
 Status ProtectedPages::copy(std::byte* address, const std::byte* from, uint64_t bytes, bool is_writable) {
-  if (Status s = write(address, from, bytes); !s) return s;
+  if (Status s = memory_.write(address, from, bytes); !s) return s;
   return for_each_piece(address, bytes, [&](const Piece& piece) {
     return with_room(piece.window, [&] { return open_as(piece, is_writable ? kWritable : kReadable); });
   });
@@ -121,6 +104,20 @@ Status ProtectedPages::allow_stores(std::byte* address, uint64_t bytes) {
   return for_each_piece(address, bytes, [&](const Piece& piece) {
     return with_room(piece.window, [&] {
       return for_each_present(piece, [&](const Piece& run) { return open_as(run, kWritable); });
+    });
+  });
+}
+
+bool ProtectedPages::is_readable(const std::byte* address, uint64_t bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return program_rights_.allow_reads(begin, begin + bytes);
+}
+
+Status ProtectedPages::let_read(std::byte* address, uint64_t bytes) {
+  return for_each_piece(address, bytes, [&](const Piece& piece) {
+    return with_room(piece.window, [&] {
+      change(piece, [](uint8_t state) { return static_cast<uint8_t>(state | kLetRead); });
+      return give_open_rights(piece);
     });
   });
 }
@@ -137,7 +134,7 @@ Status ProtectedPages::begin_writeback(std::byte* address, uint64_t bytes) {
 void ProtectedPages::end_writeback(std::byte* address, uint64_t bytes) {
   const Status ended = for_each_piece(address, bytes, [&](const Piece& piece) {
     return with_room(piece.window, [&] {
-      change(piece, [](uint8_t state) { return static_cast<uint8_t>(state & ~kHeld); });
+      change(piece, [](uint8_t state) { return static_cast<uint8_t>(state & ~(kHeld | kLetRead)); });
       return program_rights_.any() ? give_open_rights(piece) : Status();
     });
   });
@@ -208,7 +205,7 @@ Admitted ProtectedPages::admit(uintptr_t address, bool is_store) {
 // What is closed gets the new rights when it is opened. What may be stored to or executed may be read, too: so it is on
 // this processor.
 int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int protection,
-                                     const std::function<void()>&) {
+                                     const std::function<void()>& await_writes) {
   if ((protection & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0) return EINVAL;
   const uint64_t offset = address - reinterpret_cast<uintptr_t>(base_);
   if (offset >= bytes_ || bytes > bytes_ - offset) return ENOMEM;
@@ -219,10 +216,39 @@ int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int prot
   void* const tried = has_begun ? static_cast<void*>(scratch_.data()) : reinterpret_cast<void*>(address);
   if (platform::raw::mprotect(tried, has_begun ? kMmuPageBytes : end - address, protection) != 0)
     return errno;
+  const bool awaits = has_begun && protection == PROT_NONE;
+  const Parts awaited = awaits ? note_awaited(address, end) : Parts();
   program_rights_.set(address, end, protection);
   if (!has_begun) return 0;
+  if (!awaited.empty()) {
+    fence_seq_cst();
+    await_writes();
+    drop_awaited(awaited);
+  }
   const Status changed = give_rights_anew(address, end);
   return changed ? 0 : changed.error();
+}
+
+// What may be being written by one that knows of no rights: it can be read now, or another waits for it, too.
+ProtectedPages::Parts ProtectedPages::note_awaited(uintptr_t begin, uintptr_t end) {
+  Parts parts;
+  const auto note = [&](uintptr_t from, uintptr_t to, bool is_awaited) {
+    if (is_awaited) parts.emplace_back(from, to);
+    return true;
+  };
+  (void)program_rights_.for_each(begin, end, [&](uintptr_t from, uintptr_t to, int rights) {
+    return note(from, to, (rights & PROT_READ) != 0);
+  });
+  std::lock_guard lock(awaited_mutex_);
+  (void)awaited_.for_each(begin, end,
+                          [&](uintptr_t from, uintptr_t to, int waiting) { return note(from, to, waiting > 0); });
+  for (const auto& [from, to] : parts) awaited_.change(from, to, [](int waiting) { return waiting + 1; });
+  return parts;
+}
+
+void ProtectedPages::drop_awaited(const Parts& parts) {
+  std::lock_guard lock(awaited_mutex_);
+  for (const auto& [from, to] : parts) awaited_.change(from, to, [](int waiting) { return waiting - 1; });
 }
 
 // To what is open of the range.
@@ -302,7 +328,7 @@ Status ProtectedPages::with_room(uint64_t number, Attempt attempt) {
 // Under the window's lock, as all that follows. The blocks' bytes are the same, or none of them is held; what is held
 // stays so.
 Status ProtectedPages::open_as(const Piece& piece, uint8_t state) {
-  const uint8_t held = states_of(piece.window)[piece.first] & kHeld;
+  const uint8_t held = states_of(piece.window)[piece.first] & (kHeld | kLetRead);
   change(piece, [&](uint8_t) { return static_cast<uint8_t>((state & kRights) | kOpen | held); });
   return give_rights(piece, (state & kRights) | held);
 }
@@ -317,13 +343,20 @@ Status ProtectedPages::give_open_rights(const Piece& piece) const {
 Status ProtectedPages::give_rights(const Piece& piece, uint8_t state) const {
   static_assert(kReadable == PROT_READ && kWritable == (PROT_READ | PROT_WRITE));
   const int missing = (state & kRights) == kWritable ? 0 : PROT_WRITE;
-  const int added = (state & kHeld) != 0 ? PROT_READ : 0;
+  const int added = (state & kLetRead) != 0 ? PROT_READ : 0;
   const auto begin = reinterpret_cast<uintptr_t>(address_of(piece));
   int error = 0;
-  const auto give = [&](uintptr_t from, uintptr_t to, int program) {
-    const int rights = (program & ~missing) | added;
+  const auto give_part = [&](uintptr_t from, uintptr_t to, int rights) {
     if (platform::raw::mprotect(reinterpret_cast<void*>(from), to - from, rights) != 0) error = errno;
     return error == 0;
+  };
+  const auto give = [&](uintptr_t from, uintptr_t to, int program) {
+    const int rights = (program & ~missing) | added;
+    if ((state & kHeld) == 0 || (rights & PROT_READ) != 0) return give_part(from, to, rights);
+    std::lock_guard lock(awaited_mutex_);
+    return awaited_.for_each(from, to, [&](uintptr_t first, uintptr_t last, int waiting) {
+      return give_part(first, last, waiting > 0 ? rights | PROT_READ : rights);
+    });
   };
   const uintptr_t end = begin + (uint64_t{piece.count} << block_shift_);
   if (program_rights_.any())

@@ -16,21 +16,29 @@
 //   edges_ = the sum of the windows' edges >= edges between areas within managed space that rights have made
 //   a block that is being written (kHeld) and a window that is kept open (holds > 0) are not closed: the kernel may be
 //   accessing them, which would fail with EFAULT, or an alias is mapped in the window (loose_aliases.h), whose rights
-//   are not known here. A block that is being written may be read, whatever the program has chosen
+//   are not known here
+//   a block that is being written can be read, whatever the program has chosen, where it has to be (kLetRead), or if
+//   program_protects() awaits that write (awaited_), which may know nothing of the new rights: either the write sees
+//   them recorded (is_readable), or program_protects() sees the block being written, as with userfaultfd
+//   (userfault_pages.h). What the program may not read is otherwise written from a copy, by /proc/self/mem
 //   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
 //   merge them again
-// Threads: any; a window's lock for its bytes and rights, then the queue's. No code that holds either touches managed
+// Threads: any; a window's lock for its bytes and rights, then the queue's, or that of the program's rights and then
+// that of what is awaited. No code that holds either touches managed
 // memory, so a handler of SIGSEGV may take them. Limits: kWindowBlocks, the kernel's areas.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
 #include "base/atomic.h"
-#include "platform/file.h"
+#include "base/interval_map.h"
 #include "platform/memory.h"
+#include "platform/own_memory.h"
 #include "platform/userfault.h"
 
 namespace spw::access {
@@ -49,6 +57,11 @@ class ProtectedPages final : public PlacedPages {
   Status renew(std::byte* address, uint64_t bytes) override;
   Status copy(std::byte* address, const std::byte* from, uint64_t bytes, bool is_writable) override;
   Status allow_stores(std::byte* address, uint64_t bytes) override;
+  bool is_readable(const std::byte* address, uint64_t bytes) const override;
+  Status copy_out(std::byte* to, const std::byte* address, uint64_t bytes) override {
+    return memory_.read(to, address, bytes);
+  }
+  Status let_read(std::byte* address, uint64_t bytes) override;
   Status begin_writeback(std::byte* address, uint64_t bytes) override;
   void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override;
@@ -75,14 +88,14 @@ class ProtectedPages final : public PlacedPages {
   void unlock_rights_after_fork() override { program_rights_.unlock_after_fork(); }
   Result<std::unique_ptr<PlacedPages>> inherit(const platform::UserFault& faults) override;
 
-  // /proc/self/mem, which was found to do what is needed. Errors: of that.
-  static Result<platform::File> open_memory();
+  // Which was found to do what is needed. Errors: of that.
+  static Result<platform::OwnMemory> open_memory();
 
  private:
   static constexpr uint32_t kWindowBlocks = 512;
   static constexpr uint32_t kLocks = 64;
   // Of a block's byte. The rights are what PROT_* the state stands for.
-  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8;
+  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8, kLetRead = 16;
   // So many windows stay open whatever the number of edges: an instruction may need several.
   static constexpr uint64_t kOpenWindowsMin = 8;
   static constexpr int kClosedAtATime = 2, kRetriesMax = 1000;
@@ -102,7 +115,7 @@ class ProtectedPages final : public PlacedPages {
   };
 
   ProtectedPages(std::byte* base, uint64_t bytes, unsigned block_shift, uint64_t edges_max,
-                 platform::File memory)
+                 platform::OwnMemory memory)
       : base_(base),
         bytes_(bytes),
         block_shift_(block_shift),
@@ -110,7 +123,6 @@ class ProtectedPages final : public PlacedPages {
         memory_(std::move(memory)) {}
   Status make_tables();
   Status reserve();
-  Status write(std::byte* address, const std::byte* from, uint64_t bytes) const;
   // Calls visit(piece) for what of the range is in each window, until that returns an error.
   template <class Visit>
   Status for_each_piece(const void* address, uint64_t bytes, Visit visit) const;
@@ -124,6 +136,9 @@ class ProtectedPages final : public PlacedPages {
   Status give_rights(const Piece& piece, uint8_t state) const;
   Status give_open_rights(const Piece& piece) const;
   Status give_rights_anew(uintptr_t begin, uintptr_t end);
+  using Parts = std::vector<std::pair<uintptr_t, uintptr_t>>;
+  Parts note_awaited(uintptr_t begin, uintptr_t end);
+  void drop_awaited(const Parts& parts);
   template <class Change>
   void change(const Piece& piece, Change change);
   uint32_t edges_in(const Piece& piece) const;
@@ -149,10 +164,12 @@ class ProtectedPages final : public PlacedPages {
   const uint64_t bytes_;
   const unsigned block_shift_;
   const uint64_t edges_max_;
-  platform::File memory_;  // this process's
+  platform::OwnMemory memory_;
   platform::Mapping states_, windows_;
   platform::Mapping scratch_;  // a page to try rights on
   ProgramRights program_rights_;
+  mutable std::mutex awaited_mutex_;
+  IntervalMap<int> awaited_{0};  // how many program_protects() wait for the writes of a page that was readable
   platform::RangeReleaser releaser_;
   Atomic<bool> has_begun_{false};
   struct alignas(64) Lock {

@@ -59,12 +59,8 @@ Status UserFaultPages::limit_alias(std::byte* address, uint64_t bytes, int right
 }
 
 bool UserFaultPages::is_readable(const std::byte* address, uint64_t bytes) const {
-  fence_seq_cst();
-  if (!program_rights_.any()) [[likely]]
-    return true;
   const auto begin = reinterpret_cast<uintptr_t>(address);
-  return program_rights_.for_each(begin, begin + bytes,
-                                  [](uintptr_t, uintptr_t, int rights) { return (rights & PROT_READ) != 0; });
+  return program_rights_.allow_reads(begin, begin + bytes);
 }
 
 Status UserFaultPages::let_read(std::byte* address, uint64_t bytes) {
@@ -75,25 +71,18 @@ Status UserFaultPages::let_read(std::byte* address, uint64_t bytes) {
   return apply_rights(begin, begin + bytes);
 }
 
-bool UserFaultPages::read_as_debugger(std::byte* to, uintptr_t from, uint64_t bytes) {
+bool UserFaultPages::read_as_debugger(std::byte* to, const std::byte* from, uint64_t bytes) {
   std::lock_guard lock(rights_mutex_);
   if (!own_memory_.is_open()) {
-    auto opened = platform::open_file("/proc/self/mem", O_RDONLY);
+    auto opened = platform::OwnMemory::open();
     if (!opened) return false;
     own_memory_ = std::move(*opened);
   }
-  for (uint64_t done = 0; done < bytes;) {
-    const ssize_t read =
-        platform::raw::pread(own_memory_.fd(), to + done, bytes - done, static_cast<off_t>(from + done));
-    if (read == 0 || (read < 0 && errno != EINTR)) return false;
-    if (read > 0) done += static_cast<uint64_t>(read);
-  }
-  return true;
+  return own_memory_.read(to, from, bytes).is_ok();
 }
 
 Status UserFaultPages::copy_out(std::byte* to, const std::byte* address, uint64_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  if (read_as_debugger(to, begin, bytes)) return {};
+  if (read_as_debugger(to, address, bytes)) return {};
   // Which systems can forbid: it is readable for this moment.
   if (Status s = let_read(const_cast<std::byte*>(address), bytes); !s) return s;
   std::memcpy(to, address, bytes);

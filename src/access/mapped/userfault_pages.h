@@ -23,6 +23,7 @@
 
 #include "access/mapped/placed_pages.h"
 #include "access/mapped/program_rights.h"
+#include "platform/own_memory.h"
 #include "platform/page_lifter.h"
 #include "platform/userfault.h"
 
@@ -90,7 +91,7 @@ class UserFaultPages final : public PlacedPages {
   Status apply_rights(uintptr_t begin, uintptr_t end) const;
   Status let_read_for_now(uintptr_t begin, uintptr_t end, int chosen) const;
   bool is_held_until(uintptr_t from, uintptr_t* end) const;
-  bool read_as_debugger(std::byte* to, uintptr_t from, uint64_t bytes);
+  bool read_as_debugger(std::byte* to, const std::byte* from, uint64_t bytes);
   void let_go(uintptr_t begin, uintptr_t end);
   void record(uintptr_t begin, uintptr_t end, int rights);
 
@@ -99,7 +100,7 @@ class UserFaultPages final : public PlacedPages {
   const uint64_t bytes_;
   platform::RangeReleaser releaser_;
   platform::PageLifter lifter_;
-  platform::File own_memory_;  // opened when it is needed, under the mutex
+  platform::OwnMemory own_memory_;  // opened when it is needed, under the mutex
   std::mutex rights_mutex_;    // what is recorded is what the kernel has
   ProgramRights program_rights_;
   // What program_protects() awaits the writes of: what may be being written stays readable, whoever else takes rights.

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cache/partition/partition.h"
-#include "platform/memory.h"
+#include "platform/own_memory.h"
 #include "platform/time.h"
 #include "telemetry/counters.h"
 

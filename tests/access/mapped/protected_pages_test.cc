@@ -259,22 +259,69 @@ TEST_F(ProtectedPagesTest, rights_of_the_program_s_come_on_top) {
   for (uint64_t block = 0; block < 8; ++block) EXPECT_EQ(touch(block, true), Admitted::kYes) << block;
 }
 
-TEST_F(ProtectedPagesTest, a_guard_page_of_the_program_s_can_be_written_and_is_one_again_afterwards) {
+TEST_F(ProtectedPagesTest, a_guard_page_is_copied_out_and_is_one_meanwhile) {
+  make(1000);
+  if (IsSkipped()) return;
+  for (uint64_t block = 0; block < 3; ++block) put(block, block, true);
+  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(1)), kBlock, PROT_NONE), 0);
+  EXPECT_TRUE(pages_->is_readable(at(0), kBlock));
+  EXPECT_FALSE(pages_->is_readable(at(1), kBlock));
+  ASSERT_TRUE(pages_->begin_writeback(at(1), kBlock).is_ok());
+  std::vector<uint64_t> copied(kBlock / sizeof(uint64_t), 99);
+  ASSERT_TRUE(pages_->copy_out(reinterpret_cast<std::byte*>(copied.data()), at(1), kBlock).is_ok());
+  EXPECT_EQ(copied, std::vector<uint64_t>(kBlock / sizeof(uint64_t), 1));
+  EXPECT_EQ(touch(1, false), Admitted::kRefused);
+  pages_->end_writeback(at(1), kBlock);
+  EXPECT_EQ(touch(1, false), Admitted::kRefused);
+  pages_->forget_rights(reinterpret_cast<uintptr_t>(at(1)), reinterpret_cast<uintptr_t>(at(2)));
+  EXPECT_EQ(word(1), 1u);
+}
+
+TEST_F(ProtectedPagesTest, a_guard_page_that_has_to_be_read_in_place_is_one_again_afterwards) {
   make(1000);
   if (IsSkipped()) return;
   for (uint64_t block = 0; block < 3; ++block) put(block, block, true);
   EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(1)), kBlock, PROT_NONE), 0);
   ASSERT_TRUE(pages_->begin_writeback(at(0), 3 * kBlock).is_ok());
-  EXPECT_EQ(word(1), 1u);
-  EXPECT_EQ(protects(reinterpret_cast<uintptr_t>(at(2)), kBlock, PROT_NONE), 0);
-  EXPECT_EQ(word(2), 2u);
-  pages_->end_writeback(at(0), 3 * kBlock);
   EXPECT_EQ(touch(1, false), Admitted::kRefused);
-  EXPECT_EQ(touch(2, false), Admitted::kRefused);
-  EXPECT_EQ(word(0), 0u);
-  pages_->forget_rights(reinterpret_cast<uintptr_t>(at(1)), reinterpret_cast<uintptr_t>(at(3)));
+  ASSERT_TRUE(pages_->let_read(at(0), 3 * kBlock).is_ok());
   EXPECT_EQ(word(1), 1u);
+  pages_->end_writeback(at(0), kBlock);
+  EXPECT_EQ(word(1), 1u) << "only its neighbour has been written";
+  pages_->end_writeback(at(1), 2 * kBlock);
+  EXPECT_EQ(touch(1, false), Admitted::kRefused);
+  EXPECT_EQ(word(0), 0u);
   EXPECT_EQ(word(2), 2u);
+}
+
+TEST_F(ProtectedPagesTest, a_page_that_becomes_a_guard_while_it_is_written_is_one_once_it_has_been) {
+  make(1000);
+  if (IsSkipped()) return;
+  for (uint64_t block = 0; block < 3; ++block) put(block, block, true);
+  const auto address = reinterpret_cast<uintptr_t>(at(0));
+  ASSERT_TRUE(pages_->is_readable(at(1), kBlock));
+  int waits = 0;
+  const auto another = [&] {
+    EXPECT_EQ(pages_->program_protects(address, 2 * kBlock, PROT_NONE, [&] { ++waits; }), 0);
+    EXPECT_EQ(word(1), 1u) << "the first has not seen the write end";
+  };
+  EXPECT_EQ(pages_->program_protects(address, 3 * kBlock, PROT_NONE,
+                                     [&] {
+                                       ++waits;
+                                       // That nobody may read it had not been seen by this one.
+                                       ASSERT_TRUE(pages_->begin_writeback(at(1), kBlock).is_ok());
+                                       EXPECT_EQ(word(1), 1u);
+                                       another();
+                                       EXPECT_FALSE(pages_->is_readable(at(2), kBlock));
+                                     }),
+            0);
+  EXPECT_EQ(waits, 2);
+  for (uint64_t block = 0; block < 3; ++block) EXPECT_EQ(touch(block, false), Admitted::kRefused);
+  pages_->end_writeback(at(1), kBlock);
+  EXPECT_EQ(touch(1, false), Admitted::kRefused);
+  // Nothing of it can be being written by one that does not know.
+  EXPECT_EQ(pages_->program_protects(address, 3 * kBlock, PROT_NONE, [&] { ++waits; }), 0);
+  EXPECT_EQ(waits, 2);
 }
 
 TEST_F(ProtectedPagesTest, few_blocks_that_are_being_written_keep_no_others_open) {
