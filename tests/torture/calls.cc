@@ -194,7 +194,8 @@ void use_pipe(Context& context) {
   if (is_part && !takes_part) return context.log->word("left_out");
   const iovec vector{from.at, from.bytes};
   static const bool reads_unreadable = allowed("unreadable_of_process");
-  const bool is_unsure = from.slot->may_be_managed() && from.slot->is_unreadable && !reads_unreadable;
+  // Of the kernel's own memory, too: what is there of its tables depends on who has read it for the program.
+  const bool is_unsure = from.slot->is_unreadable && !(from.slot->may_be_managed() && reads_unreadable);
   if (splices && (is_unsure || !spliced_for_sure(from, scratch))) return context.log->word("neither");
   const ssize_t written =
       splices ? vmsplice(scratch.pipe[1], &vector, 1, 0) : write(scratch.pipe[1], from.at, from.bytes);
