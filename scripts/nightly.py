@@ -30,6 +30,7 @@ POWER_CUTS, POWER_CUTS_QUICK = 100_000, 240  # half an hour
 FUZZ_TARGET_S = 4 * 3600  # each of six: 24 processor-hours
 FAULT_NUMBERS, FAULTS_QUICK = 60, 100  # Ns of each case and kind of failure, other ones each night; runs
 NOT_USED = 77
+FIRST = datetime.datetime(2026, 1, 1)
 SYSTEM_PYTHON = "/usr/bin/python3"  # has Debian's pytest
 TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,000 operations
 # Other parts have them.
@@ -87,7 +88,12 @@ def last_line(log: pathlib.Path) -> str:
     return lines[-1] if lines else ""
 
 
-def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -> list[list]:
+def number_of(when: datetime.datetime) -> int:
+    """Of a run, one a minute: seeds follow from it, so that no two try the same, and are short enough for csmith (32 bits)."""
+    return int((when - FIRST).total_seconds()) // 60
+
+
+def commands(part: str, quick: bool, when: datetime.datetime, logs: pathlib.Path) -> list[list]:
     """What the part runs, in order."""
     def ctest(*arguments: str) -> list:
         return ["ctest", "--test-dir", BUILD, "--output-on-failure", "--no-tests=error", "-j", os.cpu_count(),
@@ -97,18 +103,18 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         return [SYSTEM_PYTHON, "-B", "-m", "pytest", ROOT / "tests/endtoend", f"--build={BUILD}", "-n", os.cpu_count(),
                 "--junit-xml", logs / f"{part}.endtoend.xml", *arguments]
 
-    day = today.toordinal()  # seeds follow from it, so that no two nights try the same
+    run = number_of(when)
     models = [[sys.executable, "-B", ROOT / "tests/model/check_model.py", model, BUILD / "tests/model" / f"{model.stem}_large",
                "safety" if quick else "large"] for model in sorted(ROOT.glob("tests/model/*.pml"))]
     programs, crashes = (CSMITH_PROGRAMS_QUICK, CRASHES_QUICK) if quick else (CSMITH_PROGRAMS, CRASHES)
     # By itself, since ctest ends it after two minutes.
-    simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={day * 1_000_000}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
-    torture = ["--seed", day * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
+    simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={run * CRASHES}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
+    torture = ["--seed", run * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
     found = {
         "slow": [endtoend("-k", "test_long_random_operations_end and [translated]")] if quick else
                 [ctest("-L", "slow", "-E", NOT_AMONG_THE_SLOW), endtoend("-m", "slow", "-k", "not killed_")],
         "llvm22": [[ROOT / "dev", "test", *([] if quick else ["--slow"]), "llvm22"]],
-        "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", day * CSMITH_PROGRAMS]],
+        "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", run * CSMITH_PROGRAMS]],
         "models": models,
         "crashes": [simulated, *([] if quick else [ctest("-R", "killed_"), endtoend("-k", "killed_")])],
         "rights": [["env", "SPW_USERFAULT=none", *endtoend("-k", "[mapped] or [unmodified]", "-m", "root" if quick else "not slow")]],
@@ -117,9 +123,9 @@ def commands(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -
         "gcc_torture": [[sys.executable, "-B", ROOT / "tests/gcc_torture/gcc_torture_test.py", "--build", BUILD, "--setup",
                          *(["--slice", "1/100"] if quick else [])]],
         "power": [[SYSTEM_PYTHON, "-B", ROOT / "tests/power/power_cuts.py", BUILD, "--points", POWER_CUTS_QUICK if quick else POWER_CUTS,
-                   "--seed", day * POWER_CUTS, "--jobs", os.cpu_count()]],
-        "faults": [[sys.executable, "-B", ROOT / "tests/faults/every_nth.py", "--build", BUILD, "--shift", day,
-                    *(["--sample", FAULTS_QUICK, "--seed", day] if quick else ["--most", FAULT_NUMBERS])]],
+                   "--seed", run * POWER_CUTS, "--jobs", os.cpu_count()]],
+        "faults": [[sys.executable, "-B", ROOT / "tests/faults/every_nth.py", "--build", BUILD, "--shift", run,
+                    *(["--sample", FAULTS_QUICK, "--seed", run] if quick else ["--most", FAULT_NUMBERS])]],
         "fuzz": [[ROOT / "dev", "fuzz", "--seconds", 10 if quick else FUZZ_TARGET_S]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }
@@ -146,13 +152,13 @@ def run(command: list, log, limit_s: float) -> int:
         raise
 
 
-def run_part(part: str, quick: bool, today: datetime.date, logs: pathlib.Path) -> Outcome:
+def run_part(part: str, quick: bool, when: datetime.datetime, logs: pathlib.Path) -> Outcome:
     reports, log = [logs / f"{part}.xml", logs / f"{part}.endtoend.xml"], logs / f"{part}.log"
     for report in reports:
         report.unlink(missing_ok=True)
     began_s = time.monotonic()
     with log.open("w") as opened:
-        codes = [run(command, opened, limit_of(part)) for command in commands(part, quick, today, logs)]
+        codes = [run(command, opened, limit_of(part)) for command in commands(part, quick, when, logs)]
     written = [report for report in reports if report.exists()]
     words = tests_words(written) if written else last_line(log)
     if -1 in codes:
@@ -183,7 +189,7 @@ def main() -> int:
     outcomes = []
     for part in arguments.parts or PARTS:
         print(f"{part}: running", flush=True)
-        outcomes.append(run_part(part, arguments.quick, when.date(), logs))
+        outcomes.append(run_part(part, arguments.quick, when, logs))
         print(f"{part}: {outcomes[-1].cell()}", flush=True)
         if outcomes[-1].result == "failed":
             lines = (logs / f"{part}.log").read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]

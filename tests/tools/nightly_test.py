@@ -40,6 +40,16 @@ class Nightly(tool_case.ToolCase):
         with self.assertRaises(ValueError):
             self.nightly.with_row("# Nightly runs\n", self.nightly.row(WHEN, "def", False, []))
 
+    def test_no_seed_is_tried_in_two_runs_of_a_minute_apart(self):
+        def seeds(part: str, count: str, when: datetime.datetime) -> range:
+            words = self.nightly.commands(part, False, when, self.source)[0]
+            first = words[words.index("--seed") + 1]
+            return range(first, first + words[words.index(count) + 1])
+        for part, count in ("csmith", "--count"), ("mmtorture", "--seeds"), ("power", "--points"):
+            one, other = (seeds(part, count, WHEN + datetime.timedelta(minutes=minutes)) for minutes in range(2))
+            self.assertEqual(one.stop, other.start, part)
+        self.assertLess(seeds("csmith", "--count", datetime.datetime(2033, 1, 1)).stop, 1 << 32)
+
     def test_a_row_has_date_commit_and_each_parts_result_and_time(self):
         outcome = self.nightly.Outcome
         row = self.nightly.row(WHEN, "def+", False, [outcome("csmith", "failed", "1 wrong | seed 3", 1900),
