@@ -3,7 +3,7 @@
 
 Runs one part after the other, each to its end however the others went, and says a line for each. What they print goes to
 build/nightly/PART.log; of one that failed the last lines are shown. Then a row of all of them is written at the top of the table of
-docs/NIGHTLY.md. Exit status 1 when a part failed. --quick: a small slice of each, to try this, and the row says so.
+docs/NIGHTLY.md, and what all rows sum up to above it. Exit status 1 when a part failed. --quick: a small slice of each, to try this, and the row says so.
 """
 import argparse
 import dataclasses
@@ -27,7 +27,7 @@ CSMITH_PROGRAMS, CSMITH_PROGRAMS_QUICK = 1000, 6  # 1000 take half an hour
 # Less than the quick number has too few of the rare cases that the test wants to have seen. 2,000,000 take some ten minutes.
 CRASHES, CRASHES_QUICK = 2_000_000, 40_000
 POWER_CUTS, POWER_CUTS_QUICK = 100_000, 240  # half an hour
-FUZZ_TARGET_S = 4 * 3600  # each of six: 24 processor-hours
+FUZZ_TARGET_S = 20 * 60  # each of six: 2 processor-hours a run
 FAULT_NUMBERS, FAULTS_QUICK = 60, 100  # Ns of each case and kind of failure, other ones each night; runs
 NOT_USED = 77
 FIRST = datetime.datetime(2026, 1, 1)
@@ -35,6 +35,10 @@ SYSTEM_PYTHON = "/usr/bin/python3"  # has Debian's pytest
 TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,000 operations
 # Other parts have them.
 NOT_AMONG_THE_SLOW = "^model_|killed_"
+# Of the words of a row's cells, where runs add up. One that failed adds nothing.
+ADDED_UP = {"csmith": re.compile(r"\b(\d+) (programs), 0 wrong"), "power": re.compile(r"\b(\d+) (cuts), .*\b0 lost"),
+            "fuzz": re.compile(r"\b([\d.]+) (processor-hours), 0 findings")}
+SUM_LINE = re.compile(r"^All rows together: .*$", re.MULTILINE)
 RULE = re.compile(r"^\|(?: *:?-+:? *\|)+$", re.MULTILINE)
 
 
@@ -71,6 +75,17 @@ def with_row(document: str, line: str) -> str:
     if rule is None:
         raise ValueError(f"no table with {line.count('|') - 1} columns")
     return f"{document[:rule.end()]}\n{line}{document[rule.end():]}"
+
+
+def with_sums(document: str) -> str:
+    """The document, if it has a line for them, with what the cells of its passed runs add up to."""
+    cells = [cell.strip() for line in document.splitlines() if line.count("|") == len(PARTS) + 3 for cell in line.split("|")]
+    sums = []
+    for part, words in ADDED_UP.items():
+        found = [match for cell in cells if cell.startswith("passed") and (match := words.search(cell))]
+        if found:
+            sums.append(f"{part}: {sum(float(match[1]) for match in found):,.10g} {found[0][2]} in {len(found)} runs")
+    return SUM_LINE.sub(lambda _: f"All rows together: {', '.join(sums) or 'nothing yet'}.", document)
 
 
 def tests_words(reports: list[pathlib.Path]) -> str:
@@ -194,7 +209,7 @@ def main() -> int:
         if outcomes[-1].result == "failed":
             lines = (logs / f"{part}.log").read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
-    DOCUMENT.write_text(with_row(DOCUMENT.read_text(), row(when, commit, arguments.quick, outcomes)))
+    DOCUMENT.write_text(with_sums(with_row(DOCUMENT.read_text(), row(when, commit, arguments.quick, outcomes))))
     failed = [outcome.part for outcome in outcomes if outcome.result == "failed"]
     print(f"nightly: {'failed: ' + ', '.join(failed) if failed else 'no part failed'}; the row is in {DOCUMENT.relative_to(ROOT)}")
     return 1 if failed else 0

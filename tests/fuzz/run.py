@@ -3,7 +3,8 @@
 
 Each target begins with its seeds in tests/fuzz/corpus/NAME, and with what earlier runs have found in the build folder
 (corpus/NAME there), and goes on for --seconds. A line a target: runs, runs a second, edges of the code that were
-reached, findings. With a finding the line below names the file with its input, and the exit code is 1.
+reached, findings. With a finding the line below names the file with its input, and the exit code is 1. The last line
+sums up.
 """
 import argparse
 import base64
@@ -106,13 +107,17 @@ def main() -> int:
     folder, names = arguments.build.resolve(), arguments.target or names_of_targets()
     if not arguments.no_build:
         build(folder, names, arguments.jobs)
-    failed = False
+    failed, runs = False, []
     with multiprocessing.pool.ThreadPool(arguments.jobs) as pool:
         for run in pool.imap(lambda name: Run(folder, name, arguments.seconds, arguments.seed), names):
             print(run.line(), flush=True)
+            runs.append(run)
             if run.failed or run.inputs:
                 print(run.why(), flush=True)
                 failed = True
+    hours = sum(run.seconds for run in runs) / 3600
+    findings = sum(len(run.inputs) or int(run.failed) for run in runs)
+    print(f"{len(runs)} targets, {sum(run.runs for run in runs)} runs, {hours:.2f} processor-hours, {findings} findings")
     return int(failed)
 
 

@@ -240,8 +240,8 @@ ProtectedPages::Parts ProtectedPages::note_awaited(uintptr_t begin, uintptr_t en
     return note(from, to, (rights & PROT_READ) != 0);
   });
   std::lock_guard lock(awaited_mutex_);
-  (void)awaited_.for_each(begin, end,
-                          [&](uintptr_t from, uintptr_t to, int waiting) { return note(from, to, waiting > 0); });
+  (void)awaited_.for_each(
+      begin, end, [&](uintptr_t from, uintptr_t to, int waiting) { return note(from, to, waiting > 0); });
   for (const auto& [from, to] : parts) awaited_.change(from, to, [](int waiting) { return waiting + 1; });
   return parts;
 }

@@ -95,7 +95,8 @@ class ProtectedPages final : public PlacedPages {
   static constexpr uint32_t kWindowBlocks = 512;
   static constexpr uint32_t kLocks = 64;
   // Of a block's byte. The rights are what PROT_* the state stands for.
-  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8, kLetRead = 16;
+  static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8,
+                           kLetRead = 16;
   // So many windows stay open whatever the number of edges: an instruction may need several.
   static constexpr uint64_t kOpenWindowsMin = 8;
   static constexpr int kClosedAtATime = 2, kRetriesMax = 1000;
@@ -169,7 +170,8 @@ class ProtectedPages final : public PlacedPages {
   platform::Mapping scratch_;  // a page to try rights on
   ProgramRights program_rights_;
   mutable std::mutex awaited_mutex_;
-  IntervalMap<int> awaited_{0};  // how many program_protects() wait for the writes of a page that was readable
+  IntervalMap<int> awaited_{
+      0};  // how many program_protects() wait for the writes of a page that was readable
   platform::RangeReleaser releaser_;
   Atomic<bool> has_begun_{false};
   struct alignas(64) Lock {

@@ -101,7 +101,7 @@ class UserFaultPages final : public PlacedPages {
   platform::RangeReleaser releaser_;
   platform::PageLifter lifter_;
   platform::OwnMemory own_memory_;  // opened when it is needed, under the mutex
-  std::mutex rights_mutex_;    // what is recorded is what the kernel has
+  std::mutex rights_mutex_;         // what is recorded is what the kernel has
   ProgramRights program_rights_;
   // What program_protects() awaits the writes of: what may be being written stays readable, whoever else takes rights.
   std::vector<std::pair<uintptr_t, uintptr_t>> awaited_;
