@@ -36,7 +36,7 @@ TORTURE_SEEDS, TORTURE_SEEDS_QUICK = 50, 1  # for each kind of program; of 20,00
 # Other parts have them.
 NOT_AMONG_THE_SLOW = "^model_|killed_"
 # Of the words of a row's cells, where runs add up. One that failed adds nothing.
-ADDED_UP = {"csmith": re.compile(r"\b(\d+) (programs), 0 wrong"), "power": re.compile(r"\b(\d+) (cuts), .*\b0 lost"),
+ADDED_UP = {"csmith": re.compile(r"\b(\d+) (same as native), 0 wrong"), "power": re.compile(r"\b(\d+) (cuts), .*\b0 lost"),
             "fuzz": re.compile(r"\b([\d.]+) (processor-hours), 0 findings")}
 SUM_LINE = re.compile(r"^All rows together: .*$", re.MULTILINE)
 RULE = re.compile(r"^\|(?: *:?-+:? *\|)+$", re.MULTILINE)
@@ -84,7 +84,7 @@ def with_sums(document: str) -> str:
     for part, words in ADDED_UP.items():
         found = [match for cell in cells if cell.startswith("passed") and (match := words.search(cell))]
         if found:
-            sums.append(f"{part}: {sum(float(match[1]) for match in found):,.10g} {found[0][2]} in {len(found)} runs")
+            sums.append(f"{part}: {sum(float(match[1]) for match in found):,.10g} {found[0][2]} in {len(found)} run{'s' if len(found) > 1 else ''}")
     return SUM_LINE.sub(lambda _: f"All rows together: {', '.join(sums) or 'nothing yet'}.", document)
 
 

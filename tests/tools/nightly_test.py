@@ -42,12 +42,12 @@ class Nightly(tool_case.ToolCase):
 
     def test_what_passed_adds_up(self):
         def row(result: str, programs: int, hours: str) -> str:
-            return self.nightly.row(WHEN, "def", False, [self.nightly.Outcome("csmith", result, f"{programs} programs, 0 wrong"),
+            return self.nightly.row(WHEN, "def", False, [self.nightly.Outcome("csmith", result, f"{programs} same as native, 0 wrong, 9 skipped"),
                                                          self.nightly.Outcome("fuzz", "passed", f"6 targets, 9 runs, {hours} processor-hours, 0 findings")])
         page = PAGE.replace("\n| date", "\nAll rows together: nothing yet.\n\n| date")
         for one in row("passed", 900, "1.25"), row("failed", 50, "0.50"), row("passed", 300, "2.00"):
             page = self.nightly.with_sums(self.nightly.with_row(page, one))
-        self.assertIn("\nAll rows together: csmith: 1,200 programs in 2 runs, fuzz: 3.75 processor-hours in 3 runs.\n", page)
+        self.assertIn("\nAll rows together: csmith: 1,200 same as native in 2 runs, fuzz: 3.75 processor-hours in 3 runs.\n", page)
         self.assertEqual(self.nightly.with_sums(PAGE), PAGE)
 
     def test_no_seed_is_tried_in_two_runs_of_a_minute_apart(self):
