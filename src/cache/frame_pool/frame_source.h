@@ -55,17 +55,23 @@ class FrameSource {
     bool has_address(BlockId block) const { return block.value < in_place_end; }
     // By who holds the frame, in whatever way: it is not filled, placed or released meanwhile.
     bool is_placed(Resident resident) const {
-      return has_address(resident.block) &&
-             (places == nullptr || places[resident.frame.value].load_relaxed() >= kPlaced);
+      return has_address(resident.block) && (places == nullptr || place_of(resident.frame) >= kPlaced);
     }
     // is_placed() or data() of a block in the frame comes soon.
     void prefetch(FrameId frame) const {
       if (places) __builtin_prefetch(&places[frame.value]);
     }
+    // Looks once: a lifted block may be put back meanwhile, and what it had then stays until its write has ended.
     std::byte* data(Resident resident, unsigned block_shift) const {
-      if (is_placed(resident)) return in_place + (resident.block.value << block_shift);
-      const uint64_t place = places ? places[resident.frame.value].load_relaxed() : resident.frame.value;
+      const uint64_t place = place_of(resident.frame);
+      if (has_address(resident.block) && (places == nullptr || place >= kPlaced))
+        return in_place + (resident.block.value << block_shift);
       return pool + (place << block_shift);
+    }
+
+   private:
+    uint32_t place_of(FrameId frame) const {
+      return places ? places[frame.value].load_relaxed() : frame.value;
     }
   };
   // kBlock: for a thread's own fills, kRun: for an asynchronous read of neighbours, kPiece: for one of a single block.
