@@ -59,6 +59,8 @@ class ManagedAccess {
   // What of the range is in memory is at its own address, and nothing is elsewhere from now on: for who uses raw
   // addresses and cannot be told when they end.
   virtual void keep_in_place(uintptr_t /*address*/, size_t /*bytes*/) {}
+  // What is in memory of them, and stays so, is accessed without a fault.
+  virtual void keep_open(uintptr_t /*address*/, size_t /*bytes*/) {}
   // The program asks for huge pages in the range, or for none: so be it for as long as the kernel has the memory alone.
   virtual void advise_huge_pages(uintptr_t /*address*/, size_t /*bytes*/, bool /*wanted*/) {}
   // As memmove, of kFewBytesMax bytes at most; either pointer may be managed or not. False: not done, by this engine.

@@ -150,6 +150,7 @@ class MappedEngine final : public access::Engine {
   std::optional<int> program_protects(uintptr_t address, size_t bytes, int protection) override;
   // As after program_protects().
   void keep_in_place(uintptr_t address, size_t bytes) override;
+  void keep_open(uintptr_t address, size_t bytes) override;
   int program_rights(uintptr_t begin, uintptr_t* end) const override {
     return pages_->program_rights(begin, end);
   }

@@ -206,6 +206,14 @@ void MappedEngine::keep_in_place(uintptr_t address, size_t bytes) {
   if (is_watching()) place_all(first, block_of(address + bytes - 1).value - first.value + 1);
 }
 
+void MappedEngine::keep_open(uintptr_t address, size_t bytes) {
+  InRuntime guard;
+  if (!is_watching()) return;
+  const BlockId first = block_of(address);
+  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  pages_->keep_open_until_released(frames_->address_of(first), count << options_.block_shift);
+}
+
 // Blocks of the range that are loose, but for those that other threads hold.
 void MappedEngine::place_all(BlockId first, uint64_t count) {
   (void)withdraw_loose(first, count);

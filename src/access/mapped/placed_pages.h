@@ -68,6 +68,9 @@ class PlacedPages {
   // While it is kept open, the kernel may access what is there of the block. The caller has it pinned.
   virtual void keep_open(std::byte* /*address*/) {}
   virtual void let_close(std::byte* /*address*/) {}
+  // The program may access what is there of the blocks without a fault, until it is released or written. The caller has
+  // them pinned.
+  virtual void keep_open_until_released(std::byte* /*address*/, uint64_t /*bytes*/) {}
   // Where a fault is a SIGSEGV, and nothing else: asked first. Any access, at any time.
   virtual Admitted admit(uintptr_t /*address*/, bool /*is_store*/) { return Admitted::kNot; }
   // What may be left where it is rather than be placed, is better left there.

@@ -175,6 +175,17 @@ void ProtectedPages::keep_open(std::byte* address) {
   need(opened);
 }
 
+void ProtectedPages::keep_open_until_released(std::byte* address, uint64_t bytes) {
+  need(for_each_piece(address, bytes, [&](const Piece& piece) {
+    return with_room(piece.window, [&] {
+      return for_each_present(piece, [&](const Piece& run) {
+        change(run, [](uint8_t state) { return static_cast<uint8_t>(state | kKeptOpen); });
+        return open_as(run, states_of(run.window)[run.first]);
+      });
+    });
+  }));
+}
+
 void ProtectedPages::let_close(std::byte* address) {
   const Piece piece = piece_at(reinterpret_cast<uintptr_t>(address));
   std::lock_guard lock(lock_of(piece.window));
@@ -216,9 +227,12 @@ int ProtectedPages::program_protects(uintptr_t address, uint64_t bytes, int prot
   void* const tried = has_begun ? static_cast<void*>(scratch_.data()) : reinterpret_cast<void*>(address);
   if (platform::raw::mprotect(tried, has_begun ? kMmuPageBytes : end - address, protection) != 0)
     return errno;
-  const bool awaits = has_begun && protection == PROT_NONE;
-  const Parts awaited = awaits ? note_awaited(address, end) : Parts();
-  program_rights_.set(address, end, protection);
+  Parts awaited;
+  {
+    std::lock_guard lock(choosing_mutex_);
+    if (has_begun && protection == PROT_NONE) awaited = note_awaited(address, end);
+    program_rights_.set(address, end, protection);
+  }
   if (!has_begun) return 0;
   if (!awaited.empty()) {
     fence_seq_cst();
@@ -262,7 +276,10 @@ Status ProtectedPages::give_rights_anew(uintptr_t begin, uintptr_t end) {
 
 void ProtectedPages::forget_rights(uintptr_t begin, uintptr_t end) {
   if (!program_rights_.any()) return;
-  program_rights_.set(begin, end, ProgramRights::kUsual);
+  {
+    std::lock_guard lock(choosing_mutex_);
+    program_rights_.set(begin, end, ProgramRights::kUsual);
+  }
   if (has_begun_.load_relaxed()) need(give_rights_anew(begin, end));
 }
 
@@ -328,7 +345,7 @@ Status ProtectedPages::with_room(uint64_t number, Attempt attempt) {
 // Under the window's lock, as all that follows. The blocks' bytes are the same, or none of them is held; what is held
 // stays so.
 Status ProtectedPages::open_as(const Piece& piece, uint8_t state) {
-  const uint8_t held = states_of(piece.window)[piece.first] & (kHeld | kLetRead);
+  const uint8_t held = states_of(piece.window)[piece.first] & (kHeld | kLetRead | kKeptOpen);
   change(piece, [&](uint8_t) { return static_cast<uint8_t>((state & kRights) | kOpen | held); });
   return give_rights(piece, (state & kRights) | held);
 }
@@ -417,7 +434,7 @@ bool ProtectedPages::close_oldest() {
   return false;
 }
 
-// But for blocks that are held. What stays open waits in the queue again.
+// But for blocks that are held or kept open. What stays open waits in the queue again.
 bool ProtectedPages::close(uint64_t number) {
   std::lock_guard lock(lock_of(number));
   Window& closed = window(number);
@@ -428,7 +445,7 @@ bool ProtectedPages::close(uint64_t number) {
   const auto end = static_cast<uint32_t>(std::min<uint64_t>(kWindowBlocks, left));
   for (uint32_t first = 0; first < end && closed.edges > 0 && closed.holds == 0;) {
     Piece run{number, first, 0};
-    while (run.end() < end && (states[run.end()] & kHeld) == 0) ++run.count;
+    while (run.end() < end && (states[run.end()] & (kHeld | kKeptOpen)) == 0) ++run.count;
     first = run.end() + 1;
     if (run.count == 0) continue;
     if (!platform::protect(address_of(run), uint64_t{run.count} << block_shift_, Protection::kNone)) break;

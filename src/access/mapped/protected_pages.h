@@ -21,6 +21,8 @@
 //   program_protects() awaits that write (awaited_), which may know nothing of the new rights: either the write sees
 //   them recorded (is_readable), or program_protects() sees the block being written, as with userfaultfd
 //   (userfault_pages.h). What the program may not read is otherwise written from a copy, by /proc/self/mem
+//   nor is a block of a running thread's stack (kKeptOpen, until it is released): a handler of SIGSEGV may have no other
+//   stack to run on, and the kernel's own stores to it would fail
 //   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
 //   merge them again
 // Threads: any; a window's lock for its bytes and rights, then the queue's, or that of the program's rights and then
@@ -66,6 +68,7 @@ class ProtectedPages final : public PlacedPages {
   void end_writeback(std::byte* address, uint64_t bytes) override;
   void release(std::span<const iovec> blocks) override;
   void keep_open(std::byte* address) override;
+  void keep_open_until_released(std::byte* address, uint64_t bytes) override;
   void let_close(std::byte* address) override;
   Admitted admit(uintptr_t address, bool is_store) override;
   bool is_crowded() const override { return edges_.load_relaxed() > edges_max_ / 4 * 3; }
@@ -96,7 +99,7 @@ class ProtectedPages final : public PlacedPages {
   static constexpr uint32_t kLocks = 64;
   // Of a block's byte. The rights are what PROT_* the state stands for.
   static constexpr uint8_t kAbsent = 0, kReadable = 1, kWritable = 3, kRights = 3, kOpen = 4, kHeld = 8,
-                           kLetRead = 16;
+                           kLetRead = 16, kKeptOpen = 32;
   // So many windows stay open whatever the number of edges: an instruction may need several.
   static constexpr uint64_t kOpenWindowsMin = 8;
   static constexpr int kClosedAtATime = 2, kRetriesMax = 1000;
@@ -169,6 +172,8 @@ class ProtectedPages final : public PlacedPages {
   platform::Mapping states_, windows_;
   platform::Mapping scratch_;  // a page to try rights on
   ProgramRights program_rights_;
+  std::mutex
+      choosing_mutex_;  // what was readable is noted, and new rights recorded, in one step; before all others
   mutable std::mutex awaited_mutex_;
   IntervalMap<int> awaited_{
       0};  // how many program_protects() wait for the writes of a page that was readable

@@ -62,6 +62,7 @@ void keep_in_memory(const ThreadStack& stack) {
     c->access->keep_in_place(stack.begin, stack.end - stack.begin);
     if (whole_until(*c, stack.begin, stack.end) != stack.end || !keep_stack(*c, stack.begin, stack.end))
       return warn_of_no_room(*c);
+    c->access->keep_open(stack.begin, stack.end - stack.begin);
     g_any_kept.store_relaxed(true);
   }
   make_writable(*c, stack);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -207,6 +208,79 @@ TEST_F(ProtectedPagesTest, what_is_kept_open_or_written_is_not_closed) {
   pages_->keep_open(at(4));
   EXPECT_TRUE(is_readable_to_the_kernel(4));
   pages_->let_close(at(4));
+}
+
+// A stack: whatever else is opened, nothing of it faults, until its blocks are released.
+TEST_F(ProtectedPagesTest, a_run_that_is_kept_open_until_it_is_released_does_not_fault) {
+  make(200);
+  if (IsSkipped()) return;
+  for (uint64_t block = 10; block < 20; ++block) put(block, block, block % 2 == 0);
+  pages_->keep_open_until_released(at(12), 6 * kBlock);
+  ASSERT_TRUE(pages_->allow_stores(at(12), 6 * kBlock).is_ok());
+  const auto crowd = [&] {
+    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2) put(block, block, true);
+    std::vector<iovec> ranges;
+    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2)
+      ranges.push_back({at(block), kBlock});
+    pages_->release(ranges);
+  };
+  for (int again = 0; again < 3; ++again) {
+    crowd();
+    const uint64_t before = reopened();
+    for (uint64_t block = 12; block < 18; ++block)
+      EXPECT_EQ(word(block)++, block + static_cast<uint64_t>(again));
+    EXPECT_EQ(reopened(), before);
+    EXPECT_EQ(word(10), 10u);
+    EXPECT_GT(reopened(), before) << "its neighbours are closed";
+  }
+  release({12, 13, 14, 15, 16, 17});
+  for (uint64_t block = 12; block < 18; ++block) put(block, block, true);
+  crowd();
+  const uint64_t before = reopened();
+  for (uint64_t block = 12; block < 18; ++block) EXPECT_EQ(word(block), block);
+  EXPECT_GT(reopened(), before);
+}
+
+// Opposite wishes for a page at the same time: whichever comes last, a write that found it readable can read it.
+TEST_F(ProtectedPagesTest, a_write_can_read_what_it_found_readable_whoever_changes_rights_meanwhile) {
+  make(1000);
+  if (IsSkipped()) return;
+  put(1, 1, true);
+  const auto address = reinterpret_cast<uintptr_t>(at(1));
+  std::atomic<bool> is_over{false};
+  std::atomic<int> writing{0};
+  const auto changes = [&](int protection) {
+    (void)telemetry::thread_counters();
+    while (!is_over)
+      EXPECT_EQ(pages_->program_protects(address, kBlock, protection,
+                                         [&] {
+                                           while (writing != 0) std::this_thread::yield();
+                                         }),
+                0);
+  };
+  std::thread takes([&] { changes(PROT_NONE); }), gives([&] { changes(PROT_READ | PROT_WRITE); });
+  int ends[2], read_in_place = 0;
+  ASSERT_EQ(pipe(ends), 0);
+  for (int i = 0; i < 20'000 / SPW_SLOWED; ++i) {
+    writing = 1;
+    const bool is_readable = pages_->is_readable(at(1), kBlock);
+    ASSERT_TRUE(pages_->begin_writeback(at(1), kBlock).is_ok());
+    if (uint64_t value = 0; is_readable) {
+      const ssize_t written = write(ends[1], at(1), sizeof value);
+      EXPECT_EQ(written, static_cast<ssize_t>(sizeof value)) << i;
+      if (written < 0) break;
+      EXPECT_EQ(read(ends[0], &value, sizeof value), static_cast<ssize_t>(sizeof value));
+      ++read_in_place;
+    }
+    pages_->end_writeback(at(1), kBlock);
+    writing = 0;
+  }
+  is_over = true, writing = 0;
+  takes.join();
+  gives.join();
+  EXPECT_GT(read_in_place, 0);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(ProgramRightsTest, are_those_of_a_list_page_by_page) {
