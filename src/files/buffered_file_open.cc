@@ -14,7 +14,7 @@ namespace spw::files {
 using Use = store::GrowingStore::Use;
 
 Result<platform::File> BufferedFile::open_for_both(int fd, const std::string& name) {
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const std::string path = "/proc/thread-self/fd/" + std::to_string(fd);
   auto own = platform::open_file(path, O_RDWR);
   if (!own) own = platform::open_file(path, O_RDONLY);
   return own ? std::move(own) : Status(own.status().error(), "cannot read " + name);

@@ -17,7 +17,7 @@ bool matches_any(std::string_view patterns, const std::string& path) {
 
 std::string path_of(int fd) {
   char path[PATH_MAX];
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const std::string link = "/proc/thread-self/fd/" + std::to_string(fd);
   const ssize_t bytes = ::readlink(link.c_str(), path, sizeof path);
   return bytes <= 0 ? std::string() : std::string(path, static_cast<size_t>(bytes));
 }

@@ -16,7 +16,7 @@ namespace {
 Atomic<int> g_own{0};
 
 int count_rings() {
-  DIR* descriptors = ::opendir("/proc/self/fd");
+  DIR* descriptors = ::opendir("/proc/thread-self/fd");
   if (descriptors == nullptr) return 0;
   int found = 0;
   while (const dirent* entry = ::readdir(descriptors)) {

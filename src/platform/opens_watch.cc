@@ -94,7 +94,7 @@ namespace {
 // Calls visit(descriptor, what it has open) for each of the process, as long as that says true.
 template <class Visit>
 void for_own_descriptors(Visit visit) {
-  DIR* all = ::opendir("/proc/self/fd");
+  DIR* all = ::opendir("/proc/thread-self/fd");
   if (all == nullptr) return;
   for (bool goes_on = true; goes_on;) {
     const dirent* entry = ::readdir(all);

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <memory>
+#include <utility>
 
+#include "base/atomic.h"
 #include "base/check.h"
 #include "base/in_runtime.h"
 
@@ -14,14 +16,31 @@ namespace spw::platform {
 
 namespace {
 
+Atomic<uint32_t> g_running{0};
+thread_local bool t_is_counted = false;
+
 void* run_body(void* body) {
   InRuntime guard;
+  Thread::Running running;
   std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(body));
   (*own)();
   return nullptr;
 }
 
 }  // namespace
+
+Thread::Running::Running() : is_first_(!std::exchange(t_is_counted, true)) {
+  if (is_first_) g_running.fetch_add_relaxed(1);
+}
+
+Thread::Running::~Running() {
+  if (!is_first_) return;
+  g_running.fetch_sub_relaxed(1);
+  t_is_counted = false;
+}
+
+uint32_t Thread::running() { return g_running.load_relaxed(); }
+void Thread::in_child() { g_running.store_relaxed(0); }
 
 Result<Thread> Thread::start(std::function<void()> body) {
   auto own = std::make_unique<std::function<void()>>(std::move(body));

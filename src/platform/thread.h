@@ -16,6 +16,18 @@ namespace spw::platform {
 
 class Thread {
  public:
+  // Counts the calling thread among those of running() while it exists.
+  class Running {
+   public:
+    Running();
+    ~Running();
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    const bool is_first_;  // of this thread's
+  };
+
   Thread() = default;
   Thread(Thread&& other) noexcept : thread_(other.thread_), runs_(std::exchange(other.runs_, false)) {}
   Thread& operator=(Thread&& other) noexcept {
@@ -30,6 +42,10 @@ class Thread {
   // Of the calling thread: once there is something for it to do, it runs before those that have run for longer than
   // `slice_ns` at a time. It gets no larger share of the processors. Linux 6.12; else nothing changes.
   static void prefer_short_slices(uint64_t slice_ns);
+  // How many of this process there are, some of which may just have ended.
+  static uint32_t running();
+  // In a forked child, where there are none.
+  static void in_child();
   // Waits for its end; nothing when there is none, or none any more.
   void join();
 

@@ -354,8 +354,8 @@ void TreeCap::change(int64_t bytes) {
 // The lock of the parent's slot is the parent's alone from now on, which it loses when it ends. Between fork and exec
 // nothing may be called that takes a lock.
 void TreeCap::forked() {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file_.fd());
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file_.fd());
   const long own = ::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
   if (own < 0) return;
   (void)::syscall(SYS_dup3, own, file_.fd(), O_CLOEXEC);

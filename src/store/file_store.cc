@@ -103,7 +103,7 @@ std::unique_ptr<FileStore> FileStore::unopened(const std::string& name, uint64_t
 // by being opened: no terminal is taken over, and nobody is waited for.
 Status FileStore::open_own(int fd, bool direct, platform::File* own) {
   const bool is_first = !plain_now().is_open();
-  const std::string path = "/proc/self/fd/" + std::to_string(is_first ? fd : plain_now().fd());
+  const std::string path = "/proc/thread-self/fd/" + std::to_string(is_first ? fd : plain_now().fd());
   const int flags = O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
   auto opened = platform::open_file(path, O_RDWR | flags);
   const bool is_read_only = !opened;

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "libc/entry.h"
+#include "libc/process/last_thread.h"
 #include "libc/process/thread_stacks.h"
 #include "libc/real.h"
 #include "libc/system_calls/dispatch.h"
 #include "libc/system_calls/system_calls.h"
+#include "platform/thread.h"
 
 using namespace spw::libc;
 
@@ -32,6 +34,7 @@ struct Start {
     const Start its = *static_cast<Start*>(start);
     if (its.is_inside) {
       spw::InRuntime guard;
+      spw::platform::Thread::Running running;
       libc_free(start);
       return its.body(its.argument);
     }
@@ -78,6 +81,16 @@ SPW_ENTRY int thrd_create(thrd_t* thread, thrd_start_t body, void* argument) {
   const int result = real().thrd_create(thread, &Start<int>::run, start);
   if (result != thrd_success) libc_free(start);
   return result;
+}
+SPW_ENTRY void pthread_exit(void* result) {
+  watch_for_last_thread();
+  real().pthread_exit(result);
+  __builtin_unreachable();
+}
+SPW_ENTRY void thrd_exit(int result) {
+  watch_for_last_thread();
+  real().thrd_exit(result);
+  __builtin_unreachable();
 }
 
 // A library that the runtime has loaded (librados) serves until the process is gone: the program's own destructors,

@@ -138,8 +138,8 @@ namespace {
 FILE* reopen_ours(const char* path, const char* mode, FILE* file) {
   constexpr int kNoReads = 0x4, kNoWrites = 0x8;  // of FILE::_flags
   const int flags = flags_of(mode), fd = ::fileno(file);
-  char same[32];  // without a path: the same file, in another mode
-  snprintf(same, sizeof same, "/proc/self/fd/%d", fd);
+  char same[48];  // without a path: the same file, in another mode
+  snprintf(same, sizeof same, "/proc/thread-self/fd/%d", fd);
   const int other = flags < 0 ? -1 : files_or_real().open(path == nullptr ? same : path, flags, 0666);
   if (other < 0 || files_or_real().dup3(other, fd, flags & O_CLOEXEC) < 0) {
     const int error = flags < 0 ? EINVAL : errno;
