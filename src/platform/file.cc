@@ -74,14 +74,14 @@ bool is_byte_locked(const File& file, uint64_t at) {
 }
 
 Result<File> open_again(const File& file) {
-  return open_file("/proc/self/fd/" + std::to_string(file.fd()), O_RDWR);
+  return open_file("/proc/thread-self/fd/" + std::to_string(file.fd()), O_RDWR);
 }
 
 Result<OpenedFile> reopen_file(int fd, Direct direct) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return failed("cannot use file descriptor " + std::to_string(fd));
   int access = flags & O_ACCMODE;
-  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  std::string path = "/proc/thread-self/fd/" + std::to_string(fd);
   if (direct != Direct::kNo && access != O_WRONLY) {
     File file(::open(path.c_str(), access | O_DIRECT | O_CLOEXEC));
     if (file.is_open() && (direct == Direct::kIfAccepted || can_read_directly(file.fd())))
@@ -226,6 +226,7 @@ int64_t write_at(int fd, const iovec* segments, unsigned count, uint64_t offset_
 }
 
 int64_t punch_hole(int fd, uint64_t offset_bytes, uint64_t bytes) {
+  Uncancelled guard;
   int result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
                            static_cast<off_t>(bytes));
   return result < 0 ? -errno : 0;

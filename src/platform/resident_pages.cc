@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/units.h"
+#include "platform/raw_calls.h"
 
 namespace spw::platform {
 
@@ -28,8 +29,8 @@ Status ResidentPages::read(const void* first, std::span<bool> exists) const {
   uint64_t page = reinterpret_cast<uintptr_t>(first) / kMmuPageBytes;
   while (!exists.empty()) {
     const size_t wanted = std::min(exists.size(), kEntriesAtOnce);
-    const ssize_t got =
-        ::pread(file_.fd(), entries, wanted * sizeof(uint64_t), static_cast<off_t>(page * sizeof(uint64_t)));
+    const ssize_t got = raw::pread(file_.fd(), entries, wanted * sizeof(uint64_t),
+                                   static_cast<off_t>(page * sizeof(uint64_t)));
     if (got < 0 && errno == EINTR) continue;
     if (got < static_cast<ssize_t>(sizeof(uint64_t)))
       return Status(got < 0 ? errno : EIO, "cannot read /proc/self/pagemap");

@@ -53,6 +53,7 @@ void WakeFd::wake() {
 }
 
 void WakeFd::clear() {
+  Uncancelled guard;
   uint64_t count;
   [[maybe_unused]] auto got = ::read(event_.fd(), &count, sizeof count);  // EAGAIN: nothing to take
 }

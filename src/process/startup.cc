@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@
 #include "platform/own_addresses.h"
 #include "platform/record_locks.h"
 #include "platform/shared_mapping.h"
+#include "platform/thread.h"
 #include "process/closing.h"
 #include "process/durable_process.h"
 #include "process/engine_choice.h"
@@ -157,6 +159,7 @@ void go_on_in_child(Runtime& runtime, bool is_watched, bool starts_at_once) {
 
 // `by_libc`: which has put its own locks in order, so that a thread can be started.
 void begin_in_child(bool by_libc) {
+  platform::Thread::in_child();
   InRuntime guard;
   libc::signals_forked();
   libc::shadows_forked();
@@ -269,6 +272,7 @@ void without_runtime_ends() {
 }
 
 __attribute__((constructor)) void library_loaded() {
+  const int before = errno;
   initialise_libstdcxx();
   read_options();
   begin_closing();
@@ -292,6 +296,7 @@ __attribute__((constructor)) void library_loaded() {
   access::set_initialiser([] { ensure_runtime(); });
   if (!g_options->buffer.empty())
     libc::use_file_calls(new files::FileCalls(&make_descriptors, g_options->buffer, &warn));
+  errno = before;
 }
 
 __attribute__((destructor)) void process_ends() {
@@ -347,6 +352,7 @@ Runtime* ensure_runtime() {
     return runtime;
   }
   if (t_making) return nullptr;
+  const int before = errno;
   pthread_mutex_lock(&g_making);
   Runtime* runtime = g_runtime.load_relaxed();
   if (!runtime) {
@@ -357,6 +363,7 @@ Runtime* ensure_runtime() {
     t_making = false;
   }
   pthread_mutex_unlock(&g_making);
+  errno = before;
   return runtime;
 }
 

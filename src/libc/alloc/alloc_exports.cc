@@ -2,8 +2,11 @@
 // pointer from anywhere.
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include <algorithm>
+#include <bit>
 #include <new>
 
 #include "base/units.h"
@@ -35,6 +38,20 @@ bool from_bootstrap(const void* object) {
   return address - begin < kBootstrapBytes;
 }
 
+void* too_large() {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// As glibc has it: the next power of two, if there is one.
+void* allocate_aligned(size_t alignment, size_t bytes, const void* caller) {
+  if (alignment > size_t{1} << 63) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return process_allocate(bytes, std::bit_ceil(std::max(alignment, alignof(max_align_t))), caller);
+}
+
 }  // namespace
 
 SPW_ENTRY void* malloc(size_t bytes) {
@@ -53,9 +70,7 @@ SPW_ENTRY void* realloc(void* object, size_t bytes) {
 }
 SPW_ENTRY void* reallocarray(void* object, size_t count, size_t bytes) {
   size_t total;
-  if (!__builtin_mul_overflow(count, bytes, &total)) return realloc(object, total);
-  errno = ENOMEM;
-  return nullptr;
+  return __builtin_mul_overflow(count, bytes, &total) ? too_large() : realloc(object, total);
 }
 SPW_ENTRY void free(void* object) {
   if (!from_bootstrap(object)) [[likely]]
@@ -63,13 +78,14 @@ SPW_ENTRY void free(void* object) {
 }
 SPW_ENTRY size_t malloc_usable_size(void* object) { return object == nullptr ? 0 : usable_bytes(object); }
 SPW_ENTRY void* memalign(size_t alignment, size_t bytes) {
-  return process_allocate(bytes, alignment, SPW_CALLER);
+  return allocate_aligned(alignment, bytes, SPW_CALLER);
 }
 SPW_ENTRY void* aligned_alloc(size_t alignment, size_t bytes) {
-  return process_allocate(bytes, alignment, SPW_CALLER);
+  return allocate_aligned(alignment, bytes, SPW_CALLER);
 }
 SPW_ENTRY void* valloc(size_t bytes) { return process_allocate(bytes, spw::kMmuPageBytes, SPW_CALLER); }
 SPW_ENTRY void* pvalloc(size_t bytes) {
+  if (bytes > PTRDIFF_MAX) return too_large();
   return process_allocate(spw::round_up(bytes, spw::kMmuPageBytes), spw::kMmuPageBytes, SPW_CALLER);
 }
 SPW_ENTRY int posix_memalign(void** object, size_t alignment, size_t bytes) {

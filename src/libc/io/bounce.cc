@@ -52,9 +52,20 @@ Bounce::Bounce(size_t bytes_wanted, bool whole) {
   bytes_ = data_ == nullptr ? 0 : bytes_wanted;
 }
 
+Bounce::Bounce(size_t bytes_wanted, KeptByKernel) {
+  void* mapped = real().mmap(nullptr, std::max<size_t>(bytes_wanted, 1), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return;
+  data_ = static_cast<std::byte*>(mapped);
+  bytes_ = bytes_wanted;
+  is_mapped_ = true;
+}
+
 Bounce::~Bounce() {
   if (pooled_ >= 0)
     busy.fetch_and_acq_rel(~(uint32_t{1} << pooled_));
+  else if (is_mapped_)
+    real().munmap(data_, std::max<size_t>(bytes_, 1));
   else
     libc_free(data_);
 }

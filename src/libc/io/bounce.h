@@ -24,6 +24,9 @@ class Bounce {
   // At least min(bytes_wanted, kBounceBytes) bytes, page aligned, or all of bytes_wanted if `whole`. bytes() is 0 when
   // there is no memory.
   explicit Bounce(size_t bytes_wanted, bool whole = false);
+  // All of it, in pages that nobody has afterwards: the kernel may go on reading them (MSG_ZEROCOPY).
+  struct KeptByKernel {};
+  Bounce(size_t bytes_wanted, KeptByKernel);
   ~Bounce();
   Bounce(const Bounce&) = delete;
   Bounce& operator=(const Bounce&) = delete;
@@ -35,6 +38,7 @@ class Bounce {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   int pooled_ = -1;
+  bool is_mapped_ = false;
 };
 
 // The pieces of a scattered buffer, any of which may be managed, as one run of bytes.

@@ -82,7 +82,7 @@ bool is_of_buffered_file(int fd, unsigned long request, void* argument) {
 SPW_ENTRY int ioctl(int fd, unsigned long request, ...) noexcept {
   SPW_LAST_ARGUMENT(request)
   if (is_of_buffered_file(fd, request, argument)) return 0;
-  const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request) : 0;
+  const size_t bytes = kernel_cannot_reach(argument) ? ioctl_bytes(request, argument) : 0;
   if (bytes == 0) return real().ioctl(fd, request, argument);
   return real().ioctl(fd, request, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));
 }

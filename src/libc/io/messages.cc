@@ -106,7 +106,9 @@ void note_control(const msghdr& message) {
   NativeMessage native(original);
   if (native.error() != 0) return fail(native.error());
   if (native.is_cut() && keeps_messages(fd)) return fail(EMSGSIZE);
-  Bounce bounce(native.bytes(), true);
+  const bool is_kept = (flags & MSG_ZEROCOPY) != 0;
+  const Bounce bounce =
+      is_kept ? Bounce(native.bytes(), Bounce::KeptByKernel()) : Bounce(native.bytes(), true);
   if (bounce.bytes() == 0 && native.bytes() != 0) return fail(ENOMEM);
   native.copy_in();
   native.scatter().get(0, bounce.data(), native.bytes());

@@ -286,3 +286,7 @@ SPW_ENTRY DIR* opendir(const char* path) { return real().opendir(Text(path)); }
 SPW_ENTRY int setvbuf(FILE* file, char* buffer, int mode, size_t bytes) noexcept {
   return real().setvbuf(file, kernel_cannot_reach(buffer) ? nullptr : buffer, mode, bytes);
 }
+SPW_ENTRY void setbuffer(FILE* file, char* buffer, size_t bytes) noexcept {
+  (void)setvbuf(file, buffer, buffer == nullptr ? _IONBF : _IOFBF, bytes);
+}
+SPW_ENTRY void setbuf(FILE* file, char* buffer) noexcept { setbuffer(file, buffer, BUFSIZ); }

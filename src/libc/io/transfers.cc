@@ -35,11 +35,11 @@ ssize_t fill(const Scatter& to, bool whole, Call call, GoOn go_on) {
   return static_cast<ssize_t>(done);
 }
 
-// Output: call(data, bytes, done) -> bytes or -1.
+// Output: call(data, bytes, done) -> bytes or -1. `is_kept`: the kernel may read the bytes later, too.
 template <class Call>
-ssize_t drain(const Scatter& from, bool whole, Call call) {
+ssize_t drain(const Scatter& from, bool whole, Call call, bool is_kept = false) {
   size_t total = from.bytes();
-  Bounce bounce(total, whole);
+  const Bounce bounce = is_kept ? Bounce(total, Bounce::KeptByKernel()) : Bounce(total, whole);
   if (bounce.bytes() == 0 && total != 0) return fail(ENOMEM);
   size_t done = 0;
   do {
@@ -323,10 +323,11 @@ ssize_t send_to(int fd, const void* buffer, size_t bytes, int flags, const socka
   if (shape.error != 0) return fail(shape.error);
   if (reachable_bytes(buffer, bytes, false) < bytes) return fail(EFAULT);
   iovec piece = piece_of(buffer, bytes);
-  return drain(Scatter({&piece, 1}), shape.whole, [&](std::byte* data, size_t n, size_t) {
+  const auto send = [&](std::byte* data, size_t n, size_t) {
     return real().sendto(fd, data, n, flags, to == nullptr ? nullptr : reinterpret_cast<sockaddr*>(&address),
                          to_bytes);
-  });
+  };
+  return drain(Scatter({&piece, 1}), shape.whole, send, (flags & MSG_ZEROCOPY) != 0);
 }
 
 ssize_t random_bytes(void* buffer, size_t bytes, unsigned flags) {

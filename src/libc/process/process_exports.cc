@@ -34,6 +34,11 @@ template <class Address>
 Native<Address> address_of(Address* address, socklen_t bytes) {
   return Native<Address>::of_bytes(address, bytes);
 }
+// Of descriptors below `count`: a program may have made room for more of them than fd_set says, or for fewer.
+Native<fd_set> of_set(fd_set* set, int count) {
+  const size_t most = count > 0 ? static_cast<size_t>(count) : 0;
+  return Native<fd_set>::of_bytes(set, (most + NFDBITS - 1) / NFDBITS * sizeof(fd_mask));
+}
 // Another program runs beside this one or in its place, and may read what this one has stored.
 const auto& ready_for_another() {
   flush_mapped_files();
@@ -60,11 +65,12 @@ SPW_ENTRY int __ppoll_chk(pollfd* list, nfds_t count, const timespec* timeout, c
   return real().__ppoll_chk(Native(list, count), count, Native(timeout), Mask(mask), bytes);
 }
 SPW_ENTRY int select(int count, fd_set* in, fd_set* out, fd_set* except, timeval* timeout) {
-  return real().select(count, Native(in), Native(out), Native(except), Native(timeout));
+  return real().select(count, of_set(in, count), of_set(out, count), of_set(except, count), Native(timeout));
 }
 SPW_ENTRY int pselect(int count, fd_set* in, fd_set* out, fd_set* except, const timespec* timeout,
                       const sigset_t* mask) {
-  return real().pselect(count, Native(in), Native(out), Native(except), Native(timeout), Mask(mask));
+  return real().pselect(count, of_set(in, count), of_set(out, count), of_set(except, count), Native(timeout),
+                        Mask(mask));
 }
 SPW_ENTRY int epoll_ctl(int set, int operation, int fd, epoll_event* event) noexcept {
   return real().epoll_ctl(set, operation, fd, Native(event));

@@ -297,7 +297,7 @@ long refuse_ring(long number) {
 long with_argument_of_request(long number, const CallArguments& given) {
   const int fd = static_cast<int>(given[0]);
   const auto request = static_cast<unsigned long>(given[1]);
-  const size_t bytes = number == SYS_ioctl                        ? ioctl_bytes(request)
+  const size_t bytes = number == SYS_ioctl ? ioctl_bytes(request, pointer<void>(given[2]))
                        : takes_a_lock(static_cast<int>(given[1])) ? sizeof(struct flock)
                                                                   : 0;
   if (bytes == 0) return with_kept_arguments(number, given);

@@ -1,0 +1,39 @@
+"""What programs seldom do, and what they find then."""
+import pytest
+from kit import Config, Kit
+
+pytestmark = pytest.mark.engines("translated", "mapped", "unmodified", "threads")
+CAP_16M = Config(("-O2",), "16M", "auto", "combining")
+
+
+def test_errno_is_0_at_the_start_and_stays_so(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "errno", configs=(CAP_16M,))
+
+
+def test_an_alignment_that_is_no_power_of_two_is_rounded_up(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "alignments", configs=(CAP_16M,))
+
+
+def test_a_stream_with_a_buffer_of_the_programs_own_loses_nothing(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "stream_buffers", configs=(CAP_16M,))
+
+
+def test_sets_of_more_descriptors_than_libc_has_room_for(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "many_descriptors", configs=(CAP_16M,))
+
+
+def test_a_request_with_an_array_behind_it_gets_all_of_it(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "extents", configs=(CAP_16M,))
+
+
+def test_what_is_sent_without_a_copy_is_what_was_there(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "zerocopy", configs=(CAP_16M,))
+
+
+def test_threads_are_cancelled_where_the_program_has_a_cancellation_point(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "cancelled", configs=(CAP_16M,))
+
+
+def test_a_process_ends_with_the_last_of_its_threads(kit: Kit) -> None:
+    for which in ("main_ends_first", "main_ends_alone"):
+        kit.same_as_native("corners.c", which, configs=(CAP_16M,))
