@@ -12,6 +12,7 @@
 #include <aio.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <malloc.h>
 #include <mqueue.h>
 #include <poll.h>

@@ -37,3 +37,11 @@ def test_threads_are_cancelled_where_the_program_has_a_cancellation_point(kit: K
 def test_a_process_ends_with_the_last_of_its_threads(kit: Kit) -> None:
     for which in ("main_ends_first", "main_ends_alone"):
         kit.same_as_native("corners.c", which, configs=(CAP_16M,))
+
+
+def test_a_blocking_stream_takes_all_of_a_large_message(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "sent_whole", configs=(CAP_16M,))
+
+
+def test_calls_that_are_seldom_made_reach_what_is_evicted(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "seldom_called", configs=(CAP_16M,))

@@ -23,6 +23,28 @@
 
 using namespace spw::libc;
 
+namespace {
+// What the fourth argument points to; 0: it is a number, or nothing.
+size_t semctl_bytes(int set, int command) {
+  semid_ds of_set;
+  switch (command) {
+    case IPC_STAT:
+    case IPC_SET:
+    case SEM_STAT:
+    case SEM_STAT_ANY:
+      return sizeof(semid_ds);
+    case IPC_INFO:
+    case SEM_INFO:
+      return sizeof(seminfo);
+    case GETALL:
+    case SETALL:
+      return real().semctl(set, 0, IPC_STAT, &of_set) == 0 ? of_set.sem_nsems * sizeof(unsigned short) : 0;
+    default:
+      return 0;
+  }
+}
+}  // namespace
+
 // Memory of pipes and processes.
 SPW_ENTRY ssize_t vmsplice(int fd, const iovec* pieces, size_t count, unsigned flags) {
   return splice_memory(fd, pieces, count, flags);
@@ -50,6 +72,15 @@ SPW_ENTRY int msgctl(int queue, int command, msqid_ds* argument) noexcept {
 }
 SPW_ENTRY int shmctl(int segment, int command, shmid_ds* argument) noexcept {
   return real().shmctl(segment, command, Native(argument));
+}
+SPW_ENTRY int semctl(int set, int number, int command, ...) noexcept {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  const size_t bytes = kernel_cannot_reach(argument) ? semctl_bytes(set, command) : 0;
+  if (bytes == 0) return real().semctl(set, number, command, argument);
+  return real().semctl(set, number, command, static_cast<void*>(Native<void>::of_bytes(argument, bytes)));
 }
 SPW_ENTRY int semop(int set, sembuf* operations, size_t count) noexcept {
   return real().semop(set, Native(operations, count), count);
@@ -126,6 +157,9 @@ SPW_ENTRY int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t* 
 }
 SPW_ENTRY int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* set) noexcept {
   return real().pthread_setaffinity_np(thread, bytes, Native<const cpu_set_t>::of_bytes(set, bytes));
+}
+SPW_ENTRY int pthread_setschedparam(pthread_t thread, int policy, const sched_param* wanted) noexcept {
+  return real().pthread_setschedparam(thread, policy, Native(wanted));
 }
 SPW_ENTRY int pthread_getname_np(pthread_t thread, char* out, size_t bytes) noexcept {
   return real().pthread_getname_np(thread, Native(out, bytes), bytes);

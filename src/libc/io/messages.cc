@@ -111,15 +111,27 @@ void note_control(const msghdr& message) {
       is_kept ? Bounce(native.bytes(), Bounce::KeptByKernel()) : Bounce(native.bytes(), true);
   if (bounce.bytes() == 0 && native.bytes() != 0) return fail(ENOMEM);
   native.copy_in();
-  native.scatter().get(0, bounce.data(), native.bytes());
-  iovec piece{bounce.data(), native.bytes()};
+  const size_t total = native.scatter().bytes();
+  iovec piece;
   msghdr header = native.header(&piece);
-  return real().sendmsg(fd, &header, flags);
+  // One call, but for a stream whose message does not fit.
+  size_t done = 0;
+  while (true) {
+    piece = {bounce.data(), std::min(native.bytes(), total - done)};
+    native.scatter().get(done, bounce.data(), piece.iov_len);
+    const size_t wanted = piece.iov_len;
+    const ssize_t sent = real().sendmsg(fd, &header, flags);
+    if (sent < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    done += static_cast<size_t>(sent);
+    if (static_cast<size_t>(sent) < wanted || done == total || is_kept) return static_cast<ssize_t>(done);
+    header.msg_control = nullptr;
+    header.msg_controllen = 0;
+  }
 }
 
 }  // namespace
 
-// One call, whatever the socket: a stream's may come short, and a message must not be cut.
+// One call, whatever the socket: what is received of a stream may come short, and a message must not be cut.
 ssize_t receive_message(int fd, msghdr* message, int flags) {
   msghdr original = load_value(message);
   if (!kernel_cannot_reach(message) && all_plain(original)) return real().recvmsg(fd, message, flags);

@@ -99,6 +99,8 @@ SPW_ENTRY int fstatvfs64(int fd, struct statvfs64* out) noexcept {
 SPW_ENTRY int fstatvfs(int fd, struct statvfs* out) noexcept { return real().fstatvfs(fd, Native(out)); }
 
 SPW_ENTRY int access(const char* path, int mode) noexcept { return real().access(Text(path), mode); }
+SPW_ENTRY int eaccess(const char* path, int mode) noexcept { return real().eaccess(Text(path), mode); }
+SPW_ENTRY int euidaccess(const char* path, int mode) noexcept { return real().euidaccess(Text(path), mode); }
 SPW_ENTRY int faccessat(int directory, const char* path, int mode, int flags) noexcept {
   return real().faccessat(directory, Text(path), mode, flags);
 }

@@ -92,6 +92,9 @@ SPW_ENTRY int eventfd_read(int fd, eventfd_t* value) { return real().eventfd_rea
 SPW_ENTRY int nanosleep(const timespec* wanted, timespec* left) {
   return real().nanosleep(Native(wanted), Native(left));
 }
+SPW_ENTRY int thrd_sleep(const timespec* wanted, timespec* left) {
+  return real().thrd_sleep(Native(wanted), Native(left));
+}
 SPW_ENTRY int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
   return real().clock_nanosleep(clock, flags, Native(wanted), Native(left));
 }
@@ -219,6 +222,9 @@ SPW_ENTRY int prlimit64(pid_t process, __rlimit_resource resource, const rlimit6
 SPW_ENTRY clock_t times(tms* out) noexcept { return real().times(Native(out)); }
 SPW_ENTRY int getgroups(int count, gid_t* out) noexcept {
   return real().getgroups(count, Native(out, static_cast<size_t>(count > 0 ? count : 0)));
+}
+SPW_ENTRY int setgroups(size_t count, const gid_t* groups) noexcept {
+  return real().setgroups(count, Native(groups, count));
 }
 SPW_ENTRY int getresuid(uid_t* user, uid_t* effective, uid_t* saved) noexcept {
   return real().getresuid(Native(user), Native(effective), Native(saved));

@@ -5,12 +5,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,9 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
+#include <threads.h>
 #include <unistd.h>
 
 #ifndef SO_ZEROCOPY
@@ -159,6 +163,64 @@ static void sent_without_a_copy(void) {
   printf("all of it %d, wrong %zu\n", sent > 0 && got == sent, wrong);
 }
 
+static void seldom_called(void) {
+  char* room = fresh(8 << 20);
+  press();
+  strcpy(room, "/");
+  printf("eaccess %d, %d\n", eaccess(room, R_OK), euidaccess(room, R_OK));
+  struct sched_param* none = (struct sched_param*)(room + kPage);
+  none->sched_priority = 0;
+  press();
+  printf("scheduling %d\n", pthread_setschedparam(pthread_self(), SCHED_OTHER, none));
+  struct timespec* moment = (struct timespec*)(room + 2 * kPage);
+  moment->tv_sec = 0, moment->tv_nsec = 1000;
+  press();
+  printf("sleep %d\n", thrd_sleep(moment, NULL));
+  const int set = semget(IPC_PRIVATE, 5, 0600);
+  unsigned short* values = (unsigned short*)(room + 3 * kPage);
+  for (unsigned short i = 0; i < 5; ++i) values[i] = (unsigned short)(i * 3);
+  press();
+  printf("set all %d", semctl(set, 0, SETALL, values));
+  memset(values, 0, 10);
+  press();
+  printf(", get all %d", semctl(set, 0, GETALL, values));
+  struct semid_ds* about = (struct semid_ds*)(room + 4 * kPage);
+  const int looked = semctl(set, 0, IPC_STAT, about);
+  printf(", stat %d: %d %d, %lu", looked, values[1], values[4], about->sem_nsems);
+  printf(", %d", semctl(set, 4, GETVAL));
+  printf(", removed %d\n", semctl(set, 0, IPC_RMID));
+  gid_t* groups = (gid_t*)(room + 5 * kPage);
+  const int count = getgroups(1000, groups);
+  press();
+  printf("groups %d\n", geteuid() != 0 || setgroups((size_t)count, groups) == 0);
+}
+
+static int g_receives;
+static void* receive_all(void* got) {
+  static char room[65536];
+  for (ssize_t now; (now = read(g_receives, room, sizeof room)) > 0;)
+    for (ssize_t i = 0; i < now; ++i) *(uint64_t*)got = *(uint64_t*)got * 31 + (unsigned char)room[i];
+  return NULL;
+}
+
+/* A blocking stream takes all of a message, however large. */
+static void sent_whole(void) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) exit(99);
+  g_receives = ends[1];
+  uint32_t* numbers = (uint32_t*)fresh(8 << 20);
+  for (uint32_t i = 0; i < (8 << 20) / 4; ++i) numbers[i] = i * i;
+  uint64_t got = 0;
+  pthread_t thread;
+  pthread_create(&thread, NULL, receive_all, &got);
+  struct iovec parts[2] = {{numbers, 3000001}, {numbers + 1000, 4000003}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+  printf("sent %zd", sendmsg(ends[0], &message, 0));
+  shutdown(ends[0], SHUT_WR);
+  pthread_join(thread, NULL);
+  printf(", got %lx\n", (unsigned long)got);
+}
+
 /* No cancellation point. */
 static void* touch_all(void* unused) {
   for (int round = 0; round < 4; ++round) {
@@ -237,6 +299,8 @@ int main(int argc, char** argv) {
   if (strcmp(which, "many_descriptors") == 0) many_descriptors();
   if (strcmp(which, "extents") == 0) extents_of_a_file();
   if (strcmp(which, "zerocopy") == 0) sent_without_a_copy();
+  if (strcmp(which, "seldom_called") == 0) seldom_called();
+  if (strcmp(which, "sent_whole") == 0) sent_whole();
   if (strcmp(which, "cancelled") == 0) cancelled();
   if (strcmp(which, "main_ends_first") == 0) main_ends_first();
   if (strcmp(which, "main_ends_alone") == 0) main_ends_alone();
