@@ -21,13 +21,13 @@
 //   program_protects() awaits that write (awaited_), which may know nothing of the new rights: either the write sees
 //   them recorded (is_readable), or program_protects() sees the block being written, as with userfaultfd
 //   (userfault_pages.h). What the program may not read is otherwise written from a copy, by /proc/self/mem
-//   nor is a block of a running thread's stack (kKeptOpen, until it is released): a handler of SIGSEGV may have no other
-//   stack to run on, and the kernel's own stores to it would fail
+//   a block of a running thread's stack is not closed, either (kKeptOpen, until it is released): a handler of SIGSEGV
+//   may have no other stack to run on, and the kernel's own stores to it would fail
 //   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
 //   merge them again
 // Threads: any; a window's lock for its bytes and rights, then the queue's, or that of the program's rights and then
-// that of what is awaited. No code that holds either touches managed
-// memory, so a handler of SIGSEGV may take them. Limits: kWindowBlocks, the kernel's areas.
+// that of what is awaited. No code that holds one of them touches managed memory, so a handler of SIGSEGV may take them.
+// Limits: kWindowBlocks, the kernel's areas.
 #pragma once
 
 #include <memory>

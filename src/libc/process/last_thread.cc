@@ -57,8 +57,12 @@ void* watch(void*) {
 
 void watch_for_last_thread() {
   if (::syscall(SYS_gettid) != getpid()) return;
+  pthread_attr_t detached;
+  if (pthread_attr_init(&detached) != 0) return;
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
   pthread_t watcher;
-  if (real().pthread_create(&watcher, nullptr, &watch, nullptr) == 0) pthread_detach(watcher);
+  (void)real().pthread_create(&watcher, &detached, &watch, nullptr);
+  pthread_attr_destroy(&detached);
 }
 
 }  // namespace spw::libc

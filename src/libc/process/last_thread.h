@@ -1,5 +1,5 @@
-// The end of a process whose main thread has ended by pthread_exit(): with the last of the program's other threads. libc,
-// which sees to that, counts the runtime's threads, too, and would wait for those for ever.
+// The end of a process whose main thread has ended by pthread_exit(): with the last of the program's other threads.
+// libc, which sees to that, counts the runtime's threads, too, and would wait for those for ever.
 //
 // Threads: the main thread. Limits: the end is noticed kLookNs late. What a forked child's only thread does, which is
 // not the first of its parent, is left to libc.
