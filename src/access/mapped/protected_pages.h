@@ -26,8 +26,8 @@
 //   all areas of the space share one anon_vma, since they were one when it was first touched: the kernel can always
 //   merge them again
 // Threads: any; a window's lock for its bytes and rights, then the queue's, or that of the program's rights and then
-// that of what is awaited. No code that holds one of them touches managed memory, so a handler of SIGSEGV may take them.
-// Limits: kWindowBlocks, the kernel's areas.
+// that of what is awaited. No code that holds one of them touches managed memory, so a handler of SIGSEGV may take
+// them. Limits: kWindowBlocks, the kernel's areas.
 #pragma once
 
 #include <memory>
