@@ -1,10 +1,13 @@
 #include "platform/resident_pages.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "base/units.h"
 #include "platform/raw_calls.h"
@@ -14,10 +17,22 @@ namespace spw::platform {
 namespace {
 constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
 constexpr size_t kEntriesAtOnce = 1024;
+constexpr const char* kPageMap = "/proc/self/pagemap";
+
+// What is the process's own in /proc is root's as long as it may not be dumped: after setuid(), or when it said so.
+Result<File> open_though_not_dumped() {
+  const long before = ::syscall(SYS_prctl, PR_GET_DUMPABLE, 0l, 0l, 0l, 0l);
+  if (before == 1 || ::syscall(SYS_prctl, PR_SET_DUMPABLE, 1l, 0l, 0l, 0l) != 0)
+    return Status(EACCES, std::string("cannot open ") + kPageMap);
+  auto file = open_file(kPageMap, O_RDONLY);
+  (void)::syscall(SYS_prctl, PR_SET_DUMPABLE, 0l, 0l, 0l, 0l);  // 2 can only be had by setuid()
+  return file;
+}
 }  // namespace
 
 Result<ResidentPages> ResidentPages::open() {
-  auto file = open_file("/proc/self/pagemap", O_RDONLY);
+  auto file = open_file(kPageMap, O_RDONLY);
+  if (!file && file.status().error() == EACCES) file = open_though_not_dumped();
   if (!file) return file.status();
   ResidentPages pages;
   pages.file_ = std::move(*file);

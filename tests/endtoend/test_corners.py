@@ -45,3 +45,7 @@ def test_a_blocking_stream_takes_all_of_a_large_message(kit: Kit) -> None:
 
 def test_calls_that_are_seldom_made_reach_what_is_evicted(kit: Kit) -> None:
     kit.same_as_native("corners.c", "seldom_called", configs=(CAP_16M,))
+
+
+def test_a_process_that_may_not_be_dumped_forks(kit: Kit) -> None:
+    kit.same_as_native("corners.c", "forks_undumped", configs=(CAP_16M,))

@@ -18,10 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -221,6 +223,26 @@ static void sent_whole(void) {
   printf(", got %lx\n", (unsigned long)got);
 }
 
+/* What is the process's own in /proc is root's then. */
+static void forks_undumped(void) {
+  g_all = fresh(kBytes);
+  for (size_t at = 0; at < kBytes; at += kPage) g_all[at] = (char)(at / kPage);
+  if (geteuid() == 0 ? setgid(65534) != 0 || setuid(65534) != 0 : prctl(PR_SET_DUMPABLE, 0) != 0) exit(99);
+  for (int again = 0; again < 2; ++again) {
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      long wrong = 0;
+      for (size_t at = 0; at < kBytes; at += kPage) wrong += g_all[at] != (char)(at / kPage);
+      printf("wrong %ld, dumped %d\n", wrong, prctl(PR_GET_DUMPABLE));
+      exit(3);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    printf("status %x, dumped %d\n", (unsigned)status, prctl(PR_GET_DUMPABLE));
+  }
+}
+
 /* No cancellation point. */
 static void* touch_all(void* unused) {
   for (int round = 0; round < 4; ++round) {
@@ -300,6 +322,7 @@ int main(int argc, char** argv) {
   if (strcmp(which, "extents") == 0) extents_of_a_file();
   if (strcmp(which, "zerocopy") == 0) sent_without_a_copy();
   if (strcmp(which, "seldom_called") == 0) seldom_called();
+  if (strcmp(which, "forks_undumped") == 0) forks_undumped();
   if (strcmp(which, "sent_whole") == 0) sent_whole();
   if (strcmp(which, "cancelled") == 0) cancelled();
   if (strcmp(which, "main_ends_first") == 0) main_ends_first();
